@@ -1,0 +1,1 @@
+int flowlua_probe(void);

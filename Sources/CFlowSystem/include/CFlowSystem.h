@@ -1,0 +1,1 @@
+int flowsystem_probe(void);

@@ -1,0 +1,2 @@
+#include "CFlowSystem.h"
+int flowsystem_probe(void){return 1;}

@@ -1,0 +1,2 @@
+import CFlowSystem
+public func probe() -> Int32 { flowsystem_probe() }

@@ -1,0 +1,3 @@
+internal import LuaVM
+internal import FlowEngine
+public func sprobe() -> Int32 { vmprobe() + probe() }

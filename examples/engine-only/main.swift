@@ -1,0 +1,2 @@
+import FlowEngine
+print(probe())
