@@ -1,1 +1,324 @@
-int flowlua_probe(void);
+// The boundary between Swift and Lua: every piece of code that must reason about longjmp.
+//
+// Three rules hold everywhere in this target and in its callers:
+//   1. Swift calls a Lua API function directly only if the manual gives it error class '-'.
+//   2. Everything that may raise runs in a C function of this target under lua_pcall
+//      (`flowlua_protect` and the operations built on it), which returns a status.
+//   3. Lua calls Swift through the trampoline of this target: Swift catches everything, fills a
+//      plain `flowlua_call` and returns; then C pushes the results or raises.
+// So no Lua error ever jumps over a Swift frame, and C frees what it holds before it raises.
+//
+// Function comments carry the manual's [-pops, +pushes, errors].
+#ifndef CFLOWLUA_H
+#define CFLOWLUA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// MARK: - Values that cross
+
+/// What a `flowlua_value` holds.
+enum {
+  FLOWLUA_NIL = 0,
+  FLOWLUA_BOOLEAN = 1,
+  FLOWLUA_INTEGER = 2,
+  FLOWLUA_NUMBER = 3,
+  FLOWLUA_STRING = 4,     // `bytes`, `integer` of them; copied when pushed
+  FLOWLUA_REFERENCE = 5,  // `reference`
+  FLOWLUA_OBJECT = 6,     // `pointer` (a +1 Swift reference that the push consumes), `reference` its type
+  FLOWLUA_ARGUMENT = 7,   // `reference` is a stack index of the calling frame
+  FLOWLUA_FAILURE = 8,    // `pointer` (a +1 Swift error that the push consumes)
+};
+
+/// A value on its way from Swift to Lua; plain data, no union, so that Swift reads it as it is.
+typedef struct flowlua_value {
+  int32_t kind;
+  int32_t reference;
+  int64_t integer;
+  double number;
+  const void *_Nullable pointer;
+} flowlua_value;
+
+typedef struct flowlua_host flowlua_host;
+
+#define FLOWLUA_INLINE_RESULTS 6
+#define FLOWLUA_INLINE_BYTES 256
+
+/// One call from Lua into Swift; it lives on the trampoline's C stack.
+typedef struct flowlua_call {
+  lua_State *_Nonnull L;
+  flowlua_host *_Nonnull host;
+  /// What the closure was made with: which Swift function to call.
+  int32_t function;
+  int32_t argument_count;
+  int32_t result_count;
+  /// Results that must be pushed in protected mode, because memory or an object has to be given
+  /// back should a push fail.
+  bool heavy;
+  uint32_t inline_used;
+  /// The wait of a call that answered FLOWLUA_WAIT, and of the resumption of one.
+  void *_Nullable wait;
+  /// More than the inline results: allocated with malloc, freed by C.
+  flowlua_value *_Nullable many_results;
+  flowlua_value results[FLOWLUA_INLINE_RESULTS];
+  /// Room for short strings, so that returning one needs no allocation outside Lua.
+  char inline_bytes[FLOWLUA_INLINE_BYTES];
+} flowlua_call;
+
+/// Where a call's inline results and bytes stand.
+static inline flowlua_value *_Nonnull flowlua_call_results(flowlua_call *_Nonnull call) {
+  return call->results;
+}
+static inline char *_Nonnull flowlua_call_bytes(flowlua_call *_Nonnull call) {
+  return call->inline_bytes;
+}
+
+/// What Swift answers to a call.
+enum {
+  FLOWLUA_RETURN = 0,  // push the results
+  FLOWLUA_RAISE = 1,   // raise result 0
+  FLOWLUA_WAIT = 2,    // park the coroutine (or pump the loop) until `wait` is ready
+};
+
+/// How Swift is called. All are called on the owner thread and must not raise.
+typedef struct flowlua_callbacks {
+  int32_t (*_Nonnull call)(flowlua_call *_Nonnull);
+  /// A wait is over: produce its results, its error, or wait again.
+  int32_t (*_Nonnull resume_wait)(flowlua_call *_Nonnull);
+  /// Run the event loop until the wait is ready, or note in the wait why that can't be.
+  void (*_Nonnull pump)(flowlua_host *_Nonnull, void *_Nonnull wait);
+  /// Give back one Swift reference.
+  void (*_Nonnull release)(void *_Nonnull object);
+} flowlua_callbacks;
+
+// MARK: - The state
+
+typedef struct flowlua_configuration {
+  /// Bytes that the state may hold; 0 for no limit.
+  size_t memory_limit;
+  /// Open the standard libraries.
+  bool standard_libraries;
+  /// The collector in generational mode, as the stand-alone interpreter has it.
+  bool generational;
+  /// For tests: the allocation that fails once, counted from 1; 0 for none.
+  uint64_t failing_allocation;
+} flowlua_configuration;
+
+/// Makes a state owned by the calling thread. NULL when memory ran out.
+flowlua_host *_Nullable flowlua_open(
+    const flowlua_configuration *_Nonnull configuration,
+    const flowlua_callbacks *_Nonnull callbacks);
+/// What the callbacks find the Swift side by.
+void flowlua_set_context(flowlua_host *_Nonnull host, void *_Nullable context);
+/// Closes the state: `__gc`s and pending `__close`s of the main coroutine run.
+void flowlua_close(flowlua_host *_Nonnull host);
+/// Frees the host of a closed state.
+void flowlua_free(flowlua_host *_Nonnull host);
+
+void *_Nullable flowlua_context(const flowlua_host *_Nonnull host);
+lua_State *_Nonnull flowlua_main(const flowlua_host *_Nonnull host);
+/// The coroutine that runs now, or that called the Swift code that runs now; else the main one.
+lua_State *_Nonnull flowlua_running(const flowlua_host *_Nonnull host);
+bool flowlua_is_owner(const flowlua_host *_Nonnull host);
+bool flowlua_is_closing(const flowlua_host *_Nonnull host);
+/// Bytes that the state holds now.
+size_t flowlua_memory_used(const flowlua_host *_Nonnull host);
+void flowlua_set_memory_limit(flowlua_host *_Nonnull host, size_t bytes);
+/// For tests: the n-th allocation from now fails once; 0 for none.
+void flowlua_fail_allocation(flowlua_host *_Nonnull host, uint64_t n);
+/// Makes this state the one that signals on this thread look at; returns the one before.
+flowlua_host *_Nullable flowlua_make_current(flowlua_host *_Nullable host)
+    __attribute__((swift_attr("@discardableResult")));
+
+/// Whether liblua's own calls of lua_resume come to this target's (they must).
+bool flowlua_resume_is_interposed(void);
+
+// MARK: - Protected operations
+//
+// Each answers a status of lua_pcall. On success the results stand on top of the running
+// coroutine's stack; on failure the error value does (and nothing else).
+
+/// Runs `body` under lua_pcall on the running coroutine. [-0, +n or 1, -]
+int32_t flowlua_protect(
+    flowlua_host *_Nonnull host, int (*_Nonnull body)(lua_State *_Nonnull, void *_Nullable),
+    void *_Nullable argument);
+/// Answered instead of a status of Lua, with nothing on the stack, when there is no room for a call.
+enum { FLOWLUA_NO_ROOM = -1 };
+/// Drops the error value that a failed operation has left.
+void flowlua_discard_error(flowlua_host *_Nonnull host, int32_t status);
+/// Takes n values from the top of the running coroutine's stack. [-n, +0, -]
+void flowlua_pop(lua_State *_Nonnull L, int32_t n);
+
+/// A chunk as a function. [-0, +1, -]
+int32_t flowlua_load(
+    flowlua_host *_Nonnull host, const void *_Nonnull bytes, size_t count,
+    const char *_Nonnull chunk_name, const char *_Nullable mode);
+/// A file as a function; a NULL path is stdin. [-0, +1, -]
+int32_t flowlua_load_file(
+    flowlua_host *_Nonnull host, const char *_Nullable path, const char *_Nullable mode);
+/// Calls a function. With `traceback`, a string error gets one, as the stand-alone interpreter
+/// does it. The results stand on the stack; `result_count` says how many. [-0, +results|1, -]
+int32_t flowlua_call_function(
+    flowlua_host *_Nonnull host, int32_t function, const flowlua_value *_Nullable arguments,
+    int32_t count, bool traceback, int32_t *_Nonnull result_count);
+/// A new table with `count` values from 1 on, then `pairs` keys and values. [-0, +1, -]
+int32_t flowlua_make_table(
+    flowlua_host *_Nonnull host, const flowlua_value *_Nullable values, int32_t count,
+    const flowlua_value *_Nullable keyed, int32_t pairs, int32_t metatable);
+/// Sets fields of a table without metamethods. [-0, +0|1, -]
+int32_t flowlua_set_fields(
+    flowlua_host *_Nonnull host, int32_t table, const flowlua_value *_Nonnull keyed,
+    int32_t pairs);
+/// Reads a field, with metamethods. [-0, +1, -]
+int32_t flowlua_get_field(
+    flowlua_host *_Nonnull host, int32_t table, const flowlua_value *_Nonnull key);
+/// Pushes one value. [-0, +1, -]
+int32_t flowlua_push_protected(flowlua_host *_Nonnull host, const flowlua_value *_Nonnull value);
+/// `tostring` of a value, its `__tostring` included. [-0, +1, -]
+int32_t flowlua_tostring(flowlua_host *_Nonnull host, const flowlua_value *_Nonnull value);
+/// What a log line shows of a value: tables as {1, 2, a = 3} with sorted keys and without
+/// metamethods but `__tostring` and `__name`, at most `limit` characters. [-0, +1, -]
+int32_t flowlua_render(
+    flowlua_host *_Nonnull host, const flowlua_value *_Nonnull value, int32_t limit);
+/// The stack of a coroutine as text. [-0, +1, -]
+int32_t flowlua_traceback(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull coroutine, const char *_Nullable message,
+    int32_t level);
+/// Calls `each` for every pair of a table, key at -2 and value at -1 of the given state; `each`
+/// must leave the stack as it is, must not raise, and ends the walk with false. [-0, +0|1, -]
+int32_t flowlua_each_pair(
+    flowlua_host *_Nonnull host, int32_t table,
+    bool (*_Nonnull each)(lua_State *_Nonnull, void *_Nullable), void *_Nullable argument);
+/// A function that calls Swift function number `function`. [-0, +1, -]
+int32_t flowlua_make_function(flowlua_host *_Nonnull host, int32_t function);
+/// A function that looks a field up: first in the table `methods`, else by Swift function number
+/// `getter` (called with object and key). [-0, +1, -]
+int32_t flowlua_make_index(flowlua_host *_Nonnull host, int32_t methods, int32_t getter);
+/// The functions that every metatable of objects has. [-0, +0|1, -]
+int32_t flowlua_prepare_metatable(flowlua_host *_Nonnull host, int32_t metatable);
+/// package.preload[name] = function. [-0, +0|1, -]
+int32_t flowlua_preload(
+    flowlua_host *_Nonnull host, const char *_Nonnull name, int32_t function);
+/// A full collection. [-0, +0|1, -]
+int32_t flowlua_collect(flowlua_host *_Nonnull host);
+
+// MARK: - References
+
+/// Keeps the value on top of L's stack; takes it from there. 0 when memory ran out (the value is
+/// taken all the same). [-1, +0, -]
+int32_t flowlua_reference(flowlua_host *_Nonnull host, lua_State *_Nonnull L);
+/// Lets go of a reference. [-0, +0, -]
+void flowlua_unreference(flowlua_host *_Nonnull host, int32_t reference);
+/// Pushes what a reference keeps. The caller has seen to the room. [-0, +1, -]
+void flowlua_push_reference(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t reference);
+/// Makes the userdata for the next Swift error; false when memory ran out.
+bool flowlua_refill_spare(flowlua_host *_Nonnull host);
+/// How many references are held.
+int32_t flowlua_reference_count(const flowlua_host *_Nonnull host);
+
+// MARK: - Objects: Swift references in userdata
+
+/// A kind of object: its metatable and a number that only this state's objects of this kind carry.
+/// 0 when memory ran out.
+int32_t flowlua_define_type(flowlua_host *_Nonnull host, int32_t metatable);
+/// The Swift object in the userdata at an index, if it is one of this kind and not yet released.
+/// It looks at the userdata's own content, not at its metatable, which a script can change. [-0, +0, -]
+void *_Nullable flowlua_object(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index, int32_t type);
+/// Pushes a handle: a userdata without a finalizer that carries two numbers. The caller has seen to
+/// the room. false when memory ran out. [-0, +0|1, -]
+bool flowlua_push_handle(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t type, uint32_t slot,
+    uint64_t generation);
+/// Reads a handle. [-0, +0, -]
+bool flowlua_handle(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index, int32_t type,
+    uint32_t *_Nonnull slot, uint64_t *_Nonnull generation);
+/// The type whose objects handles are made of in advance.
+void flowlua_set_handle_type(flowlua_host *_Nonnull host, int32_t type);
+
+// MARK: - Reading the stack (all [-0, +0, -])
+
+/// The bytes of a string (not of a number); NULL when the value is none.
+const char *_Nullable flowlua_bytes(
+    lua_State *_Nonnull L, int32_t index, size_t *_Nonnull count);
+/// The name of a value's type for messages: the metatable's `__name` if it is a string.
+const char *_Nonnull flowlua_type_name(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index, size_t *_Nonnull count);
+/// `file:line: ` of the innermost Lua function at or above a level; empty when there is none.
+/// Returns the length written, without the closing NUL.
+int32_t flowlua_where(
+    lua_State *_Nonnull L, int32_t level, char *_Nonnull buffer, int32_t capacity);
+/// The integer kept for the string at an index, or -1. [-0, +0, -]
+int64_t flowlua_interned(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index);
+/// Keeps an integer for the string at an index. [-0, +0|1, -]
+int32_t flowlua_intern(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index, int64_t integer);
+/// The length of a table that is a list without holes: the values 1…n and no other keys. -1 for
+/// any other value. [-0, +0, -]
+int64_t flowlua_list_count(lua_State *_Nonnull L, int32_t index);
+bool flowlua_is_table(lua_State *_Nonnull L, int32_t index);
+/// Whether a finalizer is running.
+bool flowlua_in_finalizer(lua_State *_Nonnull L);
+
+// MARK: - Coroutines of the scheduler
+
+/// A coroutine that the host runs: the unit that can be stopped.
+typedef struct flowlua_coroutine flowlua_coroutine;
+
+/// How a coroutine left off.
+enum {
+  FLOWLUA_FINISHED = 0,  // results on its stack
+  FLOWLUA_FAILED = 1,    // error value on its stack
+  FLOWLUA_PARKED = 2,    // it waits; the wait is `flowlua_parked_wait`
+  FLOWLUA_YIELDED = 3,   // the script yielded to nobody
+  FLOWLUA_STOPPED = 4,   // it was busy and has been stopped; all its coroutines are closed
+};
+
+/// A coroutine from the pool, or a new one. NULL when memory ran out.
+flowlua_coroutine *_Nullable flowlua_coroutine_take(flowlua_host *_Nonnull host);
+lua_State *_Nonnull flowlua_coroutine_state(const flowlua_coroutine *_Nonnull coroutine);
+/// Starts (function and arguments stand on its stack) or resumes it (count 0).
+int32_t flowlua_coroutine_run(
+    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int32_t count,
+    int32_t *_Nonnull result_count);
+/// Gives it back: to the pool after a normal end, else it is closed and dropped.
+void flowlua_coroutine_release(
+    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, bool finished);
+/// The wait that the coroutine which has just parked waits for.
+void *_Nullable flowlua_parked_wait(flowlua_host *_Nonnull host);
+
+/// Starts an operation in one call: takes a coroutine, pushes the function, a handle and the first
+/// `count` values of the table `arguments`, and runs it. NULL when memory ran out.
+flowlua_coroutine *_Nullable flowlua_start_operation(
+    flowlua_host *_Nonnull host, int32_t function, uint32_t slot, uint64_t generation,
+    int32_t arguments, int32_t count, int32_t *_Nonnull status, int32_t *_Nonnull result_count);
+
+// MARK: - Stopping a busy coroutine
+
+/// Has a watchdog thread stop the coroutine once the monotonic clock reads `deadline`
+/// (nanoseconds), if it is executing then or as soon as it executes again. After it has stopped, its
+/// cleanups have `grace` nanoseconds. false when no thread could be started.
+bool flowlua_watch(
+    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int64_t deadline,
+    int64_t grace);
+void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
+/// Asks for a stop now, from any thread, while the coroutine is watched.
+void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

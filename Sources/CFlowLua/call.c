@@ -1,0 +1,131 @@
+// From Lua into Swift: the trampoline. Swift answers in a plain struct; what can raise happens here,
+// when no Swift frame is left.
+#include <stdlib.h>
+
+#include "internal.h"
+
+static flowlua_value *results_of(flowlua_call *call) {
+  return call->many_results != NULL ? call->many_results : call->results;
+}
+
+static int push_heavy_body(lua_State *L) {
+  flowlua_call *call = lua_touserdata(L, 1);
+  flowlua_value *results = results_of(call);
+  luaL_checkstack(L, call->result_count + 8, "too many results");
+  for (int32_t i = 0; i < call->result_count; i++) {
+    if (results[i].kind == FLOWLUA_ARGUMENT)
+      lua_pushnil(L);  // of another frame: filled in below
+    else
+      flowlua_push_any(L, call->host, &results[i]);
+  }
+  return call->result_count;
+}
+
+/// Pushes results that hold memory or Swift references; gives all of it back whatever happens.
+static bool push_heavy(flowlua_call *call) {
+  lua_State *L = call->L;
+  flowlua_value *results = results_of(call);
+  int32_t count = call->result_count;
+  int status = LUA_ERRMEM;
+  bool room = lua_checkstack(L, count + 8) != 0;
+  if (room) {
+    lua_pushcfunction(L, push_heavy_body);
+    lua_pushlightuserdata(L, call);
+    status = lua_pcall(L, 1, LUA_MULTRET, 0);
+  }
+  if (status == LUA_OK) {
+    int first = lua_gettop(L) - count + 1;
+    for (int32_t i = 0; i < count; i++) {
+      if (results[i].kind == FLOWLUA_ARGUMENT) {
+        lua_pushvalue(L, results[i].reference);
+        lua_replace(L, first + i);
+      }
+    }
+  }
+  for (int32_t i = 0; i < count; i++) flowlua_dispose(call->host, &results[i]);
+  free(call->many_results);
+  call->many_results = NULL;
+  if (status == LUA_OK) return true;
+  if (!room) luaL_error(L, "stack overflow (too many results)");
+  return false;
+}
+
+static int finish(flowlua_call *call, int32_t outcome) {
+  lua_State *L = call->L;
+  if (outcome == FLOWLUA_WAIT) return flowlua_begin_wait(L, call->host, call->wait);
+  if (call->heavy || call->many_results != NULL) {
+    if (!push_heavy(call)) return lua_error(L);
+  } else {
+    luaL_checkstack(L, FLOWLUA_INLINE_RESULTS + 2, "too many results");
+    for (int32_t i = 0; i < call->result_count; i++)
+      flowlua_push_plain(L, call->host, &call->results[i]);
+  }
+  return outcome == FLOWLUA_RAISE ? lua_error(L) : call->result_count;
+}
+
+static void prepare(flowlua_call *call, lua_State *L, flowlua_host *host) {
+  call->L = L;
+  call->host = host;
+  call->argument_count = lua_gettop(L);
+  call->result_count = 0;
+  call->heavy = false;
+  call->inline_used = 0;
+  call->wait = NULL;
+  call->many_results = NULL;
+}
+
+static int trampoline(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  flowlua_call call;
+  if (host->spare_used) flowlua_refill_spare(host);
+  prepare(&call, L, host);
+  call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
+  return finish(&call, host->callbacks.call(&call));
+}
+
+int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait) {
+  (void)status;
+  flowlua_host *host = host_of(L);
+  flowlua_call call;
+  prepare(&call, L, host);
+  call.function = -1;
+  call.wait = (void *)wait;
+  return finish(&call, host->callbacks.resume_wait(&call));
+}
+
+/// `__index` of objects: methods first, then the getter. Upvalues: methods, getter's number.
+static int index_object(lua_State *L) {
+  lua_settop(L, 2);
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
+  lua_settop(L, 2);
+  flowlua_host *host = host_of(L);
+  flowlua_call call;
+  if (host->spare_used) flowlua_refill_spare(host);
+  prepare(&call, L, host);
+  call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(2), NULL);
+  return finish(&call, host->callbacks.call(&call));
+}
+
+static int make_function(lua_State *L, void *argument) {
+  lua_pushinteger(L, *(int32_t *)argument);
+  lua_pushcclosure(L, trampoline, 1);
+  return 1;
+}
+
+int32_t flowlua_make_function(flowlua_host *host, int32_t function) {
+  return flowlua_protect(host, make_function, &function);
+}
+
+static int make_index(lua_State *L, void *argument) {
+  const int32_t *what = argument;
+  flowlua_push_reference(host_of(L), L, what[0]);
+  lua_pushinteger(L, what[1]);
+  lua_pushcclosure(L, index_object, 2);
+  return 1;
+}
+
+int32_t flowlua_make_index(flowlua_host *host, int32_t methods, int32_t getter) {
+  int32_t what[2] = {methods, getter};
+  return flowlua_protect(host, make_index, what);
+}

@@ -1,0 +1,224 @@
+// Stopping a coroutine that is busy.
+//
+// A watchdog thread signals the thread that runs Lua. The handler sets a hook on the coroutine that
+// runs (lua_sethook is made for that); the hook yields, which neither pcall nor a message handler
+// sees. Where a yield can't be (inside a C function), the hook makes an allocation fail, as no
+// message handler is called for LUA_ERRMEM, and stays armed. It costs nothing while nothing is due.
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "internal.h"
+
+/// A signal that does nothing by default, so that a stray one is harmless.
+enum { STOP_SIGNAL = SIGURG };
+
+static const int64_t second = 1000000000;
+/// How long until a stop that wasn't acknowledged is asked for again; it doubles each time. (A fixed
+/// short interval can keep a deep recursion from ever unwinding.)
+static const int64_t first_interval = 5000000;
+static const int64_t last_interval = 640000000;
+
+static int64_t now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * second + time.tv_nsec;
+}
+
+// MARK: - The hook
+
+/// Raises LUA_ERRMEM: first in the allocation, then again after the collection that Lua tries.
+static void raise_silently(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  host->silent_failures = 2;
+  lua_newuserdatauv(L, 1 << 16, 0);
+  // Memory was there all the same (the collector was off): nothing has been raised.
+  host->silent_failures = 0;
+  lua_settop(L, -2);
+  luaL_error(L, "stopped");
+}
+
+static void stop_hook(lua_State *L, lua_Debug *frame) {
+  (void)frame;
+  flowlua_host *host = host_of(L);
+  if (!is_stopping(host)) {
+    // A stale one: what it was meant for is over.
+    if (host->hooked == L)
+      lua_sethook(L, host->hooked_function, host->hooked_mask, host->hooked_count);
+    else
+      lua_sethook(L, NULL, 0, 0);
+    host->hooked = NULL;
+    return;
+  }
+  lua_sethook(L, NULL, 0, 0);
+  if (lua_isyieldable(L)) {
+    set_flag(L, STOPPED);
+    lua_yield(L, 0);
+    return;
+  }
+  flowlua_arm_stop(L);
+  raise_silently(L);
+}
+
+/// Safe in a signal handler.
+void flowlua_arm_stop(lua_State *L) {
+  lua_Hook present = lua_gethook(L);
+  if (present == stop_hook) return;
+  flowlua_host *host = host_of(L);
+  if (present != NULL) {
+    host->hooked = L;
+    host->hooked_function = present;
+    host->hooked_mask = lua_gethookmask(L);
+    host->hooked_count = lua_gethookcount(L);
+  }
+  lua_sethook(L, stop_hook, LUA_MASKCOUNT, 1);
+}
+
+/// debug.sethook, which can't take the stop hook away.
+static int debug_sethook(lua_State *L) {
+  int count = lua_gettop(L);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, count, 0);
+  if (is_stopping(host_of(L))) flowlua_arm_stop(L);
+  return 0;
+}
+
+void flowlua_install_debug_library(lua_State *L) {
+  lua_getglobal(L, LUA_DBLIBNAME);
+  lua_getfield(L, -1, "sethook");
+  lua_pushcclosure(L, debug_sethook, 1);
+  lua_setfield(L, -2, "sethook");
+  lua_settop(L, -2);
+}
+
+// MARK: - The watchdog
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+static bool started;
+static flowlua_coroutine *watched;
+/// When the watchdog next looks by itself.
+static int64_t wakes_at = INT64_MAX;
+
+static void on_signal(int signal) {
+  (void)signal;
+  flowlua_host *host = flowlua_current_host();
+  if (host == NULL) return;
+  lua_State *running = host->running;
+  if (running != NULL && is_stopping(host)) flowlua_arm_stop(running);
+}
+
+/// Asks the ones that are due to stop; returns when the next one is. The lock is held.
+static int64_t stop_due(int64_t time) {
+  int64_t next = INT64_MAX;
+  for (flowlua_coroutine *each = watched; each != NULL; each = each->next_watched) {
+    if (each->deadline <= time) {
+      atomic_store(&each->stop, 1);
+      pthread_kill(each->host->owner, STOP_SIGNAL);
+      each->deadline = time + each->interval;
+      if (each->interval < last_interval) each->interval *= 2;
+    }
+    if (each->deadline < next) next = each->deadline;
+  }
+  return next;
+}
+
+static void *watch(void *argument) {
+  (void)argument;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    wakes_at = stop_due(now());
+    if (wakes_at == INT64_MAX) {
+      pthread_cond_wait(&changed, &lock);
+    } else {
+      struct timespec until = {wakes_at / second, wakes_at % second};
+      pthread_cond_timedwait(&changed, &lock, &until);
+    }
+  }
+  return NULL;
+}
+
+/// The lock is held.
+static bool start_watchdog(void) {
+  if (started) return true;
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(STOP_SIGNAL, &action, NULL) != 0) return false;
+  // The watchdog itself takes no signals: they are for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  pthread_t thread;
+  int error = pthread_create(&thread, NULL, watch, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (error != 0) return false;
+  pthread_detach(thread);
+  started = true;
+  return true;
+}
+
+bool flowlua_watch(
+    flowlua_host *host, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
+  (void)host;
+  // A negative deadline counts from now.
+  if (deadline < 0) deadline = now() - deadline;
+  pthread_mutex_lock(&lock);
+  bool ok = start_watchdog();
+  if (ok) {
+    coroutine->deadline = deadline;
+    coroutine->interval = first_interval;
+    coroutine->grace = grace;
+    if (!coroutine->watched) {
+      coroutine->watched = true;
+      coroutine->next_watched = watched;
+      watched = coroutine;
+    }
+    if (deadline < wakes_at) pthread_cond_signal(&changed);
+  }
+  pthread_mutex_unlock(&lock);
+  return ok;
+}
+
+void flowlua_unwatch(flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  if (coroutine->watched) {
+    flowlua_coroutine **link = &watched;
+    while (*link != NULL && *link != coroutine) link = &(*link)->next_watched;
+    if (*link != NULL) *link = coroutine->next_watched;
+    coroutine->watched = false;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void flowlua_stop(flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  if (coroutine->watched) {
+    coroutine->deadline = now();
+    pthread_cond_signal(&changed);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void flowlua_forget_host(flowlua_host *host) {
+  pthread_mutex_lock(&lock);
+  flowlua_coroutine **link = &watched;
+  while (*link != NULL) {
+    if ((*link)->host == host) {
+      (*link)->watched = false;
+      *link = (*link)->next_watched;
+    } else {
+      link = &(*link)->next_watched;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}

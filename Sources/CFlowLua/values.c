@@ -1,0 +1,401 @@
+// Values from Swift to Lua, references, and Swift objects in userdata.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+// MARK: - References
+
+static int grow_references(lua_State *L, void *argument) {
+  flowlua_host *host = argument;
+  int32_t old = host->reference_capacity;
+  lua_createtable(L, old * 2, 0);
+  for (int32_t i = 1; i <= old; i++) {
+    lua_rawgeti(host->anchor, ANCHOR_REFERENCES, i);
+    lua_xmove(host->anchor, L, 1);
+    lua_rawseti(L, -2, i);
+  }
+  lua_xmove(L, host->anchor, 1);
+  lua_replace(host->anchor, ANCHOR_REFERENCES);
+  return 0;
+}
+
+static bool make_room_for_references(flowlua_host *host) {
+  int32_t old = host->reference_capacity;
+  if (old > INT32_MAX / 4) return false;
+  // The list is larger first: should the table fail to grow, nothing is lost.
+  int32_t *grown = realloc(host->free_references, sizeof(int32_t) * (size_t)old * 2);
+  if (grown == NULL) return false;
+  host->free_references = grown;
+  int32_t status = flowlua_protect(host, grow_references, host);
+  if (status != LUA_OK) {
+    flowlua_discard_error(host, status);
+    return false;
+  }
+  for (int32_t i = 0; i < old; i++) grown[i] = old * 2 - i;
+  host->free_count = old;
+  host->reference_capacity = old * 2;
+  return true;
+}
+
+int32_t flowlua_reference(flowlua_host *host, lua_State *L) {
+  if (host->free_count == 0) {
+    // The value stays on L while the table grows. `L` may be the running coroutine, whose
+    // stack the growing uses above it.
+    if (!make_room_for_references(host)) {
+      lua_settop(L, -2);
+      return 0;
+    }
+  }
+  int32_t reference = host->free_references[--host->free_count];
+  lua_xmove(L, host->anchor, 1);
+  lua_rawseti(host->anchor, ANCHOR_REFERENCES, reference);
+  return reference;
+}
+
+void flowlua_unreference(flowlua_host *host, int32_t reference) {
+  if (reference <= 0 || reference > host->reference_capacity) return;
+  lua_pushnil(host->anchor);
+  lua_rawseti(host->anchor, ANCHOR_REFERENCES, reference);
+  host->free_references[host->free_count++] = reference;
+}
+
+void flowlua_push_reference(flowlua_host *host, lua_State *L, int32_t reference) {
+  lua_rawgeti(host->anchor, ANCHOR_REFERENCES, reference);
+  lua_xmove(host->anchor, L, 1);
+}
+
+int32_t flowlua_reference_count(const flowlua_host *host) {
+  return host->reference_capacity - host->free_count;
+}
+
+// MARK: - Objects
+
+/// The block of a userdata of ours, whatever its type; NULL for anything else.
+static object_block *block_at(flowlua_host *host, lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TUSERDATA) return NULL;
+  object_block *block = lua_touserdata(L, index);
+  if (block == NULL || lua_rawlen(L, index) != sizeof(object_block)) return NULL;
+  uint64_t type = block->magic ^ host->secret;
+  return type >= 1 && type <= (uint64_t)host->type_count ? block : NULL;
+}
+
+int32_t flowlua_define_type(flowlua_host *host, int32_t metatable) {
+  if (host->type_count == host->type_capacity) {
+    int32_t capacity = host->type_capacity * 2;
+    if (capacity > 0x7FFF) return 0;
+    int32_t *grown =
+        realloc(host->type_metatables, sizeof(int32_t) * ((size_t)capacity + 1));
+    if (grown == NULL) return 0;
+    host->type_metatables = grown;
+    host->type_capacity = capacity;
+  }
+  host->type_count += 1;
+  host->type_metatables[host->type_count] = metatable;
+  return host->type_count;
+}
+
+void *flowlua_object(flowlua_host *host, lua_State *L, int32_t index, int32_t type) {
+  object_block *block = block_at(host, L, index);
+  if (block == NULL || block->magic != (host->secret ^ (uint64_t)type)) return NULL;
+  return block->pointer;
+}
+
+/// `__gc` of every object. A script can call it by hand, with anything, any number of times.
+static int object_gc(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  object_block *block = block_at(host, L, 1);
+  if (block != NULL && block->pointer != NULL) {
+    void *pointer = block->pointer;
+    block->pointer = NULL;
+    host->callbacks.release(pointer);
+  }
+  return 0;
+}
+
+static int prepare_metatable(lua_State *L, void *argument) {
+  flowlua_host *host = host_of(L);
+  luaL_checkstack(L, 4, NULL);
+  flowlua_push_reference(host, L, *(int32_t *)argument);
+  lua_pushliteral(L, "__gc");
+  lua_pushcfunction(L, object_gc);
+  lua_rawset(L, -3);
+  lua_pushliteral(L, "__metatable");
+  lua_pushboolean(L, 0);
+  lua_rawset(L, -3);
+  return 0;
+}
+
+int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable) {
+  return flowlua_protect(host, prepare_metatable, &metatable);
+}
+
+/// A userdata of a type, not yet holding anything. [-0, +1, m]
+static object_block *new_block(lua_State *L, flowlua_host *host, int32_t type) {
+  object_block *block = lua_newuserdatauv(L, sizeof(object_block), 0);
+  block->magic = host->secret ^ (uint64_t)type;
+  block->pointer = NULL;
+  block->generation = 0;
+  block->slot = 0;
+  flowlua_push_reference(host, L, host->type_metatables[type]);
+  lua_setmetatable(L, -2);
+  return block;
+}
+
+/// Pushes the userdata of a Swift object: the one it already has, so that identity holds, or a new
+/// one, which takes the reference over. [-0, +1, m]
+static void push_object(lua_State *L, flowlua_host *host, flowlua_value *value) {
+  void *pointer = (void *)value->pointer;
+  lua_rawgetp(host->anchor, ANCHOR_OBJECTS, pointer);
+  lua_xmove(host->anchor, L, 1);
+  object_block *block = block_at(host, L, -1);
+  if (block != NULL && block->pointer == pointer
+      && block->magic == (host->secret ^ (uint64_t)value->reference))
+    return;  // the reference that came along is given back with the value
+  lua_settop(L, -2);
+  block = new_block(L, host, value->reference);
+  lua_pushvalue(host->anchor, ANCHOR_OBJECTS);
+  lua_xmove(host->anchor, L, 1);
+  lua_pushvalue(L, -2);
+  lua_rawsetp(L, -2, pointer);
+  lua_settop(L, -2);
+  block->pointer = pointer;
+  value->pointer = NULL;
+}
+
+// MARK: - Swift errors on their way through Lua
+
+static int make_spare(lua_State *L, void *argument) {
+  (void)argument;
+  flowlua_host *host = host_of(L);
+  luaL_checkstack(L, 4, NULL);
+  new_block(L, host, 1);
+  lua_xmove(L, host->anchor, 1);
+  lua_replace(host->anchor, ANCHOR_SPARE);
+  return 0;
+}
+
+bool flowlua_refill_spare(flowlua_host *host) {
+  int32_t status = flowlua_protect(host, make_spare, NULL);
+  if (status != LUA_OK) {
+    flowlua_discard_error(host, status);
+    return false;
+  }
+  host->spare_used = false;
+  return true;
+}
+
+/// Pushes a Swift error. It takes the userdata that was made in advance, so it needs no memory.
+static void push_failure(lua_State *L, flowlua_host *host, flowlua_value *value) {
+  object_block *block = NULL;
+  if (!host->spare_used) {
+    lua_pushvalue(host->anchor, ANCHOR_SPARE);
+    lua_xmove(host->anchor, L, 1);
+    block = block_at(host, L, -1);
+    if (block == NULL) lua_settop(L, -2);
+    lua_pushnil(host->anchor);
+    lua_replace(host->anchor, ANCHOR_SPARE);
+    host->spare_used = true;
+  }
+  if (block == NULL) block = new_block(L, host, 1);
+  block->pointer = (void *)value->pointer;
+  value->pointer = NULL;
+}
+
+// MARK: - Pushing
+
+/// Pushes a value that holds nothing but what Lua copies. The caller has seen to the room.
+/// [-0, +1, m for strings, else -]
+void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value) {
+  switch (value->kind) {
+  case FLOWLUA_BOOLEAN: lua_pushboolean(L, value->integer != 0); break;
+  case FLOWLUA_INTEGER: lua_pushinteger(L, value->integer); break;
+  case FLOWLUA_NUMBER: lua_pushnumber(L, value->number); break;
+  case FLOWLUA_STRING: lua_pushlstring(L, value->pointer, (size_t)value->integer); break;
+  case FLOWLUA_REFERENCE: flowlua_push_reference(host, L, value->reference); break;
+  case FLOWLUA_ARGUMENT: lua_pushvalue(L, value->reference); break;
+  default: lua_pushnil(L); break;
+  }
+}
+
+/// Pushes any value. What it takes over it clears in the value. [-0, +1, m]
+void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value) {
+  switch (value->kind) {
+  case FLOWLUA_OBJECT: push_object(L, host, value); break;
+  case FLOWLUA_FAILURE: push_failure(L, host, value); break;
+  default: flowlua_push_plain(L, host, value); break;
+  }
+}
+
+/// Gives back what a value still holds: `reference` 1 of a string means that malloc made its bytes.
+void flowlua_dispose(flowlua_host *host, flowlua_value *value) {
+  if (value->pointer == NULL) return;
+  if (value->kind == FLOWLUA_STRING && value->reference == 1) {
+    free((void *)value->pointer);
+  } else if (value->kind == FLOWLUA_OBJECT || value->kind == FLOWLUA_FAILURE) {
+    host->callbacks.release((void *)value->pointer);
+  } else {
+    return;
+  }
+  value->pointer = NULL;
+}
+
+// MARK: - Handles
+
+enum { HANDLE_BATCH = 64 };
+
+static int make_handles(lua_State *L, void *argument) {
+  flowlua_host *host = argument;
+  luaL_checkstack(L, 4, NULL);
+  luaL_checkstack(host->anchor, HANDLE_BATCH + 8, NULL);
+  while (host->handle_count < HANDLE_BATCH) {
+    new_block(L, host, host->handle_type);
+    lua_xmove(L, host->anchor, 1);
+    host->handle_count += 1;
+  }
+  return 0;
+}
+
+void flowlua_set_handle_type(flowlua_host *host, int32_t type) { host->handle_type = type; }
+
+bool flowlua_push_handle(
+    flowlua_host *host, lua_State *L, int32_t type, uint32_t slot, uint64_t generation) {
+  (void)type;
+  if (host->handle_count == 0) {
+    int32_t status = flowlua_protect(host, make_handles, host);
+    if (status != LUA_OK) flowlua_discard_error(host, status);
+    if (host->handle_count == 0) return false;
+  }
+  host->handle_count -= 1;
+  lua_xmove(host->anchor, L, 1);
+  object_block *block = lua_touserdata(L, -1);
+  block->slot = slot;
+  block->generation = generation;
+  return true;
+}
+
+bool flowlua_handle(
+    flowlua_host *host, lua_State *L, int32_t index, int32_t type, uint32_t *slot,
+    uint64_t *generation) {
+  object_block *block = block_at(host, L, index);
+  if (block == NULL || block->magic != (host->secret ^ (uint64_t)type)) return false;
+  *slot = block->slot;
+  *generation = block->generation;
+  return true;
+}
+
+// MARK: - Reading
+
+void flowlua_pop(lua_State *L, int32_t n) { lua_settop(L, -n - 1); }
+
+const char *flowlua_bytes(lua_State *L, int32_t index, size_t *count) {
+  // lua_tolstring raises only where it converts a number, which this excludes.
+  if (lua_type(L, index) != LUA_TSTRING) return NULL;
+  return lua_tolstring(L, index, count);
+}
+
+bool flowlua_is_table(lua_State *L, int32_t index) { return lua_type(L, index) == LUA_TTABLE; }
+
+const char *flowlua_type_name(
+    flowlua_host *host, lua_State *L, int32_t index, size_t *count) {
+  const char *name = NULL;
+  int type = lua_type(L, index);
+  if (type == LUA_TTABLE || type == LUA_TUSERDATA) {
+    index = lua_absindex(L, index);
+    if (lua_checkstack(L, 3) && lua_getmetatable(L, index)) {
+      lua_pushvalue(host->anchor, ANCHOR_NAME_KEY);
+      lua_xmove(host->anchor, L, 1);
+      lua_rawget(L, -2);
+      // The metatable keeps the string alive.
+      name = flowlua_bytes(L, -1, count);
+      lua_settop(L, -3);
+    }
+  } else if (type == LUA_TLIGHTUSERDATA) {
+    name = "light userdata";
+    *count = strlen(name);
+  }
+  if (name == NULL) {
+    name = lua_typename(L, type);
+    *count = strlen(name);
+  }
+  return name;
+}
+
+int32_t flowlua_where(lua_State *L, int32_t level, char *buffer, int32_t capacity) {
+  lua_Debug frame;
+  if (capacity < 1) return 0;
+  buffer[0] = '\0';
+  for (; lua_getstack(L, level, &frame); level++) {
+    // With "Sl" lua_getinfo pushes nothing and allocates nothing.
+    lua_getinfo(L, "Sl", &frame);
+    if (frame.currentline > 0) {
+      int length =
+          snprintf(buffer, (size_t)capacity, "%s:%d: ", frame.short_src, frame.currentline);
+      return length < capacity ? length : capacity - 1;
+    }
+  }
+  return 0;
+}
+
+int64_t flowlua_interned(flowlua_host *host, lua_State *L, int32_t index) {
+  if (!lua_checkstack(L, 3)) return -1;
+  index = lua_absindex(L, index);
+  lua_pushvalue(host->anchor, ANCHOR_INTERNED);
+  lua_xmove(host->anchor, L, 1);
+  lua_pushvalue(L, index);
+  int64_t result = lua_rawget(L, -2) == LUA_TNUMBER ? lua_tointegerx(L, -1, NULL) : -1;
+  lua_settop(L, -3);
+  return result;
+}
+
+typedef struct intern_argument {
+  lua_State *from;
+  int32_t index;
+  int64_t integer;
+} intern_argument;
+
+static int intern(lua_State *L, void *argument) {
+  flowlua_host *host = host_of(L);
+  intern_argument *what = argument;
+  luaL_checkstack(L, 4, NULL);
+  lua_pushvalue(host->anchor, ANCHOR_INTERNED);
+  lua_xmove(host->anchor, L, 1);
+  size_t count = 0;
+  const char *bytes = flowlua_bytes(what->from, what->index, &count);
+  if (bytes == NULL) return 0;
+  lua_pushlstring(L, bytes, count);
+  lua_pushinteger(L, what->integer);
+  lua_rawset(L, -3);
+  return 0;
+}
+
+int32_t flowlua_intern(flowlua_host *host, lua_State *L, int32_t index, int64_t integer) {
+  intern_argument what = {L, lua_absindex(L, index), integer};
+  return flowlua_protect(host, intern, &what);
+}
+
+int64_t flowlua_list_count(lua_State *L, int32_t index) {
+  if (lua_type(L, index) != LUA_TTABLE || !lua_checkstack(L, 3)) return -1;
+  index = lua_absindex(L, index);
+  // A walk over an unchanged table raises nothing and allocates nothing. If every key is an integer
+  // from 1 to n and there are n of them, the table is the list 1…n.
+  lua_Integer largest = 0;
+  int64_t count = 0;
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    lua_settop(L, -2);
+    lua_Integer key = lua_isinteger(L, -1) ? lua_tointegerx(L, -1, NULL) : 0;
+    if (key < 1) {
+      lua_settop(L, -2);
+      return -1;
+    }
+    if (key > largest) largest = key;
+    count += 1;
+  }
+  return largest == count ? count : -1;
+}
+
+bool flowlua_in_finalizer(lua_State *L) {
+  // While a finalizer runs, 5.4.4 answers -1 to every question about the collector.
+  return lua_gc(L, LUA_GCCOUNT) < 0;
+}

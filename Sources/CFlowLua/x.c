@@ -1,2 +1,0 @@
-#include <lua.h>
-int flowlua_probe(void); int flowlua_probe(void){return LUA_VERSION_NUM;}

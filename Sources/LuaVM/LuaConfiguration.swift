@@ -1,0 +1,26 @@
+/// How a Lua state is made. Every state of flowlua comes from `LuaVM(configuration:)` and one of
+/// these.
+public struct LuaConfiguration: Sendable {
+  /// The most bytes that the state may hold; nil for no limit. A script that needs more meets
+  /// Lua's own "not enough memory", which it can catch.
+  public var memoryLimit: Int?
+
+  /// Whether the standard libraries are opened.
+  public var standardLibraries: Bool
+
+  /// Whether the collector runs in generational mode, as in the stand-alone interpreter.
+  public var generationalCollector: Bool
+
+  /// For tests of running out of memory: the allocation of the state that fails once, counted
+  /// from 1.
+  package var failingAllocation: UInt64 = 0
+
+  /// A configuration; without arguments that of the stand-alone interpreter.
+  public init(
+    memoryLimit: Int? = nil, standardLibraries: Bool = true, generationalCollector: Bool = true
+  ) {
+    self.memoryLimit = memoryLimit
+    self.standardLibraries = standardLibraries
+    self.generationalCollector = generationalCollector
+  }
+}

@@ -1,0 +1,62 @@
+/// Why something in a Lua state failed.
+public struct LuaError: Error, CustomStringConvertible {
+  /// What kind of failure it is.
+  public struct Code: Hashable, Sendable, CustomStringConvertible {
+    enum Kind: String { case runtime, syntax, file, memory, overflow, argument, closed }
+    let kind: Kind
+
+    /// A script raised a value.
+    public static let runtime = Code(kind: .runtime)
+    /// A chunk isn't Lua.
+    public static let syntax = Code(kind: .syntax)
+    /// A script can't be read.
+    public static let file = Code(kind: .file)
+    /// Memory ran out, or the state's limit was met.
+    public static let memory = Code(kind: .memory)
+    /// The stack has no room left.
+    public static let overflow = Code(kind: .overflow)
+    /// A function of the host was called in a wrong way.
+    public static let argument = Code(kind: .argument)
+    /// The state is closed.
+    public static let closed = Code(kind: .closed)
+
+    /// The code's name.
+    public var description: String { kind.rawValue }
+  }
+
+  /// The kind of failure.
+  public let code: Code
+  /// What happened, as bytes, since a script may have written it.
+  public let message: LuaString
+  /// The value that was raised, identity kept; nil for a failure of the host itself.
+  public let value: LuaValue?
+
+  /// A failure with a message. Thrown in a function that Lua called, it is raised as a string.
+  public init(_ code: Code, _ message: LuaString) {
+    self.code = code
+    self.message = message
+    self.value = nil
+  }
+
+  /// A failure with a Lua value. Thrown in a function that Lua called, that value is raised.
+  public init(_ code: Code = .runtime, value: LuaValue, message: LuaString) {
+    self.code = code
+    self.message = message
+    self.value = value
+  }
+
+  /// The message.
+  public var description: String { message.description }
+}
+
+// The value inside is bound to its state, which checks the thread at every use.
+extension LuaValue: @unchecked Sendable {}
+
+/// Carries a Swift error through Lua: what a userdata of the failure type holds.
+final class LuaFailureBox {
+  let error: any Error
+
+  init(_ error: any Error) {
+    self.error = error
+  }
+}

@@ -1,0 +1,26 @@
+/// A Swift class whose objects scripts can hold. Made by `LuaVM.defineType`.
+public struct LuaObjectType<Object: AnyObject> {
+  /// The name that messages show.
+  public let name: String
+
+  let id: Int32
+
+  init(name: String, id: Int32) {
+    self.name = name
+    self.id = id
+  }
+}
+
+/// A kind of handle: a userdata that carries a slot and a generation instead of a reference, so that
+/// making one costs no finalizer.
+public struct LuaHandleType {
+  /// The name that messages show.
+  public let name: String
+
+  let id: Int32
+
+  init(name: String, id: Int32) {
+    self.name = name
+    self.id = id
+  }
+}

@@ -1,0 +1,249 @@
+internal import CFlowLua
+internal import CLua
+
+extension LuaVM {
+  // MARK: Chunks and calls
+
+  /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`); `mode` "t", "b" or "bt".
+  /// Throws a `LuaError` of code `syntax` with Lua's message.
+  public func load(
+    _ chunk: LuaString, name: String, mode: String = "bt"
+  ) throws -> LuaReference {
+    try enter()
+    let status = chunk.bytes.withUnsafeBytes { bytes in
+      // An empty array may have no address.
+      flowlua_load(host, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name, mode)
+    }
+    return try finishLoad(status)
+  }
+
+  /// Compiles a file, a leading `#` line skipped; nil reads stdin.
+  public func loadFile(_ path: String?) throws -> LuaReference {
+    try enter()
+    return try finishLoad(flowlua_load_file(host, path, nil))
+  }
+
+  private func finishLoad(_ status: Int32) throws -> LuaReference {
+    guard status == LUA_OK else {
+      let error = takeError(status)
+      // A chunk that doesn't load raises from inside C, so Lua's own status is lost.
+      if let failure = error as? LuaError, failure.code == .runtime, let value = failure.value {
+        throw LuaError(.syntax, value: value, message: failure.message)
+      }
+      throw error
+    }
+    return try popReference(running, .function)
+  }
+
+  /// Calls a function; Lua code in it can't yield to the scheduler, so what waits pumps.
+  ///
+  /// - Parameter traceback: whether a string error gets the traceback that the stand-alone
+  ///   interpreter adds.
+  public func call(
+    _ function: LuaReference, _ arguments: [LuaValue] = [], traceback: Bool = false
+  ) throws -> [LuaValue] {
+    try enter()
+    let L = running
+    var count: Int32 = 0
+    let status = withRawValues(arguments) { raw in
+      flowlua_call_function(host, function.id, raw, Int32(arguments.count), traceback, &count)
+    }
+    if status != LUA_OK { throw takeError(status) }
+    defer { flowlua_pop(L, count) }
+    var results: [LuaValue] = []
+    results.reserveCapacity(Int(count))
+    let first = lua_gettop(L) - count + 1
+    for index in 0..<count { results.append(try value(in: L, at: first + index)) }
+    return results
+  }
+
+  /// `package.preload[name]`: what `require` calls for a module.
+  public func preload(_ name: String, _ loader: @escaping LuaFunction) throws {
+    let function = try makeFunction(loader)
+    try check(flowlua_preload(host, name, function.id))
+  }
+
+  // MARK: Tables
+
+  /// A new table: `values` from 1 on, then `fields`.
+  public func makeTable(
+    values: [LuaValue] = [], fields: [(LuaString, LuaValue)] = [],
+    metatable: LuaReference? = nil
+  ) throws -> LuaReference {
+    try enter()
+    var keyed: [LuaValue] = []
+    keyed.reserveCapacity(fields.count * 2)
+    for (key, value) in fields {
+      keyed.append(.string(key))
+      keyed.append(value)
+    }
+    let status = withRawValues(values) { rawValues in
+      withRawValues(keyed) { rawKeyed in
+        flowlua_make_table(
+          host, rawValues, Int32(values.count), rawKeyed, Int32(fields.count),
+          metatable?.id ?? 0)
+      }
+    }
+    try check(status)
+    return try popReference(running, .table)
+  }
+
+  /// Sets a field of a table, without metamethods.
+  public func set(_ value: LuaValue, _ key: String, in table: LuaReference) throws {
+    try enter()
+    let status = withRawValues([.string(LuaString(key)), value]) { raw in
+      flowlua_set_fields(host, table.id, raw, 1)
+    }
+    try check(status)
+  }
+
+  /// Reads a field, with metamethods.
+  public func get(_ key: LuaValue, in table: LuaReference) throws -> LuaValue {
+    try enter()
+    let status = withRawValues([key]) { raw in flowlua_get_field(host, table.id, raw) }
+    try check(status)
+    return try popValue(running)
+  }
+
+  /// The value at an index of a table, without metamethods.
+  public func element(_ index: Int, of table: LuaReference) throws -> LuaValue {
+    try enter()
+    let L = running
+    guard table.kind == .table, lua_checkstack(L, 4) != 0 else { return .nil }
+    flowlua_push_reference(host, L, table.id)
+    lua_rawgeti(L, -1, lua_Integer(index))
+    defer { flowlua_pop(L, 1) }
+    return try popValue(L)
+  }
+
+  /// The length of a list without holes and without other keys; nil for anything else.
+  public func listCount(_ table: LuaReference) -> Int? {
+    guard table.kind == .table, (try? enter()) != nil else { return nil }
+    let L = running
+    guard lua_checkstack(L, 2) != 0 else { return nil }
+    flowlua_push_reference(host, L, table.id)
+    defer { flowlua_pop(L, 1) }
+    let count = flowlua_list_count(L, -1)
+    return count >= 0 ? Int(count) : nil
+  }
+
+  /// All pairs of a table, without metamethods, in no particular order.
+  public func pairs(of table: LuaReference) throws -> [(key: LuaValue, value: LuaValue)] {
+    try enter()
+    let walk = PairWalk(vm: self)
+    let status = withExtendedLifetime(walk) {
+      flowlua_each_pair(
+        host, table.id,
+        { L, context in
+          guard let context else { return false }
+          let walk = Unmanaged<PairWalk>.fromOpaque(context).takeUnretainedValue()
+          return walk.take(L)
+        }, Unmanaged.passUnretained(walk).toOpaque())
+    }
+    try check(status)
+    if let problem = walk.problem { throw problem }
+    return walk.pairs
+  }
+
+  // MARK: Texts
+
+  /// `tostring` of a value; throws what its `__tostring` raises.
+  public func tostring(_ value: LuaValue) throws -> LuaString {
+    try enter()
+    return try popString(withRawValues([value]) { flowlua_tostring(host, $0) })
+  }
+
+  /// What a log line shows of a value, at most `limit` characters.
+  public func render(_ value: LuaValue, limit: Int) throws -> LuaString {
+    try enter()
+    let limit = Int32(clamping: limit)
+    return try popString(withRawValues([value]) { flowlua_render(host, $0, limit) })
+  }
+
+  /// The name of a value's type for messages: integer and float apart, `__name` where there is one.
+  public func typeName(of value: LuaValue) -> LuaString {
+    switch value {
+    case .nil: return "nil"
+    case .boolean: return "boolean"
+    case .integer: return "integer"
+    case .number: return "float"
+    case .string: return "string"
+    case .reference(let reference):
+      guard (try? enter()) != nil, lua_checkstack(running, 2) != 0 else {
+        return LuaString(reference.kind.name)
+      }
+      flowlua_push_reference(host, running, reference.id)
+      defer { flowlua_pop(running, 1) }
+      var length = 0
+      let name = flowlua_type_name(host, running, -1, &length)
+      return LuaString(Array(UnsafeRawBufferPointer(start: name, count: length)))
+    }
+  }
+
+  /// A field of a value's metatable; nil without metatable.
+  func metafield(_ name: String, of reference: LuaReference) throws -> LuaValue {
+    try enter()
+    let L = running
+    guard lua_checkstack(L, 4) != 0 else { return .nil }
+    flowlua_push_reference(host, L, reference.id)
+    guard lua_getmetatable(L, -1) != 0 else {
+      flowlua_pop(L, 1)
+      return .nil
+    }
+    let metatable = try popReference(L, .table)
+    flowlua_pop(L, 1)
+    for (key, value) in try pairs(of: metatable) {
+      if case .string(let key) = key, key == LuaString(name) { return value }
+    }
+    return .nil
+  }
+
+  /// Where a script calls from: `file:line: `, or nothing.
+  public var position: LuaString { position(in: running, level: 0) }
+
+  /// The running coroutine's stack as text.
+  public func traceback(level: Int = 1) -> LuaString {
+    guard (try? enter()) != nil,
+      let text = try? popString(flowlua_traceback(host, running, nil, Int32(clamping: level)))
+    else { return "" }
+    return text
+  }
+
+  /// Collects all garbage.
+  public func collectGarbage() throws {
+    try enter()
+    try check(flowlua_collect(host))
+  }
+
+  private func popString(_ status: Int32) throws -> LuaString {
+    try check(status)
+    guard case .string(let string) = try popValue(running) else {
+      throw LuaError(.runtime, "a text was expected")
+    }
+    return string
+  }
+}
+
+// The address for a chunk of no bytes: never read. Immortal and immutable.
+private nonisolated(unsafe) let emptyChunk = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
+
+/// Collects the pairs of a table.
+private final class PairWalk {
+  let vm: LuaVM
+  var pairs: [(key: LuaValue, value: LuaValue)] = []
+  var problem: (any Error)?
+
+  init(vm: LuaVM) {
+    self.vm = vm
+  }
+
+  func take(_ L: OpaquePointer) -> Bool {
+    do {
+      pairs.append((try vm.value(in: L, at: -2), try vm.value(in: L, at: -1)))
+      return true
+    } catch {
+      problem = error
+      return false
+    }
+  }
+}

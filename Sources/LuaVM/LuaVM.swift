@@ -1,0 +1,361 @@
+internal import CFlowLua
+internal import CLua
+internal import Glibc
+internal import Synchronization
+
+/// One Lua 5.4 state, safe to use from Swift.
+///
+/// No Lua error ever unwinds a Swift frame: what may raise runs protected in C, and what Lua calls in
+/// Swift is reached through a C trampoline. The state belongs to the thread that made it; every
+/// entry checks that. Source: the Lua 5.4 reference manual, section 4.
+public final class LuaVM {
+  let host: OpaquePointer
+  private var functions: ContiguousArray<LuaFunction> = []
+  private let released = ReleaseQueue()
+  /// The wait that was begun last: kept until the scheduler takes it.
+  private var begunWait: LuaWait?
+  /// The wait of the pump that runs or has just ended: kept until its results are taken.
+  private var pumpedWait: LuaWait?
+  private var isPumping = false
+  private(set) var failureType = LuaObjectType<LuaFailureBox>(name: "error", id: 1)
+
+  /// Who runs the coroutines; without one, nothing can wait.
+  public weak var scheduler: (any LuaScheduler)?
+
+  /// Whether the state can still be used.
+  public private(set) var isOpen = true
+
+  /// Makes a state. Throws a `LuaError` of code `memory` when the limit is too small for it.
+  public init(configuration: LuaConfiguration = LuaConfiguration()) throws {
+    var plain = flowlua_configuration(
+      memory_limit: configuration.memoryLimit ?? 0,
+      standard_libraries: configuration.standardLibraries,
+      generational: configuration.generationalCollector,
+      failing_allocation: configuration.failingAllocation)
+    var callbacks = flowlua_callbacks(
+      call: answerCall, resume_wait: answerWait, pump: pumpWait, release: releaseObject)
+    guard let opened = flowlua_open(&plain, &callbacks) else {
+      throw LuaError(.memory, "not enough memory for a Lua state")
+    }
+    host = opened
+    flowlua_set_context(host, Unmanaged.passUnretained(self).toOpaque())
+    do {
+      failureType = try defineObjectType(
+        "error", of: LuaFailureBox.self, methods: [:],
+        metamethods: { type in
+          [
+            "__tostring": { call in
+              guard let box = call.object(1, type) else { return call.answer(.string("error")) }
+              return call.answer(.string(LuaString("\(box.error)")))
+            }
+          ]
+        })
+      guard flowlua_refill_spare(host) else {
+        throw LuaError(.memory, "not enough memory for a Lua state")
+      }
+    } catch {
+      close()
+      throw error
+    }
+  }
+
+  deinit {
+    if isOpen { close() }
+    flowlua_free(host)
+  }
+
+  /// Closes the state: pending `__close`s of the main coroutine and all `__gc`s run, references
+  /// become void. Closing twice does nothing.
+  public func close() {
+    guard isOpen else { return }
+    checkOwner()
+    flowlua_close(host)
+    isOpen = false
+    functions = []
+    begunWait = nil
+    pumpedWait = nil
+  }
+
+  // MARK: Measures
+
+  /// Bytes that the state holds.
+  public var memoryUsed: Int { isOpen ? flowlua_memory_used(host) : 0 }
+
+  /// The most bytes that the state may hold; nil for no limit.
+  public var memoryLimit: Int? {
+    didSet {
+      checkOwner()
+      flowlua_set_memory_limit(host, memoryLimit ?? 0)
+    }
+  }
+
+  /// How many values Swift holds by reference.
+  public var referenceCount: Int { isOpen ? Int(flowlua_reference_count(host)) : 0 }
+
+  /// How many values stand on the running coroutine's stack: for tests of its balance.
+  package var stackDepth: Int { Int(lua_gettop(flowlua_running(host))) }
+
+  /// For tests: lets the n-th allocation from now fail.
+  package func failAllocation(_ n: UInt64) { flowlua_fail_allocation(host, n) }
+
+  /// Whether resuming a coroutine, by whoever, passes through the host, as waiting and stopping need.
+  public static var isResumeInterposed: Bool { flowlua_resume_is_interposed() }
+
+  // MARK: Entry
+
+  /// Every public entry begins here.
+  func enter() throws {
+    checkOwner()
+    guard isOpen else { throw LuaError(.closed, "the Lua state is closed") }
+    if released.isPending { drainReleased() }
+    flowlua_make_current(host)
+  }
+
+  func checkOwner() {
+    guard flowlua_is_owner(host) else {
+      misuse("a Lua state was used on a thread other than the one that made it")
+    }
+  }
+
+  var running: OpaquePointer { flowlua_running(host) }
+
+  // MARK: References
+
+  func release(reference id: Int32) {
+    guard isOpen else { return }
+    if flowlua_is_owner(host) {
+      flowlua_unreference(host, id)
+    } else {
+      released.add(id)
+    }
+  }
+
+  private func drainReleased() {
+    for id in released.takeAll() { flowlua_unreference(host, id) }
+  }
+
+  /// Takes the top of a stack as a value.
+  func popValue(_ L: OpaquePointer) throws -> LuaValue {
+    let kind = LuaKind(rawValue: lua_type(L, -1)) ?? .none
+    switch kind {
+    case .none, .nil, .boolean, .number, .string:
+      defer { flowlua_pop(L, 1) }
+      return try value(in: L, at: -1)
+    default:
+      return .reference(try popReference(L, kind))
+    }
+  }
+
+  func popReference(_ L: OpaquePointer, _ kind: LuaKind) throws -> LuaReference {
+    let id = flowlua_reference(host, L)
+    guard id > 0 else { throw LuaError(.memory, "not enough memory") }
+    return LuaReference(vm: self, id: id, kind: kind)
+  }
+
+  /// The value at an index of a stack.
+  func value(in L: OpaquePointer, at index: Int32) throws -> LuaValue {
+    let kind = LuaKind(rawValue: lua_type(L, index)) ?? .none
+    switch kind {
+    case .none, .nil: return .nil
+    case .boolean: return .boolean(lua_toboolean(L, index) != 0)
+    case .number:
+      return lua_isinteger(L, index) != 0
+        ? .integer(lua_tointegerx(L, index, nil)) : .number(lua_tonumberx(L, index, nil))
+    case .string:
+      var count = 0
+      let bytes = flowlua_bytes(L, index, &count)
+      return .string(LuaString(Array(UnsafeRawBufferPointer(start: bytes, count: count))))
+    default:
+      guard lua_checkstack(L, 2) != 0 else { throw LuaError(.overflow, "stack overflow") }
+      lua_pushvalue(L, index)
+      return .reference(try popReference(L, kind))
+    }
+  }
+
+  // MARK: Errors
+
+  /// Throws what a failed operation has left.
+  func check(_ status: Int32) throws {
+    if status != LUA_OK { throw takeError(status) }
+  }
+
+  /// The error value on top of the running coroutine's stack, as a Swift error.
+  func takeError(_ status: Int32) -> any Error {
+    if status == FLOWLUA_NO_ROOM { return LuaError(.overflow, "stack overflow") }
+    return takeError(status, from: running)
+  }
+
+  func takeError(_ status: Int32, from L: OpaquePointer) -> any Error {
+    if let pointer = flowlua_object(host, L, -1, failureType.id) {
+      // A Swift error that came through Lua.
+      let box = Unmanaged<LuaFailureBox>.fromOpaque(pointer).takeUnretainedValue()
+      flowlua_pop(L, 1)
+      return box.error
+    }
+    let code: LuaError.Code =
+      status == LUA_ERRMEM ? .memory : status == LUA_ERRSYNTAX ? .syntax : .runtime
+    do {
+      let value = try popValue(L)
+      return LuaError(code, value: value, message: message(of: value))
+    } catch {
+      return error
+    }
+  }
+
+  /// An error value as text, as the stand-alone interpreter shows it.
+  func message(of value: LuaValue) -> LuaString {
+    switch value {
+    case .string(let string): return string
+    case .integer(let integer): return LuaString(String(integer))
+    case .reference(let reference) where reference.kind == .table || reference.kind == .userdata:
+      if let text = try? metafield("__tostring", of: reference), !text.isNil,
+        let shown = try? tostring(value)
+      {
+        return shown
+      }
+      return LuaString("(error object is a \(reference.kind.name) value)")
+    case .number: return (try? tostring(value)) ?? "(error object is a number value)"
+    case .nil: return "(error object is a nil value)"
+    case .boolean: return "(error object is a boolean value)"
+    case .reference(let reference):
+      return LuaString("(error object is a \(reference.kind.name) value)")
+    }
+  }
+
+  /// `file:line: ` of the innermost Lua function at or above a level of a stack.
+  func position(in L: OpaquePointer, level: Int32) -> LuaString {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+      guard let base = buffer.baseAddress else { return LuaString([]) }
+      let length = flowlua_where(L, level, base, 160)
+      return LuaString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+    }
+  }
+
+  // MARK: Functions
+
+  /// Gives a function its number.
+  func add(function: @escaping LuaFunction) -> Int32 {
+    functions.append(function)
+    return Int32(functions.count - 1)
+  }
+
+  fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
+    let call = LuaCall(raw: raw, vm: self)
+    if released.isPending { drainReleased() }
+    let index = Int(raw.pointee.function)
+    guard index >= 0, index < functions.count else {
+      return call.raise(LuaError(.closed, "the Lua state is closed"))
+    }
+    do {
+      return try functions[index](call).outcome
+    } catch {
+      return call.raise(error)
+    }
+  }
+
+  // MARK: Waiting
+
+  func hold(_ wait: LuaWait) { begunWait = wait }
+
+  /// The wait of the coroutine that has just parked.
+  func takeParkedWait() -> LuaWait? {
+    defer { begunWait = nil }
+    guard let begun = begunWait,
+      flowlua_parked_wait(host) == Unmanaged.passUnretained(begun).toOpaque()
+    else { return nil }
+    return begun
+  }
+
+  fileprivate func pump(_ pointer: UnsafeMutableRawPointer) {
+    let wait = Unmanaged<LuaWait>.fromOpaque(pointer).takeUnretainedValue()
+    begunWait = nil
+    if isPumping {
+      refusedWait = wait
+      wait.fail(LuaError(.runtime, "attempt to await across a C-call boundary"))
+      return
+    }
+    pumpedWait = wait
+    guard !wait.isReady else { return }
+    if flowlua_in_finalizer(running) {
+      wait.fail(LuaError(.runtime, "attempt to await in a finalizer"))
+      return
+    }
+    guard let scheduler else {
+      wait.fail(LuaError(.runtime, "attempt to await in a state without a scheduler"))
+      return
+    }
+    isPumping = true
+    scheduler.pump(wait)
+    isPumping = false
+  }
+
+  /// A wait that was refused: kept until its error is raised, which is at once.
+  private var refusedWait: LuaWait?
+
+  /// Whether a wait that can't yield is going on.
+  public var isWaitingInPlace: Bool { isPumping }
+
+  fileprivate func resumeWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
+    let call = LuaCall(raw: raw, vm: self)
+    guard let pointer = raw.pointee.wait else {
+      return call.raise(LuaError(.runtime, "a wait without its subject"))
+    }
+    let wait = Unmanaged<LuaWait>.fromOpaque(pointer).takeUnretainedValue()
+    defer {
+      if refusedWait === wait { refusedWait = nil }
+      if pumpedWait === wait && !isPumping { pumpedWait = nil }
+    }
+    if let problem = wait.problem { return call.raise(problem) }
+    do {
+      return try wait.finish(call).outcome
+    } catch {
+      return call.raise(error)
+    }
+  }
+}
+
+/// Releases that came from other threads.
+private final class ReleaseQueue: Sendable {
+  private let ids = Mutex<[Int32]>([])
+  /// Lets the owner look without taking the lock.
+  private let pending = Atomic<Bool>(false)
+
+  var isPending: Bool { pending.load(ordering: .relaxed) }
+
+  func add(_ id: Int32) {
+    ids.withLock { $0.append(id) }
+    pending.store(true, ordering: .relaxed)
+  }
+
+  func takeAll() -> [Int32] {
+    pending.store(false, ordering: .relaxed)
+    return ids.withLock { ids in
+      defer { ids = [] }
+      return ids
+    }
+  }
+}
+
+// MARK: - What C calls
+
+private func vm(of host: OpaquePointer) -> LuaVM? {
+  flowlua_context(host).map { Unmanaged<LuaVM>.fromOpaque($0).takeUnretainedValue() }
+}
+
+private func answerCall(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
+  guard let vm = vm(of: raw.pointee.host) else { return Int32(FLOWLUA_RETURN) }
+  return vm.dispatch(raw)
+}
+
+private func answerWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
+  guard let vm = vm(of: raw.pointee.host) else { return Int32(FLOWLUA_RETURN) }
+  return vm.resumeWait(raw)
+}
+
+private func pumpWait(_ host: OpaquePointer, _ wait: UnsafeMutableRawPointer) {
+  vm(of: host)?.pump(wait)
+}
+
+private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
+  Unmanaged<AnyObject>.fromOpaque(pointer).release()
+}

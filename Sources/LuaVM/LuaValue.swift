@@ -1,0 +1,114 @@
+internal import CFlowLua
+
+/// A Lua value in Swift. Integers and floats stay apart, strings are bytes, and whatever has identity
+/// (tables, functions, userdata, coroutines) is a reference to the very same value.
+public enum LuaValue {
+  /// Lua's nil.
+  case `nil`
+  /// A boolean.
+  case boolean(Bool)
+  /// A number of subtype integer.
+  case integer(Int64)
+  /// A number of subtype float.
+  case number(Double)
+  /// A string.
+  case string(LuaString)
+  /// Anything else.
+  case reference(LuaReference)
+
+  /// Whether it is nil.
+  public var isNil: Bool {
+    if case .nil = self { return true }
+    return false
+  }
+
+  /// Whether it counts as true in a condition.
+  public var isTruthy: Bool {
+    switch self {
+    case .nil, .boolean(false): return false
+    default: return true
+    }
+  }
+}
+
+/// The basic type of a Lua value.
+public enum LuaKind: Int32, Sendable {
+  case none = -1
+  case `nil` = 0
+  case boolean = 1
+  case lightUserdata = 2
+  case number = 3
+  case string = 4
+  case table = 5
+  case function = 6
+  case userdata = 7
+  case thread = 8
+
+  /// Lua's name of the type.
+  public var name: String {
+    switch self {
+    case .none: return "no value"
+    case .nil: return "nil"
+    case .boolean: return "boolean"
+    case .lightUserdata, .userdata: return "userdata"
+    case .number: return "number"
+    case .string: return "string"
+    case .table: return "table"
+    case .function: return "function"
+    case .thread: return "thread"
+    }
+  }
+}
+
+extension flowlua_value {
+  static var empty: flowlua_value {
+    flowlua_value(
+      kind: Int32(FLOWLUA_NIL), reference: 0, integer: 0, number: 0, pointer: nil)
+  }
+
+  static func reference(_ id: Int32) -> flowlua_value {
+    flowlua_value(
+      kind: Int32(FLOWLUA_REFERENCE), reference: id, integer: 0, number: 0, pointer: nil)
+  }
+}
+
+/// Runs `body` with the C form of values. Strings are lent for the time of the call.
+func withRawValues<Result>(
+  _ values: [LuaValue], _ body: (UnsafeMutablePointer<flowlua_value>) -> Result
+) -> Result {
+  // All strings in one block, so that no pointer outlives what it points into.
+  var total = 0
+  for case .string(let string) in values { total += string.bytes.count }
+  return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: max(total, 1)) { bytes in
+    withUnsafeTemporaryAllocation(of: flowlua_value.self, capacity: max(values.count, 1)) { raw in
+      var used = 0
+      for (index, value) in values.enumerated() {
+        var plain = flowlua_value.empty
+        switch value {
+        case .nil: break
+        case .boolean(let flag):
+          plain.kind = Int32(FLOWLUA_BOOLEAN)
+          plain.integer = flag ? 1 : 0
+        case .integer(let integer):
+          plain.kind = Int32(FLOWLUA_INTEGER)
+          plain.integer = integer
+        case .number(let number):
+          plain.kind = Int32(FLOWLUA_NUMBER)
+          plain.number = number
+        case .string(let string):
+          plain.kind = Int32(FLOWLUA_STRING)
+          plain.integer = Int64(string.bytes.count)
+          _ = UnsafeMutableBufferPointer(rebasing: bytes[used...])
+            .update(fromContentsOf: string.bytes)
+          plain.pointer = bytes.baseAddress.map { UnsafeRawPointer($0 + used) }
+          used += string.bytes.count
+        case .reference(let reference):
+          plain = .reference(reference.id)
+        }
+        raw.initializeElement(at: index, to: plain)
+      }
+      guard let base = raw.baseAddress else { misuse("no memory for \(values.count) values") }
+      return body(base)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/// Something that a script waits for: the host's side of an await.
+///
+/// A function called by Lua answers `LuaCall.wait(_:)`; the coroutine is parked (or the scheduler
+/// pumped, where it can't be), and once the wait is ready `finish` produces the results.
+/// Owner thread only.
+open class LuaWait {
+  /// Whether there is nothing to wait for any more.
+  public private(set) var isReady = false
+
+  /// What is raised at the wait instead of its results.
+  public private(set) var problem: (any Error)?
+
+  /// Called once, when the wait becomes ready: the scheduler's.
+  public var onReady: (() -> Void)?
+
+  /// A wait that isn't ready.
+  public init() {}
+
+  /// Ends the wait. Only the first end counts.
+  public final func ready() {
+    guard !isReady else { return }
+    isReady = true
+    let notify = onReady
+    onReady = nil
+    notify?()
+  }
+
+  /// Ends the wait with an error that is raised at it, also when it was ready but hasn't gone on.
+  public final func fail(_ error: any Error) {
+    if problem == nil { problem = error }
+    ready()
+  }
+
+  /// The results of the wait, on the coroutine that waited.
+  open func finish(_ call: LuaCall) throws -> LuaAnswer {
+    call.answer()
+  }
+}
+
+/// Who runs coroutines and knows what they wait for.
+public protocol LuaScheduler: AnyObject {
+  /// Runs everything else until the wait is ready; if nothing can make it so, fails the wait.
+  func pump(_ wait: LuaWait)
+}
