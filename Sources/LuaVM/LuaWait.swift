@@ -28,8 +28,12 @@ open class LuaWait {
   /// Ends the wait with an error that is raised at it, also when it was ready but hasn't gone on.
   public final func fail(_ error: any Error) {
     if problem == nil { problem = error }
+    if !isReady { abandon() }
     ready()
   }
+
+  /// Called when the wait fails before what it waited for has come: to let go of that.
+  open func abandon() {}
 
   /// The results of the wait, on the coroutine that waited.
   open func finish(_ call: LuaCall) throws -> LuaAnswer {

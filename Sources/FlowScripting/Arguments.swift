@@ -1,0 +1,203 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// The arguments of one function of the API, with messages that name function and argument.
+struct Arguments {
+  let host: ScriptHost
+  let call: LuaCall
+  let function: String
+  /// 1 for methods, whose `self` doesn't count in messages.
+  let selfCount: Int
+
+  /// The arguments of a plain function.
+  init(_ host: ScriptHost, _ call: LuaCall, _ function: String) {
+    self.host = host
+    self.call = call
+    self.function = function
+    selfCount = 0
+  }
+
+  /// The arguments of a method.
+  init(_ host: ScriptHost, _ call: LuaCall, method function: String) {
+    self.host = host
+    self.call = call
+    self.function = function
+    selfCount = 1
+  }
+
+  /// How many there are, without `self`.
+  var count: Int { max(0, call.count - selfCount) }
+
+  /// Where argument `index` stands in the call.
+  func place(_ index: Int) -> Int { index + selfCount }
+
+  func isNil(_ index: Int) -> Bool { call.isNil(place(index)) }
+
+  func got(_ index: Int) -> String { call.typeName(place(index)) }
+
+  /// `bad argument #1 to 'add' (op expected, got nil)`.
+  func wrong(_ index: Int, _ what: String) -> any Error {
+    host.usage(call, "bad argument #\(index) to '\(function)' (\(what))")
+  }
+
+  func wrong(_ index: Int, expected: String) -> any Error {
+    wrong(index, "\(expected) expected, got \(got(index))")
+  }
+
+  /// `bad self` for a method called with something else.
+  func wrongSelf(_ type: String) -> any Error {
+    host.usage(
+      call, "calling '\(function)' on bad self (\(type) expected, got \(call.typeName(1)))")
+  }
+
+  func string(_ index: Int) throws -> ByteString {
+    guard let string = call.string(place(index)) else { throw wrong(index, expected: "string") }
+    return ByteString(string)
+  }
+
+  func name(_ index: Int) throws -> ByteString {
+    let name = try string(index)
+    if name.isEmpty { throw wrong(index, "a name is a non-empty string") }
+    return name
+  }
+
+  /// A number of seconds: finite and not negative.
+  func seconds(_ index: Int) throws -> Double {
+    guard let seconds = call.number(place(index)) else {
+      throw wrong(index, expected: "number")
+    }
+    guard seconds.isFinite, seconds >= 0 else {
+      throw wrong(
+        index, "a finite number of seconds, at least 0, expected, got \(describe(seconds))")
+    }
+    return seconds
+  }
+
+  func function(_ index: Int) throws -> LuaReference {
+    guard call.kind(place(index)) == .function,
+      case .reference(let function) = try call.value(place(index))
+    else { throw wrong(index, expected: "function") }
+    return function
+  }
+
+  func table(_ index: Int) throws -> LuaReference {
+    guard call.kind(place(index)) == .table,
+      case .reference(let table) = try call.value(place(index))
+    else { throw wrong(index, expected: "table") }
+    return table
+  }
+
+  /// An op: an op class, an op with arguments, or a flow.
+  func op(_ index: Int) throws -> Op {
+    if let op = host.op(call, place(index)) { return op }
+    if call.kind(place(index)) == .function {
+      throw wrong(index, "op expected, got function; make one with flow.op(name, function)")
+    }
+    throw wrong(index, expected: "op")
+  }
+
+  /// Data for a bucket: a table with string keys, in the order of its sorted keys.
+  func data(_ index: Int) throws -> [(ByteString, Value)] {
+    if isNil(index) { return [] }
+    var result: [(ByteString, Value)] = []
+    for (key, value) in try host.vm.pairs(of: try table(index)) {
+      guard case .string(let name) = key else {
+        throw wrong(
+          index, "keys of data are strings, got a key of type \(host.vm.typeName(of: key))")
+      }
+      result.append((ByteString(name), Value(value)))
+    }
+    return result.sorted { $0.0 < $1.0 }
+  }
+
+  func options(_ index: Int, known: [String], later: [String] = []) throws -> Options {
+    try Options(self, index, try host.vm.pairs(of: try table(index)), known, later)
+  }
+
+  private func describe(_ number: Double) -> String {
+    Value.number(number).logText.description
+  }
+}
+
+/// A table of options: every field is known and of its type, or it is an error.
+struct Options {
+  let arguments: Arguments
+  let index: Int
+  private var fields: [ByteString: LuaValue] = [:]
+
+  init(
+    _ arguments: Arguments, _ index: Int, _ pairs: [(key: LuaValue, value: LuaValue)],
+    _ known: [String], _ later: [String]
+  ) throws {
+    self.arguments = arguments
+    self.index = index
+    for (key, value) in pairs {
+      guard case .string(let string) = key else {
+        throw arguments.wrong(
+          index,
+          "fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))")
+      }
+      let name = string.description
+      if later.contains(name) {
+        throw arguments.wrong(index, "field '\(name)' isn't supported in this version")
+      }
+      guard known.contains(name) else {
+        let known = known.sorted().map { "'\($0)'" }.joined(separator: ", ")
+        throw arguments.wrong(index, "unknown field '\(name)'; known are \(known)")
+      }
+      fields[ByteString(string)] = value
+    }
+  }
+
+  func has(_ name: ByteString) -> Bool { fields[name] != nil }
+
+  func wrong(_ name: ByteString, expected: String) -> any Error {
+    let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
+    return arguments.wrong(index, "field '\(name)': \(expected) expected, got \(got)")
+  }
+
+  func string(_ name: ByteString) throws -> ByteString? {
+    guard let value = fields[name] else { return nil }
+    guard case .string(let string) = value else { throw wrong(name, expected: "string") }
+    return ByteString(string)
+  }
+
+  func boolean(_ name: ByteString) throws -> Bool? {
+    guard let value = fields[name] else { return nil }
+    guard case .boolean(let flag) = value else { throw wrong(name, expected: "boolean") }
+    return flag
+  }
+
+  /// An integer from 1 on; a float with such a value does too, as everywhere in Lua.
+  func count(_ name: ByteString) throws -> Int? {
+    guard let value = fields[name] else { return nil }
+    let integer: Int64?
+    switch value {
+    case .integer(let exact): integer = exact
+    case .number(let number): integer = Int64(exactly: number)
+    default: throw wrong(name, expected: "integer of at least 1")
+    }
+    guard let integer, integer >= 1, let count = Int(exactly: integer) else {
+      let shown = Value(value).logText
+      throw arguments.wrong(
+        index, "field '\(name)': integer of at least 1 expected, got \(shown)")
+    }
+    return count
+  }
+
+  func function(_ name: ByteString) throws -> LuaReference? {
+    guard let value = fields[name] else { return nil }
+    guard case .reference(let function) = value, function.kind == .function else {
+      throw wrong(name, expected: "function")
+    }
+    return function
+  }
+
+  func table(_ name: ByteString) throws -> LuaReference? {
+    guard let value = fields[name] else { return nil }
+    guard case .reference(let table) = value, table.kind == .table else {
+      throw wrong(name, expected: "table")
+    }
+    return table
+  }
+}

@@ -1,0 +1,169 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// Errors as scripts see them: tables with `kind`, `message`, `op`, `traceback`, `cause` and a
+/// `__tostring`. An error keeps its one table wherever it goes.
+extension LuaVM {
+  func makeErrorMetatable() throws -> LuaReference {
+    let metatable = try makeTable(fields: [("__name", "flow.error")])
+    let tostring = try makeFunction { [unowned self] call in
+      guard call.kind(1) == .table, case .reference(let table) = try call.value(1) else {
+        return call.answer(.string("flow.error"))
+      }
+      guard case .string(let text) = try self.field("message", of: table) else {
+        return call.answer(.string("flow.error"))
+      }
+      return call.answer(.string(text))
+    }
+    try set(.reference(tostring), "__tostring", in: metatable)
+    return metatable
+  }
+
+  /// A field of a table without metamethods.
+  func field(_ name: LuaString, of table: LuaReference) throws -> LuaValue {
+    try rawGet(.string(name), in: table)
+  }
+}
+
+extension LuaValue: ExpressibleByStringLiteral {
+  /// A string.
+  public init(stringLiteral value: String) {
+    self = .string(LuaString(value))
+  }
+}
+
+extension ScriptHost {
+  /// A new error table.
+  func makeError(
+    _ kind: FlowError.Kind, _ message: ByteString, op: ByteString? = nil,
+    traceback: ByteString? = nil, cause: LuaValue = .nil,
+    fields: [(LuaString, LuaValue)] = []
+  ) throws -> LuaReference {
+    var all = fields
+    all.append(("kind", .string(LuaString(kind.name))))
+    all.append(("message", .string(LuaString(message))))
+    if let op { all.append(("op", .string(LuaString(op)))) }
+    if let traceback { all.append(("traceback", .string(LuaString(traceback)))) }
+    if !cause.isNil { all.append(("cause", cause)) }
+    return try vm.makeTable(fields: all, metatable: errorMetatable)
+  }
+
+  /// Whether a value is an error table of ours.
+  func isError(_ value: LuaValue) -> Bool {
+    guard case .reference(let reference) = value, reference.kind == .table else { return false }
+    return vm.has(metatable: errorMetatable, reference)
+  }
+
+  /// An engine error as its table.
+  func luaError(_ error: FlowError) throws -> LuaValue {
+    if case .opaque(let opaque)? = error.payload?.get(), let value = opaque as? ScriptValue {
+      if let op = error.op, try vm.field("op", of: value.reference).isNil {
+        try vm.set(.string(LuaString(op)), "op", in: value.reference)
+      }
+      return .reference(value.reference)
+    }
+    return .reference(
+      try makeError(error.kind, error.message, op: error.op, traceback: error.traceback))
+  }
+
+  /// The engine error that belongs to an error table.
+  func flowError(table: LuaReference) throws -> FlowError {
+    func text(_ name: LuaString) throws -> ByteString? {
+      guard case .string(let string) = try vm.field(name, of: table) else { return nil }
+      return ByteString(string)
+    }
+    let name = try text("kind")
+    let kind = FlowError.Kind.allCases.first { $0.name == name } ?? .error
+    return FlowError(
+      kind, try text("message") ?? "", op: try text("op"), traceback: try text("traceback"),
+      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
+  }
+
+  /// The same error with a table of its own, so that what a script catches is what the run shows.
+  func withTable(_ error: FlowError, op: ByteString) -> FlowError {
+    guard
+      let table = try? makeError(
+        error.kind, error.message, op: op, traceback: ByteString(vm.traceback(level: 1)))
+    else { return error }
+    return FlowError(
+      error.kind, error.message, op: op, traceback: error.traceback,
+      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop), seconds: error.seconds)
+  }
+
+  /// What a failed coroutine raised, as an engine error: error tables as they are, anything else as
+  /// the cause of a new one, with identity kept.
+  func flowError(
+    of failure: (error: any Error, position: LuaString, traceback: LuaString), op: ByteString?
+  ) -> FlowError {
+    let traceback = ByteString(failure.traceback)
+    guard let raised = failure.error as? LuaError, let value = raised.value else {
+      return (failure.error as? FlowError)
+        ?? FlowError(.error, ByteString("\(failure.error)"), op: op, traceback: traceback)
+    }
+    do {
+      if isError(value), case .reference(let table) = value { return try flowError(table: table) }
+      let message = describe(value, position: ByteString(failure.position))
+      let table = try makeError(
+        .error, message, op: op, traceback: traceback, cause: value)
+      return FlowError(
+        .error, message, op: op, traceback: traceback,
+        payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
+    } catch {
+      return FlowError(.error, ByteString(raised.message), op: op, traceback: traceback)
+    }
+  }
+
+  /// One line about a raised value. A string stands for itself; other values get the place where
+  /// they were raised, as nothing in them tells.
+  private func describe(_ value: LuaValue, position: ByteString) -> ByteString {
+    switch value {
+    case .string(let text): return ByteString(text)
+    case .integer, .number:
+      return position + ByteString((try? vm.tostring(value)) ?? "a number")
+    case .nil, .boolean:
+      return "\(position)(error object is a \(ByteString(vm.typeName(of: value))) value)"
+    case .reference(let reference):
+      if vm.hasMetafield("__tostring", reference) {
+        do { return ByteString(try vm.tostring(value)) } catch {
+          let problem = (error as? LuaError)?.message ?? LuaString("\(error)")
+          return """
+            \(position)(error object is a \(reference.kind.name) value; \
+            its __tostring failed: \(ByteString(problem)))
+            """
+        }
+      }
+      let shown = (try? vm.render(value, limit: Value.logLimit)) ?? ""
+      let what = "error object is a \(reference.kind.name) value"
+      return reference.kind == .table
+        ? "\(position)(\(what): \(ByteString(shown)))" : "\(position)(\(what))"
+    }
+  }
+
+  // MARK: Wrong use
+
+  /// An error of kind `usage` to raise from a function of the API: the message begins with the
+  /// script's `file:line:`.
+  func usage(_ call: LuaCall, _ message: String) -> any Error {
+    usage(at: call.position, message)
+  }
+
+  func usage(at position: LuaString, _ message: String) -> any Error {
+    let text = ByteString(position) + ByteString(message)
+    do {
+      let table = try makeError(
+        .usage, text, traceback: ByteString(vm.traceback(level: 1)))
+      return LuaError(.argument, value: .reference(table), message: LuaString(text))
+    } catch {
+      return error
+    }
+  }
+
+  /// An engine error to raise in the script.
+  func raise(_ error: FlowError) -> any Error {
+    do {
+      return LuaError(value: try luaError(error), message: LuaString(error.message))
+    } catch {
+      return error
+    }
+  }
+}

@@ -1,0 +1,66 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// A group's dispatcher as an object of a script.
+final class DispatcherBox {
+  let dispatcher: GroupDispatcher
+
+  init(_ dispatcher: GroupDispatcher) {
+    self.dispatcher = dispatcher
+  }
+}
+
+/// `flow.dispatcher`.
+extension ScriptHost {
+  func installGroups() throws {
+    try define("dispatcher") { host, call in
+      let made = try host.makeDispatcher(Arguments(host, call, "dispatcher"), 1)
+      return call.answer(DispatcherBox(made), host.types.dispatcher)
+    }
+  }
+
+  private func makeDispatcher(_ arguments: Arguments, _ index: Int) throws -> GroupDispatcher {
+    let options = try arguments.options(
+      index,
+      known: [
+        "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
+        "collect",
+      ])
+    guard let input = try options.string("input") else {
+      throw arguments.wrong(index, "field 'input': string expected, got nil")
+    }
+    return GroupDispatcher(
+      input: input, output: try options.string("output"),
+      maxConcurrent: try options.count("max_concurrent") ?? 3,
+      allowFailure: try options.boolean("allow_failure") ?? false,
+      allowEmpty: try options.boolean("allow_empty") ?? false,
+      failures: try options.string("failures"), as: try options.string("as"),
+      collect: try options.string("collect"))
+  }
+
+  /// The dispatcher in an argument (a plain table does too), complete for an op.
+  func dispatcher(_ arguments: Arguments, _ index: Int, for op: Op) throws -> GroupDispatcher {
+    let place = arguments.place(index)
+    var dispatcher: GroupDispatcher
+    if let box = arguments.call.object(place, types.dispatcher) {
+      dispatcher = box.dispatcher
+    } else if arguments.call.kind(place) == .table {
+      dispatcher = try makeDispatcher(arguments, index)
+    } else {
+      throw arguments.wrong(index, expected: "dispatcher or table")
+    }
+    if dispatcher.as == nil, op.primaryInput == nil {
+      throw arguments.wrong(
+        index,
+        "op '\(op.name)' has no primary input: give 'as' here, or 'primary_input' or one "
+          + "key of 'needs' in the op")
+    }
+    if dispatcher.output != nil, dispatcher.collect == nil, op.primaryOutput == nil {
+      throw arguments.wrong(
+        index,
+        "op '\(op.name)' has no primary output: give 'collect' here, or 'primary_output' or "
+          + "one key of 'gives' in the op")
+    }
+    return dispatcher
+  }
+}

@@ -1,0 +1,157 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// `ctx`: what an op written in Lua works with.
+extension ScriptHost {
+  static let contextMethods: [String: BoundFunction] = [
+    "get": { host, call in
+      let context = try host.context(call, "get")
+      let key = try host.key(call, "get")
+      let found = context.get(key)
+      if call.count < 3 || call.isNil(3) {
+        guard let found else { throw host.end(context, .missingInput(host.loop.keys.name(of: key))) }
+        return try host.answer(call, found)
+      }
+      let type = try host.typeArgument(call)
+      guard let found else {
+        if type.isOptional { return call.answer(.nil) }
+        throw host.end(context, .missingInput(host.loop.keys.name(of: key)))
+      }
+      if let wanted = type.mismatch(found) {
+        throw host.end(
+          context, .mismatchedInput(host.loop.keys.name(of: key), found, wanted: wanted))
+      }
+      return try host.answer(call, found)
+    },
+    "set": { host, call in
+      let context = try host.context(call, "set")
+      let key = try host.key(call, "set")
+      if call.count < 3 {
+        throw Arguments(host, call, method: "set").wrong(2, expected: "value")
+      }
+      context.set(key, try call.engineValue(3))
+      return call.answer()
+    },
+    "has": { host, call in
+      let context = try host.context(call, "has")
+      return call.answer(.boolean(context.has(try host.key(call, "has"))))
+    },
+    "log": { host, call in
+      let context = try host.context(call, "log")
+      if call.count == 2, let text = call.string(2) {
+        context.log(ByteString(text))
+        return call.answer()
+      }
+      var line: [UInt8] = []
+      if call.count >= 2 {
+        for index in 2...call.count {
+          if index > 2 { line.append(UInt8(ascii: " ")) }
+          let text = try call.string(index) ?? host.vm.tostring(try call.value(index))
+          line.append(contentsOf: text.bytes)
+        }
+      }
+      // A `__tostring` may have ended the op meanwhile.
+      try host.context(call, "log").log(ByteString(line))
+      return call.answer()
+    },
+    "fail": { host, call in
+      let context = try host.context(call, "fail")
+      let arguments = Arguments(host, call, method: "fail")
+      if case let value = try call.value(2), host.isError(value), case .reference(let table) = value
+      {
+        context.fail(try host.flowError(table: table))
+        throw LuaError(value: value, message: "")
+      }
+      if arguments.isNil(1) { throw arguments.wrong(1, expected: "string") }
+      let message = ByteString(try call.string(2) ?? host.vm.tostring(try call.value(2)))
+      let fields = try host.failureFields(arguments)
+      let name = context.displayName
+      let table = try host.makeError(
+        .error, message, op: name, traceback: ByteString(host.vm.traceback(level: 1)),
+        fields: fields)
+      let error = try host.flowError(table: table)
+      try host.context(call, "fail").fail(error)
+      throw LuaError(value: .reference(table), message: LuaString(message))
+    },
+  ]
+
+  /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.run`.
+  static let contextProperty: BoundFunction = { host, call in
+    let name = call.string(2)?.description ?? ""
+    let context = try host.context(call, name)
+    switch name {
+    case "name": return try host.answer(call, .bytes(context.displayName))
+    case "attempt": return call.answer(.integer(Int64(context.attempt)))
+    case "index":
+      return call.answer(context.index > 0 ? .integer(Int64(context.index)) : .nil)
+    case "run": return call.answer(context.run, host.types.run)
+    default: return call.answer(.nil)
+    }
+  }
+
+  /// The op that a `ctx` belongs to, if it hasn't finished.
+  private func context(_ call: LuaCall, _ function: String) throws -> OpContext {
+    guard let handle = call.handle(1, types.context) else {
+      throw Arguments(self, call, method: function).wrongSelf("ctx")
+    }
+    guard let context = loop.context(slot: handle.slot, generation: handle.generation) else {
+      throw usage(call, "bad use of '\(function)' (the op of this ctx has finished)")
+    }
+    return context
+  }
+
+  /// The key in argument 1, interned.
+  private func key(_ call: LuaCall, _ function: String) throws -> Key {
+    guard call.kind(2) == .string else {
+      throw Arguments(self, call, method: function).wrong(1, expected: "string")
+    }
+    if let id = call.interned(2) { return Key(id: UInt32(truncatingIfNeeded: id)) }
+    let key = loop.keys.intern(ByteString(call.string(2) ?? ""))
+    try call.intern(2, as: Int64(key.id))
+    return key
+  }
+
+  /// The type in argument 2 of `get`.
+  private func typeArgument(_ call: LuaCall) throws -> ValueType {
+    let arguments = Arguments(self, call, method: "get")
+    switch call.kind(3) {
+    case .string:
+      return try type(spelled: try arguments.string(2)) { arguments.wrong(2, $0) }
+    case .function: return type(tested: try arguments.function(2))
+    default: throw arguments.wrong(2, expected: "type (string or function)")
+    }
+  }
+
+  /// Finishes the op with an input error and gives the error to unwind with.
+  private func end(_ context: OpContext, _ error: FlowError) -> any Error {
+    let error = withTable(error, op: context.displayName)
+    context.fail(error)
+    return raise(error)
+  }
+
+  /// The fields that `ctx:fail` was given.
+  private func failureFields(_ arguments: Arguments) throws -> [(LuaString, LuaValue)] {
+    if arguments.isNil(2) { return [] }
+    let reserved: Set<LuaString> = ["kind", "message", "op", "traceback", "cause"]
+    return try vm.pairs(of: try arguments.table(2)).map { key, value in
+      guard case .string(let name) = key else {
+        throw arguments.wrong(
+          2, "fields are named by strings, got a key of type \(vm.typeName(of: key))")
+      }
+      if reserved.contains(name) {
+        throw arguments.wrong(2, "field '\(name)' belongs to the error itself")
+      }
+      return (name, value)
+    }
+  }
+}
+
+extension LuaCall {
+  /// An argument as the engine holds it; strings are copied once.
+  func engineValue(_ index: Int) throws -> Value {
+    switch kind(index) {
+    case .string: return .bytes(ByteString(withBytes(index) { Array($0) } ?? []))
+    default: return Value(try value(index))
+    }
+  }
+}

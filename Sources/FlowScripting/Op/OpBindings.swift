@@ -1,0 +1,89 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// `flow.op` and what op classes do.
+extension ScriptHost {
+  func installOps() throws {
+    try define("op") { host, call in
+      let arguments = Arguments(host, call, "op")
+      let name = try arguments.name(1)
+      let op: Op
+      switch call.kind(2) {
+      case .function:
+        op = Op(name: name, body: ScriptOpBody(host, try arguments.function(2)))
+      case .table:
+        op = try host.makeOp(name, arguments)
+      default:
+        throw arguments.wrong(2, expected: "function or table")
+      }
+      return call.answer(op, host.types.op)
+    }
+  }
+
+  private func makeOp(_ name: ByteString, _ arguments: Arguments) throws -> Op {
+    let options = try arguments.options(
+      2, known: ["doc", "needs", "gives", "primary_input", "primary_output", "run", "thread"],
+      later: ["retry", "timeout"])
+    guard let function = try options.function("run") else {
+      throw arguments.wrong(2, "field 'run': function expected, got nil")
+    }
+    if let thread = try options.string("thread"), thread != "main" {
+      throw arguments.wrong(
+        2, "field 'thread': \"main\" expected, got \"\(thread)\" (workers aren't in this version)")
+    }
+    func declared(_ field: ByteString) throws -> [(ByteString, ValueType)] {
+      guard let table = try options.table(field) else { return [] }
+      return try declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
+    }
+    return Op(
+      name: name, doc: try options.string("doc"), needs: try declared("needs"),
+      gives: try declared("gives"), primaryInput: try options.string("primary_input"),
+      primaryOutput: try options.string("primary_output"),
+      body: ScriptOpBody(self, function))
+  }
+
+  static let opMethods: [String: BoundFunction] = [
+    "start": { host, call in
+      let arguments = Arguments(host, call, method: "start")
+      return call.answer(try host.startOp(arguments), host.types.run)
+    },
+    "run": { host, call in
+      let arguments = Arguments(host, call, method: "run")
+      return try host.waitAndAnswer(call, try host.startOp(arguments))
+    },
+  ]
+
+  static let opMetamethods: [String: BoundFunction] = describingMetamethods.merging([
+    "__call": { host, call in
+      guard let op = call.object(1, host.types.op), let body = op.body as? ScriptOpBody else {
+        throw Arguments(host, call, method: "op").wrongSelf("op")
+      }
+      let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
+      let table = values.isEmpty ? nil : try host.vm.makeTable(values: values)
+      let bound = op.withBody(
+        ScriptOpBody(
+          host, body.function, arguments: table, argumentCount: values.count))
+      return call.answer(bound, host.types.op)
+    }
+  ]) { $1 }
+
+  /// `op.name`, `op.doc`.
+  static let opProperty: BoundFunction = { host, call in
+    guard let op = host.op(call, 1) else {
+      throw Arguments(host, call, method: "__index").wrongSelf("op")
+    }
+    switch call.string(2) {
+    case "name": return try host.answer(call, .bytes(op.name))
+    case "doc": return try host.answer(call, op.doc.map { .bytes($0) } ?? .null)
+    default: return call.answer(.nil)
+    }
+  }
+
+  /// Starts the op or flow that is `self`, with the data of argument 1.
+  func startOp(_ arguments: Arguments) throws -> Run {
+    guard let op = op(arguments.call, 1) else {
+      throw arguments.wrongSelf("op or flow")
+    }
+    return op.start(on: loop, data: try arguments.data(1))
+  }
+}

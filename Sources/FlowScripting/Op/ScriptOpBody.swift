@@ -1,0 +1,113 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// The body of an op written in Lua: a function that runs as a coroutine on the main loop.
+final class ScriptOpBody: OpBody {
+  // The host outlives the ops of its state: they are objects of it.
+  private unowned let host: ScriptHost
+  let function: LuaReference
+  /// A table of the bound arguments.
+  private let arguments: LuaReference?
+  private let argumentCount: Int
+
+  init(
+    _ host: ScriptHost, _ function: LuaReference, arguments: LuaReference? = nil,
+    argumentCount: Int = 0
+  ) {
+    self.host = host
+    self.function = function
+    self.arguments = arguments
+    self.argumentCount = argumentCount
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    let step: LuaStep
+    do {
+      step = try host.vm.start(
+        operation: function, slot: context.slot, generation: context.generation,
+        arguments: arguments, count: argumentCount)
+    } catch {
+      context.fail(host.flowError(thrown: error, op: context.displayName))
+      return .finished
+    }
+    switch step.outcome {
+    case .finished:
+      if step.resultCount > 0, let task = returnedTask(step) {
+        host.vm.release(step.coroutine, finished: true)
+        return follow(task, context)
+      }
+      host.vm.release(step.coroutine, finished: true)
+      return .finished
+    case .parked:
+      let fiber = Fiber(host, step.coroutine, op: context.displayName) { [host] end in
+        switch end {
+        case .returned(let value):
+          if let task = host.vm.object(in: value, host.types.run), context.isRunning {
+            if self.follow(task, context) == .finished { context.end() }
+          } else {
+            context.end()
+          }
+        case .failed(let error): context.end(error)
+        }
+      }
+      context.state = fiber
+      fiber.park()
+      return .suspended
+    case .failed, .yielded, .stopped:
+      let error = host.takeFailure(step, op: context.displayName)
+      host.vm.release(step.coroutine, finished: false)
+      context.fail(error)
+      return .finished
+    }
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    if let fiber = context.state as? Fiber {
+      fiber.cancel(error)
+    } else if let follower = context.state as? Follower {
+      follower.cancel(error)
+    }
+  }
+
+  /// The task that the function returned, if it returned one.
+  private func returnedTask(_ step: LuaStep) -> Run? {
+    guard let value = try? host.vm.firstResult(step) else { return nil }
+    return host.vm.object(in: value, host.types.run)
+  }
+
+  /// An op that returns a task finishes when that task does, and as it does.
+  private func follow(_ task: Run, _ context: OpContext) -> OpProgress {
+    task.markObserved()
+    if task.isConcluded {
+      if let error = task.error { context.fail(error) }
+      return .finished
+    }
+    let follower = Follower(task, context)
+    context.state = follower
+    task.observe(follower)
+    return .suspended
+  }
+}
+
+/// Ends an op when the task that it returned has ended.
+private final class Follower: LoopJob {
+  private let task: Run
+  private var context: OpContext?
+
+  init(_ task: Run, _ context: OpContext) {
+    self.task = task
+    self.context = context
+  }
+
+  func run() {
+    let ended = context
+    context = nil
+    ended?.end(task.error)
+  }
+
+  func cancel(_ error: FlowError) {
+    let ended = context
+    context = nil
+    ended?.end(error)
+  }
+}

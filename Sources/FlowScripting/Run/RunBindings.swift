@@ -1,0 +1,129 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What scripts do with a run.
+extension ScriptHost {
+  static let runMethods: [String: BoundFunction] = [
+    "wait": { host, call in
+      let (run, arguments) = try host.run(call, "wait")
+      if run.isConcluded { return call.answer(.boolean(true)) }
+      let deadline =
+        arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
+      return try call.wait(RunWait(run, deadline: deadline) { .boolean(run.isConcluded) })
+    },
+    "summary": { host, call in
+      let (run, arguments) = try host.run(call, "summary")
+      var options = SummaryOptions()
+      if !arguments.isNil(1) {
+        let given = try arguments.options(1, known: ["time", "durations"])
+        if let time = try given.string("time") {
+          guard time == "iso" else {
+            throw arguments.wrong(1, "field 'time': \"iso\" expected, got \"\(time)\"")
+          }
+          options.time = .iso
+        }
+        options.durations = try given.boolean("durations") ?? false
+      }
+      return try host.answer(call, .bytes(run.summary(options)))
+    },
+    "events": { host, call in
+      let (run, _) = try host.run(call, "events")
+      return call.answer(.reference(try host.events(of: run)))
+    },
+  ]
+
+  static let runProperty: BoundFunction = { host, call in
+    guard let run = call.object(1, host.types.run) else {
+      throw Arguments(host, call, method: "__index").wrongSelf("run")
+    }
+    switch call.string(2)?.description {
+    case "name": return try host.answer(call, .bytes(run.name))
+    case "id": return call.answer(.integer(Int64(run.id)))
+    case "data": return call.answer(.reference(try host.table(of: run.data)))
+    case "ok":
+      run.markObserved()
+      return call.answer(.boolean(run.state == .succeeded))
+    case "error":
+      run.markObserved()
+      guard let error = run.error else { return call.answer(.nil) }
+      return call.answer(try host.luaError(host.owned(error, of: run)))
+    case "state":
+      run.markObserved()
+      return try host.answer(call, .bytes(run.state.name))
+    case "duration": return call.answer(.number(run.duration))
+    case "finished_early": return call.answer(.boolean(run.finishedEarly))
+    default: return call.answer(.nil)
+    }
+  }
+
+  private func run(_ call: LuaCall, _ function: String) throws -> (Run, Arguments) {
+    let arguments = Arguments(self, call, method: function)
+    guard let run = call.object(1, types.run) else { throw arguments.wrongSelf("run") }
+    return (run, arguments)
+  }
+
+  /// Answers a run once it has settled.
+  func waitAndAnswer(_ call: LuaCall, _ run: Run) throws -> LuaAnswer {
+    if run.isConcluded { return call.answer(run, types.run) }
+    let value = try vm.value(of: run, types.run)
+    return try call.wait(RunWait(run, deadline: nil) { value })
+  }
+
+  /// The error with its one table.
+  private func owned(_ error: FlowError, of run: Run) throws -> FlowError {
+    if error.payload != nil { return error }
+    if let kept = run.attachment as? FlowError { return kept }
+    let table = try makeError(
+      error.kind, error.message, op: error.op, traceback: error.traceback)
+    let owned = FlowError(
+      error.kind, error.message, op: error.op, traceback: error.traceback,
+      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop), seconds: error.seconds)
+    run.attachment = owned
+    return owned
+  }
+
+  /// The events of a run as a list of tables.
+  private func events(of run: Run) throws -> LuaReference {
+    var list: [LuaValue] = []
+    for event in run.events {
+      var fields: [(LuaString, LuaValue)] = [
+        ("time", .number(event.time)), ("kind", .string(LuaString(event.kind.name))),
+      ]
+      if let op = event.op { fields.append(("op", .string(LuaString(op)))) }
+      if event.index > 0 { fields.append(("index", .integer(Int64(event.index)))) }
+      if event.attempt > 0 { fields.append(("attempt", .integer(Int64(event.attempt)))) }
+      if let message = event.message { fields.append(("message", .string(LuaString(message)))) }
+      if let key = event.key { fields.append(("key", .string(LuaString(key)))) }
+      if let value = event.value { fields.append(("value", try luaValue(value))) }
+      if let old = event.old { fields.append(("old", try luaValue(old))) }
+      list.append(.reference(try vm.makeTable(fields: fields)))
+    }
+    return try vm.makeTable(values: list)
+  }
+}
+
+/// Waits for a run, at most until a deadline.
+final class RunWait: LuaWait, LoopJob {
+  private let result: () -> LuaValue
+  private var timer: Timer?
+
+  init(_ run: Run, deadline: Int64?, result: @escaping () -> LuaValue) {
+    self.result = result
+    super.init()
+    run.observe(self)
+    if let deadline { timer = run.loop.schedule(at: deadline, self) }
+  }
+
+  func run() {
+    timer?.cancel()
+    timer = nil
+    ready()
+  }
+
+  override func abandon() {
+    timer?.cancel()
+    timer = nil
+  }
+
+  override func finish(_ call: LuaCall) throws -> LuaAnswer { call.answer(result()) }
+}

@@ -1,0 +1,2 @@
+internal import FlowEngine
+internal import LuaVM

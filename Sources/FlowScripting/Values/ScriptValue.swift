@@ -1,0 +1,120 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// A Lua value with identity (a table, a function, a userdata, a coroutine) as the engine holds it.
+final class ScriptValue: OpaqueValue {
+  let reference: LuaReference
+
+  init(_ reference: LuaReference) {
+    self.reference = reference
+  }
+
+  var typeName: ByteString { ByteString(reference.vm.typeName(of: .reference(reference))) }
+
+  func logText(limit: Int) -> ByteString {
+    guard let text = try? reference.vm.render(.reference(reference), limit: limit) else {
+      return ByteString(reference.kind.name)
+    }
+    return ByteString(text)
+  }
+
+  func matches(typeName wanted: ByteString) -> Bool {
+    wanted == ByteString(reference.kind.name) || wanted == typeName
+  }
+
+  func listCount() -> Int? { reference.vm.listCount(reference) }
+
+  func element(at index: Int) -> Value {
+    guard let value = try? reference.vm.element(index + 1, of: reference) else { return .null }
+    return Value(value)
+  }
+
+  func plainCopy() -> PlainValue? { PlainCopier(vm: reference.vm).copy(.reference(reference)) }
+}
+
+extension ByteString {
+  /// A Lua string's bytes.
+  init(_ string: LuaString) {
+    self.init(string.bytes)
+  }
+}
+
+extension LuaString {
+  /// The engine's bytes.
+  init(_ bytes: ByteString) {
+    self.init(bytes.bytes)
+  }
+}
+
+extension Value {
+  /// A Lua value as the engine holds it.
+  init(_ value: LuaValue) {
+    switch value {
+    case .nil: self = .null
+    case .boolean(let flag): self = .boolean(flag)
+    case .integer(let integer): self = .integer(integer)
+    case .number(let number): self = .number(number)
+    case .string(let string): self = .bytes(ByteString(string))
+    case .reference(let reference): self = .opaque(ScriptValue(reference))
+    }
+  }
+}
+
+extension ScriptHost {
+  /// An engine value as Lua sees it: tables come back as the same tables.
+  func luaValue(_ value: Value) throws -> LuaValue {
+    switch value {
+    case .null: return .nil
+    case .boolean(let flag): return .boolean(flag)
+    case .integer(let integer): return .integer(integer)
+    case .number(let number): return .number(number)
+    case .bytes(let bytes): return .string(LuaString(bytes))
+    case .opaque(let opaque):
+      if let script = opaque as? ScriptValue { return .reference(script.reference) }
+      // A list of the engine's own becomes a table; anything else shows as its text.
+      guard let count = opaque.listCount() else {
+        return .string(LuaString(opaque.logText(limit: Value.logLimit)))
+      }
+      let values = try (0..<count).map { try luaValue(opaque.element(at: $0)) }
+      return .reference(try vm.makeTable(values: values))
+    }
+  }
+
+  /// Answers a call with an engine value; strings go without a detour.
+  func answer(_ call: LuaCall, _ value: Value) throws -> LuaAnswer {
+    switch value {
+    case .bytes(let bytes): return bytes.bytes.withUnsafeBytes { call.answer(bytes: $0) }
+    default: return call.answer(try luaValue(value))
+    }
+  }
+
+  /// A list of the engine's, as a table.
+  func makeList(_ values: ContiguousArray<Value>) -> Value {
+    guard let values = try? values.map({ try luaValue($0) }),
+      let table = try? vm.makeTable(values: values)
+    else { return .opaque(ListValue(values)) }
+    return .opaque(ScriptValue(table))
+  }
+
+  /// What a group's `failures` list has for one item.
+  func makeFailure(index: Int, input: Value, error: FlowError) -> Value {
+    do {
+      let fields: [(LuaString, LuaValue)] = [
+        ("index", .integer(Int64(index))), ("input", try luaValue(input)),
+        ("error", try luaError(error)),
+      ]
+      return .opaque(ScriptValue(try vm.makeTable(fields: fields)))
+    } catch {
+      return .bytes(ByteString("\(error)"))
+    }
+  }
+
+  /// A bucket's content as a fresh table.
+  func table(of bucket: DataBucket) throws -> LuaReference {
+    var fields: [(LuaString, LuaValue)] = []
+    for entry in bucket.entries {
+      fields.append((LuaString(loop.keys.name(of: entry.key)), try luaValue(entry.value)))
+    }
+    return try vm.makeTable(fields: fields)
+  }
+}

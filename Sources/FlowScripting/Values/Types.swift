@@ -1,0 +1,61 @@
+internal import FlowEngine
+internal import LuaVM
+
+extension ScriptHost {
+  /// Lua's name of a value's basic type, or the `__name` of its metatable.
+  func kindName(of value: LuaValue) -> String {
+    switch value {
+    case .integer, .number: return "number"
+    default: return vm.typeName(of: value).description
+    }
+  }
+
+  /// The type that a text spells; `wrong` makes the error.
+  func type(spelled text: ByteString, wrong: (String) -> any Error) throws -> ValueType {
+    if let known = typeCache[text] { return known }
+    do throws(TypeSyntaxError) {
+      let type = try ValueType.parse(text)
+      typeCache[text] = type
+      return type
+    } catch {
+      throw wrong("\(error)")
+    }
+  }
+
+  /// A type that is given as a function `(value) -> boolean, reason?`.
+  func type(tested function: LuaReference) -> ValueType {
+    ValueType.predicate(name: "predicate") { [unowned self] value in
+      do {
+        let results = try self.vm.call(function, [try self.luaValue(value)])
+        if let first = results.first, first.isTruthy { return nil }
+        if results.count > 1, case .string(let reason) = results[1] { return ByteString(reason) }
+        return "predicate"
+      } catch {
+        return "predicate, which failed: \(ByteString("\(error)"))"
+      }
+    }
+  }
+
+  /// `needs` or `gives`: key -> type, in the order of the sorted keys.
+  func declaration(
+    _ table: LuaReference, wrong: (String) -> any Error
+  ) throws -> [(ByteString, ValueType)] {
+    var result: [(ByteString, ValueType)] = []
+    for (key, value) in try vm.pairs(of: table) {
+      guard case .string(let name) = key else {
+        throw wrong("keys are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      switch value {
+      case .string(let text):
+        let type = try type(spelled: ByteString(text)) { wrong("type of '\(name)': \($0)") }
+        result.append((ByteString(name), type))
+      case .reference(let function) where function.kind == .function:
+        result.append((ByteString(name), type(tested: function)))
+      default:
+        throw wrong(
+          "type of '\(name)': string or function expected, got \(kindName(of: value))")
+      }
+    }
+    return result.sorted { $0.0 < $1.0 }
+  }
+}

@@ -1,3 +1,0 @@
-internal import LuaVM
-internal import FlowEngine
-public func sprobe() -> Int32 { vmprobe() + probe() }

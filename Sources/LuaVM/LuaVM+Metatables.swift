@@ -1,0 +1,49 @@
+internal import CFlowLua
+internal import CLua
+
+extension LuaVM {
+  /// Whether a value's metatable is this very table.
+  public func has(metatable: LuaReference, _ value: LuaReference) -> Bool {
+    guard (try? enter()) != nil, value.vm === self, lua_checkstack(running, 4) != 0 else {
+      return false
+    }
+    let L = running
+    flowlua_push_reference(host, L, value.id)
+    defer { flowlua_pop(L, 1) }
+    guard lua_getmetatable(L, -1) != 0 else { return false }
+    flowlua_push_reference(host, L, metatable.id)
+    defer { flowlua_pop(L, 2) }
+    return lua_rawequal(L, -1, -2) != 0
+  }
+
+  /// Whether two references are to the same value.
+  public func areSame(_ a: LuaReference, _ b: LuaReference) -> Bool {
+    guard (try? enter()) != nil, a.vm === self, b.vm === self, lua_checkstack(running, 4) != 0
+    else { return false }
+    let L = running
+    flowlua_push_reference(host, L, a.id)
+    flowlua_push_reference(host, L, b.id)
+    defer { flowlua_pop(L, 2) }
+    return lua_rawequal(L, -1, -2) != 0
+  }
+}
+
+extension LuaVM {
+  /// Reads a field without metamethods.
+  public func rawGet(_ key: LuaValue, in table: LuaReference) throws -> LuaValue {
+    try enter()
+    let L = running
+    guard table.kind == .table, lua_checkstack(L, 6) != 0 else { return .nil }
+    flowlua_push_reference(host, L, table.id)
+    defer { flowlua_pop(L, 1) }
+    try check(withRawValues([key]) { flowlua_push_protected(host, $0) })
+    lua_rawget(L, -2)
+    return try popValue(L)
+  }
+
+  /// Whether a value has a field in its metatable.
+  public func hasMetafield(_ name: String, _ reference: LuaReference) -> Bool {
+    guard let value = try? metafield(name, of: reference) else { return false }
+    return !value.isNil
+  }
+}
