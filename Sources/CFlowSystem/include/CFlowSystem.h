@@ -1,1 +1,22 @@
+// What Swift's Glibc module can't import or call: missing headers, macros and variadic functions.
+#ifndef FLOWSYSTEM_H
+#define FLOWSYSTEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
 int flowsystem_probe(void);
+
+/// A close-on-exec, non-blocking eventfd, or -1 with errno set. <sys/eventfd.h> isn't in Glibc's
+/// module map.
+int flowsystem_eventfd(void);
+
+/// Waits until `fd` is readable or `timeout_ns` nanoseconds have passed; a negative timeout waits
+/// without end. Returns 1 when readable, 0 when time is up or a signal arrived, -1 on an error.
+int flowsystem_wait_readable(int fd, int64_t timeout_ns);
+
+/// Writes `number` as printf's "%.<precision>g" does; returns the length, less than `size`.
+/// printf is variadic, which Swift doesn't import.
+size_t flowsystem_format_g(char *buffer, size_t size, int precision, double number);
+
+#endif

@@ -1,0 +1,29 @@
+#include "CFlowSystem.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+int flowsystem_probe(void) { return 1; }
+
+int flowsystem_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int flowsystem_wait_readable(int fd, int64_t timeout_ns) {
+  struct pollfd entry = {.fd = fd, .events = POLLIN};
+  struct timespec timeout = {0};
+  if (timeout_ns >= 0) {
+    timeout.tv_sec = (time_t)(timeout_ns / 1000000000);
+    timeout.tv_nsec = (long)(timeout_ns % 1000000000);
+  }
+  int count = ppoll(&entry, 1, timeout_ns >= 0 ? &timeout : NULL, NULL);
+  if (count < 0) return errno == EINTR ? 0 : -1;
+  return count > 0;
+}
+
+size_t flowsystem_format_g(char *buffer, size_t size, int precision, double number) {
+  int length = snprintf(buffer, size, "%.*g", precision, number);
+  if (length < 0) return 0;
+  return (size_t)length < size ? (size_t)length : size - 1;
+}

@@ -1,2 +1,0 @@
-#include "CFlowSystem.h"
-int flowsystem_probe(void){return 1;}

@@ -1,0 +1,52 @@
+import Glibc
+
+/// Where an event loop takes its time from.
+public protocol LoopClock: AnyObject {
+  /// Nanoseconds since an arbitrary beginning; never goes back.
+  func now() -> Int64
+  /// Nanoseconds from 1970-01-01 00:00:00 UTC to the clock's beginning, as known at the call.
+  var wallBase: Int64 { get }
+  /// Whether time passes only by `advance(to:)`.
+  var isVirtual: Bool { get }
+  /// Moves a virtual clock on to `time`; does nothing on a real one, and never goes back.
+  func advance(to time: Int64)
+}
+
+/// The machine's monotonic clock.
+public final class SystemClock: LoopClock {
+  public init() {}
+
+  public func now() -> Int64 { Self.read(CLOCK_MONOTONIC) }
+
+  public var wallBase: Int64 { Self.read(CLOCK_REALTIME) - Self.read(CLOCK_MONOTONIC) }
+
+  public var isVirtual: Bool { false }
+
+  public func advance(to time: Int64) {}
+
+  @inline(__always)
+  static func read(_ clock: clockid_t) -> Int64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+}
+
+/// A clock that jumps: it begins at 2000-01-01 00:00:00 UTC and stands still while there is work.
+///
+/// Its loop moves it to the next timer when nothing is ready and nothing goes on off the loop.
+public final class VirtualClock: LoopClock {
+  private var time: Int64 = 0
+
+  public init() {}
+
+  public func now() -> Int64 { time }
+
+  public var wallBase: Int64 { 946_684_800_000_000_000 }
+
+  public var isVirtual: Bool { true }
+
+  public func advance(to time: Int64) {
+    self.time = max(self.time, time)
+  }
+}

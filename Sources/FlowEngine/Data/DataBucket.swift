@@ -1,0 +1,141 @@
+/// The key-value store that ops read and write, in the order in which keys were added.
+///
+/// A bucket with a `parent` reads through to it and writes only to itself. Confined to the thread
+/// of its loop.
+public final class DataBucket {
+  public struct Entry {
+    public let key: Key
+    public internal(set) var value: Value
+  }
+
+  public let keys: KeyTable
+  public let parent: DataBucket?
+
+  /// Up to this many entries are searched one by one, which is faster than an index.
+  private static let scanLimit = 12
+
+  /// In order of addition; a removed entry's value is `.null` until the next compaction.
+  private var slots: ContiguousArray<Entry> = []
+  private var removed = 0
+  private var index: [Key: Int] = [:]
+
+  public init(keys: KeyTable, parent: DataBucket? = nil) {
+    self.keys = keys
+    self.parent = parent
+  }
+
+  /// The number of keys of this bucket itself.
+  public var count: Int { slots.count - removed }
+
+  /// This bucket's own entries, in the order in which they were added.
+  public var entries: [Entry] {
+    slots.filter { !$0.value.isNull }
+  }
+
+  /// The value of `key` here, else in the nearest parent that has it.
+  public func get(_ key: Key) -> Value? {
+    if let slot = slot(of: key) { return slots[slot].value }
+    var next = parent
+    while let bucket = next {
+      if let slot = bucket.slot(of: key) { return bucket.slots[slot].value }
+      next = bucket.parent
+    }
+    return nil
+  }
+
+  /// The value of `key` in this bucket itself.
+  public func own(_ key: Key) -> Value? {
+    slot(of: key).map { slots[$0].value }
+  }
+
+  public func has(_ key: Key) -> Bool {
+    get(key) != nil
+  }
+
+  /// Stores `value` and returns the one that it replaces; `.null` removes the key.
+  @discardableResult
+  public func set(_ key: Key, _ value: Value) -> Value? {
+    if value.isNull { return remove(key) }
+    if let slot = slot(of: key) {
+      let old = slots[slot].value
+      slots[slot].value = value
+      return old
+    }
+    slots.append(Entry(key: key, value: value))
+    if slots.count > Self.scanLimit { noteAppended(key) }
+    return nil
+  }
+
+  /// Removes `key` from this bucket and returns its value.
+  @discardableResult
+  public func remove(_ key: Key) -> Value? {
+    guard let slot = slot(of: key) else { return nil }
+    let old = slots[slot].value
+    if slots.count <= Self.scanLimit {
+      slots.remove(at: slot)
+    } else {
+      slots[slot].value = .null
+      index[key] = nil
+      removed += 1
+      if removed * 2 > slots.count { compact() }
+    }
+    return old
+  }
+
+  /// Empties the bucket for its next use, keeping its memory.
+  func reset() {
+    if slots.count > Self.scanLimit {
+      slots = []
+      index = [:]
+      removed = 0
+    } else {
+      slots.removeAll(keepingCapacity: true)
+    }
+  }
+
+  private func slot(of key: Key) -> Int? {
+    if slots.count > Self.scanLimit { return index[key] }
+    for slot in slots.indices where slots[slot].key == key { return slot }
+    return nil
+  }
+
+  private func noteAppended(_ key: Key) {
+    if index.isEmpty && removed == 0 {
+      rebuildIndex()
+    } else {
+      index[key] = slots.count - 1
+    }
+  }
+
+  private func compact() {
+    slots.removeAll { $0.value.isNull }
+    removed = 0
+    index = [:]
+    if slots.count > Self.scanLimit { rebuildIndex() }
+  }
+
+  private func rebuildIndex() {
+    index = [:]
+    for slot in slots.indices { index[slots[slot].key] = slot }
+  }
+}
+
+// MARK: - Typed access for Swift
+
+extension DataBucket {
+  public func key(_ name: ByteString) -> Key { keys.intern(name) }
+
+  /// The value under `name` as a Swift type; nil when it is absent or of another type.
+  public func value<Wanted: ValueConvertible>(
+    _ name: ByteString, as type: Wanted.Type = Wanted.self
+  ) -> Wanted? {
+    get(keys.intern(name)).flatMap(Wanted.init(flowValue:))
+  }
+
+  public func string(_ name: ByteString) -> String? { value(name) }
+  public func integer(_ name: ByteString) -> Int64? { value(name) }
+  public func number(_ name: ByteString) -> Double? { value(name) }
+  public func boolean(_ name: ByteString) -> Bool? { value(name) }
+
+  public subscript(name: ByteString) -> Value? { self.get(keys.intern(name)) }
+}

@@ -1,0 +1,124 @@
+internal import Synchronization
+
+/// Ops in order, over one data bucket. A flow is an op: it can be started, nested and grouped.
+///
+/// A flow is a blueprint: start it as often as you like, also at the same time. The builder calls
+/// change the flow and return it; a run keeps the blueprint it began with, nested flows included.
+public final class Flow: Op {
+  var blueprint: Blueprint
+  /// What the last run began with; used again as long as no flow has changed.
+  var snapshot: FlowSnapshot?
+
+  /// Counts the changes of all flows: tells whether a snapshot still holds.
+  static let changes = Atomic<UInt64>(0)
+
+  public init(_ name: ByteString = "Flow", doc: ByteString? = nil) {
+    blueprint = Blueprint()
+    super.init(flowNamed: name, doc: doc, declarations: blueprint.declarations)
+  }
+
+  private init(copying other: Flow, name: ByteString) {
+    blueprint = other.blueprint
+    super.init(flowNamed: name, doc: other.doc, declarations: other.declarations)
+  }
+
+  /// The number of steps.
+  public var count: Int { blueprint.steps.count }
+
+  /// A flow of its own with the same steps, data and callbacks.
+  public func copy(name: ByteString? = nil) -> Flow {
+    Flow(copying: self, name: name ?? self.name)
+  }
+
+  /// Data to begin with; a later value replaces an earlier one under the same key.
+  @discardableResult
+  public func data(_ name: ByteString, _ value: Value) -> Flow {
+    change { $0.setData(name, value) }
+  }
+
+  @discardableResult
+  public func data(_ name: ByteString, _ value: some ValueConvertible) -> Flow {
+    data(name, value.flowValue)
+  }
+
+  @discardableResult
+  public func data(_ entries: KeyValuePairs<ByteString, any ValueConvertible>) -> Flow {
+    change { blueprint in
+      for (name, value) in entries { blueprint.setData(name, value.flowValue) }
+    }
+  }
+
+  /// Adds a step.
+  @discardableResult
+  public func add(_ op: Op) -> Flow {
+    change { $0.append(Step(op: op, dispatcher: nil)) }
+  }
+
+  /// Adds a step that runs `op` once for each item of a list.
+  @discardableResult
+  public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
+    change { $0.append(Step(op: op, dispatcher: dispatcher)) }
+  }
+
+  /// Adds a callback that is called before the first step; several are called in order.
+  ///
+  /// In a nested flow it is called with the run that the flow is part of.
+  @discardableResult
+  public func willStart(_ callback: any RunCallback) -> Flow {
+    change { $0.willStart.append(callback) }
+  }
+
+  @discardableResult
+  public func willStart(_ body: @escaping (Run) throws -> Void) -> Flow {
+    willStart(ClosureCallback(body))
+  }
+
+  /// Adds a callback that is called once the flow has settled; several are called in order.
+  @discardableResult
+  public func didFinish(_ callback: any RunCallback) -> Flow {
+    change { $0.didFinish.append(callback) }
+  }
+
+  @discardableResult
+  public func didFinish(_ body: @escaping (Run) throws -> Void) -> Flow {
+    didFinish(ClosureCallback(body))
+  }
+
+  /// Declares what the flow needs, in place of what it declared before.
+  @discardableResult
+  public func needs(_ needs: [Declaration]) -> Flow {
+    declare(needs: needs, gives: declarations.gives)
+  }
+
+  @discardableResult
+  public func needs(_ needs: KeyValuePairs<ByteString, ByteString>) -> Flow {
+    self.needs(Op.declarations(needs))
+  }
+
+  /// Declares what the flow gives, in place of what it declared before.
+  @discardableResult
+  public func gives(_ gives: [Declaration]) -> Flow {
+    declare(needs: declarations.needs, gives: gives)
+  }
+
+  @discardableResult
+  public func gives(_ gives: KeyValuePairs<ByteString, ByteString>) -> Flow {
+    self.gives(Op.declarations(gives))
+  }
+
+  private func declare(needs: [Declaration], gives: [Declaration]) -> Flow {
+    change { blueprint in
+      blueprint.declarations = Declarations(needs: needs, gives: gives)
+      declarations = blueprint.declarations
+    }
+  }
+
+  @inline(__always)
+  private func change(_ body: (Blueprint) -> Void) -> Flow {
+    Self.changes.add(1, ordering: .relaxed)
+    if snapshot != nil { snapshot = nil }
+    if !isKnownUniquelyReferenced(&blueprint) { blueprint = Blueprint(copying: blueprint) }
+    body(blueprint)
+    return self
+  }
+}

@@ -1,0 +1,71 @@
+/// Something to call when a flow starts or has finished. Called on the loop's thread.
+public protocol RunCallback: AnyObject {
+  /// Does its work. `.suspended` promises a later `completion.finish()`.
+  func call(_ run: Run, completion: CallbackCompletion) -> OpProgress
+  /// Asks a suspended callback to stop because of `error`; it must finish sooner or later.
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError)
+}
+
+extension RunCallback {
+  /// Doesn't wait for it any longer.
+  public func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+    completion.finish(error)
+  }
+}
+
+/// How a callback that waits says that it is done. Confined to the loop's thread.
+public final class CallbackCompletion {
+  // Cleared when it is finished.
+  private var strand: Strand?
+  let callback: any RunCallback
+  private(set) var isFinished = false
+  private(set) var error: FlowError?
+  private var isInCall = false
+
+  init(_ callback: any RunCallback, strand: Strand) {
+    self.callback = callback
+    self.strand = strand
+  }
+
+  /// Says that the callback is done, with `error` if it failed. Only the first call counts.
+  public func finish(_ error: FlowError? = nil) {
+    guard !isFinished, let strand else { return }
+    strand.loop.checkThread()
+    isFinished = true
+    self.error = error
+    self.strand = nil
+    if !isInCall { strand.wake(.callback) }
+  }
+
+  /// Calls the callback; answers whether it is done.
+  func call(_ run: Run) -> Bool {
+    isInCall = true
+    let progress = callback.call(run, completion: self)
+    isInCall = false
+    if progress == .finished, !isFinished {
+      isFinished = true
+      strand = nil
+    }
+    return isFinished
+  }
+}
+
+/// A synchronous Swift closure as a callback.
+final class ClosureCallback: RunCallback {
+  private let body: (Run) throws -> Void
+
+  init(_ body: @escaping (Run) throws -> Void) {
+    self.body = body
+  }
+
+  func call(_ run: Run, completion: CallbackCompletion) -> OpProgress {
+    do {
+      try body(run)
+    } catch let error as FlowError {
+      completion.finish(error)
+    } catch {
+      completion.finish(FlowError(.error, ByteString(String(describing: error))))
+    }
+    return .finished
+  }
+}

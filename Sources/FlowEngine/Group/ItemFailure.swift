@@ -1,0 +1,38 @@
+/// A failed item of a group, as the engine itself records it for `failures`.
+public final class ItemFailure: OpaqueValue {
+  /// The 0-based index of the item.
+  public let index: Int
+  public let input: Value
+  public let error: FlowError
+
+  init(index: Int, input: Value, error: FlowError) {
+    self.index = index
+    self.input = input
+    self.error = error
+  }
+
+  public var typeName: ByteString { "table" }
+
+  public func logText(limit: Int) -> ByteString {
+    let text: ByteString =
+      "{error = \(error.message), index = \(index + 1), input = \(input.logText)}"
+    return text.truncated(to: limit)
+  }
+
+  public func matches(typeName: ByteString) -> Bool { typeName == "table" }
+
+  public func listCount() -> Int? { nil }
+
+  public func element(at index: Int) -> Value { .null }
+
+  public func plainCopy() -> PlainValue? {
+    guard let input = input.plainCopy() else { return nil }
+    let fields: [PlainValue.Entry] = [
+      .init(key: .bytes("index"), value: .integer(Int64(index) + 1)),
+      .init(key: .bytes("input"), value: input.root.shifted(by: 1)),
+      .init(key: .bytes("error"), value: .bytes(error.message)),
+    ]
+    let table = PlainValue.Table(entries: fields)
+    return PlainValue(.table(0), tables: [table] + input.tables.map { $0.shifted(by: 1) })
+  }
+}

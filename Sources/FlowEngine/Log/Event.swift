@@ -1,0 +1,113 @@
+/// One event of a run, made from the log when somebody looks.
+public struct Event: Sendable {
+  public enum Kind: UInt8, Sendable {
+    case start, finish, log, set, replace, remove, group
+
+    public var name: ByteString {
+      switch self {
+      case .start: "start"
+      case .finish: "finish"
+      case .log: "log"
+      case .set: "set"
+      case .replace: "replace"
+      case .remove: "remove"
+      case .group: "group"
+      }
+    }
+  }
+
+  /// Seconds since the run began.
+  public let time: Double
+  public let kind: Kind
+  /// The name of the op it is about.
+  public let op: ByteString
+  /// The op's 1-based index in a group, 0 outside of one.
+  public let index: Int
+  /// 1-based.
+  public let attempt: Int
+  /// What was logged, or the text behind `DidFinish: ` or the group's name.
+  public let message: ByteString?
+  /// The key of a `set`, `replace` or `remove`.
+  public let key: ByteString?
+  /// The text of the value that was set.
+  public let value: ByteString?
+  /// The text of the value that was replaced.
+  public let oldValue: ByteString?
+}
+
+/// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
+public protocol EventSink: AnyObject {
+  /// `value` is the whole value of a `set` or `replace`, where the event has a text only.
+  func append(_ event: Event, value: Value?, in log: EventLog)
+}
+
+/// The events of a log, each made when it is reached.
+public struct EventSequence: Sequence {
+  let log: EventLog
+
+  public struct Iterator: IteratorProtocol {
+    let log: EventLog
+    var place = EventLog.Place()
+
+    public mutating func next() -> Event? {
+      while let record = log.record(at: &place) {
+        if let event = log.event(of: record) { return event }
+      }
+      return nil
+    }
+  }
+
+  public func makeIterator() -> Iterator { Iterator(log: log) }
+}
+
+extension EventLog {
+  /// What happened, in order. The lists of a run's data at its begin and end are no events.
+  public var events: EventSequence { EventSequence(log: self) }
+
+  func event(of record: LogRecord) -> Event? {
+    let kind: Event.Kind
+    var message: ByteString?
+    switch record.kind {
+    case .startWith, .endWith, .snapshotEntry: return nil
+    case .start: kind = .start
+    case .finish:
+      kind = .finish
+      message = outcome(of: record)
+    case .log:
+      kind = .log
+      message = text(record.firstPayload)
+    case .add: kind = .set
+    case .replace: kind = .replace
+    case .remove: kind = .remove
+    case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused:
+      kind = .group
+      message = groupMessage(of: record).text
+    }
+    let isSet = kind == .set || kind == .replace
+    let (op, index) = op(of: record)
+    return Event(
+      time: Double(record.time - began) / 1e9, kind: kind, op: op.name, index: index,
+      attempt: record.attempt, message: message,
+      key: isSet || kind == .remove ? keys.name(of: Key(id: record.key)) : nil,
+      value: isSet ? text(record.firstPayload) : nil,
+      oldValue: kind == .replace ? text(record.secondPayload) : nil)
+  }
+
+  /// The text behind `DidFinish: `.
+  func outcome(of record: LogRecord) -> ByteString {
+    record.firstPayload.tag == .none ? "successfully" : text(record.firstPayload)
+  }
+
+  /// Who speaks in a line about a group, and what it says.
+  func groupMessage(of record: LogRecord) -> (speaker: ByteString, text: ByteString) {
+    let payload = text(record.firstPayload)
+    return switch record.kind {
+    case .groupCreated: ("FlowArrayGroupDispatcher", "group created: \(payload)")
+    case .groupFinished:
+      ("FlowArrayGroupDispatcher", "all finished. output size: \(payload)")
+    case .groupStopped: ("Group", "not allow failure in group. stop immediately.")
+    case .groupRefused: ("Group", "DidFinish: \(payload)")
+    default: ("Group", payload)
+    }
+  }
+}

@@ -1,0 +1,166 @@
+/// What happened in a run, in order. Only ever appended to; confined to its loop's thread.
+///
+/// The summary and `events` are views: nothing is formatted before somebody looks.
+public final class EventLog {
+  /// Sinks that get each event as it is appended.
+  let sinks: [any EventSink]
+  let keys: KeyTable
+  /// The run's name.
+  let title: ByteString
+  /// When the run began: nanoseconds of the loop's clock, and from 1970 to that clock's beginning.
+  let began: Int64
+  let wallBase: Int64
+  private(set) var scopes: ContiguousArray<LogScope> = []
+
+  /// The number of records.
+  public private(set) var count = 0
+
+  // The chunks are allocated here, filled from front to back and freed in deinit; `cursor` stays
+  // between the last chunk's base and `limit`.
+  private var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
+  private var cursor: UnsafeMutablePointer<LogRecord>?
+  private var limit: UnsafeMutablePointer<LogRecord>?
+  private var arena: ContiguousArray<UInt8> = []
+  private var largeTexts: ContiguousArray<ByteString> = []
+
+  init(title: ByteString, loop: EventLoop, began: Int64, sinks: [any EventSink]) {
+    self.title = title
+    self.keys = loop.keys
+    self.began = began
+    self.wallBase = loop.clock.wallBase
+    self.sinks = sinks
+  }
+
+  deinit {
+    for chunk in chunks { chunk.deallocate() }
+  }
+
+  /// The memory that the records and texts take, in bytes.
+  public var byteCount: Int {
+    chunks.reduce(0) { $0 + $1.count * MemoryLayout<LogRecord>.stride } + arena.capacity
+  }
+
+  func addScope(_ scope: LogScope) -> UInt32 {
+    scopes.append(scope)
+    return UInt32(truncatingIfNeeded: scopes.count - 1)
+  }
+
+  /// Appends a record without texts. The way of the hot path: everything stays in registers.
+  @inline(__always)
+  func append(
+    _ kind: LogKind, time: Int64, scope: UInt32, position: UInt32, key: UInt32 = 0,
+    attempt: Int = 1, first: Payload = .none, second: Payload = .none, value: Value? = nil
+  ) {
+    let record = LogRecord(
+      time: time, first: first.bits, second: second.bits, scope: scope, position: position,
+      key: key, meta: LogRecord.meta(kind, first.tag, second.tag, attempt: attempt))
+    if cursor == limit { grow() }
+    cursor?.initialize(to: record)
+    cursor = cursor?.advanced(by: 1)
+    count &+= 1
+    if !sinks.isEmpty { notify(record, value) }
+  }
+
+  @inline(never)
+  private func grow() {
+    // Small runs stay small; chunks never move, so that growing copies nothing.
+    let size = chunks.last.map { min($0.count * 2, 8192) } ?? 16
+    let chunk = UnsafeMutableBufferPointer<LogRecord>.allocate(capacity: size)
+    chunks.append(chunk)
+    cursor = chunk.baseAddress
+    limit = chunk.baseAddress?.advanced(by: size)
+  }
+
+  @inline(never)
+  private func notify(_ record: LogRecord, _ value: Value?) {
+    guard let event = event(of: record) else { return }
+    for sink in sinks { sink.append(event, value: value, in: self) }
+  }
+
+  /// Keeps a text and returns how to find it again.
+  func payload(_ text: ByteString) -> Payload {
+    let length = text.count
+    if length <= 7 {
+      var bits = UInt64(length) << 56
+      for (index, byte) in text.bytes.enumerated() { bits |= UInt64(byte) << UInt64(index * 8) }
+      return Payload(tag: .shortText, bits: bits)
+    }
+    // A large text is shared with the value it came from instead of copied.
+    if length > 512 || arena.count >= 1 << 40 {
+      largeTexts.append(text)
+      return Payload(tag: .largeText, bits: UInt64(largeTexts.count - 1))
+    }
+    let offset = UInt64(arena.count)
+    arena.append(contentsOf: text.bytes)
+    return Payload(tag: .text, bits: UInt64(length) << 40 | offset)
+  }
+
+  /// Keeps a value: scalars as they are, others as the text that a line shows of them now.
+  func payload(_ value: Value) -> Payload {
+    switch value {
+    case .null: .none
+    case .boolean(let value): Payload(tag: value ? .truth : .falsehood, bits: 0)
+    case .integer(let value): .integer(value)
+    case .number(let value): Payload(tag: .number, bits: value.bitPattern)
+    case .bytes(let value): payload(value)
+    case .opaque(let value): payload(value.logText(limit: Value.logLimit))
+    }
+  }
+
+  /// The text of a payload as a line shows it.
+  func text(_ payload: Payload) -> ByteString {
+    switch payload.tag {
+    case .none: return "nil"
+    case .falsehood: return "false"
+    case .truth: return "true"
+    case .integer: return Value.integer(Int64(bitPattern: payload.bits)).logText
+    case .number: return Value.number(Double(bitPattern: payload.bits)).logText
+    case .shortText:
+      let length = Int(payload.bits >> 56)
+      return ByteString(
+        (0..<length).map { UInt8(truncatingIfNeeded: payload.bits >> UInt64($0 * 8)) })
+    case .text:
+      let offset = Int(payload.bits & (1 << 40 - 1))
+      return ByteString(Array(arena[offset..<offset + Int(payload.bits >> 40)]))
+    case .largeText: return largeTexts[Int(payload.bits)]
+    }
+  }
+
+  /// Where a reader is.
+  struct Place {
+    var chunk = 0
+    var offset = 0
+    var index = 0
+  }
+
+  /// The record at `place`, which moves on; nil behind the last one.
+  func record(at place: inout Place) -> LogRecord? {
+    guard place.index < count else { return nil }
+    if place.offset == chunks[place.chunk].count {
+      place.chunk += 1
+      place.offset = 0
+    }
+    defer {
+      place.offset += 1
+      place.index += 1
+    }
+    return chunks[place.chunk][place.offset]
+  }
+
+  /// The op that a record is about, and its 1-based index in a group, else 0.
+  func op(of record: LogRecord) -> (op: Op, index: Int) {
+    let scope = scopes[Int(record.scope)]
+    if record.position == LogRecord.ownPosition { return (scope.op, 0) }
+    if scope.kind == .group { return (scope.op, Int(record.position)) }
+    guard let blueprint = scope.blueprint, Int(record.position) < blueprint.steps.count else {
+      return (scope.op, 0)
+    }
+    return (blueprint.steps[Int(record.position)].op, 0)
+  }
+
+  /// The name that lines show for the op of a record: `UploadOp`, or `UploadOp #3` in a group.
+  func displayName(of record: LogRecord) -> ByteString {
+    let (op, index) = op(of: record)
+    return index == 0 ? op.name : "\(op.name) #\(index)"
+  }
+}

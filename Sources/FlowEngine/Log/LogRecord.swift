@@ -1,0 +1,84 @@
+/// What a record of the event log tells.
+enum LogKind: UInt8 {
+  case startWith, endWith, snapshotEntry
+  case start, finish, log
+  case add, replace, remove
+  case groupCreated, groupFinished, groupStopped, groupEmpty, groupRefused
+}
+
+/// How the 8 bytes of a payload are read.
+enum PayloadTag: UInt8 {
+  case none, falsehood, truth, integer, number
+  /// Up to 7 bytes of text, the length in the top byte.
+  case shortText
+  /// 24 bits of length above 40 bits of offset into the text arena.
+  case text
+  /// An index into the list of large texts.
+  case largeText
+}
+
+struct Payload {
+  let tag: PayloadTag
+  let bits: UInt64
+
+  static let none = Payload(tag: .none, bits: 0)
+
+  static func integer(_ value: Int64) -> Payload {
+    Payload(tag: .integer, bits: UInt64(bitPattern: value))
+  }
+}
+
+/// One event: 40 bytes, without references.
+struct LogRecord {
+  /// Nanoseconds of the loop's clock.
+  var time: Int64
+  var first: UInt64
+  var second: UInt64
+  /// An index into the log's scopes.
+  var scope: UInt32
+  /// The step of the scope's blueprint or the item's 1-based index; `LogRecord.ownPosition` stands
+  /// for the op of the scope itself.
+  var position: UInt32
+  var key: UInt32
+  /// From the lowest bit: kind 6, tag of first 3, tag of second 3, lane 8, attempt 12.
+  var meta: UInt32
+
+  static let ownPosition = UInt32.max
+
+  var kind: LogKind { LogKind(rawValue: UInt8(truncatingIfNeeded: meta & 0x3F)) ?? .log }
+
+  var firstPayload: Payload {
+    Payload(tag: PayloadTag(rawValue: UInt8(meta >> 6 & 7)) ?? .none, bits: first)
+  }
+
+  var secondPayload: Payload {
+    Payload(tag: PayloadTag(rawValue: UInt8(meta >> 9 & 7)) ?? .none, bits: second)
+  }
+
+  /// The attempt, 4095 for any later one.
+  var attempt: Int { Int(meta >> 20) }
+
+  @inline(__always)
+  static func meta(_ kind: LogKind, _ first: PayloadTag, _ second: PayloadTag, attempt: Int)
+    -> UInt32
+  {
+    UInt32(kind.rawValue) | UInt32(first.rawValue) << 6 | UInt32(second.rawValue) << 9
+      | UInt32(truncatingIfNeeded: min(attempt, 0xFFF)) << 20
+  }
+}
+
+/// A frame of a run: the top, a nested flow, a group, or a member that is a flow.
+struct LogScope {
+  enum Kind: UInt8 {
+    case top, flow, group
+  }
+
+  let parent: UInt32
+  /// Where it stands in the parent: a step, or the 1-based index of an item.
+  let position: UInt32
+  let attempt: UInt32
+  let kind: Kind
+  let op: Op
+  /// The steps that positions in this scope name.
+  let blueprint: Blueprint?
+}

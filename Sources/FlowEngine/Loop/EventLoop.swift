@@ -1,0 +1,171 @@
+import Glibc
+
+/// Runs flows: a queue of ready jobs, timers, and a mailbox for other threads.
+///
+/// An instance belongs to the thread that made it, with all its runs, buckets and values; only the
+/// `mailbox` may be used from elsewhere. A wrong thread ends the process with a sentence.
+public final class EventLoop {
+  public enum Turn {
+    /// A job ran, or the loop slept and was woken.
+    case worked
+    /// Nothing is ready, but a timer or work off the loop is to come; only when it may not block.
+    case waiting
+    /// Nothing is ready and nothing can ever come.
+    case idle
+  }
+
+  public let clock: any LoopClock
+  /// The names of all keys that are used on this loop.
+  public let keys = KeyTable()
+  public let mailbox = Mailbox()
+  /// Makes the list that a group collects.
+  public var makeList: (ContiguousArray<Value>) -> Value = { .opaque(ListValue($0)) }
+  /// Makes the record of a failed item (0-based index) for a group's `failures`.
+  public var makeFailure: (_ index: Int, _ input: Value, _ error: FlowError) -> Value = {
+    .opaque(ItemFailure(index: $0, input: $1, error: $2))
+  }
+  /// Sinks that every run started from now on writes to, besides its own.
+  public var eventSinks: [any EventSink] = []
+
+  let usesSystemClock: Bool
+  let identity = Identity(thread: pthread_self())
+  private var ready = JobQueue()
+  private let timers = TimerQueue()
+  private var turns: UInt8 = 0
+
+  // Execution: see EventLoop+Execution.swift.
+  var works: ContiguousArray<Work> = []
+  /// The last clock read, while nothing that takes time has happened since; else 0.
+  var stamp: Int64 = 0
+  var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
+  var freeSlots: ContiguousArray<UInt32> = []
+  var freeContexts: ContiguousArray<OpContext> = []
+  var generation: UInt64 = 0
+  var lastTaskID: UInt64 = 0
+  var pending: [UInt64: Run] = [:]
+  var unobserved: [UInt64: UnobservedFailure] = [:]
+  var lateFailures: [UnobservedFailure] = []
+  var failureOrder: UInt64 = 0
+
+  public init(clock: any LoopClock = SystemClock()) {
+    self.clock = clock
+    usesSystemClock = clock is SystemClock
+  }
+
+  deinit { timers.removeAll() }
+
+  /// The time in nanoseconds of the loop's clock.
+  public func now() -> Int64 {
+    usesSystemClock ? SystemClock.read(CLOCK_MONOTONIC) : clock.now()
+  }
+
+  /// The time `seconds` from now; as late as a clock can say when that is too far or not a number.
+  public func deadline(after seconds: Double) -> Int64 {
+    guard seconds > 0 else { return now() }
+    let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
+    let (sum, overflow) = now().addingReportingOverflow(nanoseconds)
+    return overflow ? .max : sum
+  }
+
+  /// Puts `job` behind all that is ready.
+  public func enqueue(_ job: any LoopJob) {
+    checkThread()
+    ready.append(job)
+  }
+
+  public func enqueue(_ body: @escaping () -> Void) {
+    enqueue(ClosureJob(body))
+  }
+
+  /// Runs `job` once the clock has reached `time` (nanoseconds); equal times keep their order.
+  @discardableResult
+  public func schedule(at time: Int64, _ job: any LoopJob) -> Timer {
+    checkThread()
+    return timers.add(deadline: time, job: job)
+  }
+
+  @discardableResult
+  public func schedule(at time: Int64, _ body: @escaping () -> Void) -> Timer {
+    schedule(at: time, ClosureJob(body))
+  }
+
+  /// Does one ready job; when there is none and it may block, sleeps until there is something to do.
+  public func turn(mayBlock: Bool) -> Turn {
+    checkThread()
+    if mailbox.mayHaveWork { takeMail() }
+    turns &+= 1
+    // Due timers get their turn even while jobs go on making jobs.
+    if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
+    if let job = ready.popFirst() {
+      job.run()
+      return .worked
+    }
+    return mayBlock ? sleep() : (canContinue ? .waiting : .idle)
+  }
+
+  /// Turns until `done` answers true; false when nothing can ever come any more.
+  public func run(until done: () -> Bool) -> Bool {
+    while !done() {
+      if turn(mayBlock: true) == .idle { return done() }
+    }
+    return true
+  }
+
+  /// Turns until nothing can ever come any more.
+  public func runUntilIdle() {
+    while turn(mayBlock: true) != .idle {}
+  }
+
+  private var canContinue: Bool {
+    !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
+  }
+
+  private func takeMail() {
+    for work in mailbox.takeAll() {
+      ready.append(ClosureJob { [unowned self] in work(self) })
+    }
+  }
+
+  private func takeDueTimers() {
+    let time = now()
+    while let job = timers.popDue(at: time) { ready.append(job) }
+  }
+
+  private func sleep() -> Turn {
+    // Order matters: work ends after it has posted, so a count of 0 read first hides no mail.
+    let isExternal = mailbox.externalWork > 0
+    if mailbox.mayHaveWork { return .worked }
+    guard let deadline = timers.nextDeadline else {
+      guard isExternal else { return .idle }
+      mailbox.wait(timeout: -1)
+      return .worked
+    }
+    if !clock.isVirtual {
+      mailbox.wait(timeout: max(0, deadline - now()))
+    } else if isExternal {
+      mailbox.wait(timeout: -1)
+    } else {
+      clock.advance(to: deadline)
+    }
+    return .worked
+  }
+
+  /// Ends the process when called on another thread than the loop's own.
+  @inline(__always)
+  func checkThread() {
+    if !identity.isCurrentThread { wrongThread() }
+  }
+
+  @inline(never)
+  private func wrongThread() -> Never {
+    misuse("an event loop, run or op was used from another thread than its loop's; post to mailbox")
+  }
+
+  /// Which thread a loop belongs to.
+  struct Identity: Sendable {
+    let thread: pthread_t
+
+    @inline(__always)
+    var isCurrentThread: Bool { pthread_self() == thread }
+  }
+}

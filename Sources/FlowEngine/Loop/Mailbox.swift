@@ -1,0 +1,96 @@
+internal import CFlowSystem
+import Glibc
+import Synchronization
+
+/// The way into an event loop from other threads.
+///
+/// All of it may be called from any thread.
+// The queue is guarded by the mutex, the rest is atomic or never changes.
+public final class Mailbox: @unchecked Sendable {
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private var queue: [@Sendable (EventLoop) -> Void] = []
+  private let descriptor: Int32
+  /// Whether the queue may hold something: spares the loop a lock at each turn.
+  private let isFilled = Atomic<Bool>(false)
+  private let pendingWork = Atomic<Int>(0)
+
+  init() {
+    // A pthread mutex rather than `Mutex`: the thread sanitizer knows it.
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    pthread_mutex_init(mutex, nil)
+    descriptor = flowsystem_eventfd()
+    if descriptor < 0 { misuse("no eventfd could be opened: too many open files") }
+  }
+
+  deinit {
+    close(descriptor)
+    pthread_mutex_destroy(mutex)
+    mutex.deallocate()
+  }
+
+  /// Has the loop run `work` on its thread, soon, in the order of posting; wakes it when it sleeps.
+  public func post(_ work: @escaping @Sendable (EventLoop) -> Void) {
+    pthread_mutex_lock(mutex)
+    queue.append(work)
+    let wasFilled = isFilled.exchange(true, ordering: .acquiringAndReleasing)
+    pthread_mutex_unlock(mutex)
+    if !wasFilled { wake() }
+  }
+
+  /// Says that something goes on off the loop, so that the loop isn't stalled until it ends.
+  public func begin() -> ExternalWork {
+    pendingWork.add(1, ordering: .relaxed)
+    return ExternalWork(self)
+  }
+
+  /// How much goes on off the loop.
+  public var externalWork: Int { pendingWork.load(ordering: .acquiring) }
+
+  fileprivate func endOne() {
+    pendingWork.subtract(1, ordering: .acquiringAndReleasing)
+    // A loop that sleeps has to see that nothing can come any more.
+    wake()
+  }
+
+  var mayHaveWork: Bool { isFilled.load(ordering: .acquiring) }
+
+  func takeAll() -> [@Sendable (EventLoop) -> Void] {
+    pthread_mutex_lock(mutex)
+    let taken = queue
+    queue = []
+    isFilled.store(false, ordering: .releasing)
+    pthread_mutex_unlock(mutex)
+    return taken
+  }
+
+  /// Sleeps until something is posted or `timeout` nanoseconds have passed (negative: no limit).
+  func wait(timeout: Int64) {
+    if flowsystem_wait_readable(descriptor, timeout) == 1 {
+      var count: UInt64 = 0
+      read(descriptor, &count, MemoryLayout<UInt64>.size)
+    }
+  }
+
+  private func wake() {
+    var one: UInt64 = 1
+    write(descriptor, &one, MemoryLayout<UInt64>.size)
+  }
+}
+
+/// Something that goes on off a loop, and will post to it; ends once, at the latest when released.
+public final class ExternalWork: Sendable {
+  private let mailbox: Mailbox
+  private let hasEnded = Atomic<Bool>(false)
+
+  fileprivate init(_ mailbox: Mailbox) {
+    self.mailbox = mailbox
+  }
+
+  deinit { end() }
+
+  /// Post first, then end: what is posted before is seen before.
+  public func end() {
+    if !hasEnded.exchange(true, ordering: .acquiringAndReleasing) { mailbox.endOne() }
+  }
+}

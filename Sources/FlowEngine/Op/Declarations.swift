@@ -1,0 +1,83 @@
+/// A key that an op declares, with its type.
+public struct Declaration {
+  public let name: ByteString
+  public let type: ValueType
+
+  public init(_ name: ByteString, _ type: ValueType) {
+    self.name = name
+    self.type = type
+  }
+}
+
+/// What an op needs and gives. Never changes; knows its keys on the loop that used it last.
+final class Declarations {
+  let needs: [Declaration]
+  let gives: [Declaration]
+  let primaryInput: ByteString?
+  let primaryOutput: ByteString?
+  let hasNeeds: Bool
+  let hasGives: Bool
+  private var resolved: ResolvedDeclarations?
+
+  /// Both lists are kept in the order of their keys, which is the order of the checks.
+  init(
+    needs: [Declaration] = [], gives: [Declaration] = [], primaryInput: ByteString? = nil,
+    primaryOutput: ByteString? = nil
+  ) {
+    self.needs = needs.sorted { $0.name < $1.name }
+    self.gives = gives.sorted { $0.name < $1.name }
+    self.primaryInput = primaryInput ?? (needs.count == 1 ? needs[0].name : nil)
+    self.primaryOutput = primaryOutput ?? (gives.count == 1 ? gives[0].name : nil)
+    hasNeeds = !needs.isEmpty
+    hasGives = !gives.isEmpty
+  }
+
+  /// The declarations with the keys of `keys`; kept, as an op seldom changes loops.
+  func resolved(for keys: KeyTable) -> ResolvedDeclarations {
+    if let resolved, resolved.keys === keys { return resolved }
+    let made = ResolvedDeclarations(self, keys)
+    resolved = made
+    return made
+  }
+
+  /// The input error of the first need that `bucket` doesn't meet.
+  func inputError(in bucket: DataBucket) -> FlowError? {
+    for (key, type) in resolved(for: bucket.keys).needs {
+      guard let value = bucket.get(key) else {
+        if type.isOptional { continue }
+        return .missingInput(bucket.keys.name(of: key))
+      }
+      if let wanted = type.mismatch(value) {
+        return .mismatchedInput(bucket.keys.name(of: key), value, wanted: wanted)
+      }
+    }
+    return nil
+  }
+
+  /// The output error of the first promise that `bucket` doesn't keep.
+  func outputError(in bucket: DataBucket) -> FlowError? {
+    for (key, type) in resolved(for: bucket.keys).gives {
+      guard let value = bucket.get(key) else {
+        if type.isOptional { continue }
+        return .missingOutput(bucket.keys.name(of: key))
+      }
+      if let wanted = type.mismatch(value) {
+        return .mismatchedOutput(bucket.keys.name(of: key), value, wanted: wanted)
+      }
+    }
+    return nil
+  }
+}
+
+/// Declarations on one loop.
+final class ResolvedDeclarations {
+  let keys: KeyTable
+  let needs: [(key: Key, type: ValueType)]
+  let gives: [(key: Key, type: ValueType)]
+
+  init(_ declarations: Declarations, _ keys: KeyTable) {
+    self.keys = keys
+    needs = declarations.needs.map { (keys.intern($0.name), $0.type) }
+    gives = declarations.gives.map { (keys.intern($0.name), $0.type) }
+  }
+}

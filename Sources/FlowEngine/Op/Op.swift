@@ -1,0 +1,91 @@
+/// A named, reusable operation: a body and the data it declares.
+///
+/// Confined to one thread, like the loop that runs it.
+public class Op {
+  public let name: ByteString
+  public let doc: ByteString?
+  /// nil for a flow, which the engine executes itself.
+  let body: (any OpBody)?
+  /// Spares the hot path a dynamic cast.
+  let isFlow: Bool
+  var declarations: Declarations
+
+  /// - Parameters:
+  ///   - primaryInput: The key under which a group hands an item over; by default the only need.
+  ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
+  public init(
+    name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
+    gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
+    body: any OpBody
+  ) {
+    self.name = name
+    self.doc = doc
+    self.body = body
+    isFlow = false
+    declarations = Declarations(
+      needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
+  }
+
+  /// An op that is a Swift closure; an error it throws fails the op.
+  ///
+  /// `needs` and `gives` map keys to types; a malformed type ends the process with a sentence.
+  public convenience init(
+    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
+    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
+    primaryOutput: ByteString? = nil, body: @escaping (OpContext) throws -> Void
+  ) {
+    self.init(
+      name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
+      primaryInput: primaryInput, primaryOutput: primaryOutput, body: ClosureBody(body))
+  }
+
+  init(flowNamed name: ByteString, doc: ByteString?, declarations: Declarations) {
+    self.name = name
+    self.doc = doc
+    body = nil
+    isFlow = true
+    self.declarations = declarations
+  }
+
+  /// Declared inputs, in the order of their keys.
+  public var needs: [Declaration] { declarations.needs }
+  /// Declared outputs, in the order of their keys.
+  public var gives: [Declaration] { declarations.gives }
+  public var primaryInput: ByteString? { declarations.primaryInput }
+  public var primaryOutput: ByteString? { declarations.primaryOutput }
+
+  /// The declared inputs with the keys of `loop`, looked up once.
+  public func needs(on loop: EventLoop) -> [(key: Key, type: ValueType)] {
+    declarations.resolved(for: loop.keys).needs
+  }
+
+  /// The declared outputs with the keys of `loop`, looked up once.
+  public func gives(on loop: EventLoop) -> [(key: Key, type: ValueType)] {
+    declarations.resolved(for: loop.keys).gives
+  }
+
+  /// Starts the op alone and goes on until its first wait.
+  ///
+  /// - Parameters:
+  ///   - data: The data to begin with, in this order; it replaces a flow's own under the same key.
+  ///   - name: What the run is called; by default as the op.
+  ///   - sinks: Sinks that get each event, besides those of the loop.
+  public func start(
+    on loop: EventLoop, data: [(ByteString, Value)] = [], name: ByteString? = nil,
+    sinks: [any EventSink] = []
+  ) -> Run {
+    let run = Run(self, on: loop, name: name ?? self.name, sinks: loop.eventSinks + sinks)
+    run.begin(data)
+    return run
+  }
+
+  static func declarations(_ pairs: KeyValuePairs<ByteString, ByteString>) -> [Declaration] {
+    pairs.map { name, text in
+      do {
+        return Declaration(name, try ValueType.parse(text))
+      } catch {
+        misuse("'\(name)' was declared with a wrong type: \(error)")
+      }
+    }
+  }
+}

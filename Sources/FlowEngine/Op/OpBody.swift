@@ -1,0 +1,42 @@
+/// How far a body or callback got when it was called.
+public enum OpProgress: Sendable {
+  /// It is done.
+  case finished
+  /// It waits, and says later that it is done.
+  case suspended
+}
+
+/// What an op does. Called on the loop's thread; must not block.
+public protocol OpBody: AnyObject {
+  /// Does the op's work. `.suspended` promises a later `context.end()`.
+  func start(_ context: OpContext) -> OpProgress
+  /// Asks a suspended body to stop because of `error`; sooner or later it must call `context.end`.
+  func cancel(_ context: OpContext, _ error: FlowError)
+}
+
+extension OpBody {
+  /// Ends at once: right for a body that has nothing to clean up.
+  public func cancel(_ context: OpContext, _ error: FlowError) {
+    context.end(error)
+  }
+}
+
+/// A synchronous Swift closure as a body.
+final class ClosureBody: OpBody {
+  private let body: (OpContext) throws -> Void
+
+  init(_ body: @escaping (OpContext) throws -> Void) {
+    self.body = body
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    do {
+      try body(context)
+    } catch let error as FlowError {
+      context.fail(error)
+    } catch {
+      context.fail(FlowError(.error, ByteString(String(describing: error))))
+    }
+    return .finished
+  }
+}

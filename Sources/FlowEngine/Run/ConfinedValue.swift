@@ -1,0 +1,42 @@
+/// A value of one loop that travels with an error through code that isn't confined to the loop.
+///
+/// It can be read on the loop's thread alone; released elsewhere, it is sent home to be released.
+// `value` is touched on the owner's thread only: `get` checks it, and `deinit` sends it there.
+public final class ConfinedValue: @unchecked Sendable {
+  private var value: Value
+  private let owner: EventLoop.Identity
+  private let mailbox: Mailbox
+
+  public init(_ value: Value, on loop: EventLoop) {
+    loop.checkThread()
+    self.value = value
+    owner = loop.identity
+    mailbox = loop.mailbox
+  }
+
+  deinit {
+    guard !owner.isCurrentThread else { return }
+    let last = LastReference(value)
+    value = .null
+    mailbox.post { _ in last.release() }
+  }
+
+  /// The value, for callers on the loop's thread.
+  public func get() -> Value {
+    guard owner.isCurrentThread else {
+      misuse("a value that belongs to an event loop was read on another thread")
+    }
+    return value
+  }
+}
+
+// Made on one thread and emptied on another, with the mailbox's lock between.
+private final class LastReference: @unchecked Sendable {
+  private var value: Value
+
+  init(_ value: Value) {
+    self.value = value
+  }
+
+  func release() { value = .null }
+}

@@ -1,0 +1,84 @@
+/// Something that executes: a strand or a group. The loop keeps those that can go on in a stack, so
+/// that no depth of nesting needs recursion.
+class Work: LoopJob {
+  let loop: EventLoop
+
+  init(loop: EventLoop) {
+    self.loop = loop
+  }
+
+  /// Goes on as far as it can without waiting, or pushes what has to be done first.
+  func proceed() {}
+
+  func run() { loop.drive(self) }
+}
+
+extension EventLoop {
+  /// Executes `work` and all that it pushes.
+  func drive(_ work: Work) {
+    checkThread()
+    let base = works.count
+    stamp = 0
+    works.append(work)
+    while works.count > base, let next = works.popLast() { next.proceed() }
+    stamp = 0
+  }
+
+  /// Has `work` go on before anything that was pushed earlier.
+  func push(_ work: Work) {
+    works.append(work)
+  }
+
+  /// The time of the finish that has just been logged, else a new clock read.
+  @inline(__always)
+  func takeStamp() -> Int64 {
+    stamp != 0 ? stamp : now()
+  }
+
+  @inline(__always)
+  func nextGeneration() -> UInt64 {
+    generation &+= 1
+    return generation
+  }
+
+  /// The context of a live execution; nil when that execution has settled.
+  public func context(slot: UInt32, generation: UInt64) -> OpContext? {
+    guard slot < contexts.count, let context = contexts[Int(slot)]?.takeUnretainedValue() else {
+      return nil
+    }
+    return context.generation == generation && context.isOpen ? context : nil
+  }
+
+  /// How many contexts are kept for later use.
+  private static var contextPoolLimit: Int { 1024 }
+
+  func takeContext() -> OpContext {
+    if let context = freeContexts.popLast() { return context }
+    let slot = freeSlots.popLast() ?? UInt32(truncatingIfNeeded: contexts.count)
+    if slot == contexts.count { contexts.append(nil) }
+    return makeContext(slot)
+  }
+
+  /// A new context in the slot of one that has to be let go.
+  func makeContext(_ slot: UInt32) -> OpContext {
+    let context = OpContext(slot: slot)
+    // Unretained, so that its strand can tell whether anybody else holds it. Cleared or replaced
+    // before the strand lets it go.
+    contexts[Int(slot)] = Unmanaged.passUnretained(context)
+    return context
+  }
+
+  /// Takes back a context that nobody else holds.
+  func recycle(_ context: OpContext) {
+    if freeContexts.count < Self.contextPoolLimit {
+      freeContexts.append(context)
+    } else {
+      dropSlot(of: context)
+    }
+  }
+
+  func dropSlot(of context: OpContext) {
+    contexts[Int(context.slot)] = nil
+    freeSlots.append(context.slot)
+  }
+}

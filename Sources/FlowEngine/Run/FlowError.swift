@@ -1,0 +1,118 @@
+/// Why an op, flow or task didn't succeed: data of a run, not a wrong use of the API.
+public final class FlowError: Error, Sendable, CustomStringConvertible {
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    case error, insufficientInput, mismatchedInput, missingOutput, mismatchedOutput, timeout
+    case cancelled, stalled, usage
+
+    /// The name that scripts and reports use.
+    public var name: ByteString {
+      switch self {
+      case .error: "error"
+      case .insufficientInput: "insufficient_input"
+      case .mismatchedInput: "mismatched_input"
+      case .missingOutput: "missing_output"
+      case .mismatchedOutput: "mismatched_output"
+      case .timeout: "timeout"
+      case .cancelled: "cancelled"
+      case .stalled: "stalled"
+      case .usage: "usage"
+      }
+    }
+  }
+
+  public let kind: Kind
+  /// What happened; for a cancellation the text of its log line.
+  public let message: ByteString
+  /// The name of the op in which it happened.
+  public let op: ByteString?
+  public let traceback: ByteString?
+  /// A number the op gave with the error.
+  public let code: Int64?
+  /// The value that stands for this error on its loop, such as what a script raised.
+  public let payload: ConfinedValue?
+  /// The limit of a timeout, in seconds.
+  public let seconds: Double?
+
+  public init(
+    _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
+    traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue? = nil,
+    seconds: Double? = nil
+  ) {
+    self.kind = kind
+    self.message = message
+    self.op = op
+    self.traceback = traceback
+    self.code = code
+    self.payload = payload
+    self.seconds = seconds
+  }
+
+  public static func usage(_ message: ByteString) -> FlowError {
+    FlowError(.usage, message)
+  }
+
+  public static func cancelled(reason: ByteString? = nil) -> FlowError {
+    FlowError(.cancelled, reason.map { "cancelled: \($0)" } ?? "cancelled")
+  }
+
+  public static func timeout(seconds: Double) -> FlowError {
+    FlowError(
+      .timeout, "timed out after \(Value.text(ofSeconds: seconds))s", seconds: seconds)
+  }
+
+  public static func stalled(op: ByteString) -> FlowError {
+    FlowError(.stalled, "stalled: [\(op)] never finished", op: op)
+  }
+
+  public static func missingInput(_ key: ByteString) -> FlowError {
+    FlowError(.insufficientInput, "can't find <\(key)> in data bucket")
+  }
+
+  public static func mismatchedInput(
+    _ key: ByteString, _ value: Value, wanted: ByteString
+  ) -> FlowError {
+    FlowError(.mismatchedInput, mismatch(key, value, wanted))
+  }
+
+  public static func missingOutput(_ key: ByteString) -> FlowError {
+    FlowError(.missingOutput, "can't find <\(key)> in data bucket")
+  }
+
+  public static func mismatchedOutput(
+    _ key: ByteString, _ value: Value, wanted: ByteString
+  ) -> FlowError {
+    FlowError(.mismatchedOutput, mismatch(key, value, wanted))
+  }
+
+  /// The text of the log line, after `DidFinish: `.
+  public var logLine: ByteString {
+    switch kind {
+    case .error, .usage, .stalled: "withError: \(message)"
+    case .insufficientInput: "withInsufficientInputData: \(message)"
+    case .mismatchedInput: "withMismatchInputDataType: \(message)"
+    case .missingOutput: "withMissingOutputData: \(message)"
+    case .mismatchedOutput: "withMismatchOutputDataType: \(message)"
+    case .timeout:
+      seconds.map { "timedOut after \(Value.text(ofSeconds: $0))s" } ?? "withError: \(message)"
+    case .cancelled: message
+    }
+  }
+
+  public var description: String { message.description }
+
+  /// The same error, as one of `op` when it isn't known yet where it happened.
+  func attributed(to op: ByteString) -> FlowError {
+    if self.op != nil { return self }
+    return FlowError(
+      kind, message, op: op, traceback: traceback, code: code, payload: payload, seconds: seconds)
+  }
+
+  private static func mismatch(
+    _ key: ByteString, _ value: Value, _ wanted: ByteString
+  ) -> ByteString {
+    """
+    <\(key)> in data bucket is <\(value.logText)> with type <\(value.typeName)>, \
+    but NOT type <\(wanted)>.
+    """
+  }
+}

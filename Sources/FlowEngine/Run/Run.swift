@@ -1,0 +1,114 @@
+/// An op, flow or machine that was started: a task with data, an event log and a summary.
+public final class Run: FlowTask {
+  public let name: ByteString
+  /// What was started.
+  public let op: Op
+  /// The run's data, during it and afterwards.
+  public let data: DataBucket
+  public let log: EventLog
+  /// Errors of `didFinish` callbacks; each is also one of the loop's `unobservedFailures`.
+  public private(set) var lateErrors: [FlowError] = []
+
+  let snapshot: FlowSnapshot?
+  /// Set until the run is concluded.
+  private(set) var strand: Strand?
+  private var ended: Int64?
+
+  /// The same as `data`.
+  public var bucket: DataBucket { data }
+
+  public override var title: ByteString { name }
+
+  init(_ op: Op, on loop: EventLoop, name: ByteString, sinks: [any EventSink]) {
+    self.op = op
+    self.name = name
+    data = DataBucket(keys: loop.keys)
+    log = EventLog(title: name, loop: loop, began: loop.now(), sinks: sinks)
+    snapshot = (op as? Flow)?.currentSnapshot()
+    super.init(on: loop)
+  }
+
+  /// Seconds from its begin to its end, or to now while it is pending.
+  public var duration: Double {
+    Double((ended ?? loop.now()) - log.began) / 1e9
+  }
+
+  /// What happened so far, in order.
+  public var events: EventSequence { log.events }
+
+  /// The log as people read it.
+  public func summary(_ options: SummaryOptions = SummaryOptions()) -> ByteString {
+    log.summary(options, isSuccess: state == .pending ? nil : state == .succeeded)
+  }
+
+  /// Runs the loop until the run is concluded.
+  ///
+  /// Throws the run's error when it was stalled: when nothing could make it end. Other errors are
+  /// the run's own, see `error`.
+  public func wait() throws(FlowError) {
+    while !isConcluded {
+      if !loop.run(until: { isConcluded }) { failStalled() }
+    }
+    if let error, error.kind == .stalled {
+      markObserved()
+      throw error
+    }
+  }
+
+  /// Fails a run that nothing can make end any more: each innermost op that waits is stopped with
+  /// an error of kind `stalled`, and ended when it had been asked before.
+  public func failStalled() {
+    loop.checkThread()
+    guard let strand else { return }
+    var open = [strand]
+    while let next = open.popLast() { open.append(contentsOf: next.failStalled()) }
+  }
+
+  // MARK: For the engine
+
+  func begin(_ given: [(ByteString, Value)]) {
+    let flow = op as? Flow
+    for (name, value) in flow?.blueprint.data ?? [] { data.set(loop.keys.intern(name), value) }
+    for (name, value) in given { data.set(loop.keys.intern(name), value) }
+    loop.pending[id] = self
+    let scope = LogScope(
+      parent: 0, position: LogRecord.ownPosition, attempt: 1, kind: .top, op: op,
+      blueprint: flow?.blueprint)
+    _ = log.addScope(scope)
+    logData(.startWith, time: log.began)
+    let strand = Strand(run: self, bucket: data, group: nil)
+    self.strand = strand
+    strand.prepare(op, scope: 0, position: LogRecord.ownPosition, index: 0)
+    loop.drive(strand)
+  }
+
+  /// Sets the outcome and logs the data it ended with.
+  override func settle(_ error: FlowError?) {
+    guard state == .pending else { return }
+    let time = loop.now()
+    ended = time
+    logData(.endWith, time: time)
+    super.settle(error)
+  }
+
+  override func conclude() {
+    strand = nil
+    loop.pending[id] = nil
+    super.conclude()
+  }
+
+  func addLateError(_ error: FlowError) {
+    lateErrors.append(error)
+    loop.reportLate(error, of: self)
+  }
+
+  private func logData(_ kind: LogKind, time: Int64) {
+    let position = LogRecord.ownPosition
+    log.append(kind, time: time, scope: 0, position: position)
+    for entry in data.entries {
+      log.append(
+        .snapshotEntry, time: time, scope: 0, position: position, key: entry.key.id,
+        first: log.payload(entry.value), value: entry.value)
+    }
+  }
+}

@@ -1,0 +1,99 @@
+/// A string of bytes, in any encoding or none.
+///
+/// Lua's strings are bytes; Swift's `String` compares by canonical equivalence and would merge
+/// strings that Lua keeps apart. Equality, order and hash are those of the bytes.
+public struct ByteString: Hashable, Comparable, Sendable {
+  /// The bytes as they are.
+  public let bytes: [UInt8]
+
+  public init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+
+  public init(_ bytes: UnsafeBufferPointer<UInt8>) {
+    self.bytes = Array(bytes)
+  }
+
+  /// The UTF-8 form of `string`.
+  public init(_ string: String) {
+    bytes = Array(string.utf8)
+  }
+
+  public var count: Int { bytes.count }
+  public var isEmpty: Bool { bytes.isEmpty }
+
+  public static func < (left: ByteString, right: ByteString) -> Bool {
+    left.bytes.lexicographicallyPrecedes(right.bytes)
+  }
+
+  public static func + (left: ByteString, right: ByteString) -> ByteString {
+    ByteString(left.bytes + right.bytes)
+  }
+
+  /// Lends the bytes to `body`; the pointer must not be used after it returns.
+  public func withUnsafeBytes<Result, Failure: Error>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try bytes.withUnsafeBufferPointer(body)
+  }
+
+  /// The text within `limit` characters; when something is cut, the last one is `…`.
+  ///
+  /// A character is a UTF-8 sequence; each byte outside of one counts as a character.
+  public func truncated(to limit: Int) -> ByteString {
+    // No text has more characters than bytes.
+    if bytes.count <= limit { return self }
+    var characters = 0
+    var cut = 0
+    for (offset, byte) in bytes.enumerated() where byte & 0xC0 != 0x80 {
+      characters += 1
+      if characters == limit { cut = offset }
+      if characters > limit {
+        return limit > 0 ? ByteString(bytes[..<cut] + Array("…".utf8)) : ByteString([])
+      }
+    }
+    return self
+  }
+}
+
+extension ByteString: CustomStringConvertible {
+  /// The text, with U+FFFD in place of what is no UTF-8.
+  public var description: String {
+    String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension ByteString: ExpressibleByStringInterpolation {
+  /// Collects bytes, so that an interpolated `ByteString` isn't decoded on the way.
+  public struct StringInterpolation: StringInterpolationProtocol {
+    var bytes: [UInt8] = []
+
+    public init(literalCapacity: Int, interpolationCount: Int) {
+      bytes.reserveCapacity(literalCapacity + interpolationCount * 16)
+    }
+
+    public mutating func appendLiteral(_ literal: String) {
+      bytes.append(contentsOf: literal.utf8)
+    }
+
+    public mutating func appendInterpolation(_ value: ByteString) {
+      bytes.append(contentsOf: value.bytes)
+    }
+
+    public mutating func appendInterpolation(_ value: String) {
+      bytes.append(contentsOf: value.utf8)
+    }
+
+    public mutating func appendInterpolation(_ value: some BinaryInteger) {
+      bytes.append(contentsOf: String(value).utf8)
+    }
+  }
+
+  public init(stringLiteral value: String) {
+    self.init(value)
+  }
+
+  public init(stringInterpolation: StringInterpolation) {
+    self.init(stringInterpolation.bytes)
+  }
+}

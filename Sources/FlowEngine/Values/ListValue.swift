@@ -1,0 +1,99 @@
+/// The engine's own list: what groups collect when no Lua is there.
+public final class ListValue: OpaqueValue {
+  public private(set) var elements: ContiguousArray<Value>
+
+  public init(_ elements: ContiguousArray<Value>) {
+    self.elements = elements
+  }
+
+  public convenience init(_ elements: [Value]) {
+    self.init(ContiguousArray(elements))
+  }
+
+  deinit {
+    // Lists in lists of any depth are released by this loop; releasing them by their own
+    // deinitializers would recurse as deep as they are nested.
+    var pending = Self.takeLists(from: &elements)
+    while var list = pending.popLast() {
+      if isKnownUniquelyReferenced(&list) {
+        pending.append(contentsOf: Self.takeLists(from: &list.elements))
+      }
+    }
+  }
+
+  private static func takeLists(from elements: inout ContiguousArray<Value>) -> [ListValue] {
+    var lists: [ListValue] = []
+    for case .opaque(let value) in elements {
+      if let list = value as? ListValue { lists.append(list) }
+    }
+    if !lists.isEmpty { elements = [] }
+    return lists
+  }
+
+  public func append(_ value: Value) {
+    elements.append(value)
+  }
+
+  public var typeName: ByteString { "table" }
+
+  public func matches(typeName: ByteString) -> Bool { typeName == "table" }
+
+  public func listCount() -> Int? { elements.count }
+
+  public func element(at index: Int) -> Value {
+    elements.indices.contains(index) ? elements[index] : .null
+  }
+
+  public func logText(limit: Int) -> ByteString {
+    guard limit > 0 else { return "" }
+    var text: [UInt8] = [UInt8(ascii: "{")]
+    for (index, element) in elements.enumerated() {
+      // Characters are at most as many as bytes, so this may go on a little longer than needed.
+      if text.count > limit * 4 { break }
+      if index > 0 { text += [UInt8(ascii: ","), UInt8(ascii: " ")] }
+      switch element {
+      // Each level takes a character, so that even a list that holds itself comes to an end.
+      case .opaque(let value): text += value.logText(limit: limit - 1).bytes
+      case .bytes(let value): text += value.truncated(to: limit).bytes
+      default: text += element.logText.bytes
+      }
+    }
+    text.append(UInt8(ascii: "}"))
+    return ByteString(text).truncated(to: limit)
+  }
+
+  public func plainCopy() -> PlainValue? {
+    var tables: [PlainValue.Table] = []
+    var indices: [ObjectIdentifier: Int] = [:]
+    var lists: [ListValue] = []
+
+    func index(of list: ListValue) -> Int {
+      if let known = indices[ObjectIdentifier(list)] { return known }
+      indices[ObjectIdentifier(list)] = tables.count
+      tables.append(PlainValue.Table())
+      lists.append(list)
+      return tables.count - 1
+    }
+
+    _ = index(of: self)
+    var next = 0
+    while next < lists.count {
+      let list = lists[next]
+      guard let slot = indices[ObjectIdentifier(list)] else { return nil }
+      var atoms: [PlainValue.Atom] = []
+      for element in list.elements {
+        if case .opaque(let value) = element, let inner = value as? ListValue {
+          atoms.append(.table(index(of: inner)))
+        } else {
+          guard let copy = element.plainCopy() else { return nil }
+          let base = tables.count
+          tables.append(contentsOf: copy.tables.map { $0.shifted(by: base) })
+          atoms.append(copy.root.shifted(by: base))
+        }
+      }
+      tables[slot].list = atoms
+      next += 1
+    }
+    return PlainValue(.table(0), tables: tables)
+  }
+}

@@ -1,0 +1,75 @@
+/// A copied value that may go anywhere: to another thread, a process, a disk.
+///
+/// Tables stand in one flat list and are named by their index, so that cycles and sharing are kept
+/// and no depth of nesting needs recursion.
+public struct PlainValue: Sendable, Equatable {
+  /// A value within the graph.
+  public enum Atom: Sendable {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    case number(Double)
+    case bytes(ByteString)
+    /// An index into `tables`.
+    case table(Int)
+  }
+
+  public struct Entry: Sendable, Equatable {
+    public var key: Atom
+    public var value: Atom
+
+    public init(key: Atom, value: Atom) {
+      self.key = key
+      self.value = value
+    }
+  }
+
+  /// A table: the values of 1…n, and everything else as entries.
+  public struct Table: Sendable, Equatable {
+    public var list: [Atom]
+    public var entries: [Entry]
+
+    public init(list: [Atom] = [], entries: [Entry] = []) {
+      self.list = list
+      self.entries = entries
+    }
+  }
+
+  public var root: Atom
+  public var tables: [Table]
+
+  public init(_ root: Atom, tables: [Table] = []) {
+    self.root = root
+    self.tables = tables
+  }
+}
+
+extension PlainValue.Atom: Equatable {
+  /// Floats are equal when their bits are, so that a copy of NaN or -0.0 can be told from another.
+  public static func == (left: Self, right: Self) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.boolean(let left), .boolean(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.number(let left), .number(let right)): left.bitPattern == right.bitPattern
+    case (.bytes(let left), .bytes(let right)): left == right
+    case (.table(let left), .table(let right)): left == right
+    default: false
+    }
+  }
+
+  /// The same atom in a list of tables that has `base` others before.
+  func shifted(by base: Int) -> Self {
+    if case .table(let index) = self { .table(index + base) } else { self }
+  }
+}
+
+extension PlainValue.Table {
+  func shifted(by base: Int) -> Self {
+    Self(
+      list: list.map { $0.shifted(by: base) },
+      entries: entries.map {
+        PlainValue.Entry(key: $0.key.shifted(by: base), value: $0.value.shifted(by: base))
+      })
+  }
+}

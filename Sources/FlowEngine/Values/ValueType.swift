@@ -1,0 +1,97 @@
+/// A declared type of a value, as LuaLS writes it: `string`, `integer?`, `string[]`, `A|B`.
+///
+/// `?` binds to the whole union. Names that aren't built in are those of metatables (`__name`).
+/// Confined to one thread when it holds a predicate.
+public final class ValueType {
+  enum Shape {
+    case any
+    case builtin(Builtin)
+    /// A `__name`.
+    case named(ByteString)
+    case list(ValueType)
+    case union([ValueType])
+    /// nil when the value matches, else what the line calls the wanted type.
+    case predicate((Value) -> ByteString?)
+  }
+
+  enum Builtin: String, CaseIterable {
+    case boolean, string, number, integer, float, table, function, userdata, thread
+  }
+
+  /// Whether the value may be absent.
+  public let isOptional: Bool
+  /// The type as it was written.
+  public let name: ByteString
+  let shape: Shape
+
+  init(name: ByteString, isOptional: Bool, shape: Shape) {
+    self.name = name
+    self.isOptional = isOptional
+    self.shape = shape
+  }
+
+  /// Any value at all.
+  public static var any: ValueType { ValueType(name: "any", isOptional: false, shape: .any) }
+
+  /// A type that `test` decides: it answers nil for a value that matches, else the reason, which
+  /// takes the place of the type's name in the line.
+  public static func predicate(
+    name: ByteString, _ test: @escaping (Value) -> ByteString?
+  ) -> ValueType {
+    ValueType(name: name, isOptional: false, shape: .predicate(test))
+  }
+
+  /// Reads a type; throws with a sentence that says what is wrong with the text.
+  public static func parse(_ text: ByteString) throws(TypeSyntaxError) -> ValueType {
+    var parser = ValueTypeParser(text)
+    return try parser.parse()
+  }
+
+  /// nil when `value` is of this type, else the name of the type to show as the wanted one.
+  ///
+  /// `.null` stands for an absent value, and matches an optional type and `any`.
+  public func mismatch(_ value: Value) -> ByteString? {
+    if value.isNull, isOptional { return nil }
+    switch shape {
+    case .predicate(let test): return test(value)
+    case .union(let members):
+      return members.contains { $0.mismatch(value) == nil } ? nil : name
+    default: return matches(value) ? nil : name
+    }
+  }
+
+  private func matches(_ value: Value) -> Bool {
+    switch shape {
+    case .any, .union, .predicate: return true
+    case .builtin(let builtin): return Self.matches(value, builtin)
+    case .named(let name):
+      guard case .opaque(let opaque) = value else { return false }
+      return opaque.matches(typeName: name)
+    case .list(let element):
+      guard case .opaque(let list) = value, let count = list.listCount() else { return false }
+      return (0..<count).allSatisfy { element.mismatch(list.element(at: $0)) == nil }
+    }
+  }
+
+  private static func matches(_ value: Value, _ builtin: Builtin) -> Bool {
+    switch (builtin, value) {
+    case (.boolean, .boolean), (.string, .bytes), (.integer, .integer), (.float, .number),
+      (.number, .integer), (.number, .number):
+      true
+    case (_, .opaque(let opaque)): opaque.matches(typeName: ByteString(builtin.rawValue))
+    default: false
+    }
+  }
+}
+
+/// What is wrong with the text of a type.
+public struct TypeSyntaxError: Error, Sendable, CustomStringConvertible {
+  /// A sentence without a full stop, such as `unknown type 'strng' (did you mean 'string'?)`.
+  public let message: ByteString
+
+  init(_ message: ByteString) {
+    self.message = message
+  }
+
+  public var description: String { message.description }
+}

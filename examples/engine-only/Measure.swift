@@ -1,0 +1,86 @@
+import FlowEngine
+
+/// Prints what the engine's own part of an op costs; see `scripts/bench`.
+func measure(count: Int) {
+  let loop = EventLoop()
+  report("clock read", count) {
+    var sum: Int64 = 0
+    for _ in 0..<count { sum &+= loop.now() }
+    return sum == 0 ? "" : nil
+  }
+
+  let empty = Op(name: "EmptyOp", body: EmptyBody())
+  let flow = Flow("steps")
+  report("add", count) {
+    for _ in 0..<count { flow.add(empty) }
+    return nil
+  }
+  for _ in 0..<3 {
+    report("op", count) {
+      let run = flow.start(on: loop)
+      return run.state == .succeeded ? "\(run.log.byteCount / count) bytes of log" : "failed"
+    }
+  }
+
+  let member = Op(name: "MemberOp", primaryInput: "item", body: EmptyBody())
+  let items = ListValue((0..<count).map { .integer(Int64($0)) })
+  let group = Flow("group").data("items", .opaque(items))
+    .addGrouped(member, GroupDispatcher(input: "items"))
+  for _ in 0..<2 {
+    report("group item", count) { group.start(on: loop).state == .succeeded ? nil : "failed" }
+  }
+
+  let copying = Op(
+    name: "CopyOp", primaryInput: "item", primaryOutput: "copy", body: CopyBody(loop))
+  let collecting = Flow("collect").data("items", .opaque(items))
+    .addGrouped(copying, GroupDispatcher(input: "items", output: "copies"))
+  report("group item with get, set and output", count) {
+    collecting.start(on: loop).state == .succeeded ? nil : "failed"
+  }
+
+  let single = Flow("single").add(empty)
+  report("run of one op", count / 10) {
+    for _ in 0..<count / 10 where single.start(on: loop).state != .succeeded { return "failed" }
+    return nil
+  }
+
+  var nested = Flow("inner").add(empty)
+  report("nested flow, built", count) {
+    for _ in 0..<count { nested = Flow("outer").add(nested) }
+    return nil
+  }
+  report("nested flow, run", count) { nested.start(on: loop).state == .succeeded ? nil : "failed" }
+  report("nested flow, released", count) {
+    nested = Flow()
+    return nil
+  }
+}
+
+private func report(_ title: String, _ count: Int, _ body: () -> String?) {
+  let clock = ContinuousClock()
+  let begin = clock.now
+  let note = body()
+  let (seconds, attoseconds) = (clock.now - begin).components
+  let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
+  let each = (nanoseconds / Double(max(count, 1)) * 10).rounded() / 10
+  print("\(title): \(each) ns\(note.map { ", \($0)" } ?? "")")
+}
+
+private final class EmptyBody: OpBody {
+  func start(_ context: OpContext) -> OpProgress { .finished }
+}
+
+private final class CopyBody: OpBody {
+  private let item: Key
+  private let copy: Key
+
+  init(_ loop: EventLoop) {
+    item = loop.keys.intern("item")
+    copy = loop.keys.intern("copy")
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    if let value = context.get(item) { context.set(copy, value) }
+    return .finished
+  }
+}
