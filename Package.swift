@@ -36,7 +36,7 @@ let package = Package(
       name: "FlowScripting", dependencies: ["FlowEngine", "LuaVM"], swiftSettings: strict),
     .executableTarget(
       name: "FlowLuaCLI",
-      dependencies: ["FlowScripting", "LuaVM"],
+      dependencies: ["FlowScripting", "LuaVM", "FlowEngine", "CFlowSystem"],
       swiftSettings: strict,
       linkerSettings: [
         // The shipped binary: no shared Swift runtime and no shared libstdc++ to load, which halves

@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-int flowsystem_probe(void) { return 1; }
 
 int flowsystem_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
@@ -26,4 +25,10 @@ size_t flowsystem_format_g(char *buffer, size_t size, int precision, double numb
   int length = snprintf(buffer, size, "%.*g", precision, number);
   if (length < 0) return 0;
   return (size_t)length < size ? (size_t)length : size - 1;
+}
+
+void flowsystem_write(const void *bytes, size_t count, bool to_error) {
+  FILE *stream = to_error ? stderr : stdout;
+  if (count > 0) fwrite(bytes, 1, count, stream);
+  fflush(stream);
 }

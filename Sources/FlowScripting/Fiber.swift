@@ -98,7 +98,7 @@ extension ScriptHost {
 
   /// A Swift error as an engine error.
   func flowError(thrown error: any Error, op: ByteString?) -> FlowError {
-    (error as? FlowError) ?? FlowError(.error, ByteString("\(error)"), op: op)
+    (error as? FlowError) ?? FlowError(.error, ByteString(describing: error), op: op)
   }
 
   /// Runs a function as a coroutine that may wait; `completion` is called once, perhaps at once.

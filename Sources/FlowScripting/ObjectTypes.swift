@@ -39,24 +39,27 @@ extension ScriptHost {
   }
 
   /// `tostring` of objects: kind and name.
-  static let describingMetamethods: [String: BoundFunction] = [
-    "__tostring": { host, call in
-      if let op = host.op(call, 1) {
-        return try host.answer(call, .bytes("\(op is Flow ? "flow" : "op"): \(op.name)"))
+  static var describingMetamethods: [String: BoundFunction] {
+    [
+      "__tostring": { host, call in
+        if let op = host.op(call, 1) {
+          return try host.answer(call, .bytes("\(op is Flow ? "flow" : "op"): \(op.name)"))
+        }
+        if let run = call.object(1, host.types.run) {
+          return try host.answer(call, .bytes("run: \(run.name) (\(run.state.name))"))
+        }
+        if let handle = call.handle(1, host.types.context) {
+          let context = host.loop.context(slot: handle.slot, generation: handle.generation)
+          return try host.answer(
+            call, .bytes(context.map { "ctx: \($0.displayName)" } ?? "ctx (finished)"))
+        }
+        if call.object(1, host.types.dispatcher) != nil {
+          return call.answer(.string("dispatcher"))
+        }
+        throw host.usage(
+          call, "bad argument #1 to '__tostring' (object of flow expected, got \(call.typeName(1)))"
+        )
       }
-      if let run = call.object(1, host.types.run) {
-        return try host.answer(call, .bytes("run: \(run.name) (\(run.state.name))"))
-      }
-      if let handle = call.handle(1, host.types.context) {
-        let context = host.loop.context(slot: handle.slot, generation: handle.generation)
-        return try host.answer(
-          call, .bytes(context.map { "ctx: \($0.displayName)" } ?? "ctx (finished)"))
-      }
-      if call.object(1, host.types.dispatcher) != nil {
-        return call.answer(.string("dispatcher"))
-      }
-      throw host.usage(
-        call, "bad argument #1 to '__tostring' (object of flow expected, got \(call.typeName(1)))")
-    }
-  ]
+    ]
+  }
 }

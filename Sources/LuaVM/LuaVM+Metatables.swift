@@ -46,4 +46,35 @@ extension LuaVM {
     guard let value = try? metafield(name, of: reference) else { return false }
     return !value.isNil
   }
+
+  /// A number that no other living value with identity has.
+  public func identity(of value: LuaReference) -> UInt {
+    guard (try? enter()) != nil, value.vm === self, lua_checkstack(running, 2) != 0 else {
+      return 0
+    }
+    flowlua_push_reference(host, running, value.id)
+    defer { flowlua_pop(running, 1) }
+    return UInt(bitPattern: lua_topointer(running, -1))
+  }
+}
+
+extension LuaVM {
+  /// Sets an element of a table, without metamethods.
+  public func set(_ value: LuaValue, at index: Int, in table: LuaReference) throws {
+    try enter()
+    let status = withRawValues([.integer(Int64(index)), value]) { raw in
+      flowlua_set_fields(host, table.id, raw, 1)
+    }
+    try check(status)
+  }
+
+  /// Sets a global variable, without metamethods.
+  public func setGlobal(_ name: String, _ value: LuaValue) throws {
+    try enter()
+    let L = running
+    guard lua_checkstack(L, 2) != 0 else { throw LuaError(.overflow, "stack overflow") }
+    lua_rawgeti(L, flowlua_registry_index(), lua_Integer(LUA_RIDX_GLOBALS))
+    let globals = try popReference(L, .table)
+    try set(value, name, in: globals)
+  }
 }

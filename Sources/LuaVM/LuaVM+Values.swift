@@ -18,9 +18,11 @@ extension LuaVM {
   }
 
   /// Compiles a file, a leading `#` line skipped; nil reads stdin.
-  public func loadFile(_ path: String?) throws -> LuaReference {
+  public func loadFile(_ path: LuaString?) throws -> LuaReference {
     try enter()
-    return try finishLoad(flowlua_load_file(host, path, nil))
+    guard let path else { return try finishLoad(flowlua_load_file(host, nil, nil)) }
+    let terminated = path.bytes.map { CChar(bitPattern: $0) } + [0]
+    return try finishLoad(flowlua_load_file(host, terminated, nil))
   }
 
   private func finishLoad(_ status: Int32) throws -> LuaReference {

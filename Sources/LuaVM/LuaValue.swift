@@ -31,6 +31,13 @@ public enum LuaValue {
   }
 }
 
+extension LuaValue: ExpressibleByStringLiteral {
+  /// A string.
+  public init(stringLiteral value: String) {
+    self = .string(LuaString(value))
+  }
+}
+
 /// The basic type of a Lua value.
 public enum LuaKind: Int32, Sendable {
   case none = -1

@@ -268,6 +268,8 @@ int32_t flowlua_intern(
 /// The length of a table that is a list without holes: the values 1…n and no other keys. -1 for
 /// any other value. [-0, +0, -]
 int64_t flowlua_list_count(lua_State *_Nonnull L, int32_t index);
+/// LUA_REGISTRYINDEX, a macro that Swift can't import.
+static inline int32_t flowlua_registry_index(void) { return LUA_REGISTRYINDEX; }
 bool flowlua_is_table(lua_State *_Nonnull L, int32_t index);
 /// Whether a finalizer is running.
 bool flowlua_in_finalizer(lua_State *_Nonnull L);

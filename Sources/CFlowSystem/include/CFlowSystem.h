@@ -2,10 +2,9 @@
 #ifndef FLOWSYSTEM_H
 #define FLOWSYSTEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-int flowsystem_probe(void);
 
 /// A close-on-exec, non-blocking eventfd, or -1 with errno set. <sys/eventfd.h> isn't in Glibc's
 /// module map.
@@ -18,5 +17,9 @@ int flowsystem_wait_readable(int fd, int64_t timeout_ns);
 /// Writes `number` as printf's "%.<precision>g" does; returns the length, less than `size`.
 /// printf is variadic, which Swift doesn't import.
 size_t flowsystem_format_g(char *buffer, size_t size, int precision, double number);
+
+/// Writes to the C stream stdout or stderr, behind what stands in its buffer, and flushes it. Both
+/// are macros for global variables, which Swift's concurrency checks refuse.
+void flowsystem_write(const void *bytes, size_t count, bool to_error);
 
 #endif

@@ -5,7 +5,7 @@ public class Op {
   public let name: ByteString
   public let doc: ByteString?
   /// nil for a flow, which the engine executes itself.
-  let body: (any OpBody)?
+  public let body: (any OpBody)?
   /// Spares the hot path a dynamic cast.
   let isFlow: Bool
   var declarations: Declarations

@@ -24,6 +24,8 @@ public class FlowTask {
   public private(set) var isConcluded = false
   /// Whether somebody asked for the outcome, so that a failure isn't lost.
   public private(set) var isObserved = false
+  /// Room for what the program that shows the task to somebody keeps with it.
+  public var attachment: AnyObject?
   private var observers: ContiguousArray<any LoopJob> = []
 
   public init(on loop: EventLoop) {

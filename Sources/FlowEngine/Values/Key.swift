@@ -2,7 +2,11 @@
 ///
 /// Only the `KeyTable` that made it can tell its name.
 public struct Key: Hashable, Sendable {
-  let id: UInt32
+  package let id: UInt32
+
+  package init(id: UInt32) {
+    self.id = id
+  }
 }
 
 /// The names of keys. One per event loop, confined to its thread.

@@ -1,4 +1,4 @@
-internal import FlowEngine
+public import FlowEngine
 internal import LuaVM
 
 /// Errors as scripts see them: tables with `kind`, `message`, `op`, `traceback`, `cause` and a
@@ -22,13 +22,6 @@ extension LuaVM {
   /// A field of a table without metamethods.
   func field(_ name: LuaString, of table: LuaReference) throws -> LuaValue {
     try rawGet(.string(name), in: table)
-  }
-}
-
-extension LuaValue: ExpressibleByStringLiteral {
-  /// A string.
-  public init(stringLiteral value: String) {
-    self = .string(LuaString(value))
   }
 }
 
@@ -98,7 +91,7 @@ extension ScriptHost {
     let traceback = ByteString(failure.traceback)
     guard let raised = failure.error as? LuaError, let value = raised.value else {
       return (failure.error as? FlowError)
-        ?? FlowError(.error, ByteString("\(failure.error)"), op: op, traceback: traceback)
+        ?? FlowError(.error, ByteString(describing: failure.error), op: op, traceback: traceback)
     }
     do {
       if isError(value), case .reference(let table) = value { return try flowError(table: table) }
@@ -165,5 +158,19 @@ extension ScriptHost {
     } catch {
       return error
     }
+  }
+
+  /// What to print of an error that ended a script or that nobody observed: the message and, where
+  /// the message hasn't one already, the traceback.
+  public func report(of error: any Error) -> ByteString {
+    if let error = error as? LuaError {
+      guard let value = error.value, isError(value), case .reference(let table) = value,
+        let own = try? flowError(table: table)
+      else { return ByteString(error.message) }
+      return report(of: own)
+    }
+    guard let error = error as? FlowError else { return ByteString(describing: error) }
+    guard let traceback = error.traceback else { return error.message }
+    return error.message + "\n" + traceback
   }
 }

@@ -10,51 +10,53 @@ extension ScriptHost {
     }
   }
 
-  static let flowMethods: [String: BoundFunction] = opMethods.merging([
-    "needs": { host, call in
-      let (flow, arguments) = try host.builder(call, "needs")
-      let table = try arguments.table(1)
-      flow.needs(try host.declaration(table) { arguments.wrong(1, $0) })
-      return call.answer(argument: 1)
-    },
-    "data": { host, call in
-      let (flow, arguments) = try host.builder(call, "data")
-      _ = try arguments.table(1)
-      flow.data(try arguments.data(1))
-      return call.answer(argument: 1)
-    },
-    "add": { host, call in
-      let (flow, arguments) = try host.builder(call, "add")
-      let op = try arguments.op(1)
-      if !arguments.isNil(2) {
-        throw arguments.wrong(2, "a policy for one place isn't supported in this version")
-      }
-      try host.checkNesting(op, in: flow, arguments)
-      flow.add(op)
-      return call.answer(argument: 1)
-    },
-    "add_grouped": { host, call in
-      let (flow, arguments) = try host.builder(call, "add_grouped")
-      let op = try arguments.op(1)
-      try host.checkNesting(op, in: flow, arguments)
-      flow.addGrouped(op, try host.dispatcher(arguments, 2, for: op))
-      return call.answer(argument: 1)
-    },
-    "will_start": { host, call in
-      let (flow, arguments) = try host.builder(call, "will_start")
-      flow.willStart(ScriptCallback(host, try arguments.function(1)))
-      return call.answer(argument: 1)
-    },
-    "did_finish": { host, call in
-      let (flow, arguments) = try host.builder(call, "did_finish")
-      flow.didFinish(ScriptCallback(host, try arguments.function(1)))
-      return call.answer(argument: 1)
-    },
-    "copy": { host, call in
-      let (flow, _) = try host.builder(call, "copy")
-      return call.answer(flow.copy(), host.types.flow)
-    },
-  ]) { $1 }
+  static var flowMethods: [String: BoundFunction] {
+    opMethods.merging([
+      "needs": { host, call in
+        let (flow, arguments) = try host.builder(call, "needs")
+        let table = try arguments.table(1)
+        flow.needs(try host.declaration(table) { arguments.wrong(1, $0) })
+        return call.answer(argument: 1)
+      },
+      "data": { host, call in
+        let (flow, arguments) = try host.builder(call, "data")
+        _ = try arguments.table(1)
+        flow.data(try arguments.data(1))
+        return call.answer(argument: 1)
+      },
+      "add": { host, call in
+        let (flow, arguments) = try host.builder(call, "add")
+        let op = try arguments.op(1)
+        if !arguments.isNil(2) {
+          throw arguments.wrong(2, "a policy for one place isn't supported in this version")
+        }
+        try host.checkNesting(op, in: flow, arguments)
+        flow.add(op)
+        return call.answer(argument: 1)
+      },
+      "add_grouped": { host, call in
+        let (flow, arguments) = try host.builder(call, "add_grouped")
+        let op = try arguments.op(1)
+        try host.checkNesting(op, in: flow, arguments)
+        flow.addGrouped(op, try host.dispatcher(arguments, 2, for: op))
+        return call.answer(argument: 1)
+      },
+      "will_start": { host, call in
+        let (flow, arguments) = try host.builder(call, "will_start")
+        flow.willStart(ScriptCallback(host, try arguments.function(1)))
+        return call.answer(argument: 1)
+      },
+      "did_finish": { host, call in
+        let (flow, arguments) = try host.builder(call, "did_finish")
+        flow.didFinish(ScriptCallback(host, try arguments.function(1)))
+        return call.answer(argument: 1)
+      },
+      "copy": { host, call in
+        let (flow, _) = try host.builder(call, "copy")
+        return call.answer(flow.copy(), host.types.flow)
+      },
+    ]) { $1 }
+  }
 
   /// The flow that a builder call changes.
   private func builder(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {

@@ -41,7 +41,7 @@ extension ScriptHost {
   /// The dispatcher in an argument (a plain table does too), complete for an op.
   func dispatcher(_ arguments: Arguments, _ index: Int, for op: Op) throws -> GroupDispatcher {
     let place = arguments.place(index)
-    var dispatcher: GroupDispatcher
+    let dispatcher: GroupDispatcher
     if let box = arguments.call.object(place, types.dispatcher) {
       dispatcher = box.dispatcher
     } else if arguments.call.kind(place) == .table {
@@ -49,7 +49,7 @@ extension ScriptHost {
     } else {
       throw arguments.wrong(index, expected: "dispatcher or table")
     }
-    if dispatcher.as == nil, op.primaryInput == nil {
+    if dispatcher.itemKey == nil, op.primaryInput == nil {
       throw arguments.wrong(
         index,
         "op '\(op.name)' has no primary input: give 'as' here, or 'primary_input' or one "

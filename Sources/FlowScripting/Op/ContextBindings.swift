@@ -3,80 +3,85 @@ internal import LuaVM
 
 /// `ctx`: what an op written in Lua works with.
 extension ScriptHost {
-  static let contextMethods: [String: BoundFunction] = [
-    "get": { host, call in
-      let context = try host.context(call, "get")
-      let key = try host.key(call, "get")
-      let found = context.get(key)
-      if call.count < 3 || call.isNil(3) {
-        guard let found else { throw host.end(context, .missingInput(host.loop.keys.name(of: key))) }
-        return try host.answer(call, found)
-      }
-      let type = try host.typeArgument(call)
-      guard let found else {
-        if type.isOptional { return call.answer(.nil) }
-        throw host.end(context, .missingInput(host.loop.keys.name(of: key)))
-      }
-      if let wanted = type.mismatch(found) {
-        throw host.end(
-          context, .mismatchedInput(host.loop.keys.name(of: key), found, wanted: wanted))
-      }
-      return try host.answer(call, found)
-    },
-    "set": { host, call in
-      let context = try host.context(call, "set")
-      let key = try host.key(call, "set")
-      if call.count < 3 {
-        throw Arguments(host, call, method: "set").wrong(2, expected: "value")
-      }
-      context.set(key, try call.engineValue(3))
-      return call.answer()
-    },
-    "has": { host, call in
-      let context = try host.context(call, "has")
-      return call.answer(.boolean(context.has(try host.key(call, "has"))))
-    },
-    "log": { host, call in
-      let context = try host.context(call, "log")
-      if call.count == 2, let text = call.string(2) {
-        context.log(ByteString(text))
-        return call.answer()
-      }
-      var line: [UInt8] = []
-      if call.count >= 2 {
-        for index in 2...call.count {
-          if index > 2 { line.append(UInt8(ascii: " ")) }
-          let text = try call.string(index) ?? host.vm.tostring(try call.value(index))
-          line.append(contentsOf: text.bytes)
+  static var contextMethods: [String: BoundFunction] {
+    [
+      "get": { host, call in
+        let context = try host.context(call, "get")
+        let key = try host.key(call, "get")
+        let found = context.get(key)
+        if call.count < 3 || call.isNil(3) {
+          guard let found else {
+            throw host.end(context, .missingInput(host.loop.keys.name(of: key)))
+          }
+          return try host.answer(call, found)
         }
-      }
-      // A `__tostring` may have ended the op meanwhile.
-      try host.context(call, "log").log(ByteString(line))
-      return call.answer()
-    },
-    "fail": { host, call in
-      let context = try host.context(call, "fail")
-      let arguments = Arguments(host, call, method: "fail")
-      if case let value = try call.value(2), host.isError(value), case .reference(let table) = value
-      {
-        context.fail(try host.flowError(table: table))
-        throw LuaError(value: value, message: "")
-      }
-      if arguments.isNil(1) { throw arguments.wrong(1, expected: "string") }
-      let message = ByteString(try call.string(2) ?? host.vm.tostring(try call.value(2)))
-      let fields = try host.failureFields(arguments)
-      let name = context.displayName
-      let table = try host.makeError(
-        .error, message, op: name, traceback: ByteString(host.vm.traceback(level: 1)),
-        fields: fields)
-      let error = try host.flowError(table: table)
-      try host.context(call, "fail").fail(error)
-      throw LuaError(value: .reference(table), message: LuaString(message))
-    },
-  ]
+        let type = try host.typeArgument(call)
+        guard let found else {
+          if type.isOptional { return call.answer(.nil) }
+          throw host.end(context, .missingInput(host.loop.keys.name(of: key)))
+        }
+        if let wanted = type.mismatch(found) {
+          throw host.end(
+            context, .mismatchedInput(host.loop.keys.name(of: key), found, wanted: wanted))
+        }
+        return try host.answer(call, found)
+      },
+      "set": { host, call in
+        let context = try host.context(call, "set")
+        let key = try host.key(call, "set")
+        if call.count < 3 {
+          throw Arguments(host, call, method: "set").wrong(2, expected: "value")
+        }
+        context.set(key, try call.engineValue(3))
+        return call.answer()
+      },
+      "has": { host, call in
+        let context = try host.context(call, "has")
+        return call.answer(.boolean(context.has(try host.key(call, "has"))))
+      },
+      "log": { host, call in
+        let context = try host.context(call, "log")
+        if call.count == 2, let text = call.string(2) {
+          context.log(ByteString(text))
+          return call.answer()
+        }
+        var line: [UInt8] = []
+        if call.count >= 2 {
+          for index in 2...call.count {
+            if index > 2 { line.append(UInt8(ascii: " ")) }
+            let text = try call.string(index) ?? host.vm.tostring(try call.value(index))
+            line.append(contentsOf: text.bytes)
+          }
+        }
+        // A `__tostring` may have ended the op meanwhile.
+        try host.context(call, "log").log(ByteString(line))
+        return call.answer()
+      },
+      "fail": { host, call in
+        let context = try host.context(call, "fail")
+        let arguments = Arguments(host, call, method: "fail")
+        if case let value = try call.value(2), host.isError(value),
+          case .reference(let table) = value
+        {
+          context.fail(try host.flowError(table: table))
+          throw LuaError(value: value, message: "")
+        }
+        if arguments.isNil(1) { throw arguments.wrong(1, expected: "string") }
+        let message = ByteString(try call.string(2) ?? host.vm.tostring(try call.value(2)))
+        let fields = try host.failureFields(arguments)
+        let name = context.displayName
+        let table = try host.makeError(
+          .error, message, op: name, traceback: ByteString(host.vm.traceback(level: 1)),
+          fields: fields)
+        let error = try host.flowError(table: table)
+        try host.context(call, "fail").fail(error)
+        throw LuaError(value: .reference(table), message: LuaString(message))
+      },
+    ]
+  }
 
   /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.run`.
-  static let contextProperty: BoundFunction = { host, call in
+  static func contextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let name = call.string(2)?.description ?? ""
     let context = try host.context(call, name)
     switch name {

@@ -31,7 +31,7 @@ extension ScriptHost {
       throw arguments.wrong(
         2, "field 'thread': \"main\" expected, got \"\(thread)\" (workers aren't in this version)")
     }
-    func declared(_ field: ByteString) throws -> [(ByteString, ValueType)] {
+    func declared(_ field: ByteString) throws -> [Declaration] {
       guard let table = try options.table(field) else { return [] }
       return try declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
     }
@@ -42,33 +42,37 @@ extension ScriptHost {
       body: ScriptOpBody(self, function))
   }
 
-  static let opMethods: [String: BoundFunction] = [
-    "start": { host, call in
-      let arguments = Arguments(host, call, method: "start")
-      return call.answer(try host.startOp(arguments), host.types.run)
-    },
-    "run": { host, call in
-      let arguments = Arguments(host, call, method: "run")
-      return try host.waitAndAnswer(call, try host.startOp(arguments))
-    },
-  ]
+  static var opMethods: [String: BoundFunction] {
+    [
+      "start": { host, call in
+        let arguments = Arguments(host, call, method: "start")
+        return call.answer(try host.startOp(arguments), host.types.run)
+      },
+      "run": { host, call in
+        let arguments = Arguments(host, call, method: "run")
+        return try host.waitAndAnswer(call, try host.startOp(arguments))
+      },
+    ]
+  }
 
-  static let opMetamethods: [String: BoundFunction] = describingMetamethods.merging([
-    "__call": { host, call in
-      guard let op = call.object(1, host.types.op), let body = op.body as? ScriptOpBody else {
-        throw Arguments(host, call, method: "op").wrongSelf("op")
+  static var opMetamethods: [String: BoundFunction] {
+    describingMetamethods.merging([
+      "__call": { host, call in
+        guard let op = call.object(1, host.types.op), let body = op.body as? ScriptOpBody else {
+          throw Arguments(host, call, method: "op").wrongSelf("op")
+        }
+        let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
+        let table = values.isEmpty ? nil : try host.vm.makeTable(values: values)
+        let bound = op.withBody(
+          ScriptOpBody(
+            host, body.function, arguments: table, argumentCount: values.count))
+        return call.answer(bound, host.types.op)
       }
-      let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
-      let table = values.isEmpty ? nil : try host.vm.makeTable(values: values)
-      let bound = op.withBody(
-        ScriptOpBody(
-          host, body.function, arguments: table, argumentCount: values.count))
-      return call.answer(bound, host.types.op)
-    }
-  ]) { $1 }
+    ]) { $1 }
+  }
 
   /// `op.name`, `op.doc`.
-  static let opProperty: BoundFunction = { host, call in
+  static func opProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let op = host.op(call, 1) else {
       throw Arguments(host, call, method: "__index").wrongSelf("op")
     }

@@ -42,7 +42,7 @@ final class ScriptOpBody: OpBody {
       let fiber = Fiber(host, step.coroutine, op: context.displayName) { [host] end in
         switch end {
         case .returned(let value):
-          if let task = host.vm.object(in: value, host.types.run), context.isRunning {
+          if let task = host.vm.object(in: value, host.types.run), context.isOpen {
             if self.follow(task, context) == .finished { context.end() }
           } else {
             context.end()

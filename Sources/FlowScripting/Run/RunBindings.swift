@@ -3,36 +3,38 @@ internal import LuaVM
 
 /// What scripts do with a run.
 extension ScriptHost {
-  static let runMethods: [String: BoundFunction] = [
-    "wait": { host, call in
-      let (run, arguments) = try host.run(call, "wait")
-      if run.isConcluded { return call.answer(.boolean(true)) }
-      let deadline =
-        arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
-      return try call.wait(RunWait(run, deadline: deadline) { .boolean(run.isConcluded) })
-    },
-    "summary": { host, call in
-      let (run, arguments) = try host.run(call, "summary")
-      var options = SummaryOptions()
-      if !arguments.isNil(1) {
-        let given = try arguments.options(1, known: ["time", "durations"])
-        if let time = try given.string("time") {
-          guard time == "iso" else {
-            throw arguments.wrong(1, "field 'time': \"iso\" expected, got \"\(time)\"")
+  static var runMethods: [String: BoundFunction] {
+    [
+      "wait": { host, call in
+        let (run, arguments) = try host.run(call, "wait")
+        if run.isConcluded { return call.answer(.boolean(true)) }
+        let deadline =
+          arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
+        return try call.wait(RunWait(run, deadline: deadline) { .boolean(run.isConcluded) })
+      },
+      "summary": { host, call in
+        let (run, arguments) = try host.run(call, "summary")
+        var options = SummaryOptions()
+        if !arguments.isNil(1) {
+          let given = try arguments.options(1, known: ["time", "durations"])
+          if let time = try given.string("time") {
+            guard time == "iso" else {
+              throw arguments.wrong(1, "field 'time': \"iso\" expected, got \"\(time)\"")
+            }
+            options.time = .iso
           }
-          options.time = .iso
+          options.durations = try given.boolean("durations") ?? false
         }
-        options.durations = try given.boolean("durations") ?? false
-      }
-      return try host.answer(call, .bytes(run.summary(options)))
-    },
-    "events": { host, call in
-      let (run, _) = try host.run(call, "events")
-      return call.answer(.reference(try host.events(of: run)))
-    },
-  ]
+        return try host.answer(call, .bytes(run.summary(options)))
+      },
+      "events": { host, call in
+        let (run, _) = try host.run(call, "events")
+        return call.answer(.reference(try host.events(of: run)))
+      },
+    ]
+  }
 
-  static let runProperty: BoundFunction = { host, call in
+  static func runProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let run = call.object(1, host.types.run) else {
       throw Arguments(host, call, method: "__index").wrongSelf("run")
     }
@@ -51,7 +53,6 @@ extension ScriptHost {
       run.markObserved()
       return try host.answer(call, .bytes(run.state.name))
     case "duration": return call.answer(.number(run.duration))
-    case "finished_early": return call.answer(.boolean(run.finishedEarly))
     default: return call.answer(.nil)
     }
   }
@@ -89,13 +90,13 @@ extension ScriptHost {
       var fields: [(LuaString, LuaValue)] = [
         ("time", .number(event.time)), ("kind", .string(LuaString(event.kind.name))),
       ]
-      if let op = event.op { fields.append(("op", .string(LuaString(op)))) }
+      fields.append(("op", .string(LuaString(event.op))))
       if event.index > 0 { fields.append(("index", .integer(Int64(event.index)))) }
-      if event.attempt > 0 { fields.append(("attempt", .integer(Int64(event.attempt)))) }
+      fields.append(("attempt", .integer(Int64(event.attempt))))
       if let message = event.message { fields.append(("message", .string(LuaString(message)))) }
       if let key = event.key { fields.append(("key", .string(LuaString(key)))) }
-      if let value = event.value { fields.append(("value", try luaValue(value))) }
-      if let old = event.old { fields.append(("old", try luaValue(old))) }
+      if let value = event.value { fields.append(("value", .string(LuaString(value)))) }
+      if let old = event.oldValue { fields.append(("old_value", .string(LuaString(old)))) }
       list.append(.reference(try vm.makeTable(fields: fields)))
     }
     return try vm.makeTable(values: list)

@@ -1,2 +1,69 @@
 internal import FlowEngine
 internal import LuaVM
+
+/// Copies a Lua value into one that may go anywhere. Cycles and sharing are kept; functions, userdata
+/// and coroutines can't be copied.
+struct PlainCopier {
+  private let vm: LuaVM
+  private var indices: [UInt: Int] = [:]
+  /// The tables met so far, in the order of their indices.
+  private var open: [LuaReference] = []
+
+  init(vm: LuaVM) {
+    self.vm = vm
+  }
+
+  /// A copy; nil when something in the value can't be copied.
+  mutating func copy(_ value: LuaValue) -> PlainValue? {
+    guard let root = atom(value) else { return nil }
+    var tables: [PlainValue.Table] = []
+    // Tables are taken in the order in which they were met, so no depth of nesting recurses.
+    while tables.count < open.count {
+      guard let table = copyTable(open[tables.count]) else { return nil }
+      tables.append(table)
+    }
+    return PlainValue(root, tables: tables)
+  }
+
+  private mutating func copyTable(_ reference: LuaReference) -> PlainValue.Table? {
+    guard let pairs = try? vm.pairs(of: reference) else { return nil }
+    var listed: [Int64: PlainValue.Atom] = [:]
+    var table = PlainValue.Table()
+    for (key, value) in pairs {
+      guard let key = atom(key), let value = atom(value) else { return nil }
+      if case .integer(let index) = key, index >= 1, index <= Int64(pairs.count) {
+        listed[index] = value
+      } else {
+        table.entries.append(PlainValue.Entry(key: key, value: value))
+      }
+    }
+    var next: Int64 = 1
+    while let value = listed.removeValue(forKey: next) {
+      table.list.append(value)
+      next += 1
+    }
+    // What stands behind a hole.
+    for (index, value) in listed.sorted(by: { $0.key < $1.key }) {
+      table.entries.append(PlainValue.Entry(key: .integer(index), value: value))
+    }
+    return table
+  }
+
+  private mutating func atom(_ value: LuaValue) -> PlainValue.Atom? {
+    switch value {
+    case .nil: return .null
+    case .boolean(let flag): return .boolean(flag)
+    case .integer(let integer): return .integer(integer)
+    case .number(let number): return .number(number)
+    case .string(let string): return .bytes(ByteString(string))
+    case .reference(let reference):
+      guard reference.kind == .table else { return nil }
+      let identity = vm.identity(of: reference)
+      if let index = indices[identity] { return .table(index) }
+      let index = open.count
+      indices[identity] = index
+      open.append(reference)
+      return .table(index)
+    }
+  }
+}

@@ -29,13 +29,23 @@ final class ScriptValue: OpaqueValue {
     return Value(value)
   }
 
-  func plainCopy() -> PlainValue? { PlainCopier(vm: reference.vm).copy(.reference(reference)) }
+  func plainCopy() -> PlainValue? {
+    var copier = PlainCopier(vm: reference.vm)
+    return copier.copy(.reference(reference))
+  }
 }
 
 extension ByteString {
   /// A Lua string's bytes.
   init(_ string: LuaString) {
     self.init(string.bytes)
+  }
+}
+
+extension ByteString {
+  /// What Swift shows of a value.
+  init(describing value: Any) {
+    self.init(String(describing: value))
   }
 }
 
@@ -105,7 +115,7 @@ extension ScriptHost {
       ]
       return .opaque(ScriptValue(try vm.makeTable(fields: fields)))
     } catch {
-      return .bytes(ByteString("\(error)"))
+      return .bytes(ByteString(describing: error))
     }
   }
 

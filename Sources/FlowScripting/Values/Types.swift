@@ -31,7 +31,7 @@ extension ScriptHost {
         if results.count > 1, case .string(let reason) = results[1] { return ByteString(reason) }
         return "predicate"
       } catch {
-        return "predicate, which failed: \(ByteString("\(error)"))"
+        return "predicate, which failed: \(ByteString(describing: error))"
       }
     }
   }
@@ -39,8 +39,8 @@ extension ScriptHost {
   /// `needs` or `gives`: key -> type, in the order of the sorted keys.
   func declaration(
     _ table: LuaReference, wrong: (String) -> any Error
-  ) throws -> [(ByteString, ValueType)] {
-    var result: [(ByteString, ValueType)] = []
+  ) throws -> [Declaration] {
+    var result: [Declaration] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
         throw wrong("keys are strings, got a key of type \(vm.typeName(of: key))")
@@ -48,14 +48,14 @@ extension ScriptHost {
       switch value {
       case .string(let text):
         let type = try type(spelled: ByteString(text)) { wrong("type of '\(name)': \($0)") }
-        result.append((ByteString(name), type))
+        result.append(Declaration(ByteString(name), type))
       case .reference(let function) where function.kind == .function:
-        result.append((ByteString(name), type(tested: function)))
+        result.append(Declaration(ByteString(name), type(tested: function)))
       default:
         throw wrong(
           "type of '\(name)': string or function expected, got \(kindName(of: value))")
       }
     }
-    return result.sorted { $0.0 < $1.0 }
+    return result
   }
 }

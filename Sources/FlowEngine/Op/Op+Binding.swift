@@ -1,0 +1,32 @@
+extension Op {
+  /// The same op with another body: how an op class binds arguments. Name and declarations are
+  /// shared. Of a flow, which has no body, it is an op that runs `body` under the flow's name.
+  public func withBody(_ body: any OpBody) -> Op {
+    let bound = Op(name: name, doc: doc, body: body)
+    bound.declarations = declarations
+    return bound
+  }
+}
+
+extension Flow {
+  /// Whether another flow is, however deep, a step of this one.
+  public func contains(_ other: Flow) -> Bool {
+    var seen: Set<ObjectIdentifier> = [ObjectIdentifier(self)]
+    var open = [self]
+    while let flow = open.popLast() {
+      for step in flow.blueprint.steps {
+        guard let inner = step.op as? Flow else { continue }
+        if inner === other { return true }
+        if seen.insert(ObjectIdentifier(inner)).inserted { open.append(inner) }
+      }
+    }
+    return false
+  }
+
+  /// Adds data to begin with, in this order.
+  @discardableResult
+  public func data(_ entries: [(ByteString, Value)]) -> Flow {
+    for (name, value) in entries { data(name, value) }
+    return self
+  }
+}

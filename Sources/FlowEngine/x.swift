@@ -1,2 +1,0 @@
-import CFlowSystem
-public func probe() -> Int32 { flowsystem_probe() }

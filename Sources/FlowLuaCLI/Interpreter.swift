@@ -1,0 +1,58 @@
+internal import FlowEngine
+internal import FlowScripting
+internal import LuaVM
+
+/// Runs one script to its end, as the stand-alone interpreter does, and then what it has started.
+struct Interpreter {
+  let arguments: CommandLineArguments
+
+  /// Returns the exit status.
+  func run() -> Int32 {
+    do {
+      let vm = try LuaVM()
+      let host = try ScriptHost(vm: vm)
+      let status = run(on: host)
+      host.close()
+      return status
+    } catch {
+      Output.error(program: arguments.program, ByteString(String(describing: error)))
+      return 1
+    }
+  }
+
+  private func run(on host: ScriptHost) -> Int32 {
+    do {
+      try setArguments(host.vm)
+      let chunk: LuaReference
+      switch arguments.source {
+      case .file(let path): chunk = try host.vm.loadFile(LuaString(path.bytes))
+      case .standardInput: chunk = try host.vm.loadFile(nil)
+      }
+      let values = arguments.scriptArguments.map { LuaValue.string(LuaString($0.bytes)) }
+      _ = try host.vm.call(chunk, values, traceback: true)
+    } catch {
+      Output.error(program: arguments.program, host.report(of: error))
+      return 1
+    }
+    host.runToEnd()
+    return reportFailures(host) ? 1 : 0
+  }
+
+  private func setArguments(_ vm: LuaVM) throws {
+    let table = try vm.makeTable()
+    for (index, text) in arguments.argPairs {
+      try vm.set(.string(LuaString(text.bytes)), at: index, in: table)
+    }
+    try vm.setGlobal("arg", .reference(table))
+  }
+
+  /// Tells of every failure that nobody looked at; false when there is none.
+  private func reportFailures(_ host: ScriptHost) -> Bool {
+    let failures = host.unobservedFailures()
+    for failure in failures {
+      Output.error(
+        program: arguments.program, "\(failure.name) failed: \(host.report(of: failure.error))")
+    }
+    return !failures.isEmpty
+  }
+}
