@@ -15,8 +15,8 @@ public final class DataBucket {
   private static let scanLimit = 12
 
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
-  private var slots: ContiguousArray<Entry> = []
-  private var removed = 0
+  @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
+  @exclusivity(unchecked) private var removed = 0
   private var index: [Key: Int] = [:]
 
   public init(keys: KeyTable, parent: DataBucket? = nil) {

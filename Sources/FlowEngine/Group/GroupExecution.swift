@@ -8,22 +8,22 @@ final class GroupExecution: Work, ItemGroup {
   private let position: UInt32
   private var source: ListSource?
   private var runner: LoopItemRunner?
-  private var collectKey: Key?
+  private(set) var collectKey: Key?
 
   private var count = 0
-  private var next = 0
-  private var executing = 0
-  private var succeeded = 0
+  @exclusivity(unchecked) private var next = 0
+  @exclusivity(unchecked) private var executing = 0
+  @exclusivity(unchecked) private var succeeded = 0
   /// The items that have to be started again, and the attempt of each item that was.
-  private var lost: [Int] = []
-  private var attempts: [Int: UInt32] = [:]
-  private var outputs: ContiguousArray<Value> = []
+  @exclusivity(unchecked) private var lost: [Int] = []
+  @exclusivity(unchecked) private var attempts: [Int: UInt32] = [:]
+  @exclusivity(unchecked) private var outputs: ContiguousArray<Value> = []
   private var failed: [(index: Int, error: FlowError)] = []
   /// Why nothing more starts.
   private var stop: FlowError?
   private var reason: FlowError?
   private var hasBegun = false
-  private var isScheduled = true
+  @exclusivity(unchecked) private var isScheduled = true
 
   init(
     _ op: Op, _ dispatcher: GroupDispatcher, parent: Strand, scope: UInt32, position: UInt32

@@ -6,8 +6,8 @@ final class LoopItemRunner: ItemRunner {
   private let run: Run
   private let scope: UInt32
   /// Members that execute; each knows its place by `memberSlot`.
-  private(set) var members: [Strand] = []
-  private var idle: [Strand] = []
+  @exclusivity(unchecked) private(set) var members: [Strand] = []
+  @exclusivity(unchecked) private var idle: [Strand] = []
 
   /// One at a time, so that none has begun when the one before has failed at once.
   let capacity = 1

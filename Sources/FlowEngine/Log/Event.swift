@@ -69,7 +69,7 @@ extension EventLog {
     var message: ByteString?
     switch record.kind {
     case .startWith, .endWith, .snapshotEntry: return nil
-    case .start: kind = .start
+    case .start, .executed: kind = .start
     case .finish:
       kind = .finish
       message = outcome(of: record)

@@ -1,3 +1,5 @@
+import Glibc
+
 /// What happened in a run, in order. Only ever appended to; confined to its loop's thread.
 ///
 /// The summary and `events` are views: nothing is formatted before somebody looks.
@@ -13,13 +15,13 @@ public final class EventLog {
   private(set) var scopes: ContiguousArray<LogScope> = []
 
   /// The number of records.
-  public private(set) var count = 0
+  @exclusivity(unchecked) public private(set) var count = 0
 
   // The chunks are allocated here, filled from front to back and freed in deinit; `cursor` stays
   // between the last chunk's base and `limit`.
   private var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
-  private var cursor: UnsafeMutablePointer<LogRecord>?
-  private var limit: UnsafeMutablePointer<LogRecord>?
+  @exclusivity(unchecked) private var cursor: UnsafeMutablePointer<LogRecord>?
+  @exclusivity(unchecked) private var limit: UnsafeMutablePointer<LogRecord>?
   private var arena: ContiguousArray<UInt8> = []
   private var largeTexts: ContiguousArray<ByteString> = []
 
@@ -61,14 +63,39 @@ public final class EventLog {
     if !sinks.isEmpty { notify(record, value) }
   }
 
+  /// Appends the successful finish of the op whose start is the last record, into that record.
+  @inline(__always)
+  func appendFinishToStart(time: Int64) {
+    guard let last = cursor?.advanced(by: -1) else { return }
+    let duration = time &- last.pointee.time
+    last.pointee.second = UInt64(bitPattern: duration)
+    last.pointee.meta =
+      LogRecord.meta(.executed, .none, .integer, attempt: last.pointee.attempt)
+    if !sinks.isEmpty { notify(last.pointee.finish, nil) }
+  }
+
   @inline(never)
   private func grow() {
     // Small runs stay small; chunks never move, so that growing copies nothing.
-    let size = chunks.last.map { min($0.count * 2, 8192) } ?? 16
-    let chunk = UnsafeMutableBufferPointer<LogRecord>.allocate(capacity: size)
+    let size = chunks.last.map { min($0.count * 2, Self.largestChunk) } ?? 16
+    let chunk = Self.allocate(size)
     chunks.append(chunk)
     cursor = chunk.baseAddress
     limit = chunk.baseAddress?.advanced(by: size)
+  }
+
+  /// Chunks grow up to 4 MiB.
+  private static let largestChunk = (4 << 20) / MemoryLayout<LogRecord>.stride
+
+  private static func allocate(_ size: Int) -> UnsafeMutableBufferPointer<LogRecord> {
+    let page = 2 << 20
+    let bytes = size * MemoryLayout<LogRecord>.stride
+    // First touches of small pages would cost more than writing the records does.
+    guard bytes >= page else { return .allocate(capacity: size) }
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: page)
+    madvise(memory, bytes, MADV_HUGEPAGE)
+    return UnsafeMutableBufferPointer(
+      start: memory.bindMemory(to: LogRecord.self, capacity: size), count: size)
   }
 
   @inline(never)
@@ -131,6 +158,8 @@ public final class EventLog {
     var chunk = 0
     var offset = 0
     var index = 0
+    /// Whether the next record was read as a start, and is to be read as the finish.
+    var isAtFinish = false
   }
 
   /// The record at `place`, which moves on; nil behind the last one.
@@ -140,11 +169,16 @@ public final class EventLog {
       place.chunk += 1
       place.offset = 0
     }
-    defer {
-      place.offset += 1
-      place.index += 1
+    let record = chunks[place.chunk][place.offset]
+    if record.kind == .executed, !place.isAtFinish {
+      place.isAtFinish = true
+      return record.start
     }
-    return chunks[place.chunk][place.offset]
+    place.offset += 1
+    place.index += 1
+    guard place.isAtFinish else { return record }
+    place.isAtFinish = false
+    return record.finish
   }
 
   /// The op that a record is about, and its 1-based index in a group, else 0.

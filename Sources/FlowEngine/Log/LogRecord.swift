@@ -2,6 +2,9 @@
 enum LogKind: UInt8 {
   case startWith, endWith, snapshotEntry
   case start, finish, log
+  /// A start and the successful finish that came next, `second` nanoseconds later: what most ops
+  /// of a long flow leave, in half the memory. Readers see the two.
+  case executed
   case add, replace, remove
   case groupCreated, groupFinished, groupStopped, groupEmpty, groupRefused
 }
@@ -53,6 +56,22 @@ struct LogRecord {
 
   var secondPayload: Payload {
     Payload(tag: PayloadTag(rawValue: UInt8(meta >> 9 & 7)) ?? .none, bits: second)
+  }
+
+  /// The start in an `executed` record.
+  var start: LogRecord {
+    var record = self
+    record.second = 0
+    record.meta = Self.meta(.start, .none, .none, attempt: attempt)
+    return record
+  }
+
+  /// The finish in an `executed` record.
+  var finish: LogRecord {
+    var record = self
+    record.time = time &+ Int64(bitPattern: second)
+    record.meta = Self.meta(.finish, .none, .integer, attempt: attempt)
+    return record
   }
 
   /// The attempt, 4095 for any later one.

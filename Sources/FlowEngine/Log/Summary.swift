@@ -60,7 +60,7 @@ private struct SummaryWriter {
     case .startWith: write("[DataBucket] start with:\n")
     case .endWith: write("[DataBucket] end with:\n")
     case .snapshotEntry: break
-    case .start: write("[\(log.displayName(of: record))] WillStart\n")
+    case .start, .executed: write("[\(log.displayName(of: record))] WillStart\n")
     case .finish:
       write("[\(log.displayName(of: record))] DidFinish: \(log.outcome(of: record))")
       if options.durations {

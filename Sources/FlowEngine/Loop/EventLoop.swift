@@ -34,13 +34,13 @@ public final class EventLoop {
   private var turns: UInt8 = 0
 
   // Execution: see EventLoop+Execution.swift.
-  var works: ContiguousArray<Work> = []
+  @exclusivity(unchecked) var works: ContiguousArray<Work> = []
   /// The last clock read, while nothing that takes time has happened since; else 0.
-  var stamp: Int64 = 0
+  @exclusivity(unchecked) var stamp: Int64 = 0
   var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
   var freeSlots: ContiguousArray<UInt32> = []
   var freeContexts: ContiguousArray<OpContext> = []
-  var generation: UInt64 = 0
+  @exclusivity(unchecked) var generation: UInt64 = 0
   var lastTaskID: UInt64 = 0
   var pending: [UInt64: Run] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]

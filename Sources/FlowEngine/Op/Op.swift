@@ -8,7 +8,15 @@ public class Op {
   public let body: (any OpBody)?
   /// Spares the hot path a dynamic cast.
   let isFlow: Bool
-  var declarations: Declarations
+  // Copies of what `declarations` says, to spare the hot path a reference.
+  private(set) var hasNeeds: Bool
+  private(set) var hasGives: Bool
+  var declarations: Declarations {
+    didSet {
+      hasNeeds = declarations.hasNeeds
+      hasGives = declarations.hasGives
+    }
+  }
 
   /// - Parameters:
   ///   - primaryInput: The key under which a group hands an item over; by default the only need.
@@ -24,6 +32,8 @@ public class Op {
     isFlow = false
     declarations = Declarations(
       needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
+    hasNeeds = declarations.hasNeeds
+    hasGives = declarations.hasGives
   }
 
   /// An op that is a Swift closure; an error it throws fails the op.
@@ -45,6 +55,8 @@ public class Op {
     body = nil
     isFlow = true
     self.declarations = declarations
+    hasNeeds = declarations.hasNeeds
+    hasGives = declarations.hasGives
   }
 
   /// Declared inputs, in the order of their keys.

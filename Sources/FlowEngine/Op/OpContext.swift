@@ -10,13 +10,13 @@ public final class OpContext {
   /// Where `EventLoop.context(slot:generation:)` finds this context.
   public let slot: UInt32
   /// Unique to the execution on its loop; moves on when the op has settled.
-  public private(set) var generation: UInt64 = 0
+  @exclusivity(unchecked) public private(set) var generation: UInt64 = 0
   /// The body's own, such as a coroutine; released when the body has ended.
-  public var state: AnyObject?
+  @exclusivity(unchecked) public var state: AnyObject?
   /// 1-based in a group, 0 outside of one.
-  public private(set) var index = 0
+  @exclusivity(unchecked) public private(set) var index = 0
   /// 1-based.
-  public private(set) var attempt = 1
+  @exclusivity(unchecked) public private(set) var attempt = 1
 
   // Safe: a strand owns its context and clears this in its deinit.
   unowned(unsafe) var strand: Strand?
@@ -25,12 +25,12 @@ public final class OpContext {
   private unowned(unsafe) var current: Op?
   private var keptOp: Op?
   private var keptRun: Run?
-  private(set) var phase: Phase = .idle
-  private(set) var isSettled = true
-  private(set) var outcome: FlowError?
-  private var scope: UInt32 = 0
-  private var position: UInt32 = 0
-  private var began: Int64 = 0
+  @exclusivity(unchecked) private(set) var phase: Phase = .idle
+  @exclusivity(unchecked) private(set) var isSettled = true
+  @exclusivity(unchecked) private(set) var outcome: FlowError?
+  @exclusivity(unchecked) private var scope: UInt32 = 0
+  @exclusivity(unchecked) private var position: UInt32 = 0
+  @exclusivity(unchecked) private var began: Int64 = 0
 
   init(slot: UInt32) {
     self.slot = slot
@@ -128,9 +128,9 @@ public final class OpContext {
 
   @inline(__always)
   func begin(
-    _ op: Op, strand: Strand, scope: UInt32, position: UInt32, index: Int, time: Int64
+    _ op: Op, generation: UInt64, scope: UInt32, position: UInt32, index: Int, time: Int64
   ) {
-    generation = strand.loop.nextGeneration()
+    self.generation = generation
     current = op
     self.scope = scope
     self.position = position
@@ -142,7 +142,6 @@ public final class OpContext {
   }
 
   /// Notes that `start` has returned; answers whether the body has ended.
-  @inline(__always)
   func bodyReturned(_ progress: OpProgress) -> Bool {
     if progress == .suspended, phase == .inBody {
       phase = .suspended
@@ -153,8 +152,15 @@ public final class OpContext {
     return true
   }
 
-  /// Sets the outcome, logs it, and moves the generation on.
+  /// Settles as succeeded, for a strand that logs it; `generation` is the one that begins now.
   @inline(__always)
+  func succeed(generation: UInt64) {
+    self.generation = generation
+    isSettled = true
+    phase = .ended
+  }
+
+  /// Sets the outcome, logs it, and moves the generation on.
   func settle(_ error: FlowError?) {
     guard !isSettled, let strand else { return }
     isSettled = true
@@ -162,17 +168,6 @@ public final class OpContext {
     generation = loop.nextGeneration()
     let time = loop.now()
     loop.stamp = time
-    if error == nil, strand.cancellation == nil, !op.declarations.hasGives {
-      strand.log.append(
-        .finish, time: time, scope: scope, position: position, attempt: attempt,
-        second: .integer(time &- began))
-    } else {
-      settleSlowly(error, strand, time)
-    }
-  }
-
-  @inline(never)
-  private func settleSlowly(_ error: FlowError?, _ strand: Strand, _ time: Int64) {
     // Whatever a body makes of being asked to stop, the op ends with what stopped it.
     outcome =
       (strand.cancellation ?? error ?? strand.outputError(of: op))?.attributed(to: op.name)

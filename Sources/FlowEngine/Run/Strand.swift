@@ -15,27 +15,30 @@ final class Strand: Work {
 
   let run: Run
   let log: EventLog
-  private(set) var bucket: DataBucket
+  @exclusivity(unchecked) private(set) var bucket: DataBucket
   /// The member's place in its runner, and which attempt at its item this is.
-  var memberSlot = 0
-  var itemAttempt: UInt32 = 1
+  @exclusivity(unchecked) var memberSlot = 0
+  @exclusivity(unchecked) var itemAttempt: UInt32 = 1
   // Safe: a group holds its members until they have ended.
   unowned(unsafe) let group: GroupExecution?
-  private(set) var frames: ContiguousArray<Frame> = []
+  @exclusivity(unchecked) private(set) var frames: ContiguousArray<Frame> = []
   /// What stops this strand; whatever ends from now on ends with it.
-  private(set) var cancellation: FlowError?
-  private(set) var index = 0
+  @exclusivity(unchecked) private(set) var cancellation: FlowError?
+  @exclusivity(unchecked) private(set) var index = 0
 
-  private var context: OpContext
-  private var op: Op
-  private var scope: UInt32 = 0
-  private var position: UInt32 = 0
-  private var resume: Resume = .none
+  @exclusivity(unchecked) private var context: OpContext
+  /// For a member whose success depends on what it leaves under `collectKey`.
+  private let isCollected: Bool
+  private let collectKey: Key
+  @exclusivity(unchecked) private var op: Op
+  @exclusivity(unchecked) private var scope: UInt32 = 0
+  @exclusivity(unchecked) private var position: UInt32 = 0
+  @exclusivity(unchecked) private var resume: Resume = .none
   /// How the last thing of this strand ended.
-  private var lastError: FlowError?
-  private var child: GroupExecution?
-  private var completion: CallbackCompletion?
-  private var isAsked = false
+  @exclusivity(unchecked) private var lastError: FlowError?
+  @exclusivity(unchecked) private var child: GroupExecution?
+  @exclusivity(unchecked) private var completion: CallbackCompletion?
+  @exclusivity(unchecked) private var isAsked = false
 
   init(run: Run, bucket: DataBucket, group: GroupExecution?) {
     self.run = run
@@ -43,6 +46,8 @@ final class Strand: Work {
     self.group = group
     log = run.log
     op = run.op
+    isCollected = group?.collectKey != nil
+    collectKey = group?.collectKey ?? Key(id: .max)
     context = run.loop.takeContext()
     super.init(loop: run.loop)
     context.strand = self
@@ -130,12 +135,28 @@ final class Strand: Work {
   private func execute(_ op: Op, scope: UInt32, position: UInt32, index: Int) -> Progress {
     let time = loop.takeStamp()
     context.begin(
-      op, strand: self, scope: scope, position: position, index: index, time: time)
+      op, generation: loop.nextGeneration(), scope: scope, position: position, index: index,
+      time: time)
     log.append(.start, time: time, scope: scope, position: position)
-    if op.declarations.hasNeeds, let error = op.declarations.inputError(in: bucket) {
+    let mark = log.count
+    if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
       context.end(error)
     } else if let body = op.body {
-      if !context.bodyReturned(body.start(context)) {
+      let progress = body.start(context)
+      if progress == .finished, !context.isSettled, cancellation == nil,
+        !op.hasGives, !isCollected || bucket.own(collectKey) != nil
+      {
+        let end = loop.now()
+        loop.stamp = end
+        context.succeed(generation: loop.nextGeneration())
+        if log.count == mark {
+          log.appendFinishToStart(time: end)
+        } else {
+          log.append(
+            .finish, time: end, scope: scope, position: position,
+            second: .integer(end &- time))
+        }
+      } else if !context.bodyReturned(progress) {
         loop.stamp = 0
         askBody()
         return .waiting
