@@ -9,5 +9,8 @@ unused_args = false
 -- The command-line tests use what stands in Tests/scripts/lib, and misuse things on purpose:
 -- they set globals, shadow, and leave values unused.
 files["Tests/scripts"] = {
-  ignore = { "111", "112", "113", "121", "142", "143", "211", "212", "213", "311", "4..", "511", "542" },
+  max_line_length = 140,
+  ignore = {
+    "111", "112", "113", "121", "142", "143", "211", "212", "213", "231", "311", "4..", "511", "542",
+  },
 }
