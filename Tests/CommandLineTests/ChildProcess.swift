@@ -1,0 +1,94 @@
+import Foundation
+import Glibc
+
+/// A program that runs to its end: what it printed and how it ended.
+struct ChildProcess {
+  /// The exit status, or 128 plus the number of the signal that ended it, as a shell has it.
+  let status: Int32
+  let standardOutput: [UInt8]
+  let standardError: [UInt8]
+
+  enum Failure: Error, CustomStringConvertible {
+    case notStarted(program: String, reason: String)
+    case tooSlow(program: String, seconds: Int, standardError: String)
+
+    var description: String {
+      switch self {
+      case .notStarted(let program, let reason):
+        "\(program) can't be started: \(reason)"
+      case .tooSlow(let program, let seconds, let standardError):
+        "\(program) was killed after \(seconds) s; it had written to stderr: \(standardError)"
+      }
+    }
+  }
+
+  /// Runs a program and waits for its end.
+  ///
+  /// - Parameters:
+  ///   - program: The path of the program, which is also its `argv[0]`.
+  ///   - arguments: What follows in `argv`.
+  ///   - environment: Variables beside those of this process, or in their place.
+  ///   - directory: The working directory.
+  ///   - seconds: After this time it is killed.
+  /// - Returns: What it printed and how it ended.
+  /// - Throws: `Failure` when it can't be started or is too slow.
+  static func run(
+    _ program: String, _ arguments: [String], environment: [String: String], in directory: String,
+    seconds: Int = 120
+  ) throws -> ChildProcess {
+    // Files, not pipes: nobody has to read while it runs, and no program blocks on a full pipe.
+    let scratch = FileManager.default.temporaryDirectory
+      .appendingPathComponent("flowlua-test-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: scratch) }
+    let output = scratch.appendingPathComponent("stdout")
+    let errors = scratch.appendingPathComponent("stderr")
+
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    let writing = O_WRONLY | O_CREAT | O_TRUNC
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 1, output.path, writing, 0o600)
+    posix_spawn_file_actions_addopen(&actions, 2, errors.path, writing, 0o600)
+    posix_spawn_file_actions_addchdir_np(&actions, directory)
+
+    let variables = ProcessInfo.processInfo.environment
+      .merging(environment) { _, new in new }
+      .map { "\($0.key)=\($0.value)" }
+    var identifier = pid_t()
+    let problem = withCStrings([program] + arguments) { argv in
+      withCStrings(variables) { envp in
+        posix_spawn(&identifier, program, &actions, nil, argv, envp)
+      }
+    }
+    guard problem == 0 else {
+      throw Failure.notStarted(program: program, reason: String(cString: strerror(problem)))
+    }
+
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    var ending: Int32 = 0
+    while waitpid(identifier, &ending, WNOHANG) == 0 {
+      if ContinuousClock.now > deadline {
+        kill(identifier, SIGKILL)
+        waitpid(identifier, &ending, 0)
+        let said = String(decoding: (try? Data(contentsOf: errors)) ?? Data(), as: UTF8.self)
+        throw Failure.tooSlow(program: program, seconds: seconds, standardError: said)
+      }
+      usleep(500)
+    }
+    let signal = ending & 0x7f
+    return ChildProcess(
+      status: signal == 0 ? (ending >> 8) & 0xff : 128 + signal,
+      standardOutput: [UInt8](try Data(contentsOf: output)),
+      standardError: [UInt8](try Data(contentsOf: errors)))
+  }
+
+  private static func withCStrings<Result>(
+    _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
+  ) -> Result {
+    let copies = strings.map { strdup($0) }
+    defer { copies.forEach { free($0) } }
+    return body(copies + [nil])
+  }
+}

@@ -1,0 +1,45 @@
+/// What the header of a test script says about its run; `Tests/scripts/README.md` has the form.
+struct ScriptExpectation: Equatable {
+  var status: Int32 = 0
+  var arguments: [String] = []
+  /// The whole standard output, times masked; `nil`: whatever it prints.
+  var standardOutput: String?
+  /// What standard error contains; none: it is empty.
+  var standardErrorParts: [String] = []
+
+  /// Reads the comment lines at the top of a script.
+  ///
+  /// - Parameter source: The text of the script.
+  /// - Throws: `UnknownDirective`, so that a misspelt one doesn't make a test weaker.
+  init(source: String) throws {
+    var outputLines: [String]?
+    for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
+      if line.hasPrefix("#!") { continue }
+      guard line.hasPrefix("--") else { break }
+      if line.hasPrefix("--|"), outputLines != nil {
+        outputLines?.append(String(line.dropFirst(line.hasPrefix("--| ") ? 4 : 3)))
+      } else if let value = Self.value(of: "expect-status", in: line), let status = Int32(value) {
+        self.status = status
+      } else if let value = Self.value(of: "expect-stderr", in: line), !value.isEmpty {
+        standardErrorParts.append(value)
+      } else if Self.value(of: "expect-stdout", in: line) == "" {
+        outputLines = []
+      } else if let value = Self.value(of: "args", in: line) {
+        arguments = value.split(separator: " ").map(String.init)
+      } else if line.hasPrefix("-- expect-") || line.hasPrefix("-- args") || line.hasPrefix("--|") {
+        throw UnknownDirective(line: String(line))
+      }
+    }
+    standardOutput = outputLines.map { $0.map { $0 + "\n" }.joined() }
+  }
+
+  struct UnknownDirective: Error, Equatable {
+    let line: String
+  }
+
+  private static func value(of name: String, in line: Substring) -> String? {
+    let prefix = "-- \(name):"
+    guard line.hasPrefix(prefix) else { return nil }
+    return String(line.dropFirst(prefix.count).drop { $0 == " " })
+  }
+}

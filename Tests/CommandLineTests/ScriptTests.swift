@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+/// The scripts of `Tests/scripts`, each run through the real binary.
+@Suite("Scripts run through flowlua")
+struct ScriptTests {
+  private static let package = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  private static let scripts = package.appending(path: "Tests/scripts")
+
+  private static let binary: String =
+    ProcessInfo.processInfo.environment["FLOWLUA_BINARY"]
+    ?? package.appending(path: ".build/release/flowlua").path
+
+  /// The paths below `Tests/scripts`, sorted; `lib` holds what the scripts share.
+  static let all: [String] = {
+    let found = FileManager.default.enumerator(atPath: scripts.path)?.compactMap { $0 as? String }
+    return (found ?? []).filter { $0.hasSuffix(".lua") && !$0.hasPrefix("lib/") }.sorted()
+  }()
+
+  @Test("There are scripts, and a binary to run them")
+  func nothingIsMissing() {
+    #expect(Self.all.count > 50, "few scripts in \(Self.scripts.path)")
+    #expect(
+      FileManager.default.isExecutableFile(atPath: Self.binary),
+      "no flowlua at \(Self.binary): run scripts/test, which builds it")
+  }
+
+  @Test("Tests/scripts", arguments: all)
+  func script(_ name: String) throws {
+    let path = "Tests/scripts/\(name)"
+    let source = try String(contentsOf: Self.package.appending(path: path), encoding: .isoLatin1)
+    let expected = try ScriptExpectation(source: source)
+    let run = try ChildProcess.run(
+      Self.binary, [path] + expected.arguments,
+      environment: [
+        "LUA_PATH": "Tests/scripts/lib/?.lua;;", "LUA_INIT": "", "LUA_INIT_5_4": "", "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+      ],
+      in: Self.package.path)
+    let output = Self.masked(String(decoding: run.standardOutput, as: UTF8.self))
+    let errors = String(decoding: run.standardError, as: UTF8.self)
+
+    #expect(run.status == expected.status, "it wrote to stderr: \(errors)")
+    if let wanted = expected.standardOutput {
+      #expect(output == wanted)
+    }
+    if expected.standardErrorParts.isEmpty {
+      #expect(errors == "")
+    }
+    for part in expected.standardErrorParts {
+      #expect(errors.contains(part))
+    }
+  }
+
+  /// Replaces the times of a summary, `4:17:18 PM`, which differ from run to run, by `<time>`.
+  private static func masked(_ text: String) -> String {
+    text.replacing(/[0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M/, with: "<time>")
+  }
+}
+
+@Suite("The header of a test script")
+struct ScriptExpectationTests {
+  @Test("Without directives, it succeeds and writes nothing to stderr")
+  func noDirectives() throws {
+    let expected = try ScriptExpectation(source: "-- Only a comment.\nprint(1)\n")
+    #expect(expected.status == 0)
+    #expect(expected.arguments.isEmpty)
+    #expect(expected.standardOutput == nil)
+    #expect(expected.standardErrorParts.isEmpty)
+  }
+
+  @Test("All directives")
+  func allDirectives() throws {
+    let expected = try ScriptExpectation(
+      source: """
+        #!/usr/bin/env flowlua
+        -- What is tested.
+        -- args: one two
+        -- expect-status: 3
+        -- expect-stderr: first part
+        -- expect-stderr: second part
+        -- expect-stdout:
+        --| a line
+        --|
+        --|   indented
+
+        -- expect-status: 9
+        """)
+    #expect(expected.status == 3)
+    #expect(expected.arguments == ["one", "two"])
+    #expect(expected.standardOutput == "a line\n\n  indented\n")
+    #expect(expected.standardErrorParts == ["first part", "second part"])
+  }
+
+  @Test(
+    "A directive that nobody knows is an error",
+    arguments: ["-- expect-stdin: x", "-- expect-status: one", "--| a line of no block"])
+  func unknownDirective(_ line: String) {
+    #expect(throws: ScriptExpectation.UnknownDirective(line: line)) {
+      try ScriptExpectation(source: line + "\n")
+    }
+  }
+}

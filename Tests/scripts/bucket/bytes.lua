@@ -1,0 +1,22 @@
+-- Strings are bytes: all 256 of them, as value, key and log text.
+local flow, check = require "flow", require "check"
+local all = {}
+for i = 0, 255 do all[#all + 1] = string.char(i) end
+all = table.concat(all)
+local BytesOp = flow.op("BytesOp", function(ctx)
+  ctx:set("value", all)
+  check.equal(ctx:get("value", "string"), all)
+  ctx:set(all, "under bytes")
+  check.equal(ctx:get(all), "under bytes")
+  ctx:set("", "under nothing")
+  check.equal(ctx:get(""), "under nothing")
+  ctx:log(all)
+  for i = 0, 255 do ctx:set(string.char(i), i) end
+  for i = 0, 255 do check.equal(ctx:get(string.char(i)), i) end
+end)
+local run = flow.new("bytes"):data { given = all }:add(BytesOp):run()
+assert(run.ok, run.error)
+check.equal(run.data.value, all)
+check.equal(run.data.given, all)
+check.equal(run.data[all], "under bytes")
+check.contains(run:summary(), "[BytesOp] " .. all .. "\n", "add for " .. all .. ": under bytes\n")

@@ -1,0 +1,6 @@
+-- No such script, or a folder in its place.
+local host = require "host"
+host.same_arguments { "/no/such/script.lua" }
+host.same_arguments { "no-such-script" }
+host.same_arguments { "/" }
+host.same_arguments { "/tmp", "argument" }

@@ -1,0 +1,6 @@
+-- flow.new
+local flow, check = require "flow", require "check"
+check.usage(function() flow.new({}) end, "new", "#1", "string", "table")
+check.usage(function() flow.new(true) end, "new", "#1", "string", "boolean")
+check.usage(function() flow.new(print) end, "new", "#1", "string", "function")
+check.usage(function() flow.new("") end, "new", "#1")

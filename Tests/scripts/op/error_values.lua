@@ -1,0 +1,13 @@
+-- Any Lua value may be raised; it is the cause, the same value.
+local flow, check = require "flow", require "check"
+local table_value, thread = {}, coroutine.create(print)
+for _, value in ipairs { 42, 4.5, true, false, table_value, print, thread, io.stdout } do
+  local run = flow.op("FailOp", function() error(value) end):run()
+  check.equal(run.ok, false)
+  check.equal(run.error.kind, "error")
+  assert(rawequal(run.error.cause, value) and math.type(run.error.cause) == math.type(value))
+  if type(value) == "number" or type(value) == "boolean" then
+    check.equal(run.error.message, tostring(value))
+  end
+  check.contains(run:summary(), "[FailOp] DidFinish: withError: " .. run.error.message .. "\n")
+end

@@ -1,0 +1,11 @@
+-- os.exit ends the host at once, from an op too.
+-- expect-status: 7
+-- expect-stdout:
+--| before
+local flow = require "flow"
+local ExitOp = flow.op("ExitOp", function()
+  print("before")
+  os.exit(7)
+end)
+flow.new("exit"):add(ExitOp):run()
+print("never")

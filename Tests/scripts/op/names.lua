@@ -1,0 +1,13 @@
+-- Any bytes are a name, and come out as they went in.
+local flow, check = require "flow", require "check"
+local all = {}
+for i = 0, 255 do all[#all + 1] = string.char(i) end
+all = table.concat(all)
+for _, name in ipairs { "Op", "o", "mit Umlaut äöü", "new\nline", "\0", "\xff\xfe", all, ("x"):rep(10000), "[x] y" } do
+  local seen
+  local op = flow.op(name, function(ctx) seen = ctx.name ctx:log("said") end)
+  local run = flow.new(name):add(op):run()
+  check.equal(seen, name)
+  check.equal(run.name, name)
+  check.contains(run:summary(), "[" .. name .. "] WillStart\n", "[" .. name .. "] said\n")
+end

@@ -1,0 +1,104 @@
+# Shared by the scripts of this folder: what is missing is installed, what is stale is built.
+# shellcheck shell=bash
+#
+# A script sets `set -euo pipefail`, sources this file and calls what it needs. Everything here is
+# quiet when there is nothing to do, and when it succeeds; a failure prints what the tool said.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BINARY=$ROOT/.build/release/flowlua
+# Touched when a build begins, moved here when it succeeded: a build that had nothing to do leaves
+# the binary's own time in the past.
+STAMP=$ROOT/.build/release/flowlua.built
+
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# Says something to a person, nothing to a pipe.
+note() {
+  if [[ -t 2 ]]; then printf '%s: %s\n' "${0##*/}" "$*" >&2; fi
+}
+
+# quietly COMMAND...: runs it; prints its output if it fails, and returns its status.
+quietly() {
+  local log status=0
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  if ((status != 0)); then
+    cat "$log" >&2
+    printf '%s: failed with status %d: %s\n' "${0##*/}" "$status" "$*" >&2
+  fi
+  rm -f "$log"
+  return "$status"
+}
+
+as_root() {
+  if ((EUID == 0)); then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
+installed() {
+  [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+# need_packages PACKAGE...: installs with apt what is missing.
+need_packages() {
+  local package missing=()
+  for package in "$@"; do
+    installed "$package" || missing+=("$package")
+  done
+  ((${#missing[@]} > 0)) || return 0
+  command -v apt-get >/dev/null || die "missing: ${missing[*]} (names of Debian packages)"
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    die "missing: ${missing[*]}; as root: apt-get install ${missing[*]}"
+  fi
+  note "installing ${missing[*]}…"
+  local install=(
+    env DEBIAN_FRONTEND=noninteractive
+    apt-get install --yes --quiet --no-install-recommends "${missing[@]}")
+  # A machine that never updated its package lists knows no packages: only then they are fetched.
+  if ! as_root "${install[@]}" >/dev/null 2>&1 </dev/null; then
+    quietly as_root apt-get update --quiet
+    quietly as_root "${install[@]}"
+  fi
+}
+
+need_swift() {
+  command -v swift >/dev/null || die "swift isn't on the PATH: install the Swift 6.3 toolchain"
+}
+
+need_to_build() { need_swift && need_packages liblua5.4-dev pkg-config libstdc++-12-dev; }
+need_to_test() { need_to_build && need_packages lua5.4; }
+need_to_lint() { need_swift && need_packages lua5.4 lua-check; }
+
+release_is_current() {
+  [[ -x $BINARY && -e $STAMP ]] || return 1
+  local inputs=("$ROOT/Package.swift" "$ROOT/Sources" "$ROOT/scripts/link") newer
+  [[ ! -e $ROOT/Package.resolved ]] || inputs+=("$ROOT/Package.resolved")
+  # Folders count too: a file that was removed leaves only the folder's time.
+  newer=$(find "${inputs[@]}" -newer "$STAMP" -print -quit)
+  [[ -z $newer ]]
+}
+
+# Makes sure that the release binary is the one of these sources.
+build_release() {
+  ! release_is_current || return 0
+  need_to_build
+  note "building .build/release/flowlua…"
+  local begun
+  begun=$(mktemp)
+  if ! (cd "$ROOT" && quietly swift build --configuration release --product flowlua); then
+    rm -f "$begun"
+    return 1
+  fi
+  mv -f "$begun" "$STAMP"
+}
+
+# Replaces the times of a summary, which differ from run to run.
+mask_times() {
+  sed -E 's/[0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M/<time>/g'
+}
