@@ -19,8 +19,9 @@ public final class LuaVM {
   private var isPumping = false
   private(set) var failureType = LuaObjectType<LuaFailureBox>(name: "error", id: 1)
 
-  /// Who runs the coroutines; without one, nothing can wait.
-  public weak var scheduler: (any LuaScheduler)?
+  /// Who runs the coroutines; without one, nothing can wait. Held until the state is closed. (A weak
+  /// reference would make every retain of the scheduler slow.)
+  public var scheduler: (any LuaScheduler)?
 
   /// Whether the state can still be used.
   public private(set) var isOpen = true
@@ -72,6 +73,7 @@ public final class LuaVM {
     flowlua_close(host)
     isOpen = false
     functions = []
+    scheduler = nil
     begunWait = nil
     pumpedWait = nil
   }

@@ -74,8 +74,8 @@ extension ScriptHost {
 
 /// A `will_start` or `did_finish` written in Lua: a coroutine, so it may wait.
 final class ScriptCallback: RunCallback {
-  // The host outlives the flows of its state: they are objects of it.
-  private unowned let host: ScriptHost
+  // Unsafe: the host outlives the flows of its state, which are objects of it.
+  private unowned(unsafe) let host: ScriptHost
   private let function: LuaReference
 
   init(_ host: ScriptHost, _ function: LuaReference) {

@@ -3,8 +3,8 @@ internal import LuaVM
 
 /// The body of an op written in Lua: a function that runs as a coroutine on the main loop.
 final class ScriptOpBody: OpBody {
-  // The host outlives the ops of its state: they are objects of it.
-  private unowned let host: ScriptHost
+  // Unsafe: the host outlives the ops of its state, which are objects of it.
+  private unowned(unsafe) let host: ScriptHost
   let function: LuaReference
   /// A table of the bound arguments.
   private let arguments: LuaReference?
