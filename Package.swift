@@ -65,6 +65,8 @@ let package = Package(
       dependencies: ["FlowEngine"],
       path: "examples/engine-only",
       swiftSettings: strict),
+    // Runs the release binary; it links nothing of the package.
+    .testTarget(name: "CommandLineTests", swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11
 )
