@@ -51,15 +51,16 @@ struct ChildProcess {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, output.path, writing, 0o600)
     posix_spawn_file_actions_addopen(&actions, 2, errors.path, writing, 0o600)
-    posix_spawn_file_actions_addchdir_np(&actions, directory)
 
     let variables = ProcessInfo.processInfo.environment
       .merging(environment) { _, new in new }
       .map { "\($0.key)=\($0.value)" }
     var identifier = pid_t()
-    let problem = withCStrings([program] + arguments) { argv in
+    // env changes the folder and becomes the program: spawning has no portable way to do that.
+    let env = "/usr/bin/env"
+    let problem = withCStrings([env, "--chdir", directory, program] + arguments) { argv in
       withCStrings(variables) { envp in
-        posix_spawn(&identifier, program, &actions, nil, argv, envp)
+        posix_spawn(&identifier, env, &actions, nil, argv, envp)
       }
     }
     guard problem == 0 else {

@@ -1,0 +1,105 @@
+-- Measures flowlua beside its peers, and prints a table. Run by scripts/bench, with lua5.4:
+--
+--   report.lua FLOWLUA FOLDER_OF_COMPILED_PEERS ROUNDS
+--
+-- Both sides of a row are measured in turn, A B A B; a figure is the median of the rounds.
+local flowlua, compiled, rounds = arg[1], arg[2], tonumber(arg[3])
+local here = arg[0]:match("^(.*)/")
+
+local function output_of(...)
+  local words = { ... }
+  for i, word in ipairs(words) do words[i] = "'" .. word:gsub("'", [['\'']]) .. "'" end
+  local command = table.concat(words, " ")
+  local pipe = assert(io.popen(command, "r"))
+  local text = pipe:read("a")
+  if not pipe:close() then error("failed: " .. command, 0) end
+  local numbers = {}
+  for line in text:gmatch("[^\n]+") do
+    numbers[#numbers + 1] = assert(tonumber(line), "no number: " .. line)
+  end
+  return table.unpack(numbers)
+end
+
+local function median(values)
+  table.sort(values)
+  local middle = #values // 2
+  if #values % 2 == 1 then return values[middle + 1] end
+  return (values[middle] + values[middle + 1]) / 2
+end
+
+-- Medians of as many functions, called in turn.
+local function in_turn(...)
+  local sides, values = { ... }, {}
+  for _ = 1, rounds do
+    for i, side in ipairs(sides) do
+      values[i] = values[i] or {}
+      table.insert(values[i], (side()))
+    end
+  end
+  for i in ipairs(sides) do values[i] = median(values[i]) end
+  return table.unpack(values)
+end
+
+local function with(program, script, ...)
+  local words = { program, here .. "/" .. script, ... }
+  return function() return output_of(table.unpack(words)) end
+end
+
+local FORMAT = "%-34s %12s %12s %9s   %-22s %s"
+local missed = 0
+
+local function row(name, ours, peer, unit, ratio, target, met)
+  local function figure(value)
+    return value and ("%.0f %s"):format(value, unit) or "-"
+  end
+  if met == false then missed = missed + 1 end
+  print((FORMAT:format(name, figure(ours), figure(peer), ratio and ("%.2f x"):format(ratio) or "-",
+    target or "-", met == nil and "-" or met and "met" or "MISSED")))
+end
+
+print((FORMAT:format("measure", "flowlua", "peer", "ratio", "target", "verdict")))
+
+do
+  local ours, theirs = {}, {}
+  for i = 1, rounds do
+    ours[i], theirs[i] = output_of(
+      compiled .. "/spawn", "200", flowlua, "lua5.4", here .. "/empty.lua")
+  end
+  local a, b = median(ours), median(theirs)
+  row("start-up / lua5.4", a, b, "us", a / b, "<= 1.60 x (goal 1.30)", a / b <= 1.6)
+end
+
+do
+  local ours, coroutine_loop, queue = in_turn(
+    with(flowlua, "ops.lua", "1000000"), with("lua5.4", "ops_peer.lua", "1000000"),
+    function() return output_of(compiled .. "/operation_queue", "100000") end)
+  row("an op of 1,000,000 / coroutine", ours, coroutine_loop, "ns", ours / coroutine_loop,
+    "<= 300 ns (goal 150)", ours <= 300)
+  row("OperationQueue / an op", ours, queue, "ns", queue / ours, ">= 15.00 x", queue / ours >= 15)
+end
+
+do
+  local ours, peer = in_turn(
+    with(flowlua, "group.lua", "100000"), with("lua5.4", "group_peer.lua", "100000"))
+  row("an item of 100,000 / by hand", ours, peer, "ns", ours / peer, "<= 1500 ns", ours <= 1500)
+end
+
+do
+  local ours, peer = in_turn(
+    with(flowlua, "build.lua", "1000000"), with("lua5.4", "build_peer.lua", "1000000"))
+  row("add and release / a table", ours, peer, "ns", ours / peer)
+end
+
+do
+  local few, many = "200000", "1000000"
+  local built_few, built, run_few, run = in_turn(
+    with(flowlua, "memory.lua", "build", few), with(flowlua, "memory.lua", "build", many),
+    with(flowlua, "memory.lua", "run", few), with(flowlua, "memory.lua", "run", many))
+  local add = (built - built_few) / (many - few)
+  local op = (run - built - (run_few - built_few)) / (many - few)
+  row("memory of an add", add, nil, "B", nil, "<= 100 B", add <= 100)
+  row("memory of an op's log", op, nil, "B", nil, "<= 100 B", op <= 100)
+end
+
+print()
+print(missed == 0 and "all targets met" or missed .. " missed")
