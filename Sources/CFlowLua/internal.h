@@ -78,6 +78,7 @@ struct flowlua_host {
   int32_t handle_type;
   int32_t handle_count;
   flowlua_coroutine *pool;
+  int32_t error_metatable;
 };
 
 /// Flags of a coroutine; they share its extra space with the address of the host.

@@ -55,20 +55,28 @@ static int load_file(lua_State *L, void *argument) {
   return 1;
 }
 
+void flowlua_set_error_metatable(flowlua_host *host, int32_t metatable) {
+  host->error_metatable = metatable;
+}
+
 int32_t flowlua_load_file(flowlua_host *host, const char *path, const char *mode) {
   load_argument what = {NULL, 0, path, mode};
   return flowlua_protect(host, load_file, &what);
 }
 
-/// The message handler of scripts, with the texts of the stand-alone interpreter. An error object
-/// that knows its own text passes as it is, so that the host can ask it for more.
+/// The message handler of scripts, with the texts of the stand-alone interpreter. An error of the
+/// host passes as it is: it has its own traceback.
 static int traceback_handler(lua_State *L) {
   const char *message = lua_tostring(L, 1);
   if (message == NULL) {
-    if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
+    flowlua_host *host = host_of(L);
+    if (host->error_metatable != 0 && lua_getmetatable(L, 1)) {
+      flowlua_push_reference(host, L, host->error_metatable);
+      bool own = lua_rawequal(L, -1, -2);
       lua_settop(L, 1);
-      return 1;
+      if (own) return 1;
     }
+    if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) return 1;
     message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
   }
   luaL_traceback(L, L, message, 1);

@@ -30,6 +30,7 @@ public final class ScriptHost {
     types = try ObjectTypes(vm: vm, binder: binder)
     module = try vm.makeTable()
     binder.host = self
+    vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in

@@ -16,6 +16,12 @@ extension LuaVM {
     return lua_rawequal(L, -1, -2) != 0
   }
 
+  /// Says which metatable errors of the host have. Such an error, uncaught, comes out of
+  /// `call(_:_:traceback:)` as itself; any other object as the text of its `__tostring`.
+  public func setErrorMetatable(_ metatable: LuaReference) {
+    flowlua_set_error_metatable(host, metatable.id)
+  }
+
   /// Whether two references are to the same value.
   public func areSame(_ a: LuaReference, _ b: LuaReference) -> Bool {
     guard (try? enter()) != nil, a.vm === self, b.vm === self, lua_checkstack(running, 4) != 0

@@ -170,6 +170,8 @@ int32_t flowlua_load_file(
 int32_t flowlua_call_function(
     flowlua_host *_Nonnull host, int32_t function, const flowlua_value *_Nullable arguments,
     int32_t count, bool traceback, int32_t *_Nonnull result_count);
+/// Says which metatable errors of the host have: they pass the traceback handler as they are.
+void flowlua_set_error_metatable(flowlua_host *_Nonnull host, int32_t metatable);
 /// A new table with `count` values from 1 on, then `pairs` keys and values. [-0, +1, -]
 int32_t flowlua_make_table(
     flowlua_host *_Nonnull host, const flowlua_value *_Nullable values, int32_t count,

@@ -215,6 +215,6 @@ final class GroupExecution: Work, ItemGroup {
 
   private func log(_ kind: LogKind, _ payload: Payload) {
     parent.log.append(
-      kind, time: loop.now(), scope: scope, position: position, first: payload)
+      kind, time: loop.stampedNow(), scope: scope, position: position, first: payload)
   }
 }

@@ -59,6 +59,13 @@ public final class EventLoop {
     usesSystemClock ? SystemClock.read(CLOCK_MONOTONIC) : clock.now()
   }
 
+  /// The time of an event between two ops. The next op must not begin before it, so it may only
+  /// share this reading of the clock.
+  func stampedNow() -> Int64 {
+    stamp = now()
+    return stamp
+  }
+
   /// The time `seconds` from now; as late as a clock can say when that is too far or not a number.
   public func deadline(after seconds: Double) -> Int64 {
     guard seconds > 0 else { return now() }

@@ -193,7 +193,8 @@ final class Strand: Work {
     if group != nil || (old == nil && value.isNull) { return }
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(
-      kind, time: loop.now(), scope: scope, position: position, key: key.id, attempt: attempt,
+      kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,
+      attempt: attempt,
       first: log.payload(value), second: old.map { log.payload($0) } ?? .none, value: value)
   }
 

@@ -7,9 +7,9 @@ extension ScriptHost {
     [
       "wait": { host, call in
         let (run, arguments) = try host.run(call, "wait")
-        if run.isConcluded { return call.answer(.boolean(true)) }
         let deadline =
           arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
+        if run.isConcluded { return call.answer(.boolean(true)) }
         return try call.wait(RunWait(run, deadline: deadline) { .boolean(run.isConcluded) })
       },
       "summary": { host, call in

@@ -106,11 +106,11 @@ extension ScriptHost {
     return .opaque(ScriptValue(table))
   }
 
-  /// What a group's `failures` list has for one item.
+  /// What a group's `failures` list has for one item; `index` counts from 0, for scripts from 1.
   func makeFailure(index: Int, input: Value, error: FlowError) -> Value {
     do {
       let fields: [(LuaString, LuaValue)] = [
-        ("index", .integer(Int64(index))), ("input", try luaValue(input)),
+        ("index", .integer(Int64(index + 1))), ("input", try luaValue(input)),
         ("error", try luaError(error)),
       ]
       return .opaque(ScriptValue(try vm.makeTable(fields: fields)))
