@@ -8,6 +8,3 @@ host.same_script([[
   for i = 1, #arg do print(i, arg[i]) end
 ]], { "one", "two words", "", "-e", "--help", "$HOME", "umlaut ä", "--" })
 host.same_script("print(#arg, select('#', ...))", {})
-host.same_script([[
-  for i = -4, 2 do print(i, arg[i]) end
-]], { "x" }, { before = { "-W", "-e", "x = 1" } })
