@@ -39,7 +39,7 @@ let package = Package(
       dependencies: ["FlowScripting", "LuaVM"],
       swiftSettings: strict,
       linkerSettings: [
-        // The shipped binary starts in 1.1 times the time of lua5.4 with these flags, in 1.8 times
+        // A bare Lua host starts in 1.1 times the time of lua5.4 with these flags, in 1.8 times
         // with `-static-stdlib` alone. Debug, test and sanitizer builds stay dynamic.
         .unsafeFlags(
           [
