@@ -1,0 +1,29 @@
+-- The release binary loads Lua's library, for the sake of C modules, and else only the C library.
+-- If it defines functions of Lua's API, liblua must find them there: they are exported.
+local host = require "host"
+if not host.binary:find("release/flowlua$") then return end -- a sanitizer's is linked otherwise
+
+local function lines(tool, option)
+  local result = host.run(tool, { option, host.binary })
+  assert(result.status == 0, result.stderr)
+  return result.stdout:gmatch("[^\n]+")
+end
+
+local loaded = {}
+for line in lines("readelf", "--dynamic") do
+  local name = line:match("%(NEEDED%).*%[(.-)%]")
+  if name then loaded[#loaded + 1] = name end
+end
+local names = " " .. table.concat(loaded, " ") .. " "
+assert(names:find(" liblua5.4.so.0 ", 1, true), names)
+for _, name in ipairs(loaded) do
+  assert(name:find("^liblua5%.4%.so") or name:find("^libc%.so") or name:find("^libm%.so")
+    or name:find("^ld%-linux"), name)
+end
+
+local exported = {}
+for line in lines("nm", "--dynamic") do exported[line:match(" T (%S+)$") or ""] = true end
+for line in lines("nm", "--defined-only") do
+  local name = line:match(" T (luaL?_%w+)$")
+  assert(not name or exported[name], name)
+end
