@@ -17,6 +17,9 @@ final class Fiber: LoopJob {
   private var wait: LuaWait?
   /// Set once the fiber has been asked to end: raised at this wait and at every further one.
   private var cancellation: FlowError?
+  /// When a fiber that goes on regardless is closed: a time of the monotonic clock, also where the
+  /// loop's own clock is virtual, since it is a script's own running time that is limited.
+  private var graceEnd: Int64 = .max
 
   init(
     _ host: ScriptHost, _ coroutine: LuaCoroutine, op: ByteString?,
@@ -35,7 +38,14 @@ final class Fiber: LoopJob {
       return
     }
     self.wait = wait
-    if let cancellation { wait.fail(host.raise(cancellation)) }
+    if let cancellation {
+      if LuaVM.monotonicTime >= graceEnd {
+        wait.abandon()
+        end(.failed(cancellation), finished: false)
+        return
+      }
+      wait.fail(host.raise(cancellation))
+    }
     if wait.isReady {
       host.loop.enqueue(self)
     } else {
@@ -43,15 +53,21 @@ final class Fiber: LoopJob {
     }
   }
 
-  /// Raises an error at the wait, and at all later ones.
+  /// Raises an error at the wait, and at all later ones. A coroutine that goes on regardless is closed
+  /// after the grace period, even when it is busy.
   func cancel(_ error: FlowError) {
     guard cancellation == nil else { return }
     cancellation = error
+    graceEnd = LuaVM.monotonicTime + host.gracePeriod
     wait?.fail(host.raise(error))
   }
 
   func run() {
+    if cancellation != nil {
+      host.vm.watch(coroutine, deadline: graceEnd, grace: host.gracePeriod)
+    }
     let step = host.vm.resume(coroutine)
+    if cancellation != nil { host.vm.unwatch(coroutine) }
     // Its results have been taken; the next wait, if any, is another one.
     wait = nil
     switch step.outcome {

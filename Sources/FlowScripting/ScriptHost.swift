@@ -12,6 +12,10 @@ public final class ScriptHost {
   /// The loop that everything runs on.
   public let loop: EventLoop
 
+  /// How long a coroutine that was asked to stop may go on regardless before it is closed, in
+  /// nanoseconds.
+  public var gracePeriod: Int64 = 1_000_000_000
+
   let types: ObjectTypes
   /// The metatable of error tables.
   let errorMetatable: LuaReference
