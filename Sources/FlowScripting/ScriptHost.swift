@@ -58,13 +58,20 @@ public final class ScriptHost {
   /// Goes on until every run has settled and nothing is left to do. Runs that nothing can end any
   /// more fail as stalled.
   public func runToEnd() {
+    var failed: Set<UInt64> = []
     loop.runUntilIdle()
-    while let run = loop.pendingRuns.last {
-      run.failStalled()
-      loop.runUntilIdle()
-      // A run that doesn't even settle now has an op that ignores its end.
-      if run.state == .pending { break }
+    while failOneStalled(&failed) { loop.runUntilIdle() }
+  }
+
+  /// Fails the youngest run that nothing can end any more, once: it is what older ones wait for.
+  /// Returns whether there was one.
+  private func failOneStalled(_ failed: inout Set<UInt64>) -> Bool {
+    guard let run = loop.pendingRuns.last(where: { !failed.contains($0.id) }) else {
+      return false
     }
+    failed.insert(run.id)
+    run.failStalled()
+    return true
   }
 
   /// What is to be told about failures that nobody observed: message and, where there is one, the
@@ -113,12 +120,9 @@ final class Binder {
 extension ScriptHost: LuaScheduler {
   /// Runs the loop while the main chunk, or a C function, waits in place.
   public func pump(_ wait: LuaWait) {
-    while !loop.run(until: { wait.isReady }) {
-      // Nothing can go on. What is pending fails first, which may end the wait.
-      guard let run = loop.pendingRuns.last else { break }
-      run.failStalled()
-      if run.state == .pending { break }
-    }
+    var failed: Set<UInt64> = []
+    // When nothing can go on, what is pending fails first, which may end the wait.
+    while !loop.run(until: { wait.isReady }), failOneStalled(&failed) {}
     if !wait.isReady {
       wait.fail(LuaError(.runtime, "stalled: nothing can end this wait"))
     }
