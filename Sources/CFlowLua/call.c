@@ -27,7 +27,7 @@ static bool push_heavy(flowlua_call *call) {
   flowlua_value *results = results_of(call);
   int32_t count = call->result_count;
   int status = LUA_ERRMEM;
-  bool room = lua_checkstack(L, count + 8) != 0;
+  bool room = !call->overflow && lua_checkstack(L, count + 8) != 0;
   if (room) {
     lua_pushcfunction(L, push_heavy_body);
     lua_pushlightuserdata(L, call);
@@ -50,10 +50,19 @@ static bool push_heavy(flowlua_call *call) {
   return false;
 }
 
+/// Raises a Swift error in the userdata that was made in advance: no memory is needed. [-0, +0, v]
+static int raise_failure(flowlua_call *call) {
+  flowlua_push_any(call->L, call->host, &call->results[0]);
+  return lua_error(call->L);
+}
+
 static int finish(flowlua_call *call, int32_t outcome) {
   lua_State *L = call->L;
   if (outcome == FLOWLUA_WAIT) return flowlua_begin_wait(L, call->host, call->wait);
-  if (call->heavy || call->many_results != NULL) {
+  if (outcome == FLOWLUA_RAISE && call->results[0].kind == FLOWLUA_FAILURE
+      && !call->host->spare_used)
+    return raise_failure(call);
+  if (call->heavy || call->overflow || call->many_results != NULL) {
     if (!push_heavy(call)) return lua_error(L);
   } else {
     luaL_checkstack(L, FLOWLUA_INLINE_RESULTS + 2, "too many results");
@@ -69,42 +78,65 @@ static void prepare(flowlua_call *call, lua_State *L, flowlua_host *host) {
   call->argument_count = lua_gettop(L);
   call->result_count = 0;
   call->heavy = false;
+  call->overflow = false;
   call->inline_used = 0;
   call->wait = NULL;
   call->many_results = NULL;
 }
 
+/// Enters Swift. What it calls finds L as the running coroutine, also where a C module has resumed
+/// or closed it behind the host's back.
+static int32_t enter(flowlua_call *call, int32_t (*callback)(flowlua_call *)) {
+  flowlua_host *host = call->host;
+  lua_State *previous = host->running;
+  host->running = call->L;
+  int32_t outcome = callback(call);
+  host->running = previous;
+  // Swift may have used another state meanwhile.
+  flowlua_current = host;
+  return outcome;
+}
+
+/// The userdata for an error that Swift may throw is there before Swift is called. [-0, +0, m]
+static inline void ensure_spare(lua_State *L, flowlua_host *host) {
+  if (__builtin_expect(host->spare_used, false)) flowlua_make_spare(L);
+}
+
 static int trampoline(lua_State *L) {
   flowlua_host *host = host_of(L);
   flowlua_call call;
-  if (host->spare_used) flowlua_refill_spare(host);
+  ensure_spare(L, host);
   prepare(&call, L, host);
   call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
-  return finish(&call, host->callbacks.call(&call));
+  return finish(&call, enter(&call, host->callbacks.call));
 }
 
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait) {
   (void)status;
   flowlua_host *host = host_of(L);
   flowlua_call call;
+  // Also without it the wait has to end, so a failure is no reason to give up.
+  if (host->spare_used) flowlua_refill_spare(host);
   prepare(&call, L, host);
   call.function = -1;
   call.wait = (void *)wait;
-  return finish(&call, host->callbacks.resume_wait(&call));
+  return finish(&call, enter(&call, host->callbacks.resume_wait));
 }
 
 /// `__index` of objects: methods first, then the getter. Upvalues: methods, getter's number.
 static int index_object(lua_State *L) {
   lua_settop(L, 2);
   lua_pushvalue(L, 2);
+  // debug.setupvalue may have put anything there.
+  luaL_checktype(L, lua_upvalueindex(1), LUA_TTABLE);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
   lua_settop(L, 2);
   flowlua_host *host = host_of(L);
   flowlua_call call;
-  if (host->spare_used) flowlua_refill_spare(host);
+  ensure_spare(L, host);
   prepare(&call, L, host);
   call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(2), NULL);
-  return finish(&call, host->callbacks.call(&call));
+  return finish(&call, enter(&call, host->callbacks.call));
 }
 
 static int make_function(lua_State *L, void *argument) {

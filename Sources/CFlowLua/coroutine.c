@@ -43,17 +43,63 @@ int flowlua_resume_tracked(
   return status;
 }
 
+// MARK: - Closing
+
+/// lua_resetthread, with what its handlers do counted as running in the coroutine. On failure the
+/// error is on its stack, else nothing is. [-?, +0|1, -]
 int flowlua_close_coroutine(flowlua_host *host, lua_State *co) {
   lua_State *previous = host->running;
   host->running = co;
+  if (is_stopping(host)) flowlua_arm_stop(co);
   int status = lua_resetthread(co);
   host->running = previous;
+  if (host->hooked == co) host->hooked = NULL;
+  if (is_stopping(host)) flowlua_arm_stop(previous);
   return status;
+}
+
+/// How deep coroutines can be in each other: Lua allows 200 levels of C.
+enum { MOST_CHAINED = 200 };
+
+/// Closes a coroutine and, innermost first, those that it is parked for: together they were one
+/// stack, whose cleanups all run. Errors of the cleanups are dropped. [-?, +0, -]
+void flowlua_close_chain(flowlua_host *host, lua_State *co) {
+  lua_State *chain[MOST_CHAINED];
+  int count = 0;
+  lua_State *each = co;
+  while (each != NULL && count < MOST_CHAINED) {
+    chain[count++] = each;
+    each = has_flag(each, CHAINED) ? lua_tothread(each, -1) : NULL;
+  }
+  while (count > 0) {
+    each = chain[--count];
+    clear_flag(each, EXTRA_FLAGS);
+    flowlua_close_coroutine(host, each);
+    lua_settop(each, 0);
+  }
+}
+
+/// Closes a coroutine that the stop hook has made yield. [-?, +0, -]
+void flowlua_close_stopped(flowlua_host *host, lua_State *co) {
+  flowlua_coroutine *activity = atomic_load(&host->activity);
+  if (activity != NULL) flowlua_begin_grace(activity);
+  flowlua_close_chain(host, co);
+  if (activity != NULL) flowlua_end_grace(activity);
+}
+
+// MARK: - Resumers that know nothing of waits
+
+/// Pushes a text of the anchor onto a coroutine from outside. [-0, +1, -]
+static void push_text(flowlua_host *host, lua_State *co, int text) {
+  lua_pushvalue(host->anchor, text);
+  lua_xmove(host->anchor, co, 1);
 }
 
 /// Waits where the running coroutine can't yield.
 static void wait_in_place(flowlua_host *host, void *wait) {
   host->callbacks.pump(host, wait);
+  // Others may have used another state meanwhile.
+  flowlua_current = host;
 }
 
 static bool take_flag(lua_State *co, uintptr_t flag) {
@@ -62,32 +108,40 @@ static bool take_flag(lua_State *co, uintptr_t flag) {
   return had;
 }
 
+/// Makes a parked coroutine ready for being resumed. [-(0|1), +0, -]
+static void unpark(lua_State *co) {
+  if (take_flag(co, CHAINED)) lua_settop(co, -2);
+  clear_flag(co, PARKED);
+}
+
 /// Exported, so that it stands in for liblua's also where liblua and C modules resume. Only those
 /// come here: they know nothing of waits and stops, so both end here.
 __attribute__((visibility("default"), used)) int lua_resume(
     lua_State *co, lua_State *from, int count, int *result_count) {
-  flowlua_host *host = flowlua_current_host();
+  flowlua_host *host = flowlua_current;
   if (real_resume == NULL) find_real_resume();
   if (host == NULL || host_of(co) != host) return real_resume(co, from, count, result_count);
   if (has_flag(co, PARKED)) {
     // As lua_resume answers a coroutine that runs: the arguments give way to a message.
     lua_settop(co, -count - 1);
-    lua_checkstack(co, 1);
-    lua_pushliteral(co, "cannot resume non-suspended coroutine");
-    *result_count = 1;
+    *result_count = 0;
+    if (lua_checkstack(co, 1)) {
+      push_text(host, co, ANCHOR_NOT_SUSPENDED);
+      *result_count = 1;
+    }
     return LUA_ERRRUN;
   }
   int status = flowlua_resume_tracked(host, co, from, count, result_count);
-  while (status == LUA_YIELD && take_flag(co, PARKED)) {
+  while (status == LUA_YIELD && has_flag(co, PARKED)) {
     wait_in_place(host, host->parked_wait);
+    unpark(co);
     status = flowlua_resume_tracked(host, co, from, 0, result_count);
   }
   if (status == LUA_YIELD && take_flag(co, STOPPED)) {
-    flowlua_close_coroutine(host, co);
-    lua_settop(co, 0);
-    lua_pushliteral(co, "stopped");
+    flowlua_close_stopped(host, co);
+    push_text(host, co, ANCHOR_STOPPED);
     *result_count = 1;
-    if (from != NULL) flowlua_arm_stop(from);
+    flowlua_arm_stop(host->running);
     return LUA_ERRRUN;
   }
   return status;
@@ -139,6 +193,7 @@ static int answer(lua_State *L, lua_State *co, int results, int kind) {
 }
 
 /// Resumes `co` with the topmost `count` values of L, or goes on after a wait (count -1).
+/// [-count, +results, v]
 static int drive(lua_State *L, lua_State *co, int count, int kind) {
   flowlua_host *host = host_of(L);
   int results = 0;
@@ -153,29 +208,31 @@ static int drive(lua_State *L, lua_State *co, int count, int kind) {
     }
     lua_xmove(L, co, count);
   } else {
-    clear_flag(co, PARKED);
+    unpark(co);
     count = 0;
   }
   int status = flowlua_resume_tracked(host, co, L, count, &results);
   while (status == LUA_YIELD && has_flag(co, PARKED)) {
     if (lua_isyieldable(L)) {
-      set_flag(L, PARKED);
-      return lua_yieldk(L, 0, (lua_KContext)kind, continue_parked);
+      // The inner coroutine goes along as the yielded value, so that whoever closes this one can
+      // close that one first.
+      lua_pushvalue(L, kind == FOR_WRAP ? lua_upvalueindex(1) : 1);
+      set_flag(L, PARKED | CHAINED);
+      return lua_yieldk(L, 1, (lua_KContext)kind, continue_parked);
     }
     wait_in_place(host, host->parked_wait);
-    clear_flag(co, PARKED);
+    unpark(co);
     status = flowlua_resume_tracked(host, co, L, 0, &results);
   }
   if (status == LUA_YIELD && take_flag(co, STOPPED)) {
     // A stop is no error that a script could catch: it goes upward, each coroutine closed.
-    flowlua_close_coroutine(host, co);
-    lua_settop(co, 0);
+    flowlua_close_stopped(host, co);
     if (lua_isyieldable(L)) {
       set_flag(L, STOPPED);
       return lua_yield(L, 0);
     }
     flowlua_arm_stop(L);
-    return luaL_error(L, "stopped");
+    flowlua_raise_stopped(L);
   }
   if (status != LUA_OK && status != LUA_YIELD) {
     lua_xmove(co, L, 1);
@@ -202,13 +259,16 @@ static int coroutine_resume(lua_State *L) {
 }
 
 static int call_wrapped(lua_State *L) {
-  return drive(L, lua_tothread(L, lua_upvalueindex(1)), lua_gettop(L), FOR_WRAP);
+  // debug.setupvalue may have put anything there.
+  lua_State *co = lua_tothread(L, lua_upvalueindex(1));
+  luaL_argexpected(L, co, 1, "thread");
+  return drive(L, co, lua_gettop(L), FOR_WRAP);
 }
 
 static int continue_parked(lua_State *L, int status, lua_KContext kind) {
   (void)status;
-  lua_State *co =
-      kind == FOR_WRAP ? lua_tothread(L, lua_upvalueindex(1)) : lua_tothread(L, 1);
+  lua_State *co = lua_tothread(L, kind == FOR_WRAP ? lua_upvalueindex(1) : 1);
+  luaL_argexpected(L, co, 1, "thread");
   return drive(L, co, -1, (int)kind);
 }
 
@@ -221,12 +281,10 @@ static int coroutine_wrap(lua_State *L) {
   return 1;
 }
 
-/// Calls the function of the standard library that this one stands in for.
+/// Calls the function of the standard library that this one stands in for, as if it were that one:
+/// its messages name the caller's line.
 static int call_standard(lua_State *L) {
-  lua_pushvalue(L, lua_upvalueindex(1));
-  lua_insert(L, 1);
-  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-  return lua_gettop(L);
+  return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
 static int coroutine_status(lua_State *L) {
@@ -240,10 +298,9 @@ static int coroutine_status(lua_State *L) {
 static int coroutine_close(lua_State *L) {
   lua_State *co = coroutine_argument(L);
   if (has_flag(co, PARKED)) return luaL_error(L, "cannot close a normal coroutine");
-  if (co == L || lua_status(co) == LUA_OK) {
-    // Running and normal ones are refused below; a dead one has nothing to close.
-    return call_standard(L);
-  }
+  // Running and normal ones are refused by the standard function; one that hasn't begun, or is over,
+  // has nothing to clean up.
+  if (co == L || lua_status(co) == LUA_OK) return call_standard(L);
   // What the handlers of a suspended one do counts as running in it.
   int status = flowlua_close_coroutine(host_of(L), co);
   lua_pushboolean(L, status == LUA_OK);
@@ -271,84 +328,144 @@ void flowlua_install_coroutine_library(lua_State *L) {
 
 static int new_coroutine(lua_State *L, void *argument) {
   flowlua_coroutine *made = argument;
-  luaL_checkstack(L, 2, NULL);
   made->L = lua_newthread(L);
   return 1;
+}
+
+/// A structure without a coroutine.
+static flowlua_coroutine *take_bare(flowlua_host *host) {
+  flowlua_coroutine *coroutine = host->bare;
+  if (coroutine != NULL) {
+    host->bare = coroutine->next_free;
+    return coroutine;
+  }
+  coroutine = calloc(1, sizeof *coroutine);
+  if (coroutine == NULL) return NULL;
+  coroutine->host = host;
+  coroutine->next_made = host->made;
+  host->made = coroutine;
+  return coroutine;
+}
+
+static void give_bare(flowlua_host *host, flowlua_coroutine *coroutine) {
+  coroutine->L = NULL;
+  coroutine->reference = 0;
+  coroutine->next_free = host->bare;
+  host->bare = coroutine;
 }
 
 flowlua_coroutine *flowlua_coroutine_take(flowlua_host *host) {
   flowlua_coroutine *coroutine = host->pool;
   if (coroutine != NULL) {
     host->pool = coroutine->next_free;
-    // A script may have got hold of it while it was idle.
-    if (lua_gethook(coroutine->L) != NULL) lua_sethook(coroutine->L, NULL, 0, 0);
-    return coroutine;
+  } else {
+    coroutine = take_bare(host);
+    if (coroutine == NULL) return NULL;
+    int32_t status = flowlua_protect(host, new_coroutine, coroutine);
+    if (status == LUA_OK) coroutine->reference = flowlua_reference(host, host->running);
+    else flowlua_discard_error(host, status);
+    if (status != LUA_OK || coroutine->reference == 0) {
+      give_bare(host, coroutine);
+      return NULL;
+    }
   }
-  coroutine = calloc(1, sizeof *coroutine);
-  if (coroutine == NULL) return NULL;
-  coroutine->host = host;
-  int32_t status = flowlua_protect(host, new_coroutine, coroutine);
-  if (status == LUA_OK) coroutine->reference = flowlua_reference(host, host->running);
-  else flowlua_discard_error(host, status);
-  if (status != LUA_OK || coroutine->reference == 0) {
-    free(coroutine);
-    return NULL;
-  }
+  // A new one inherits the hook of the running one; of an idle one a script may have got hold.
+  if (lua_gethook(coroutine->L) != NULL) lua_sethook(coroutine->L, NULL, 0, 0);
   return coroutine;
 }
 
 lua_State *flowlua_coroutine_state(const flowlua_coroutine *coroutine) { return coroutine->L; }
 
-static int32_t close_stopped(flowlua_host *host, flowlua_coroutine *coroutine) {
-  // Its cleanups run under a deadline of their own.
-  int64_t grace = coroutine->grace;
+uint32_t flowlua_coroutine_generation(const flowlua_coroutine *coroutine) {
+  return coroutine->generation;
+}
+
+void flowlua_coroutine_keep_wait(flowlua_coroutine *coroutine, void *wait) {
+  coroutine->wait = wait;
+}
+
+bool flowlua_coroutine_is_active(const flowlua_coroutine *coroutine) {
+  // Neither over nor suspended, but with a frame.
+  lua_Debug frame;
+  return coroutine->L != NULL && lua_status(coroutine->L) == LUA_OK
+      && lua_getstack(coroutine->L, 0, &frame) != 0;
+}
+
+bool flowlua_coroutine_is_parked(const flowlua_coroutine *coroutine) {
+  return coroutine->L != NULL && has_flag(coroutine->L, PARKED);
+}
+
+/// Lets go of the wait that a coroutine has kept.
+static void drop_wait(flowlua_host *host, void *wait) {
+  if (wait == NULL) return;
+  host->callbacks.release(wait);
+  flowlua_current = host;
+}
+
+static flowlua_coroutine *set_activity(flowlua_host *host, flowlua_coroutine *activity) {
+  flowlua_coroutine *previous =
+      atomic_load_explicit(&host->activity, memory_order_relaxed);
+  atomic_store_explicit(&host->activity, activity, memory_order_relaxed);
+  return previous;
+}
+
+/// Closes a coroutine of the scheduler with all it is parked for; if it is watched, its cleanups
+/// have to end within the grace.
+static void close_scheduled(flowlua_host *host, flowlua_coroutine *coroutine) {
+  flowlua_coroutine *previous = set_activity(host, coroutine);
+  if (coroutine->watched) flowlua_begin_grace(coroutine);
+  flowlua_close_chain(host, coroutine->L);
   flowlua_unwatch(coroutine);
-  atomic_store(&coroutine->stop, 0);
-  flowlua_coroutine *previous = host->activity;
-  host->activity = coroutine;
-  if (grace > 0) flowlua_watch(host, coroutine, -grace, grace);
-  flowlua_close_coroutine(host, coroutine->L);
-  flowlua_unwatch(coroutine);
-  atomic_store(&coroutine->stop, 0);
-  host->activity = previous;
-  return FLOWLUA_STOPPED;
+  set_activity(host, previous);
 }
 
 int32_t flowlua_coroutine_run(
     flowlua_host *host, flowlua_coroutine *coroutine, int32_t count, int32_t *result_count) {
   lua_State *co = coroutine->L;
-  flowlua_coroutine *previous = host->activity;
-  clear_flag(co, PARKED);
-  host->activity = coroutine;
-  int status = flowlua_resume_tracked(host, co, host->running, count, result_count);
-  host->activity = previous;
-  // What ran meanwhile may have been asked to stop.
-  if (is_stopping(host)) flowlua_arm_stop(host->running);
+  lua_State *from = host->running;
+  void *wait = coroutine->wait;
+  coroutine->wait = NULL;
+  if (has_flag(co, PARKED)) unpark(co);
+  flowlua_coroutine *previous = set_activity(host, coroutine);
+  host->running = co;
+  if (is_stopping(host)) flowlua_arm_stop(co);
+  int status = real_resume(co, from, count, result_count);
+  host->running = from;
+  set_activity(host, previous);
+  drop_wait(host, wait);
   if (atomic_load_explicit(&coroutine->stop, memory_order_relaxed) != 0) {
     // Asked to stop: it ends so, whatever its code made of it.
-    clear_flag(co, STOPPED);
-    return close_stopped(host, coroutine);
+    close_scheduled(host, coroutine);
+    status = FLOWLUA_STOPPED;
+  } else if (status == LUA_OK) {
+    status = FLOWLUA_FINISHED;
+  } else if (status != LUA_YIELD) {
+    status = FLOWLUA_FAILED;
+  } else {
+    status = has_flag(co, PARKED) ? FLOWLUA_PARKED : FLOWLUA_YIELDED;
   }
-  if (status == LUA_OK) return FLOWLUA_FINISHED;
-  if (status != LUA_YIELD) return FLOWLUA_FAILED;
-  return has_flag(co, PARKED) ? FLOWLUA_PARKED : FLOWLUA_YIELDED;
+  // What called this may have been asked to stop meanwhile.
+  if (is_stopping(host)) flowlua_arm_stop(from);
+  return status;
 }
 
 void flowlua_coroutine_release(
     flowlua_host *host, flowlua_coroutine *coroutine, bool finished) {
-  if (coroutine->watched) flowlua_unwatch(coroutine);
-  if (finished && !has_flag(coroutine->L, EXTRA_FLAGS) && lua_status(coroutine->L) == LUA_OK) {
-    lua_settop(coroutine->L, 0);
+  lua_State *co = coroutine->L;
+  void *wait = coroutine->wait;
+  coroutine->wait = NULL;
+  coroutine->generation += 1;
+  if (finished && !has_flag(co, EXTRA_FLAGS) && lua_status(co) == LUA_OK) {
+    if (coroutine->watched) flowlua_unwatch(coroutine);
+    lua_settop(co, 0);
     coroutine->next_free = host->pool;
     host->pool = coroutine;
-    return;
-  }
-  clear_flag(coroutine->L, EXTRA_FLAGS);
-  if (!host->closing) {
-    flowlua_close_coroutine(host, coroutine->L);
+  } else {
+    close_scheduled(host, coroutine);
     flowlua_unreference(host, coroutine->reference);
+    give_bare(host, coroutine);
   }
-  free(coroutine);
+  drop_wait(host, wait);
 }
 
 flowlua_coroutine *flowlua_start_operation(
@@ -359,8 +476,7 @@ flowlua_coroutine *flowlua_start_operation(
   lua_State *co = coroutine->L;
   if (!lua_checkstack(co, count + 8)
       || (flowlua_push_reference(host, co, function),
-          !flowlua_push_handle(host, co, host->handle_type, slot, generation))) {
-    lua_settop(co, 0);
+          !flowlua_push_handle(host, co, slot, generation))) {
     flowlua_coroutine_release(host, coroutine, true);
     return NULL;
   }

@@ -6,15 +6,34 @@
 
 #include "internal.h"
 
-/// The host whose code runs on this thread; the signal handler and lua_resume look here.
-static _Thread_local flowlua_host *current_host;
-
-flowlua_host *flowlua_current_host(void) { return current_host; }
+_Thread_local flowlua_host *flowlua_current;
 
 flowlua_host *flowlua_make_current(flowlua_host *host) {
-  flowlua_host *previous = current_host;
-  current_host = host;
+  flowlua_host *previous = flowlua_current;
+  flowlua_current = host;
   return previous;
+}
+
+int32_t flowlua_enter(flowlua_host *host) {
+  // Only the owner thread ever has the host as its current one.
+  if (flowlua_current == host) return FLOWLUA_ENTERED;
+  if (!flowlua_is_owner(host)) return FLOWLUA_FOREIGN_THREAD;
+  if (host->main == NULL) return FLOWLUA_CLOSED;
+  flowlua_current = host;
+  return FLOWLUA_ENTERED;
+}
+
+/// Lua repeats an allocation that failed once it has collected; to the script it is the same one.
+static bool is_to_fail(flowlua_host *host, const void *block, size_t size) {
+  if (host->failed_size != 0) {
+    bool again = host->failed_size == size && host->failed_block == block;
+    host->failed_size = 0;
+    if (again) return true;
+  }
+  if (host->failing_allocation == 0 || --host->failing_allocation != 0) return false;
+  host->failed_block = block;
+  host->failed_size = size;
+  return true;
 }
 
 /// Counts what the state holds. Shrinking never fails, as Lua requires.
@@ -28,7 +47,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     return NULL;
   }
   if (new_size > held) {
-    if (host->failing_allocation != 0 && --host->failing_allocation == 0) return NULL;
+    if (is_to_fail(host, block, new_size)) return NULL;
     if (host->silent_failures > 0) {
       host->silent_failures -= 1;
       return NULL;
@@ -45,7 +64,10 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   return result;
 }
 
-/// Everything of the set-up that can raise.
+/// What stands on the anchor, a batch of handles, and a few values in transit.
+enum { ANCHOR_ROOM = 128 };
+
+/// Everything of the set-up that can raise. The anchor is its result. [-1, +1, m]
 static int set_up(lua_State *L) {
   flowlua_host *host = host_of(L);
   const flowlua_configuration *configuration = lua_touserdata(L, 1);
@@ -53,9 +75,11 @@ static int set_up(lua_State *L) {
     luaL_openlibs(L);
     flowlua_install_coroutine_library(L);
     flowlua_install_debug_library(L);
+    flowlua_install_exit(L);
   }
   lua_State *anchor = lua_newthread(L);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, host);
+  // No matter how full it gets: luaL_checkstack would raise on the anchor.
+  if (!lua_checkstack(anchor, ANCHOR_ROOM)) return luaL_error(L, "not enough memory");
   // The array part in place: setting 1…64 never allocates.
   lua_createtable(L, 64, 0);
   lua_xmove(L, anchor, 1);
@@ -71,12 +95,16 @@ static int set_up(lua_State *L) {
   lua_xmove(L, anchor, 1);
   lua_pushnil(L);
   lua_xmove(L, anchor, 1);
+  lua_pushliteral(L, "stopped");
+  lua_xmove(L, anchor, 1);
+  lua_pushliteral(L, "cannot resume non-suspended coroutine");
+  lua_xmove(L, anchor, 1);
   host->anchor = anchor;
-  luaL_checkstack(anchor, 96, "no room for handles");
-  return 0;
+  if (configuration->generational) lua_gc(L, LUA_GCGEN, 0, 0);
+  return 1;
 }
 
-static bool choose_secret(flowlua_host *host) {
+static void choose_secret(flowlua_host *host) {
   uint64_t secret;
   if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != (ssize_t)sizeof secret) {
     struct timespec now;
@@ -85,7 +113,6 @@ static bool choose_secret(flowlua_host *host) {
   }
   // The low bits take the type's number.
   host->secret = secret & ~(uint64_t)0xFFFF;
-  return true;
 }
 
 flowlua_host *flowlua_open(
@@ -119,7 +146,7 @@ flowlua_host *flowlua_open(
   lua_gc(host->main, LUA_GCSTOP);
   lua_pushcfunction(host->main, set_up);
   lua_pushlightuserdata(host->main, (void *)configuration);
-  int status = lua_pcall(host->main, 1, 0, 0);
+  int status = lua_pcall(host->main, 1, 1, 0);
   if (status != LUA_OK) {
     host->closing = true;
     lua_close(host->main);
@@ -127,7 +154,6 @@ flowlua_host *flowlua_open(
     goto failed;
   }
   lua_gc(host->main, LUA_GCRESTART);
-  if (configuration->generational) lua_gc(host->main, LUA_GCGEN, 0, 0);
   flowlua_make_current(previous != NULL ? previous : host);
   return host;
 failed:
@@ -143,21 +169,51 @@ void flowlua_close(flowlua_host *host) {
   host->closing = true;
   host->memory_limit = 0;
   host->failing_allocation = 0;
+  host->running = host->main;
+  atomic_store(&host->activity, NULL);
   lua_close(host->main);
   flowlua_make_current(previous != host ? previous : NULL);
   host->main = NULL;
   host->running = NULL;
 }
 
+bool flowlua_is_busy(const flowlua_host *host) {
+  lua_Debug frame;
+  return host->running != host->main || lua_getstack(host->main, 0, &frame) != 0;
+}
+
 void flowlua_free(flowlua_host *host) {
-  for (flowlua_coroutine *each = host->pool; each != NULL;) {
-    flowlua_coroutine *next = each->next_free;
+  for (flowlua_coroutine *each = host->made; each != NULL;) {
+    flowlua_coroutine *next = each->next_made;
+    if (each->wait != NULL) host->callbacks.release(each->wait);
     free(each);
     each = next;
   }
   free(host->free_references);
   free(host->type_metatables);
   free(host);
+}
+
+/// os.exit, which closes the state itself when asked to: from then on no stop may come.
+static int os_exit(lua_State *L) {
+  if (lua_toboolean(L, 2)) {
+    flowlua_host *host = host_of(L);
+    flowlua_forget_host(host);
+    atomic_store(&host->activity, NULL);
+    host->running = host->main;
+    host->closing = true;
+    host->memory_limit = 0;
+  }
+  // Called as the function itself, so that its messages name this one.
+  return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+
+void flowlua_install_exit(lua_State *L) {
+  lua_getglobal(L, LUA_OSLIBNAME);
+  lua_getfield(L, -1, "exit");
+  lua_pushcclosure(L, os_exit, 1);
+  lua_setfield(L, -2, "exit");
+  lua_settop(L, -2);
 }
 
 void flowlua_set_context(flowlua_host *host, void *context) { host->context = context; }

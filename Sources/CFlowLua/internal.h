@@ -9,14 +9,19 @@
 
 #include "CFlowLua.h"
 
-// Where the anchor coroutine, which never runs, keeps what belongs to the host.
+// Where the anchor coroutine, which never runs, keeps what belongs to the host. It stands at the
+// bottom of the main coroutine's stack, where no script can reach it. Nothing that may raise is ever
+// called on it: it has no protected call to return to.
 enum {
   ANCHOR_REFERENCES = 1,  // table: reference -> value
   ANCHOR_INTERNED = 2,    // table: string -> integer
   ANCHOR_OBJECTS = 3,     // table with weak values: Swift reference -> its userdata
   ANCHOR_NAME_KEY = 4,    // the string "__name"
   ANCHOR_SPARE = 5,       // a userdata for the next Swift error, or nil once it is used
-  ANCHOR_HANDLES = 6,     // from here on: handles made in advance
+  // Texts that are pushed onto coroutines from outside, where making a string must not fail.
+  ANCHOR_STOPPED = 6,
+  ANCHOR_NOT_SUSPENDED = 7,
+  ANCHOR_HANDLES = 8,  // from here on: handles made in advance
 };
 
 /// What a userdata of ours holds. `magic` can't be guessed and tells state and type, so it is
@@ -32,6 +37,10 @@ struct flowlua_coroutine {
   lua_State *L;
   flowlua_host *host;
   int32_t reference;
+  /// How often it has been given back: tells a stale user from the present one.
+  uint32_t generation;
+  /// A +1 Swift reference to what it waits for while it is parked.
+  void *wait;
   /// Asked to stop. Written by the watchdog, read by the hook and the signal handler.
   atomic_int stop;
   // Guarded by the watchdog's lock.
@@ -39,9 +48,12 @@ struct flowlua_coroutine {
   int64_t deadline;
   int64_t interval;
   int64_t grace;
+  /// Until when the cleanups of a stopped one may run; 0 before the first of them.
+  int64_t grace_deadline;
   flowlua_coroutine *next_watched;
-  // Owner thread only.
+  // Owner thread only. The structures live as long as the host, so that a stale use can be told.
   flowlua_coroutine *next_free;
+  flowlua_coroutine *next_made;
 };
 
 struct flowlua_host {
@@ -52,7 +64,8 @@ struct flowlua_host {
   pthread_t owner;
   // Read by the signal handler on the owner thread.
   lua_State *volatile running;
-  flowlua_coroutine *volatile activity;
+  // Also read by the watchdog.
+  _Atomic(flowlua_coroutine *) activity;
   // The hook that a script had set where the stop hook went.
   lua_State *volatile hooked;
   volatile lua_Hook hooked_function;
@@ -65,6 +78,9 @@ struct flowlua_host {
   size_t memory_used;
   size_t memory_limit;
   uint64_t failing_allocation;
+  /// The request that was made to fail, whose repetition after a collection fails as well.
+  const void *failed_block;
+  size_t failed_size;
   int silent_failures;
   // References: a stack of free ones.
   int32_t *free_references;
@@ -77,14 +93,18 @@ struct flowlua_host {
   int32_t *type_metatables;
   int32_t handle_type;
   int32_t handle_count;
+  /// Coroutines ready for use, structures without a coroutine, and all structures.
   flowlua_coroutine *pool;
   int32_t error_metatable;
+  flowlua_coroutine *bare;
+  flowlua_coroutine *made;
 };
 
 /// Flags of a coroutine; they share its extra space with the address of the host.
 enum {
   PARKED = 1,  // it has yielded a wait of the host, which resumers pass upward
   STOPPED = 2,  // the stop hook has made it yield: whoever resumed it closes it
+  CHAINED = 4,  // it is parked because the coroutine on top of its stack is
   EXTRA_FLAGS = 63,
 };
 
@@ -98,26 +118,29 @@ static inline bool has_flag(lua_State *L, uintptr_t flag) { return (EXTRA(L) & f
 static inline void set_flag(lua_State *L, uintptr_t flag) { EXTRA(L) |= flag; }
 static inline void clear_flag(lua_State *L, uintptr_t flag) { EXTRA(L) &= ~flag; }
 
+/// The host whose code runs on this thread; the signal handler and lua_resume look here.
+extern _Thread_local flowlua_host *flowlua_current;
+
 /// Whether what runs now has been asked to stop.
 static inline bool is_stopping(const flowlua_host *host) {
-  const flowlua_coroutine *activity = host->activity;
+  const flowlua_coroutine *activity =
+      atomic_load_explicit(&host->activity, memory_order_relaxed);
   return activity != NULL
       && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0;
 }
 
-// host.c
-flowlua_host *flowlua_current_host(void);
-
 // values.c
 void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
-void flowlua_dispose(flowlua_host *host, flowlua_value *value);
+void flowlua_make_spare(lua_State *L);
 
 // coroutine.c
 int flowlua_resume_tracked(
     flowlua_host *host, lua_State *co, lua_State *from, int count, int *result_count);
 int flowlua_begin_wait(lua_State *L, flowlua_host *host, void *wait);
 int flowlua_close_coroutine(flowlua_host *host, lua_State *co);
+void flowlua_close_chain(flowlua_host *host, lua_State *co);
+void flowlua_close_stopped(flowlua_host *host, lua_State *co);
 void flowlua_install_coroutine_library(lua_State *L);
 
 // call.c
@@ -125,7 +148,11 @@ int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
 
 // stop.c
 void flowlua_arm_stop(lua_State *L);
+void flowlua_raise_stopped(lua_State *L);
+void flowlua_begin_grace(flowlua_coroutine *coroutine);
+void flowlua_end_grace(flowlua_coroutine *coroutine);
 void flowlua_install_debug_library(lua_State *L);
+void flowlua_install_exit(lua_State *L);
 void flowlua_forget_host(flowlua_host *host);
 
 #endif

@@ -33,25 +33,27 @@ typedef struct load_argument {
   size_t count;
   const char *name;
   const char *mode;
+  /// Lua's own status, which tells bad syntax from an unreadable file and from lack of memory.
+  int status;
 } load_argument;
 
 static int load_chunk(lua_State *L, void *argument) {
-  const load_argument *what = argument;
-  if (luaL_loadbufferx(L, what->bytes, what->count, what->name, what->mode) != LUA_OK)
-    return lua_error(L);
+  load_argument *what = argument;
+  what->status = luaL_loadbufferx(L, what->bytes, what->count, what->name, what->mode);
   return 1;
 }
 
 int32_t flowlua_load(
     flowlua_host *host, const void *bytes, size_t count, const char *chunk_name,
     const char *mode) {
-  load_argument what = {bytes, count, chunk_name, mode};
-  return flowlua_protect(host, load_chunk, &what);
+  load_argument what = {bytes, count, chunk_name, mode, LUA_OK};
+  int32_t status = flowlua_protect(host, load_chunk, &what);
+  return status != LUA_OK ? status : what.status;
 }
 
 static int load_file(lua_State *L, void *argument) {
-  const load_argument *what = argument;
-  if (luaL_loadfilex(L, what->name, what->mode) != LUA_OK) return lua_error(L);
+  load_argument *what = argument;
+  what->status = luaL_loadfilex(L, what->name, what->mode);
   return 1;
 }
 
@@ -60,8 +62,9 @@ void flowlua_set_error_metatable(flowlua_host *host, int32_t metatable) {
 }
 
 int32_t flowlua_load_file(flowlua_host *host, const char *path, const char *mode) {
-  load_argument what = {NULL, 0, path, mode};
-  return flowlua_protect(host, load_file, &what);
+  load_argument what = {NULL, 0, path, mode, LUA_OK};
+  int32_t status = flowlua_protect(host, load_file, &what);
+  return status != LUA_OK ? status : what.status;
 }
 
 /// The message handler of scripts, with the texts of the stand-alone interpreter. An error of the

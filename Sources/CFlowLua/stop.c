@@ -29,7 +29,8 @@ static int64_t now(void) {
 // MARK: - The hook
 
 /// Raises LUA_ERRMEM: first in the allocation, then again after the collection that Lua tries.
-static void raise_silently(lua_State *L) {
+/// [-0, +0, m]
+void flowlua_raise_stopped(lua_State *L) {
   flowlua_host *host = host_of(L);
   host->silent_failures = 2;
   lua_newuserdatauv(L, 1 << 16, 0);
@@ -48,7 +49,7 @@ static void stop_hook(lua_State *L, lua_Debug *frame) {
       lua_sethook(L, host->hooked_function, host->hooked_mask, host->hooked_count);
     else
       lua_sethook(L, NULL, 0, 0);
-    host->hooked = NULL;
+    if (host->hooked == L) host->hooked = NULL;
     return;
   }
   lua_sethook(L, NULL, 0, 0);
@@ -58,7 +59,7 @@ static void stop_hook(lua_State *L, lua_Debug *frame) {
     return;
   }
   flowlua_arm_stop(L);
-  raise_silently(L);
+  flowlua_raise_stopped(L);
 }
 
 /// Safe in a signal handler.
@@ -77,12 +78,11 @@ void flowlua_arm_stop(lua_State *L) {
 
 /// debug.sethook, which can't take the stop hook away.
 static int debug_sethook(lua_State *L) {
-  int count = lua_gettop(L);
-  lua_pushvalue(L, lua_upvalueindex(1));
-  lua_insert(L, 1);
-  lua_call(L, count, 0);
-  if (is_stopping(host_of(L))) flowlua_arm_stop(L);
-  return 0;
+  // Called as the function itself, so that its messages name this one.
+  int results = lua_tocfunction(L, lua_upvalueindex(1))(L);
+  flowlua_host *host = host_of(L);
+  if (is_stopping(host)) flowlua_arm_stop(host->running);
+  return results;
 }
 
 void flowlua_install_debug_library(lua_State *L) {
@@ -104,21 +104,23 @@ static int64_t wakes_at = INT64_MAX;
 
 static void on_signal(int signal) {
   (void)signal;
-  flowlua_host *host = flowlua_current_host();
+  flowlua_host *host = flowlua_current;
   if (host == NULL) return;
   lua_State *running = host->running;
   if (running != NULL && is_stopping(host)) flowlua_arm_stop(running);
 }
 
-/// Asks the ones that are due to stop; returns when the next one is. The lock is held.
+/// Asks the ones that are due to stop; returns when the next one is. The lock is held. One that
+/// isn't executing needs no signal: it looks when it goes on.
 static int64_t stop_due(int64_t time) {
   int64_t next = INT64_MAX;
   for (flowlua_coroutine *each = watched; each != NULL; each = each->next_watched) {
     if (each->deadline <= time) {
       atomic_store(&each->stop, 1);
-      pthread_kill(each->host->owner, STOP_SIGNAL);
+      bool executes = atomic_load(&each->host->activity) == each;
+      if (executes) pthread_kill(each->host->owner, STOP_SIGNAL);
       each->deadline = time + each->interval;
-      if (each->interval < last_interval) each->interval *= 2;
+      if (executes && each->interval < last_interval) each->interval *= 2;
     }
     if (each->deadline < next) next = each->deadline;
   }
@@ -177,7 +179,9 @@ bool flowlua_watch(
   if (ok) {
     coroutine->deadline = deadline;
     coroutine->interval = first_interval;
-    coroutine->grace = grace;
+    coroutine->grace = grace > 0 ? grace : 0;
+    coroutine->grace_deadline = 0;
+    atomic_store(&coroutine->stop, 0);
     if (!coroutine->watched) {
       coroutine->watched = true;
       coroutine->next_watched = watched;
@@ -197,6 +201,38 @@ void flowlua_unwatch(flowlua_coroutine *coroutine) {
     if (*link != NULL) *link = coroutine->next_watched;
     coroutine->watched = false;
   }
+  // The watchdog may have asked when nothing was left to stop.
+  atomic_store(&coroutine->stop, 0);
+  coroutine->grace_deadline = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+/// Cleanups of a coroutine that was stopped: they run until the grace is over, and are stopped like
+/// anything else then. All cleanups of an operation share one grace.
+void flowlua_begin_grace(flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  if (coroutine->watched) {
+    int64_t time = now();
+    if (coroutine->grace_deadline == 0) {
+      coroutine->grace_deadline = time + coroutine->grace;
+      coroutine->interval = first_interval;
+    }
+    if (coroutine->grace_deadline > time) {
+      atomic_store(&coroutine->stop, 0);
+      coroutine->deadline = coroutine->grace_deadline;
+      if (coroutine->deadline < wakes_at) pthread_cond_signal(&changed);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/// Behind the cleanups the stop goes on.
+void flowlua_end_grace(flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  if (coroutine->watched) {
+    atomic_store(&coroutine->stop, 1);
+    coroutine->deadline = now() + first_interval;
+  }
   pthread_mutex_unlock(&lock);
 }
 
@@ -215,6 +251,7 @@ void flowlua_forget_host(flowlua_host *host) {
   while (*link != NULL) {
     if ((*link)->host == host) {
       (*link)->watched = false;
+      atomic_store(&(*link)->stop, 0);
       *link = (*link)->next_watched;
     } else {
       link = &(*link)->next_watched;

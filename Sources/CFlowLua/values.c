@@ -109,25 +109,34 @@ static int object_gc(lua_State *L) {
     void *pointer = block->pointer;
     block->pointer = NULL;
     host->callbacks.release(pointer);
+    // The object's deinit may have used another state.
+    flowlua_current = host;
   }
   return 0;
 }
 
+typedef struct metatable_argument {
+  int32_t metatable;
+  bool finalizer;
+} metatable_argument;
+
 static int prepare_metatable(lua_State *L, void *argument) {
-  flowlua_host *host = host_of(L);
-  luaL_checkstack(L, 4, NULL);
-  flowlua_push_reference(host, L, *(int32_t *)argument);
-  lua_pushliteral(L, "__gc");
-  lua_pushcfunction(L, object_gc);
-  lua_rawset(L, -3);
+  const metatable_argument *what = argument;
+  flowlua_push_reference(host_of(L), L, what->metatable);
+  if (what->finalizer) {
+    lua_pushliteral(L, "__gc");
+    lua_pushcfunction(L, object_gc);
+    lua_rawset(L, -3);
+  }
   lua_pushliteral(L, "__metatable");
   lua_pushboolean(L, 0);
   lua_rawset(L, -3);
   return 0;
 }
 
-int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable) {
-  return flowlua_protect(host, prepare_metatable, &metatable);
+int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable, bool finalizer) {
+  metatable_argument what = {metatable, finalizer};
+  return flowlua_protect(host, prepare_metatable, &what);
 }
 
 /// A userdata of a type, not yet holding anything. [-0, +1, m]
@@ -165,13 +174,18 @@ static void push_object(lua_State *L, flowlua_host *host, flowlua_value *value) 
 
 // MARK: - Swift errors on their way through Lua
 
-static int make_spare(lua_State *L, void *argument) {
-  (void)argument;
+/// [-0, +0, m]
+void flowlua_make_spare(lua_State *L) {
   flowlua_host *host = host_of(L);
-  luaL_checkstack(L, 4, NULL);
   new_block(L, host, 1);
   lua_xmove(L, host->anchor, 1);
   lua_replace(host->anchor, ANCHOR_SPARE);
+  host->spare_used = false;
+}
+
+static int make_spare(lua_State *L, void *argument) {
+  (void)argument;
+  flowlua_make_spare(L);
   return 0;
 }
 
@@ -181,7 +195,6 @@ bool flowlua_refill_spare(flowlua_host *host) {
     flowlua_discard_error(host, status);
     return false;
   }
-  host->spare_used = false;
   return true;
 }
 
@@ -242,12 +255,11 @@ void flowlua_dispose(flowlua_host *host, flowlua_value *value) {
 
 // MARK: - Handles
 
+/// Within the anchor's room.
 enum { HANDLE_BATCH = 64 };
 
 static int make_handles(lua_State *L, void *argument) {
   flowlua_host *host = argument;
-  luaL_checkstack(L, 4, NULL);
-  luaL_checkstack(host->anchor, HANDLE_BATCH + 8, NULL);
   while (host->handle_count < HANDLE_BATCH) {
     new_block(L, host, host->handle_type);
     lua_xmove(L, host->anchor, 1);
@@ -256,11 +268,15 @@ static int make_handles(lua_State *L, void *argument) {
   return 0;
 }
 
-void flowlua_set_handle_type(flowlua_host *host, int32_t type) { host->handle_type = type; }
+void flowlua_set_handle_type(flowlua_host *host, int32_t type) {
+  host->handle_type = type;
+  // Those of the type before are of no use.
+  host->handle_count = 0;
+  lua_settop(host->anchor, ANCHOR_HANDLES - 1);
+}
 
 bool flowlua_push_handle(
-    flowlua_host *host, lua_State *L, int32_t type, uint32_t slot, uint64_t generation) {
-  (void)type;
+    flowlua_host *host, lua_State *L, uint32_t slot, uint64_t generation) {
   if (host->handle_count == 0) {
     int32_t status = flowlua_protect(host, make_handles, host);
     if (status != LUA_OK) flowlua_discard_error(host, status);

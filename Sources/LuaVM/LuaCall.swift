@@ -146,6 +146,7 @@ public struct LuaCall {
 
   /// One of the arguments as the result, without a detour.
   public func answer(argument index: Int) -> LuaAnswer {
+    guard index >= 1, index <= count else { return answer(.nil) }
     var value = flowlua_value.empty
     value.kind = Int32(FLOWLUA_ARGUMENT)
     value.reference = Int32(index)
@@ -167,6 +168,11 @@ public struct LuaCall {
 
   /// Waits; the results are those of `wait.finish`.
   public func wait(_ wait: LuaWait) throws -> LuaAnswer {
+    if wait.isReady {
+      // Nobody would be told a second time.
+      if let problem = wait.problem { throw problem }
+      return try wait.finish(self)
+    }
     vm.hold(wait)
     raw.pointee.wait = Unmanaged.passUnretained(wait).toOpaque()
     return LuaAnswer(outcome: Int32(FLOWLUA_WAIT))
@@ -174,7 +180,7 @@ public struct LuaCall {
 
   /// Fills in an error, to be raised once Swift has returned.
   func raise(_ error: any Error) -> Int32 {
-    raw.pointee.result_count = 0
+    dropResults()
     if let error = error as? LuaError {
       if let value = error.value {
         append(value)
@@ -195,6 +201,19 @@ public struct LuaCall {
     return Int32(FLOWLUA_RAISE)
   }
 
+  /// Forgets results of before an error.
+  private func dropResults() {
+    let count = Int(raw.pointee.result_count)
+    let results = raw.pointee.many_results ?? flowlua_call_results(raw)
+    for index in 0..<count { flowlua_dispose(raw.pointee.host, &results[index]) }
+    raw.pointee.result_count = 0
+    raw.pointee.inline_used = 0
+    raw.pointee.heavy = false
+    raw.pointee.overflow = false
+    free(raw.pointee.many_results)
+    raw.pointee.many_results = nil
+  }
+
   private func append(_ value: LuaValue) {
     var plain = flowlua_value.empty
     switch value {
@@ -213,7 +232,11 @@ public struct LuaCall {
       return
     case .reference(let reference):
       // It goes on the stack now: the reference may be released before C comes to the results.
-      guard reference.vm === vm, lua_checkstack(state, 4) != 0 else { break }
+      vm.checkHome(reference)
+      guard lua_checkstack(state, 4) != 0 else {
+        raw.pointee.overflow = true
+        break
+      }
       flowlua_push_reference(raw.pointee.host, state, reference.id)
       plain.kind = Int32(FLOWLUA_ARGUMENT)
       plain.reference = lua_gettop(state)

@@ -4,6 +4,13 @@ internal import CLua
 /// A coroutine that the scheduler runs. It stays valid until `LuaVM.release`.
 public struct LuaCoroutine {
   let raw: OpaquePointer
+  /// Tells a use after the release.
+  let generation: UInt32
+
+  init(raw: OpaquePointer) {
+    self.raw = raw
+    generation = flowlua_coroutine_generation(raw)
+  }
 }
 
 /// How far a coroutine got.
@@ -37,6 +44,14 @@ extension LuaVM {
     operation function: LuaReference, slot: UInt32, generation: UInt64,
     arguments: LuaReference?, count: Int
   ) throws -> LuaStep {
+    try enter()
+    checkHome(function)
+    if let arguments {
+      checkHome(arguments)
+      if arguments.kind != .table { misuse("an operation's arguments are no table") }
+    } else if count > 0 {
+      misuse("an operation has \(count) arguments but no table of them")
+    }
     var status: Int32 = 0
     var results: Int32 = 0
     guard
@@ -50,6 +65,7 @@ extension LuaVM {
   /// Starts a function in a coroutine of the pool.
   public func start(_ function: LuaReference, _ arguments: [LuaValue] = []) throws -> LuaStep {
     try enter()
+    checkHome(function)
     guard let raw = flowlua_coroutine_take(host) else {
       throw LuaError(.memory, "not enough memory")
     }
@@ -61,9 +77,10 @@ extension LuaVM {
     flowlua_push_reference(host, L, function.id)
     for argument in arguments {
       // Strings need memory, so each goes over the running coroutine, protected.
-      let status = withRawValues([argument]) { flowlua_push_protected(host, $0) }
+      let status = withRawValues(of: self, [argument]) { flowlua_push_protected(host, $0) }
       guard status == LUA_OK else {
         let error = takeError(status)
+        // Class 'e' only for variables to be closed, which it has none of.
         lua_settop(L, 0)
         flowlua_coroutine_release(host, raw, true)
         throw error
@@ -74,10 +91,24 @@ extension LuaVM {
   }
 
   /// Goes on with a parked coroutine whose wait is ready.
+  /// After the state was closed the coroutine counts as failed.
   public func resume(_ coroutine: LuaCoroutine) -> LuaStep {
-    checkOwner()
-    flowlua_make_current(host)
+    guard isUsable(coroutine) else {
+      return LuaStep(coroutine: coroutine, outcome: .failed, resultCount: 0)
+    }
+    if !flowlua_coroutine_is_parked(coroutine.raw) {
+      misuse("a coroutine that wasn't parked was resumed")
+    }
     return run(coroutine, 0)
+  }
+
+  /// Whether a coroutine still stands for what it was made for; false after the state was closed.
+  private func isUsable(_ coroutine: LuaCoroutine) -> Bool {
+    guard (try? enter()) != nil else { return false }
+    if flowlua_coroutine_generation(coroutine.raw) != coroutine.generation {
+      misuse("a coroutine was used after its release")
+    }
+    return true
   }
 
   private func run(_ coroutine: LuaCoroutine, _ count: Int32) -> LuaStep {
@@ -95,6 +126,10 @@ extension LuaVM {
     case FLOWLUA_YIELDED: outcome = .yielded
     default: outcome = .stopped
     }
+    if outcome == .parked, let wait = begunWait {
+      // Given back by C once the coroutine has gone on or is released: C knows its address.
+      flowlua_coroutine_keep_wait(coroutine.raw, Unmanaged.passRetained(wait).toOpaque())
+    }
     return LuaStep(coroutine: coroutine, outcome: outcome, resultCount: Int(results))
   }
 
@@ -103,7 +138,8 @@ extension LuaVM {
 
   /// The first result of a finished coroutine.
   public func firstResult(_ step: LuaStep) throws -> LuaValue {
-    guard step.resultCount > 0 else { return .nil }
+    try enter()
+    guard step.resultCount > 0, isUsable(step.coroutine) else { return .nil }
     return try value(in: flowlua_coroutine_state(step.coroutine.raw), at: Int32(-step.resultCount))
   }
 
@@ -111,6 +147,9 @@ extension LuaVM {
   public func failure(
     _ coroutine: LuaCoroutine
   ) -> (error: any Error, position: LuaString, traceback: LuaString) {
+    guard isUsable(coroutine) else {
+      return (LuaError(.closed, "the Lua state is closed"), "", "")
+    }
     let L = flowlua_coroutine_state(coroutine.raw)
     let place = position(in: L, level: 0)
     var stack = LuaString("")
@@ -127,6 +166,10 @@ extension LuaVM {
   /// Gives a coroutine back: to the pool after a normal end, else it is closed (pending `__close`s
   /// run) and dropped.
   public func release(_ coroutine: LuaCoroutine, finished: Bool) {
+    guard isUsable(coroutine) else { return }
+    if flowlua_coroutine_is_active(coroutine.raw) {
+      misuse("a coroutine was released while it ran")
+    }
     flowlua_coroutine_release(host, coroutine.raw, finished)
   }
 
@@ -135,12 +178,13 @@ extension LuaVM {
   /// Has a watchdog stop the coroutine when it is still busy at `deadline` (nanoseconds of the
   /// monotonic clock); its cleanups then have `grace` nanoseconds.
   public func watch(_ coroutine: LuaCoroutine, deadline: Int64, grace: Int64) {
-    checkOwner()
+    guard isUsable(coroutine) else { return }
     _ = flowlua_watch(host, coroutine.raw, deadline, grace)
   }
 
   /// Ends the watch.
   public func unwatch(_ coroutine: LuaCoroutine) {
+    guard isUsable(coroutine) else { return }
     flowlua_unwatch(coroutine.raw)
   }
 }

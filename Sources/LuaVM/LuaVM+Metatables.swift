@@ -42,7 +42,7 @@ extension LuaVM {
     guard table.kind == .table, lua_checkstack(L, 6) != 0 else { return .nil }
     flowlua_push_reference(host, L, table.id)
     defer { flowlua_pop(L, 1) }
-    try check(withRawValues([key]) { flowlua_push_protected(host, $0) })
+    try check(withRawValues(of: self, [key]) { flowlua_push_protected(host, $0) })
     lua_rawget(L, -2)
     return try popValue(L)
   }
@@ -68,7 +68,7 @@ extension LuaVM {
   /// Sets an element of a table, without metamethods.
   public func set(_ value: LuaValue, at index: Int, in table: LuaReference) throws {
     try enter()
-    let status = withRawValues([.integer(Int64(index)), value]) { raw in
+    let status = withRawValues(of: self, [.integer(Int64(index)), value]) { raw in
       flowlua_set_fields(host, table.id, raw, 1)
     }
     try check(status)

@@ -21,7 +21,7 @@ extension LuaVM {
     getter: LuaFunction? = nil,
     metamethods: (LuaObjectType<Object>) -> [String: LuaFunction] = { _ in [:] }
   ) throws -> LuaObjectType<Object> {
-    let metatable = try makeMetatable(name, methods: methods, getter: getter)
+    let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: true)
     let type = LuaObjectType<Object>(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
     for (key, function) in metamethods(type).sorted(by: { $0.key < $1.key }) {
@@ -36,7 +36,7 @@ extension LuaVM {
     _ name: String, methods: [String: LuaFunction], getter: LuaFunction? = nil,
     metamethods: [String: LuaFunction] = [:]
   ) throws -> LuaHandleType {
-    let metatable = try makeMetatable(name, methods: methods, getter: getter)
+    let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: false)
     let type = LuaHandleType(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
     for (key, function) in metamethods.sorted(by: { $0.key < $1.key }) {
@@ -68,6 +68,7 @@ extension LuaVM {
     guard case .reference(let reference) = value, reference.kind == .userdata,
       (try? enter()) != nil, lua_checkstack(running, 2) != 0
     else { return nil }
+    checkHome(reference)
     flowlua_push_reference(host, running, reference.id)
     defer { flowlua_pop(running, 1) }
     guard let pointer = flowlua_object(host, running, -1, type.id) else { return nil }
@@ -77,7 +78,7 @@ extension LuaVM {
   }
 
   private func makeMetatable(
-    _ name: String, methods: [String: LuaFunction], getter: LuaFunction?
+    _ name: String, methods: [String: LuaFunction], getter: LuaFunction?, finalizer: Bool
   ) throws -> LuaReference {
     try enter()
     let metatable = try makeTable(fields: [("__name", .string(LuaString(name)))])
@@ -92,7 +93,7 @@ extension LuaVM {
     } else {
       try set(.reference(table), "__index", in: metatable)
     }
-    try check(flowlua_prepare_metatable(host, metatable.id))
+    try check(flowlua_prepare_metatable(host, metatable.id, finalizer))
     return metatable
   }
 }

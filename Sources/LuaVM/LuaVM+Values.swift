@@ -26,14 +26,7 @@ extension LuaVM {
   }
 
   private func finishLoad(_ status: Int32) throws -> LuaReference {
-    guard status == LUA_OK else {
-      let error = takeError(status)
-      // A chunk that doesn't load raises from inside C, so Lua's own status is lost.
-      if let failure = error as? LuaError, failure.code == .runtime, let value = failure.value {
-        throw LuaError(.syntax, value: value, message: failure.message)
-      }
-      throw error
-    }
+    try check(status)
     return try popReference(running, .function)
   }
 
@@ -45,9 +38,10 @@ extension LuaVM {
     _ function: LuaReference, _ arguments: [LuaValue] = [], traceback: Bool = false
   ) throws -> [LuaValue] {
     try enter()
+    checkHome(function)
     let L = running
     var count: Int32 = 0
-    let status = withRawValues(arguments) { raw in
+    let status = withRawValues(of: self, arguments) { raw in
       flowlua_call_function(host, function.id, raw, Int32(arguments.count), traceback, &count)
     }
     if status != LUA_OK { throw takeError(status) }
@@ -73,14 +67,15 @@ extension LuaVM {
     metatable: LuaReference? = nil
   ) throws -> LuaReference {
     try enter()
+    if let metatable { checkHome(metatable) }
     var keyed: [LuaValue] = []
     keyed.reserveCapacity(fields.count * 2)
     for (key, value) in fields {
       keyed.append(.string(key))
       keyed.append(value)
     }
-    let status = withRawValues(values) { rawValues in
-      withRawValues(keyed) { rawKeyed in
+    let status = withRawValues(of: self, values) { rawValues in
+      withRawValues(of: self, keyed) { rawKeyed in
         flowlua_make_table(
           host, rawValues, Int32(values.count), rawKeyed, Int32(fields.count),
           metatable?.id ?? 0)
@@ -93,7 +88,8 @@ extension LuaVM {
   /// Sets a field of a table, without metamethods.
   public func set(_ value: LuaValue, _ key: String, in table: LuaReference) throws {
     try enter()
-    let status = withRawValues([.string(LuaString(key)), value]) { raw in
+    checkHome(table)
+    let status = withRawValues(of: self, [.string(LuaString(key)), value]) { raw in
       flowlua_set_fields(host, table.id, raw, 1)
     }
     try check(status)
@@ -102,7 +98,8 @@ extension LuaVM {
   /// Reads a field, with metamethods.
   public func get(_ key: LuaValue, in table: LuaReference) throws -> LuaValue {
     try enter()
-    let status = withRawValues([key]) { raw in flowlua_get_field(host, table.id, raw) }
+    checkHome(table)
+    let status = withRawValues(of: self, [key]) { raw in flowlua_get_field(host, table.id, raw) }
     try check(status)
     return try popValue(running)
   }
@@ -110,6 +107,7 @@ extension LuaVM {
   /// The value at an index of a table, without metamethods.
   public func element(_ index: Int, of table: LuaReference) throws -> LuaValue {
     try enter()
+    checkHome(table)
     let L = running
     guard table.kind == .table, lua_checkstack(L, 4) != 0 else { return .nil }
     flowlua_push_reference(host, L, table.id)
@@ -121,8 +119,9 @@ extension LuaVM {
   /// The length of a list without holes and without other keys; nil for anything else.
   public func listCount(_ table: LuaReference) -> Int? {
     guard table.kind == .table, (try? enter()) != nil else { return nil }
+    checkHome(table)
     let L = running
-    guard lua_checkstack(L, 2) != 0 else { return nil }
+    guard lua_checkstack(L, 8) != 0 else { return nil }
     flowlua_push_reference(host, L, table.id)
     defer { flowlua_pop(L, 1) }
     let count = flowlua_list_count(L, -1)
@@ -132,6 +131,7 @@ extension LuaVM {
   /// All pairs of a table, without metamethods, in no particular order.
   public func pairs(of table: LuaReference) throws -> [(key: LuaValue, value: LuaValue)] {
     try enter()
+    checkHome(table)
     let walk = PairWalk(vm: self)
     let status = withExtendedLifetime(walk) {
       flowlua_each_pair(
@@ -152,14 +152,14 @@ extension LuaVM {
   /// `tostring` of a value; throws what its `__tostring` raises.
   public func tostring(_ value: LuaValue) throws -> LuaString {
     try enter()
-    return try popString(withRawValues([value]) { flowlua_tostring(host, $0) })
+    return try popString(withRawValues(of: self, [value]) { flowlua_tostring(host, $0) })
   }
 
   /// What a log line shows of a value, at most `limit` characters.
   public func render(_ value: LuaValue, limit: Int) throws -> LuaString {
     try enter()
     let limit = Int32(clamping: limit)
-    return try popString(withRawValues([value]) { flowlua_render(host, $0, limit) })
+    return try popString(withRawValues(of: self, [value]) { flowlua_render(host, $0, limit) })
   }
 
   /// The name of a value's type for messages: integer and float apart, `__name` where there is one.
@@ -171,9 +171,10 @@ extension LuaVM {
     case .number: return "float"
     case .string: return "string"
     case .reference(let reference):
-      guard (try? enter()) != nil, lua_checkstack(running, 2) != 0 else {
+      guard (try? enter()) != nil, lua_checkstack(running, 4) != 0 else {
         return LuaString(reference.kind.name)
       }
+      checkHome(reference)
       flowlua_push_reference(host, running, reference.id)
       defer { flowlua_pop(running, 1) }
       var length = 0
@@ -201,7 +202,10 @@ extension LuaVM {
   }
 
   /// Where a script calls from: `file:line: `, or nothing.
-  public var position: LuaString { position(in: running, level: 0) }
+  public var position: LuaString {
+    guard (try? enter()) != nil else { return "" }
+    return position(in: running, level: 0)
+  }
 
   /// The running coroutine's stack as text.
   public func traceback(level: Int = 1) -> LuaString {

@@ -13,7 +13,7 @@ public final class LuaVM {
   private var functions: ContiguousArray<LuaFunction> = []
   private let released = ReleaseQueue()
   /// The wait that was begun last: kept until the scheduler takes it.
-  private var begunWait: LuaWait?
+  private(set) var begunWait: LuaWait?
   /// The wait of the pump that runs or has just ended: kept until its results are taken.
   private var pumpedWait: LuaWait?
   private var isPumping = false
@@ -39,6 +39,7 @@ public final class LuaVM {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
     host = opened
+    memoryLimit = configuration.memoryLimit
     flowlua_set_context(host, Unmanaged.passUnretained(self).toOpaque())
     do {
       failureType = try defineObjectType(
@@ -61,15 +62,21 @@ public final class LuaVM {
   }
 
   deinit {
-    if isOpen { close() }
+    if isOpen {
+      guard flowlua_is_owner(host) else {
+        misuse("the last reference to an open Lua state was released on another thread")
+      }
+      close()
+    }
     flowlua_free(host)
   }
 
   /// Closes the state: pending `__close`s of the main coroutine and all `__gc`s run, references
   /// become void. Closing twice does nothing.
   public func close() {
-    guard isOpen else { return }
     checkOwner()
+    guard isOpen, !flowlua_is_closing(host) else { return }
+    if flowlua_is_busy(host) { misuse("a Lua state was closed by code that runs in it") }
     flowlua_close(host)
     isOpen = false
     functions = []
@@ -106,11 +113,22 @@ public final class LuaVM {
   // MARK: Entry
 
   /// Every public entry begins here.
+  @inline(__always)
   func enter() throws {
-    checkOwner()
-    guard isOpen else { throw LuaError(.closed, "the Lua state is closed") }
+    guard flowlua_enter(host) == FLOWLUA_ENTERED else { try refuseEntry() }
     if released.isPending { drainReleased() }
-    flowlua_make_current(host)
+  }
+
+  @inline(never)
+  private func refuseEntry() throws -> Never {
+    checkOwner()
+    throw LuaError(.closed, "the Lua state is closed")
+  }
+
+  /// Sees to it that a value is one of this state.
+  @inline(__always)
+  func checkHome(_ reference: LuaReference) {
+    if reference.vm !== self { misuse("a value of one Lua state was used with another") }
   }
 
   func checkOwner() {
@@ -124,11 +142,10 @@ public final class LuaVM {
   // MARK: References
 
   func release(reference id: Int32) {
-    guard isOpen else { return }
-    if flowlua_is_owner(host) {
-      flowlua_unreference(host, id)
-    } else {
+    if !flowlua_is_owner(host) {
       released.add(id)
+    } else if isOpen {
+      flowlua_unreference(host, id)
     }
   }
 
@@ -195,7 +212,12 @@ public final class LuaVM {
       return box.error
     }
     let code: LuaError.Code =
-      status == LUA_ERRMEM ? .memory : status == LUA_ERRSYNTAX ? .syntax : .runtime
+      switch status {
+      case LUA_ERRMEM: .memory
+      case LUA_ERRSYNTAX: .syntax
+      case LUA_ERRERR + 1: .file  // LUA_ERRFILE, a macro that isn't imported
+      default: .runtime
+      }
     do {
       let value = try popValue(L)
       return LuaError(code, value: value, message: message(of: value))
@@ -273,7 +295,9 @@ public final class LuaVM {
     begunWait = nil
     if isPumping {
       refusedWait = wait
-      wait.fail(LuaError(.runtime, "attempt to await across a C-call boundary"))
+      if !wait.isReady {
+        wait.fail(LuaError(.runtime, "attempt to await across a C-call boundary"))
+      }
       return
     }
     pumpedWait = wait

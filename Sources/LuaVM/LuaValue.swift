@@ -81,7 +81,7 @@ extension flowlua_value {
 
 /// Runs `body` with the C form of values. Strings are lent for the time of the call.
 func withRawValues<Result>(
-  _ values: [LuaValue], _ body: (UnsafeMutablePointer<flowlua_value>) -> Result
+  of vm: LuaVM, _ values: [LuaValue], _ body: (UnsafeMutablePointer<flowlua_value>) -> Result
 ) -> Result {
   // All strings in one block, so that no pointer outlives what it points into.
   var total = 0
@@ -110,6 +110,7 @@ func withRawValues<Result>(
           plain.pointer = bytes.baseAddress.map { UnsafeRawPointer($0 + used) }
           used += string.bytes.count
         case .reference(let reference):
+          vm.checkHome(reference)
           plain = .reference(reference.id)
         }
         raw.initializeElement(at: index, to: plain)

@@ -64,6 +64,8 @@ typedef struct flowlua_call {
   /// Results that must be pushed in protected mode, because memory or an object has to be given
   /// back should a push fail.
   bool heavy;
+  /// The results found no room: the call fails.
+  bool overflow;
   uint32_t inline_used;
   /// The wait of a call that answered FLOWLUA_WAIT, and of the resumption of one.
   void *_Nullable wait;
@@ -129,11 +131,17 @@ lua_State *_Nonnull flowlua_main(const flowlua_host *_Nonnull host);
 /// The coroutine that runs now, or that called the Swift code that runs now; else the main one.
 lua_State *_Nonnull flowlua_running(const flowlua_host *_Nonnull host);
 bool flowlua_is_owner(const flowlua_host *_Nonnull host);
+/// Whether the calling thread may use the state; if so, it is made the current one.
+enum { FLOWLUA_ENTERED = 0, FLOWLUA_FOREIGN_THREAD = 1, FLOWLUA_CLOSED = 2 };
+int32_t flowlua_enter(flowlua_host *_Nonnull host);
+/// Whether code of the state is executing, so that it can't be closed.
+bool flowlua_is_busy(const flowlua_host *_Nonnull host);
 bool flowlua_is_closing(const flowlua_host *_Nonnull host);
 /// Bytes that the state holds now.
 size_t flowlua_memory_used(const flowlua_host *_Nonnull host);
 void flowlua_set_memory_limit(flowlua_host *_Nonnull host, size_t bytes);
-/// For tests: the n-th allocation from now fails once; 0 for none.
+/// For tests: the n-th allocation from now fails, also when Lua repeats it after a collection;
+/// 0 for none.
 void flowlua_fail_allocation(flowlua_host *_Nonnull host, uint64_t n);
 /// Makes this state the one that signals on this thread look at; returns the one before.
 flowlua_host *_Nullable flowlua_make_current(flowlua_host *_Nullable host)
@@ -205,8 +213,10 @@ int32_t flowlua_make_function(flowlua_host *_Nonnull host, int32_t function);
 /// A function that looks a field up: first in the table `methods`, else by Swift function number
 /// `getter` (called with object and key). [-0, +1, -]
 int32_t flowlua_make_index(flowlua_host *_Nonnull host, int32_t methods, int32_t getter);
-/// The functions that every metatable of objects has. [-0, +0|1, -]
-int32_t flowlua_prepare_metatable(flowlua_host *_Nonnull host, int32_t metatable);
+/// Hides a metatable of objects from scripts, and lets its objects release what they hold. (Those of
+/// handles hold nothing, and without a finalizer they are cheap.) [-0, +0|1, -]
+int32_t flowlua_prepare_metatable(
+    flowlua_host *_Nonnull host, int32_t metatable, bool finalizer);
 /// package.preload[name] = function. [-0, +0|1, -]
 int32_t flowlua_preload(
     flowlua_host *_Nonnull host, const char *_Nonnull name, int32_t function);
@@ -240,14 +250,16 @@ void *_Nullable flowlua_object(
 /// Pushes a handle: a userdata without a finalizer that carries two numbers. The caller has seen to
 /// the room. false when memory ran out. [-0, +0|1, -]
 bool flowlua_push_handle(
-    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t type, uint32_t slot,
-    uint64_t generation);
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, uint32_t slot, uint64_t generation);
 /// Reads a handle. [-0, +0, -]
 bool flowlua_handle(
     flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index, int32_t type,
     uint32_t *_Nonnull slot, uint64_t *_Nonnull generation);
 /// The type whose objects handles are made of in advance.
 void flowlua_set_handle_type(flowlua_host *_Nonnull host, int32_t type);
+
+/// Gives back what a value on its way to Lua still holds.
+void flowlua_dispose(flowlua_host *_Nonnull host, flowlua_value *_Nonnull value);
 
 // MARK: - Reading the stack (all [-0, +0, -])
 
@@ -293,6 +305,15 @@ enum {
 /// A coroutine from the pool, or a new one. NULL when memory ran out.
 flowlua_coroutine *_Nullable flowlua_coroutine_take(flowlua_host *_Nonnull host);
 lua_State *_Nonnull flowlua_coroutine_state(const flowlua_coroutine *_Nonnull coroutine);
+/// Changes whenever the coroutine is given back.
+uint32_t flowlua_coroutine_generation(const flowlua_coroutine *_Nonnull coroutine);
+/// Whether it, or what it has called, is executing.
+bool flowlua_coroutine_is_active(const flowlua_coroutine *_Nonnull coroutine);
+/// Whether it waits.
+bool flowlua_coroutine_is_parked(const flowlua_coroutine *_Nonnull coroutine);
+/// Lets a parked coroutine keep its wait (a +1 Swift reference) until it has gone on.
+void flowlua_coroutine_keep_wait(
+    flowlua_coroutine *_Nonnull coroutine, void *_Nonnull wait);
 /// Starts (function and arguments stand on its stack) or resumes it (count 0).
 int32_t flowlua_coroutine_run(
     flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int32_t count,
