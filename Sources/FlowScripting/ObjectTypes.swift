@@ -39,9 +39,9 @@ extension ScriptHost {
   }
 
   /// `tostring` of objects: kind and name.
-  static var describingMetamethods: [String: BoundFunction] {
+  static var describingMetamethods: [String: BoundMethod] {
     [
-      "__tostring": { host, call in
+      "__tostring": BoundMethod { host, call in
         if let op = host.op(call, 1) {
           return try host.answer(call, .bytes("\(op is Flow ? "flow" : "op"): \(op.name)"))
         }

@@ -98,6 +98,15 @@ public final class ScriptHost {
 /// A function of the API, written against the host.
 typealias BoundFunction = (ScriptHost, LuaCall) throws -> LuaAnswer
 
+/// A function of the API in a table of methods; see `LuaMethod`.
+struct BoundMethod {
+  let function: BoundFunction
+
+  init(_ function: @escaping BoundFunction) {
+    self.function = function
+  }
+}
+
 /// Makes functions of the API callable from Lua. Methods are made before the host stands, so they
 /// find it here.
 final class Binder {
@@ -112,8 +121,8 @@ final class Binder {
     }
   }
 
-  func bind(_ functions: [String: BoundFunction]) -> [String: LuaFunction] {
-    functions.mapValues { bind($0) }
+  func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
+    methods.mapValues { LuaMethod(bind($0.function)) }
   }
 }
 

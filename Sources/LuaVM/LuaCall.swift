@@ -13,6 +13,18 @@ public struct LuaAnswer {
 /// other Swift error passes through Lua as itself and comes out of `LuaVM.call` again.
 public typealias LuaFunction = (LuaCall) throws -> LuaAnswer
 
+/// A function of the host in a collection. (A bare closure in one is wrapped anew at each access, which
+/// a call would pay for.)
+public struct LuaMethod {
+  /// The function.
+  public let function: LuaFunction
+
+  /// A function to put into a collection.
+  public init(_ function: @escaping LuaFunction) {
+    self.function = function
+  }
+}
+
 /// One call from Lua to Swift: arguments in, results out. Valid only until the function returns.
 public struct LuaCall {
   let raw: UnsafeMutablePointer<flowlua_call>

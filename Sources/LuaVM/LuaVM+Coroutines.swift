@@ -117,7 +117,7 @@ extension LuaVM {
     return step(coroutine, status, results)
   }
 
-  private func step(_ coroutine: LuaCoroutine, _ status: Int32, _ results: Int32) -> LuaStep {
+  func step(_ coroutine: LuaCoroutine, _ status: Int32, _ results: Int32) -> LuaStep {
     let outcome: LuaStep.Outcome
     switch Int(status) {
     case FLOWLUA_FINISHED: outcome = .finished

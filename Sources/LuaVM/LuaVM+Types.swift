@@ -17,30 +17,41 @@ extension LuaVM {
   ///   - getter: what `object.key` finds beyond the methods; called with object and key.
   ///   - metamethods: further fields of the metatable, such as `__call`, made with the type.
   public func defineObjectType<Object: AnyObject>(
-    _ name: String, of _: Object.Type, methods: [String: LuaFunction],
+    _ name: String, of _: Object.Type, methods: [String: LuaMethod],
     getter: LuaFunction? = nil,
-    metamethods: (LuaObjectType<Object>) -> [String: LuaFunction] = { _ in [:] }
+    metamethods: (LuaObjectType<Object>) -> [String: LuaMethod] = { _ in [:] }
   ) throws -> LuaObjectType<Object> {
     let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: true)
     let type = LuaObjectType<Object>(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
     for (key, function) in metamethods(type).sorted(by: { $0.key < $1.key }) {
-      try set(LuaValue.reference(try makeFunction(function)), key, in: metatable)
+      try set(LuaValue.reference(try makeFunction(function.function)), key, in: metatable)
     }
     metatable.keepForever()
     return type
   }
 
+  /// As above, with bare closures.
+  public func defineObjectType<Object: AnyObject>(
+    _ name: String, of type: Object.Type, methods: [String: LuaFunction],
+    getter: LuaFunction? = nil,
+    metamethods: (LuaObjectType<Object>) -> [String: LuaFunction] = { _ in [:] }
+  ) throws -> LuaObjectType<Object> {
+    try defineObjectType(
+      name, of: type, methods: methods.mapValues { LuaMethod($0) }, getter: getter,
+      metamethods: { type in metamethods(type).mapValues { LuaMethod($0) } })
+  }
+
   /// Makes a kind of handle, like `defineObjectType`.
   public func defineHandleType(
-    _ name: String, methods: [String: LuaFunction], getter: LuaFunction? = nil,
-    metamethods: [String: LuaFunction] = [:]
+    _ name: String, methods: [String: LuaMethod], getter: LuaFunction? = nil,
+    metamethods: [String: LuaMethod] = [:]
   ) throws -> LuaHandleType {
     let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: false)
     let type = LuaHandleType(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
     for (key, function) in metamethods.sorted(by: { $0.key < $1.key }) {
-      try set(LuaValue.reference(try makeFunction(function)), key, in: metatable)
+      try set(LuaValue.reference(try makeFunction(function.function)), key, in: metatable)
     }
     metatable.keepForever()
     flowlua_set_handle_type(host, type.id)
@@ -78,13 +89,13 @@ extension LuaVM {
   }
 
   private func makeMetatable(
-    _ name: String, methods: [String: LuaFunction], getter: LuaFunction?, finalizer: Bool
+    _ name: String, methods: [String: LuaMethod], getter: LuaFunction?, finalizer: Bool
   ) throws -> LuaReference {
     try enter()
     let metatable = try makeTable(fields: [("__name", .string(LuaString(name)))])
     var fields: [(LuaString, LuaValue)] = []
     for (key, function) in methods.sorted(by: { $0.key < $1.key }) {
-      fields.append((LuaString(key), .reference(try makeFunction(function))))
+      fields.append((LuaString(key), .reference(try makeFunction(function.function))))
     }
     let table = try makeTable(fields: fields)
     if let getter {
@@ -95,5 +106,15 @@ extension LuaVM {
     }
     try check(flowlua_prepare_metatable(host, metatable.id, finalizer))
     return metatable
+  }
+
+  /// As above, with bare closures.
+  public func defineHandleType(
+    _ name: String, methods: [String: LuaFunction], getter: LuaFunction? = nil,
+    metamethods: [String: LuaFunction] = [:]
+  ) throws -> LuaHandleType {
+    try defineHandleType(
+      name, methods: methods.mapValues { LuaMethod($0) }, getter: getter,
+      metamethods: metamethods.mapValues { LuaMethod($0) })
   }
 }

@@ -10,7 +10,7 @@ internal import Synchronization
 /// entry checks that. Source: the Lua 5.4 reference manual, section 4.
 public final class LuaVM {
   let host: OpaquePointer
-  private var functions: ContiguousArray<LuaFunction> = []
+  private var functions: ContiguousArray<LuaMethod> = []
   private let released = ReleaseQueue()
   /// The wait that was begun last: kept until the scheduler takes it.
   private(set) var begunWait: LuaWait?
@@ -259,7 +259,7 @@ public final class LuaVM {
 
   /// Gives a function its number.
   func add(function: @escaping LuaFunction) -> Int32 {
-    functions.append(function)
+    functions.append(LuaMethod(function))
     return Int32(functions.count - 1)
   }
 
@@ -271,7 +271,7 @@ public final class LuaVM {
       return call.raise(LuaError(.closed, "the Lua state is closed"))
     }
     do {
-      return try functions[index](call).outcome
+      return try functions[index].function(call).outcome
     } catch {
       return call.raise(error)
     }

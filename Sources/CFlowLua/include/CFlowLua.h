@@ -330,6 +330,15 @@ flowlua_coroutine *_Nullable flowlua_start_operation(
     flowlua_host *_Nonnull host, int32_t function, uint32_t slot, uint64_t generation,
     int32_t arguments, int32_t count, int32_t *_Nonnull status, int32_t *_Nonnull result_count);
 
+/// Answered by `flowlua_perform` for an operation that is over and needs no look at its results.
+enum { FLOWLUA_DONE = 5 };
+/// As `flowlua_start_operation`, but gives the coroutine back at once when it finished and its first
+/// result is no userdata. FLOWLUA_NO_ROOM when memory ran out.
+int32_t flowlua_perform(
+    flowlua_host *_Nonnull host, int32_t function, uint32_t slot, uint64_t generation,
+    int32_t arguments, int32_t count, flowlua_coroutine *_Nullable *_Nonnull coroutine,
+    int32_t *_Nonnull result_count);
+
 // MARK: - Stopping a busy coroutine
 
 /// Has a watchdog thread stop the coroutine once the monotonic clock reads `deadline`

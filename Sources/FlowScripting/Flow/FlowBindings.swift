@@ -10,21 +10,21 @@ extension ScriptHost {
     }
   }
 
-  static var flowMethods: [String: BoundFunction] {
+  static var flowMethods: [String: BoundMethod] {
     opMethods.merging([
-      "needs": { host, call in
+      "needs": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "needs")
         let table = try arguments.table(1)
         flow.needs(try host.declaration(table) { arguments.wrong(1, $0) })
         return call.answer(argument: 1)
       },
-      "data": { host, call in
+      "data": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "data")
         _ = try arguments.table(1)
         flow.data(try arguments.data(1))
         return call.answer(argument: 1)
       },
-      "add": { host, call in
+      "add": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add")
         let op = try arguments.op(1)
         if !arguments.isNil(2) {
@@ -34,24 +34,24 @@ extension ScriptHost {
         flow.add(op)
         return call.answer(argument: 1)
       },
-      "add_grouped": { host, call in
+      "add_grouped": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add_grouped")
         let op = try arguments.op(1)
         try host.checkNesting(op, in: flow, arguments)
         flow.addGrouped(op, try host.dispatcher(arguments, 2, for: op))
         return call.answer(argument: 1)
       },
-      "will_start": { host, call in
+      "will_start": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "will_start")
         flow.willStart(ScriptCallback(host, try arguments.function(1)))
         return call.answer(argument: 1)
       },
-      "did_finish": { host, call in
+      "did_finish": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "did_finish")
         flow.didFinish(ScriptCallback(host, try arguments.function(1)))
         return call.answer(argument: 1)
       },
-      "copy": { host, call in
+      "copy": BoundMethod { host, call in
         let (flow, _) = try host.builder(call, "copy")
         return call.answer(flow.copy(), host.types.flow)
       },

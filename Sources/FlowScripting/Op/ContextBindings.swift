@@ -3,9 +3,9 @@ internal import LuaVM
 
 /// `ctx`: what an op written in Lua works with.
 extension ScriptHost {
-  static var contextMethods: [String: BoundFunction] {
+  static var contextMethods: [String: BoundMethod] {
     [
-      "get": { host, call in
+      "get": BoundMethod { host, call in
         let context = try host.context(call, "get")
         let key = try host.key(call, "get")
         let found = context.get(key)
@@ -26,7 +26,7 @@ extension ScriptHost {
         }
         return try host.answer(call, found)
       },
-      "set": { host, call in
+      "set": BoundMethod { host, call in
         let context = try host.context(call, "set")
         let key = try host.key(call, "set")
         if call.count < 3 {
@@ -35,11 +35,11 @@ extension ScriptHost {
         context.set(key, try call.engineValue(3))
         return call.answer()
       },
-      "has": { host, call in
+      "has": BoundMethod { host, call in
         let context = try host.context(call, "has")
         return call.answer(.boolean(context.has(try host.key(call, "has"))))
       },
-      "log": { host, call in
+      "log": BoundMethod { host, call in
         let context = try host.context(call, "log")
         if call.count == 2, let text = call.string(2) {
           context.log(ByteString(text))
@@ -57,7 +57,7 @@ extension ScriptHost {
         try host.context(call, "log").log(ByteString(line))
         return call.answer()
       },
-      "fail": { host, call in
+      "fail": BoundMethod { host, call in
         let context = try host.context(call, "fail")
         let arguments = Arguments(host, call, method: "fail")
         if case let value = try call.value(2), host.isError(value),

@@ -42,22 +42,22 @@ extension ScriptHost {
       body: ScriptOpBody(self, function))
   }
 
-  static var opMethods: [String: BoundFunction] {
+  static var opMethods: [String: BoundMethod] {
     [
-      "start": { host, call in
+      "start": BoundMethod { host, call in
         let arguments = Arguments(host, call, method: "start")
         return call.answer(try host.startOp(arguments), host.types.run)
       },
-      "run": { host, call in
+      "run": BoundMethod { host, call in
         let arguments = Arguments(host, call, method: "run")
         return try host.waitAndAnswer(call, try host.startOp(arguments))
       },
     ]
   }
 
-  static var opMetamethods: [String: BoundFunction] {
+  static var opMetamethods: [String: BoundMethod] {
     describingMetamethods.merging([
-      "__call": { host, call in
+      "__call": BoundMethod { host, call in
         guard let op = call.object(1, host.types.op), let body = op.body as? ScriptOpBody else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
         }

@@ -5,31 +5,30 @@ internal import LuaVM
 final class ScriptOpBody: OpBody {
   // Unsafe: the host outlives the ops of its state, which are objects of it.
   private unowned(unsafe) let host: ScriptHost
-  let function: LuaReference
-  /// A table of the bound arguments.
-  private let arguments: LuaReference?
-  private let argumentCount: Int
+  private let operation: LuaOperation
+
+  /// The function, without the bound arguments.
+  var function: LuaReference { operation.function }
 
   init(
     _ host: ScriptHost, _ function: LuaReference, arguments: LuaReference? = nil,
     argumentCount: Int = 0
   ) {
     self.host = host
-    self.function = function
-    self.arguments = arguments
-    self.argumentCount = argumentCount
+    operation = LuaOperation(function, arguments: arguments, argumentCount: argumentCount)
   }
 
   func start(_ context: OpContext) -> OpProgress {
-    let step: LuaStep
-    do {
-      step = try host.vm.start(
-        operation: function, slot: context.slot, generation: context.generation,
-        arguments: arguments, count: argumentCount)
-    } catch {
-      context.fail(host.flowError(thrown: error, op: context.displayName))
+    switch operation.start(slot: context.slot, generation: context.generation) {
+    case .done: return .finished
+    case .step(let step): return goOn(step, context)
+    case .noMemory:
+      context.fail(FlowError(.error, "not enough memory", op: context.displayName))
       return .finished
     }
+  }
+
+  private func goOn(_ step: LuaStep, _ context: OpContext) -> OpProgress {
     switch step.outcome {
     case .finished:
       if step.resultCount > 0, let task = returnedTask(step) {

@@ -3,16 +3,16 @@ internal import LuaVM
 
 /// What scripts do with a run.
 extension ScriptHost {
-  static var runMethods: [String: BoundFunction] {
+  static var runMethods: [String: BoundMethod] {
     [
-      "wait": { host, call in
+      "wait": BoundMethod { host, call in
         let (run, arguments) = try host.run(call, "wait")
         let deadline =
           arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
         if run.isConcluded { return call.answer(.boolean(true)) }
         return try call.wait(RunWait(run, deadline: deadline) { .boolean(run.isConcluded) })
       },
-      "summary": { host, call in
+      "summary": BoundMethod { host, call in
         let (run, arguments) = try host.run(call, "summary")
         var options = SummaryOptions()
         if !arguments.isNil(1) {
@@ -27,7 +27,7 @@ extension ScriptHost {
         }
         return try host.answer(call, .bytes(run.summary(options)))
       },
-      "events": { host, call in
+      "events": BoundMethod { host, call in
         let (run, _) = try host.run(call, "events")
         return call.answer(.reference(try host.events(of: run)))
       },
