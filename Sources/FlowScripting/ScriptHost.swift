@@ -4,8 +4,7 @@ public import LuaVM
 /// The engine as scripts see it: it puts the module `flow` into a Lua state and runs the ops, the
 /// callbacks and the waits of scripts on an event loop.
 ///
-/// It belongs to the thread that made it. Close it when done: until then state and host keep each
-/// other alive.
+/// It belongs to the thread that made it. Close it when done.
 public final class ScriptHost {
   /// The Lua state.
   public let vm: LuaVM
@@ -43,14 +42,13 @@ public final class ScriptHost {
     try installModule()
   }
 
-  /// Closes the Lua state. Afterwards nothing of the host can be used.
+  /// Closes the Lua state: its `__gc`s and pending `__close`s run. Afterwards nothing of the host can be
+  /// used. Until then state and host keep each other alive.
   public func close() {
     vm.close()
     binder.host = nil
-  }
-
-  deinit {
-    close()
+    loop.makeList = { .opaque(ListValue($0)) }
+    loop.makeFailure = { .opaque(ItemFailure(index: $0, input: $1, error: $2)) }
   }
 
   // MARK: The end of a script

@@ -5,7 +5,8 @@ public final class ItemFailure: OpaqueValue {
   public let input: Value
   public let error: FlowError
 
-  init(index: Int, input: Value, error: FlowError) {
+  /// What is known of one failed item; `index` counts from 0.
+  public init(index: Int, input: Value, error: FlowError) {
     self.index = index
     self.input = input
     self.error = error
