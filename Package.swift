@@ -49,6 +49,7 @@ let package = Package(
       dependencies: ["FlowEngine"],
       path: "examples/engine-only",
       swiftSettings: strict),
+    .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11
 )

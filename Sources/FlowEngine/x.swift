@@ -1,2 +1,3 @@
 import CFlowSystem
+
 public func probe() -> Int32 { flowsystem_probe() }
