@@ -122,6 +122,17 @@ import Testing
     #expect(run.error?.message == "stalled: [calls] never finished")
   }
 
+  @Test func aWaitThatNothingCanEndIsAnErrorEvenInTheRunsOwnBody() {
+    let loop = makeLoop()
+    var caught: FlowError?
+    let op = Op("SelfishOp") { context in
+      do throws(FlowError) { try context.run.wait() } catch { caught = error }
+    }
+    let run = op.start(on: loop)
+    #expect(caught?.message == "stalled: nothing can end this wait")
+    #expect(run.state == .succeeded)
+  }
+
   @Test func aKeptContextNeverBecomesALaterExecution() throws {
     let loop = makeLoop()
     var kept: [OpContext] = []
