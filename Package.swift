@@ -67,6 +67,7 @@ let package = Package(
       swiftSettings: strict),
     // Runs the release binary; it links nothing of the package.
     .testTarget(name: "CommandLineTests", swiftSettings: strict),
+    .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11
 )

@@ -34,6 +34,7 @@ public final class DataBucket {
 
   /// The value of `key` here, else in the nearest parent that has it.
   public func get(_ key: Key) -> Value? {
+    keys.identity.check()
     if let slot = slot(of: key) { return slots[slot].value }
     var next = parent
     while let bucket = next {
@@ -55,6 +56,7 @@ public final class DataBucket {
   /// Stores `value` and returns the one that it replaces; `.null` removes the key.
   @discardableResult
   public func set(_ key: Key, _ value: Value) -> Value? {
+    keys.identity.check()
     if value.isNull { return remove(key) }
     if let slot = slot(of: key) {
       let old = slots[slot].value

@@ -25,6 +25,9 @@ public final class Flow: Op {
   /// The number of steps.
   public var count: Int { blueprint.steps.count }
 
+  /// The data that a run begins with, in order.
+  public var ownData: [(name: ByteString, value: Value)] { blueprint.data }
+
   /// A flow of its own with the same steps, data and callbacks.
   public func copy(name: ByteString? = nil) -> Flow {
     Flow(copying: self, name: name ?? self.name)

@@ -14,8 +14,7 @@ public final class EventLog {
   let wallBase: Int64
   private(set) var scopes: ContiguousArray<LogScope> = []
 
-  /// The number of records.
-  @exclusivity(unchecked) public private(set) var count = 0
+  @exclusivity(unchecked) private(set) var count = 0
 
   // The chunks are allocated here, filled from front to back and freed in deinit; `cursor` stays
   // between the last chunk's base and `limit`.
@@ -36,6 +35,9 @@ public final class EventLog {
   deinit {
     for chunk in chunks { chunk.deallocate() }
   }
+
+  /// The number of records; an op that succeeds at once takes one.
+  public var recordCount: Int { count }
 
   /// The memory that the records and texts take, in bytes.
   public var byteCount: Int {

@@ -28,7 +28,7 @@ public final class EventLoop {
   public var eventSinks: [any EventSink] = []
 
   let usesSystemClock: Bool
-  let identity = Identity(thread: pthread_self())
+  let identity = Identity.current
   private var ready = JobQueue()
   private let timers = TimerQueue()
   private var turns: UInt8 = 0
@@ -159,20 +159,30 @@ public final class EventLoop {
 
   /// Ends the process when called on another thread than the loop's own.
   @inline(__always)
-  func checkThread() {
-    if !identity.isCurrentThread { wrongThread() }
-  }
+  func checkThread() { identity.check() }
+}
 
-  @inline(never)
-  private func wrongThread() -> Never {
-    misuse("an event loop, run or op was used from another thread than its loop's; post to mailbox")
-  }
-
-  /// Which thread a loop belongs to.
+extension EventLoop {
+  /// Which thread a loop, and what belongs to it, is confined to.
   struct Identity: Sendable {
-    let thread: pthread_t
+    private let thread: pthread_t
+
+    static var current: Identity { Identity(thread: pthread_self()) }
 
     @inline(__always)
     var isCurrentThread: Bool { pthread_self() == thread }
+
+    /// Ends the process when called on another thread.
+    @inline(__always)
+    func check() {
+      if !isCurrentThread { trap() }
+    }
+
+    @inline(never)
+    private func trap() -> Never {
+      misuse(
+        "an event loop, or a run, op or bucket of it, was used on another thread than its own; "
+          + "post to its mailbox")
+    }
   }
 }

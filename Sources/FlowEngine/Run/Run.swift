@@ -34,11 +34,15 @@ public final class Run: FlowTask {
   }
 
   /// What happened so far, in order.
-  public var events: EventSequence { log.events }
+  public var events: EventSequence {
+    loop.checkThread()
+    return log.events
+  }
 
   /// The log as people read it.
   public func summary(_ options: SummaryOptions = SummaryOptions()) -> ByteString {
-    log.summary(options, isSuccess: state == .pending ? nil : state == .succeeded)
+    loop.checkThread()
+    return log.summary(options, isSuccess: state == .pending ? nil : state == .succeeded)
   }
 
   /// Runs the loop until the run is concluded.
@@ -47,7 +51,10 @@ public final class Run: FlowTask {
   /// the run's own, see `error`.
   public func wait() throws(FlowError) {
     while !isConcluded {
-      if !loop.run(until: { isConcluded }) { failStalled() }
+      if !loop.run(until: { isConcluded }), !failStalled() {
+        // For example in a body of this very run.
+        throw FlowError(.stalled, "stalled: nothing can end this wait")
+      }
     }
     if let error, error.kind == .stalled {
       markObserved()
@@ -56,12 +63,19 @@ public final class Run: FlowTask {
   }
 
   /// Fails a run that nothing can make end any more: each innermost op that waits is stopped with
-  /// an error of kind `stalled`, and ended when it had been asked before.
-  public func failStalled() {
+  /// an error of kind `stalled`, and ended when it had been asked before. Answers whether there was
+  /// one.
+  @discardableResult
+  public func failStalled() -> Bool {
     loop.checkThread()
-    guard let strand else { return }
+    guard let strand else { return false }
     var open = [strand]
-    while let next = open.popLast() { open.append(contentsOf: next.failStalled()) }
+    var hasStopped = false
+    while let next = open.popLast() {
+      if next.failStalled() { hasStopped = true }
+      open.append(contentsOf: next.members)
+    }
+    return hasStopped
   }
 
   // MARK: For the engine

@@ -410,12 +410,17 @@ final class Strand: Work {
     completion.callback.cancel(run, completion: completion, error)
   }
 
-  /// Stops what waits in this strand as stalled; returns the strands it waits for instead.
-  func failStalled() -> [Strand] {
-    if let child { return child.members }
+  /// The strands that this one waits for.
+  var members: [Strand] { child?.members ?? [] }
+
+  /// Stops what waits in this strand itself as stalled; answers whether anything did.
+  func failStalled() -> Bool {
+    if child != nil { return false }
     if let completion, !completion.isFinished {
       completion.finish(.stalled(op: frames.last?.flow.name ?? op.name))
-    } else if context.phase == .suspended {
+      return true
+    }
+    if context.phase == .suspended {
       let error = FlowError.stalled(op: context.displayName)
       if isAsked {
         context.end(cancellation ?? error)
@@ -423,7 +428,8 @@ final class Strand: Work {
         cancellation = error
         askBody()
       }
+      return true
     }
-    return []
+    return false
   }
 }

@@ -11,6 +11,9 @@ public struct Key: Hashable, Sendable {
 
 /// The names of keys. One per event loop, confined to its thread.
 public final class KeyTable {
+  /// The thread that it, and all buckets with its keys, belong to.
+  let identity = EventLoop.Identity.current
+
   private var names: ContiguousArray<ByteString> = []
   /// Open addressing: 0 is free, else the id of a key plus one. At most half full.
   private var slots = ContiguousArray<UInt32>(repeating: 0, count: 64)

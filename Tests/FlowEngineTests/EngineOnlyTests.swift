@@ -1,0 +1,46 @@
+import Glibc
+import Testing
+
+@Suite struct EngineOnlyTests {
+  /// The names of libraries stand in the file as text, so reading it is enough.
+  @Test func aProgramThatUsesTheEngineAloneDoesNotLinkLua() throws {
+    var path = [CChar](repeating: 0, count: 4096)
+    let length = readlink("/proc/self/exe", &path, 4095)
+    try #require(length > 0)
+    let own = String(decoding: path.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    // `swift test` runs a tool of the toolchain that loads the bundle, which is mapped here.
+    let bundle = try readFile("/proc/self/maps").split(separator: "\n").compactMap { line in
+      line.split(separator: " ").last.map(String.init)
+    }.first { $0.hasSuffix(".xctest") }
+    let folder = (bundle ?? own).split(separator: "/").dropLast().joined(separator: "/")
+    let program = try readBytes("/\(folder)/EngineOnly")
+    #expect(contains(program, "libc.so"))
+    #expect(!contains(program, "liblua"))
+  }
+
+  private func readFile(_ path: String) throws -> String {
+    String(decoding: try readBytes(path), as: UTF8.self)
+  }
+
+  private func readBytes(_ path: String) throws -> [UInt8] {
+    let file = try #require(fopen(path, "r"), "\(path) can't be opened")
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = fread(&buffer, 1, buffer.count, file)
+      if count == 0 { return bytes }
+      bytes += buffer[..<count]
+    }
+  }
+
+  private func contains(_ bytes: [UInt8], _ text: String) -> Bool {
+    let wanted = Array(text.utf8)
+    guard bytes.count >= wanted.count, let first = wanted.first else { return false }
+    return bytes.withUnsafeBufferPointer { bytes in
+      (0...bytes.count - wanted.count).contains { start in
+        bytes[start] == first && bytes[start..<start + wanted.count].elementsEqual(wanted)
+      }
+    }
+  }
+}

@@ -1,0 +1,299 @@
+import FlowEngine
+import Testing
+
+@Suite struct GroupTests {
+  let upload = Op("UploadOp", needs: ["image": "string"], gives: ["url": "string"]) { context in
+    let image = try context.value("image", as: String.self)
+    if image.hasPrefix("bad") { throw FlowError(.error, ByteString("can't upload \(image)")) }
+    context.set("url", "url_of_\(image)")
+  }
+
+  func uploads(_ images: [String], _ dispatcher: GroupDispatcher, op: Op? = nil) -> Run {
+    Flow("uploads").data("images", images).addGrouped(op ?? upload, dispatcher)
+      .add(Op("NextOp") { _ in }).start(on: makeLoop())
+  }
+
+  @Test func collectsInTheOrderOfTheInput() {
+    let run = uploads(["a", "b"], GroupDispatcher(input: "images", output: "urls"))
+    #expect(
+      body(run) == [
+        "[FlowArrayGroupDispatcher] group created: 2", "[UploadOp #1] WillStart",
+        "[UploadOp #1] DidFinish: successfully", "[UploadOp #2] WillStart",
+        "[UploadOp #2] DidFinish: successfully",
+        "[FlowArrayGroupDispatcher] all finished. output size: 2",
+        "[DataBucket] add for urls: {url_of_a, url_of_b}", "[NextOp] WillStart",
+        "[NextOp] DidFinish: successfully",
+      ])
+    let events = run.events.filter { $0.kind == .start }.map(\.index)
+    #expect(events == [1, 2, 0])
+  }
+
+  @Test func outputsKeepTheirPlacesWhateverEndsFirst() throws {
+    let delays: [Double] = [5, 1, 3, 2, 4]
+    let loop = makeLoop()
+    let op = Op(name: "SleepOp", primaryInput: "delay", primaryOutput: "slept", body: VaryingBody())
+    let run = Flow().data("delays", delays)
+      .addGrouped(op, GroupDispatcher(input: "delays", output: "slept", maxConcurrent: 5))
+      .start(on: loop)
+    try run.wait()
+    #expect(run.data.value("slept", as: [Double].self) == delays)
+    #expect(run.duration == 5)
+  }
+
+  @Test(arguments: [1, 2, 3, 7, 100])
+  func maxConcurrentIsExact(limit: Int) throws {
+    let loop = makeLoop()
+    let counter = CountingBody()
+    let op = Op(name: "CountOp", primaryInput: "item", body: counter)
+    let run = Flow().data("items", Array(0..<20))
+      .addGrouped(op, GroupDispatcher(input: "items", maxConcurrent: limit)).start(on: loop)
+    try run.wait()
+    #expect(counter.most == min(limit, 20))
+    #expect(run.duration == Double((20 + limit - 1) / limit))
+    #expect(body(run).last == "[FlowArrayGroupDispatcher] all finished. output size: 20")
+  }
+
+  @Test func theFirstFailureStopsTheGroup() throws {
+    let loop = makeLoop()
+    let stuck = StuckBody()
+    let op = Op(
+      name: "UploadOp", primaryInput: "image", body: FailingBody(fails: "c", otherwise: stuck))
+    let run = Flow().data("images", ["a", "b", "c", "d"])
+      .addGrouped(op, GroupDispatcher(input: "images", maxConcurrent: 3))
+      .add(Op("NextOp") { _ in }).start(on: loop)
+    try run.wait()
+    #expect(
+      body(run) == [
+        "[FlowArrayGroupDispatcher] group created: 4", "[UploadOp #1] WillStart",
+        "[UploadOp #2] WillStart", "[UploadOp #3] WillStart",
+        "[UploadOp #3] DidFinish: withError: no",
+        "[Group] not allow failure in group. stop immediately.",
+        "[UploadOp #1] DidFinish: cancelled: group failed",
+        "[UploadOp #2] DidFinish: cancelled: group failed",
+      ])
+    #expect(run.error?.message == "no")
+    #expect(run.state == .failed)
+    #expect(stuck.asked.map(\.kind) == [.cancelled, .cancelled])
+  }
+
+  @Test func aStoppedMemberEndsCancelledWhateverItSays() throws {
+    let loop = makeLoop()
+    let stuck = StuckBody(endsWhenAsked: false)
+    let op = Op(
+      name: "UploadOp", primaryInput: "image", body: FailingBody(fails: "b", otherwise: stuck))
+    let run = Flow().data("images", ["a", "b"])
+      .addGrouped(op, GroupDispatcher(input: "images")).start(on: loop)
+    loop.runUntilIdle()
+    #expect(run.state == .pending)
+    stuck.contexts[0].end()
+    try run.wait()
+    #expect(body(run).last == "[UploadOp #1] DidFinish: cancelled: group failed")
+    #expect(run.error?.message == "no")
+  }
+
+  @Test func withAllowFailureFailedItemsAreLeftOut() {
+    let run = uploads(
+      ["a", "bad1", "c", "bad2"],
+      GroupDispatcher(input: "images", output: "urls", allowFailure: true, failures: "failed"))
+    #expect(run.state == .succeeded)
+    #expect(run.data.value("urls", as: [String].self) == ["url_of_a", "url_of_c"])
+    #expect(
+      Array(body(run).dropFirst(9).prefix(3)) == [
+        "[FlowArrayGroupDispatcher] all finished. output size: 2",
+        "[DataBucket] add for urls: {url_of_a, url_of_c}",
+        "[DataBucket] add for failed: {{error = can't upload bad1, index = 2, input = bad1}, "
+          + "{error = can't upload bad2, index = 4, input = bad2}}",
+      ])
+  }
+
+  @Test func anEmptyListFailsUnlessAllowed() {
+    let failed = uploads([], GroupDispatcher(input: "images", output: "urls"))
+    #expect(
+      body(failed) == [
+        "[FlowArrayGroupDispatcher] group created: 0",
+        "[Group] no operation to run for group; please make sure the input data: <images> "
+          + "is not empty",
+      ])
+    #expect(failed.error?.kind == .insufficientInput)
+    let fine = uploads([], GroupDispatcher(input: "images", output: "urls", allowEmpty: true))
+    #expect(
+      body(fine).prefix(3) == [
+        "[FlowArrayGroupDispatcher] group created: 0",
+        "[FlowArrayGroupDispatcher] all finished. output size: 0",
+        "[DataBucket] add for urls: {}",
+      ])
+  }
+
+  @Test func aMissingOrWrongListIsAnInputErrorOfTheGroup() {
+    let missing = uploads(["a"], GroupDispatcher(input: "photos"))
+    #expect(
+      body(missing) == [
+        "[Group] DidFinish: withInsufficientInputData: can't find <photos> in data bucket"
+      ])
+    let wrong = Flow().data("images", 5).addGrouped(upload, GroupDispatcher(input: "images"))
+      .start(on: makeLoop())
+    #expect(
+      body(wrong) == [
+        "[Group] DidFinish: withMismatchInputDataType: <images> in data bucket is <5> with type "
+          + "<integer>, but NOT type <any[]>."
+      ])
+    #expect(wrong.error?.kind == .mismatchedInput)
+  }
+
+  @Test func anImpossibleGroupFailsWithUsage() {
+    let op = Op("PlainOp") { _ in }
+    #expect(uploads(["a"], GroupDispatcher(input: "images"), op: op).error?.kind == .usage)
+    let none = GroupDispatcher(input: "images", maxConcurrent: 0)
+    #expect(uploads(["a"], none).error?.message == "max_concurrent is 0, but must be 1 or more")
+  }
+
+  @Test func anItemReadsThroughAndWritesOnlyToItself() {
+    let loop = makeLoop()
+    let op = Op("AddOp", needs: ["item": "integer"]) { context in
+      #expect(context.bucket.integer("seen") == nil)
+      let sum = try context.value("item", as: Int.self) + context.value("base", as: Int.self)
+      context.set("seen", true)
+      context.set("base", 0)
+      context.set("sum", sum)
+    }
+    let run = Flow().data("items", [1, 2, 3]).data("base", 100)
+      .addGrouped(op, GroupDispatcher(input: "items", output: "sums", collect: "sum"))
+      .start(on: loop)
+    #expect(run.data.value("sums", as: [Int].self) == [101, 102, 103])
+    #expect(run.data.integer("base") == 100)
+    #expect(run.data.count == 3)
+  }
+
+  @Test func aSuccessWithoutItsOutputIsAFailure() {
+    let op = Op("EmptyOp", primaryInput: "image", primaryOutput: "url") { _ in }
+    let run = uploads(["a"], GroupDispatcher(input: "images", output: "urls"), op: op)
+    #expect(
+      body(run)[2]
+        == "[EmptyOp #1] DidFinish: withMissingOutputData: can't find <url> in data bucket")
+    #expect(body(run)[3] == "[Group] not allow failure in group. stop immediately.")
+  }
+
+  @Test func aFlowAsMemberWorksOnTheItem() throws {
+    let inner = Flow("inner").needs(["image": "string"]).add(waitingOp("WaitOp")).add(upload)
+    let loop = makeLoop()
+    let run = Flow().data("images", ["a", "bad", "c"])
+      .addGrouped(
+        inner,
+        GroupDispatcher(
+          input: "images", output: "urls", allowFailure: true, as: "image", collect: "url")
+      ).start(on: loop)
+    try run.wait()
+    #expect(run.data.value("urls", as: [String].self) == ["url_of_a", "url_of_c"])
+    #expect(body(run).contains("[inner #2] DidFinish: withError: can't upload bad"))
+    #expect(run.duration == 1)
+  }
+
+  @Test func aFailingGroupStopsFlowsAndGroupsWithin() throws {
+    let loop = makeLoop()
+    let stuck = StuckBody()
+    let innermost = Op(name: "StuckOp", primaryInput: "x", body: stuck)
+    let inner = Flow("inner").data("list", [1, 2])
+      .addGrouped(innermost, GroupDispatcher(input: "list"))
+    let picker = Op(
+      name: "PickOp", primaryInput: "item",
+      body: FailingBody(key: "item", fails: "b", otherwise: nil))
+    let member = Flow("member").add(picker).add(inner)
+    let run = Flow().data("items", ["a", "b", "c"])
+      .addGrouped(member, GroupDispatcher(input: "items", maxConcurrent: 2, as: "item"))
+      .start(on: loop)
+    try run.wait()
+    #expect(stuck.asked.count == 2)
+    #expect(
+      Array(body(run).suffix(6)) == [
+        "[member #2] DidFinish: withError: no",
+        "[Group] not allow failure in group. stop immediately.",
+        "[StuckOp #1] DidFinish: cancelled: group failed",
+        "[StuckOp #2] DidFinish: cancelled: group failed",
+        "[inner] DidFinish: cancelled: group failed",
+        "[member #1] DidFinish: cancelled: group failed",
+      ])
+  }
+
+  @Test func groupsInGroupsOfAnyDepthDoNotRecurse() {
+    let loop = makeLoop()
+    var flow = Flow("deepest").add(Op("InOp") { _ in })
+    var items = Value.integer(0)
+    for _ in 0..<100_000 {
+      flow = Flow("f").addGrouped(flow, GroupDispatcher(input: "item", as: "item"))
+      items = .opaque(ListValue([items]))
+    }
+    let run = flow.start(on: loop, data: [("item", items)])
+    #expect(run.state == .succeeded)
+  }
+
+  @Test func aMillionItemsAreMadeOneByOne() {
+    let loop = makeLoop()
+    let op = Op(name: "ItemOp", primaryInput: "item", body: CountingBody(seconds: nil))
+    let run = Flow().data("items", Array(0..<1_000_000))
+      .addGrouped(op, GroupDispatcher(input: "items")).start(on: loop)
+    #expect(run.state == .succeeded)
+    #expect(run.log.byteCount <= 80 * 1_000_000)
+    #expect(run.log.recordCount <= 2_000_010)
+  }
+}
+
+/// Sleeps for the seconds in `delay`.
+final class VaryingBody: OpBody {
+  func start(_ context: OpContext) -> OpProgress {
+    let delay = context.bucket.number("delay") ?? 0
+    let loop = context.loop
+    loop.schedule(at: loop.deadline(after: delay)) {
+      context.set("slept", delay)
+      context.end()
+    }
+    return .suspended
+  }
+}
+
+/// Counts how many execute at the same time.
+final class CountingBody: OpBody {
+  private let seconds: Double?
+  private var executing = 0
+  private(set) var most = 0
+
+  init(seconds: Double? = 1) {
+    self.seconds = seconds
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    guard let seconds else { return .finished }
+    executing += 1
+    most = max(most, executing)
+    let loop = context.loop
+    loop.schedule(at: loop.deadline(after: seconds)) { [self] in
+      executing -= 1
+      context.end()
+    }
+    return .suspended
+  }
+}
+
+/// Fails for one item, and does what another body does for the others.
+final class FailingBody: OpBody {
+  private let key: ByteString
+  private let fails: String
+  private let otherwise: (any OpBody)?
+
+  init(key: ByteString = "image", fails: String, otherwise: (any OpBody)?) {
+    self.key = key
+    self.fails = fails
+    self.otherwise = otherwise
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    guard context.bucket.string(key) == fails else {
+      return otherwise?.start(context) ?? .finished
+    }
+    context.fail(FlowError(.error, "no"))
+    return .finished
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    otherwise?.cancel(context, error)
+  }
+}

@@ -1,0 +1,376 @@
+import FlowEngine
+import Testing
+
+@Suite struct RunTests {
+  @Test func callbacksComeInOrderAndMayWait() throws {
+    let loop = makeLoop()
+    var calls: [String] = []
+    let flow = Flow("calls").add(Op("WorkOp") { _ in calls.append("op") })
+    flow.willStart { run in calls.append("start \(run.state)") }
+    flow.willStart(WaitingCallback { calls.append("waited") })
+    flow.didFinish(WaitingCallback { calls.append("finish waited") })
+    flow.didFinish { run in calls.append("finish \(run.state) \(run.isConcluded)") }
+    let run = flow.start(on: loop)
+    run.observe(Job { calls.append("observed 1") })
+    run.observe(Job { calls.append("observed 2") })
+    #expect(calls == ["start pending"])
+    try run.wait()
+    run.observe(Job { calls.append("observed late") })
+    loop.runUntilIdle()
+    #expect(
+      calls == [
+        "start pending", "waited", "op", "finish waited", "finish succeeded false", "observed 1",
+        "observed 2", "observed late",
+      ])
+    // What comes after the outcome doesn't count.
+    #expect(run.duration == 0.5)
+  }
+
+  @Test func anErrorInWillStartFailsTheRunBeforeAnyOp() throws {
+    let loop = makeLoop()
+    var finished = 0
+    let flow = Flow("calls").add(Op("NeverOp") { _ in })
+      .willStart(WaitingCallback(FlowError(.error, "not today")))
+      .willStart { _ in finished += 100 }.didFinish { _ in finished += 1 }
+    let run = flow.start(on: loop)
+    try run.wait()
+    #expect(body(run).isEmpty)
+    #expect(run.error?.message == "not today")
+    #expect(finished == 1)
+  }
+
+  @Test func anErrorInDidFinishIsReportedAndChangesNothing() {
+    let loop = makeLoop()
+    var calls = 0
+    let run = Flow("late").didFinish { _ in throw FlowError(.error, "oops") }
+      .didFinish { _ in calls += 1 }.start(on: loop)
+    #expect(run.state == .succeeded)
+    #expect(run.lateErrors.map(\.message) == ["oops"])
+    run.markObserved()
+    #expect(loop.unobservedFailures.map { "\($0.name): \($0.error)" } == ["late: oops"])
+    #expect(calls == 1)
+  }
+
+  @Test func callbacksOfANestedFlowAreCalledToo() {
+    let loop = makeLoop()
+    var calls: [ByteString] = []
+    let inner = Flow("inner").willStart { calls.append("start in \($0.name)") }
+      .didFinish { calls.append("finish in \($0.name)") }
+    let run = Flow("outer").add(inner).start(on: loop)
+    #expect(run.state == .succeeded)
+    #expect(calls == ["start in outer", "finish in outer"])
+  }
+
+  @Test func unobservedFailuresAreKnownUntilObserved() {
+    let loop = makeLoop()
+    let failing = Op("FailingOp") { $0.fail(FlowError(.error, "bad")) }
+    weak var gone: EventLog?
+    let second: Run
+    do {
+      let first = failing.start(on: loop, name: "first")
+      gone = first.log
+      second = failing.start(on: loop, name: "second")
+      _ = Op("CancelledOp") { $0.fail(.cancelled()) }.start(on: loop)
+      _ = Op("FineOp") { _ in }.start(on: loop)
+    }
+    #expect(loop.unobservedFailures.map(\.name) == ["first", "second"])
+    #expect(gone == nil)
+    second.markObserved()
+    #expect(loop.unobservedFailures.map(\.name) == ["first"])
+  }
+
+  @Test func aStalledRunFailsAtItsInnermostOp() {
+    let loop = makeLoop()
+    let stuck = StuckBody()
+    let inner = Flow("inner").add(Op(name: "StuckOp", body: stuck))
+    let run = Flow("outer").add(inner).add(Op("NeverOp") { _ in }).start(on: loop)
+    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(run.error?.kind == .stalled)
+    #expect(
+      body(run).suffix(2) == [
+        "[StuckOp] DidFinish: withError: stalled: [StuckOp] never finished",
+        "[inner] DidFinish: withError: stalled: [StuckOp] never finished",
+      ])
+    #expect(stuck.asked.count == 1)
+  }
+
+  @Test func aBodyThatDoesNotEndWhenAskedIsEndedInTheEnd() {
+    let loop = makeLoop()
+    let stuck = StuckBody(endsWhenAsked: false)
+    let run = Op(name: "StuckOp", body: stuck).start(on: loop)
+    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(run.error?.message == "stalled: [StuckOp] never finished")
+    #expect(stuck.asked.count == 1)
+    stuck.contexts[0].end()
+    loop.runUntilIdle()
+  }
+
+  @Test func eachStuckMemberOfAGroupIsNamed() {
+    let loop = makeLoop()
+    let op = Op(name: "StuckOp", primaryInput: "item", body: StuckBody())
+    let run = Flow().data("items", [1, 2])
+      .addGrouped(op, GroupDispatcher(input: "items", allowFailure: true, failures: "failed"))
+      .start(on: loop)
+    #expect(throws: Never.self) { try run.wait() }
+    #expect(body(run).filter { $0.contains("stalled: [StuckOp #") }.count >= 2)
+  }
+
+  @Test func aStuckCallbackStallsTheRun() {
+    let loop = makeLoop()
+    let run = Flow("calls").willStart(WaitingCallback(seconds: nil)).start(on: loop)
+    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(run.error?.message == "stalled: [calls] never finished")
+  }
+
+  @Test func aWaitThatNothingCanEndIsAnErrorEvenInTheRunsOwnBody() {
+    let loop = makeLoop()
+    var caught: FlowError?
+    let op = Op("SelfishOp") { context in
+      do throws(FlowError) { try context.run.wait() } catch { caught = error }
+    }
+    let run = op.start(on: loop)
+    #expect(caught?.message == "stalled: nothing can end this wait")
+    #expect(run.state == .succeeded)
+  }
+
+  @Test func aKeptContextNeverBecomesALaterExecution() throws {
+    let loop = makeLoop()
+    var kept: [OpContext] = []
+    var seen: [(UInt32, UInt64)] = []
+    let keeping = Op("KeepOp") { context in
+      kept.append(context)
+      seen.append((context.slot, context.generation))
+      #expect(loop.context(slot: context.slot, generation: context.generation) === context)
+    }
+    let after = Op("AfterOp") { context in
+      #expect(!kept.contains { $0 === context })
+      for old in kept {
+        old.set("stale", 1)
+        old.log("stale")
+        old.fail(FlowError(.error, "stale"))
+        old.end()
+        #expect(!old.isOpen)
+      }
+      for (slot, generation) in seen {
+        #expect(loop.context(slot: slot, generation: generation) == nil)
+      }
+    }
+    let run = Flow("f").add(keeping).add(after).add(keeping).add(waitingOp("WaitOp")).add(after)
+      .start(on: loop)
+    try run.wait()
+    #expect(run.state == .succeeded)
+    #expect(run.data.count == 0)
+    #expect(kept[0].displayName == "KeepOp")
+    #expect(kept[0].run === run)
+    #expect(Set(seen.map(\.1)).count == 2)
+  }
+
+  @Test func contextsAreReusedWhenNobodyKeepsThem() {
+    let loop = makeLoop()
+    var seen: Set<ObjectIdentifier> = []
+    let op = Op("SeeOp") { seen.insert(ObjectIdentifier($0)) }
+    let flow = Flow("f")
+    for _ in 0..<100 { flow.add(op) }
+    for _ in 0..<10 { _ = flow.start(on: loop) }
+    #expect(seen.count == 1)
+  }
+
+  @Test func stateIsReleasedAtTheEnd() {
+    let loop = makeLoop()
+    weak var state: TestOpaque?
+    let op = Op("StateOp") { context in
+      let made = TestOpaque(type: "x", base: "x")
+      state = made
+      context.state = made
+    }
+    _ = op.start(on: loop)
+    #expect(state == nil)
+  }
+
+  @Test func aSettledRunIsReleasedWithItsLog() throws {
+    let loop = makeLoop()
+    weak var log: EventLog?
+    do {
+      let inner = Flow("in").data("list", [1, 2, 3]).add(waitingOp("WaitOp"))
+        .addGrouped(
+          Op(name: "ItemOp", primaryInput: "i", body: CountingBody()),
+          GroupDispatcher(input: "list")
+        )
+        .willStart(WaitingCallback {})
+      let run = Flow("out").add(inner).start(on: loop)
+      try run.wait()
+      log = run.log
+    }
+    #expect(log == nil)
+  }
+
+  @Test func sinksGetEveryEventAtOnceWithItsValue() {
+    let loop = makeLoop()
+    let sink = CollectingSink()
+    let flow = Flow("f").data("items", ["a"])
+      .add(Op("SetOp") { $0.set("list", .opaque(ListValue([.integer(1)]))) })
+      .addGrouped(Op("ItemOp", primaryInput: "i") { _ in }, GroupDispatcher(input: "items"))
+    let run = flow.start(on: loop, sinks: [sink])
+    #expect(sink.lines == run.events.map { "\($0.kind) \($0.op) \($0.index) \($0.time)" })
+    #expect(sink.values == ["table"])
+  }
+
+  @Test func endingTwiceOrInTheMiddleOfStartDoesNoHarm() throws {
+    let loop = makeLoop()
+    let run = Flow("f").add(Op(name: "EagerOp", body: EagerBody())).add(Op("NextOp") { _ in })
+      .start(on: loop)
+    #expect(run.state == .succeeded)
+    #expect(body(run).count == 4)
+  }
+
+  @Test func randomFlowsBehaveAsASimpleModelSays() throws {
+    let seed = UInt64.random(in: 0...(.max))
+    print("flow seed: \(seed)")
+    var random = SeededGenerator(state: seed)
+    for _ in 0..<300 {
+      let loop = makeLoop()
+      var expected: [String] = []
+      var time = 0
+      var isFine = true
+      let flow = randomFlow("top", 0, &random, &expected, &time, &isFine)
+      let run = flow.start(on: loop)
+      try run.wait()
+      #expect(body(run) == expected, "seed \(seed)")
+      #expect((run.state == .succeeded) == isFine, "seed \(seed)")
+      #expect(run.duration == Double(time), "seed \(seed)")
+    }
+  }
+
+  /// Makes a flow, and what its run should log: written as plain recursion, unlike the engine.
+  private func randomFlow(
+    _ name: String, _ depth: Int, _ random: inout SeededGenerator, _ expected: inout [String],
+    _ time: inout Int, _ isFine: inout Bool
+  ) -> Flow {
+    let flow = Flow(ByteString(name))
+    for number in 0..<Int.random(in: 0...4, using: &random) {
+      let step = "\(name)_\(number)"
+      // Steps behind a failure are added, but must leave no line.
+      var unreached: [String] = []
+      var unreachedTime = 0
+      switch Int.random(in: 0..<(depth < 4 ? 6 : 4), using: &random) {
+      case 0:
+        let fails = Int.random(in: 0..<4, using: &random) == 0
+        flow.add(Op(ByteString(step)) { if fails { $0.fail(FlowError(.error, "no")) } })
+        guard isFine else { continue }
+        expected.append("[\(step)] WillStart")
+        expected.append("[\(step)] DidFinish: \(fails ? "withError: no" : "successfully")")
+        isFine = !fails
+      case 1:
+        flow.add(waitingOp(ByteString(step), 2))
+        guard isFine else { continue }
+        time += 2
+        expected += ["[\(step)] WillStart", "[\(step)] DidFinish: successfully"]
+      case 2:
+        flow.add(Op(ByteString(step)) { $0.set("key", ByteString(step)) })
+        guard isFine else { continue }
+        let old = expected.last { $0.contains("for key: ") }?.split(separator: " ").last
+        let change = old.map { "replace for key: \($0) -> \(step)" } ?? "add for key: \(step)"
+        expected += [
+          "[\(step)] WillStart", "[DataBucket] \(change)", "[\(step)] DidFinish: successfully",
+        ]
+      case 3:
+        let items = Int.random(in: 1...3, using: &random)
+        flow.data(ByteString("in_\(step)"), Array(0..<items))
+        // The model knows the data of the top flow alone; deeper groups get theirs as a step.
+        flow.addGrouped(
+          Op(name: ByteString(step), primaryInput: "i", body: CountingBody(seconds: nil)),
+          GroupDispatcher(input: depth == 0 ? ByteString("in_\(step)") : "missing"))
+        guard isFine else { continue }
+        if depth > 0 {
+          expected.append(
+            "[Group] DidFinish: withInsufficientInputData: can't find <missing> in data bucket")
+          isFine = false
+          continue
+        }
+        expected.append("[FlowArrayGroupDispatcher] group created: \(items)")
+        for item in 1...items {
+          expected += [
+            "[\(step) #\(item)] WillStart", "[\(step) #\(item)] DidFinish: successfully",
+          ]
+        }
+        expected.append("[FlowArrayGroupDispatcher] all finished. output size: \(items)")
+      default:
+        if isFine {
+          expected.append("[\(step)] WillStart")
+          let mark = expected.count
+          let inner = randomFlow(step, depth + 1, &random, &expected, &time, &isFine)
+          // Its own data comes first.
+          for entry in dataLines(inner).reversed() { expected.insert(entry, at: mark) }
+          flow.add(inner)
+          let failure =
+            expected.last { $0.contains("DidFinish: with") }?.split(separator: "]", maxSplits: 1)
+            .last.map(String.init) ?? ""
+          expected.append("[\(step)]\(isFine ? " DidFinish: successfully" : failure)")
+        } else {
+          var fine = false
+          flow.add(
+            randomFlow(step, depth + 1, &random, &unreached, &unreachedTime, &fine))
+        }
+      }
+    }
+    return flow
+  }
+
+  /// What a nested flow logs for the data it brings.
+  private func dataLines(_ flow: Flow) -> [String] {
+    flow.ownData.map { "[DataBucket] add for \($0.name): \($0.value.logText)" }
+  }
+}
+
+final class Job: LoopJob {
+  private let body: () -> Void
+
+  init(_ body: @escaping () -> Void) {
+    self.body = body
+  }
+
+  func run() { body() }
+}
+
+/// Waits half a second, or without end.
+final class WaitingCallback: RunCallback {
+  private let seconds: Double?
+  private let error: FlowError?
+  private let body: () -> Void
+
+  init(_ error: FlowError? = nil, seconds: Double? = 0.5, _ body: @escaping () -> Void = {}) {
+    self.error = error
+    self.seconds = seconds
+    self.body = body
+  }
+
+  func call(_ run: Run, completion: CallbackCompletion) -> OpProgress {
+    guard let seconds else { return .suspended }
+    let loop = run.loop
+    loop.schedule(at: loop.deadline(after: seconds)) { [self] in
+      body()
+      completion.finish(error)
+      completion.finish(FlowError(.error, "twice"))
+    }
+    return .suspended
+  }
+}
+
+final class CollectingSink: EventSink {
+  var lines: [String] = []
+  var values: [ByteString] = []
+
+  func append(_ event: Event, value: Value?, in log: EventLog) {
+    lines.append("\(event.kind) \(event.op) \(event.index) \(event.time)")
+    if let value { values.append(value.typeName) }
+  }
+}
+
+/// Ends within `start`, twice, and claims to wait.
+final class EagerBody: OpBody {
+  func start(_ context: OpContext) -> OpProgress {
+    context.end()
+    context.end(FlowError(.error, "twice"))
+    return .suspended
+  }
+}

@@ -1,0 +1,101 @@
+import FlowEngine
+import Glibc
+
+/// The machine's zone must not matter to golden summaries.
+private let useUTC: Bool = {
+  setenv("TZ", "UTC", 1)
+  tzset()
+  return true
+}()
+
+/// A loop that begins at 12:00:00 AM and needs no real time.
+func makeLoop() -> EventLoop {
+  _ = useUTC
+  return EventLoop(clock: VirtualClock())
+}
+
+/// An op that waits `seconds`, then does what `body` says.
+func waitingOp(
+  _ name: ByteString, _ seconds: Double = 1, needs: [Declaration] = [],
+  gives: [Declaration] = [], body: @escaping (OpContext) -> Void = { _ in }
+) -> Op {
+  Op(name: name, needs: needs, gives: gives, body: SleepingBody(seconds, body))
+}
+
+final class SleepingBody: OpBody {
+  let seconds: Double
+  let body: (OpContext) -> Void
+
+  init(_ seconds: Double, _ body: @escaping (OpContext) -> Void) {
+    self.seconds = seconds
+    self.body = body
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    let loop = context.loop
+    context.state = loop.schedule(at: loop.deadline(after: seconds)) { [body] in
+      body(context)
+      context.end()
+    }
+    return .suspended
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? Timer)?.cancel()
+    context.end(error)
+  }
+}
+
+/// A body that never ends by itself; counts what it is asked.
+final class StuckBody: OpBody {
+  var contexts: [OpContext] = []
+  var asked: [FlowError] = []
+  let endsWhenAsked: Bool
+
+  init(endsWhenAsked: Bool = true) {
+    self.endsWhenAsked = endsWhenAsked
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    contexts.append(context)
+    return .suspended
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    asked.append(error)
+    if endsWhenAsked { context.end(error) }
+  }
+}
+
+func list(_ items: [String]) -> Value { items.flowValue }
+
+/// A summary without its times and its first and last line.
+func lines(_ run: Run) -> [String] {
+  run.summary().description.split(separator: "\n").dropFirst().dropLast().map { line in
+    let isTimed = line.contains(" AM [") || line.contains(" PM [")
+    guard isTimed, let bracket = line.firstIndex(of: "[") else { return String(line) }
+    return String(line[bracket...])
+  }
+}
+
+/// The lines between "start with" and "end with".
+func body(_ run: Run) -> [String] {
+  let all = lines(run)
+  let end = all.lastIndex(of: "[DataBucket] end with:") ?? all.count
+  let start =
+    all.firstIndex { $0.hasPrefix("[") && $0 != "[DataBucket] start with:" } ?? all.count
+  return start < end ? Array(all[start..<end]) : []
+}
+
+/// A generator that a printed seed brings back.
+struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

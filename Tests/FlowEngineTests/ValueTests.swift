@@ -1,0 +1,141 @@
+import FlowEngine
+import Testing
+
+@Suite struct ValueTests {
+  @Test func printsAsLuaDoes() {
+    let cases: [(Value, String)] = [
+      (.number(1), "1.0"), (.number(0.1), "0.1"), (.number(1e15), "1e+15"),
+      (.number(1e100), "1e+100"), (.number(-0.0), "-0.0"), (.number(.infinity), "inf"),
+      (.number(-.infinity), "-inf"), (.integer(.min), "-9223372036854775808"), (.null, "nil"),
+      (.boolean(true), "true"), (.bytes("x\ny"), "x\ny"),
+      (.number(3.14159265358979), "3.1415926535898"),
+    ]
+    for (value, text) in cases { #expect(value.logText.description == text) }
+  }
+
+  @Test func nanPrintsAsCPrintsIt() {
+    #expect(Value.number(.nan).logText == "nan")
+    #expect(Value.number(-Double.nan).logText == "-nan")
+  }
+
+  @Test func listsPrintWithin120Characters() {
+    #expect(list(["a", "b"]).logText == "{a, b}")
+    #expect(Value.opaque(ListValue([])).logText == "{}")
+    let long = list(Array(repeating: "é", count: 200)).logText
+    #expect(long.description.count == 120)
+    #expect(long.description.hasSuffix("…"))
+    // Exactly at the limit nothing is cut: 2 braces and 118 characters.
+    let exact = list([String(repeating: "x", count: 118)]).logText.description
+    #expect(exact.count == 120)
+    #expect(exact.hasSuffix("x}"))
+  }
+
+  @Test func aListThatHoldsItselfPrintsAndCopies() throws {
+    let knot = ListValue([.integer(1)])
+    knot.append(.opaque(knot))
+    #expect(Value.opaque(knot).logText.description.count == 120)
+    let copy = try #require(knot.plainCopy())
+    #expect(copy.tables == [.init(list: [.integer(1), .table(0)])])
+  }
+
+  @Test func deepListsAreReleasedWithoutRecursion() {
+    var deep = Value.integer(0)
+    for _ in 0..<1_000_000 { deep = .opaque(ListValue([deep])) }
+    deep = .null
+    #expect(deep.isNull)
+  }
+
+  @Test func keysAreBytes() {
+    let keys = KeyTable()
+    let composed = keys.intern("caf\u{E9}")
+    let decomposed = keys.intern("cafe\u{301}")
+    #expect(composed != decomposed)
+    #expect(keys.name(of: composed) == ByteString([99, 97, 102, 0xC3, 0xA9]))
+    #expect(keys.intern("caf\u{E9}") == composed)
+    let all = (0..<20_000).map { keys.intern(ByteString("key\($0)")) }
+    #expect(Set(all).count == 20_000)
+    #expect(keys.name(of: all[12_345]) == "key12345")
+  }
+
+  @Test func bytesAreTruncatedByCharacters() {
+    #expect(ByteString("äöü").truncated(to: 3) == "äöü")
+    #expect(ByteString("äöüß").truncated(to: 3) == "äö…")
+    #expect(ByteString([0xFF, 0xFE, 0xFD]).truncated(to: 2) == ByteString([0xFF]) + "…")
+  }
+}
+
+@Suite struct ValueTypeTests {
+  @Test func matchesWhatItNames() throws {
+    let cases: [(String, Value, Bool)] = [
+      ("string", Value.bytes(""), true), ("string", .integer(1), false),
+      ("number", .integer(1), true), ("number", .number(1), true), ("integer", .number(1), false),
+      ("float", .integer(1), false), ("boolean", .boolean(false), true), ("any", .integer(1), true),
+      ("string?", .null, true), ("string?", .integer(1), false),
+      ("string|integer", .integer(1), true),
+      ("string|integer?", .null, true), ("string | integer", .boolean(true), false),
+      ("string[]", list(["a"]), true), ("string[]", list([]), true),
+      ("integer[]", list(["a"]), false),
+      ("string[][]", [["a"], []].flowValue, true), ("table", list([]), true),
+      ("string[]|integer", .integer(4), true), ("Point", list([]), false), ("string", .null, false),
+    ]
+    for (text, value, isMatch) in cases {
+      let type = try ValueType.parse(ByteString(text))
+      #expect((type.mismatch(value) == nil) == isMatch, "\(text) and \(value.logText)")
+    }
+  }
+
+  @Test func namesOfMetatablesMatchTheirBaseToo() throws {
+    let point = Value.opaque(TestOpaque(type: "Point", base: "table"))
+    #expect(try ValueType.parse("Point").mismatch(point) == nil)
+    #expect(try ValueType.parse("table").mismatch(point) == nil)
+    #expect(try ValueType.parse("FILE*").mismatch(point) == "FILE*")
+    #expect(try ValueType.parse("userdata|Circle").mismatch(point) == "userdata|Circle")
+  }
+
+  @Test(arguments: [
+    ("strng", "string"), ("Int", "integer"), ("bool", "boolean"), ("str", "string"),
+    ("double", "float"), ("nil", "any"), ("String", "string"), ("intger[]", "integer"),
+    ("tabel|string", "table"), ("Number?", "number"), ("fucntion", "function"),
+  ])
+  func aNearMissIsAnError(text: String, meant: String) {
+    #expect {
+      try ValueType.parse(ByteString(text))
+    } throws: { error in
+      "\(error)".hasPrefix("unknown type '") && "\(error)".contains("did you mean '\(meant)'?)")
+    }
+  }
+
+  @Test(arguments: ["", "?", "string[", "string]", "|string", "string|", "a b", "string??", "1x"])
+  func malformedTextIsAnError(text: String) {
+    #expect(throws: TypeSyntaxError.self) { try ValueType.parse(ByteString(text)) }
+  }
+
+  @Test func aListOfAnyDepthIsRefusedInsteadOfRecursing() {
+    let text = "any" + String(repeating: "[]", count: 100_000)
+    #expect(throws: TypeSyntaxError.self) { try ValueType.parse(ByteString(text)) }
+  }
+
+  @Test func aPredicateNamesItsReason() {
+    let even = ValueType.predicate(name: "even") { value in
+      if case .integer(let number) = value, number % 2 == 0 { nil } else { "an even number" }
+    }
+    #expect(even.mismatch(.integer(2)) == nil)
+    #expect(even.mismatch(.integer(3)) == "an even number")
+  }
+}
+
+final class TestOpaque: OpaqueValue {
+  let typeName: ByteString
+  let base: ByteString
+
+  init(type: ByteString, base: ByteString) {
+    typeName = type
+    self.base = base
+  }
+
+  func logText(limit: Int) -> ByteString { typeName }
+  func matches(typeName: ByteString) -> Bool { typeName == self.typeName || typeName == base }
+  func listCount() -> Int? { nil }
+  func element(at index: Int) -> Value { .null }
+  func plainCopy() -> PlainValue? { nil }
+}
