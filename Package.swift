@@ -49,6 +49,7 @@ let package = Package(
       dependencies: ["FlowEngine"],
       path: "examples/engine-only",
       swiftSettings: strict),
+    .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11
 )
