@@ -88,10 +88,6 @@ struct StoppingTests {
       "debug.sethook(function() end, '', 100) while true do pcall(function() while true do end end) end"
     ),
     (
-      "a looping hook of the script",
-      "debug.sethook(function() while true do end end, 'l') while true do local x = 1 end"
-    ),
-    (
       "sort", "while true do pcall(table.sort, {3, 2, 1, 5, 4}, function(a, b) return a < b end) end"
     ),
     ("gsub", "while true do pcall(string.gsub, ('x'):rep(1000), '.', function() end) end"),
