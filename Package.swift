@@ -68,6 +68,7 @@ let package = Package(
     // Runs the release binary; it links nothing of the package.
     .testTarget(name: "CommandLineTests", swiftSettings: strict),
     .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
+    .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11
 )

@@ -470,7 +470,8 @@ void flowlua_coroutine_release(
 
 flowlua_coroutine *flowlua_start_operation(
     flowlua_host *host, int32_t function, uint32_t slot, uint64_t generation,
-    int32_t arguments, int32_t count, int32_t *status, int32_t *result_count) {
+    int32_t arguments, int32_t count, int64_t deadline, int64_t grace, int32_t *status,
+    int32_t *result_count) {
   flowlua_coroutine *coroutine = flowlua_coroutine_take(host);
   if (coroutine == NULL) return NULL;
   lua_State *co = coroutine->L;
@@ -485,6 +486,7 @@ flowlua_coroutine *flowlua_start_operation(
     for (int32_t i = 1; i <= count; i++) lua_rawgeti(co, 3, i);
     lua_remove(co, 3);
   }
+  if (deadline != 0) flowlua_watch(host, coroutine, deadline, grace);
   *status = flowlua_coroutine_run(host, coroutine, count + 1, result_count);
   return coroutine;
 }

@@ -74,6 +74,7 @@ struct flowlua_host {
   void *parked_wait;
   bool closing;
   bool spare_used;
+  bool takes_signal;
   // Memory.
   size_t memory_used;
   size_t memory_limit;

@@ -171,7 +171,14 @@ static bool start_watchdog(void) {
 
 bool flowlua_watch(
     flowlua_host *host, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
-  (void)host;
+  // Threads of Dispatch, among others, begin with all signals blocked.
+  if (!host->takes_signal) {
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, STOP_SIGNAL);
+    pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+    host->takes_signal = true;
+  }
   // A negative deadline counts from now.
   if (deadline < 0) deadline = now() - deadline;
   pthread_mutex_lock(&lock);

@@ -40,9 +40,11 @@ public struct LuaStep {
 extension LuaVM {
   /// Starts an operation: a coroutine of the pool runs `function` with a fresh handle and the first
   /// `count` values of the table `arguments`. This is the hot path: one call into C.
+  ///
+  /// With a `deadline` it is watched from its first instruction on; see `watch`.
   public func start(
     operation function: LuaReference, slot: UInt32, generation: UInt64,
-    arguments: LuaReference?, count: Int
+    arguments: LuaReference?, count: Int, deadline: Int64 = 0, grace: Int64 = 0
   ) throws -> LuaStep {
     try enter()
     checkHome(function)
@@ -56,14 +58,17 @@ extension LuaVM {
     var results: Int32 = 0
     guard
       let raw = flowlua_start_operation(
-        host, function.id, slot, generation, arguments?.id ?? 0, Int32(count), &status,
-        &results)
+        host, function.id, slot, generation, arguments?.id ?? 0, Int32(count), deadline, grace,
+        &status, &results)
     else { throw LuaError(.memory, "not enough memory") }
     return step(LuaCoroutine(raw: raw), status, results)
   }
 
-  /// Starts a function in a coroutine of the pool.
-  public func start(_ function: LuaReference, _ arguments: [LuaValue] = []) throws -> LuaStep {
+  /// Starts a function in a coroutine of the pool, with a `deadline` watched from its first
+  /// instruction on; see `watch`.
+  public func start(
+    _ function: LuaReference, _ arguments: [LuaValue] = [], deadline: Int64 = 0, grace: Int64 = 0
+  ) throws -> LuaStep {
     try enter()
     checkHome(function)
     guard let raw = flowlua_coroutine_take(host) else {
@@ -87,6 +92,7 @@ extension LuaVM {
       }
       lua_xmove(running, L, 1)
     }
+    if deadline != 0 { _ = flowlua_watch(host, raw, deadline, grace) }
     return run(LuaCoroutine(raw: raw), Int32(arguments.count))
   }
 
@@ -176,7 +182,7 @@ extension LuaVM {
   // MARK: Stopping
 
   /// Has a watchdog stop the coroutine when it is still busy at `deadline` (nanoseconds of the
-  /// monotonic clock); its cleanups then have `grace` nanoseconds.
+  /// monotonic clock; negative counts from now); its cleanups then have `grace` nanoseconds.
   public func watch(_ coroutine: LuaCoroutine, deadline: Int64, grace: Int64) {
     guard isUsable(coroutine) else { return }
     _ = flowlua_watch(host, coroutine.raw, deadline, grace)

@@ -325,10 +325,12 @@ void flowlua_coroutine_release(
 void *_Nullable flowlua_parked_wait(flowlua_host *_Nonnull host);
 
 /// Starts an operation in one call: takes a coroutine, pushes the function, a handle and the first
-/// `count` values of the table `arguments`, and runs it. NULL when memory ran out.
+/// `count` values of the table `arguments`, and runs it, watched unless `deadline` is 0. NULL when
+/// memory ran out.
 flowlua_coroutine *_Nullable flowlua_start_operation(
     flowlua_host *_Nonnull host, int32_t function, uint32_t slot, uint64_t generation,
-    int32_t arguments, int32_t count, int32_t *_Nonnull status, int32_t *_Nonnull result_count);
+    int32_t arguments, int32_t count, int64_t deadline, int64_t grace,
+    int32_t *_Nonnull status, int32_t *_Nonnull result_count);
 
 /// Answered by `flowlua_perform` for an operation that is over and needs no look at its results.
 enum { FLOWLUA_DONE = 5 };
@@ -342,7 +344,7 @@ int32_t flowlua_perform(
 // MARK: - Stopping a busy coroutine
 
 /// Has a watchdog thread stop the coroutine once the monotonic clock reads `deadline`
-/// (nanoseconds), if it is executing then or as soon as it executes again. After it has stopped, its
+/// (nanoseconds; negative counts from now), if it is executing then or as soon as it executes again. After it has stopped, its
 /// cleanups have `grace` nanoseconds. false when no thread could be started.
 bool flowlua_watch(
     flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int64_t deadline,

@@ -1,0 +1,161 @@
+import Glibc
+import LuaVM
+import Testing
+
+/// A state with a scheduler and a library `S` for scripts: sleep, spawn, await, timeout.
+final class TestHost {
+  let vm: LuaVM
+  let scheduler: TestScheduler
+  let taskType: LuaObjectType<TestTask>
+
+  init(_ configuration: LuaConfiguration = LuaConfiguration()) throws {
+    vm = try LuaVM(configuration: configuration)
+    let scheduler = TestScheduler(vm)
+    self.scheduler = scheduler
+    vm.scheduler = scheduler
+    let taskType = try vm.defineObjectType("task", of: TestTask.self, methods: [:])
+    self.taskType = taskType
+    try install(
+      "S",
+      [
+        "sleep": { call in
+          guard let seconds = call.number(1) else { throw LuaError(.argument, "no number") }
+          let wait = LuaWait()
+          scheduler.addTimer(seconds, wait)
+          return try call.wait(wait)
+        },
+        "spawn": { call in
+          guard case .reference(let function) = try call.value(1) else {
+            throw LuaError(.argument, "no function")
+          }
+          return call.answer(try scheduler.start(function), taskType)
+        },
+        "await": { call in
+          guard let task = call.object(1, taskType) else {
+            throw LuaError(.argument, LuaString("no task but \(call.typeName(1))"))
+          }
+          let wait = TaskWait(task)
+          task.add(wait)
+          return try call.wait(wait)
+        },
+      ])
+  }
+
+  /// A global table of functions.
+  func install(_ name: String, _ functions: [String: LuaFunction]) throws {
+    var fields: [(LuaString, LuaValue)] = []
+    for (key, function) in functions {
+      fields.append((LuaString(key), .reference(try vm.makeFunction(function))))
+    }
+    try setGlobal(name, .reference(try vm.makeTable(fields: fields)))
+  }
+
+  func setGlobal(_ name: String, _ value: LuaValue) throws {
+    let setter = try vm.load("local name, value = ... _G[name] = value", name: "=set")
+    _ = try vm.call(setter, [.string(LuaString(name)), value])
+  }
+
+  func load(_ script: String, name: String = "=script") throws -> LuaReference {
+    try vm.load(LuaString(script), name: name)
+  }
+
+  @discardableResult
+  func run(_ script: String, _ arguments: [LuaValue] = []) throws -> [LuaValue] {
+    try vm.call(load(script), arguments)
+  }
+
+  /// The results of a script as texts.
+  func texts(_ script: String, _ arguments: [LuaValue] = []) throws -> [String] {
+    try run(script, arguments).map { try vm.tostring($0).description }
+  }
+
+  func text(_ script: String, _ arguments: [LuaValue] = []) throws -> String {
+    try texts(script, arguments).joined(separator: " ")
+  }
+
+  /// Runs a script as an operation of the scheduler until it settles.
+  func operation(
+    _ script: String, deadline: Int64 = 0, grace: Int64 = 0
+  ) throws -> TestTask {
+    let task = try scheduler.start(load(script), deadline: deadline, grace: grace)
+    while task.result == nil {
+      if !scheduler.turn() { break }
+    }
+    return task
+  }
+
+  func operationText(_ script: String) throws -> String {
+    let task = try operation(script)
+    guard let result = task.result else { return "unsettled" }
+    return try vm.tostring(try result.get()).description
+  }
+}
+
+/// A Swift class whose living objects are counted.
+final class Counted {
+  final class Counter {
+    var living = 0
+  }
+
+  let counter: Counter
+  var name: String
+
+  init(_ counter: Counter, name: String = "") {
+    self.counter = counter
+    self.name = name
+    counter.living += 1
+  }
+
+  deinit { counter.living -= 1 }
+}
+
+/// Runs `body` on a thread of its own, with a stack as large as the main thread's, and waits for it.
+func onThread(_ body: @escaping @Sendable () -> Void) {
+  let box = Unmanaged.passRetained(ThreadBody(body))
+  var thread = pthread_t()
+  let error = pthread_create(
+    &thread, nil,
+    { argument in
+      // Given over by onThread.
+      if let argument {
+        Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().body()
+      }
+      return nil
+    }, box.toOpaque())
+  precondition(error == 0)
+  pthread_join(thread, nil)
+}
+
+private final class ThreadBody: Sendable {
+  let body: @Sendable () -> Void
+
+  init(_ body: @escaping @Sendable () -> Void) {
+    self.body = body
+  }
+}
+
+/// Hands something over to another thread, for tests of exactly that.
+// Unchecked: whoever uses it sees to the order himself, or is meant to trap.
+struct Handed<Value>: @unchecked Sendable {
+  let value: Value
+
+  init(_ value: Value) {
+    self.value = value
+  }
+}
+
+/// The thread sanitizer holds signals back until the next call that it intercepts, which a busy Lua
+/// loop never makes.
+let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
+
+/// Output of a stand-alone interpreter for a script; nil when it isn't installed.
+func standardOutput(of command: String) -> String? {
+  guard let stream = popen(command, "r") else { return nil }
+  var bytes: [UInt8] = []
+  var byte = fgetc(stream)
+  while byte != EOF {
+    bytes.append(UInt8(byte))
+    byte = fgetc(stream)
+  }
+  return pclose(stream) == 0 ? String(decoding: bytes, as: UTF8.self) : nil
+}
