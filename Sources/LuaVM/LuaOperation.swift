@@ -40,13 +40,17 @@ public final class LuaOperation {
     self.argumentCount = Int32(clamping: argumentCount)
   }
 
-  /// Runs it up to its first wait. Slot and generation go into the handle. Owner thread only.
-  public func start(slot: UInt32, generation: UInt64) -> Progress {
+  /// Runs it up to its first wait. Slot and generation go into the handle. With a `deadline` it is
+  /// watched from its first instruction on; see `LuaVM.watch`. Owner thread only.
+  public func start(
+    slot: UInt32, generation: UInt64, deadline: Int64 = 0, grace: Int64 = 0
+  ) -> Progress {
     guard (try? vm.enter()) != nil else { return .noMemory }
     var coroutine: OpaquePointer?
     var results: Int32 = 0
     let status = flowlua_perform(
-      host, functionID, slot, generation, argumentsID, argumentCount, &coroutine, &results)
+      host, functionID, slot, generation, argumentsID, argumentCount, deadline, grace, &coroutine,
+      &results)
     if status == FLOWLUA_DONE { return .done }
     guard let coroutine else { return .noMemory }
     return .step(vm.step(LuaCoroutine(raw: coroutine), status, results))

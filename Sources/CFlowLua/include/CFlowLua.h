@@ -338,8 +338,8 @@ enum { FLOWLUA_DONE = 5 };
 /// result is no userdata. FLOWLUA_NO_ROOM when memory ran out.
 int32_t flowlua_perform(
     flowlua_host *_Nonnull host, int32_t function, uint32_t slot, uint64_t generation,
-    int32_t arguments, int32_t count, flowlua_coroutine *_Nullable *_Nonnull coroutine,
-    int32_t *_Nonnull result_count);
+    int32_t arguments, int32_t count, int64_t deadline, int64_t grace,
+    flowlua_coroutine *_Nullable *_Nonnull coroutine, int32_t *_Nonnull result_count);
 
 // MARK: - Stopping a busy coroutine
 
