@@ -32,6 +32,7 @@ extension LuaVM {
   }
 
   /// As above, with bare closures.
+  @_disfavoredOverload
   public func defineObjectType<Object: AnyObject>(
     _ name: String, of type: Object.Type, methods: [String: LuaFunction],
     getter: LuaFunction? = nil,
@@ -109,6 +110,7 @@ extension LuaVM {
   }
 
   /// As above, with bare closures.
+  @_disfavoredOverload
   public func defineHandleType(
     _ name: String, methods: [String: LuaFunction], getter: LuaFunction? = nil,
     metamethods: [String: LuaFunction] = [:]
