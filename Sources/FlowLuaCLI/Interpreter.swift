@@ -32,6 +32,7 @@ struct Interpreter {
       _ = try host.vm.call(chunk, values, traceback: true)
     } catch {
       Output.error(program: arguments.program, host.report(of: error))
+      _ = reportFailures(host)
       return 1
     }
     host.runToEnd()
