@@ -54,13 +54,24 @@ public final class ScriptHost {
   /// Goes on until every run has settled and nothing is left to do. Runs that nothing can end any
   /// more fail as stalled.
   public func runToEnd() {
-    loop.runUntilIdle()
-    while let run = loop.pendingRuns.last {
-      run.failStalled()
-      loop.runUntilIdle()
-      // A run that doesn't even settle now has an op that ignores its end.
-      if run.state == .pending { break }
+    var asked: [UInt64: Int] = [:]
+    // An op that ignores the first request is ended by the second.
+    repeat { loop.runUntilIdle() } while failStalled(&asked, times: 2)
+  }
+
+  /// Asks the youngest pending run to fail as stalled.
+  ///
+  /// - Parameters:
+  ///   - asked: How often each run was asked.
+  ///   - times: How often a run is asked at most.
+  /// - Returns: Whether one was asked.
+  private func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
+    guard let run = loop.pendingRuns.last(where: { asked[$0.id, default: 0] < times }) else {
+      return false
     }
+    asked[run.id, default: 0] += 1
+    run.failStalled()
+    return true
   }
 
   /// What is to be told about failures that nobody observed: message and, where there is one, the
@@ -109,14 +120,17 @@ final class Binder {
 extension ScriptHost: LuaScheduler {
   /// Runs the loop while the main chunk, or a C function, waits in place.
   public func pump(_ wait: LuaWait) {
+    var asked: [UInt64: Int] = [:]
     while !loop.run(until: { wait.isReady }) {
-      // Nothing can go on. What is pending fails first, which may end the wait.
-      guard let run = loop.pendingRuns.last else { break }
-      run.failStalled()
-      if run.state == .pending { break }
+      // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
+      // would be ended even while it stands below on the stack.
+      guard failStalled(&asked, times: 1) else { break }
     }
     if !wait.isReady {
-      wait.fail(LuaError(.runtime, "stalled: nothing can end this wait"))
+      let error = FlowError(
+        .stalled, "stalled: nothing can end this wait",
+        traceback: ByteString(vm.traceback(level: 1)))
+      wait.fail(raise(error))
     }
   }
 }
