@@ -17,6 +17,7 @@ public final class ScriptHost {
   let errorMetatable: LuaReference
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
+  static let typeCacheLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
 
