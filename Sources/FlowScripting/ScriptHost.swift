@@ -29,7 +29,9 @@ public final class ScriptHost {
     self.loop = loop
     errorMetatable = try vm.makeErrorMetatable()
     types = try ObjectTypes(vm: vm, binder: binder)
-    module = try vm.makeTable()
+    let index = try vm.makeFunction(binder.bind(Self.moduleProperty))
+    module = try vm.makeTable(
+      metatable: try vm.makeTable(fields: [("__index", .reference(index))]))
     binder.host = self
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
