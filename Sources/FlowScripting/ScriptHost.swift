@@ -4,8 +4,8 @@ public import LuaVM
 /// The engine as scripts see it: it puts the module `flow` into a Lua state and runs the ops, the
 /// callbacks and the waits of scripts on an event loop.
 ///
-/// It belongs to the thread that made it. Close it when done: until then state and host keep each
-/// other alive.
+/// It belongs to the thread that made it, and a loop has one host at a time. Close it when done:
+/// until then state and host keep each other alive.
 public final class ScriptHost {
   /// The Lua state.
   public let vm: LuaVM
@@ -22,6 +22,13 @@ public final class ScriptHost {
   public private(set) var module: LuaReference
 
   private let binder = Binder()
+  /// What the loop had before this host: it outlives the host.
+  private let previousMakers: Makers
+  private var isOpen = false
+
+  private typealias Makers = (
+    list: (ContiguousArray<Value>) -> Value, failure: (Int, Value, FlowError) -> Value
+  )
 
   /// Brings `flow` into a state: `require "flow"` gives the module.
   public init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
@@ -32,6 +39,7 @@ public final class ScriptHost {
     let index = try vm.makeFunction(binder.bind(Self.moduleProperty))
     module = try vm.makeTable(
       metatable: try vm.makeTable(fields: [("__index", .reference(index))]))
+    previousMakers = (loop.makeList, loop.makeFailure)
     binder.host = self
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
@@ -39,13 +47,28 @@ public final class ScriptHost {
     loop.makeFailure = { [unowned self] index, input, error in
       self.makeFailure(index: index, input: input, error: error)
     }
-    try installModule()
+    do {
+      try installModule()
+      isOpen = true
+    } catch {
+      // The state would keep the host that never came to be.
+      detach()
+      throw error
+    }
   }
 
   /// Closes the Lua state. Afterwards nothing of the host can be used.
   public func close() {
+    guard isOpen else { return }
+    isOpen = false
     vm.close()
+    detach()
+  }
+
+  private func detach() {
+    vm.scheduler = nil
     binder.host = nil
+    (loop.makeList, loop.makeFailure) = previousMakers
   }
 
   deinit {
