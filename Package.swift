@@ -65,6 +65,9 @@ let package = Package(
       dependencies: ["FlowEngine"],
       path: "examples/engine-only",
       swiftSettings: strict),
+    .testTarget(
+      name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      swiftSettings: strict),
     // Runs the release binary; it links nothing of the package.
     .testTarget(name: "CommandLineTests", swiftSettings: strict),
     .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),

@@ -9,10 +9,9 @@ struct Interpreter {
   /// Returns the exit status.
   func run() -> Int32 {
     do {
-      let vm = try LuaVM()
-      let host = try ScriptHost(vm: vm)
-      let status = run(on: host)
-      host.close()
+      let deferred = try DeferredScriptHost(vm: try LuaVM())
+      let status = run(on: deferred)
+      deferred.close()
       return status
     } catch {
       Output.error(program: arguments.program, ByteString(String(describing: error)))
@@ -20,22 +19,36 @@ struct Interpreter {
     }
   }
 
-  private func run(on host: ScriptHost) -> Int32 {
+  private func run(on deferred: DeferredScriptHost) -> Int32 {
     do {
-      try setArguments(host.vm)
+      try setArguments(deferred.vm)
       let chunk: LuaReference
       switch arguments.source {
-      case .file(let path): chunk = try host.vm.loadFile(LuaString(path.bytes))
-      case .standardInput: chunk = try host.vm.loadFile(nil)
+      case .file(let path): chunk = try deferred.vm.loadFile(LuaString(path.bytes))
+      case .standardInput: chunk = try deferred.vm.loadFile(nil)
       }
       let values = arguments.scriptArguments.map { LuaValue.string(LuaString($0.bytes)) }
-      _ = try host.vm.call(chunk, values, traceback: true)
+      _ = try deferred.vm.call(chunk, values, traceback: true)
     } catch {
-      Output.error(program: arguments.program, host.report(of: error))
+      report(error, deferred.host)
+      if let host = deferred.host { _ = reportFailures(host) }
       return 1
     }
+    guard let host = deferred.host else { return 0 }
     host.runToEnd()
     return reportFailures(host) ? 1 : 0
+  }
+
+  private func report(_ error: any Error, _ host: ScriptHost?) {
+    let text: ByteString
+    if let host {
+      text = host.report(of: error)
+    } else if let error = error as? LuaError {
+      text = ByteString(error.message.bytes)
+    } else {
+      text = ByteString(String(describing: error))
+    }
+    Output.error(program: arguments.program, text)
   }
 
   private func setArguments(_ vm: LuaVM) throws {

@@ -33,7 +33,7 @@ struct Arguments {
 
   func isNil(_ index: Int) -> Bool { call.isNil(place(index)) }
 
-  func got(_ index: Int) -> String { call.typeName(place(index)) }
+  func got(_ index: Int) -> String { host.shownType(call, place(index)) }
 
   /// `bad argument #1 to 'add' (op expected, got nil)`.
   func wrong(_ index: Int, _ what: String) -> any Error {
@@ -47,7 +47,8 @@ struct Arguments {
   /// `bad self` for a method called with something else.
   func wrongSelf(_ type: String) -> any Error {
     host.usage(
-      call, "calling '\(function)' on bad self (\(type) expected, got \(call.typeName(1)))")
+      call,
+      "calling '\(function)' on bad self (\(type) expected, got \(host.shownType(call, 1)))")
   }
 
   func string(_ index: Int) throws -> ByteString {
@@ -142,6 +143,9 @@ struct Options {
         throw arguments.wrong(index, "field '\(name)' isn't supported in this version")
       }
       guard known.contains(name) else {
+        if let meant = NearestName.of(name, in: known + later) {
+          throw arguments.wrong(index, "unknown field '\(name)' (did you mean '\(meant)'?)")
+        }
         let known = known.sorted().map { "'\($0)'" }.joined(separator: ", ")
         throw arguments.wrong(index, "unknown field '\(name)'; known are \(known)")
       }

@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import LuaVM
 
 /// The kinds of objects that scripts hold.
-struct ObjectTypes {
+final class ObjectTypes {
   let op: LuaObjectType<Op>
   let flow: LuaObjectType<Flow>
   let dispatcher: LuaObjectType<DispatcherBox>
@@ -17,7 +17,7 @@ struct ObjectTypes {
     flow = try vm.defineObjectType(
       "flow", of: Flow.self, methods: binder.bind(ScriptHost.flowMethods),
       getter: binder.bind(ScriptHost.opProperty),
-      metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
+      metamethods: { _ in binder.bind(ScriptHost.flowMetamethods) })
     dispatcher = try vm.defineObjectType(
       "dispatcher", of: DispatcherBox.self, methods: [:],
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
@@ -38,7 +38,25 @@ extension ScriptHost {
     call.object(index, types.op) ?? call.object(index, types.flow)
   }
 
-  /// `tostring` of objects: kind and name.
+  /// The type of an argument as messages show it. A script can release an object before its time, by
+  /// the debug library or in a finalizer.
+  func shownType(_ call: LuaCall, _ index: Int) -> String {
+    let name = call.typeName(index)
+    return isReleased(call, index, name) ? "\(name) that was released" : name
+  }
+
+  private func isReleased(_ call: LuaCall, _ index: Int, _ name: String) -> Bool {
+    guard call.kind(index) == .userdata else { return false }
+    switch name {
+    case types.op.name: return call.object(index, types.op) == nil
+    case types.flow.name: return call.object(index, types.flow) == nil
+    case types.dispatcher.name: return call.object(index, types.dispatcher) == nil
+    case types.run.name: return call.object(index, types.run) == nil
+    default: return false
+    }
+  }
+
+  /// `tostring` of objects, kind and name; and that they have no fields to set.
   static var describingMetamethods: [String: BoundMethod] {
     [
       "__tostring": BoundMethod { host, call in
@@ -56,10 +74,18 @@ extension ScriptHost {
         if call.object(1, host.types.dispatcher) != nil {
           return call.answer(.string("dispatcher"))
         }
+        let name = call.typeName(1)
+        if host.isReleased(call, 1, name) {
+          return call.answer(.string(LuaString("\(name) (released)")))
+        }
         throw host.usage(
-          call, "bad argument #1 to '__tostring' (object of flow expected, got \(call.typeName(1)))"
-        )
-      }
+          call, "bad argument #1 to '__tostring' (object of flow expected, got \(name))")
+      },
+      "__newindex": BoundMethod { host, call in
+        let field = call.string(2).map { "field '\($0)'" } ?? "a field"
+        let hint = call.handle(1, host.types.context) == nil ? "" : "; use ctx:set(key, value)"
+        throw host.usage(call, "can't set \(field) of \(host.shownType(call, 1))\(hint)")
+      },
     ]
   }
 }

@@ -4,7 +4,8 @@ public import LuaVM
 /// The engine as scripts see it: it puts the module `flow` into a Lua state and runs the ops, the
 /// callbacks and the waits of scripts on an event loop.
 ///
-/// It belongs to the thread that made it. Close it when done.
+/// It belongs to the thread that made it, and a loop has one host at a time. Close it when done:
+/// until then state and host keep each other alive.
 public final class ScriptHost {
   /// The Lua state.
   public let vm: LuaVM
@@ -20,10 +21,18 @@ public final class ScriptHost {
   let errorMetatable: LuaReference
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
+  static let typeCacheLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
 
   private let binder = Binder()
+  /// What the loop had before this host: it outlives the host.
+  private let previousMakers: Makers
+  private var isOpen = false
+
+  private typealias Makers = (
+    list: (ContiguousArray<Value>) -> Value, failure: (Int, Value, FlowError) -> Value
+  )
 
   /// Brings `flow` into a state: `require "flow"` gives the module.
   public init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
@@ -31,7 +40,10 @@ public final class ScriptHost {
     self.loop = loop
     errorMetatable = try vm.makeErrorMetatable()
     types = try ObjectTypes(vm: vm, binder: binder)
-    module = try vm.makeTable()
+    let index = try vm.makeFunction(binder.bind(Self.moduleProperty))
+    module = try vm.makeTable(
+      metatable: try vm.makeTable(fields: [("__index", .reference(index))]))
+    previousMakers = (loop.makeList, loop.makeFailure)
     binder.host = self
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
@@ -39,16 +51,28 @@ public final class ScriptHost {
     loop.makeFailure = { [unowned self] index, input, error in
       self.makeFailure(index: index, input: input, error: error)
     }
-    try installModule()
+    do {
+      try installModule()
+      isOpen = true
+    } catch {
+      // The state would keep the host that never came to be.
+      detach()
+      throw error
+    }
   }
 
-  /// Closes the Lua state: its `__gc`s and pending `__close`s run. Afterwards nothing of the host can be
-  /// used. Until then state and host keep each other alive.
+  /// Closes the Lua state. Afterwards nothing of the host can be used.
   public func close() {
+    guard isOpen else { return }
+    isOpen = false
     vm.close()
+    detach()
+  }
+
+  private func detach() {
+    vm.scheduler = nil
     binder.host = nil
-    loop.makeList = { .opaque(ListValue($0)) }
-    loop.makeFailure = { .opaque(ItemFailure(index: $0, input: $1, error: $2)) }
+    (loop.makeList, loop.makeFailure) = previousMakers
   }
 
   // MARK: The end of a script
@@ -56,18 +80,22 @@ public final class ScriptHost {
   /// Goes on until every run has settled and nothing is left to do. Runs that nothing can end any
   /// more fail as stalled.
   public func runToEnd() {
-    var failed: Set<UInt64> = []
-    loop.runUntilIdle()
-    while failOneStalled(&failed) { loop.runUntilIdle() }
+    var asked: [UInt64: Int] = [:]
+    // An op that ignores the first request is ended by the second.
+    repeat { loop.runUntilIdle() } while failStalled(&asked, times: 2)
   }
 
-  /// Fails the youngest run that nothing can end any more, once: it is what older ones wait for.
-  /// Returns whether there was one.
-  private func failOneStalled(_ failed: inout Set<UInt64>) -> Bool {
-    guard let run = loop.pendingRuns.last(where: { !failed.contains($0.id) }) else {
+  /// Asks the youngest pending run to fail as stalled.
+  ///
+  /// - Parameters:
+  ///   - asked: How often each run was asked.
+  ///   - times: How often a run is asked at most.
+  /// - Returns: Whether one was asked.
+  private func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
+    guard let run = loop.pendingRuns.last(where: { asked[$0.id, default: 0] < times }) else {
       return false
     }
-    failed.insert(run.id)
+    asked[run.id, default: 0] += 1
     run.failStalled()
     return true
   }
@@ -127,11 +155,17 @@ final class Binder {
 extension ScriptHost: LuaScheduler {
   /// Runs the loop while the main chunk, or a C function, waits in place.
   public func pump(_ wait: LuaWait) {
-    var failed: Set<UInt64> = []
-    // When nothing can go on, what is pending fails first, which may end the wait.
-    while !loop.run(until: { wait.isReady }), failOneStalled(&failed) {}
+    var asked: [UInt64: Int] = [:]
+    while !loop.run(until: { wait.isReady }) {
+      // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
+      // would be ended even while it stands below on the stack.
+      guard failStalled(&asked, times: 1) else { break }
+    }
     if !wait.isReady {
-      wait.fail(LuaError(.runtime, "stalled: nothing can end this wait"))
+      let error = FlowError(
+        .stalled, "stalled: nothing can end this wait",
+        traceback: ByteString(vm.traceback(level: 1)))
+      wait.fail(raise(error))
     }
   }
 }

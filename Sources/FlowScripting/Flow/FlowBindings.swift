@@ -58,6 +58,14 @@ extension ScriptHost {
     ]) { $1 }
   }
 
+  static var flowMetamethods: [String: BoundMethod] {
+    describingMetamethods.merging([
+      "__call": BoundMethod { host, call in
+        throw host.usage(call, "a flow takes no arguments: give it data")
+      }
+    ]) { $1 }
+  }
+
   /// The flow that a builder call changes.
   private func builder(_ call: LuaCall, _ function: String) throws -> (Flow, Arguments) {
     let arguments = Arguments(self, call, method: function)

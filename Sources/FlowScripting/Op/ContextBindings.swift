@@ -66,8 +66,7 @@ extension ScriptHost {
           context.fail(try host.flowError(table: table))
           throw LuaError(value: value, message: "")
         }
-        if arguments.isNil(1) { throw arguments.wrong(1, expected: "string") }
-        let message = ByteString(try call.string(2) ?? host.vm.tostring(try call.value(2)))
+        let message = try host.failureMessage(arguments)
         let fields = try host.failureFields(arguments)
         let name = context.displayName
         let table = try host.makeError(
@@ -82,7 +81,7 @@ extension ScriptHost {
 
   /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.run`.
   static func contextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    let name = call.string(2)?.description ?? ""
+    let name = call.string(2)?.description ?? "__index"
     let context = try host.context(call, name)
     switch name {
     case "name": return try host.answer(call, .bytes(context.displayName))
@@ -90,7 +89,7 @@ extension ScriptHost {
     case "index":
       return call.answer(context.index > 0 ? .integer(Int64(context.index)) : .nil)
     case "run": return call.answer(context.run, host.types.run)
-    default: return call.answer(.nil)
+    default: return try host.missingField(call, later: LaterNames.context)
     }
   }
 
@@ -132,6 +131,18 @@ extension ScriptHost {
     let error = withTable(error, op: context.displayName)
     context.fail(error)
     return raise(error)
+  }
+
+  /// The message that `ctx:fail` was given: a string, a number, or what says itself how it reads.
+  private func failureMessage(_ arguments: Arguments) throws -> ByteString {
+    if let text = arguments.call.string(arguments.place(1)) { return ByteString(text) }
+    let value = try arguments.call.value(arguments.place(1))
+    switch value {
+    case .integer, .number: break
+    case .reference(let reference) where vm.hasMetafield("__tostring", reference): break
+    default: throw arguments.wrong(1, expected: "string")
+    }
+    return ByteString(try vm.tostring(value))
   }
 
   /// The fields that `ctx:fail` was given.

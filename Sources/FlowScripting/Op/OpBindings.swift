@@ -58,8 +58,11 @@ extension ScriptHost {
   static var opMetamethods: [String: BoundMethod] {
     describingMetamethods.merging([
       "__call": BoundMethod { host, call in
-        guard let op = call.object(1, host.types.op), let body = op.body as? ScriptOpBody else {
+        guard let op = call.object(1, host.types.op) else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
+        }
+        guard let body = op.body as? ScriptOpBody else {
+          throw host.usage(call, "op '\(op.name)' takes no arguments: it is written in Swift")
         }
         let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
         let table = values.isEmpty ? nil : try host.vm.makeTable(values: values)
@@ -79,7 +82,8 @@ extension ScriptHost {
     switch call.string(2) {
     case "name": return try host.answer(call, .bytes(op.name))
     case "doc": return try host.answer(call, op.doc.map { .bytes($0) } ?? .null)
-    default: return call.answer(.nil)
+    default:
+      return try host.missingField(call, later: op is Flow ? LaterNames.flow : LaterNames.op)
     }
   }
 

@@ -53,7 +53,7 @@ extension ScriptHost {
       run.markObserved()
       return try host.answer(call, .bytes(run.state.name))
     case "duration": return call.answer(.number(run.duration))
-    default: return call.answer(.nil)
+    default: return try host.missingField(call, later: LaterNames.run)
     }
   }
 

@@ -15,6 +15,8 @@ extension ScriptHost {
     if let known = typeCache[text] { return known }
     do throws(TypeSyntaxError) {
       let type = try ValueType.parse(text)
+      // A script may build texts without end.
+      if typeCache.count >= ScriptHost.typeCacheLimit { typeCache = [:] }
       typeCache[text] = type
       return type
     } catch {

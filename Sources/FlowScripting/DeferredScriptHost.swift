@@ -1,0 +1,32 @@
+public import FlowEngine
+public import LuaVM
+
+/// A script host that comes to be when a script first asks for `flow`, so that scripts without flows
+/// start as fast as they can.
+public final class DeferredScriptHost {
+  /// The Lua state.
+  public let vm: LuaVM
+  /// The host; nil as long as no script has required `flow`.
+  public private(set) var host: ScriptHost?
+
+  /// Lets `require "flow"` make the host.
+  ///
+  /// - Parameters:
+  ///   - vm: The state, which must not have a host yet.
+  ///   - makeLoop: Makes the loop that the host will run on.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
+  public init(vm: LuaVM, loop makeLoop: @escaping () -> EventLoop = { EventLoop() }) throws {
+    self.vm = vm
+    // The state keeps this function, and the function this object, until the state is closed.
+    try vm.preload("flow") { [self] call in
+      let host = try self.host ?? ScriptHost(vm: call.vm, loop: makeLoop())
+      self.host = host
+      return call.answer(.reference(host.module))
+    }
+  }
+
+  /// Closes the Lua state and, where there is one, the host.
+  public func close() {
+    if let host { host.close() } else { vm.close() }
+  }
+}

@@ -1,0 +1,45 @@
+internal import LuaVM
+
+/// Names of the API that this version doesn't have yet. Using one says so; a nil would go unnoticed
+/// where a script only tests it.
+enum LaterNames {
+  /// Of the module.
+  static let module: Set<String> = [
+    "any_step", "back", "cancelled", "context", "continue", "exec", "failed", "finish", "forward",
+    "machine", "next", "on", "ops", "resolved", "retry", "secret", "spawn", "stay", "step",
+    "when_all_finish", "when_all_succeed", "when_any_finish", "with_delay",
+  ]
+
+  /// Of ops.
+  static let op: Set<String> = ["with"]
+
+  /// Of flows.
+  static let flow: Set<String> = [
+    "add_finally", "add_parallel", "case", "check", "combine", "dot", "mermaid", "otherwise",
+    "with",
+  ]
+
+  /// Of runs.
+  static let run: Set<String> = [
+    "await", "cancel", "cancelled", "completed", "dot", "faulted", "finally", "finally_on_success",
+    "finished_early", "next", "next_on_error", "next_on_success", "result",
+  ]
+
+  /// Of `ctx`.
+  static let context: Set<String> = ["defer", "progress"]
+}
+
+extension ScriptHost {
+  /// Answers for a field that nothing has: nil, as everywhere in Lua, unless it is to come.
+  func missingField(_ call: LuaCall, later: Set<String>) throws -> LuaAnswer {
+    guard let name = call.string(2)?.description, later.contains(name) else {
+      return call.answer(.nil)
+    }
+    throw usage(call, "'\(name)' isn't supported in this version")
+  }
+
+  /// What `flow.name` gives for a name that the module doesn't have.
+  static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    try host.missingField(call, later: LaterNames.module)
+  }
+}

@@ -1,0 +1,40 @@
+-- Objects have no fields to set; methods called by hand check what they are called with.
+local flow, check = require "flow", require "check"
+local blueprint, AnOp = flow.new("misuse"), flow.op("AnOp", function() end)
+local run = blueprint:run()
+local dispatcher = flow.dispatcher { input = "list" }
+check.usage(function() AnOp.timeout = 5 end, "'timeout'", "op")
+check.usage(function() blueprint.name = "other" end, "'name'", "flow")
+check.usage(function() run.ok = true end, "'ok'", "run")
+check.usage(function() dispatcher.output = "x" end, "'output'", "dispatcher")
+check.usage(function() AnOp[1] = 1 end, "op")
+local e = flow.op("SetOp", function(ctx) ctx.url = "x" end):run().error
+check.equal(e.kind, "usage")
+check.contains(e, "misuse_of_objects.lua:11:", "'url'", "ctx:set(key, value)")
+check.usage(function() blueprint("argument") end, "flow", "arguments")
+
+-- Metatables are out of reach but for the debug library.
+for _, object in ipairs { AnOp, blueprint, run, dispatcher } do
+  check.equal(getmetatable(object), false)
+  check.raises(function() setmetatable(object, {}) end, "table expected")
+  local metatable = debug.getmetatable(object)
+  for _, wrong in ipairs { {}, io.stdout, "text", 1, print, coroutine.create(print), blueprint } do
+    for _, name in ipairs { "__tostring", "__index", "__newindex", "__call" } do
+      -- Called without a Lua function in between, there is none whose place could be told.
+      if metatable[name] then pcall(metatable[name], wrong, wrong, wrong) end
+      if metatable[name] then pcall(metatable[name]) end
+    end
+    pcall(metatable.__gc, wrong)
+  end
+  pcall(metatable.__gc)
+  -- Released before its time, twice.
+  metatable.__gc(object)
+  metatable.__gc(object)
+  check.contains(tostring(object), "released")
+end
+check.usage(function() AnOp:start() end, "start", "op that was released")
+check.usage(function() return run.ok end, "run that was released")
+check.usage(function() blueprint:run() end, "flow that was released")
+check.usage(function() flow.new("other"):add(AnOp) end, "#1", "op that was released")
+check.usage(function() flow.new("other"):add_grouped(flow.op("AOp", print), dispatcher) end, "#2",
+  "dispatcher that was released")
