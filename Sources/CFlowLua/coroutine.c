@@ -232,7 +232,7 @@ static int drive(lua_State *L, lua_State *co, int count, int kind) {
       return lua_yield(L, 0);
     }
     flowlua_arm_stop(L);
-    flowlua_raise_stopped(L);
+    flowlua_raise_memory(L);
   }
   if (status != LUA_OK && status != LUA_YIELD) {
     lua_xmove(co, L, 1);

@@ -365,28 +365,28 @@ int64_t flowlua_interned(flowlua_host *host, lua_State *L, int32_t index) {
 }
 
 typedef struct intern_argument {
-  lua_State *from;
-  int32_t index;
+  const char *bytes;
+  size_t count;
   int64_t integer;
 } intern_argument;
 
 static int intern(lua_State *L, void *argument) {
   flowlua_host *host = host_of(L);
-  intern_argument *what = argument;
-  luaL_checkstack(L, 4, NULL);
+  const intern_argument *what = argument;
   lua_pushvalue(host->anchor, ANCHOR_INTERNED);
   lua_xmove(host->anchor, L, 1);
-  size_t count = 0;
-  const char *bytes = flowlua_bytes(what->from, what->index, &count);
-  if (bytes == NULL) return 0;
-  lua_pushlstring(L, bytes, count);
+  lua_pushlstring(L, what->bytes, what->count);
   lua_pushinteger(L, what->integer);
   lua_rawset(L, -3);
   return 0;
 }
 
 int32_t flowlua_intern(flowlua_host *host, lua_State *L, int32_t index, int64_t integer) {
-  intern_argument what = {L, lua_absindex(L, index), integer};
+  // Read here: in the protected call the index would mean another frame. The caller's stack keeps
+  // the string alive.
+  intern_argument what = {NULL, 0, integer};
+  what.bytes = flowlua_bytes(L, index, &what.count);
+  if (what.bytes == NULL) return LUA_OK;
   return flowlua_protect(host, intern, &what);
 }
 

@@ -209,7 +209,7 @@ public struct LuaCall {
     raw.pointee.result_count = 0
     raw.pointee.inline_used = 0
     raw.pointee.heavy = false
-    raw.pointee.overflow = false
+    raw.pointee.overflow = LUA_OK
     free(raw.pointee.many_results)
     raw.pointee.many_results = nil
   }
@@ -233,8 +233,9 @@ public struct LuaCall {
     case .reference(let reference):
       // It goes on the stack now: the reference may be released before C comes to the results.
       vm.checkHome(reference)
-      guard lua_checkstack(state, 4) != 0 else {
-        raw.pointee.overflow = true
+      let room = flowlua_make_room(raw.pointee.host, state, 4)
+      guard room == LUA_OK else {
+        raw.pointee.overflow = room
         break
       }
       flowlua_push_reference(raw.pointee.host, state, reference.id)

@@ -75,9 +75,10 @@ extension LuaVM {
       throw LuaError(.memory, "not enough memory")
     }
     let L = flowlua_coroutine_state(raw)
-    guard lua_checkstack(L, Int32(arguments.count) + 4) != 0 else {
+    let room = flowlua_make_room(host, L, Int32(clamping: arguments.count) + 4)
+    guard room == LUA_OK else {
       flowlua_coroutine_release(host, raw, true)
-      throw LuaError(.overflow, "stack overflow")
+      throw takeError(room)
     }
     flowlua_push_reference(host, L, function.id)
     for argument in arguments {

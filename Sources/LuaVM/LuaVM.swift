@@ -102,8 +102,10 @@ public final class LuaVM {
   /// How many values stand on the running coroutine's stack: for tests of its balance.
   package var stackDepth: Int { Int(lua_gettop(flowlua_running(host))) }
 
-  /// For tests: lets the n-th allocation from now fail.
-  package func failAllocation(_ n: UInt64) { flowlua_fail_allocation(host, n) }
+  /// For tests: lets the n-th allocation from now fail; 0 for none. Returns how many were still to
+  /// come before the one that was to fail, 0 if it has failed.
+  @discardableResult
+  package func failAllocation(_ n: UInt64) -> UInt64 { flowlua_fail_allocation(host, n) }
 
   /// Whether resuming a coroutine, by whoever, passes through the host, as waiting and stopping need.
   public static var isResumeInterposed: Bool { flowlua_resume_is_interposed() }
@@ -183,7 +185,7 @@ public final class LuaVM {
       let bytes = flowlua_bytes(L, index, &count)
       return .string(LuaString(Array(UnsafeRawBufferPointer(start: bytes, count: count))))
     default:
-      guard lua_checkstack(L, 2) != 0 else { throw LuaError(.overflow, "stack overflow") }
+      try check(flowlua_make_room(host, L, 2))
       lua_pushvalue(L, index)
       return .reference(try popReference(L, kind))
     }
@@ -199,6 +201,7 @@ public final class LuaVM {
   /// The error value on top of the running coroutine's stack, as a Swift error.
   func takeError(_ status: Int32) -> any Error {
     if status == FLOWLUA_NO_ROOM { return LuaError(.overflow, "stack overflow") }
+    if status == FLOWLUA_NO_MEMORY { return LuaError(.memory, "not enough memory") }
     return takeError(status, from: running)
   }
 

@@ -64,8 +64,8 @@ typedef struct flowlua_call {
   /// Results that must be pushed in protected mode, because memory or an object has to be given
   /// back should a push fail.
   bool heavy;
-  /// The results found no room: the call fails.
-  bool overflow;
+  /// Why the results found no room, so that the call fails: FLOWLUA_NO_ROOM or FLOWLUA_NO_MEMORY.
+  int32_t overflow;
   uint32_t inline_used;
   /// The wait of a call that answered FLOWLUA_WAIT, and of the resumption of one.
   void *_Nullable wait;
@@ -141,8 +141,8 @@ bool flowlua_is_closing(const flowlua_host *_Nonnull host);
 size_t flowlua_memory_used(const flowlua_host *_Nonnull host);
 void flowlua_set_memory_limit(flowlua_host *_Nonnull host, size_t bytes);
 /// For tests: the n-th allocation from now fails, also when Lua repeats it after a collection;
-/// 0 for none.
-void flowlua_fail_allocation(flowlua_host *_Nonnull host, uint64_t n);
+/// 0 for none. Returns how far the count before had got, 0 if its failure has come.
+uint64_t flowlua_fail_allocation(flowlua_host *_Nonnull host, uint64_t n);
 /// Makes this state the one that signals on this thread look at; returns the one before.
 flowlua_host *_Nullable flowlua_make_current(flowlua_host *_Nullable host)
     __attribute__((swift_attr("@discardableResult")));
@@ -159,8 +159,12 @@ bool flowlua_resume_is_interposed(void);
 int32_t flowlua_protect(
     flowlua_host *_Nonnull host, int (*_Nonnull body)(lua_State *_Nonnull, void *_Nullable),
     void *_Nullable argument);
-/// Answered instead of a status of Lua, with nothing on the stack, when there is no room for a call.
-enum { FLOWLUA_NO_ROOM = -1 };
+/// Answered instead of a status of Lua, with nothing on the stack, when there is no room for a call:
+/// the stack has its full size, or there is no memory for a larger one.
+enum { FLOWLUA_NO_ROOM = -1, FLOWLUA_NO_MEMORY = -2 };
+/// Sees to room for `count` more values: LUA_OK or one of the two above. [-0, +0, -]
+int32_t flowlua_make_room(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t count);
 /// Drops the error value that a failed operation has left.
 void flowlua_discard_error(flowlua_host *_Nonnull host, int32_t status);
 /// Takes n values from the top of the running coroutine's stack. [-n, +0, -]
