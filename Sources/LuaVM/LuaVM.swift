@@ -10,7 +10,7 @@ internal import Synchronization
 /// entry checks that. Source: the Lua 5.4 reference manual, section 4.
 public final class LuaVM {
   let host: OpaquePointer
-  private var functions: ContiguousArray<LuaFunction> = []
+  private let functions = FunctionList()
   private let released = ReleaseQueue()
   /// The wait that was begun last: kept until the scheduler takes it.
   private(set) var begunWait: LuaWait?
@@ -78,7 +78,7 @@ public final class LuaVM {
     if flowlua_is_busy(host) { misuse("a Lua state was closed by code that runs in it") }
     flowlua_close(host)
     isOpen = false
-    functions = []
+    functions.removeAll()
     begunWait = nil
     pumpedWait = nil
   }
@@ -259,20 +259,16 @@ public final class LuaVM {
   // MARK: Functions
 
   /// Gives a function its number.
-  func add(function: @escaping LuaFunction) -> Int32 {
-    functions.append(function)
-    return Int32(functions.count - 1)
-  }
+  func add(function: @escaping LuaFunction) -> Int32 { functions.add(function) }
 
   fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-    let call = LuaCall(raw: raw, vm: self)
+    let call = LuaCall(raw: raw)
     if released.isPending { drainReleased() }
-    let index = Int(raw.pointee.function)
-    guard index >= 0, index < functions.count else {
+    guard let function = functions[raw.pointee.function] else {
       return call.raise(LuaError(.closed, "the Lua state is closed"))
     }
     do {
-      return try functions[index](call).outcome
+      return try function(call).outcome
     } catch {
       return call.raise(error)
     }
@@ -323,7 +319,7 @@ public final class LuaVM {
   public var isWaitingInPlace: Bool { isPumping }
 
   fileprivate func resumeWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-    let call = LuaCall(raw: raw, vm: self)
+    let call = LuaCall(raw: raw)
     guard let pointer = raw.pointee.wait else {
       return call.raise(LuaError(.runtime, "a wait without its subject"))
     }
@@ -338,6 +334,44 @@ public final class LuaVM {
     } catch {
       return call.raise(error)
     }
+  }
+}
+
+/// The functions that Lua can call, by number. They live as long as the state.
+// A buffer instead of an array: every call from Lua looks here, and neither exclusivity checks nor
+// the array's reference counting tell anything that the owner thread doesn't know.
+private final class FunctionList {
+  private var base = UnsafeMutablePointer<LuaFunction>.allocate(capacity: 64)
+  private var capacity = 64
+  private var count: Int32 = 0
+
+  deinit {
+    removeAll()
+    base.deallocate()
+  }
+
+  func add(_ function: @escaping LuaFunction) -> Int32 {
+    if Int(count) == capacity {
+      let grown = UnsafeMutablePointer<LuaFunction>.allocate(capacity: capacity * 2)
+      grown.moveInitialize(from: base, count: capacity)
+      base.deallocate()
+      base = grown
+      capacity *= 2
+    }
+    (base + Int(count)).initialize(to: function)
+    count += 1
+    return count - 1
+  }
+
+  subscript(_ number: Int32) -> LuaFunction? {
+    number >= 0 && number < count ? base[Int(number)] : nil
+  }
+
+  func removeAll() {
+    // A closure's end may run code that adds or calls: first none are left.
+    let present = Int(count)
+    count = 0
+    base.deinitialize(count: present)
   }
 }
 
@@ -369,14 +403,13 @@ private func vm(of host: OpaquePointer) -> LuaVM? {
   flowlua_context(host).map { Unmanaged<LuaVM>.fromOpaque($0).takeUnretainedValue() }
 }
 
+// The state is alive while it calls: what runs it holds it.
 private func answerCall(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-  guard let vm = vm(of: raw.pointee.host) else { return Int32(FLOWLUA_RETURN) }
-  return vm.dispatch(raw)
+  Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
 }
 
 private func answerWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-  guard let vm = vm(of: raw.pointee.host) else { return Int32(FLOWLUA_RETURN) }
-  return vm.resumeWait(raw)
+  Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.resumeWait(raw) }
 }
 
 private func pumpWait(_ host: OpaquePointer, _ wait: UnsafeMutableRawPointer) {

@@ -166,7 +166,7 @@ import Testing
     let references = vm.referenceCount
     let depth = vm.stackDepth
     let memory = vm.memoryUsed
-    _ = try vm.call(script, [.integer(100_000)])
+    _ = try vm.call(script, [.integer(Int64(repetitions(100_000)))])
     try vm.collectGarbage()
     #expect(vm.referenceCount == references)
     #expect(vm.stackDepth == depth)

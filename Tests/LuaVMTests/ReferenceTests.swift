@@ -118,7 +118,7 @@ import Testing
     let arguments = try host.vm.makeTable(values: [.integer(1)])
     _ = try host.vm.defineHandleType("handle", methods: [:])
     let before = host.vm.referenceCount
-    for index in 0..<100_000 {
+    for index in 0..<repetitions(100_000) {
       let step = try host.vm.start(
         operation: function, slot: UInt32(index), generation: 1, arguments: arguments, count: 1)
       #expect(step.resultCount == 2)

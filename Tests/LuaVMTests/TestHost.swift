@@ -136,6 +136,11 @@ struct Handed<Value>: @unchecked Sendable {
 /// loop never makes.
 let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
 
+/// How often something is repeated that the thread sanitizer makes a hundred times slower.
+func repetitions(_ count: Int) -> Int {
+  isThreadSanitized ? count / 50 : count
+}
+
 /// Output of a stand-alone interpreter for a script; nil when it isn't installed.
 func standardOutput(of command: String) -> String? {
   guard let stream = popen(command, "r") else { return nil }

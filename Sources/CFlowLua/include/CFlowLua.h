@@ -57,6 +57,8 @@ typedef struct flowlua_host flowlua_host;
 typedef struct flowlua_call {
   lua_State *_Nonnull L;
   flowlua_host *_Nonnull host;
+  /// The host's context.
+  void *_Nonnull context;
   /// What the closure was made with: which Swift function to call.
   int32_t function;
   int32_t argument_count;
@@ -307,8 +309,6 @@ flowlua_coroutine *_Nullable flowlua_coroutine_take(flowlua_host *_Nonnull host)
 lua_State *_Nonnull flowlua_coroutine_state(const flowlua_coroutine *_Nonnull coroutine);
 /// Changes whenever the coroutine is given back.
 uint32_t flowlua_coroutine_generation(const flowlua_coroutine *_Nonnull coroutine);
-/// Whether it, or what it has called, is executing.
-bool flowlua_coroutine_is_active(const flowlua_coroutine *_Nonnull coroutine);
 /// Whether it waits.
 bool flowlua_coroutine_is_parked(const flowlua_coroutine *_Nonnull coroutine);
 /// Lets a parked coroutine keep its wait (a +1 Swift reference) until it has gone on.
@@ -318,9 +318,12 @@ void flowlua_coroutine_keep_wait(
 int32_t flowlua_coroutine_run(
     flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int32_t count,
     int32_t *_Nonnull result_count);
-/// Gives it back: to the pool after a normal end, else it is closed and dropped.
-void flowlua_coroutine_release(
-    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, bool finished);
+/// Gives it back: to the pool after a normal end, else it is closed and dropped. Refused when the
+/// generation is past or the coroutine is executing.
+enum { FLOWLUA_RELEASED = 0, FLOWLUA_STALE = 1, FLOWLUA_ACTIVE = 2 };
+int32_t flowlua_coroutine_release(
+    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, uint32_t generation,
+    bool finished) __attribute__((swift_attr("@discardableResult")));
 /// The wait that the coroutine which has just parked waits for.
 void *_Nullable flowlua_parked_wait(flowlua_host *_Nonnull host);
 
