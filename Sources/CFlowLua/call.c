@@ -11,7 +11,7 @@ static flowlua_value *results_of(flowlua_call *call) {
 static int push_heavy_body(lua_State *L) {
   flowlua_call *call = lua_touserdata(L, 1);
   flowlua_value *results = results_of(call);
-  luaL_checkstack(L, call->result_count + 8, "too many results");
+  flowlua_require_room(L, call->result_count + 8, "too many results");
   for (int32_t i = 0; i < call->result_count; i++) {
     if (results[i].kind == FLOWLUA_ARGUMENT)
       lua_pushnil(L);  // of another frame: filled in below
@@ -27,8 +27,9 @@ static bool push_heavy(flowlua_call *call) {
   flowlua_value *results = results_of(call);
   int32_t count = call->result_count;
   int status = LUA_ERRMEM;
-  bool room = !call->overflow && lua_checkstack(L, count + 8) != 0;
-  if (room) {
+  int32_t room = call->overflow;
+  if (room == LUA_OK) room = flowlua_make_room(call->host, L, count + 8);
+  if (room == LUA_OK) {
     lua_pushcfunction(L, push_heavy_body);
     lua_pushlightuserdata(L, call);
     status = lua_pcall(L, 1, LUA_MULTRET, 0);
@@ -46,7 +47,8 @@ static bool push_heavy(flowlua_call *call) {
   free(call->many_results);
   call->many_results = NULL;
   if (status == LUA_OK) return true;
-  if (!room) luaL_error(L, "stack overflow (too many results)");
+  if (room == FLOWLUA_NO_ROOM) luaL_error(L, "stack overflow (too many results)");
+  if (room == FLOWLUA_NO_MEMORY) flowlua_raise_memory(L);
   return false;
 }
 
@@ -62,10 +64,11 @@ static int finish(flowlua_call *call, int32_t outcome) {
   if (outcome == FLOWLUA_RAISE && call->results[0].kind == FLOWLUA_FAILURE
       && !call->host->spare_used)
     return raise_failure(call);
-  if (call->heavy || call->overflow || call->many_results != NULL) {
+  if (call->heavy || call->overflow != LUA_OK || call->many_results != NULL) {
     if (!push_heavy(call)) return lua_error(L);
   } else {
-    luaL_checkstack(L, FLOWLUA_INLINE_RESULTS + 2, "too many results");
+    // A C function has room for 20 values beyond its arguments; of these Swift has used at most one
+    // for each of the 6 results.
     for (int32_t i = 0; i < call->result_count; i++)
       flowlua_push_plain(L, call->host, &call->results[i]);
   }
@@ -75,10 +78,11 @@ static int finish(flowlua_call *call, int32_t outcome) {
 static void prepare(flowlua_call *call, lua_State *L, flowlua_host *host) {
   call->L = L;
   call->host = host;
+  call->context = host->context;
   call->argument_count = lua_gettop(L);
   call->result_count = 0;
   call->heavy = false;
-  call->overflow = false;
+  call->overflow = LUA_OK;
   call->inline_used = 0;
   call->wait = NULL;
   call->many_results = NULL;

@@ -232,7 +232,7 @@ static int drive(lua_State *L, lua_State *co, int count, int kind) {
       return lua_yield(L, 0);
     }
     flowlua_arm_stop(L);
-    flowlua_raise_stopped(L);
+    flowlua_raise_memory(L);
   }
   if (status != LUA_OK && status != LUA_YIELD) {
     lua_xmove(co, L, 1);
@@ -384,13 +384,6 @@ void flowlua_coroutine_keep_wait(flowlua_coroutine *coroutine, void *wait) {
   coroutine->wait = wait;
 }
 
-bool flowlua_coroutine_is_active(const flowlua_coroutine *coroutine) {
-  // Neither over nor suspended, but with a frame.
-  lua_Debug frame;
-  return coroutine->L != NULL && lua_status(coroutine->L) == LUA_OK
-      && lua_getstack(coroutine->L, 0, &frame) != 0;
-}
-
 bool flowlua_coroutine_is_parked(const flowlua_coroutine *coroutine) {
   return coroutine->L != NULL && has_flag(coroutine->L, PARKED);
 }
@@ -449,9 +442,17 @@ int32_t flowlua_coroutine_run(
   return status;
 }
 
-void flowlua_coroutine_release(
-    flowlua_host *host, flowlua_coroutine *coroutine, bool finished) {
+/// Whether it, or what it has called, is executing: it has a frame, but is neither suspended nor dead.
+static bool is_active(lua_State *co) {
+  lua_Debug frame;
+  return lua_status(co) == LUA_OK && lua_getstack(co, 0, &frame) != 0;
+}
+
+int32_t flowlua_coroutine_release(
+    flowlua_host *host, flowlua_coroutine *coroutine, uint32_t generation, bool finished) {
+  if (generation != coroutine->generation) return FLOWLUA_STALE;
   lua_State *co = coroutine->L;
+  if (is_active(co)) return FLOWLUA_ACTIVE;
   void *wait = coroutine->wait;
   coroutine->wait = NULL;
   coroutine->generation += 1;
@@ -466,6 +467,7 @@ void flowlua_coroutine_release(
     give_bare(host, coroutine);
   }
   drop_wait(host, wait);
+  return FLOWLUA_RELEASED;
 }
 
 flowlua_coroutine *flowlua_start_operation(
@@ -478,7 +480,7 @@ flowlua_coroutine *flowlua_start_operation(
   if (!lua_checkstack(co, count + 8)
       || (flowlua_push_reference(host, co, function),
           !flowlua_push_handle(host, co, slot, generation))) {
-    flowlua_coroutine_release(host, coroutine, true);
+    flowlua_coroutine_release(host, coroutine, coroutine->generation, true);
     return NULL;
   }
   if (count > 0) {

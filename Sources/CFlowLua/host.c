@@ -47,7 +47,10 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     return NULL;
   }
   if (new_size > held) {
-    if (is_to_fail(host, block, new_size)) return NULL;
+    if (is_to_fail(host, block, new_size)) {
+      host->refused = true;
+      return NULL;
+    }
     if (host->silent_failures > 0) {
       host->silent_failures -= 1;
       return NULL;
@@ -55,8 +58,10 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     size_t more = new_size - held;
     if (host->memory_limit != 0
         && (host->memory_used > host->memory_limit
-            || more > host->memory_limit - host->memory_used))
+            || more > host->memory_limit - host->memory_used)) {
+      host->refused = true;
       return NULL;
+    }
   }
   void *result = realloc(block, new_size);
   if (result == NULL) return new_size <= held ? block : NULL;
@@ -177,6 +182,18 @@ void flowlua_close(flowlua_host *host) {
   host->running = NULL;
 }
 
+int32_t flowlua_make_room(flowlua_host *host, lua_State *L, int32_t count) {
+  host->refused = false;
+  if (lua_checkstack(L, count)) return LUA_OK;
+  return host->refused ? FLOWLUA_NO_MEMORY : FLOWLUA_NO_ROOM;
+}
+
+void flowlua_require_room(lua_State *L, int32_t count, const char *purpose) {
+  int32_t room = flowlua_make_room(host_of(L), L, count);
+  if (room == FLOWLUA_NO_MEMORY) flowlua_raise_memory(L);
+  if (room != LUA_OK) luaL_error(L, "stack overflow (%s)", purpose);
+}
+
 bool flowlua_is_busy(const flowlua_host *host) {
   lua_Debug frame;
   return host->running != host->main || lua_getstack(host->main, 0, &frame) != 0;
@@ -226,4 +243,9 @@ bool flowlua_is_owner(const flowlua_host *host) {
 bool flowlua_is_closing(const flowlua_host *host) { return host->closing; }
 size_t flowlua_memory_used(const flowlua_host *host) { return host->memory_used; }
 void flowlua_set_memory_limit(flowlua_host *host, size_t bytes) { host->memory_limit = bytes; }
-void flowlua_fail_allocation(flowlua_host *host, uint64_t n) { host->failing_allocation = n; }
+uint64_t flowlua_fail_allocation(flowlua_host *host, uint64_t n) {
+  uint64_t left = host->failing_allocation;
+  host->failing_allocation = n;
+  host->failed_size = 0;
+  return left;
+}

@@ -80,6 +80,7 @@ struct flowlua_host {
   size_t memory_limit;
   uint64_t failing_allocation;
   /// The request that was made to fail, whose repetition after a collection fails as well.
+  bool refused;  // an allocation has failed since the flag was cleared
   const void *failed_block;
   size_t failed_size;
   int silent_failures;
@@ -130,6 +131,10 @@ static inline bool is_stopping(const flowlua_host *host) {
       && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0;
 }
 
+// host.c
+/// luaL_checkstack, but lack of memory is called so. [-0, +0, v]
+void flowlua_require_room(lua_State *L, int32_t count, const char *purpose);
+
 // values.c
 void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
@@ -149,7 +154,7 @@ int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
 
 // stop.c
 void flowlua_arm_stop(lua_State *L);
-void flowlua_raise_stopped(lua_State *L);
+void flowlua_raise_memory(lua_State *L);
 void flowlua_begin_grace(flowlua_coroutine *coroutine);
 void flowlua_end_grace(flowlua_coroutine *coroutine);
 void flowlua_install_debug_library(lua_State *L);

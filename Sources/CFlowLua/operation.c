@@ -13,7 +13,8 @@ int32_t flowlua_perform(
   if (status == FLOWLUA_FINISHED) {
     lua_State *L = flowlua_coroutine_state(*coroutine);
     if (*result_count == 0 || lua_type(L, -*result_count) != LUA_TUSERDATA) {
-      flowlua_coroutine_release(host, *coroutine, true);
+      flowlua_coroutine_release(
+          host, *coroutine, flowlua_coroutine_generation(*coroutine), true);
       *coroutine = NULL;
       return FLOWLUA_DONE;
     }

@@ -16,7 +16,8 @@ int32_t flowlua_protect(
     flowlua_host *host, int (*body)(lua_State *, void *), void *argument) {
   lua_State *L = host->running;
   protected_call call = {body, argument};
-  if (!lua_checkstack(L, LUA_MINSTACK)) return FLOWLUA_NO_ROOM;
+  int32_t room = flowlua_make_room(host, L, LUA_MINSTACK);
+  if (room != LUA_OK) return room;
   lua_pushcfunction(L, run_protected);
   lua_pushlightuserdata(L, &call);
   return lua_pcall(L, 1, LUA_MULTRET, 0);
@@ -98,7 +99,7 @@ typedef struct call_argument {
 static int call_function(lua_State *L, void *argument) {
   call_argument *what = argument;
   flowlua_host *host = host_of(L);
-  luaL_checkstack(L, what->count + 8, "too many arguments");
+  flowlua_require_room(L, what->count + 8, "too many arguments");
   if (what->traceback) lua_pushcfunction(L, traceback_handler);
   flowlua_push_reference(host, L, what->function);
   for (int32_t i = 0; i < what->count; i++)

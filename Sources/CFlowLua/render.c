@@ -93,7 +93,7 @@ static void render_value(lua_State *L, rendering *text, const enclosing *outer);
 
 /// The table on top: 1, 2, … first, then the other keys in order. [-0, +0, m]
 static void render_table(lua_State *L, rendering *text, const enclosing *outer) {
-  luaL_checkstack(L, MOST_KEYS + 8, NULL);
+  flowlua_require_room(L, MOST_KEYS + 8, "too deep");
   int table = lua_gettop(L);
   enclosing here = {lua_topointer(L, table), outer};
   for (const enclosing *each = outer; each != NULL; each = each->outer) {
@@ -149,7 +149,7 @@ static void render_table(lua_State *L, rendering *text, const enclosing *outer) 
 
 /// The value on top. [-0, +0, m]
 static void render_value(lua_State *L, rendering *text, const enclosing *outer) {
-  luaL_checkstack(L, 8, NULL);
+  flowlua_require_room(L, 8, "too deep");
   int value = lua_gettop(L);
   bool own_text = luaL_getmetafield(L, value, "__tostring") != LUA_TNIL;
   lua_settop(L, value);

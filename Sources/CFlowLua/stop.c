@@ -30,14 +30,14 @@ static int64_t now(void) {
 
 /// Raises LUA_ERRMEM: first in the allocation, then again after the collection that Lua tries.
 /// [-0, +0, m]
-void flowlua_raise_stopped(lua_State *L) {
+void flowlua_raise_memory(lua_State *L) {
   flowlua_host *host = host_of(L);
   host->silent_failures = 2;
   lua_newuserdatauv(L, 1 << 16, 0);
   // Memory was there all the same (the collector was off): nothing has been raised.
   host->silent_failures = 0;
   lua_settop(L, -2);
-  luaL_error(L, "stopped");
+  luaL_error(L, "not enough memory");
 }
 
 static void stop_hook(lua_State *L, lua_Debug *frame) {
@@ -59,7 +59,7 @@ static void stop_hook(lua_State *L, lua_Debug *frame) {
     return;
   }
   flowlua_arm_stop(L);
-  flowlua_raise_stopped(L);
+  flowlua_raise_memory(L);
 }
 
 /// Safe in a signal handler.

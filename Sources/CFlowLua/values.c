@@ -365,15 +365,14 @@ int64_t flowlua_interned(flowlua_host *host, lua_State *L, int32_t index) {
 }
 
 typedef struct intern_argument {
-  const char *bytes;  // of a string on the stack of the caller, which keeps it
+  const char *bytes;
   size_t count;
   int64_t integer;
 } intern_argument;
 
 static int intern(lua_State *L, void *argument) {
   flowlua_host *host = host_of(L);
-  intern_argument *what = argument;
-  luaL_checkstack(L, 4, NULL);
+  const intern_argument *what = argument;
   lua_pushvalue(host->anchor, ANCHOR_INTERNED);
   lua_xmove(host->anchor, L, 1);
   lua_pushlstring(L, what->bytes, what->count);
@@ -383,9 +382,12 @@ static int intern(lua_State *L, void *argument) {
 }
 
 int32_t flowlua_intern(flowlua_host *host, lua_State *L, int32_t index, int64_t integer) {
+  // Read here: in the protected call the index would mean another frame. The caller's stack keeps
+  // the string alive.
   intern_argument what = {NULL, 0, integer};
   what.bytes = flowlua_bytes(L, index, &what.count);
-  return what.bytes == NULL ? LUA_OK : flowlua_protect(host, intern, &what);
+  if (what.bytes == NULL) return LUA_OK;
+  return flowlua_protect(host, intern, &what);
 }
 
 int64_t flowlua_list_count(lua_State *L, int32_t index) {

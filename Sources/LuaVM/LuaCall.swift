@@ -30,7 +30,11 @@ public struct LuaCall {
   let raw: UnsafeMutablePointer<flowlua_call>
 
   /// The state that calls.
-  public let vm: LuaVM
+  public var vm: LuaVM {
+    // The state is alive while it calls, and set its own address as C's context. Not stored, so that
+    // a call is plain data and passing it costs no reference counting.
+    Unmanaged<LuaVM>.fromOpaque(raw.pointee.context).takeUnretainedValue()
+  }
 
   var state: OpaquePointer { raw.pointee.L }
 
@@ -58,7 +62,7 @@ public struct LuaCall {
 
   /// An argument that is a number of subtype integer.
   public func integer(_ index: Int) -> Int64? {
-    guard kind(index) == .number, lua_isinteger(state, Int32(index)) != 0 else { return nil }
+    guard index >= 1, index <= count, lua_isinteger(state, Int32(index)) != 0 else { return nil }
     return lua_tointegerx(state, Int32(index), nil)
   }
 
@@ -76,7 +80,7 @@ public struct LuaCall {
   public func withBytes<Result>(
     _ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result? {
-    guard kind(index) == .string else { return nil }
+    guard index >= 1, index <= count else { return nil }
     var length = 0
     guard let bytes = flowlua_bytes(state, Int32(index), &length) else { return nil }
     return try body(UnsafeRawBufferPointer(start: bytes, count: length))
@@ -91,7 +95,7 @@ public struct LuaCall {
   /// The Swift object in an argument, if it is one of this type. It is checked by what the userdata
   /// holds, so it is safe with anything a script passes, also when it calls a method by hand.
   public func object<Object>(_ index: Int, _ type: LuaObjectType<Object>) -> Object? {
-    guard kind(index) == .userdata,
+    guard index >= 1, index <= count,
       let pointer = flowlua_object(raw.pointee.host, state, Int32(index), type.id)
     else { return nil }
     let object = Unmanaged<AnyObject>.fromOpaque(pointer).takeUnretainedValue()
@@ -103,7 +107,7 @@ public struct LuaCall {
   public func handle(_ index: Int, _ type: LuaHandleType) -> (slot: UInt32, generation: UInt64)? {
     var slot: UInt32 = 0
     var generation: UInt64 = 0
-    guard kind(index) == .userdata,
+    guard index >= 1, index <= count,
       flowlua_handle(raw.pointee.host, state, Int32(index), type.id, &slot, &generation)
     else { return nil }
     return (slot, generation)
@@ -218,10 +222,12 @@ public struct LuaCall {
     let count = Int(raw.pointee.result_count)
     let results = raw.pointee.many_results ?? flowlua_call_results(raw)
     for index in 0..<count { flowlua_dispose(raw.pointee.host, &results[index]) }
+    // Class 'e' only for variables to be closed, which a C function has none of.
+    lua_settop(state, raw.pointee.argument_count)
     raw.pointee.result_count = 0
     raw.pointee.inline_used = 0
     raw.pointee.heavy = false
-    raw.pointee.overflow = false
+    raw.pointee.overflow = LUA_OK
     free(raw.pointee.many_results)
     raw.pointee.many_results = nil
   }
@@ -245,8 +251,9 @@ public struct LuaCall {
     case .reference(let reference):
       // It goes on the stack now: the reference may be released before C comes to the results.
       vm.checkHome(reference)
-      guard lua_checkstack(state, 4) != 0 else {
-        raw.pointee.overflow = true
+      let room = flowlua_make_room(raw.pointee.host, state, 4)
+      guard room == LUA_OK else {
+        raw.pointee.overflow = room
         break
       }
       flowlua_push_reference(raw.pointee.host, state, reference.id)

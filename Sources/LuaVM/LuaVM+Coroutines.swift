@@ -75,9 +75,10 @@ extension LuaVM {
       throw LuaError(.memory, "not enough memory")
     }
     let L = flowlua_coroutine_state(raw)
-    guard lua_checkstack(L, Int32(arguments.count) + 4) != 0 else {
-      flowlua_coroutine_release(host, raw, true)
-      throw LuaError(.overflow, "stack overflow")
+    let room = flowlua_make_room(host, L, Int32(clamping: arguments.count) + 4)
+    guard room == LUA_OK else {
+      flowlua_coroutine_release(host, raw, flowlua_coroutine_generation(raw), true)
+      throw takeError(room)
     }
     flowlua_push_reference(host, L, function.id)
     for argument in arguments {
@@ -87,7 +88,7 @@ extension LuaVM {
         let error = takeError(status)
         // Class 'e' only for variables to be closed, which it has none of.
         lua_settop(L, 0)
-        flowlua_coroutine_release(host, raw, true)
+        flowlua_coroutine_release(host, raw, flowlua_coroutine_generation(raw), true)
         throw error
       }
       lua_xmove(running, L, 1)
@@ -172,11 +173,14 @@ extension LuaVM {
   /// Gives a coroutine back: to the pool after a normal end, else it is closed (pending `__close`s
   /// run) and dropped.
   public func release(_ coroutine: LuaCoroutine, finished: Bool) {
-    guard isUsable(coroutine) else { return }
-    if flowlua_coroutine_is_active(coroutine.raw) {
-      misuse("a coroutine was released while it ran")
+    guard (try? enter()) != nil else { return }
+    switch Int(
+      flowlua_coroutine_release(host, coroutine.raw, coroutine.generation, finished))
+    {
+    case FLOWLUA_RELEASED: break
+    case FLOWLUA_STALE: misuse("a coroutine was used after its release")
+    default: misuse("a coroutine was released while it ran")
     }
-    flowlua_coroutine_release(host, coroutine.raw, finished)
   }
 
   // MARK: Stopping

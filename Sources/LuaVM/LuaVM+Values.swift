@@ -109,7 +109,8 @@ extension LuaVM {
     try enter()
     checkHome(table)
     let L = running
-    guard table.kind == .table, lua_checkstack(L, 4) != 0 else { return .nil }
+    guard table.kind == .table else { return .nil }
+    try check(flowlua_make_room(host, L, 4))
     flowlua_push_reference(host, L, table.id)
     lua_rawgeti(L, -1, lua_Integer(index))
     defer { flowlua_pop(L, 1) }
@@ -187,7 +188,7 @@ extension LuaVM {
   func metafield(_ name: String, of reference: LuaReference) throws -> LuaValue {
     try enter()
     let L = running
-    guard lua_checkstack(L, 4) != 0 else { return .nil }
+    try check(flowlua_make_room(host, L, 4))
     flowlua_push_reference(host, L, reference.id)
     guard lua_getmetatable(L, -1) != 0 else {
       flowlua_pop(L, 1)

@@ -10,7 +10,7 @@ internal import Synchronization
 /// entry checks that. Source: the Lua 5.4 reference manual, section 4.
 public final class LuaVM {
   let host: OpaquePointer
-  private var functions: ContiguousArray<LuaMethod> = []
+  private let functions = FunctionList()
   private let released = ReleaseQueue()
   /// The wait that was begun last: kept until the scheduler takes it.
   private(set) var begunWait: LuaWait?
@@ -79,7 +79,7 @@ public final class LuaVM {
     if flowlua_is_busy(host) { misuse("a Lua state was closed by code that runs in it") }
     flowlua_close(host)
     isOpen = false
-    functions = []
+    functions.removeAll()
     scheduler = nil
     begunWait = nil
     pumpedWait = nil
@@ -104,8 +104,10 @@ public final class LuaVM {
   /// How many values stand on the running coroutine's stack: for tests of its balance.
   package var stackDepth: Int { Int(lua_gettop(flowlua_running(host))) }
 
-  /// For tests: lets the n-th allocation from now fail.
-  package func failAllocation(_ n: UInt64) { flowlua_fail_allocation(host, n) }
+  /// For tests: lets the n-th allocation from now fail; 0 for none. Returns how many were still to
+  /// come before the one that was to fail, 0 if it has failed.
+  @discardableResult
+  package func failAllocation(_ n: UInt64) -> UInt64 { flowlua_fail_allocation(host, n) }
 
   /// Whether resuming a coroutine, by whoever, passes through the host, as waiting and stopping need.
   public static var isResumeInterposed: Bool { flowlua_resume_is_interposed() }
@@ -185,7 +187,7 @@ public final class LuaVM {
       let bytes = flowlua_bytes(L, index, &count)
       return .string(LuaString(Array(UnsafeRawBufferPointer(start: bytes, count: count))))
     default:
-      guard lua_checkstack(L, 2) != 0 else { throw LuaError(.overflow, "stack overflow") }
+      try check(flowlua_make_room(host, L, 2))
       lua_pushvalue(L, index)
       return .reference(try popReference(L, kind))
     }
@@ -201,6 +203,7 @@ public final class LuaVM {
   /// The error value on top of the running coroutine's stack, as a Swift error.
   func takeError(_ status: Int32) -> any Error {
     if status == FLOWLUA_NO_ROOM { return LuaError(.overflow, "stack overflow") }
+    if status == FLOWLUA_NO_MEMORY { return LuaError(.memory, "not enough memory") }
     return takeError(status, from: running)
   }
 
@@ -258,20 +261,16 @@ public final class LuaVM {
   // MARK: Functions
 
   /// Gives a function its number.
-  func add(function: @escaping LuaFunction) -> Int32 {
-    functions.append(LuaMethod(function))
-    return Int32(functions.count - 1)
-  }
+  func add(function: @escaping LuaFunction) -> Int32 { functions.add(function) }
 
   fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-    let call = LuaCall(raw: raw, vm: self)
+    let call = LuaCall(raw: raw)
     if released.isPending { drainReleased() }
-    let index = Int(raw.pointee.function)
-    guard index >= 0, index < functions.count else {
+    guard let function = functions[raw.pointee.function] else {
       return call.raise(LuaError(.closed, "the Lua state is closed"))
     }
     do {
-      return try functions[index].function(call).outcome
+      return try function(call).outcome
     } catch {
       return call.raise(error)
     }
@@ -322,7 +321,7 @@ public final class LuaVM {
   public var isWaitingInPlace: Bool { isPumping }
 
   fileprivate func resumeWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-    let call = LuaCall(raw: raw, vm: self)
+    let call = LuaCall(raw: raw)
     guard let pointer = raw.pointee.wait else {
       return call.raise(LuaError(.runtime, "a wait without its subject"))
     }
@@ -337,6 +336,44 @@ public final class LuaVM {
     } catch {
       return call.raise(error)
     }
+  }
+}
+
+/// The functions that Lua can call, by number. They live as long as the state.
+// A buffer instead of an array: every call from Lua looks here, and neither exclusivity checks nor
+// the array's reference counting tell anything that the owner thread doesn't know.
+private final class FunctionList {
+  private var base = UnsafeMutablePointer<LuaMethod>.allocate(capacity: 64)
+  private var capacity = 64
+  private var count: Int32 = 0
+
+  deinit {
+    removeAll()
+    base.deallocate()
+  }
+
+  func add(_ function: @escaping LuaFunction) -> Int32 {
+    if Int(count) == capacity {
+      let grown = UnsafeMutablePointer<LuaMethod>.allocate(capacity: capacity * 2)
+      grown.moveInitialize(from: base, count: capacity)
+      base.deallocate()
+      base = grown
+      capacity *= 2
+    }
+    (base + Int(count)).initialize(to: LuaMethod(function))
+    count += 1
+    return count - 1
+  }
+
+  subscript(_ number: Int32) -> LuaFunction? {
+    number >= 0 && number < count ? base[Int(number)].function : nil
+  }
+
+  func removeAll() {
+    // A closure's end may run code that adds or calls: first none are left.
+    let present = Int(count)
+    count = 0
+    base.deinitialize(count: present)
   }
 }
 
@@ -368,14 +405,13 @@ private func vm(of host: OpaquePointer) -> LuaVM? {
   flowlua_context(host).map { Unmanaged<LuaVM>.fromOpaque($0).takeUnretainedValue() }
 }
 
+// The state is alive while it calls: what runs it holds it.
 private func answerCall(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-  guard let vm = vm(of: raw.pointee.host) else { return Int32(FLOWLUA_RETURN) }
-  return vm.dispatch(raw)
+  Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
 }
 
 private func answerWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
-  guard let vm = vm(of: raw.pointee.host) else { return Int32(FLOWLUA_RETURN) }
-  return vm.resumeWait(raw)
+  Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.resumeWait(raw) }
 }
 
 private func pumpWait(_ host: OpaquePointer, _ wait: UnsafeMutableRawPointer) {

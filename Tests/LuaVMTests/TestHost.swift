@@ -109,21 +109,9 @@ final class Counted {
   deinit { counter.living -= 1 }
 }
 
-/// Runs `body` on a thread of its own, with a stack as large as the main thread's, and waits for it.
+/// Runs `body` on a thread of its own and waits for it.
 func onThread(_ body: @escaping @Sendable () -> Void) {
-  let box = Unmanaged.passRetained(ThreadBody(body))
-  var thread = pthread_t()
-  let error = pthread_create(
-    &thread, nil,
-    { argument in
-      // Given over by onThread.
-      if let argument {
-        Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().body()
-      }
-      return nil
-    }, box.toOpaque())
-  precondition(error == 0)
-  pthread_join(thread, nil)
+  join(startThread(body))
 }
 
 private final class ThreadBody: Sendable {
@@ -148,6 +136,11 @@ struct Handed<Value>: @unchecked Sendable {
 /// loop never makes.
 let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
 
+/// How often something is repeated that the thread sanitizer makes a hundred times slower.
+func repetitions(_ count: Int) -> Int {
+  isThreadSanitized ? count / 50 : count
+}
+
 /// Output of a stand-alone interpreter for a script; nil when it isn't installed.
 func standardOutput(of command: String) -> String? {
   guard let stream = popen(command, "r") else { return nil }
@@ -158,4 +151,25 @@ func standardOutput(of command: String) -> String? {
     byte = fgetc(stream)
   }
   return pclose(stream) == 0 ? String(decoding: bytes, as: UTF8.self) : nil
+}
+
+/// Starts a thread; `join` waits for it.
+func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
+  let box = Unmanaged.passRetained(ThreadBody(body))
+  var thread = pthread_t()
+  let error = pthread_create(
+    &thread, nil,
+    { argument in
+      // Given over by startThread.
+      if let argument {
+        Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().body()
+      }
+      return nil
+    }, box.toOpaque())
+  precondition(error == 0)
+  return thread
+}
+
+func join(_ thread: pthread_t) {
+  pthread_join(thread, nil)
 }

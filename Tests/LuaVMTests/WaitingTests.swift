@@ -153,7 +153,7 @@ import Testing
     let host = try TestHost()
     let text = try host.text(
       """
-      local N, tasks, sum = 20000, {}, 0
+      local N, tasks, sum = ..., {}, 0
       for i = 1, N do
         tasks[i] = S.spawn(function()
           local g = coroutine.wrap(function()
@@ -165,7 +165,7 @@ import Testing
       end
       for i = 1, N do sum = sum + S.await(tasks[i]) end
       return sum == N * (N + 1) // 2
-      """)
+      """, [.integer(Int64(repetitions(20_000)))])
     #expect(text == "true")
     // The list of tasks went with the script; what is left are the pool's coroutines.
     try host.vm.collectGarbage()

@@ -57,6 +57,8 @@ typedef struct flowlua_host flowlua_host;
 typedef struct flowlua_call {
   lua_State *_Nonnull L;
   flowlua_host *_Nonnull host;
+  /// The host's context.
+  void *_Nonnull context;
   /// What the closure was made with: which Swift function to call.
   int32_t function;
   int32_t argument_count;
@@ -64,8 +66,8 @@ typedef struct flowlua_call {
   /// Results that must be pushed in protected mode, because memory or an object has to be given
   /// back should a push fail.
   bool heavy;
-  /// The results found no room: the call fails.
-  bool overflow;
+  /// Why the results found no room, so that the call fails: FLOWLUA_NO_ROOM or FLOWLUA_NO_MEMORY.
+  int32_t overflow;
   uint32_t inline_used;
   /// The wait of a call that answered FLOWLUA_WAIT, and of the resumption of one.
   void *_Nullable wait;
@@ -141,8 +143,8 @@ bool flowlua_is_closing(const flowlua_host *_Nonnull host);
 size_t flowlua_memory_used(const flowlua_host *_Nonnull host);
 void flowlua_set_memory_limit(flowlua_host *_Nonnull host, size_t bytes);
 /// For tests: the n-th allocation from now fails, also when Lua repeats it after a collection;
-/// 0 for none.
-void flowlua_fail_allocation(flowlua_host *_Nonnull host, uint64_t n);
+/// 0 for none. Returns how far the count before had got, 0 if its failure has come.
+uint64_t flowlua_fail_allocation(flowlua_host *_Nonnull host, uint64_t n);
 /// Makes this state the one that signals on this thread look at; returns the one before.
 flowlua_host *_Nullable flowlua_make_current(flowlua_host *_Nullable host)
     __attribute__((swift_attr("@discardableResult")));
@@ -159,8 +161,12 @@ bool flowlua_resume_is_interposed(void);
 int32_t flowlua_protect(
     flowlua_host *_Nonnull host, int (*_Nonnull body)(lua_State *_Nonnull, void *_Nullable),
     void *_Nullable argument);
-/// Answered instead of a status of Lua, with nothing on the stack, when there is no room for a call.
-enum { FLOWLUA_NO_ROOM = -1 };
+/// Answered instead of a status of Lua, with nothing on the stack, when there is no room for a call:
+/// the stack has its full size, or there is no memory for a larger one.
+enum { FLOWLUA_NO_ROOM = -1, FLOWLUA_NO_MEMORY = -2 };
+/// Sees to room for `count` more values: LUA_OK or one of the two above. [-0, +0, -]
+int32_t flowlua_make_room(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t count);
 /// Drops the error value that a failed operation has left.
 void flowlua_discard_error(flowlua_host *_Nonnull host, int32_t status);
 /// Takes n values from the top of the running coroutine's stack. [-n, +0, -]
@@ -307,8 +313,6 @@ flowlua_coroutine *_Nullable flowlua_coroutine_take(flowlua_host *_Nonnull host)
 lua_State *_Nonnull flowlua_coroutine_state(const flowlua_coroutine *_Nonnull coroutine);
 /// Changes whenever the coroutine is given back.
 uint32_t flowlua_coroutine_generation(const flowlua_coroutine *_Nonnull coroutine);
-/// Whether it, or what it has called, is executing.
-bool flowlua_coroutine_is_active(const flowlua_coroutine *_Nonnull coroutine);
 /// Whether it waits.
 bool flowlua_coroutine_is_parked(const flowlua_coroutine *_Nonnull coroutine);
 /// Lets a parked coroutine keep its wait (a +1 Swift reference) until it has gone on.
@@ -318,9 +322,12 @@ void flowlua_coroutine_keep_wait(
 int32_t flowlua_coroutine_run(
     flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int32_t count,
     int32_t *_Nonnull result_count);
-/// Gives it back: to the pool after a normal end, else it is closed and dropped.
-void flowlua_coroutine_release(
-    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, bool finished);
+/// Gives it back: to the pool after a normal end, else it is closed and dropped. Refused when the
+/// generation is past or the coroutine is executing.
+enum { FLOWLUA_RELEASED = 0, FLOWLUA_STALE = 1, FLOWLUA_ACTIVE = 2 };
+int32_t flowlua_coroutine_release(
+    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, uint32_t generation,
+    bool finished) __attribute__((swift_attr("@discardableResult")));
 /// The wait that the coroutine which has just parked waits for.
 void *_Nullable flowlua_parked_wait(flowlua_host *_Nonnull host);
 

@@ -1,0 +1,248 @@
+import LuaVM
+import Testing
+
+/// Swift objects in userdata, and handles.
+@Suite struct ObjectTests {
+  private struct Fixture {
+    let host: TestHost
+    let counter = Counted.Counter()
+    let type: LuaObjectType<Counted>
+
+    init() throws {
+      let host = try TestHost()
+      let counter = counter
+      self.host = host
+      let box = TypeBox()
+      type = try host.vm.defineObjectType(
+        "counted", of: Counted.self,
+        methods: [
+          "name": { call in
+            guard let type = box.type, let object = call.object(1, type) else {
+              throw LuaError(
+                .argument, LuaString("bad argument #1 to 'name' (counted expected, got \(call.typeName(1)))"))
+            }
+            return call.answer(.string(LuaString(object.name)))
+          },
+          "fail": { _ in throw TestProblem("failed") },
+          "raise": { call in throw LuaError(value: try call.value(2), message: "raised") },
+        ],
+        getter: { call in
+          guard let type = box.type, call.object(1, type) != nil else {
+            throw LuaError(.argument, "not counted")
+          }
+          return call.answer(.string("got"))
+        })
+      box.type = type
+      let type = type
+      let shared = Counted(counter, name: "shared")
+      try host.install(
+        "X",
+        [
+          "new": { call in
+            call.answer(Counted(counter, name: call.string(1)?.description ?? ""), type)
+          },
+          "shared": { call in call.answer(shared, type) },
+        ])
+    }
+  }
+
+  private final class TypeBox {
+    var type: LuaObjectType<Counted>?
+  }
+
+  @Test func sameObjectIsSameUserdata() throws {
+    let fixture = try Fixture()
+    let host = fixture.host
+    #expect(try host.text("return rawequal(X.shared(), X.shared()), X.shared():name(), X.shared().other, rawequal(X.new(), X.new())") == "true shared got false")
+    // Also after the userdata has been collected.
+    try host.run("X.shared() collectgarbage() collectgarbage() assert(X.shared():name() == 'shared')")
+    let object = Counted(fixture.counter, name: "swift")
+    let value = try host.vm.value(of: object, fixture.type)
+    let again = try host.run("return (...)", [value])
+    #expect(host.vm.object(in: again[0], fixture.type) === object)
+    #expect(host.vm.object(in: again[0], host.taskType) == nil)
+  }
+
+  @Test func wrongSelfIsRefused() throws {
+    let fixture = try Fixture()
+    let text = try fixture.host.text(
+      """
+      local name = X.new 'a'.name
+      local index = debug.getmetatable(X.new()).__index
+      local light = debug.upvalueid(function() return name end, 1)
+      local bad = 0
+      for _, v in ipairs {0, 'x', {}, print, io.stdout, coroutine.create(print), S.spawn(function() end), light, true} do
+        local ok, message = pcall(name, v)
+        if not ok and message:find 'counted expected, got' then bad = bad + 1 end
+        assert(not pcall(index, v, 'other'))
+      end
+      return bad, select(2, pcall(name)), getmetatable(X.new())
+      """)
+    #expect(text.hasPrefix("9 "))
+    #expect(text.contains("bad argument #1 to 'name' (counted expected, got no value)"))
+    #expect(text.hasSuffix("false"))
+  }
+
+  @Test func forgedMetatablesDoNotFoolTheCheck() throws {
+    let fixture = try Fixture()
+    let text = try fixture.host.text(
+      """
+      local mt = debug.getmetatable(X.new())
+      local task = S.spawn(function() end)
+      local name = X.new 'real'.name
+      local real = X.new 'real'
+      local out = io.tmpfile()
+      debug.setmetatable(task, mt) debug.setmetatable(out, mt)
+      debug.setmetatable(real, getmetatable(io.stdout))
+      local results = {pcall(name, task)}, {pcall(name, out)}
+      local r = {tostring(pcall(name, task)), tostring(pcall(name, out)), name(real), tostring(pcall(mt.__gc, out))}
+      debug.setmetatable(real, mt)
+      debug.setmetatable(out, getmetatable(io.stdout)) out:close()
+      return table.concat(r, ' ')
+      """)
+    #expect(text == "false false real true")
+  }
+
+  @Test func finalizerByHandIsHarmless() throws {
+    let fixture = try Fixture()
+    let text = try fixture.host.text(
+      """
+      local o = X.new 'mine'
+      local gc = debug.getmetatable(o).__gc
+      gc(nil) gc({}) gc(io.stdout) gc('x') gc()
+      assert(o:name() == 'mine')
+      gc(o) gc(o)
+      return select(2, pcall(o.name, o)):match('%(.*%)')
+      """)
+    #expect(text == "(counted expected, got counted)")
+    #expect(fixture.counter.living == 1)
+    // An object of which the userdata was finalized by hand gets a new one.
+    #expect(
+      try fixture.host.text(
+        "local a = X.shared() debug.getmetatable(a).__gc(a) local b = X.shared() return rawequal(a, b), b:name()")
+        == "false shared")
+  }
+
+  @Test func resurrectedUserdataIsDead() throws {
+    let fixture = try Fixture()
+    let text = try fixture.host.text(
+      """
+      local kept
+      (function()
+        local o = X.new 'gone'
+        setmetatable({o = o}, {__gc = function(t) kept = t.o end})
+      end)()
+      collectgarbage() collectgarbage()
+      return kept and tostring(pcall(kept.name, kept)) or 'none'
+      """)
+    #expect(text == "false")
+    try fixture.host.vm.collectGarbage()
+    try fixture.host.vm.collectGarbage()
+    #expect(fixture.counter.living == 1)
+  }
+
+  @Test func hundredThousandCaughtErrorsLeaveNothing() throws {
+    let fixture = try Fixture()
+    let vm = fixture.host.vm
+    let script = try fixture.host.load(
+      """
+      local n, object, value = ..., X.new 'o', {}
+      local name, fail, raise = object.name, object.fail, object.raise
+      local plain = {}
+      for i = 1, n do
+        assert(not pcall(name, 5))
+        assert(not pcall(fail, object))
+        assert(select(2, pcall(raise, object, value)) == value)
+        assert(not pcall(S.await, plain))
+        assert(not pcall(S.sleep, plain))
+        assert(not pcall(S.spawn, 5))
+        assert(not pcall(coroutine.resume, plain))
+        assert(not pcall(coroutine.wrap(fail)))
+        object = X.new 'next'
+      end
+      """)
+    _ = try vm.call(script, [.integer(10)])
+    try vm.collectGarbage()
+    let references = vm.referenceCount
+    let depth = vm.stackDepth
+    let memory = vm.memoryUsed
+    _ = try vm.call(script, [.integer(Int64(repetitions(100_000)))])
+    try vm.collectGarbage()
+    #expect(vm.referenceCount == references)
+    #expect(vm.stackDepth == depth)
+    #expect(fixture.counter.living == 1)
+    #expect(vm.memoryUsed < memory + 20_000)
+  }
+
+  @Test func closingReleasesEverything() throws {
+    let counter = Counted.Counter()
+    var kept: LuaReference?
+    do {
+      let host = try TestHost()
+      let type = try host.vm.defineObjectType("counted", of: Counted.self, methods: [:])
+      try host.install("X", ["new": { call in call.answer(Counted(counter), type) }])
+      try host.run("kept = {X.new(), X.new()} co = coroutine.wrap(function() local o = X.new() coroutine.yield() end) co()")
+      _ = try host.operation("local o = X.new() S.await(S.spawn(function() coroutine.yield() end))")
+      kept = try host.vm.makeTable()
+      #expect(counter.living >= 3)
+      host.vm.close()
+      #expect(counter.living == 0)
+    }
+    #expect(kept?.isValid == false)
+  }
+
+  @Test func finalizersMayCallTheHostWhileClosing() throws {
+    let host = try TestHost()
+    final class Log {
+      var lines: [String] = []
+    }
+    let log = Log()
+    try host.install(
+      "X",
+      [
+        "log": { call in
+          log.lines.append(call.string(1)?.description ?? "?")
+          _ = try call.vm.makeTable(values: [.integer(1)])
+          return call.answer()
+        }
+      ])
+    try host.run(
+      """
+      setmetatable({}, {__gc = function() X.log 'first' end})
+      kept = setmetatable({}, {__gc = function()
+        X.log 'second' X.log(tostring(pcall(S.sleep, 1)))
+        setmetatable({}, {__gc = function() X.log 'never' end})
+      end})
+      """)
+    host.vm.close()
+    host.vm.close()
+    #expect(log.lines == ["second", "false", "first"])
+  }
+
+  @Test func handlesCarryTheirNumbers() throws {
+    let host = try TestHost()
+    let type = try host.vm.defineHandleType(
+      "handle",
+      methods: [:],
+      metamethods: ["__len": { call in call.answer(.integer(Int64(call.count))) }])
+    try host.install(
+      "X",
+      [
+        "read": { call in
+          guard let (slot, generation) = call.handle(1, type) else { return call.answer(.nil) }
+          return call.answer([.integer(Int64(slot)), .integer(Int64(bitPattern: generation))])
+        }
+      ])
+    let function = try host.load("local h, a, b = ... return table.concat({X.read(h)}, '/') .. tostring(a) .. tostring(b) .. tostring(X.read(io.stdout))")
+    let arguments = try host.vm.makeTable(values: [.string("A"), .integer(5)])
+    for slot in 0..<UInt32(500) {
+      let step = try host.vm.start(
+        operation: function, slot: slot, generation: UInt64(slot) + (1 << 40), arguments: arguments,
+        count: 2)
+      #expect(step.outcome == .finished)
+      guard case .string(let text) = try host.vm.firstResult(step) else { return }
+      #expect(text.description == "\(slot)/\(UInt64(slot) + (1 << 40))A5nil")
+      host.vm.release(step.coroutine, finished: true)
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import LuaVM
+import Synchronization
+import Testing
+
+/// References know the state they belong to.
+@Suite struct ReferenceTests {
+  @Test func referenceIsVoidAfterClosing() throws {
+    let host = try TestHost()
+    let vm = host.vm
+    let table = try vm.makeTable()
+    let function = try host.load("S.sleep(1)")
+    let step = try vm.start(function)
+    #expect(step.outcome == .parked)
+    vm.close()
+    vm.close()
+    #expect(!table.isValid && !vm.isOpen)
+    func isClosed(_ body: () throws -> Void) -> Bool {
+      do {
+        try body()
+        return false
+      } catch {
+        return (error as? LuaError)?.code == .closed
+      }
+    }
+    #expect(isClosed { _ = try vm.call(function) })
+    #expect(isClosed { _ = try vm.get(.integer(1), in: table) })
+    #expect(isClosed { try vm.set(.nil, "k", in: table) })
+    #expect(isClosed { _ = try vm.pairs(of: table) })
+    #expect(isClosed { _ = try vm.tostring(.reference(table)) })
+    #expect(isClosed { _ = try vm.render(.reference(table), limit: 10) })
+    #expect(isClosed { _ = try vm.makeTable() })
+    #expect(isClosed { _ = try vm.makeFunction { $0.answer() } })
+    #expect(isClosed { _ = try vm.start(function) })
+    #expect(isClosed { _ = try vm.load("", name: "=x") })
+    #expect(isClosed { _ = try vm.element(1, of: table) })
+    #expect(isClosed { try vm.collectGarbage() })
+    #expect(isClosed { try vm.preload("m") { $0.answer() } })
+    #expect(isClosed { throw vm.failure(step.coroutine).error })
+    #expect(vm.listCount(table) == nil)
+    #expect(vm.resume(step.coroutine).outcome == .failed)
+    vm.release(step.coroutine, finished: false)
+    vm.unwatch(step.coroutine)
+    #expect(vm.typeName(of: .reference(table)) == "table")
+    #expect(vm.traceback() == "" && vm.position == "")
+    #expect(vm.referenceCount == 0 && vm.memoryUsed == 0)
+  }
+
+  @Test func referencesGrowAndAreReused() throws {
+    let host = try TestHost()
+    let before = host.vm.referenceCount
+    for _ in 0..<3 {
+      var held: [LuaReference] = []
+      for index in 0..<10_000 {
+        held.append(try host.vm.makeTable(values: [.integer(Int64(index))]))
+      }
+      #expect(host.vm.referenceCount == before + 10_000)
+      for index in stride(from: 0, to: 10_000, by: 777) {
+        guard case .integer(Int64(index)) = try host.vm.element(1, of: held[index]) else {
+          Issue.record("reference \(index) means another value")
+          return
+        }
+      }
+    }
+    #expect(host.vm.referenceCount == before)
+  }
+
+  @Test func releasesOnOtherThreadsAreQueued() throws {
+    let host = try TestHost()
+    let before = host.vm.referenceCount
+    for _ in 0..<5 {
+      var groups: [[LuaReference]] = Array(repeating: [], count: 4)
+      for index in 0..<4000 { groups[index % 4].append(try host.vm.makeTable()) }
+      let handed = Mutex(groups)
+      groups = []
+      let done = Atomic<Int>(0)
+      let release: @Sendable () -> Void = {
+        while let group = handed.withLock({ $0.popLast() }) {
+          for reference in group { _ = reference.kind }
+        }
+        done.add(1, ordering: .releasing)
+      }
+      let threads = (0..<4).map { _ in startThread(release) }
+      // Meanwhile the owner goes on.
+      for _ in 0..<200 { _ = try host.vm.makeTable() }
+      for thread in threads { join(thread) }
+      #expect(done.load(ordering: .acquiring) == 4)
+    }
+    _ = try host.vm.makeTable()
+    #expect(host.vm.referenceCount == before)
+  }
+
+  @Test func registeredCoroutineMayBeCollected() throws {
+    let host = try TestHost()
+    final class Box {
+      var callback: LuaReference?
+    }
+    let box = Box()
+    try host.install(
+      "X",
+      [
+        "register": { call in
+          if case .reference(let function) = try call.value(1) { box.callback = function }
+          return call.answer()
+        }
+      ])
+    try host.run("coroutine.wrap(function() X.register(function() return 'called' end) end)()")
+    for _ in 0..<3 { try host.vm.collectGarbage() }
+    let callback = try #require(box.callback)
+    guard case .string("called")? = try host.vm.call(callback).first else {
+      Issue.record("the callback was lost")
+      return
+    }
+  }
+
+  @Test func hundredThousandFunctionsRunInThePool() throws {
+    let host = try TestHost()
+    let function = try host.load("return ...")
+    let arguments = try host.vm.makeTable(values: [.integer(1)])
+    _ = try host.vm.defineHandleType("handle", methods: [:])
+    let before = host.vm.referenceCount
+    for index in 0..<repetitions(100_000) {
+      let step = try host.vm.start(
+        operation: function, slot: UInt32(index), generation: 1, arguments: arguments, count: 1)
+      #expect(step.resultCount == 2)
+      host.vm.release(step.coroutine, finished: true)
+    }
+    #expect(host.vm.referenceCount <= before + 1)
+  }
+
+  @Test func statesOfManyThreadsDoNotMeet() {
+    let failures = Mutex(0)
+    let threads = (0..<4).map { number in
+      startThread {
+        do {
+          for round in 0..<20 {
+            let host = try TestHost()
+            let text = try host.operationText(
+              "local n = 0 for i = 1, 100 do n = n + coroutine.wrap(function() S.sleep(1) return i end)() end return n")
+            if text != "5050" { failures.withLock { $0 += 1 } }
+            if (round + number).isMultiple(of: 2) { host.vm.close() }
+          }
+        } catch {
+          failures.withLock { $0 += 1 }
+        }
+      }
+    }
+    for thread in threads { join(thread) }
+    #expect(failures.withLock { $0 } == 0)
+  }
+}

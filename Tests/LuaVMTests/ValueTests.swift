@@ -1,0 +1,236 @@
+import LuaVM
+import Testing
+
+/// Values keep their bits, subtypes and identity on every way.
+@Suite struct ValueTests {
+  static let allBytes = LuaString((0...255).map { UInt8($0) } + [0, 0])
+
+  @Test func allBytesPassEverywhere() throws {
+    let host = try TestHost()
+    let vm = host.vm
+    let bytes = Self.allBytes
+    let long = LuaString((0..<5).flatMap { _ in bytes.bytes })
+    let built = try host.run(
+      "local t = {} for i = 0, 255 do t[#t + 1] = string.char(i) end return table.concat(t) .. '\\0\\0'")
+    guard case .string(bytes)? = built.first else {
+      Issue.record("results of a chunk change bytes")
+      return
+    }
+    try host.install(
+      "X",
+      [
+        "echo": { call in call.answer(.string(try #require(call.string(1)))) },
+        "bytes": { call in
+          try #require(call.withBytes(1) { call.answer(bytes: $0) })
+        },
+        "argument": { call in call.answer(argument: 1) },
+        "raise": { call in throw LuaError(value: try call.value(1), message: "") },
+        "message": { call in throw LuaError(.memory, try #require(call.string(1))) },
+      ])
+    for value in [bytes, long, ""] {
+      for name in ["echo", "bytes", "argument"] {
+        let result = try host.run("return X.\(name)(...) == ..., X.\(name)(...)", [.string(value)])
+        guard case .boolean(true) = result[0], case .string(value) = result[1] else {
+          Issue.record("\(name) changes bytes")
+          continue
+        }
+      }
+      for name in ["raise", "message"] {
+        #expect(try host.text("return select(2, pcall(X.\(name), ...)) == ...", [.string(value)]) == "true")
+      }
+      do {
+        try host.run("error(..., 0)", [.string(value)])
+      } catch let error as LuaError {
+        #expect(error.message == value)
+      }
+      let table = try vm.makeTable(values: [.string(value)], fields: [(value, .string(value))])
+      guard case .string(value) = try vm.element(1, of: table),
+        case .string(value) = try vm.get(.string(value), in: table)
+      else {
+        Issue.record("tables change bytes")
+        continue
+      }
+      #expect(try vm.tostring(.string(value)) == value)
+      #expect(try vm.pairs(of: table).count == 2)
+    }
+    // Type names are bytes, too.
+    let named = try host.run("return setmetatable({}, {__name = ...})", [.string(bytes)])
+    #expect(vm.typeName(of: named[0]) == bytes)
+    // Two spellings of one text are two strings.
+    #expect(LuaString("caf\u{E9}") != LuaString("cafe\u{301}"))
+  }
+
+  @Test func numbersKeepSubtypeAndBits() throws {
+    let host = try TestHost()
+    try host.install("X", ["echo": { call in call.answer(try call.value(1)) }])
+    let text = try host.text(
+      """
+      local seen = {}
+      for _, x in ipairs {1, 1.0, math.maxinteger, math.mininteger, 2^53, 2^63, -2^63, -0.0, 0.0,
+          1/0, -1/0, 5e-324, 9007199254740993} do
+        local y = X.echo(x)
+        assert(math.type(x) == math.type(y) and string.format('%q', x) == string.format('%q', y))
+        seen[#seen + 1] = math.type(y)
+      end
+      local nan = X.echo(0/0)
+      assert(nan ~= nan and math.type(nan) == 'float')
+      return table.concat(seen, ' ')
+      """)
+    #expect(text.hasPrefix("integer float integer integer float"))
+    let values: [LuaValue] = [.integer(.min), .integer(.max), .number(-0.0), .number(.nan), .integer(1), .number(1)]
+    let back = try host.run("return ...", values)
+    for (value, result) in zip(values, back) {
+      switch (value, result) {
+      case (.integer(let a), .integer(let b)): #expect(a == b)
+      case (.number(let a), .number(let b)): #expect(a.bitPattern == b.bitPattern || a.isNaN && b.isNaN)
+      default: Issue.record("\(value) became \(result)")
+      }
+    }
+  }
+
+  @Test func nilsKeepTheirPlaces() throws {
+    let host = try TestHost()
+    try host.install(
+      "X",
+      [
+        "echo": { call in
+          call.answer(try (0..<call.count).map { try call.value($0 + 1) })
+        },
+        "count": { call in call.answer(.integer(Int64(call.count))) },
+      ])
+    let text = try host.text(
+      """
+      local t = {n = 250}
+      for i = 1, 250, 3 do t[i] = i % 2 == 0 and i or 'v' .. i end
+      local r = table.pack(X.echo(table.unpack(t, 1, 250)))
+      for i = 1, 250 do assert(rawequal(r[i], t[i])) end
+      return r.n, X.count(nil, nil), X.count(), select('#', X.echo(nil, 1, nil))
+      """)
+    #expect(text == "250 2 0 3")
+  }
+
+  @Test func manyResultsAndArguments() throws {
+    let host = try TestHost()
+    let table = try host.vm.makeTable()
+    try host.install(
+      "X",
+      [
+        "integers": { call in
+          call.answer((0..<(call.integer(1) ?? 0)).map { .integer($0) })
+        },
+        "tables": { call in
+          call.answer((0..<(call.integer(1) ?? 0)).map { _ in .reference(table) })
+        },
+      ])
+    for count in [5, 6, 7, 8, 9, 15, 16, 17, 255, 1000, 200_000] {
+      #expect(
+        try host.text("return select('#', X.integers(...)), (select(-1, X.integers(...)))", [.integer(Int64(count))])
+          == "\(count) \(count - 1)")
+    }
+    #expect(
+      try host.text("return select('#', X.tables(3000)), (select(-1, X.tables(3000))) == ...", [.reference(table)])
+        == "3000 true")
+    // More than a Lua stack holds.
+    #expect(
+      try host.text("return select(2, pcall(X.integers, 2000000))").contains("too many results"))
+    #expect(
+      try host.text("return select(2, pcall(X.tables, 2000000))").contains("too many results"))
+    #expect(throws: LuaError.self) {
+      try host.run("return ...", Array(repeating: .integer(1), count: 2_000_000))
+    }
+    #expect(try host.run("return ...", Array(repeating: .integer(1), count: 100_000)).count == 100_000)
+  }
+
+  @Test func identitySurvivesTheWayThroughSwift() throws {
+    let host = try TestHost()
+    try host.install("X", ["echo": { call in call.answer(try call.value(1)) }])
+    #expect(
+      try host.text(
+        """
+        local thread = coroutine.create(print)
+        for _, v in ipairs {{}, print, function() end, thread, io.stdout} do
+          assert(rawequal(X.echo(v), v))
+        end
+        local e = setmetatable({}, {__tostring = function() return 'E' end})
+        local ok, caught = pcall(function() X.echo(1) error(e) end)
+        return rawequal(e, caught)
+        """) == "true")
+  }
+
+  @Test func conversionLeavesTheStackAlone() throws {
+    let host = try TestHost()
+    let table = try host.run("return {[1] = 1, [2.5] = 2, [true] = 3, x = {}}")
+    guard case .reference(let reference) = table[0] else { return }
+    let pairs = try host.vm.pairs(of: reference)
+    #expect(pairs.count == 4)
+    #expect(host.vm.listCount(reference) == nil)
+    #expect(try host.text("local t = ... return t[1], t[2.5], t[true]", table) == "1 2 3")
+  }
+
+  @Test(arguments: [
+    ("{}", 0), ("{1, 2, 3}", 3), ("{1, nil, 3}", nil), ("{[2] = 1}", nil), ("{1, x = 2}", nil),
+    ("{[1.5] = 1}", nil), ("{[0] = 1}", nil), ("5", nil), ("{[3] = 3, [1] = 1, [2] = 2}", 3),
+  ] as [(String, Int?)])
+  func listsAreRecognized(_ source: String, _ count: Int?) throws {
+    let host = try TestHost()
+    guard case .reference(let table)? = try host.run("return \(source)").first else { return }
+    #expect(host.vm.listCount(table) == count)
+  }
+
+  @Test(arguments: [
+    ("1", "1"), ("1.0", "1.0"), ("'a'", "a"), ("nil", "nil"), ("true", "true"),
+    ("{}", "{}"), ("{1, 2, a = 3}", "{1, 2, a = 3}"), ("{b = 1, a = 2, [10] = 3, [true] = 4}", "{10 = 3, a = 2, b = 1, true = 4}"),
+    ("{{1}, {x = {}}}", "{{1}, {x = {}}}"), ("(function() local t = {1} t[2] = t t.x = t return t end)()", "{1, {…}, x = {…}}"),
+    ("setmetatable({}, {__tostring = function() return 'T!' end})", "T!"),
+    ("{setmetatable({}, {__index = error, __pairs = error, __len = error})}", "{{}}"),
+  ])
+  func rendersShortAndSorted(_ source: String, _ expected: String) throws {
+    let host = try TestHost()
+    let value = try host.run("return \(source)").first ?? .nil
+    #expect(try host.vm.render(value, limit: 120).description == expected)
+  }
+
+  @Test func renderingIsCutAtItsLimit() throws {
+    let host = try TestHost()
+    for source in [
+      "('x'):rep(500)", "('ä'):rep(500)", "('€'):rep(119) .. 'ab'",
+      "(function() local t = {} for i = 1, 1000 do t['k' .. i] = i end return t end)()",
+      "(function() local t = {} for i = 1, 300 do t = {t} end return t end)()",
+    ] {
+      for limit in [1, 2, 40, 120] {
+        let value = try host.run("return \(source)").first ?? .nil
+        let text = try host.vm.render(value, limit: limit)
+        #expect(text.description.count == limit, "\(source) at \(limit)")
+        #expect(text.description.hasSuffix("…"))
+        #expect(String(validating: text.bytes, as: UTF8.self) != nil)
+      }
+    }
+    let exact = try host.run("return ('x'):rep(120)").first ?? .nil
+    #expect(try host.vm.render(exact, limit: 120).bytes.count == 120)
+    // Malformed text stays short as well, and failing functions do no harm.
+    let malformed = try host.run("return ('\\x80'):rep(5000)").first ?? .nil
+    #expect(try host.vm.render(malformed, limit: 120).bytes.count < 900)
+    let failing = try host.run("return setmetatable({}, {__tostring = error})").first ?? .nil
+    #expect(try host.vm.render(failing, limit: 120).description.hasPrefix("table: "))
+  }
+
+  @Test func internedStringsAreFound() throws {
+    let host = try TestHost()
+    try host.install(
+      "X",
+      [
+        "intern": { call in
+          try call.intern(1, as: call.integer(2) ?? 0)
+          return call.answer()
+        },
+        "find": { call in call.answer(call.interned(1).map { .integer($0) } ?? .nil) },
+      ])
+    let found = try host.text(
+        """
+        for i = 1, 500 do X.intern('key' .. i, i) end
+        X.intern('caf\\xe9', 1000) X.intern('a\\0b', 1001)
+        return X.find('key77'), X.find('none'), X.find(77), X.find(nil), X.find({}), X.find('caf\\xe9'), X.find('a\\0b'), X.find('a')
+        """)
+    #expect(found == "77 nil nil nil nil 1000 1001 nil")
+  }
+}
