@@ -240,12 +240,13 @@ import Testing
   func collectorUnderPressure(_ mode: String) throws {
     let counter = Counted.Counter()
     let host = try TestHost()
+    let taskType = host.taskType
     let type = try host.vm.defineObjectType(
       "counted", of: Counted.self,
       methods: [
         "collect": { call in
           try call.vm.collectGarbage()
-          guard call.object(1, host.taskType) == nil else { return call.answer() }
+          guard call.object(1, taskType) == nil else { return call.answer() }
           return call.answer(argument: 1)
         }
       ])
