@@ -139,7 +139,8 @@ import Testing
           for round in 0..<20 {
             let host = try TestHost()
             let text = try host.operationText(
-              "local n = 0 for i = 1, 100 do n = n + coroutine.wrap(function() S.sleep(1) return i end)() end return n")
+              "local n = 0 for i = 1, 100 do n = n + coroutine.wrap(function() S.sleep(1) return i end)() end return n"
+            )
             if text != "5050" { failures.withLock { $0 += 1 } }
             if (round + number).isMultiple(of: 2) { host.vm.close() }
           }
