@@ -4,11 +4,6 @@ public struct LuaObjectType<Object: AnyObject> {
   public let name: String
 
   let id: Int32
-
-  init(name: String, id: Int32) {
-    self.name = name
-    self.id = id
-  }
 }
 
 /// A kind of handle: a userdata that carries a slot and a generation instead of a reference, so that
@@ -18,9 +13,4 @@ public struct LuaHandleType {
   public let name: String
 
   let id: Int32
-
-  init(name: String, id: Int32) {
-    self.name = name
-    self.id = id
-  }
 }

@@ -4,6 +4,8 @@ internal import CLua
 /// A Lua value that a Swift program holds on to. While it exists the value isn't collected.
 ///
 /// It may be released on any thread: a release elsewhere than on the owner thread is queued to it.
+/// It keeps its state: a function of the host that keeps references of its own state, which in turn
+/// keeps the function, makes a ring that only `LuaVM.close()` opens.
 /// Once the state is closed the reference is void: using it is a `LuaError` of code `closed`,
 /// releasing it does nothing.
 // Unchecked: it carries a number that only means something to its state, whose every entry checks

@@ -74,24 +74,24 @@ extension LuaVM {
     guard let raw = flowlua_coroutine_take(host) else {
       throw LuaError(.memory, "not enough memory")
     }
-    let L = flowlua_coroutine_state(raw)
-    let room = flowlua_make_room(host, L, Int32(clamping: arguments.count) + 4)
+    let lua = flowlua_coroutine_state(raw)
+    let room = flowlua_make_room(host, lua, Int32(clamping: arguments.count) + 4)
     guard room == LUA_OK else {
       flowlua_coroutine_release(host, raw, flowlua_coroutine_generation(raw), true)
       throw takeError(room)
     }
-    flowlua_push_reference(host, L, function.id)
+    flowlua_push_reference(host, lua, function.id)
     for argument in arguments {
       // Strings need memory, so each goes over the running coroutine, protected.
       let status = withRawValues(of: self, [argument]) { flowlua_push_protected(host, $0) }
       guard status == LUA_OK else {
         let error = takeError(status)
         // Class 'e' only for variables to be closed, which it has none of.
-        lua_settop(L, 0)
+        lua_settop(lua, 0)
         flowlua_coroutine_release(host, raw, flowlua_coroutine_generation(raw), true)
         throw error
       }
-      lua_xmove(running, L, 1)
+      lua_xmove(running, lua, 1)
     }
     if deadline != 0 { _ = flowlua_watch(host, raw, deadline, grace) }
     return run(LuaCoroutine(raw: raw), Int32(arguments.count))
@@ -157,17 +157,17 @@ extension LuaVM {
     guard isUsable(coroutine) else {
       return (LuaError(.closed, "the Lua state is closed"), "", "")
     }
-    let L = flowlua_coroutine_state(coroutine.raw)
-    let place = position(in: L, level: 0)
+    let lua = flowlua_coroutine_state(coroutine.raw)
+    let place = position(in: lua, level: 0)
     var stack = LuaString("")
-    let status = flowlua_traceback(host, L, nil, 0)
+    let status = flowlua_traceback(host, lua, nil, 0)
     if status == LUA_OK, case .string(let text)? = try? popValue(running) {
       stack = text
     } else {
       flowlua_discard_error(host, status)
     }
-    let code = lua_status(L)
-    return (takeError(code, from: L), place, stack)
+    let code = lua_status(lua)
+    return (takeError(code, from: lua), place, stack)
   }
 
   /// Gives a coroutine back: to the pool after a normal end, else it is closed (pending `__close`s

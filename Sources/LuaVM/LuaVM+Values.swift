@@ -39,17 +39,17 @@ extension LuaVM {
   ) throws -> [LuaValue] {
     try enter()
     checkHome(function)
-    let L = running
+    let lua = running
     var count: Int32 = 0
     let status = withRawValues(of: self, arguments) { raw in
       flowlua_call_function(host, function.id, raw, Int32(arguments.count), traceback, &count)
     }
     if status != LUA_OK { throw takeError(status) }
-    defer { flowlua_pop(L, count) }
+    defer { flowlua_pop(lua, count) }
     var results: [LuaValue] = []
     results.reserveCapacity(Int(count))
-    let first = lua_gettop(L) - count + 1
-    for index in 0..<count { results.append(try value(in: L, at: first + index)) }
+    let first = lua_gettop(lua) - count + 1
+    for index in 0..<count { results.append(try value(in: lua, at: first + index)) }
     return results
   }
 
@@ -108,24 +108,24 @@ extension LuaVM {
   public func element(_ index: Int, of table: LuaReference) throws -> LuaValue {
     try enter()
     checkHome(table)
-    let L = running
+    let lua = running
     guard table.kind == .table else { return .nil }
-    try check(flowlua_make_room(host, L, 4))
-    flowlua_push_reference(host, L, table.id)
-    lua_rawgeti(L, -1, lua_Integer(index))
-    defer { flowlua_pop(L, 1) }
-    return try popValue(L)
+    try check(flowlua_make_room(host, lua, 4))
+    flowlua_push_reference(host, lua, table.id)
+    lua_rawgeti(lua, -1, lua_Integer(index))
+    defer { flowlua_pop(lua, 1) }
+    return try popValue(lua)
   }
 
   /// The length of a list without holes and without other keys; nil for anything else.
   public func listCount(_ table: LuaReference) -> Int? {
     guard table.kind == .table, (try? enter()) != nil else { return nil }
     checkHome(table)
-    let L = running
-    guard lua_checkstack(L, 8) != 0 else { return nil }
-    flowlua_push_reference(host, L, table.id)
-    defer { flowlua_pop(L, 1) }
-    let count = flowlua_list_count(L, -1)
+    let lua = running
+    guard lua_checkstack(lua, 8) != 0 else { return nil }
+    flowlua_push_reference(host, lua, table.id)
+    defer { flowlua_pop(lua, 1) }
+    let count = flowlua_list_count(lua, -1)
     return count >= 0 ? Int(count) : nil
   }
 
@@ -137,10 +137,10 @@ extension LuaVM {
     let status = withExtendedLifetime(walk) {
       flowlua_each_pair(
         host, table.id,
-        { L, context in
+        { lua, context in
           guard let context else { return false }
           let walk = Unmanaged<PairWalk>.fromOpaque(context).takeUnretainedValue()
-          return walk.take(L)
+          return walk.take(lua)
         }, Unmanaged.passUnretained(walk).toOpaque())
     }
     try check(status)
@@ -187,15 +187,15 @@ extension LuaVM {
   /// A field of a value's metatable; nil without metatable.
   func metafield(_ name: String, of reference: LuaReference) throws -> LuaValue {
     try enter()
-    let L = running
-    try check(flowlua_make_room(host, L, 4))
-    flowlua_push_reference(host, L, reference.id)
-    guard lua_getmetatable(L, -1) != 0 else {
-      flowlua_pop(L, 1)
+    let lua = running
+    try check(flowlua_make_room(host, lua, 4))
+    flowlua_push_reference(host, lua, reference.id)
+    guard lua_getmetatable(lua, -1) != 0 else {
+      flowlua_pop(lua, 1)
       return .nil
     }
-    let metatable = try popReference(L, .table)
-    flowlua_pop(L, 1)
+    let metatable = try popReference(lua, .table)
+    flowlua_pop(lua, 1)
     for (key, value) in try pairs(of: metatable) {
       if case .string(let key) = key, key == LuaString(name) { return value }
     }
@@ -244,9 +244,9 @@ private final class PairWalk {
     self.vm = vm
   }
 
-  func take(_ L: OpaquePointer) -> Bool {
+  func take(_ lua: OpaquePointer) -> Bool {
     do {
-      pairs.append((try vm.value(in: L, at: -2), try vm.value(in: L, at: -1)))
+      pairs.append((try vm.value(in: lua, at: -2), try vm.value(in: lua, at: -1)))
       return true
     } catch {
       problem = error

@@ -156,40 +156,40 @@ public final class LuaVM {
   }
 
   /// Takes the top of a stack as a value.
-  func popValue(_ L: OpaquePointer) throws -> LuaValue {
-    let kind = LuaKind(rawValue: lua_type(L, -1)) ?? .none
+  func popValue(_ lua: OpaquePointer) throws -> LuaValue {
+    let kind = LuaKind(rawValue: lua_type(lua, -1)) ?? .none
     switch kind {
     case .none, .nil, .boolean, .number, .string:
-      defer { flowlua_pop(L, 1) }
-      return try value(in: L, at: -1)
+      defer { flowlua_pop(lua, 1) }
+      return try value(in: lua, at: -1)
     default:
-      return .reference(try popReference(L, kind))
+      return .reference(try popReference(lua, kind))
     }
   }
 
-  func popReference(_ L: OpaquePointer, _ kind: LuaKind) throws -> LuaReference {
-    let id = flowlua_reference(host, L)
+  func popReference(_ lua: OpaquePointer, _ kind: LuaKind) throws -> LuaReference {
+    let id = flowlua_reference(host, lua)
     guard id > 0 else { throw LuaError(.memory, "not enough memory") }
     return LuaReference(vm: self, id: id, kind: kind)
   }
 
   /// The value at an index of a stack.
-  func value(in L: OpaquePointer, at index: Int32) throws -> LuaValue {
-    let kind = LuaKind(rawValue: lua_type(L, index)) ?? .none
+  func value(in lua: OpaquePointer, at index: Int32) throws -> LuaValue {
+    let kind = LuaKind(rawValue: lua_type(lua, index)) ?? .none
     switch kind {
     case .none, .nil: return .nil
-    case .boolean: return .boolean(lua_toboolean(L, index) != 0)
+    case .boolean: return .boolean(lua_toboolean(lua, index) != 0)
     case .number:
-      return lua_isinteger(L, index) != 0
-        ? .integer(lua_tointegerx(L, index, nil)) : .number(lua_tonumberx(L, index, nil))
+      return lua_isinteger(lua, index) != 0
+        ? .integer(lua_tointegerx(lua, index, nil)) : .number(lua_tonumberx(lua, index, nil))
     case .string:
       var count = 0
-      let bytes = flowlua_bytes(L, index, &count)
+      let bytes = flowlua_bytes(lua, index, &count)
       return .string(LuaString(Array(UnsafeRawBufferPointer(start: bytes, count: count))))
     default:
-      try check(flowlua_make_room(host, L, 2))
-      lua_pushvalue(L, index)
-      return .reference(try popReference(L, kind))
+      try check(flowlua_make_room(host, lua, 2))
+      lua_pushvalue(lua, index)
+      return .reference(try popReference(lua, kind))
     }
   }
 
@@ -207,11 +207,11 @@ public final class LuaVM {
     return takeError(status, from: running)
   }
 
-  func takeError(_ status: Int32, from L: OpaquePointer) -> any Error {
-    if let pointer = flowlua_object(host, L, -1, failureType.id) {
+  func takeError(_ status: Int32, from lua: OpaquePointer) -> any Error {
+    if let pointer = flowlua_object(host, lua, -1, failureType.id) {
       // A Swift error that came through Lua.
       let box = Unmanaged<LuaFailureBox>.fromOpaque(pointer).takeUnretainedValue()
-      flowlua_pop(L, 1)
+      flowlua_pop(lua, 1)
       return box.error
     }
     let code: LuaError.Code =
@@ -222,7 +222,7 @@ public final class LuaVM {
       default: .runtime
       }
     do {
-      let value = try popValue(L)
+      let value = try popValue(lua)
       return LuaError(code, value: value, message: message(of: value))
     } catch {
       return error
@@ -250,10 +250,10 @@ public final class LuaVM {
   }
 
   /// `file:line: ` of the innermost Lua function at or above a level of a stack.
-  func position(in L: OpaquePointer, level: Int32) -> LuaString {
+  func position(in lua: OpaquePointer, level: Int32) -> LuaString {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
       guard let base = buffer.baseAddress else { return LuaString([]) }
-      let length = flowlua_where(L, level, base, 160)
+      let length = flowlua_where(lua, level, base, 160)
       return LuaString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
     }
   }

@@ -36,7 +36,10 @@ import Testing
       }
       #expect(error as? TestProblem == TestProblem("thrown"))
     }
-    #expect(try host.text("return tostring(select(2, pcall(X.throwing))), type(select(2, pcall(X.throwing)))") == "thrown userdata")
+    #expect(
+      try host.text(
+        "return tostring(select(2, pcall(X.throwing))), type(select(2, pcall(X.throwing)))")
+        == "thrown userdata")
     #expect(host.vm.stackDepth == 1)
   }
 
@@ -56,7 +59,8 @@ import Testing
       return ok, e, ok2, e2, select('#', pcall(X.raise, nil))
       """)
     #expect(text == "false nil false nil 2")
-    let task = try host.operation("local ok, e = pcall(X.call, function() S.sleep(1) error('late', 0) end) return e")
+    let task = try host.operation(
+      "local ok, e = pcall(X.call, function() S.sleep(1) error('late', 0) end) return e")
     guard case .success(.string("late"))? = task.result else {
       Issue.record("\(String(describing: task.result))")
       return
@@ -66,13 +70,20 @@ import Testing
   @Test func messagesAreThoseOfTheStandaloneInterpreter() throws {
     let host = try host()
     let cases: [(String, String)] = [
-      ("error('x', 0)", "x"), ("error('x')", "script:1: x"), ("error()", "(error object is a nil value)"),
-      ("error({})", "(error object is a table value)"), ("error(true)", "(error object is a boolean value)"),
-      ("error(5)", "5"), ("error(5.0)", "5.0"), ("error(print)", "(error object is a function value)"),
+      ("error('x', 0)", "x"), ("error('x')", "script:1: x"),
+      ("error()", "(error object is a nil value)"),
+      ("error({})", "(error object is a table value)"),
+      ("error(true)", "(error object is a boolean value)"),
+      ("error(5)", "5"), ("error(5.0)", "5.0"),
+      ("error(print)", "(error object is a function value)"),
       ("error(setmetatable({}, {__tostring = function() return 'T' end}))", "T"),
       ("error(setmetatable({}, {__tostring = function() return 5 end}))", "5"),
-      ("error(setmetatable({}, {__tostring = function() error('no') end}))", "(error object is a table value)"),
-      ("X.sentence()", "script:1: that was wrong"), ("\n\nX.sentence()", "script:3: that was wrong"),
+      (
+        "error(setmetatable({}, {__tostring = function() error('no') end}))",
+        "(error object is a table value)"
+      ),
+      ("X.sentence()", "script:1: that was wrong"),
+      ("\n\nX.sentence()", "script:3: that was wrong"),
       ("local x = nil + 1", "script:1: attempt to perform arithmetic on a nil value"),
     ]
     for (script, message) in cases {
@@ -99,7 +110,9 @@ import Testing
     #expect(step.outcome == .failed)
     let failure = host.vm.failure(step.coroutine)
     #expect(failure.position.description == "script:2: ")
-    #expect(failure.traceback.description.contains("in upvalue 'f'") || failure.traceback.description.contains("in local 'f'"))
+    #expect(
+      failure.traceback.description.contains("in upvalue 'f'")
+        || failure.traceback.description.contains("in local 'f'"))
     host.vm.release(step.coroutine, finished: false)
     #expect(host.vm.position == "")
   }

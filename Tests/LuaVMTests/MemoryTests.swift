@@ -90,7 +90,9 @@ import Testing
       try operation("makeTable") {
         _ = try vm.makeTable(values: [.string("q"), .integer(1)], fields: [("k", .number(2))])
       }
-      try operation("load") { _ = try vm.load("local a = {} return function() return a end", name: "=l") }
+      try operation("load") {
+        _ = try vm.load("local a = {} return function() return a end", name: "=l")
+      }
       let chunk = try host.load("local t = {} for i = 1, 20 do t[i] = i .. 'x' end return t, ...")
       try operation("call") { _ = try vm.call(chunk, [.string("argument"), .integer(1)]) }
       try operation("traceback") { _ = try vm.call(chunk, [], traceback: true) }
@@ -240,12 +242,13 @@ import Testing
   func collectorUnderPressure(_ mode: String) throws {
     let counter = Counted.Counter()
     let host = try TestHost()
+    let taskType = host.taskType
     let type = try host.vm.defineObjectType(
       "counted", of: Counted.self,
       methods: [
         "collect": { call in
           try call.vm.collectGarbage()
-          guard call.object(1, host.taskType) == nil else { return call.answer() }
+          guard call.object(1, taskType) == nil else { return call.answer() }
           return call.answer(argument: 1)
         }
       ])

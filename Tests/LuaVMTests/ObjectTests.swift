@@ -19,7 +19,8 @@ import Testing
           "name": { call in
             guard let type = box.type, let object = call.object(1, type) else {
               throw LuaError(
-                .argument, LuaString("bad argument #1 to 'name' (counted expected, got \(call.typeName(1)))"))
+                .argument,
+                LuaString("bad argument #1 to 'name' (counted expected, got \(call.typeName(1)))"))
             }
             return call.answer(.string(LuaString(object.name)))
           },
@@ -53,9 +54,13 @@ import Testing
   @Test func sameObjectIsSameUserdata() throws {
     let fixture = try Fixture()
     let host = fixture.host
-    #expect(try host.text("return rawequal(X.shared(), X.shared()), X.shared():name(), X.shared().other, rawequal(X.new(), X.new())") == "true shared got false")
+    #expect(
+      try host.text(
+        "return rawequal(X.shared(), X.shared()), X.shared():name(), X.shared().other, rawequal(X.new(), X.new())"
+      ) == "true shared got false")
     // Also after the userdata has been collected.
-    try host.run("X.shared() collectgarbage() collectgarbage() assert(X.shared():name() == 'shared')")
+    try host.run(
+      "X.shared() collectgarbage() collectgarbage() assert(X.shared():name() == 'shared')")
     let object = Counted(fixture.counter, name: "swift")
     let value = try host.vm.value(of: object, fixture.type)
     let again = try host.run("return (...)", [value])
@@ -119,7 +124,8 @@ import Testing
     // An object of which the userdata was finalized by hand gets a new one.
     #expect(
       try fixture.host.text(
-        "local a = X.shared() debug.getmetatable(a).__gc(a) local b = X.shared() return rawequal(a, b), b:name()")
+        "local a = X.shared() debug.getmetatable(a).__gc(a) local b = X.shared() return rawequal(a, b), b:name()"
+      )
         == "false shared")
   }
 
@@ -181,7 +187,9 @@ import Testing
       let host = try TestHost()
       let type = try host.vm.defineObjectType("counted", of: Counted.self, methods: [:])
       try host.install("X", ["new": { call in call.answer(Counted(counter), type) }])
-      try host.run("kept = {X.new(), X.new()} co = coroutine.wrap(function() local o = X.new() coroutine.yield() end) co()")
+      try host.run(
+        "kept = {X.new(), X.new()} co = coroutine.wrap(function() local o = X.new() coroutine.yield() end) co()"
+      )
       _ = try host.operation("local o = X.new() S.await(S.spawn(function() coroutine.yield() end))")
       kept = try host.vm.makeTable()
       #expect(counter.living >= 3)
@@ -233,7 +241,9 @@ import Testing
           return call.answer([.integer(Int64(slot)), .integer(Int64(bitPattern: generation))])
         }
       ])
-    let function = try host.load("local h, a, b = ... return table.concat({X.read(h)}, '/') .. tostring(a) .. tostring(b) .. tostring(X.read(io.stdout))")
+    let function = try host.load(
+      "local h, a, b = ... return table.concat({X.read(h)}, '/') .. tostring(a) .. tostring(b) .. tostring(X.read(io.stdout))"
+    )
     let arguments = try host.vm.makeTable(values: [.string("A"), .integer(5)])
     for slot in 0..<UInt32(500) {
       let step = try host.vm.start(

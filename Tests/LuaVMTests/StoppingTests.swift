@@ -1,3 +1,4 @@
+import Glibc
 import LuaVM
 import Testing
 
@@ -88,7 +89,8 @@ struct StoppingTests {
       "debug.sethook(function() end, '', 100) while true do pcall(function() while true do end end) end"
     ),
     (
-      "sort", "while true do pcall(table.sort, {3, 2, 1, 5, 4}, function(a, b) return a < b end) end"
+      "sort",
+      "while true do pcall(table.sort, {3, 2, 1, 5, 4}, function(a, b) return a < b end) end"
     ),
     ("gsub", "while true do pcall(string.gsub, ('x'):rep(1000), '.', function() end) end"),
     (
@@ -228,6 +230,20 @@ struct StoppingTests {
       #expect(next.result != nil)
     }
     try expectUsable(host)
+  }
+
+  @Test func lateStopDoesNotHitTheNextUserOfTheCoroutine() throws {
+    let host = try TestHost()
+    for _ in 0..<5 {
+      // It has returned before its deadline and is given back after it.
+      let step = try host.vm.start(
+        host.load("return 1"), deadline: -3 * Self.millisecond, grace: 0)
+      usleep(6000)
+      host.vm.release(step.coroutine, finished: true)
+      #expect(step.outcome == .finished)
+      let next = try host.operation("local n = 0 for i = 1, 3000 do n = n + i end return n")
+      #expect(!next.isStopped)
+    }
   }
 
   @Test func othersHooksSurvive() throws {

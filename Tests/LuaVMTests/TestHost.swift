@@ -41,6 +41,9 @@ final class TestHost {
       ])
   }
 
+  // Functions that keep references keep the state, which keeps the functions: closing ends that.
+  deinit { vm.close() }
+
   /// A global table of functions.
   func install(_ name: String, _ functions: [String: LuaFunction]) throws {
     var fields: [(LuaString, LuaValue)] = []

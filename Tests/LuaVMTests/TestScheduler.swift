@@ -50,7 +50,11 @@ final class TestScheduler: LuaScheduler {
     while low < high {
       let middle = (low + high) / 2
       let other = timers[middle]
-      if (other.due, other.order) > (timer.due, timer.order) { low = middle + 1 } else { high = middle }
+      if (other.due, other.order) > (timer.due, timer.order) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
     }
     timers.insert(timer, at: low)
   }

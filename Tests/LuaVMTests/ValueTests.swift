@@ -11,7 +11,8 @@ import Testing
     let bytes = Self.allBytes
     let long = LuaString((0..<5).flatMap { _ in bytes.bytes })
     let built = try host.run(
-      "local t = {} for i = 0, 255 do t[#t + 1] = string.char(i) end return table.concat(t) .. '\\0\\0'")
+      "local t = {} for i = 0, 255 do t[#t + 1] = string.char(i) end return table.concat(t) .. '\\0\\0'"
+    )
     guard case .string(bytes)? = built.first else {
       Issue.record("results of a chunk change bytes")
       return
@@ -36,7 +37,9 @@ import Testing
         }
       }
       for name in ["raise", "message"] {
-        #expect(try host.text("return select(2, pcall(X.\(name), ...)) == ...", [.string(value)]) == "true")
+        #expect(
+          try host.text("return select(2, pcall(X.\(name), ...)) == ...", [.string(value)])
+            == "true")
       }
       do {
         try host.run("error(..., 0)", [.string(value)])
@@ -77,12 +80,15 @@ import Testing
       return table.concat(seen, ' ')
       """)
     #expect(text.hasPrefix("integer float integer integer float"))
-    let values: [LuaValue] = [.integer(.min), .integer(.max), .number(-0.0), .number(.nan), .integer(1), .number(1)]
+    let values: [LuaValue] = [
+      .integer(.min), .integer(.max), .number(-0.0), .number(.nan), .integer(1), .number(1),
+    ]
     let back = try host.run("return ...", values)
     for (value, result) in zip(values, back) {
       switch (value, result) {
       case (.integer(let a), .integer(let b)): #expect(a == b)
-      case (.number(let a), .number(let b)): #expect(a.bitPattern == b.bitPattern || a.isNaN && b.isNaN)
+      case (.number(let a), .number(let b)):
+        #expect(a.bitPattern == b.bitPattern || a.isNaN && b.isNaN)
       default: Issue.record("\(value) became \(result)")
       }
     }
@@ -124,11 +130,15 @@ import Testing
       ])
     for count in [5, 6, 7, 8, 9, 15, 16, 17, 255, 1000, 200_000] {
       #expect(
-        try host.text("return select('#', X.integers(...)), (select(-1, X.integers(...)))", [.integer(Int64(count))])
+        try host.text(
+          "return select('#', X.integers(...)), (select(-1, X.integers(...)))",
+          [.integer(Int64(count))])
           == "\(count) \(count - 1)")
     }
     #expect(
-      try host.text("return select('#', X.tables(3000)), (select(-1, X.tables(3000))) == ...", [.reference(table)])
+      try host.text(
+        "return select('#', X.tables(3000)), (select(-1, X.tables(3000))) == ...",
+        [.reference(table)])
         == "3000 true")
     // More than a Lua stack holds.
     #expect(
@@ -138,7 +148,8 @@ import Testing
     #expect(throws: LuaError.self) {
       try host.run("return ...", Array(repeating: .integer(1), count: 2_000_000))
     }
-    #expect(try host.run("return ...", Array(repeating: .integer(1), count: 100_000)).count == 100_000)
+    #expect(
+      try host.run("return ...", Array(repeating: .integer(1), count: 100_000)).count == 100_000)
   }
 
   @Test func identitySurvivesTheWayThroughSwift() throws {
@@ -167,10 +178,11 @@ import Testing
     #expect(try host.text("local t = ... return t[1], t[2.5], t[true]", table) == "1 2 3")
   }
 
-  @Test(arguments: [
-    ("{}", 0), ("{1, 2, 3}", 3), ("{1, nil, 3}", nil), ("{[2] = 1}", nil), ("{1, x = 2}", nil),
-    ("{[1.5] = 1}", nil), ("{[0] = 1}", nil), ("5", nil), ("{[3] = 3, [1] = 1, [2] = 2}", 3),
-  ] as [(String, Int?)])
+  @Test(
+    arguments: [
+      ("{}", 0), ("{1, 2, 3}", 3), ("{1, nil, 3}", nil), ("{[2] = 1}", nil), ("{1, x = 2}", nil),
+      ("{[1.5] = 1}", nil), ("{[0] = 1}", nil), ("5", nil), ("{[3] = 3, [1] = 1, [2] = 2}", 3),
+    ] as [(String, Int?)])
   func listsAreRecognized(_ source: String, _ count: Int?) throws {
     let host = try TestHost()
     guard case .reference(let table)? = try host.run("return \(source)").first else { return }
@@ -179,8 +191,10 @@ import Testing
 
   @Test(arguments: [
     ("1", "1"), ("1.0", "1.0"), ("'a'", "a"), ("nil", "nil"), ("true", "true"),
-    ("{}", "{}"), ("{1, 2, a = 3}", "{1, 2, a = 3}"), ("{b = 1, a = 2, [10] = 3, [true] = 4}", "{10 = 3, a = 2, b = 1, true = 4}"),
-    ("{{1}, {x = {}}}", "{{1}, {x = {}}}"), ("(function() local t = {1} t[2] = t t.x = t return t end)()", "{1, {…}, x = {…}}"),
+    ("{}", "{}"), ("{1, 2, a = 3}", "{1, 2, a = 3}"),
+    ("{b = 1, a = 2, [10] = 3, [true] = 4}", "{10 = 3, a = 2, b = 1, true = 4}"),
+    ("{{1}, {x = {}}}", "{{1}, {x = {}}}"),
+    ("(function() local t = {1} t[2] = t t.x = t return t end)()", "{1, {…}, x = {…}}"),
     ("setmetatable({}, {__tostring = function() return 'T!' end})", "T!"),
     ("{setmetatable({}, {__index = error, __pairs = error, __len = error})}", "{{}}"),
   ])
@@ -226,11 +240,11 @@ import Testing
         "find": { call in call.answer(call.interned(1).map { .integer($0) } ?? .nil) },
       ])
     let found = try host.text(
-        """
-        for i = 1, 500 do X.intern('key' .. i, i) end
-        X.intern('caf\\xe9', 1000) X.intern('a\\0b', 1001)
-        return X.find('key77'), X.find('none'), X.find(77), X.find(nil), X.find({}), X.find('caf\\xe9'), X.find('a\\0b'), X.find('a')
-        """)
+      """
+      for i = 1, 500 do X.intern('key' .. i, i) end
+      X.intern('caf\\xe9', 1000) X.intern('a\\0b', 1001)
+      return X.find('key77'), X.find('none'), X.find(77), X.find(nil), X.find({}), X.find('caf\\xe9'), X.find('a\\0b'), X.find('a')
+      """)
     #expect(found == "77 nil nil nil nil 1000 1001 nil")
   }
 }

@@ -80,7 +80,11 @@ import Testing
       "unpack with __index",
       "return (table.unpack(setmetatable({}, {__index = function() return w(12) end}), 1, 1))", "12"
     ),
-    ("pairs with __pairs", "for k in pairs(setmetatable({}, {__pairs = function() return w(next), {x = 1} end})) do return k end", "x"),
+    (
+      "pairs with __pairs",
+      "for k in pairs(setmetatable({}, {__pairs = function() return w(next), {x = 1} end})) do return k end",
+      "x"
+    ),
     (
       "dofile",
       """
