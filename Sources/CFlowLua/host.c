@@ -28,7 +28,11 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     return NULL;
   }
   if (new_size > held) {
-    if (host->failing_allocation != 0 && --host->failing_allocation == 0) return NULL;
+    if (host->failing_allocation != 0 && --host->failing_allocation == 0) {
+      // Lua collects and tries once more, which is the next request.
+      host->silent_failures = 1;
+      return NULL;
+    }
     if (host->silent_failures > 0) {
       host->silent_failures -= 1;
       return NULL;

@@ -97,7 +97,7 @@ public final class LuaVM {
   /// How many values stand on the running coroutine's stack: for tests of its balance.
   package var stackDepth: Int { Int(lua_gettop(flowlua_running(host))) }
 
-  /// For tests: lets the n-th allocation from now fail.
+  /// For tests: lets the n-th allocation from now fail, and Lua's second try at it.
   package func failAllocation(_ n: UInt64) { flowlua_fail_allocation(host, n) }
 
   /// Whether resuming a coroutine, by whoever, passes through the host, as waiting and stopping need.
