@@ -337,6 +337,11 @@ int32_t flowlua_coroutine_run(
 void flowlua_coroutine_release(
     flowlua_host *host, flowlua_coroutine *coroutine, bool finished) {
   if (coroutine->watched) flowlua_unwatch(coroutine);
+  if (host->main == NULL) {
+    // The coroutine went with its state.
+    free(coroutine);
+    return;
+  }
   if (finished && !has_flag(coroutine->L, EXTRA_FLAGS) && lua_status(coroutine->L) == LUA_OK) {
     lua_settop(coroutine->L, 0);
     coroutine->next_free = host->pool;

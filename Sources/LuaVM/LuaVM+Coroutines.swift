@@ -37,6 +37,7 @@ extension LuaVM {
     operation function: LuaReference, slot: UInt32, generation: UInt64,
     arguments: LuaReference?, count: Int
   ) throws -> LuaStep {
+    guard isOpen else { throw LuaError(.closed, "the Lua state is closed") }
     var status: Int32 = 0
     var results: Int32 = 0
     guard
@@ -73,9 +74,10 @@ extension LuaVM {
     return run(LuaCoroutine(raw: raw), Int32(arguments.count))
   }
 
-  /// Goes on with a parked coroutine whose wait is ready.
+  /// Goes on with a parked coroutine whose wait is ready. Of a closed state it counts as stopped.
   public func resume(_ coroutine: LuaCoroutine) -> LuaStep {
     checkOwner()
+    guard isOpen else { return LuaStep(coroutine: coroutine, outcome: .stopped, resultCount: 0) }
     flowlua_make_current(host)
     return run(coroutine, 0)
   }
@@ -104,6 +106,7 @@ extension LuaVM {
   /// The first result of a finished coroutine.
   public func firstResult(_ step: LuaStep) throws -> LuaValue {
     guard step.resultCount > 0 else { return .nil }
+    guard isOpen else { throw LuaError(.closed, "the Lua state is closed") }
     return try value(in: flowlua_coroutine_state(step.coroutine.raw), at: Int32(-step.resultCount))
   }
 
@@ -111,6 +114,7 @@ extension LuaVM {
   public func failure(
     _ coroutine: LuaCoroutine
   ) -> (error: any Error, position: LuaString, traceback: LuaString) {
+    guard isOpen else { return (LuaError(.closed, "the Lua state is closed"), "", "") }
     let L = flowlua_coroutine_state(coroutine.raw)
     let place = position(in: L, level: 0)
     var stack = LuaString("")

@@ -39,6 +39,44 @@ struct ClosingTests {
     #expect(program.host.unobservedFailures().map(\.name) == ["FailOp"])
   }
 
+  @Test("What a script waited for ends, when the loop goes on, with an error")
+  func waits() throws {
+    let program = try ScriptProgram()
+    let values = try program.run(
+      """
+      return flow.op("SleepOp", function() flow.sleep(5) end):start(),
+        flow.op("SelfOp", function(ctx) ctx.run:wait() end):start(),
+        flow.new("callback"):will_start(function() flow.sleep(5) end):start()
+      """)
+    let runs = values.compactMap { program.host.run(in: $0) }
+    #expect(runs.count == 3)
+    program.host.close()
+    program.loop.runUntilIdle()
+    program.host.runToEnd()
+    #expect(runs.allSatisfy { $0.state == .failed })
+    #expect(program.loop.pendingRuns.isEmpty)
+  }
+
+  @Test("Ops and callbacks of scripts fail, when Swift starts them, with an error")
+  func starts() throws {
+    let program = try ScriptProgram()
+    let values = try program.run(
+      """
+      return flow.op("AnOp", function() end), flow.op("BoundOp", function() end)("argument"),
+        flow.new("callback"):will_start(function() end),
+        flow.op("NeedOp", { needs = { x = function() return true end }, run = function() end })
+      """)
+    let ops = values.compactMap { program.host.op(in: $0) }
+    #expect(ops.count == 4)
+    program.host.close()
+    for op in ops {
+      let run = op.start(on: program.loop, data: [("x", .integer(1))])
+      try run.wait()
+      #expect(run.state == .failed, "\(op.name)")
+      #expect(run.error?.message.description.contains("closed") == true, "\(op.name)")
+    }
+  }
+
   @Test("The loop goes on for what isn't of the state")
   func loop() throws {
     let loop = EventLoop(clock: VirtualClock())
