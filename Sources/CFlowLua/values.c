@@ -27,7 +27,12 @@ static bool make_room_for_references(flowlua_host *host) {
   int32_t *grown = realloc(host->free_references, sizeof(int32_t) * (size_t)old * 2);
   if (grown == NULL) return false;
   host->free_references = grown;
+  // No finalizer may run meanwhile: it would give back or take references of the old table. While
+  // one runs already, there is no collection, and the answer is neither.
+  bool is_collecting = lua_gc(host->running, LUA_GCISRUNNING) == 1;
+  if (is_collecting) lua_gc(host->running, LUA_GCSTOP);
   int32_t status = flowlua_protect(host, grow_references, host);
+  if (is_collecting) lua_gc(host->running, LUA_GCRESTART);
   if (status != LUA_OK) {
     flowlua_discard_error(host, status);
     return false;

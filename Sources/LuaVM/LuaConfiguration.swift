@@ -11,8 +11,8 @@ public struct LuaConfiguration: Sendable {
   /// Whether the collector runs in generational mode, as in the stand-alone interpreter.
   public var generationalCollector: Bool
 
-  /// For tests of running out of memory: the allocation of the state that fails once, counted
-  /// from 1.
+  /// For tests of running out of memory: the allocation of the state that fails once, with
+  /// Lua's second try at it, counted from 1.
   package var failingAllocation: UInt64 = 0
 
   /// A configuration; without arguments that of the stand-alone interpreter.

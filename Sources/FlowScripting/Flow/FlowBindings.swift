@@ -82,8 +82,8 @@ extension ScriptHost {
 
 /// A `will_start` or `did_finish` written in Lua: a coroutine, so it may wait.
 final class ScriptCallback: RunCallback {
-  // Unsafe: the host outlives the flows of its state, which are objects of it.
-  private unowned(unsafe) let host: ScriptHost
+  // A Swift program may hold the flow longer than the host. The cycle ends when the host is closed.
+  private let host: ScriptHost
   private let function: LuaReference
 
   init(_ host: ScriptHost, _ function: LuaReference) {
