@@ -9,8 +9,8 @@ public final class LuaOperation {
     case done
     /// It returned a userdata, failed, waits, or was stopped.
     case step(LuaStep)
-    /// There was no memory to start it.
-    case noMemory
+    /// It couldn't be started: memory ran out, or the state is closed.
+    case refused(LuaError)
   }
 
   /// The function.
@@ -45,14 +45,16 @@ public final class LuaOperation {
   public func start(
     slot: UInt32, generation: UInt64, deadline: Int64 = 0, grace: Int64 = 0
   ) -> Progress {
-    guard (try? vm.enter()) != nil else { return .noMemory }
+    do { try vm.enter() } catch {
+      return .refused(LuaError(.closed, "the Lua state is closed"))
+    }
     var coroutine: OpaquePointer?
     var results: Int32 = 0
     let status = flowlua_perform(
       host, functionID, slot, generation, argumentsID, argumentCount, deadline, grace, &coroutine,
       &results)
     if status == FLOWLUA_DONE { return .done }
-    guard let coroutine else { return .noMemory }
+    guard let coroutine else { return .refused(LuaError(.memory, "not enough memory")) }
     return .step(vm.step(LuaCoroutine(raw: coroutine), status, results))
   }
 }

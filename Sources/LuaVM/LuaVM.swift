@@ -102,7 +102,11 @@ public final class LuaVM {
   public var referenceCount: Int { isOpen ? Int(flowlua_reference_count(host)) : 0 }
 
   /// How many values stand on the running coroutine's stack: for tests of its balance.
-  package var stackDepth: Int { Int(lua_gettop(flowlua_running(host))) }
+  package var stackDepth: Int {
+    // The host's own value stands at the bottom of the main coroutine's.
+    let own: Int32 = flowlua_running(host) == flowlua_main(host) ? 1 : 0
+    return Int(lua_gettop(flowlua_running(host)) - own)
+  }
 
   /// For tests: lets the n-th allocation from now fail; 0 for none. Returns how many were still to
   /// come before the one that was to fail, 0 if it has failed.

@@ -40,7 +40,7 @@ import Testing
       try host.text(
         "return tostring(select(2, pcall(X.throwing))), type(select(2, pcall(X.throwing)))")
         == "thrown userdata")
-    #expect(host.vm.stackDepth == 1)
+    #expect(host.vm.stackDepth == 0)
   }
 
   @Test func luaValuesPassThroughSwift() throws {
@@ -94,7 +94,7 @@ import Testing
         #expect(error.code == .runtime)
         #expect(error.description == message, "\(script)")
       }
-      #expect(host.vm.stackDepth == 1)
+      #expect(host.vm.stackDepth == 0)
     }
   }
 
@@ -132,7 +132,7 @@ import Testing
     #expect(code { _ = try host.vm.loadFile("/nonexistent/file.lua") } == .file)
     #expect(code { try host.run("return 1 .. {}") } == .runtime)
     #expect(code { _ = try host.vm.load("", name: "=empty") } == nil)
-    #expect(host.vm.stackDepth == 1)
+    #expect(host.vm.stackDepth == 0)
   }
 
   @Test func stackOverflowsAreErrors() throws {
@@ -162,7 +162,7 @@ import Testing
             text.contains("stack overflow") || text.contains("up") || text.contains("C-call"),
             "\(script): \(text.prefix(200))")
         }
-        #expect(host.vm.stackDepth == 1)
+        #expect(host.vm.stackDepth == 0)
         #expect(try host.text("return 1 + 1") == "2")
       }
     }

@@ -22,8 +22,8 @@ final class ScriptOpBody: OpBody {
     switch operation.start(slot: context.slot, generation: context.generation) {
     case .done: return .finished
     case .step(let step): return goOn(step, context)
-    case .noMemory:
-      context.fail(FlowError(.error, "not enough memory", op: context.displayName))
+    case .refused(let error):
+      context.fail(FlowError(.error, ByteString(error.message), op: context.displayName))
       return .finished
     }
   }
