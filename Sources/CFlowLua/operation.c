@@ -1,12 +1,36 @@
 // Operations: the hot path, one call from Swift for each.
 #include "internal.h"
 
+/// Takes a coroutine, pushes function, handle and arguments, and runs it. NULL when memory ran out.
+static flowlua_coroutine *start(
+    flowlua_host *host, int32_t function, uint32_t slot, uint64_t generation,
+    int32_t arguments, int32_t count, int64_t deadline, int64_t grace, int32_t *status,
+    int32_t *result_count) {
+  flowlua_coroutine *coroutine = flowlua_coroutine_take(host);
+  if (coroutine == NULL) return NULL;
+  lua_State *co = coroutine->L;
+  if (!lua_checkstack(co, count + 8)
+      || (flowlua_push_reference(host, co, function),
+          !flowlua_push_handle(host, co, slot, generation))) {
+    flowlua_coroutine_release(host, coroutine, coroutine->generation, true);
+    return NULL;
+  }
+  if (count > 0) {
+    flowlua_push_reference(host, co, arguments);
+    for (int32_t i = 1; i <= count; i++) lua_rawgeti(co, 3, i);
+    lua_remove(co, 3);
+  }
+  if (deadline != 0) flowlua_watch(host, coroutine, deadline, grace);
+  *status = flowlua_coroutine_run(host, coroutine, count + 1, result_count);
+  return coroutine;
+}
+
 int32_t flowlua_perform(
     flowlua_host *host, int32_t function, uint32_t slot, uint64_t generation,
     int32_t arguments, int32_t count, int64_t deadline, int64_t grace,
     flowlua_coroutine **coroutine, int32_t *result_count) {
   int32_t status = FLOWLUA_NO_ROOM;
-  *coroutine = flowlua_start_operation(
+  *coroutine = start(
       host, function, slot, generation, arguments, count, deadline, grace, &status,
       result_count);
   if (*coroutine == NULL) return FLOWLUA_NO_ROOM;

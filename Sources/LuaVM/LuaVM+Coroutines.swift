@@ -38,32 +38,6 @@ public struct LuaStep {
 }
 
 extension LuaVM {
-  /// Starts an operation: a coroutine of the pool runs `function` with a fresh handle and the first
-  /// `count` values of the table `arguments`. This is the hot path: one call into C.
-  ///
-  /// With a `deadline` it is watched from its first instruction on; see `watch`.
-  public func start(
-    operation function: LuaReference, slot: UInt32, generation: UInt64,
-    arguments: LuaReference?, count: Int, deadline: Int64 = 0, grace: Int64 = 0
-  ) throws -> LuaStep {
-    try enter()
-    checkHome(function)
-    if let arguments {
-      checkHome(arguments)
-      if arguments.kind != .table { misuse("an operation's arguments are no table") }
-    } else if count > 0 {
-      misuse("an operation has \(count) arguments but no table of them")
-    }
-    var status: Int32 = 0
-    var results: Int32 = 0
-    guard
-      let raw = flowlua_start_operation(
-        host, function.id, slot, generation, arguments?.id ?? 0, Int32(count), deadline, grace,
-        &status, &results)
-    else { throw LuaError(.memory, "not enough memory") }
-    return step(LuaCoroutine(raw: raw), status, results)
-  }
-
   /// Starts a function in a coroutine of the pool, with a `deadline` watched from its first
   /// instruction on; see `watch`.
   public func start(

@@ -242,17 +242,25 @@ import Testing
         }
       ])
     let function = try host.load(
-      "local h, a, b = ... return table.concat({X.read(h)}, '/') .. tostring(a) .. tostring(b) .. tostring(X.read(io.stdout))"
+      "local h, a, b = ... Seen.text(table.concat({X.read(h)}, '/') .. a .. b .. tostring(X.read(io.stdout)))"
     )
     let arguments = try host.vm.makeTable(values: [.string("A"), .integer(5)])
+    var texts: [String] = []
+    try host.install(
+      "Seen",
+      [
+        "text": { call in
+          texts.append(call.string(1)?.description ?? "")
+          return call.answer()
+        }
+      ])
+    let operation = LuaOperation(function, arguments: arguments, argumentCount: 2)
     for slot in 0..<UInt32(500) {
-      let step = try host.vm.start(
-        operation: function, slot: slot, generation: UInt64(slot) + (1 << 40), arguments: arguments,
-        count: 2)
-      #expect(step.outcome == .finished)
-      guard case .string(let text) = try host.vm.firstResult(step) else { return }
-      #expect(text.description == "\(slot)/\(UInt64(slot) + (1 << 40))A5nil")
-      host.vm.release(step.coroutine, finished: true)
+      guard case .done = operation.start(slot: slot, generation: UInt64(slot) + (1 << 40)) else {
+        Issue.record("it didn't finish")
+        return
+      }
+      #expect(texts.popLast() == "\(slot)/\(UInt64(slot) + (1 << 40))A5nil")
     }
   }
 }

@@ -105,8 +105,7 @@ import Testing
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
       let host = try TestHost()
-      _ = try host.vm.start(
-        operation: host.load("return 1"), slot: 0, generation: 0, arguments: nil, count: 1)
+      _ = try LuaOperation(host.load("return 1"), arguments: nil, argumentCount: 1)
     }
     expectSentence(result, "an operation has 1 arguments but no table of them")
   }

@@ -331,18 +331,12 @@ int32_t flowlua_coroutine_release(
 /// The wait that the coroutine which has just parked waits for.
 void *_Nullable flowlua_parked_wait(flowlua_host *_Nonnull host);
 
-/// Starts an operation in one call: takes a coroutine, pushes the function, a handle and the first
-/// `count` values of the table `arguments`, and runs it, watched unless `deadline` is 0. NULL when
-/// memory ran out.
-flowlua_coroutine *_Nullable flowlua_start_operation(
-    flowlua_host *_Nonnull host, int32_t function, uint32_t slot, uint64_t generation,
-    int32_t arguments, int32_t count, int64_t deadline, int64_t grace,
-    int32_t *_Nonnull status, int32_t *_Nonnull result_count);
-
 /// Answered by `flowlua_perform` for an operation that is over and needs no look at its results.
 enum { FLOWLUA_DONE = 5 };
-/// As `flowlua_start_operation`, but gives the coroutine back at once when it finished and its first
-/// result is no userdata. FLOWLUA_NO_ROOM when memory ran out.
+/// Runs an operation in one call: takes a coroutine, pushes the function, a handle and the first
+/// `count` values of the table `arguments`, and runs it, watched unless `deadline` is 0. When it
+/// finished and its first result is no userdata, the coroutine is back in the pool at once
+/// (FLOWLUA_DONE). FLOWLUA_NO_ROOM when memory ran out.
 int32_t flowlua_perform(
     flowlua_host *_Nonnull host, int32_t function, uint32_t slot, uint64_t generation,
     int32_t arguments, int32_t count, int64_t deadline, int64_t grace,
