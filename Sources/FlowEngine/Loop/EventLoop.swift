@@ -24,6 +24,9 @@ public final class EventLoop {
   public var makeFailure: (_ index: Int, _ input: Value, _ error: FlowError) -> Value = {
     .opaque(ItemFailure(index: $0, input: $1, error: $2))
   }
+  /// Makes the runner for a group's items when the op doesn't make one. Without it, or when it
+  /// answers nil, the loop executes them itself.
+  public var makeItemRunner: ((ItemWork) -> (any ItemRunner)?)?
   /// Sinks that every run started from now on writes to, besides its own.
   public var eventSinks: [any EventSink] = []
 
