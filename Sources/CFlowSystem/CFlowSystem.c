@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-
 int flowsystem_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 int flowsystem_wait_readable(int fd, int64_t timeout_ns) {

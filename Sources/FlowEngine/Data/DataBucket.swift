@@ -14,6 +14,9 @@ public final class DataBucket {
   /// Up to this many entries are searched one by one, which is faster than an index.
   private static let scanLimit = 12
 
+  // Unchecked exclusivity, of these two: the loop's thread alone touches them, and no access lasts
+  // into a call of anything else. The checks would cost more than the accesses.
+
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
   @exclusivity(unchecked) private var removed = 0
@@ -48,6 +51,10 @@ public final class DataBucket {
   public func own(_ key: Key) -> Value? {
     slot(of: key).map { slots[$0].value }
   }
+
+  /// Whether this bucket itself has `key`.
+  @inline(__always)
+  func hasOwn(_ key: Key) -> Bool { slot(of: key) != nil }
 
   public func has(_ key: Key) -> Bool {
     get(key) != nil
@@ -91,8 +98,14 @@ public final class DataBucket {
       index = [:]
       removed = 0
     } else {
-      slots.removeAll(keepingCapacity: true)
+      while !slots.isEmpty { slots.removeLast() }
     }
+  }
+
+  /// Stores the item in the bucket of a member, which is empty.
+  @inline(__always)
+  func begin(_ key: Key, _ value: Value) {
+    if !value.isNull { slots.append(Entry(key: key, value: value)) }
   }
 
   private func slot(of key: Key) -> Int? {

@@ -1,28 +1,31 @@
 /// A group that is executing: hands out items, counts what executes, collects, stops at a failure.
-final class GroupExecution: Work, ItemGroup {
+final class GroupExecution: Work {
   private let op: Op
   private let dispatcher: GroupDispatcher
   // Safe: the parent holds this group until it has ended.
-  private unowned let parent: Strand
+  private unowned(unsafe) let parent: Strand
   private let scope: UInt32
   private let position: UInt32
   private var source: ListSource?
+  /// One of these executes the items.
   private var runner: LoopItemRunner?
+  private var handout: ItemHandout?
   private(set) var collectKey: Key?
 
-  private var count = 0
-  @exclusivity(unchecked) private var next = 0
-  @exclusivity(unchecked) private var executing = 0
-  @exclusivity(unchecked) private var succeeded = 0
-  /// The items that have to be started again, and the attempt of each item that was.
-  @exclusivity(unchecked) private var lost: [Int] = []
-  @exclusivity(unchecked) private var attempts: [Int: UInt32] = [:]
-  @exclusivity(unchecked) private var outputs: ContiguousArray<Value> = []
+  private var succeeded = 0
   private var failed: [(index: Int, error: FlowError)] = []
-  /// Why nothing more starts.
-  private var stop: FlowError?
-  private var reason: FlowError?
   private var hasBegun = false
+  private let limit: Int
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts
+  // into a call of a body or runner.
+
+  @exclusivity(unchecked) private var outputs: ContiguousArray<Value> = []
+  /// Why nothing more starts.
+  @exclusivity(unchecked) private var stop: FlowError?
+  /// Why what executes has to be asked to stop.
+  @exclusivity(unchecked) private var reason: FlowError?
+  /// Whether `proceed` is going on, or to come.
   @exclusivity(unchecked) private var isScheduled = true
 
   init(
@@ -33,13 +36,14 @@ final class GroupExecution: Work, ItemGroup {
     self.parent = parent
     self.scope = scope
     self.position = position
+    limit = dispatcher.maxConcurrent
     super.init(loop: parent.loop)
   }
 
-  var members: [Strand] { runner?.members ?? [] }
+  /// The strands of the members that execute.
+  var members: [Strand] { runner.map { Array($0.members) } ?? [] }
 
   override func proceed() {
-    isScheduled = false
     if !hasBegun {
       hasBegun = true
       if let error = begin() {
@@ -47,12 +51,43 @@ final class GroupExecution: Work, ItemGroup {
         return
       }
     }
-    if let reason {
-      self.reason = nil
-      runner?.cancel(reason)
+    if let runner { proceed(runner) } else if let handout { proceed(handout) }
+  }
+
+  private func proceed(_ runner: LoopItemRunner) {
+    // What ends or fails meanwhile only leaves a note: this goes on by itself.
+    isScheduled = true
+    while true {
+      askToStop()
+      guard stop == nil, runner.count < limit, let member = runner.startNext() else { break }
+      let depth = loop.works.count
+      member.proceed()
+      if loop.works.count > depth {
+        // The member has pushed work, which comes before the next item.
+        loop.works.insert(self, at: depth)
+        return
+      }
     }
-    if stop == nil, executing < dispatcher.maxConcurrent, startNext() { return }
-    if executing == 0 { finish() }
+    isScheduled = false
+    if runner.count == 0 { finish() }
+  }
+
+  private func proceed(_ handout: ItemHandout) {
+    isScheduled = true
+    askToStop()
+    while stop == nil, handout.startNext() {}
+    askToStop()
+    isScheduled = false
+    // The items have taken their time meanwhile.
+    loop.stamp = 0
+    if handout.count == 0, stop != nil || handout.isExhausted { finish() }
+  }
+
+  private func askToStop() {
+    guard let reason else { return }
+    self.reason = nil
+    runner?.cancel(reason)
+    handout?.cancel(reason)
   }
 
   // MARK: The begin
@@ -80,17 +115,27 @@ final class GroupExecution: Work, ItemGroup {
     }
     guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
     self.source = source
-    count = source.count
     if dispatcher.output != nil {
       collectKey = (dispatcher.collect ?? op.primaryOutput).map { keys.intern($0) }
-      outputs = ContiguousArray(repeating: .null, count: count)
+      outputs = ContiguousArray(repeating: .null, count: source.count)
     }
+    makeRunner(source, itemKey: keys.intern(itemKey))
+    return nil
+  }
+
+  /// The op decides who executes its items, else the loop, which by default does it itself.
+  private func makeRunner(_ source: ListSource, itemKey: Key) {
     let inner = parent.log.addScope(
       LogScope(
         parent: scope, position: position, attempt: 1, kind: .group, op: op, blueprint: nil))
-    runner = LoopItemRunner(
-      op, itemKey: keys.intern(itemKey), parent: parent.bucket, run: parent.run, scope: inner)
-    return nil
+    let work = ItemWork(
+      op: op, run: parent.run, data: parent.bucket, count: source.count, maxConcurrent: limit,
+      itemKey: itemKey, collectKey: collectKey)
+    if let made = op.body?.itemRunner(for: work) ?? loop.makeItemRunner?(work) {
+      handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
+    } else {
+      runner = LoopItemRunner(work, source, scope: inner, group: self)
+    }
   }
 
   private func refuse(_ error: FlowError) -> FlowError {
@@ -100,31 +145,9 @@ final class GroupExecution: Work, ItemGroup {
 
   // MARK: Items
 
-  func item(at index: Int) -> Value { source?.item(at: index) ?? .null }
-
-  /// Starts the next item; false when there is none.
-  private func startNext() -> Bool {
-    guard let runner else { return false }
-    let index: Int
-    if next < count {
-      index = next
-      next += 1
-    } else if let again = lost.popLast() {
-      index = again
-    } else {
-      return false
-    }
-    executing += 1
-    // Below the member, so that the next one starts when this one waits or has ended.
-    isScheduled = true
-    loop.push(self)
-    runner.start(index, attempt: attempts.isEmpty ? 1 : attempts[index] ?? 1, for: self)
-    return true
-  }
-
   /// The error of a member that succeeded, but has nothing to collect.
   func collectError(in bucket: DataBucket) -> FlowError? {
-    guard let collectKey, bucket.own(collectKey) == nil else { return nil }
+    guard let collectKey, !bucket.hasOwn(collectKey) else { return nil }
     return .missingOutput(loop.keys.name(of: collectKey))
   }
 
@@ -139,35 +162,34 @@ final class GroupExecution: Work, ItemGroup {
 
   /// Called when a member has ended and executes no more.
   func memberEnded(_ member: Strand, _ error: FlowError?) {
-    let output = collectKey.flatMap { member.bucket.own($0) } ?? .null
-    let index = member.index - 1
-    let attempt = member.itemAttempt
-    runner?.remove(member)
-    itemEnded(index, attempt: attempt, output: output, error: error)
-  }
-
-  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?) {
-    guard attempts.isEmpty || attempts[index] ?? 1 == attempt else { return }
-    executing -= 1
+    let index = member.index &- 1
     if let error {
-      failed.append((index, error))
-      memberFailed(error)
+      fail(index, error)
     } else {
-      succeeded += 1
-      if collectKey != nil { outputs[index] = output }
+      succeeded &+= 1
+      if let collectKey, let output = member.bucket.own(collectKey) { outputs[index] = output }
     }
+    runner?.remove(member)
     if !isScheduled {
       isScheduled = true
       loop.push(self)
     }
   }
 
-  func itemLost(_ index: Int, attempt: UInt32) {
-    guard attempts[index] ?? 1 == attempt else { return }
-    attempts[index] = attempt &+ 1
-    executing -= 1
-    lost.append(index)
+  /// Called when an item that was handed out has ended, which its runner may say at any time.
+  func itemEnded(_ index: Int, output: Value, error: FlowError?) {
+    if let error {
+      fail(index, error)
+    } else {
+      succeeded += 1
+      if collectKey != nil { outputs[index] = output }
+    }
     schedule()
+  }
+
+  private func fail(_ index: Int, _ error: FlowError) {
+    failed.append((index, error))
+    memberFailed(error)
   }
 
   /// Asks all members to stop because of `error`.
@@ -177,16 +199,36 @@ final class GroupExecution: Work, ItemGroup {
     schedule()
   }
 
+  /// Stops what a runner doesn't end as stalled, or waits for it to take more; answers whether
+  /// there was something. Members on the loop are asked themselves.
+  func failStalled() -> Bool {
+    guard let handout else { return false }
+    if !handout.failStalled() {
+      guard stop == nil else { return false }
+      stop = .stalled(op: op.name)
+    }
+    schedule()
+    return true
+  }
+
   /// Goes on as a job of its own: what calls this may be in the middle of a body.
-  private func schedule() {
+  func schedule() {
     guard !isScheduled else { return }
     isScheduled = true
     loop.enqueue(self)
   }
 
+  /// Lets everything go, for a loop that is shut down.
+  func abandon() {
+    runner = nil
+    handout = nil
+    isScheduled = true
+  }
+
   // MARK: The end
 
   private func finish() {
+    isScheduled = true
     if let stop {
       parent.groupEnded(stop)
       return
@@ -196,7 +238,9 @@ final class GroupExecution: Work, ItemGroup {
     log(.groupFinished, .integer(Int64(list?.count ?? succeeded)))
     if let list, let output = dispatcher.output { store(output, loop.makeList(list)) }
     if let key = dispatcher.failures {
-      let records = failed.map { loop.makeFailure($0.index, item(at: $0.index), $0.error) }
+      let records = failed.map {
+        loop.makeFailure($0.index, source?.item(at: $0.index) ?? .null, $0.error)
+      }
       store(key, loop.makeList(ContiguousArray(records)))
     }
     parent.groupEnded(nil)

@@ -12,7 +12,9 @@ final class ListSource: ItemSource {
   let count: Int
 
   init?(_ value: Value) {
-    guard case .opaque(let list) = value, let count = list.listCount() else { return nil }
+    guard case .opaque(let list) = value, let count = list.listCount(), count >= 0 else {
+      return nil
+    }
     self.list = list
     self.count = count
   }
@@ -20,29 +22,65 @@ final class ListSource: ItemSource {
   func item(at index: Int) -> Value { list.element(at: index) }
 }
 
+/// What a group wants done with each of its items, for whoever makes its runner.
+public struct ItemWork {
+  /// The op to execute for each item.
+  public let op: Op
+  /// The run that the group is part of.
+  public let run: Run
+  /// What the items read through to; only the flow itself writes to it.
+  public let data: DataBucket
+  /// The number of items.
+  public let count: Int
+  /// The most items that may execute at the same time.
+  public let maxConcurrent: Int
+  /// The key under which an item's bucket holds the item.
+  public let itemKey: Key
+  /// The key whose value is the output of an item; nil when nothing is collected.
+  public let collectKey: Key?
+}
+
 /// Items that a runner is to execute: `count` of them, from the 0-based index `first` on.
 public struct ItemBatch: Sendable {
   public let first: Int
   public let count: Int
-  /// Tells this execution of the items from an earlier one that was lost.
+  /// Tells this execution of the items from an earlier one that was lost; 1-based.
   public let attempt: UInt32
 }
 
-/// Executes items of a group: on the loop, in workers, on other machines. On the loop's thread.
+/// Executes items of a group elsewhere than on its loop: in workers, on other machines.
+///
+/// It does all that belongs to an execution, the checks of what the op declares included; the group
+/// decides what is started when, logs what it is told, and collects.
+///
+/// `OpBody.itemRunner(for:)` or `EventLoop.makeItemRunner` makes one for each group that begins.
+/// All calls come on the loop's thread.
 public protocol ItemRunner: AnyObject {
-  /// How many items it takes now.
+  /// Says, once and before anything else, which group it works for.
+  func attach(to group: any ItemGroup)
+  /// How many more items it takes now; call `ItemGroup.capacityChanged` when it has grown.
   var capacity: Int { get }
   /// Executes a batch of at most `capacity` items and tells the group how each ended.
-  func start(_ batch: ItemBatch, for group: any ItemGroup)
-  /// Stops what executes because of `error`; each item still ends.
+  func start(_ batch: ItemBatch)
+  /// Stops what executes and drops what is queued because of `error`; each item still ends.
   func cancel(_ error: FlowError)
 }
 
-/// What a runner tells of its items, on the loop's thread. Only the current attempt counts.
+/// What a runner tells of its items, on the loop's thread, in any order, also from within `start`.
+///
+/// Only the attempt that an item was handed out with last counts, and only until it has ended:
+/// whatever comes twice or too late is ignored. A group holds its runner until it has ended.
 public protocol ItemGroup: AnyObject {
+  /// The item at a 0-based index.
   func item(at index: Int) -> Value
-  /// The item has ended, with `error` or with what is collected of it.
-  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?)
+  /// The item has begun to execute, at `time` on the loop's clock; nil stands for now.
+  func itemStarted(_ index: Int, attempt: UInt32, time: Int64?)
+  /// The item's op has logged a line.
+  func itemLogged(_ index: Int, attempt: UInt32, _ text: ByteString)
+  /// The item has ended, with `error` or with what is collected of it, at `time`; nil is now.
+  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?, time: Int64?)
   /// The item was lost with what executed it, and has to be started again.
   func itemLost(_ index: Int, attempt: UInt32)
+  /// The runner takes more items than when it was last asked.
+  func capacityChanged()
 }

@@ -1,59 +1,69 @@
-/// Executes items on the loop of their group, each in a strand with a bucket of its own.
-final class LoopItemRunner: ItemRunner {
-  private let op: Op
-  private let itemKey: Key
-  private let parent: DataBucket
-  private let run: Run
+/// Executes items on the loop of their group, each in a strand with a bucket of its own: what a
+/// group uses when nobody makes another runner for it.
+///
+/// A group knows it by its type, which spares each item the detour by the protocol; its strands log,
+/// stop and stall by themselves.
+final class LoopItemRunner {
+  private let work: ItemWork
+  private let source: ListSource
   private let scope: UInt32
-  /// Members that execute; each knows its place by `memberSlot`.
-  @exclusivity(unchecked) private(set) var members: [Strand] = []
-  @exclusivity(unchecked) private var idle: [Strand] = []
+  // Safe: the group holds its runner, and lets it go with its last member.
+  private unowned(unsafe) let group: GroupExecution
 
-  /// One at a time, so that none has begun when the one before has failed at once.
-  let capacity = 1
+  // Unchecked exclusivity: the loop's thread alone touches them, and no access lasts into a call
+  // of a body.
 
-  init(_ op: Op, itemKey: Key, parent: DataBucket, run: Run, scope: UInt32) {
-    self.op = op
-    self.itemKey = itemKey
-    self.parent = parent
-    self.run = run
+  /// Members that execute, each at its `memberSlot`, and behind them those that are free.
+  @exclusivity(unchecked) private var strands: ContiguousArray<Strand> = []
+  @exclusivity(unchecked) private(set) var count = 0
+  @exclusivity(unchecked) private var next = 0
+
+  init(_ work: ItemWork, _ source: ListSource, scope: UInt32, group: GroupExecution) {
+    self.work = work
+    self.source = source
     self.scope = scope
+    self.group = group
   }
 
-  func start(_ batch: ItemBatch, for group: any ItemGroup) {
-    guard let group = group as? GroupExecution else { return }
-    start(batch.first, attempt: batch.attempt, for: group)
-  }
+  /// Members that execute, in no order.
+  var members: ContiguousArray<Strand>.SubSequence { strands[..<count] }
 
-  /// As above, without a detour by existentials.
-  func start(_ index: Int, attempt: UInt32, for group: GroupExecution) {
-    let member: Strand
-    if let free = idle.popLast() {
-      member = free
-    } else {
-      let bucket = DataBucket(keys: parent.keys, parent: parent)
-      member = Strand(run: run, bucket: bucket, group: group)
-    }
-    member.bucket.set(itemKey, group.item(at: index))
-    member.memberSlot = members.count
-    member.itemAttempt = attempt
-    members.append(member)
+  /// Prepares a member for the next item; nil when there is none.
+  @inline(__always)
+  func startNext() -> Strand? {
+    let index = next
+    guard index < source.count else { return nil }
+    next = index &+ 1
+    if count == strands.count { addStrand() }
+    let member = strands[count]
+    member.memberSlot = count
+    count &+= 1
+    member.beginItem(work.itemKey, source.item(at: index))
     member.prepare(
-      op, scope: scope, position: UInt32(truncatingIfNeeded: index + 1), index: index + 1)
-    run.loop.push(member)
+      work.op, scope: scope, position: UInt32(truncatingIfNeeded: index &+ 1), index: index &+ 1)
+    return member
+  }
+
+  @inline(never)
+  private func addStrand() {
+    let bucket = DataBucket(keys: work.data.keys, parent: work.data)
+    strands.append(Strand(run: work.run, bucket: bucket, group: group))
   }
 
   /// Takes a member back that has ended.
+  @inline(__always)
   func remove(_ member: Strand) {
-    let last = members.removeLast()
-    if last !== member {
-      last.memberSlot = member.memberSlot
-      members[member.memberSlot] = last
+    count &-= 1
+    let slot = member.memberSlot
+    if slot != count {
+      strands.swapAt(slot, count)
+      strands[slot].memberSlot = slot
+      strands[count].memberSlot = count
     }
     member.resetBucket()
-    idle.append(member)
   }
 
+  /// Asks all members to stop, in the order of their items.
   func cancel(_ error: FlowError) {
     for member in members.sorted(by: { $0.index < $1.index }) { member.cancel(error) }
   }

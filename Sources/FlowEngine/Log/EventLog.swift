@@ -14,11 +14,14 @@ public final class EventLog {
   let wallBase: Int64
   private(set) var scopes: ContiguousArray<LogScope> = []
 
-  @exclusivity(unchecked) private(set) var count = 0
-
+  // Unchecked exclusivity, of the count and the two pointers: the loop's thread alone touches them,
+  // and no access lasts into a call of a sink. The checks would cost more than appending does.
+  //
   // The chunks are allocated here, filled from front to back and freed in deinit; `cursor` stays
   // between the last chunk's base and `limit`.
+
   private var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
+  @exclusivity(unchecked) private(set) var count = 0
   @exclusivity(unchecked) private var cursor: UnsafeMutablePointer<LogRecord>?
   @exclusivity(unchecked) private var limit: UnsafeMutablePointer<LogRecord>?
   private var arena: ContiguousArray<UInt8> = []
@@ -94,6 +97,7 @@ public final class EventLog {
     let bytes = size * MemoryLayout<LogRecord>.stride
     // First touches of small pages would cost more than writing the records does.
     guard bytes >= page else { return .allocate(capacity: size) }
+    // Every chunk is freed as it was allocated, by the pointer alone; records need no deinit.
     let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: page)
     madvise(memory, bytes, MADV_HUGEPAGE)
     return UnsafeMutableBufferPointer(

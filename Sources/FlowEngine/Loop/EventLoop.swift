@@ -24,6 +24,9 @@ public final class EventLoop {
   public var makeFailure: (_ index: Int, _ input: Value, _ error: FlowError) -> Value = {
     .opaque(ItemFailure(index: $0, input: $1, error: $2))
   }
+  /// Makes the runner for a group's items when the op doesn't make one. Without it, or when it
+  /// answers nil, the loop executes them itself.
+  public var makeItemRunner: ((ItemWork) -> (any ItemRunner)?)?
   /// Sinks that every run started from now on writes to, besides its own.
   public var eventSinks: [any EventSink] = []
 
@@ -34,13 +37,21 @@ public final class EventLoop {
   private var turns: UInt8 = 0
 
   // Execution: see EventLoop+Execution.swift.
+
+  // Unchecked exclusivity, of these three: the loop's thread alone touches them, and no access
+  // lasts into a call of a body or job. The checks would cost more than the accesses.
+
   @exclusivity(unchecked) var works: ContiguousArray<Work> = []
   /// The last clock read, while nothing that takes time has happened since; else 0.
   @exclusivity(unchecked) var stamp: Int64 = 0
+  /// Counts executions: tells one from all others on this loop.
+  @exclusivity(unchecked) var generation: UInt64 = 0
+
+  // Unretained, so that a strand can tell whether anybody but it holds its context; each is cleared
+  // or replaced before its strand lets it go.
   var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
   var freeSlots: ContiguousArray<UInt32> = []
   var freeContexts: ContiguousArray<OpContext> = []
-  @exclusivity(unchecked) var generation: UInt64 = 0
   var lastTaskID: UInt64 = 0
   var pending: [UInt64: Run] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]

@@ -7,6 +7,8 @@ import Synchronization
 /// All of it may be called from any thread.
 // The queue is guarded by the mutex, the rest is atomic or never changes.
 public final class Mailbox: @unchecked Sendable {
+  // A pthread mutex rather than `Mutex`, because the thread sanitizer knows it; it must not move, so
+  // it has memory of its own, from init to deinit.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var queue: [@Sendable (EventLoop) -> Void] = []
   private let descriptor: Int32
@@ -15,7 +17,6 @@ public final class Mailbox: @unchecked Sendable {
   private let pendingWork = Atomic<Int>(0)
 
   init() {
-    // A pthread mutex rather than `Mutex`: the thread sanitizer knows it.
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)

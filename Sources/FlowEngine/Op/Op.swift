@@ -18,9 +18,16 @@ public class Op {
     }
   }
 
+  /// An op that does what `body` does, with types that were parsed before.
+  ///
   /// - Parameters:
+  ///   - name: What lines and errors call it.
+  ///   - doc: What it does, for people.
+  ///   - needs: Declared inputs, checked before the body starts.
+  ///   - gives: Declared outputs, checked when the body has succeeded.
   ///   - primaryInput: The key under which a group hands an item over; by default the only need.
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
+  ///   - body: What it does.
   public init(
     name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
@@ -79,9 +86,11 @@ public class Op {
   /// Starts the op alone and goes on until its first wait.
   ///
   /// - Parameters:
+  ///   - loop: The loop that the op, its data and the run belong to; called on its thread.
   ///   - data: The data to begin with, in this order; it replaces a flow's own under the same key.
   ///   - name: What the run is called; by default as the op.
   ///   - sinks: Sinks that get each event, besides those of the loop.
+  /// - Returns: The run, which may have settled already.
   public func start(
     on loop: EventLoop, data: [(ByteString, Value)] = [], name: ByteString? = nil,
     sinks: [any EventSink] = []

@@ -12,6 +12,8 @@ public protocol OpBody: AnyObject {
   func start(_ context: OpContext) -> OpProgress
   /// Asks a suspended body to stop because of `error`; sooner or later it must call `context.end`.
   func cancel(_ context: OpContext, _ error: FlowError)
+  /// Makes the runner for the items of a group of this op; nil, the default, leaves it to the loop.
+  func itemRunner(for work: ItemWork) -> (any ItemRunner)?
 }
 
 extension OpBody {
@@ -19,6 +21,9 @@ extension OpBody {
   public func cancel(_ context: OpContext, _ error: FlowError) {
     context.end(error)
   }
+
+  /// Leaves the items to the loop.
+  public func itemRunner(for work: ItemWork) -> (any ItemRunner)? { nil }
 }
 
 /// A synchronous Swift closure as a body.

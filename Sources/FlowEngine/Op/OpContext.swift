@@ -9,6 +9,10 @@ public final class OpContext {
 
   /// Where `EventLoop.context(slot:generation:)` finds this context.
   public let slot: UInt32
+
+  // Unchecked exclusivity, here and below: the loop's thread alone touches them, and no access
+  // lasts into a call of a body. The checks would cost more than the accesses.
+
   /// Unique to the execution on its loop; moves on when the op has settled.
   @exclusivity(unchecked) public private(set) var generation: UInt64 = 0
   /// The body's own, such as a coroutine; released when the body has ended.
@@ -25,6 +29,9 @@ public final class OpContext {
   private unowned(unsafe) var current: Op?
   private var keptOp: Op?
   private var keptRun: Run?
+
+  // Unchecked exclusivity: as above.
+
   @exclusivity(unchecked) private(set) var phase: Phase = .idle
   @exclusivity(unchecked) private(set) var isSettled = true
   @exclusivity(unchecked) private(set) var outcome: FlowError?

@@ -62,8 +62,7 @@ extension EventLoop {
   /// A new context in the slot of one that has to be let go.
   func makeContext(_ slot: UInt32) -> OpContext {
     let context = OpContext(slot: slot)
-    // Unretained, so that its strand can tell whether anybody else holds it. Cleared or replaced
-    // before the strand lets it go.
+    // Unretained: see `contexts`.
     contexts[Int(slot)] = Unmanaged.passUnretained(context)
     return context
   }

@@ -1,0 +1,195 @@
+/// The items of a group that an `ItemRunner` has: which are out, at which attempt, and which have to
+/// be handed out again. Logs for them what a strand logs for its op.
+final class ItemHandout: ItemGroup {
+  /// How often an item is started, at most, when what executes it is lost.
+  static let maximumAttempts: UInt32 = 3
+
+  private struct Item {
+    let attempt: UInt32
+    /// When it began to execute; nil while it is queued.
+    var began: Int64?
+  }
+
+  private let work: ItemWork
+  private let source: ListSource
+  private let scope: UInt32
+  // Weak: a runner may keep the handout beyond the group's end.
+  private weak var group: GroupExecution?
+  private let runner: any ItemRunner
+  private var next = 0
+  private var open: [Int: Item] = [:]
+  /// Items that were lost and not handed out again yet, with the attempt to come.
+  private var lost: [(index: Int, attempt: UInt32)] = []
+  /// Items that have begun and were lost since: their start stands in the log already.
+  private var begun: [Int: Int64] = [:]
+  private var cancellation: FlowError?
+
+  init(
+    _ work: ItemWork, _ source: ListSource, scope: UInt32, group: GroupExecution,
+    runner: any ItemRunner
+  ) {
+    self.work = work
+    self.source = source
+    self.scope = scope
+    self.group = group
+    self.runner = runner
+    runner.attach(to: self)
+  }
+
+  private var loop: EventLoop { work.run.loop }
+  private var log: EventLog { work.run.log }
+
+  /// How many items are out.
+  var count: Int { open.count }
+
+  /// Whether all items have been handed out, and none has to be again.
+  var isExhausted: Bool { next == source.count && lost.isEmpty }
+
+  // MARK: For the group
+
+  /// Hands out a batch; false when there is none or the runner takes none now.
+  func startNext() -> Bool {
+    let room = min(work.maxConcurrent - open.count, runner.capacity)
+    guard room > 0, !isExhausted else { return false }
+    let batch: ItemBatch
+    if let again = lost.popLast() {
+      batch = ItemBatch(first: again.index, count: 1, attempt: again.attempt)
+    } else {
+      batch = ItemBatch(first: next, count: min(room, source.count - next), attempt: 1)
+      next += batch.count
+    }
+    for index in batch.first..<batch.first + batch.count {
+      open[index] = Item(attempt: batch.attempt, began: begun[index])
+    }
+    runner.start(batch)
+    return true
+  }
+
+  /// Has the runner stop what is out; whatever ends from now on ends with `error`.
+  func cancel(_ error: FlowError) {
+    guard cancellation == nil else { return }
+    cancellation = error
+    dropLost(error)
+    runner.cancel(error)
+  }
+
+  /// Ends each item that is out as stalled; false when none is.
+  func failStalled() -> Bool {
+    let stalled = open.sorted { $0.key < $1.key }
+    for (index, item) in stalled {
+      let error = FlowError.stalled(op: displayName(index))
+      end(index, item, output: .null, error: error, time: loop.now())
+    }
+    return !stalled.isEmpty
+  }
+
+  // MARK: From the runner
+
+  func item(at index: Int) -> Value {
+    loop.checkThread()
+    return index >= 0 && index < source.count ? source.item(at: index) : .null
+  }
+
+  func itemStarted(_ index: Int, attempt: UInt32, time: Int64?) {
+    guard let item = find(index, attempt), item.began == nil else { return }
+    open[index]?.began = logStart(index, plausible(time, since: log.began))
+  }
+
+  func itemLogged(_ index: Int, attempt: UInt32, _ text: ByteString) {
+    guard find(index, attempt) != nil else { return }
+    logLine(index, attempt: attempt, text)
+  }
+
+  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?, time: Int64?) {
+    guard let item = find(index, attempt) else { return }
+    let time = plausible(time, since: item.began ?? log.began)
+    end(index, item, output: output, error: error, time: time)
+  }
+
+  func itemLost(_ index: Int, attempt: UInt32) {
+    guard let item = find(index, attempt) else { return }
+    let isLast = attempt >= Self.maximumAttempts
+    if cancellation != nil || isLast {
+      let error = FlowError(
+        .error, "[\(displayName(index))] was lost \(attempt) times with what executed it")
+      end(index, item, output: .null, error: error, time: loop.now())
+      return
+    }
+    open[index] = nil
+    if let began = item.began {
+      begun[index] = began
+      logLine(
+        index, attempt: attempt,
+        "Retry \(attempt + 1)/\(Self.maximumAttempts) in 0s: lost with what executed it")
+    }
+    lost.append((index, attempt + 1))
+    group?.schedule()
+  }
+
+  func capacityChanged() {
+    loop.checkThread()
+    group?.schedule()
+  }
+
+  // MARK: Ends
+
+  /// The item, if this attempt at it is the one that counts and hasn't ended.
+  private func find(_ index: Int, _ attempt: UInt32) -> Item? {
+    loop.checkThread()
+    guard let item = open[index], item.attempt == attempt else { return nil }
+    return item
+  }
+
+  private func end(
+    _ index: Int, _ item: Item, output: Value, error: FlowError?, time: Int64
+  ) {
+    open[index] = nil
+    // Whatever an item makes of being asked to stop, it ends with what stopped it.
+    var error = cancellation ?? error
+    if error == nil, let key = work.collectKey, output.isNull {
+      error = .missingOutput(loop.keys.name(of: key))
+    }
+    error = error?.attributed(to: work.op.name)
+    // What never began and was dropped from a queue leaves no line.
+    if item.began != nil || cancellation == nil {
+      let began = item.began ?? logStart(index, time)
+      log.append(
+        .finish, time: time, scope: scope, position: position(index),
+        attempt: Int(item.attempt), first: error.map { log.payload($0.logLine) } ?? .none,
+        second: .integer(time &- began))
+    }
+    group?.itemEnded(index, output: output, error: error)
+  }
+
+  /// Ends the items that wait to be started again, with what stopped the group.
+  private func dropLost(_ error: FlowError) {
+    let dropped = lost.sorted { $0.index < $1.index }
+    lost = []
+    for (index, attempt) in dropped {
+      end(
+        index, Item(attempt: attempt, began: begun[index]), output: .null, error: error,
+        time: loop.now())
+    }
+  }
+
+  /// A time that a runner gave, between the last known one and now: other clocks may be wrong.
+  private func plausible(_ time: Int64?, since begin: Int64) -> Int64 {
+    let now = loop.now()
+    return time.map { max(begin, min($0, now)) } ?? now
+  }
+
+  private func logStart(_ index: Int, _ time: Int64) -> Int64 {
+    log.append(.start, time: time, scope: scope, position: position(index))
+    return time
+  }
+
+  private func logLine(_ index: Int, attempt: UInt32, _ text: ByteString) {
+    log.append(
+      .log, time: loop.now(), scope: scope, position: position(index), attempt: Int(attempt),
+      first: log.payload(text))
+  }
+
+  private func position(_ index: Int) -> UInt32 { UInt32(truncatingIfNeeded: index + 1) }
+
+  private func displayName(_ index: Int) -> ByteString { "\(work.op.name) #\(index + 1)" }
+}
