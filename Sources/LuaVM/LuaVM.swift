@@ -17,6 +17,7 @@ public final class LuaVM {
   /// The wait of the pump that runs or has just ended: kept until its results are taken.
   private var pumpedWait: LuaWait?
   private var isPumping = false
+  private var isDescribingError = false
   private(set) var failureType = LuaObjectType<LuaFailureBox>(name: "error", id: 1)
 
   /// Who runs the coroutines; without one, nothing can wait. Held until the state is closed. (A weak
@@ -239,10 +240,15 @@ public final class LuaVM {
     case .string(let string): return string
     case .integer(let integer): return LuaString(String(integer))
     case .reference(let reference) where reference.kind == .table || reference.kind == .userdata:
-      if let text = try? metafield("__tostring", of: reference), !text.isNil,
-        let shown = try? tostring(value)
-      {
-        return shown
+      // A `__tostring` may raise a value that again has one, perhaps the same.
+      if !isDescribingError {
+        isDescribingError = true
+        defer { isDescribingError = false }
+        if let text = try? metafield("__tostring", of: reference), !text.isNil,
+          let shown = try? tostring(value)
+        {
+          return shown
+        }
       }
       return LuaString("(error object is a \(reference.kind.name) value)")
     case .number: return (try? tostring(value)) ?? "(error object is a number value)"

@@ -141,7 +141,9 @@ extension ScriptHost {
   }
 
   func usage(at position: LuaString, _ message: String) -> any Error {
-    let text = ByteString(position) + ByteString(message)
+    // A message quotes names and values of the script, which may be of any length.
+    let shown = message.utf8.count > 500 ? message.prefix(500) + "…" : message[...]
+    let text = ByteString(position) + ByteString(String(shown))
     do {
       let table = try makeError(
         .usage, text, traceback: ByteString(vm.traceback(level: 1)))

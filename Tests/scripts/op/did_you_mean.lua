@@ -37,4 +37,6 @@ check.usage(function() run:summary { duration = true } end, "#1", "did you mean 
 local far = check.usage(function() flow.op("AOp", { run = f, colour = 1 }) end, "'colour'", "known are",
   "'doc', 'gives', 'needs'")
 check.lacks(far.message, "did you mean")
-check.usage(function() flow.op("AOp", { run = f, [("needs"):rep(100000)] = 1 }) end, "known are")
+-- A message quotes no more than a line or two of a name without end.
+local long = check.usage(function() flow.op("AOp", { run = f, [("needs"):rep(100000)] = 1 }) end, "unknown field")
+assert(#long.message < 600)

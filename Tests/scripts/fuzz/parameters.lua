@@ -1,0 +1,182 @@
+-- Every parameter of every function and every field of options takes each value of a list: it works,
+-- or it raises an error of kind usage that begins with the place of the call. Never anything else.
+local flow, check = require "flow", require "check"
+local here = debug.getinfo(1, "S").short_src
+
+local values = table.pack(nil, true, false, 0, -0.0, -1, 1, 1.5, 0 / 0, 1 / 0, -1 / 0, 2 ^ 53, 2 ^ 63, -2 ^ 63,
+  math.maxinteger, math.mininteger, "10", "0x10", " 5 ", "", "a\0b", "\xff\xfe", ("x"):rep(1e6), {}, { 1, 2 },
+  { n = math.huge }, setmetatable({}, { __index = error, __len = error, __pairs = error, __tostring = error }),
+  print, coroutine.create(print), coroutine.running(), io.stdout, _G, flow,
+  flow.op("ValueOp", function() end), flow.new("value"), flow.new("value"):run(),
+  flow.dispatcher { input = "list" }, 1e300, 1e-300, -1e300, 2 ^ 31, 2 ^ 32, 1e18 // 1 | 0)
+local finished
+flow.op("CtxOp", function(ctx) finished = ctx end):run()
+values.n = values.n + 1
+values[values.n] = finished
+if debug.upvalueid then
+  values.n = values.n + 1
+  values[values.n] = debug.upvalueid(function() return here end, 1)
+end
+
+local function text_of(value)
+  local ok, text = pcall(tostring, value)
+  return ok and text:sub(1, 40) or type(value)
+end
+
+local calls = 0
+-- Calls fn, from Lua, with each value.
+local function each(name, fn)
+  for i = 1, values.n do
+    local value = values[i]
+    calls = calls + 1
+    local ok, raised = pcall(function()
+      local result = fn(value)
+      return result
+    end)
+    if not ok then
+      local what = ("%s with %s: %s"):format(name, text_of(value), text_of(raised))
+      assert(type(raised) == "table" and raised.kind == "usage", what)
+      assert(raised.message:find("^[^\n]-" .. here:gsub("%p", "%%%0") .. ":%d+: "), what)
+      assert(#raised.message < 1500, what)
+    end
+  end
+end
+
+local AnOp = flow.op("AnOp", { needs = { x = "any?" }, gives = { y = "any?" }, run = function() end })
+local settled = AnOp:run()
+
+-- Plain functions.
+each("op 1", function(v) flow.op(v, print) end)
+each("op 2", function(v) flow.op("AOp", v) end)
+each("op 1, 2", function(v) flow.op(v, v) end)
+each("new", function(v) flow.new(v) end)
+each("dispatcher", function(v) flow.dispatcher(v) end)
+each("now", function(v) flow.now(v) end)
+each("sleep", function(v)
+  -- In an op of its own, as a value may be a long time.
+  local run = flow.op("SleepOp", function() flow.sleep(v) end):start()
+  if run.error then error(run.error) end
+end)
+
+-- Fields of options.
+for _, field in ipairs { "doc", "needs", "gives", "primary_input", "primary_output", "run", "thread", "retry",
+  "timeout", "unknown" } do
+  each("op " .. field, function(v)
+    local fields = { run = function() end }
+    fields[field] = v
+    flow.op("AOp", fields)
+  end)
+end
+each("op's key", function(v) if v == v and v ~= nil then flow.op("AOp", { run = print, [v] = 1 }) end end)
+for _, field in ipairs { "needs", "gives" } do
+  each(field .. " type", function(v) flow.op("AOp", { run = print, [field] = { key = v } }) end)
+  each(field .. " key", function(v)
+    if v == v and v ~= nil then flow.op("AOp", { run = print, [field] = { [v] = "any" } }) end
+  end)
+end
+for _, field in ipairs { "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
+  "collect", "unknown" } do
+  each("dispatcher " .. field, function(v)
+    local fields = { input = "list" }
+    fields[field] = v
+    flow.dispatcher(fields)
+  end)
+  each("add_grouped " .. field, function(v)
+    local fields = { input = "list", as = "x", collect = "y" }
+    fields[field] = v
+    local run = flow.new("group"):data { list = { 1, 2, 3 } }:add_grouped(AnOp, fields):run()
+    -- What the list is called or whether outputs come is data, not misuse.
+    assert(run.state ~= "pending")
+  end)
+end
+for _, field in ipairs { "time", "durations", "unknown" } do
+  each("summary " .. field, function(v) settled:summary { [field] = v } end)
+end
+
+-- Methods: each parameter, and self.
+for _, name in ipairs { "data", "needs", "add", "add_grouped", "will_start", "did_finish", "copy" } do
+  each(name, function(v) local blueprint = flow.new("a") blueprint[name](blueprint, v) end)
+  each(name .. " 2", function(v)
+    local blueprint = flow.new("a")
+    blueprint[name](blueprint, name:find("^add") and AnOp or print, v)
+  end)
+  each(name .. " self", function(v) flow.new("a")[name](v, AnOp) end)
+end
+each("data key", function(v) if v == v and v ~= nil then flow.new("a"):data { [v] = 1 } end end)
+each("data value", function(v) flow.new("a"):data { key = v }:run():summary() end)
+each("needs key", function(v) if v == v and v ~= nil then flow.new("a"):needs { [v] = "any?" } end end)
+each("needs type", function(v) flow.new("a"):needs { key = v } end)
+for _, startable in ipairs { AnOp, flow.new("a") } do
+  each("start", function(v) startable:start(v) end)
+  each("run", function(v) startable:run(v) end)
+  each("run data", function(v) local r = startable:run { x = v } r:summary() r:events() assert(rawequal(r.data.x, v) or v ~= v) end)
+  each("start self", function(v) startable.start(v) end)
+  each("call", function(v) local bound = AnOp(v, v, nil) end)
+end
+for _, name in ipairs { "wait", "summary", "events" } do
+  each("run:" .. name, function(v) settled[name](settled, v) end)
+  each("run." .. name, function(v) settled[name](v) end)
+end
+-- A run that goes on: the wait ends at its timeout, or is refused.
+each("wait", function(v)
+  if type(v) == "number" and v > 0.001 then return end
+  local run = flow.op("ShortOp", function() flow.sleep(0.002) end):start()
+  run:wait(v)
+end)
+for _, object in ipairs { flow, AnOp, flow.new("a"), settled } do
+  each("field", function(v) return object[v] end)
+end
+for _, object in ipairs { AnOp, flow.new("a"), settled, flow.dispatcher { input = "list" } } do
+  each("set field", function(v) if v == v and v ~= nil then object[v] = v end end)
+  each("by hand", function(v)
+    local metatable = debug.getmetatable(object)
+    for _, event in ipairs { "__tostring", "__index", "__newindex", "__call" } do
+      if type(metatable[event]) == "function" then
+        local ok, raised = pcall(function() local r = metatable[event](v, v, v) return r end)
+        assert(ok or type(raised) == "table" and raised.kind == "usage", event)
+      end
+    end
+  end)
+end
+
+-- ctx, in ops that then fail with the error.
+local function in_op(name, fn)
+  each("ctx:" .. name, function(v)
+    local run = flow.op("CtxOp", function(ctx)
+      local result = fn(ctx, v)
+      return nil
+    end):run { present = 1 }
+    if not run.ok and run.error.kind == "usage" then error(run.error) end
+    assert(run.ok or run.error.kind ~= "error" or name:find("^fail") or name:find("tostring"), tostring(run.error))
+  end)
+end
+in_op("get", function(ctx, v) ctx:get(v) end)
+in_op("get 2", function(ctx, v) ctx:get("present", v) end)
+in_op("get 2", function(ctx, v) ctx:get("absent", v) end)
+in_op("set", function(ctx, v) ctx:set(v, 1) end)
+in_op("set 2", function(ctx, v) ctx:set("key", v) assert(rawequal(ctx.run.data.key, v) or v ~= v) end)
+in_op("has", function(ctx, v) ctx:has(v) end)
+in_op("log tostring", function(ctx, v) ctx:log(v, v) end)
+in_op("fail", function(ctx, v) ctx:fail(v) end)
+in_op("fail 2", function(ctx, v) ctx:fail("message", v) end)
+in_op("fail fields", function(ctx, v) ctx:fail("message", { code = v }) end)
+in_op("fail key", function(ctx, v) if v == v and v ~= nil then ctx:fail("message", { [v] = 1 }) end end)
+in_op("field", function(ctx, v) return ctx[v] end)
+for _, name in ipairs { "get", "set", "has", "log", "fail" } do
+  in_op(name .. " self", function(ctx, v) ctx[name](v, "key", 1) end)
+end
+in_op("return", function(_, v) return v end)
+each("bound argument", function(v)
+  local got
+  assert(flow.op("BoundOp", function(_, a, b, c) got = { a, b, c, n = 3 } end)(v, nil, v):run().ok)
+  assert((rawequal(got[1], v) and rawequal(got[3], v) or v ~= v) and got[2] == nil)
+end)
+each("raised value", function(v)
+  local run = flow.op("RaiseOp", function() error(v, 0) end):run()
+  assert(not run.ok)
+  assert(rawequal(run.error.cause, v) or v ~= v or rawequal(run.error, v))
+  run:summary()
+end)
+assert(calls > 4000, calls)
+-- Without waiting for the ops that sleep for ages.
+os.exit(0)
