@@ -13,11 +13,14 @@ extension LuaVM {
   ///
   /// - Parameters:
   ///   - name: what messages call it; the metatable's `__name`.
+  ///   - type: the class.
   ///   - methods: what `object:name(…)` finds; each checks its own first argument.
   ///   - getter: what `object.key` finds beyond the methods; called with object and key.
   ///   - metamethods: further fields of the metatable, such as `__call`, made with the type.
+  /// - Returns: The type, by which objects are pushed and recognized.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func defineObjectType<Object: AnyObject>(
-    _ name: String, of _: Object.Type, methods: [String: LuaMethod],
+    _ name: String, of type: Object.Type, methods: [String: LuaMethod],
     getter: LuaFunction? = nil,
     metamethods: (LuaObjectType<Object>) -> [String: LuaMethod] = { _ in [:] }
   ) throws -> LuaObjectType<Object> {

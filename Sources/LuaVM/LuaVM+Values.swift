@@ -32,8 +32,12 @@ extension LuaVM {
 
   /// Calls a function; Lua code in it can't yield to the scheduler, so what waits pumps.
   ///
-  /// - Parameter traceback: whether a string error gets the traceback that the stand-alone
-  ///   interpreter adds.
+  /// - Parameters:
+  ///   - function: The function.
+  ///   - arguments: What it is called with.
+  ///   - traceback: Whether a string error gets the traceback that the stand-alone interpreter adds.
+  /// - Returns: All its results.
+  /// - Throws: What it raised: a `LuaError` with the value, or the Swift error that came through Lua.
   public func call(
     _ function: LuaReference, _ arguments: [LuaValue] = [], traceback: Bool = false
   ) throws -> [LuaValue] {

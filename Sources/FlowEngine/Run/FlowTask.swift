@@ -44,6 +44,12 @@ public class FlowTask {
     if isConcluded { loop.enqueue(job) } else { observers.append(job) }
   }
 
+  /// Takes an observer back: `job` isn't enqueued any more. Does nothing when it isn't one.
+  public func unobserve(_ job: any LoopJob) {
+    loop.checkThread()
+    observers.removeAll { $0 === job }
+  }
+
   /// Says that somebody knows the outcome, or will.
   public func markObserved() {
     loop.checkThread()

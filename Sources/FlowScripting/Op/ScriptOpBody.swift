@@ -3,8 +3,8 @@ internal import LuaVM
 
 /// The body of an op written in Lua: a function that runs as a coroutine on the main loop.
 final class ScriptOpBody: OpBody {
-  // Unsafe: the host outlives the ops of its state, which are objects of it.
-  private unowned(unsafe) let host: ScriptHost
+  // A Swift program may hold the op longer than the host. The cycle ends when the host is closed.
+  private let host: ScriptHost
   private let operation: LuaOperation
 
   /// The function, without the bound arguments.

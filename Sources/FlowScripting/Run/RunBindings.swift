@@ -105,10 +105,12 @@ extension ScriptHost {
 
 /// Waits for a run, at most until a deadline.
 final class RunWait: LuaWait, LoopJob {
+  private let target: Run
   private let result: () -> LuaValue
   private var timer: Timer?
 
   init(_ run: Run, deadline: Int64?, result: @escaping () -> LuaValue) {
+    target = run
     self.result = result
     super.init()
     run.observe(self)
@@ -116,12 +118,13 @@ final class RunWait: LuaWait, LoopJob {
   }
 
   func run() {
-    timer?.cancel()
-    timer = nil
+    abandon()
     ready()
   }
 
+  /// Lets go of both, the run and the timer: the one that didn't come would keep the wait.
   override func abandon() {
+    target.unobserve(self)
     timer?.cancel()
     timer = nil
   }
