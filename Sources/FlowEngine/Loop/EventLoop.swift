@@ -38,7 +38,7 @@ public final class EventLoop {
 
   // Execution: see EventLoop+Execution.swift.
 
-  // Unchecked exclusivity, of these three: the loop's thread alone touches them, and no access
+  // Unchecked exclusivity, of these four: the loop's thread alone touches them, and no access
   // lasts into a call of a body or job. The checks would cost more than the accesses.
 
   @exclusivity(unchecked) var works: ContiguousArray<Work> = []
@@ -49,7 +49,7 @@ public final class EventLoop {
 
   // Unretained, so that a strand can tell whether anybody but it holds its context; each is cleared
   // or replaced before its strand lets it go.
-  var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
+  @exclusivity(unchecked) var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
   var freeSlots: ContiguousArray<UInt32> = []
   var freeContexts: ContiguousArray<OpContext> = []
   var lastTaskID: UInt64 = 0

@@ -43,10 +43,10 @@ extension EventLoop {
 
   /// The context of a live execution; nil when that execution has settled.
   public func context(slot: UInt32, generation: UInt64) -> OpContext? {
-    guard slot < contexts.count, let context = contexts[Int(slot)]?.takeUnretainedValue() else {
-      return nil
-    }
-    return context.generation == generation && context.isOpen ? context : nil
+    guard slot < contexts.count, let context = contexts[Int(slot)] else { return nil }
+    // Safe: a context in this list is alive, and nothing here can release it.
+    let isLive = context._withUnsafeGuaranteedRef { $0.generation == generation && $0.isOpen }
+    return isLive ? context.takeUnretainedValue() : nil
   }
 
   /// How many contexts are kept for later use.
