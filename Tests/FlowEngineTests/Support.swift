@@ -46,6 +46,20 @@ final class SleepingBody: OpBody {
   }
 }
 
+/// Hands its context to somebody, and waits without end.
+final class HoldingBody: OpBody {
+  private let take: (OpContext) -> Void
+
+  init(_ take: @escaping (OpContext) -> Void) {
+    self.take = take
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    take(context)
+    return .suspended
+  }
+}
+
 /// A body that never ends by itself; counts what it is asked.
 final class StuckBody: OpBody {
   var contexts: [OpContext] = []
@@ -65,6 +79,18 @@ final class StuckBody: OpBody {
     asked.append(error)
     if endsWhenAsked { context.end(error) }
   }
+}
+
+/// How large the tests of large things are.
+enum Scale {
+  /// A nesting that overflows a stack of 8 MiB if anything recursed: 56 bytes a level suffice.
+  static let depth = 150_000
+  /// A number of ops: a million in an optimized build, fewer where a million take half a minute.
+  #if DEBUG
+    static let count = 100_000
+  #else
+    static let count = 1_000_000
+  #endif
 }
 
 func list(_ items: [String]) -> Value { items.flowValue }

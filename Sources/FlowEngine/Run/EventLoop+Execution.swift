@@ -17,11 +17,22 @@ extension EventLoop {
   /// Executes `work` and all that it pushes.
   func drive(_ work: Work) {
     checkThread()
+    if isShutDown { return }
     let base = works.count
     stamp = 0
+    driveDepth += 1
     works.append(work)
     while works.count > base, let next = works.popLast() { next.proceed() }
+    driveDepth -= 1
     stamp = 0
+  }
+
+  /// Takes apart what pending runs hold, member by member, so that no depth of nesting needs
+  /// recursion to be released.
+  func abandonRuns() {
+    var open = pending.values.compactMap { $0.abandon() }
+    pending = [:]
+    while let strand = open.popLast() { open.append(contentsOf: strand.abandon()) }
   }
 
   /// Has `work` go on before anything that was pushed earlier.

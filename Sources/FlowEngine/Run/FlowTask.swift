@@ -63,6 +63,8 @@ public class FlowTask {
     }
   }
 
+  func dropObservers() { observers = [] }
+
   func conclude() {
     guard !isConcluded else { return }
     isConcluded = true

@@ -210,6 +210,11 @@ final class Strand: Work {
     context.strand = self
   }
 
+  /// Lets a context that somebody else holds keep what it was about.
+  func detachContext() {
+    if !isKnownUniquelyReferenced(&context) { context.abandon() }
+  }
+
   func outputError(of op: Op) -> FlowError? {
     if let error = op.declarations.outputError(in: bucket) { return error }
     return frames.isEmpty ? group?.collectError(in: bucket) : nil
