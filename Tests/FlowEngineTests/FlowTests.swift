@@ -227,6 +227,7 @@ import Testing
   @Test func aFlowThatContainsItselfFails() {
     let loop = makeLoop()
     let flow = Flow("loop")
+    keepReachable(flow)
     flow.add(Flow("inner").add(flow))
     let run = flow.start(on: loop)
     #expect(run.error?.kind == .usage)

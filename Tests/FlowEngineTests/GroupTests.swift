@@ -56,6 +56,7 @@ import Testing
   @Test func theFirstFailureStopsTheGroup() throws {
     let loop = makeLoop()
     let stuck = StuckBody()
+    defer { stuck.contexts = [] }
     let op = Op(
       name: "UploadOp", primaryInput: "image", body: FailingBody(fails: "c", otherwise: stuck))
     let run = Flow().data("images", ["a", "b", "c", "d"])
@@ -79,6 +80,7 @@ import Testing
   @Test func aStoppedMemberEndsCancelledWhateverItSays() throws {
     let loop = makeLoop()
     let stuck = StuckBody(endsWhenAsked: false)
+    defer { stuck.contexts = [] }
     let op = Op(
       name: "UploadOp", primaryInput: "image", body: FailingBody(fails: "b", otherwise: stuck))
     let run = Flow().data("images", ["a", "b"])
@@ -191,6 +193,7 @@ import Testing
   @Test func aFailingGroupStopsFlowsAndGroupsWithin() throws {
     let loop = makeLoop()
     let stuck = StuckBody()
+    defer { stuck.contexts = [] }
     let innermost = Op(name: "StuckOp", primaryInput: "x", body: stuck)
     let inner = Flow("inner").data("list", [1, 2])
       .addGrouped(innermost, GroupDispatcher(input: "list"))

@@ -45,6 +45,7 @@ import Testing
     }
     loop.enqueue(again)
     #expect(loop.run { isDue })
+    loop.runUntilIdle()
   }
 
   @Test func turnTellsWorkFromWaitingFromIdle() {

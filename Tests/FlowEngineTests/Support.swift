@@ -1,5 +1,6 @@
 import FlowEngine
 import Glibc
+import Synchronization
 
 /// The machine's zone must not matter to golden summaries.
 private let useUTC: Bool = {
@@ -61,6 +62,8 @@ final class HoldingBody: OpBody {
 }
 
 /// A body that never ends by itself; counts what it is asked.
+///
+/// A context keeps its run, which keeps this body: who is done with it empties `contexts`.
 final class StuckBody: OpBody {
   var contexts: [OpContext] = []
   var asked: [FlowError] = []
@@ -92,6 +95,13 @@ enum Scale {
     static let count = 1_000_000
   #endif
 }
+
+/// Keeps what holds itself, and so is never released, in sight of the leak checker.
+func keepReachable(_ object: AnyObject) {
+  reachable.withLock { $0.append(UInt(bitPattern: Unmanaged.passRetained(object).toOpaque())) }
+}
+
+private let reachable = Mutex<[UInt]>([])
 
 func list(_ items: [String]) -> Value { items.flowValue }
 
