@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func deepNestingDoesNotRecurse() throws {
-    let depth = 300_000
+    let depth = Scale.depth
     let tables = (0..<depth).map {
       PlainValue.Table(list: [$0 + 1 < depth ? .table($0 + 1) : .null])
     }
@@ -66,6 +66,14 @@ import Testing
       if let value = try? PlainValueCodec.decode(bytes) {
         // NaN keys and the like never get in, so what came out goes in again.
         #expect((try? PlainValueCodec.decode(PlainValueCodec.encode(value))) == value)
+      }
+    }
+  }
+
+  @Test func aTableThatIsNotThereIsRefused() {
+    for index in [-1, 0, Int.max, Int.min] {
+      #expect(throws: CodecError.self) {
+        try PlainValueCodec.decode(PlainValueCodec.encode(PlainValue(.table(index))))
       }
     }
   }

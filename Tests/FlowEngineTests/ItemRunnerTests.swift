@@ -12,8 +12,8 @@ import Testing
   ) -> Run {
     loop.makeItemRunner = { work in
       #expect(work.count == items && work.maxConcurrent == limit)
-      #expect(work.collectKey == loop.keys.intern("square"))
-      runner.loop = loop
+      #expect(work.collectKey == work.data.key("square"))
+      runner.loop = work.run.loop
       return runner
     }
     return Flow().data("items", Array(0..<items))
@@ -223,8 +223,8 @@ import Testing
 /// Executes nothing: the test says what becomes of the items.
 final class FakeRunner: ItemRunner {
   var capacity: Int
-  var loop: EventLoop?
-  var group: (any ItemGroup)?
+  weak var loop: EventLoop?
+  weak var group: (any ItemGroup)?
   /// Items succeed within `start`, or one by one as jobs, the last one first.
   var answersAtOnce = false
   var answersLater = false

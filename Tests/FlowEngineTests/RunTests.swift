@@ -82,6 +82,7 @@ import Testing
   @Test func aStalledRunFailsAtItsInnermostOp() {
     let loop = makeLoop()
     let stuck = StuckBody()
+    defer { stuck.contexts = [] }
     let inner = Flow("inner").add(Op(name: "StuckOp", body: stuck))
     let run = Flow("outer").add(inner).add(Op("NeverOp") { _ in }).start(on: loop)
     #expect(throws: FlowError.self) { try run.wait() }
@@ -97,6 +98,7 @@ import Testing
   @Test func aBodyThatDoesNotEndWhenAskedIsEndedInTheEnd() {
     let loop = makeLoop()
     let stuck = StuckBody(endsWhenAsked: false)
+    defer { stuck.contexts = [] }
     let run = Op(name: "StuckOp", body: stuck).start(on: loop)
     #expect(throws: FlowError.self) { try run.wait() }
     #expect(run.error?.message == "stalled: [StuckOp] never finished")
@@ -107,7 +109,9 @@ import Testing
 
   @Test func eachStuckMemberOfAGroupIsNamed() {
     let loop = makeLoop()
-    let op = Op(name: "StuckOp", primaryInput: "item", body: StuckBody())
+    let stuck = StuckBody()
+    defer { stuck.contexts = [] }
+    let op = Op(name: "StuckOp", primaryInput: "item", body: stuck)
     let run = Flow().data("items", [1, 2])
       .addGrouped(op, GroupDispatcher(input: "items", allowFailure: true, failures: "failed"))
       .start(on: loop)
@@ -136,6 +140,7 @@ import Testing
   @Test func aKeptContextNeverBecomesALaterExecution() throws {
     let loop = makeLoop()
     var kept: [OpContext] = []
+    defer { kept = [] }
     var seen: [(UInt32, UInt64)] = []
     let keeping = Op("KeepOp") { context in
       kept.append(context)

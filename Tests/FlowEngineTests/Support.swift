@@ -1,5 +1,6 @@
 import FlowEngine
 import Glibc
+import Synchronization
 
 /// The machine's zone must not matter to golden summaries.
 private let useUTC: Bool = {
@@ -46,7 +47,23 @@ final class SleepingBody: OpBody {
   }
 }
 
+/// Hands its context to somebody, and waits without end.
+final class HoldingBody: OpBody {
+  private let take: (OpContext) -> Void
+
+  init(_ take: @escaping (OpContext) -> Void) {
+    self.take = take
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    take(context)
+    return .suspended
+  }
+}
+
 /// A body that never ends by itself; counts what it is asked.
+///
+/// A context keeps its run, which keeps this body: who is done with it empties `contexts`.
 final class StuckBody: OpBody {
   var contexts: [OpContext] = []
   var asked: [FlowError] = []
@@ -66,6 +83,25 @@ final class StuckBody: OpBody {
     if endsWhenAsked { context.end(error) }
   }
 }
+
+/// How large the tests of large things are.
+enum Scale {
+  /// A nesting that overflows a stack of 8 MiB if anything recursed: 56 bytes a level suffice.
+  static let depth = 150_000
+  /// A number of ops: a million in an optimized build, fewer where a million take half a minute.
+  #if DEBUG
+    static let count = 100_000
+  #else
+    static let count = 1_000_000
+  #endif
+}
+
+/// Keeps what holds itself, and so is never released, in sight of the leak checker.
+func keepReachable(_ object: AnyObject) {
+  reachable.withLock { $0.append(UInt(bitPattern: Unmanaged.passRetained(object).toOpaque())) }
+}
+
+private let reachable = Mutex<[UInt]>([])
 
 func list(_ items: [String]) -> Value { items.flowValue }
 

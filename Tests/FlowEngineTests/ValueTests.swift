@@ -33,14 +33,34 @@ import Testing
   @Test func aListThatHoldsItselfPrintsAndCopies() throws {
     let knot = ListValue([.integer(1)])
     knot.append(.opaque(knot))
+    keepReachable(knot)
     #expect(Value.opaque(knot).logText.description.count == 120)
     let copy = try #require(knot.plainCopy())
     #expect(copy.tables == [.init(list: [.integer(1), .table(0)])])
   }
 
+  @Test func aListThatHoldsItselfTwicePrintsAtOnce() {
+    let knot = ListValue([])
+    for _ in 0..<3 { knot.append(.opaque(knot)) }
+    keepReachable(knot)
+    let text = Value.opaque(knot).logText.description
+    #expect(text == String(repeating: "{", count: 119) + "…")
+    // Shared lists double at each level as well.
+    var shared = ListValue([.integer(1)])
+    for _ in 0..<100 { shared = ListValue([.opaque(shared), .opaque(shared)]) }
+    #expect(Value.opaque(shared).logText.description.count == 120)
+  }
+
+  @Test func bytesThatContinueNothingCountAsCharacters() {
+    let stray = ByteString(Array(repeating: 0x80, count: 1000))
+    #expect(stray.truncated(to: 10).count == 9 + 3)
+    #expect(list([]).logText == "{}")
+    #expect(Value.opaque(ListValue([.bytes(stray), .integer(1)])).logText.count <= 119 + 3)
+  }
+
   @Test func deepListsAreReleasedWithoutRecursion() {
     var deep = Value.integer(0)
-    for _ in 0..<1_000_000 { deep = .opaque(ListValue([deep])) }
+    for _ in 0..<Scale.depth { deep = .opaque(ListValue([deep])) }
     deep = .null
     #expect(deep.isNull)
   }

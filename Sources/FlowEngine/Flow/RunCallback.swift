@@ -37,6 +37,9 @@ public final class CallbackCompletion {
     if !isInCall { strand.wake(.callback) }
   }
 
+  /// Lets go of the strand, of a loop that is shut down.
+  func abandon() { strand = nil }
+
   /// Calls the callback; answers whether it is done.
   func call(_ run: Run) -> Bool {
     isInCall = true

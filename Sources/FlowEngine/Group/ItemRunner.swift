@@ -69,7 +69,8 @@ public protocol ItemRunner: AnyObject {
 /// What a runner tells of its items, on the loop's thread, in any order, also from within `start`.
 ///
 /// Only the attempt that an item was handed out with last counts, and only until it has ended:
-/// whatever comes twice or too late is ignored. A group holds its runner until it has ended.
+/// whatever comes twice or too late is ignored. A group holds its runner until it has ended, so that
+/// a runner should hold its group weakly.
 public protocol ItemGroup: AnyObject {
   /// The item at a 0-based index.
   func item(at index: Int) -> Value

@@ -33,12 +33,15 @@ public final class EventLoop {
   let usesSystemClock: Bool
   let identity = Identity.current
   private var ready = JobQueue()
+  private(set) var isShutDown = false
+  /// How many calls of `drive` are going on.
+  var driveDepth = 0
   private let timers = TimerQueue()
   private var turns: UInt8 = 0
 
   // Execution: see EventLoop+Execution.swift.
 
-  // Unchecked exclusivity, of these three: the loop's thread alone touches them, and no access
+  // Unchecked exclusivity, of these four: the loop's thread alone touches them, and no access
   // lasts into a call of a body or job. The checks would cost more than the accesses.
 
   @exclusivity(unchecked) var works: ContiguousArray<Work> = []
@@ -49,7 +52,7 @@ public final class EventLoop {
 
   // Unretained, so that a strand can tell whether anybody but it holds its context; each is cleared
   // or replaced before its strand lets it go.
-  var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
+  @exclusivity(unchecked) var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
   var freeSlots: ContiguousArray<UInt32> = []
   var freeContexts: ContiguousArray<OpContext> = []
   var lastTaskID: UInt64 = 0
@@ -64,6 +67,26 @@ public final class EventLoop {
   }
 
   deinit { timers.removeAll() }
+
+  /// Lets go of all that is pending: runs, jobs, timers and posted work. Nothing runs here any more.
+  ///
+  /// A pending run and its loop hold each other, because a run goes on when nobody looks; a loop
+  /// that is dropped while runs are pending leaks unless it is shut down. Such runs stay pending:
+  /// their bodies aren't asked to stop, nor are their observers told. Call it on the loop's thread,
+  /// not from within a body or callback; calling it twice does no harm.
+  public func shutdown() {
+    checkThread()
+    guard driveDepth == 0 else {
+      misuse("an event loop was shut down from within a body or callback that it runs")
+    }
+    isShutDown = true
+    abandonRuns()
+    works = []
+    ready = JobQueue()
+    timers.removeAll()
+    _ = mailbox.takeAll()
+    makeItemRunner = nil
+  }
 
   /// The time in nanoseconds of the loop's clock.
   public func now() -> Int64 {
@@ -85,10 +108,10 @@ public final class EventLoop {
     return overflow ? .max : sum
   }
 
-  /// Puts `job` behind all that is ready.
+  /// Puts `job` behind all that is ready; drops it when the loop is shut down.
   public func enqueue(_ job: any LoopJob) {
     checkThread()
-    ready.append(job)
+    if !isShutDown { ready.append(job) }
   }
 
   public func enqueue(_ body: @escaping () -> Void) {
@@ -96,10 +119,14 @@ public final class EventLoop {
   }
 
   /// Runs `job` once the clock has reached `time` (nanoseconds); equal times keep their order.
+  ///
+  /// On a loop that is shut down the timer isn't pending, and never will be.
   @discardableResult
   public func schedule(at time: Int64, _ job: any LoopJob) -> Timer {
     checkThread()
-    return timers.add(deadline: time, job: job)
+    let timer = timers.add(deadline: time, job: job)
+    if isShutDown { timer.cancel() }
+    return timer
   }
 
   @discardableResult
@@ -139,7 +166,7 @@ public final class EventLoop {
   }
 
   private func takeMail() {
-    for work in mailbox.takeAll() {
+    for work in mailbox.takeAll() where !isShutDown {
       ready.append(ClosureJob { [unowned self] in work(self) })
     }
   }

@@ -42,35 +42,35 @@ final class Declarations {
 
   /// The input error of the first need that `bucket` doesn't meet.
   func inputError(in bucket: DataBucket) -> FlowError? {
-    for (key, type) in resolved(for: bucket.keys).needs {
-      guard let value = bucket.get(key) else {
-        if type.isOptional { continue }
-        return .missingInput(bucket.keys.name(of: key))
-      }
-      if let wanted = type.mismatch(value) {
-        return .mismatchedInput(bucket.keys.name(of: key), value, wanted: wanted)
-      }
+    let resolved = resolved(for: bucket.keys)
+    guard let unmet = ResolvedDeclarations.firstUnmet(resolved.needs, in: bucket) else {
+      return nil
     }
-    return nil
+    let name = bucket.keys.name(of: unmet.key)
+    guard let (value, wanted) = unmet.mismatch else { return .missingInput(name) }
+    return .mismatchedInput(name, value, wanted: wanted)
   }
 
   /// The output error of the first promise that `bucket` doesn't keep.
   func outputError(in bucket: DataBucket) -> FlowError? {
-    for (key, type) in resolved(for: bucket.keys).gives {
-      guard let value = bucket.get(key) else {
-        if type.isOptional { continue }
-        return .missingOutput(bucket.keys.name(of: key))
-      }
-      if let wanted = type.mismatch(value) {
-        return .mismatchedOutput(bucket.keys.name(of: key), value, wanted: wanted)
-      }
+    let resolved = resolved(for: bucket.keys)
+    guard let unmet = ResolvedDeclarations.firstUnmet(resolved.gives, in: bucket) else {
+      return nil
     }
-    return nil
+    let name = bucket.keys.name(of: unmet.key)
+    guard let (value, wanted) = unmet.mismatch else { return .missingOutput(name) }
+    return .mismatchedOutput(name, value, wanted: wanted)
   }
 }
 
 /// Declarations on one loop.
 final class ResolvedDeclarations {
+  /// A declaration that a bucket doesn't meet: the key is missing, or its value is of another type.
+  struct Unmet {
+    let key: Key
+    let mismatch: (value: Value, wanted: ByteString)?
+  }
+
   let keys: KeyTable
   let needs: [(key: Key, type: ValueType)]
   let gives: [(key: Key, type: ValueType)]
@@ -79,5 +79,20 @@ final class ResolvedDeclarations {
     self.keys = keys
     needs = declarations.needs.map { (keys.intern($0.name), $0.type) }
     gives = declarations.gives.map { (keys.intern($0.name), $0.type) }
+  }
+
+  @inline(__always)
+  static func firstUnmet(
+    _ declared: [(key: Key, type: ValueType)], in bucket: DataBucket
+  ) -> Unmet? {
+    for index in declared.indices {
+      let key = declared[index].key
+      if let value = bucket.get(key) {
+        guard let wanted = declared[index].type.mismatch(value) else { continue }
+        return Unmet(key: key, mismatch: (value, wanted))
+      }
+      if !declared[index].type.isOptional { return Unmet(key: key, mismatch: nil) }
+    }
+    return nil
   }
 }

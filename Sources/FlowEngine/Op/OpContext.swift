@@ -78,8 +78,8 @@ public final class OpContext {
 
   /// Stores and logs `value`; `.null` removes the key. Does nothing once the op has settled.
   public func set(_ key: Key, _ value: Value) {
+    // The bucket checks the thread.
     guard let strand, !isSettled else { return }
-    strand.loop.checkThread()
     strand.store(key, value, scope: scope, position: position, attempt: attempt)
   }
 

@@ -17,11 +17,22 @@ extension EventLoop {
   /// Executes `work` and all that it pushes.
   func drive(_ work: Work) {
     checkThread()
+    if isShutDown { return }
     let base = works.count
     stamp = 0
+    driveDepth += 1
     works.append(work)
     while works.count > base, let next = works.popLast() { next.proceed() }
+    driveDepth -= 1
     stamp = 0
+  }
+
+  /// Takes apart what pending runs hold, member by member, so that no depth of nesting needs
+  /// recursion to be released.
+  func abandonRuns() {
+    var open = pending.values.compactMap { $0.abandon() }
+    pending = [:]
+    while let strand = open.popLast() { open.append(contentsOf: strand.abandon()) }
   }
 
   /// Has `work` go on before anything that was pushed earlier.
@@ -43,10 +54,10 @@ extension EventLoop {
 
   /// The context of a live execution; nil when that execution has settled.
   public func context(slot: UInt32, generation: UInt64) -> OpContext? {
-    guard slot < contexts.count, let context = contexts[Int(slot)]?.takeUnretainedValue() else {
-      return nil
-    }
-    return context.generation == generation && context.isOpen ? context : nil
+    guard slot < contexts.count, let context = contexts[Int(slot)] else { return nil }
+    // Safe: a context in this list is alive, and nothing here can release it.
+    let isLive = context._withUnsafeGuaranteedRef { $0.generation == generation && $0.isOpen }
+    return isLive ? context.takeUnretainedValue() : nil
   }
 
   /// How many contexts are kept for later use.

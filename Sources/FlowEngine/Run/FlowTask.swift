@@ -69,6 +69,8 @@ public class FlowTask {
     }
   }
 
+  func dropObservers() { observers = [] }
+
   func conclude() {
     guard !isConcluded else { return }
     isConcluded = true

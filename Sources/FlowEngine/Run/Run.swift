@@ -81,6 +81,7 @@ public final class Run: FlowTask {
   // MARK: For the engine
 
   func begin(_ given: [(ByteString, Value)]) {
+    if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
     for (name, value) in flow?.blueprint.data ?? [] { data.set(loop.keys.intern(name), value) }
     for (name, value) in given { data.set(loop.keys.intern(name), value) }
@@ -109,6 +110,13 @@ public final class Run: FlowTask {
     strand = nil
     loop.pending[id] = nil
     super.conclude()
+  }
+
+  /// Lets its strand go without an outcome, for a loop that is shut down.
+  func abandon() -> Strand? {
+    dropObservers()
+    defer { strand = nil }
+    return strand
   }
 
   func addLateError(_ error: FlowError) {

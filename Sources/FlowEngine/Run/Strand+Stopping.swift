@@ -29,6 +29,18 @@ extension Strand {
     completion.callback.cancel(run, completion: completion, error)
   }
 
+  /// Lets go of all it holds and waits for, and hands over the strands that it waited for.
+  func abandon() -> [Strand] {
+    let open = members
+    child?.abandon()
+    child = nil
+    completion?.abandon()
+    completion = nil
+    frames = []
+    detachContext()
+    return open
+  }
+
   /// The strands that this one waits for.
   var members: [Strand] { child?.members ?? [] }
 

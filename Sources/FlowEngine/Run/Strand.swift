@@ -142,22 +142,32 @@ final class Strand: Work {
 
   func execute(_ op: Op, scope: UInt32, position: UInt32, index: Int) -> Progress {
     let time = loop.takeStamp()
-    context.begin(
-      op, generation: loop.nextGeneration(), scope: scope, position: position, index: index,
-      time: time)
+    // Unretained, because retains would cost as much as the rest. Safe: the strand holds its context
+    // and lets go of it in `closeContext` alone, which nothing calls before the end of this.
+    let context = Unmanaged.passUnretained(self.context)
+    context._withUnsafeGuaranteedRef {
+      $0.begin(
+        op, generation: loop.nextGeneration(), scope: scope, position: position, index: index,
+        time: time)
+    }
     log.append(.start, time: time, scope: scope, position: position)
     let mark = log.count
     if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
-      context.end(error)
+      context._withUnsafeGuaranteedRef { $0.end(error) }
     } else if let body = op.body {
-      let progress = body.start(context)
-      if progress == .finished, !context.isSettled, cancellation == nil {
-        if op.hasGives || isCollected, let error = outputError(of: op) {
-          context.end(error)
-        } else {
-          succeed(began: time, mark: mark, scope: scope, position: position)
+      let isDone = context._withUnsafeGuaranteedRef {
+        let progress = body.start($0)
+        guard progress == .finished, !$0.isSettled, cancellation == nil else {
+          return $0.bodyReturned(progress)
         }
-      } else if !context.bodyReturned(progress) {
+        if op.hasGives || isCollected, let error = outputError(of: op) {
+          $0.end(error)
+        } else {
+          succeed($0, began: time, mark: mark, scope: scope, position: position)
+        }
+        return true
+      }
+      if !isDone {
         loop.stamp = 0
         askBody()
         return .waiting
@@ -170,7 +180,9 @@ final class Strand: Work {
   /// Logs the success of the op that has just returned: into the record of its start, when nothing
   /// has been logged since.
   @inline(__always)
-  private func succeed(began: Int64, mark: Int, scope: UInt32, position: UInt32) {
+  private func succeed(
+    _ context: OpContext, began: Int64, mark: Int, scope: UInt32, position: UInt32
+  ) {
     let time = loop.now()
     loop.stamp = time
     context.succeed(generation: loop.nextGeneration())
@@ -196,6 +208,11 @@ final class Strand: Work {
     context.abandon()
     context = loop.makeContext(context.slot)
     context.strand = self
+  }
+
+  /// Lets a context that somebody else holds keep what it was about.
+  func detachContext() {
+    if !isKnownUniquelyReferenced(&context) { context.abandon() }
   }
 
   func outputError(of op: Op) -> FlowError? {

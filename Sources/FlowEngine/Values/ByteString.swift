@@ -37,15 +37,22 @@ public struct ByteString: Hashable, Comparable, Sendable {
     try bytes.withUnsafeBufferPointer(body)
   }
 
+  /// The number of characters, as `truncated` counts them.
+  var characterCount: Int {
+    var counter = CharacterCounter()
+    return bytes.reduce(0) { counter.begins($1) ? $0 + 1 : $0 }
+  }
+
   /// The text within `limit` characters; when something is cut, the last one is `…`.
   ///
-  /// A character is a UTF-8 sequence; each byte outside of one counts as a character.
+  /// A character is a UTF-8 sequence; a byte that continues none counts as a character.
   public func truncated(to limit: Int) -> ByteString {
     // No text has more characters than bytes.
     if bytes.count <= limit { return self }
     var characters = 0
     var cut = 0
-    for (offset, byte) in bytes.enumerated() where byte & 0xC0 != 0x80 {
+    var counter = CharacterCounter()
+    for (offset, byte) in bytes.enumerated() where counter.begins(byte) {
       characters += 1
       if characters == limit { cut = offset }
       if characters > limit {
@@ -53,6 +60,21 @@ public struct ByteString: Hashable, Comparable, Sendable {
       }
     }
     return self
+  }
+}
+
+/// Tells the bytes that begin a character from those that continue one.
+private struct CharacterCounter {
+  /// How many bytes the current character may still have.
+  private var rest = 0
+
+  mutating func begins(_ byte: UInt8) -> Bool {
+    if byte & 0xC0 == 0x80, rest > 0 {
+      rest -= 1
+      return false
+    }
+    rest = byte < 0xC0 ? 0 : byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3
+    return true
   }
 }
 

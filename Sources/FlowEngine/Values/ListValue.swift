@@ -47,16 +47,20 @@ public final class ListValue: OpaqueValue {
   public func logText(limit: Int) -> ByteString {
     guard limit > 0 else { return "" }
     var text: [UInt8] = [UInt8(ascii: "{")]
+    // What is left of the limit, in characters. Each level takes one, and gives the next no more
+    // than is left: otherwise a list that holds itself twice would take 2^limit steps.
+    var rest = limit - 1
     for (index, element) in elements.enumerated() {
-      // Characters are at most as many as bytes, so this may go on a little longer than needed.
-      if text.count > limit * 4 { break }
+      if rest <= 0 { break }
       if index > 0 { text += [UInt8(ascii: ","), UInt8(ascii: " ")] }
-      switch element {
-      // Each level takes a character, so that even a list that holds itself comes to an end.
-      case .opaque(let value): text += value.logText(limit: limit - 1).bytes
-      case .bytes(let value): text += value.truncated(to: limit).bytes
-      default: text += element.logText.bytes
-      }
+      let shown: ByteString =
+        switch element {
+        case .opaque(let value): value.logText(limit: rest)
+        case .bytes(let value): value.truncated(to: rest)
+        default: element.logText
+        }
+      text += shown.bytes
+      rest -= shown.characterCount + (index > 0 ? 2 : 0)
     }
     text.append(UInt8(ascii: "}"))
     return ByteString(text).truncated(to: limit)

@@ -60,7 +60,7 @@ extension PlainValue.Atom: Equatable {
 
   /// The same atom in a list of tables that has `base` others before.
   func shifted(by base: Int) -> Self {
-    if case .table(let index) = self { .table(index + base) } else { self }
+    if case .table(let index) = self { .table(index &+ base) } else { self }
   }
 }
 

@@ -44,7 +44,8 @@ public enum PlainValueCodec {
   }
 
   private static func append(count: Int, to output: inout [UInt8]) {
-    var rest = UInt64(count)
+    // A table index may be anything when the value was made by hand: `decode` refuses it then.
+    var rest = UInt64(truncatingIfNeeded: count)
     while rest >= 0x80 {
       output.append(UInt8(truncatingIfNeeded: rest) | 0x80)
       rest >>= 7
