@@ -348,6 +348,10 @@ static flowlua_coroutine *take_bare(flowlua_host *host) {
 }
 
 static void give_bare(flowlua_host *host, flowlua_coroutine *coroutine) {
+  free(coroutine->traceback);
+  coroutine->traceback = NULL;
+  coroutine->position[0] = '\0';
+  coroutine->error_status = LUA_OK;
   coroutine->L = NULL;
   coroutine->reference = 0;
   coroutine->next_free = host->bare;
@@ -412,6 +416,51 @@ static void close_scheduled(flowlua_host *host, flowlua_coroutine *coroutine) {
   set_activity(host, previous);
 }
 
+/// The message handler of scheduled coroutines. It leaves the error as it is.
+static int note_failure(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  flowlua_coroutine *coroutine = atomic_load_explicit(&host->activity, memory_order_relaxed);
+  if (coroutine == NULL || coroutine->L != L) return 1;
+  flowlua_where(L, 1, coroutine->position, FLOWLUA_POSITION);
+  luaL_traceback(L, L, NULL, 1);
+  free(coroutine->traceback);
+  coroutine->traceback = strdup(lua_tostring(L, -1));
+  lua_settop(L, 1);
+  return 1;
+}
+
+static int finish_body(lua_State *L, int status, lua_KContext context) {
+  (void)context;
+  if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L) - 1;
+  flowlua_host *host = host_of(L);
+  flowlua_coroutine *coroutine = atomic_load_explicit(&host->activity, memory_order_relaxed);
+  if (coroutine != NULL && coroutine->L == L) coroutine->error_status = status;
+  return lua_error(L);
+}
+
+/// Arguments: the message handler, the function and its own arguments.
+static int run_body(lua_State *L) {
+  int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, 0, finish_body);
+  return finish_body(L, status, 0);
+}
+
+void flowlua_coroutine_push_body(flowlua_coroutine *coroutine) {
+  lua_pushcfunction(coroutine->L, run_body);
+  lua_pushcfunction(coroutine->L, note_failure);
+}
+
+const char *flowlua_coroutine_traceback(const flowlua_coroutine *coroutine) {
+  return coroutine->traceback;
+}
+
+const char *flowlua_coroutine_position(const flowlua_coroutine *coroutine) {
+  return coroutine->position;
+}
+
+int32_t flowlua_coroutine_error_status(const flowlua_coroutine *coroutine) {
+  return coroutine->error_status;
+}
+
 int32_t flowlua_coroutine_run(
     flowlua_host *host, flowlua_coroutine *coroutine, int32_t count, int32_t *result_count) {
   lua_State *co = coroutine->L;
@@ -448,6 +497,15 @@ static bool is_active(lua_State *co) {
   return lua_status(co) == LUA_OK && lua_getstack(co, 0, &frame) != 0;
 }
 
+/// Puts a coroutine that has just finished, and that nobody else has seen, back into the pool.
+void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine) {
+  if (coroutine->watched) flowlua_unwatch(coroutine);
+  coroutine->generation += 1;
+  lua_settop(coroutine->L, 0);
+  coroutine->next_free = host->pool;
+  host->pool = coroutine;
+}
+
 int32_t flowlua_coroutine_release(
     flowlua_host *host, flowlua_coroutine *coroutine, uint32_t generation, bool finished) {
   if (generation != coroutine->generation) return FLOWLUA_STALE;
@@ -455,13 +513,10 @@ int32_t flowlua_coroutine_release(
   if (is_active(co)) return FLOWLUA_ACTIVE;
   void *wait = coroutine->wait;
   coroutine->wait = NULL;
-  coroutine->generation += 1;
   if (finished && !has_flag(co, EXTRA_FLAGS) && lua_status(co) == LUA_OK) {
-    if (coroutine->watched) flowlua_unwatch(coroutine);
-    lua_settop(co, 0);
-    coroutine->next_free = host->pool;
-    host->pool = coroutine;
+    flowlua_recycle(host, coroutine);
   } else {
+    coroutine->generation += 1;
     close_scheduled(host, coroutine);
     flowlua_unreference(host, coroutine->reference);
     give_bare(host, coroutine);

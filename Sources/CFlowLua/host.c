@@ -203,6 +203,7 @@ void flowlua_free(flowlua_host *host) {
   for (flowlua_coroutine *each = host->made; each != NULL;) {
     flowlua_coroutine *next = each->next_made;
     if (each->wait != NULL) host->callbacks.release(each->wait);
+    free(each->traceback);
     free(each);
     each = next;
   }

@@ -54,6 +54,10 @@ struct flowlua_coroutine {
   // Owner thread only. The structures live as long as the host, so that a stale use can be told.
   flowlua_coroutine *next_free;
   flowlua_coroutine *next_made;
+  // What its message handler has noted of the error that ends it: the stack is gone afterwards.
+  int error_status;
+  char *traceback;  // malloc's; NULL without an error
+  char position[FLOWLUA_POSITION];
 };
 
 struct flowlua_host {
@@ -148,6 +152,7 @@ int flowlua_close_coroutine(flowlua_host *host, lua_State *co);
 void flowlua_close_chain(flowlua_host *host, lua_State *co);
 void flowlua_close_stopped(flowlua_host *host, lua_State *co);
 void flowlua_install_coroutine_library(lua_State *L);
+void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine);
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);

@@ -10,18 +10,19 @@ static flowlua_coroutine *start(
   if (coroutine == NULL) return NULL;
   lua_State *co = coroutine->L;
   if (!lua_checkstack(co, count + 8)
-      || (flowlua_push_reference(host, co, function),
+      || (flowlua_coroutine_push_body(coroutine), flowlua_push_reference(host, co, function),
           !flowlua_push_handle(host, co, slot, generation))) {
     flowlua_coroutine_release(host, coroutine, coroutine->generation, true);
     return NULL;
   }
   if (count > 0) {
     flowlua_push_reference(host, co, arguments);
-    for (int32_t i = 1; i <= count; i++) lua_rawgeti(co, 3, i);
-    lua_remove(co, 3);
+    int table = lua_gettop(co);
+    for (int32_t i = 1; i <= count; i++) lua_rawgeti(co, table, i);
+    lua_remove(co, table);
   }
   if (deadline != 0) flowlua_watch(host, coroutine, deadline, grace);
-  *status = flowlua_coroutine_run(host, coroutine, count + 1, result_count);
+  *status = flowlua_coroutine_run(host, coroutine, count + 3, result_count);
   return coroutine;
 }
 
@@ -37,8 +38,7 @@ int32_t flowlua_perform(
   if (status == FLOWLUA_FINISHED) {
     lua_State *L = flowlua_coroutine_state(*coroutine);
     if (*result_count == 0 || lua_type(L, -*result_count) != LUA_TUSERDATA) {
-      flowlua_coroutine_release(
-          host, *coroutine, flowlua_coroutine_generation(*coroutine), true);
+      flowlua_recycle(host, *coroutine);
       *coroutine = NULL;
       return FLOWLUA_DONE;
     }

@@ -68,8 +68,8 @@ struct Arguments {
       throw wrong(index, expected: "number")
     }
     guard seconds.isFinite, seconds >= 0 else {
-      throw wrong(
-        index, "a finite number of seconds, at least 0, expected, got \(describe(seconds))")
+      let got = Value(try call.value(place(index))).logText
+      throw wrong(index, "a finite number of seconds, at least 0, expected, got \(got)")
     }
     return seconds
   }
@@ -113,10 +113,6 @@ struct Arguments {
 
   func options(_ index: Int, known: [String], later: [String] = []) throws -> Options {
     try Options(self, index, try host.vm.pairs(of: try table(index)), known, later)
-  }
-
-  private func describe(_ number: Double) -> String {
-    Value.number(number).logText.description
   }
 }
 

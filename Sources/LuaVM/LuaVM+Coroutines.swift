@@ -1,5 +1,6 @@
 internal import CFlowLua
 internal import CLua
+internal import Glibc
 
 /// A coroutine that the scheduler runs. It stays valid until `LuaVM.release`.
 public struct LuaCoroutine {
@@ -49,11 +50,12 @@ extension LuaVM {
       throw LuaError(.memory, "not enough memory")
     }
     let lua = flowlua_coroutine_state(raw)
-    let room = flowlua_make_room(host, lua, Int32(clamping: arguments.count) + 4)
+    let room = flowlua_make_room(host, lua, Int32(clamping: arguments.count) + 6)
     guard room == LUA_OK else {
       flowlua_coroutine_release(host, raw, flowlua_coroutine_generation(raw), true)
       throw takeError(room)
     }
+    flowlua_coroutine_push_body(raw)
     flowlua_push_reference(host, lua, function.id)
     for argument in arguments {
       // Strings need memory, so each goes over the running coroutine, protected.
@@ -68,7 +70,7 @@ extension LuaVM {
       lua_xmove(running, lua, 1)
     }
     if deadline != 0 { _ = flowlua_watch(host, raw, deadline, grace) }
-    return run(LuaCoroutine(raw: raw), Int32(arguments.count))
+    return run(LuaCoroutine(raw: raw), Int32(arguments.count) + 2)
   }
 
   /// Goes on with a parked coroutine whose wait is ready.
@@ -124,7 +126,8 @@ extension LuaVM {
     return try value(in: flowlua_coroutine_state(step.coroutine.raw), at: Int32(-step.resultCount))
   }
 
-  /// What a failed coroutine raised, with where: the position is that of its innermost Lua function.
+  /// What a failed coroutine raised, with where: the position is that of its innermost Lua function at
+  /// that time.
   public func failure(
     _ coroutine: LuaCoroutine
   ) -> (error: any Error, position: LuaString, traceback: LuaString) {
@@ -132,16 +135,19 @@ extension LuaVM {
       return (LuaError(.closed, "the Lua state is closed"), "", "")
     }
     let lua = flowlua_coroutine_state(coroutine.raw)
-    let place = position(in: lua, level: 0)
-    var stack = LuaString("")
-    let status = flowlua_traceback(host, lua, nil, 0)
-    if status == LUA_OK, case .string(let text)? = try? popValue(running) {
-      stack = text
-    } else {
-      flowlua_discard_error(host, status)
-    }
-    let code = lua_status(lua)
-    return (takeError(code, from: lua), place, stack)
+    // An error outside the function itself, such as lack of memory for its frame, isn't noted.
+    let noted = flowlua_coroutine_error_status(coroutine.raw)
+    let code = noted != LUA_OK ? noted : lua_status(lua)
+    return (
+      takeError(code, from: lua), text(flowlua_coroutine_position(coroutine.raw)),
+      text(flowlua_coroutine_traceback(coroutine.raw))
+    )
+  }
+
+  /// A text of C as it is; nothing for NULL.
+  private func text(_ bytes: UnsafePointer<CChar>?) -> LuaString {
+    guard let bytes else { return "" }
+    return LuaString(Array(UnsafeRawBufferPointer(start: bytes, count: strlen(bytes))))
   }
 
   /// Gives a coroutine back: to the pool after a normal end, else it is closed (pending `__close`s

@@ -1,4 +1,5 @@
 import FlowEngine
+import Glibc
 import FlowScripting
 import LuaVM
 import Testing
@@ -38,3 +39,6 @@ final class ScriptProgram {
     for _ in 0..<4 { try vm.collectGarbage() }
   }
 }
+
+/// The thread sanitizer makes most things a hundred times slower.
+let isThreadSanitized = dlsym(nil, "__tsan_init") != nil

@@ -296,6 +296,9 @@ bool flowlua_in_finalizer(lua_State *_Nonnull L);
 
 // MARK: - Coroutines of the scheduler
 
+/// Room for `file:line: ` with Lua's longest file name.
+enum { FLOWLUA_POSITION = 96 };
+
 /// A coroutine that the host runs: the unit that can be stopped.
 typedef struct flowlua_coroutine flowlua_coroutine;
 
@@ -322,6 +325,17 @@ void flowlua_coroutine_keep_wait(
 int32_t flowlua_coroutine_run(
     flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int32_t count,
     int32_t *_Nonnull result_count);
+/// Pushes what a function of a coroutine is called through: it keeps errors inside until the
+/// pending `__close`s have run, which may wait, and notes where they came from. The function and
+/// its arguments go on top; all count as arguments of `flowlua_coroutine_run`. [-0, +2, -]
+void flowlua_coroutine_push_body(flowlua_coroutine *_Nonnull coroutine);
+/// Of a failed coroutine: where its error was raised, with the stack there; NULL when it isn't known.
+const char *_Nullable flowlua_coroutine_traceback(
+    const flowlua_coroutine *_Nonnull coroutine);
+const char *_Nonnull flowlua_coroutine_position(
+    const flowlua_coroutine *_Nonnull coroutine);
+/// Of a failed coroutine: Lua's status of the error.
+int32_t flowlua_coroutine_error_status(const flowlua_coroutine *_Nonnull coroutine);
 /// Gives it back: to the pool after a normal end, else it is closed and dropped. Refused when the
 /// generation is past or the coroutine is executing.
 enum { FLOWLUA_RELEASED = 0, FLOWLUA_STALE = 1, FLOWLUA_ACTIVE = 2 };

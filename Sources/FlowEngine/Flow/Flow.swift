@@ -8,6 +8,8 @@ public final class Flow: Op {
   var blueprint: Blueprint
   /// What the last run began with; used again as long as no flow has changed.
   var snapshot: FlowSnapshot?
+  /// Whether it was ever added to a flow.
+  private(set) var isStep = false
 
   /// Counts the changes of all flows: tells whether a snapshot still holds.
   static let changes = Atomic<UInt64>(0)
@@ -54,13 +56,15 @@ public final class Flow: Op {
   /// Adds a step.
   @discardableResult
   public func add(_ op: Op) -> Flow {
-    change { $0.append(Step(op: op, dispatcher: nil)) }
+    (op as? Flow)?.isStep = true
+    return change { $0.append(Step(op: op, dispatcher: nil)) }
   }
 
   /// Adds a step that runs `op` once for each item of a list.
   @discardableResult
   public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
-    change { $0.append(Step(op: op, dispatcher: dispatcher)) }
+    (op as? Flow)?.isStep = true
+    return change { $0.append(Step(op: op, dispatcher: dispatcher)) }
   }
 
   /// Adds a callback that is called before the first step; several are called in order.

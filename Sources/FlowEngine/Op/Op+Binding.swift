@@ -11,6 +11,8 @@ extension Op {
 extension Flow {
   /// Whether another flow is, however deep, a step of this one.
   public func contains(_ other: Flow) -> Bool {
+    // What was never a step of anything is no step of this: so building from the inside out is fast.
+    if !other.isStep { return false }
     var seen: Set<ObjectIdentifier> = [ObjectIdentifier(self)]
     var open = [self]
     while let flow = open.popLast() {

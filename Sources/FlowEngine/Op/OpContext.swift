@@ -177,7 +177,7 @@ public final class OpContext {
     loop.stamp = time
     // Whatever a body makes of being asked to stop, the op ends with what stopped it.
     outcome =
-      (strand.cancellation ?? error ?? strand.outputError(of: op))?.attributed(to: op.name)
+      (strand.cancellation ?? error ?? strand.outputError(of: op))?.attributed(to: displayName)
     let log = strand.log
     log.append(
       .finish, time: time, scope: scope, position: position, attempt: attempt,

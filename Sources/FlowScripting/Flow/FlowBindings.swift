@@ -15,7 +15,10 @@ extension ScriptHost {
       "needs": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "needs")
         let table = try arguments.table(1)
-        flow.needs(try host.declaration(table) { arguments.wrong(1, $0) })
+        let added = try host.declaration(table) { arguments.wrong(1, $0) }
+        // As with `data`, several calls add up, and the later one wins.
+        let kept = flow.needs.filter { old in !added.contains { $0.name == old.name } }
+        flow.needs(kept + added)
         return call.answer(argument: 1)
       },
       "data": BoundMethod { host, call in

@@ -29,8 +29,12 @@ extension ScriptHost {
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
     }
+    let output = try options.string("output")
+    if let output, try options.string("failures") == output {
+      throw arguments.wrong(index, "fields 'output' and 'failures': both are '\(output)'")
+    }
     return GroupDispatcher(
-      input: input, output: try options.string("output"),
+      input: input, output: output,
       maxConcurrent: try options.count("max_concurrent") ?? 3,
       allowFailure: try options.boolean("allow_failure") ?? false,
       allowEmpty: try options.boolean("allow_empty") ?? false,

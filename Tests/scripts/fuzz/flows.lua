@@ -136,7 +136,7 @@ local function same(run, m, message)
   check.same(run.data, m.data, "data with seed " .. seed)
 end
 
-for _ = 1, 400 do
+for _ = 1, os.getenv "FLOWLUA_SANITIZER" and 40 or 400 do
   count = 0
   local blueprint, model = random_flow("random", 3)
   -- The same blueprint three times at once: the runs don't touch each other.
