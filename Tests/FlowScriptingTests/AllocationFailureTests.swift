@@ -100,7 +100,8 @@ struct AllocationFailureTests {
     try program.collect()
     // The failures that nobody observed are kept, each with its error table.
     let kept = program.host.unobservedFailures().count
-    #expect(program.vm.referenceCount <= references + kept + 2)
+    // The pool keeps some idle coroutines; a reference lost in each failure would be a hundred.
+    #expect(program.vm.referenceCount <= references + kept + 16)
     #expect(program.loop.pendingRuns.isEmpty)
   }
 
