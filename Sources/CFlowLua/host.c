@@ -180,6 +180,12 @@ void flowlua_close(flowlua_host *host) {
   flowlua_make_current(previous != host ? previous : NULL);
   host->main = NULL;
   host->running = NULL;
+  // A wait knows who goes on after it, and that one may hold the state.
+  for (flowlua_coroutine *each = host->made; each != NULL; each = each->next_made) {
+    void *wait = each->wait;
+    each->wait = NULL;
+    if (wait != NULL) host->callbacks.release(wait);
+  }
 }
 
 int32_t flowlua_make_room(flowlua_host *host, lua_State *L, int32_t count) {

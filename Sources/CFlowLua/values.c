@@ -167,6 +167,8 @@ static void push_object(lua_State *L, flowlua_host *host, flowlua_value *value) 
       && block->magic == (host->secret ^ (uint64_t)value->reference))
     return;  // the reference that came along is given back with the value
   lua_settop(L, -2);
+  // What a finalizer makes while the state closes is never finalized itself.
+  if (host->closing) luaL_error(L, "the Lua state is closing");
   block = new_block(L, host, value->reference);
   lua_pushvalue(host->anchor, ANCHOR_OBJECTS);
   lua_xmove(host->anchor, L, 1);

@@ -117,7 +117,8 @@ public final class ScriptHost {
     try installFlows()
     try installGroups()
     try installTime()
-    try vm.preload("flow") { [module] call in call.answer(.reference(module)) }
+    // Found by the host: a function of the state that held a value of it would keep the state.
+    try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
   }
 }
 

@@ -16,7 +16,10 @@ final class ScriptProgram {
     try vm.setGlobal("flow", .reference(host.module))
   }
 
-  deinit { host.close() }
+  deinit {
+    host.close()
+    host.loop.shutdown()
+  }
 
   /// Runs a chunk, `script.lua` by name, as the main chunk of a script.
   @discardableResult
