@@ -180,7 +180,9 @@ void flowlua_close(flowlua_host *host) {
   flowlua_make_current(previous != host ? previous : NULL);
   host->main = NULL;
   host->running = NULL;
-  // A wait knows who goes on after it, and that one may hold the state.
+}
+
+void flowlua_drop_waits(flowlua_host *host) {
   for (flowlua_coroutine *each = host->made; each != NULL; each = each->next_made) {
     void *wait = each->wait;
     each->wait = NULL;
