@@ -275,7 +275,9 @@ public struct LuaCall {
       raw.pointee.inline_used += UInt32(bytes.count)
     } else {
       guard let copy = malloc(bytes.count), let base = bytes.baseAddress else {
-        misuse("no memory for a string of \(bytes.count) bytes")
+        // Raised once Swift has returned.
+        raw.pointee.overflow = Int32(FLOWLUA_NO_MEMORY)
+        return
       }
       memcpy(copy, base, bytes.count)
       value.pointer = UnsafeRawPointer(copy)
@@ -301,7 +303,12 @@ public struct LuaCall {
       guard
         let grown = realloc(raw.pointee.many_results, size)?
           .assumingMemoryBound(to: flowlua_value.self)
-      else { misuse("no memory for \(capacity) results") }
+      else {
+        // Raised once Swift has returned. What the value holds has no place to be given back from.
+        raw.pointee.result_count -= 1
+        raw.pointee.overflow = Int32(FLOWLUA_NO_MEMORY)
+        return
+      }
       if index == inline {
         memcpy(grown, flowlua_call_results(raw), inline * MemoryLayout<flowlua_value>.stride)
       }
