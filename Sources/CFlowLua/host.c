@@ -128,6 +128,7 @@ flowlua_host *flowlua_open(
   host->callbacks = *callbacks;
   host->owner = pthread_self();
   host->reference_capacity = 64;
+  host->free_held = NONE_HELD;
   host->free_references = malloc(sizeof(int32_t) * 64);
   host->type_capacity = 16;
   host->type_metatables = malloc(sizeof(int32_t) * 17);
@@ -182,12 +183,13 @@ void flowlua_close(flowlua_host *host) {
   host->running = NULL;
 }
 
-void flowlua_drop_waits(flowlua_host *host) {
+void flowlua_drop_leftovers(flowlua_host *host) {
   for (flowlua_coroutine *each = host->made; each != NULL; each = each->next_made) {
     void *wait = each->wait;
     each->wait = NULL;
     if (wait != NULL) host->callbacks.release(wait);
   }
+  flowlua_release_held(host);
 }
 
 int32_t flowlua_make_room(flowlua_host *host, lua_State *L, int32_t count) {
@@ -215,6 +217,8 @@ void flowlua_free(flowlua_host *host) {
     free(each);
     each = next;
   }
+  flowlua_release_held(host);
+  free(host->held);
   free(host->free_references);
   free(host->type_metatables);
   free(host);

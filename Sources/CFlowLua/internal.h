@@ -30,8 +30,16 @@ typedef struct object_block {
   uint64_t magic;
   void *pointer;        // the Swift reference; NULL once released. Of a handle: unused
   uint64_t generation;  // of a handle
-  uint32_t slot;        // of a handle
+  uint32_t slot;        // of a handle; of an object its place among those held
 } object_block;
+
+/// A place for a Swift reference, or in the list of free places.
+typedef struct held_object {
+  void *pointer;       // NULL: free
+  uint32_t next_free;
+} held_object;
+
+enum { NONE_HELD = UINT32_MAX };
 
 struct flowlua_coroutine {
   lua_State *L;
@@ -92,6 +100,12 @@ struct flowlua_host {
   int32_t *free_references;
   int32_t free_count;
   int32_t reference_capacity;
+  /// The Swift references that userdata hold. Lua gives up a finalizer when there is no memory for
+  /// the call or the C stack is full; what it then forgets is released from here at the end.
+  held_object *held;
+  uint32_t held_count;
+  uint32_t held_capacity;
+  uint32_t free_held;  // the first free place, or NONE_HELD
   // Types.
   uint64_t secret;
   int32_t type_count;
@@ -143,6 +157,7 @@ void flowlua_require_room(lua_State *L, int32_t count, const char *purpose);
 void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
+void flowlua_release_held(flowlua_host *host);
 
 // coroutine.c
 int flowlua_resume_tracked(

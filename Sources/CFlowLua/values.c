@@ -106,6 +106,41 @@ void *flowlua_object(flowlua_host *host, lua_State *L, int32_t index, int32_t ty
   return block->pointer;
 }
 
+/// A place for one more Swift reference; NONE_HELD if there is no memory. The place is taken by
+/// `hold`.
+static uint32_t place_to_hold(flowlua_host *host) {
+  if (host->free_held != NONE_HELD) return host->free_held;
+  if (host->held_count == host->held_capacity) {
+    uint32_t capacity = host->held_capacity == 0 ? 32 : host->held_capacity * 2;
+    if (capacity > INT32_MAX) return NONE_HELD;
+    held_object *grown = realloc(host->held, sizeof(held_object) * capacity);
+    if (grown == NULL) return NONE_HELD;
+    host->held = grown;
+    host->held_capacity = capacity;
+  }
+  host->held[host->held_count] = (held_object){NULL, NONE_HELD};
+  host->free_held = host->held_count++;
+  return host->free_held;
+}
+
+/// Gives the first free place, which `place_to_hold` has made sure of, to the block's reference.
+static void hold(flowlua_host *host, object_block *block, void *pointer) {
+  uint32_t place = host->free_held;
+  host->free_held = host->held[place].next_free;
+  host->held[place] = (held_object){pointer, NONE_HELD};
+  block->pointer = pointer;
+  block->slot = place;
+}
+
+void flowlua_release_held(flowlua_host *host) {
+  // A deinit may not make objects any more, so that the count stands.
+  for (uint32_t i = 0; i < host->held_count; i++) {
+    void *pointer = host->held[i].pointer;
+    host->held[i].pointer = NULL;
+    if (pointer != NULL) host->callbacks.release(pointer);
+  }
+}
+
 /// `__gc` of every object. A script can call it by hand, with anything, any number of times.
 static int object_gc(lua_State *L) {
   flowlua_host *host = host_of(L);
@@ -113,6 +148,8 @@ static int object_gc(lua_State *L) {
   if (block != NULL && block->pointer != NULL) {
     void *pointer = block->pointer;
     block->pointer = NULL;
+    host->held[block->slot] = (held_object){NULL, host->free_held};
+    host->free_held = block->slot;
     host->callbacks.release(pointer);
     // The object's deinit may have used another state.
     flowlua_current = host;
@@ -175,7 +212,8 @@ static void push_object(lua_State *L, flowlua_host *host, flowlua_value *value) 
   lua_pushvalue(L, -2);
   lua_rawsetp(L, -2, pointer);
   lua_settop(L, -2);
-  block->pointer = pointer;
+  if (place_to_hold(host) == NONE_HELD) flowlua_raise_memory(L);
+  hold(host, block, pointer);
   value->pointer = NULL;
 }
 
@@ -218,7 +256,8 @@ static void push_failure(lua_State *L, flowlua_host *host, flowlua_value *value)
     host->spare_used = true;
   }
   if (block == NULL) block = new_block(L, host, 1);
-  block->pointer = (void *)value->pointer;
+  if (place_to_hold(host) == NONE_HELD) flowlua_raise_memory(L);
+  hold(host, block, (void *)value->pointer);
   value->pointer = NULL;
 }
 

@@ -80,7 +80,7 @@ public final class LuaVM {
     if flowlua_is_busy(host) { misuse("a Lua state was closed by code that runs in it") }
     flowlua_close(host)
     isOpen = false
-    flowlua_drop_waits(host)
+    flowlua_drop_leftovers(host)
     functions.removeAll()
     scheduler = nil
     begunWait = nil

@@ -68,6 +68,31 @@ import Testing
     #expect(host.vm.object(in: again[0], host.taskType) == nil)
   }
 
+  @Test("An object whose finalizer Lua gave up is released when the state closes")
+  func finalizersGivenUp() throws {
+    let fixture = try Fixture()
+    // At the deepest level the C stack has room for the collection but not for a finalizer.
+    try fixture.host.run(
+      """
+      local objects = {}
+      for i = 1, 300 do objects[i] = X.new() end
+      local function nest()
+        table.remove(objects)
+        collectgarbage()
+        local ok = pcall(nest)
+        return ok
+      end
+      nest()
+      objects = nil
+      collectgarbage()
+      collectgarbage()
+      """)
+    let shared = 1
+    try #require(fixture.counter.living > shared, "every finalizer ran: this tests nothing")
+    fixture.host.vm.close()
+    #expect(fixture.counter.living == 0)
+  }
+
   @Test func wrongSelfIsRefused() throws {
     let fixture = try Fixture()
     let text = try fixture.host.text(

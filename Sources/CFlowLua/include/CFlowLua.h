@@ -125,9 +125,10 @@ flowlua_host *_Nullable flowlua_open(
 void flowlua_set_context(flowlua_host *_Nonnull host, void *_Nullable context);
 /// Closes the state: `__gc`s and pending `__close`s of the main coroutine run.
 void flowlua_close(flowlua_host *_Nonnull host);
-/// Lets go of what the coroutines of a closed state waited for. A wait knows who goes on after it, and
-/// that one may hold the state. What goes with it must find the state closed: its values are gone.
-void flowlua_drop_waits(flowlua_host *_Nonnull host);
+/// Lets go of what the coroutines of a closed state waited for, and of the objects whose finalizers Lua
+/// gave up. A wait knows who goes on after it, and that one may hold the state. What goes with it must
+/// find the state closed: its values are gone.
+void flowlua_drop_leftovers(flowlua_host *_Nonnull host);
 /// Frees the host of a closed state.
 void flowlua_free(flowlua_host *_Nonnull host);
 
