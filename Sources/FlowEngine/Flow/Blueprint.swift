@@ -1,16 +1,14 @@
-/// One place of a flow.
-struct Step {
-  let op: Op
-  /// Set when the op runs once for each item of a list.
-  let dispatcher: GroupDispatcher?
-}
-
 /// What a flow consists of. Changed only while nothing but its flow holds it, so that a run keeps
 /// what it began with.
 final class Blueprint {
   var steps: ContiguousArray<Step> = []
-  /// The indices of the steps that are flows.
-  var nested: ContiguousArray<UInt32> = []
+  /// Steps that are executed at the end, whatever happened; their positions have `finallyBit`.
+  var finally: ContiguousArray<Step> = []
+  var cases: ContiguousArray<CaseBlock> = []
+  /// Whether the last block is open: what is added belongs to its last branch.
+  var isInCases = false
+  /// The flows among the steps.
+  var nested: ContiguousArray<Flow> = []
   var data: [(name: ByteString, value: Value)] = []
   var willStart: [any RunCallback] = []
   var didFinish: [any RunCallback] = []
@@ -20,6 +18,9 @@ final class Blueprint {
 
   init(copying other: Blueprint) {
     steps = other.steps
+    finally = other.finally
+    cases = other.cases
+    isInCases = other.isInCases
     nested = other.nested
     data = other.data
     willStart = other.willStart
@@ -37,8 +38,47 @@ final class Blueprint {
   }
 
   func append(_ step: Step) {
-    if step.op.isFlow { nested.append(UInt32(truncatingIfNeeded: steps.count)) }
+    note(step.op)
     steps.append(step)
+  }
+
+  func appendFinally(_ step: Step) {
+    note(step.op)
+    finally.append(step)
+  }
+
+  private func note(_ op: Op) {
+    guard op.isFlow, let flow = op as? Flow else { return }
+    flow.markAsStep()
+    nested.append(flow)
+  }
+
+  /// Begins another branch, of a new block when none is open.
+  func beginBranch(_ condition: CaseCondition) {
+    if !isInCases {
+      steps.append(Step(.cases(block: cases.count), NamedPlace.op("Cases")))
+      cases.append(CaseBlock())
+      isInCases = true
+    }
+    cases[cases.count - 1].branches.append(.init(condition: condition, first: steps.count))
+  }
+
+  /// Ends the open block.
+  func combine() {
+    cases[cases.count - 1].end = steps.count
+    isInCases = false
+  }
+
+  /// Set in the positions of `finally` steps.
+  static let finallyBit: UInt32 = 1 << 31
+
+  /// The step at a position of the log; nil when there is none.
+  func step(at position: UInt32) -> Step? {
+    if position & Self.finallyBit == 0 {
+      return Int(position) < steps.count ? steps[Int(position)] : nil
+    }
+    let index = Int(position & ~Self.finallyBit)
+    return index < finally.count ? finally[index] : nil
   }
 
   func setData(_ name: ByteString, _ value: Value) {
@@ -51,8 +91,9 @@ final class Blueprint {
 
   fileprivate func takeNestedFlows() -> [Flow] {
     if nested.isEmpty { return [] }
-    let flows = nested.compactMap { steps[Int($0)].op as? Flow }
+    let flows = Array(nested)
     steps = []
+    finally = []
     nested = []
     return flows
   }

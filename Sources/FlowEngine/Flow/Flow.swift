@@ -16,12 +16,15 @@ public final class Flow: Op {
 
   public init(_ name: ByteString = "Flow", doc: ByteString? = nil) {
     blueprint = Blueprint()
-    super.init(flowNamed: name, doc: doc, declarations: blueprint.declarations)
+    super.init(
+      flowNamed: name, doc: doc, declarations: blueprint.declarations, policy: nil)
   }
 
-  private init(copying other: Flow, name: ByteString) {
+  private init(
+    copying other: Flow, name: ByteString, declarations: Declarations, policy: OpPolicy?
+  ) {
     blueprint = other.blueprint
-    super.init(flowNamed: name, doc: other.doc, declarations: other.declarations)
+    super.init(flowNamed: name, doc: other.doc, declarations: declarations, policy: policy)
   }
 
   /// The number of steps.
@@ -32,8 +35,18 @@ public final class Flow: Op {
 
   /// A flow of its own with the same steps, data and callbacks.
   public func copy(name: ByteString? = nil) -> Flow {
-    Flow(copying: self, name: name ?? self.name)
+    Flow(
+      copying: self, name: name ?? self.name, declarations: declarations, policy: policy)
   }
+
+  override func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
+    let made = Flow(copying: self, name: name, declarations: declarations, policy: policy)
+    // A run reads them from the blueprint.
+    return declarations === self.declarations
+      ? made : made.change { $0.declarations = declarations }
+  }
+
+  func markAsStep() { isStep = true }
 
   /// Data to begin with; a later value replaces an earlier one under the same key.
   @discardableResult
@@ -51,20 +64,6 @@ public final class Flow: Op {
     change { blueprint in
       for (name, value) in entries { blueprint.setData(name, value.flowValue) }
     }
-  }
-
-  /// Adds a step.
-  @discardableResult
-  public func add(_ op: Op) -> Flow {
-    (op as? Flow)?.isStep = true
-    return change { $0.append(Step(op: op, dispatcher: nil)) }
-  }
-
-  /// Adds a step that runs `op` once for each item of a list.
-  @discardableResult
-  public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
-    (op as? Flow)?.isStep = true
-    return change { $0.append(Step(op: op, dispatcher: dispatcher)) }
   }
 
   /// Adds a callback that is called before the first step; several are called in order.
@@ -115,13 +114,16 @@ public final class Flow: Op {
 
   private func declare(needs: [Declaration], gives: [Declaration]) -> Flow {
     change { blueprint in
-      blueprint.declarations = Declarations(needs: needs, gives: gives)
+      blueprint.declarations = Declarations(
+        needs: needs, gives: gives, primaryInput: declarations.givenPrimaryInput,
+        primaryOutput: declarations.givenPrimaryOutput)
       declarations = blueprint.declarations
     }
   }
 
   @inline(__always)
-  private func change(_ body: (Blueprint) -> Void) -> Flow {
+  @discardableResult
+  func change(_ body: (Blueprint) -> Void) -> Flow {
     Self.changes.add(1, ordering: .relaxed)
     if snapshot != nil { snapshot = nil }
     if !isKnownUniquelyReferenced(&blueprint) { blueprint = Blueprint(copying: blueprint) }

@@ -31,7 +31,7 @@ final class FlowSnapshot {
         continue
       }
       path[path.count - 1].next += 1
-      guard let inner = blueprint.steps[Int(blueprint.nested[next])].op as? Flow else { continue }
+      let inner = blueprint.nested[next]
       if open.contains(ObjectIdentifier(inner)) {
         circular = inner
         break

@@ -17,14 +17,16 @@ extension RunCallback {
 public final class CallbackCompletion {
   // Cleared when it is finished.
   private var strand: Strand?
-  let callback: any RunCallback
+  private let canceller: (CallbackCompletion, FlowError) -> Void
   private(set) var isFinished = false
   private(set) var error: FlowError?
+  /// What a predicate has answered.
+  private(set) var isMatch = false
   private var isInCall = false
 
-  init(_ callback: any RunCallback, strand: Strand) {
-    self.callback = callback
+  init(strand: Strand, canceller: @escaping (CallbackCompletion, FlowError) -> Void) {
     self.strand = strand
+    self.canceller = canceller
   }
 
   /// Says that the callback is done, with `error` if it failed. Only the first call counts.
@@ -37,13 +39,25 @@ public final class CallbackCompletion {
     if !isInCall { strand.wake(.callback) }
   }
 
+  /// Says that a predicate is done, and whether it matches. Only the first call counts.
+  public func answer(_ isMatch: Bool) {
+    guard !isFinished else { return }
+    self.isMatch = isMatch
+    finish()
+  }
+
+  /// Asks the callback to stop.
+  func cancel(_ error: FlowError) {
+    if !isFinished { canceller(self, error) }
+  }
+
   /// Lets go of the strand, of a loop that is shut down.
   func abandon() { strand = nil }
 
   /// Calls the callback; answers whether it is done.
-  func call(_ run: Run) -> Bool {
+  func begin(_ call: (CallbackCompletion) -> OpProgress) -> Bool {
     isInCall = true
-    let progress = callback.call(run, completion: self)
+    let progress = call(self)
     isInCall = false
     if progress == .finished, !isFinished {
       isFinished = true
@@ -64,10 +78,8 @@ final class ClosureCallback: RunCallback {
   func call(_ run: Run, completion: CallbackCompletion) -> OpProgress {
     do {
       try body(run)
-    } catch let error as FlowError {
-      completion.finish(error)
     } catch {
-      completion.finish(FlowError(.error, ByteString(String(describing: error))))
+      completion.finish(.from(error))
     }
     return .finished
   }

@@ -1,16 +1,15 @@
 /// A group that is executing: hands out items, counts what executes, collects, stops at a failure.
-final class GroupExecution: Work {
+final class GroupExecution: MemberGroup {
   private let op: Op
   private let dispatcher: GroupDispatcher
-  // Safe: the parent holds this group until it has ended.
-  private unowned(unsafe) let parent: Strand
+  private let policy: OpPolicy?
   private let scope: UInt32
   private let position: UInt32
   private var source: ListSource?
   /// One of these executes the items.
   private var runner: LoopItemRunner?
   private var handout: ItemHandout?
-  private(set) var collectKey: Key?
+  private var collected: Key?
 
   private var succeeded = 0
   private var failed: [(index: Int, error: FlowError)] = []
@@ -29,19 +28,20 @@ final class GroupExecution: Work {
   @exclusivity(unchecked) private var isScheduled = true
 
   init(
-    _ op: Op, _ dispatcher: GroupDispatcher, parent: Strand, scope: UInt32, position: UInt32
+    _ op: Op, policy: OpPolicy?, _ dispatcher: GroupDispatcher, parent: Strand, scope: UInt32,
+    position: UInt32
   ) {
     self.op = op
+    self.policy = policy
     self.dispatcher = dispatcher
-    self.parent = parent
     self.scope = scope
     self.position = position
     limit = dispatcher.maxConcurrent
-    super.init(loop: parent.loop)
+    super.init(parent: parent)
   }
 
-  /// The strands of the members that execute.
-  var members: [Strand] { runner.map { Array($0.members) } ?? [] }
+  override var collectKey: Key? { collected }
+  override var members: [Strand] { runner.map { Array($0.members) } ?? [] }
 
   override func proceed() {
     if !hasBegun {
@@ -116,7 +116,7 @@ final class GroupExecution: Work {
     guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
     self.source = source
     if dispatcher.output != nil {
-      collectKey = (dispatcher.collect ?? op.primaryOutput).map { keys.intern($0) }
+      collected = (dispatcher.collect ?? op.primaryOutput).map { keys.intern($0) }
       outputs = ContiguousArray(repeating: .null, count: source.count)
     }
     makeRunner(source, itemKey: keys.intern(itemKey))
@@ -130,11 +130,11 @@ final class GroupExecution: Work {
         parent: scope, position: position, attempt: 1, kind: .group, op: op, blueprint: nil))
     let work = ItemWork(
       op: op, run: parent.run, data: parent.bucket, count: source.count, maxConcurrent: limit,
-      itemKey: itemKey, collectKey: collectKey)
+      itemKey: itemKey, collectKey: collected)
     if let made = op.body?.itemRunner(for: work) ?? loop.makeItemRunner?(work) {
       handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
     } else {
-      runner = LoopItemRunner(work, source, scope: inner, group: self)
+      runner = LoopItemRunner(work, policy: policy, source, scope: inner, group: self)
     }
   }
 
@@ -145,14 +145,12 @@ final class GroupExecution: Work {
 
   // MARK: Items
 
-  /// The error of a member that succeeded, but has nothing to collect.
-  func collectError(in bucket: DataBucket) -> FlowError? {
-    guard let collectKey, !bucket.hasOwn(collectKey) else { return nil }
+  override func collectError(in bucket: DataBucket) -> FlowError? {
+    guard let collectKey = collected, !bucket.hasOwn(collectKey) else { return nil }
     return .missingOutput(loop.keys.name(of: collectKey))
   }
 
-  /// Called at the DidFinish of a member that failed; it may still be executing.
-  func memberFailed(_ error: FlowError) {
+  override func memberFailed(_ error: FlowError) {
     guard !dispatcher.allowFailure, stop == nil else { return }
     stop = error
     reason = .cancelled(reason: "group failed")
@@ -160,14 +158,15 @@ final class GroupExecution: Work {
     schedule()
   }
 
-  /// Called when a member has ended and executes no more.
-  func memberEnded(_ member: Strand, _ error: FlowError?) {
+  override func memberEnded(_ member: Strand, _ error: FlowError?) {
     let index = member.index &- 1
     if let error {
       fail(index, error)
     } else {
       succeeded &+= 1
-      if let collectKey, let output = member.bucket.own(collectKey) { outputs[index] = output }
+      if let collectKey = collected, let output = member.bucket.own(collectKey) {
+        outputs[index] = output
+      }
     }
     runner?.remove(member)
     if !isScheduled {
@@ -182,7 +181,7 @@ final class GroupExecution: Work {
       fail(index, error)
     } else {
       succeeded += 1
-      if collectKey != nil { outputs[index] = output }
+      if collected != nil { outputs[index] = output }
     }
     schedule()
   }
@@ -192,16 +191,14 @@ final class GroupExecution: Work {
     memberFailed(error)
   }
 
-  /// Asks all members to stop because of `error`.
-  func cancel(_ error: FlowError) {
+  override func cancel(_ error: FlowError) {
     if stop == nil { stop = error }
     reason = error
     schedule()
   }
 
-  /// Stops what a runner doesn't end as stalled, or waits for it to take more; answers whether
-  /// there was something. Members on the loop are asked themselves.
-  func failStalled() -> Bool {
+  /// Stops what a runner doesn't end, or waits for it to take more.
+  override func failStalled() -> Bool {
     guard let handout else { return false }
     if !handout.failStalled() {
       guard stop == nil else { return false }
@@ -218,8 +215,7 @@ final class GroupExecution: Work {
     loop.enqueue(self)
   }
 
-  /// Lets everything go, for a loop that is shut down.
-  func abandon() {
+  override func abandon() {
     runner = nil
     handout = nil
     isScheduled = true
@@ -234,7 +230,7 @@ final class GroupExecution: Work {
       return
     }
     failed.sort { $0.index < $1.index }
-    let list = collected()
+    let list = outputList()
     log(.groupFinished, .integer(Int64(list?.count ?? succeeded)))
     if let list, let output = dispatcher.output { store(output, loop.makeList(list)) }
     if let key = dispatcher.failures {
@@ -246,7 +242,7 @@ final class GroupExecution: Work {
     parent.groupEnded(nil)
   }
 
-  private func collected() -> ContiguousArray<Value>? {
+  private func outputList() -> ContiguousArray<Value>? {
     guard dispatcher.output != nil else { return nil }
     if failed.isEmpty { return outputs }
     return outputs.filter { !$0.isNull }

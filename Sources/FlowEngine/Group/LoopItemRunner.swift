@@ -5,6 +5,7 @@
 /// stop and stall by themselves.
 final class LoopItemRunner {
   private let work: ItemWork
+  private let policy: OpPolicy?
   private let source: ListSource
   private let scope: UInt32
   // Safe: the group holds its runner, and lets it go with its last member.
@@ -18,8 +19,12 @@ final class LoopItemRunner {
   @exclusivity(unchecked) private(set) var count = 0
   @exclusivity(unchecked) private var next = 0
 
-  init(_ work: ItemWork, _ source: ListSource, scope: UInt32, group: GroupExecution) {
+  init(
+    _ work: ItemWork, policy: OpPolicy?, _ source: ListSource, scope: UInt32,
+    group: GroupExecution
+  ) {
     self.work = work
+    self.policy = policy
     self.source = source
     self.scope = scope
     self.group = group
@@ -40,7 +45,8 @@ final class LoopItemRunner {
     count &+= 1
     member.beginItem(work.itemKey, source.item(at: index))
     member.prepare(
-      work.op, scope: scope, position: UInt32(truncatingIfNeeded: index &+ 1), index: index &+ 1)
+      work.op, policy: policy, scope: scope,
+      position: UInt32(truncatingIfNeeded: index &+ 1), index: index &+ 1)
     return member
   }
 

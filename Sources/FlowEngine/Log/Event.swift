@@ -1,7 +1,7 @@
 /// One event of a run, made from the log when somebody looks.
 public struct Event: Sendable {
   public enum Kind: UInt8, Sendable {
-    case start, finish, log, set, replace, remove, group
+    case start, finish, log, set, replace, remove, retry, group, `case`, progress
 
     public var name: ByteString {
       switch self {
@@ -11,7 +11,10 @@ public struct Event: Sendable {
       case .set: "set"
       case .replace: "replace"
       case .remove: "remove"
+      case .retry: "retry"
       case .group: "group"
+      case .case: "case"
+      case .progress: "progress"
       }
     }
   }
@@ -33,6 +36,10 @@ public struct Event: Sendable {
   public let value: ByteString?
   /// The text of the value that was replaced.
   public let oldValue: ByteString?
+  /// How far the op of a `progress` is, in units of its own.
+  public let done: Double?
+  /// How far the op of a `progress` has to go, if it is known.
+  public let total: Double?
 }
 
 /// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
@@ -82,6 +89,13 @@ extension EventLog {
     case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused:
       kind = .group
       message = groupMessage(of: record).text
+    case .retry:
+      kind = .retry
+      message = text(record.firstPayload)
+    case .caseMatched, .noCase, .caseFailed:
+      kind = .case
+      message = caseMessage(of: record)
+    case .progress: kind = .progress
     }
     let isSet = kind == .set || kind == .replace
     let (op, index) = op(of: record)
@@ -90,7 +104,18 @@ extension EventLog {
       attempt: record.attempt, message: message,
       key: isSet || kind == .remove ? keys.name(of: Key(id: record.key)) : nil,
       value: isSet ? text(record.firstPayload) : nil,
-      oldValue: kind == .replace ? text(record.secondPayload) : nil)
+      oldValue: kind == .replace ? text(record.secondPayload) : nil,
+      done: kind == .progress ? record.firstPayload.number : nil,
+      total: kind == .progress ? record.secondPayload.number : nil)
+  }
+
+  /// What an event says about cases, and a line behind `[Cases] `.
+  func caseMessage(of record: LogRecord) -> ByteString {
+    switch record.kind {
+    case .noCase: "no case is matched. finished in early."
+    case .caseFailed: "DidFinish: \(text(record.firstPayload))"
+    default: text(record.firstPayload)
+    }
   }
 
   /// The text behind `DidFinish: `.

@@ -192,10 +192,7 @@ public final class EventLog {
     let scope = scopes[Int(record.scope)]
     if record.position == LogRecord.ownPosition { return (scope.op, 0) }
     if scope.kind == .group { return (scope.op, Int(record.position)) }
-    guard let blueprint = scope.blueprint, Int(record.position) < blueprint.steps.count else {
-      return (scope.op, 0)
-    }
-    return (blueprint.steps[Int(record.position)].op, 0)
+    return (scope.blueprint?.step(at: record.position)?.op ?? scope.op, 0)
   }
 
   /// The name that lines show for the op of a record: `UploadOp`, or `UploadOp #3` in a group.

@@ -7,6 +7,12 @@ enum LogKind: UInt8 {
   case executed
   case add, replace, remove
   case groupCreated, groupFinished, groupStopped, groupEmpty, groupRefused
+  /// An op is tried again: `first` is the line's text, `second` the delay in nanoseconds.
+  case retry
+  /// A branch was taken, none was, or a predicate failed.
+  case caseMatched, noCase, caseFailed
+  /// How far an op is: `first` of `second`, if that is known.
+  case progress
 }
 
 /// How the 8 bytes of a payload are read.
@@ -29,6 +35,13 @@ struct Payload {
   static func integer(_ value: Int64) -> Payload {
     Payload(tag: .integer, bits: UInt64(bitPattern: value))
   }
+
+  static func number(_ value: Double) -> Payload {
+    Payload(tag: .number, bits: value.bitPattern)
+  }
+
+  /// The number that it holds, if it does.
+  var number: Double? { tag == .number ? Double(bitPattern: bits) : nil }
 }
 
 /// One event: 40 bytes, without references.
@@ -86,10 +99,11 @@ struct LogRecord {
   }
 }
 
-/// A frame of a run: the top, a nested flow, a group, or a member that is a flow.
+/// A frame of a run: the top, a nested flow, a group, a member that is a flow, or a run of its own
+/// that an op has started.
 struct LogScope {
   enum Kind: UInt8 {
-    case top, flow, group
+    case top, flow, group, child
   }
 
   let parent: UInt32

@@ -55,11 +55,13 @@ private struct SummaryWriter {
       write("\(keyName(record)): \(log.text(record.firstPayload))\n")
       return
     }
+    // Events that make no line.
+    if record.kind == .caseMatched || record.kind == .progress { return }
     writeTime(record.time)
     switch record.kind {
     case .startWith: write("[DataBucket] start with:\n")
     case .endWith: write("[DataBucket] end with:\n")
-    case .snapshotEntry: break
+    case .snapshotEntry, .caseMatched, .progress: break
     case .start, .executed: write("[\(log.displayName(of: record))] WillStart\n")
     case .finish:
       write("[\(log.displayName(of: record))] DidFinish: \(log.outcome(of: record))")
@@ -68,7 +70,8 @@ private struct SummaryWriter {
         write(" (\(Value.text(ofSeconds: seconds))s)")
       }
       write("\n")
-    case .log:
+    case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
+    case .log, .retry:
       write("[\(log.displayName(of: record))] \(log.text(record.firstPayload))\n")
     case .add:
       write("[DataBucket] add for \(keyName(record)): \(log.text(record.firstPayload))\n")

@@ -30,6 +30,12 @@ public final class EventLoop {
   /// Sinks that every run started from now on writes to, besides its own.
   public var eventSinks: [any EventSink] = []
 
+  /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
+  /// that was stopped may take, in nanoseconds.
+  public var gracePeriod: Int64 = 1_000_000_000
+  /// Where the jitter of retries is drawn from; give a `SeededGenerator` to foretell it.
+  public var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
+
   let usesSystemClock: Bool
   let identity = Identity.current
   private var ready = JobQueue()

@@ -15,6 +15,9 @@ final class Declarations {
   let gives: [Declaration]
   let primaryInput: ByteString?
   let primaryOutput: ByteString?
+  /// Those that were given, not derived from the only key.
+  let givenPrimaryInput: ByteString?
+  let givenPrimaryOutput: ByteString?
   let hasNeeds: Bool
   let hasGives: Bool
   private var resolved: ResolvedDeclarations?
@@ -26,6 +29,8 @@ final class Declarations {
   ) {
     self.needs = needs.sorted { $0.name < $1.name }
     self.gives = gives.sorted { $0.name < $1.name }
+    givenPrimaryInput = primaryInput
+    givenPrimaryOutput = primaryOutput
     self.primaryInput = primaryInput ?? (needs.count == 1 ? needs[0].name : nil)
     self.primaryOutput = primaryOutput ?? (gives.count == 1 ? gives[0].name : nil)
     hasNeeds = !needs.isEmpty

@@ -2,9 +2,7 @@ extension Op {
   /// The same op with another body: how an op class binds arguments. Name and declarations are
   /// shared. Of a flow, which has no body, it is an op that runs `body` under the flow's name.
   public func withBody(_ body: any OpBody) -> Op {
-    let bound = Op(name: name, doc: doc, body: body)
-    bound.declarations = declarations
-    return bound
+    Op(copying: self, name: name, body: body, declarations: declarations, policy: policy)
   }
 }
 
@@ -16,8 +14,7 @@ extension Flow {
     var seen: Set<ObjectIdentifier> = [ObjectIdentifier(self)]
     var open = [self]
     while let flow = open.popLast() {
-      for step in flow.blueprint.steps {
-        guard let inner = step.op as? Flow else { continue }
+      for inner in flow.blueprint.nested {
         if inner === other { return true }
         if seen.insert(ObjectIdentifier(inner)).inserted { open.append(inner) }
       }

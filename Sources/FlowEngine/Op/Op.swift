@@ -8,6 +8,8 @@ public class Op {
   public let body: (any OpBody)?
   /// Spares the hot path a dynamic cast.
   let isFlow: Bool
+  /// Retries and timeout; nil when it has neither.
+  let policy: OpPolicy?
   // Copies of what `declarations` says, to spare the hot path a reference.
   private(set) var hasNeeds: Bool
   private(set) var hasGives: Bool
@@ -27,16 +29,19 @@ public class Op {
   ///   - gives: Declared outputs, checked when the body has succeeded.
   ///   - primaryInput: The key under which a group hands an item over; by default the only need.
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
+  ///   - retry: How often and when it is tried again; nil never.
+  ///   - timeout: Seconds that an attempt may take; nil for no limit.
   ///   - body: What it does.
   public init(
     name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    body: any OpBody
+    retry: RetryPolicy? = nil, timeout: Double? = nil, body: any OpBody
   ) {
     self.name = name
     self.doc = doc
     self.body = body
     isFlow = false
+    policy = .make(nil, retry: retry, timeout: timeout)
     declarations = Declarations(
       needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
     hasNeeds = declarations.hasNeeds
@@ -49,18 +54,38 @@ public class Op {
   public convenience init(
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, body: @escaping (OpContext) throws -> Void
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    body: @escaping (OpContext) throws -> Void
   ) {
     self.init(
       name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
-      primaryInput: primaryInput, primaryOutput: primaryOutput, body: ClosureBody(body))
+      primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
+      body: ClosureBody(body))
   }
 
-  init(flowNamed name: ByteString, doc: ByteString?, declarations: Declarations) {
+  /// An op that shares what isn't given here with another one.
+  init(
+    copying other: Op, name: ByteString, body: any OpBody, declarations: Declarations,
+    policy: OpPolicy?
+  ) {
+    self.name = name
+    doc = other.doc
+    self.body = body
+    isFlow = false
+    self.policy = policy
+    self.declarations = declarations
+    hasNeeds = declarations.hasNeeds
+    hasGives = declarations.hasGives
+  }
+
+  init(
+    flowNamed name: ByteString, doc: ByteString?, declarations: Declarations, policy: OpPolicy?
+  ) {
     self.name = name
     self.doc = doc
     body = nil
     isFlow = true
+    self.policy = policy
     self.declarations = declarations
     hasNeeds = declarations.hasNeeds
     hasGives = declarations.hasGives
@@ -72,6 +97,34 @@ public class Op {
   public var gives: [Declaration] { declarations.gives }
   public var primaryInput: ByteString? { declarations.primaryInput }
   public var primaryOutput: ByteString? { declarations.primaryOutput }
+  /// How often and when it is tried again; nil never.
+  public var retry: RetryPolicy? { policy?.retry }
+  /// Seconds that an attempt may take; nil for no limit.
+  public var timeout: Double? { policy?.timeout }
+
+  /// The same op with another name, other policies or other primary keys; nil leaves each as it is.
+  ///
+  /// Of a flow it is a flow of its own, like a copy.
+  public func with(
+    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil
+  ) -> Op {
+    let declarations =
+      primaryInput == nil && primaryOutput == nil
+      ? self.declarations
+      : Declarations(
+        needs: self.declarations.needs, gives: self.declarations.gives,
+        primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
+        primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
+    let policy = OpPolicy.make(self.policy, retry: retry, timeout: timeout)
+    return copy(name: name ?? self.name, declarations: declarations, policy: policy)
+  }
+
+  func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
+    guard let body else { misuse("an op without a body can't be copied") }
+    return Op(
+      copying: self, name: name, body: body, declarations: declarations, policy: policy)
+  }
 
   /// The declared inputs with the keys of `loop`, looked up once.
   public func needs(on loop: EventLoop) -> [(key: Key, type: ValueType)] {
@@ -95,8 +148,15 @@ public class Op {
     on loop: EventLoop, data: [(ByteString, Value)] = [], name: ByteString? = nil,
     sinks: [any EventSink] = []
   ) -> Run {
+    start(on: loop, data: data, name: name, sinks: sinks, owner: nil)
+  }
+
+  func start(
+    on loop: EventLoop, data: [(ByteString, Value)], name: ByteString?,
+    sinks: [any EventSink] = [], owner: OpContext?
+  ) -> Run {
     let run = Run(self, on: loop, name: name ?? self.name, sinks: loop.eventSinks + sinks)
-    run.begin(data)
+    run.begin(data, owner: owner)
     return run
   }
 

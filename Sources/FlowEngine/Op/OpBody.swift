@@ -37,10 +37,8 @@ final class ClosureBody: OpBody {
   func start(_ context: OpContext) -> OpProgress {
     do {
       try body(context)
-    } catch let error as FlowError {
-      context.fail(error)
     } catch {
-      context.fail(FlowError(.error, ByteString(String(describing: error))))
+      context.fail(.from(error))
     }
     return .finished
   }

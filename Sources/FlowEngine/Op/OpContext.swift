@@ -21,6 +21,8 @@ public final class OpContext {
   @exclusivity(unchecked) public private(set) var index = 0
   /// 1-based.
   @exclusivity(unchecked) public private(set) var attempt = 1
+  /// Cleanups and tasks of this attempt; nil for most.
+  @exclusivity(unchecked) private(set) var extras: OpExtras?
 
   // Safe: a strand owns its context and clears this in its deinit.
   unowned(unsafe) var strand: Strand?
@@ -35,8 +37,10 @@ public final class OpContext {
   @exclusivity(unchecked) private(set) var phase: Phase = .idle
   @exclusivity(unchecked) private(set) var isSettled = true
   @exclusivity(unchecked) private(set) var outcome: FlowError?
-  @exclusivity(unchecked) private var scope: UInt32 = 0
-  @exclusivity(unchecked) private var position: UInt32 = 0
+  /// Whether the finish stands in the log.
+  @exclusivity(unchecked) private var isLogged = true
+  @exclusivity(unchecked) private(set) var scope: UInt32 = 0
+  @exclusivity(unchecked) private(set) var position: UInt32 = 0
   @exclusivity(unchecked) private var began: Int64 = 0
 
   init(slot: UInt32) {
@@ -69,6 +73,11 @@ public final class OpContext {
 
   /// Whether the op is still going on: neither settled nor ended.
   public var isOpen: Bool { !isSettled }
+
+  /// When this attempt, or a flow around it, times out: nanoseconds of the loop's clock; `.max` for
+  /// never. The loop stops a body that waits; one that is busy has to see to it, and to call
+  /// `expire()` then.
+  public var deadline: Int64 { strand?.deadline ?? .max }
 
   // MARK: Data
 
@@ -110,6 +119,62 @@ public final class OpContext {
     log(ByteString(bytes))
   }
 
+  /// Tells how far the op is, in units of its own; `total` is nil when that isn't known.
+  public func progress(_ done: Double, of total: Double? = nil) {
+    guard let strand, !isSettled else { return }
+    strand.loop.checkThread()
+    strand.log.append(
+      .progress, time: strand.loop.now(), scope: scope, position: position, attempt: attempt,
+      first: .number(done), second: total.map { .number($0) } ?? .none)
+  }
+
+  // MARK: What it leaves behind
+
+  /// Has `cleanup` called when this attempt ends, whatever its outcome: the last one first. Does
+  /// nothing once the op has settled.
+  ///
+  /// Of an op that was stopped the cleanups have `EventLoop.gracePeriod` in all. The error of one
+  /// fails an op that had succeeded, else it is reported like a failure that nobody observed.
+  public func addCleanup(_ cleanup: any OpCleanup) {
+    guard let strand, !isSettled else { return }
+    strand.loop.checkThread()
+    makeExtras().cleanups.append(cleanup)
+  }
+
+  public func `defer`(_ body: @escaping (OpContext) throws -> Void) {
+    addCleanup(ClosureCleanup(body))
+  }
+
+  /// Starts another op from this one; goes on until its first wait.
+  ///
+  /// It has data and a log of its own; this op's run logs its start and finish. It ends with this op
+  /// when that fails or is stopped, else with this op's run.
+  public func start(_ op: Op, data: [(ByteString, Value)] = [], name: ByteString? = nil) -> Run {
+    op.start(on: loop, data: data, name: name, owner: self)
+  }
+
+  /// Makes a task end with this op, as one that it started. A task of an op that has ended belongs to
+  /// the op's run.
+  public func adopt(_ task: FlowTask) {
+    task.loop.checkThread()
+    guard !task.isConcluded, task.owner == nil else { return }
+    if phase == .idle || phase == .ended {
+      run.adopt(task)
+    } else {
+      let extras = makeExtras()
+      let owned = extras.owned ?? OwnedTasks()
+      extras.owned = owned
+      owned.add(task)
+    }
+  }
+
+  private func makeExtras() -> OpExtras {
+    if let extras { return extras }
+    let made = OpExtras()
+    extras = made
+    return made
+  }
+
   // MARK: The end
 
   /// Settles the op with `error` at this call; the body may run on. The first settle wins.
@@ -131,6 +196,13 @@ public final class OpContext {
     if wasSuspended { strand.wake(.op) }
   }
 
+  /// Says that `deadline` has passed while the body was busy; answers what to end with.
+  public func expire() -> FlowError {
+    guard let strand else { return .cancelled() }
+    strand.loop.checkThread()
+    return strand.expire()
+  }
+
   // MARK: For the engine
 
   @inline(__always)
@@ -142,9 +214,21 @@ public final class OpContext {
     self.scope = scope
     self.position = position
     self.index = index
+    attempt = 1
     began = time
     isSettled = false
+    isLogged = false
     if outcome != nil { outcome = nil }
+    phase = .inBody
+  }
+
+  /// Begins the next attempt.
+  func beginAgain(generation: UInt64) {
+    self.generation = generation
+    attempt += 1
+    isSettled = false
+    outcome = nil
+    extras = nil
     phase = .inBody
   }
 
@@ -164,20 +248,30 @@ public final class OpContext {
   func succeed(generation: UInt64) {
     self.generation = generation
     isSettled = true
+    isLogged = true
     phase = .ended
   }
 
-  /// Sets the outcome, logs it, and moves the generation on.
+  /// Sets the outcome. It is logged at once, unless there is more to come: cleanups, tasks to wait
+  /// for, or another attempt.
   func settle(_ error: FlowError?) {
-    guard !isSettled, let strand else { return }
+    // The outcome is known while cleanups use the context: their errors are their own.
+    guard !isSettled, let strand, !strand.isCleaningUp else { return }
     isSettled = true
+    // Whatever a body makes of being asked to stop, the op ends with what stopped it.
+    outcome =
+      (strand.leafStop ?? error ?? strand.outputError(of: op))?.attributed(to: displayName)
+    if extras == nil, strand.leafPolicy?.retry == nil { logFinish() }
+  }
+
+  /// Logs the outcome, tells a group of a failure, and moves the generation on.
+  func logFinish() {
+    guard !isLogged, let strand else { return }
+    isLogged = true
     let loop = strand.loop
     generation = loop.nextGeneration()
     let time = loop.now()
     loop.stamp = time
-    // Whatever a body makes of being asked to stop, the op ends with what stopped it.
-    outcome =
-      (strand.cancellation ?? error ?? strand.outputError(of: op))?.attributed(to: displayName)
     let log = strand.log
     log.append(
       .finish, time: time, scope: scope, position: position, attempt: attempt,
@@ -185,11 +279,24 @@ public final class OpContext {
     if let outcome, strand.frames.isEmpty { strand.group?.memberFailed(outcome) }
   }
 
+  /// Ends with another outcome than the body's, before that is logged.
+  func replaceOutcome(_ error: FlowError) {
+    outcome = error.attributed(to: displayName)
+  }
+
+  /// Opens the context for cleanups, or closes it again.
+  func setOpenForCleanups(_ isOpen: Bool) {
+    isSettled = !isOpen
+    // A handle of before works again.
+    phase = isOpen ? .inBody : .ended
+  }
+
   /// After the end, when nothing but its strand should hold the context.
   @inline(__always)
   func close() {
     phase = .idle
     if state != nil { state = nil }
+    if extras != nil { extras = nil }
   }
 
   /// Lets a context go that somebody else holds: it keeps what it was about.

@@ -47,6 +47,11 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     self.seconds = seconds
   }
 
+  /// An error that Swift code threw, as one of the engine; a `FlowError` stays itself.
+  static func from(_ error: any Error) -> FlowError {
+    (error as? FlowError) ?? FlowError(.error, ByteString(String(describing: error)))
+  }
+
   public static func usage(_ message: ByteString) -> FlowError {
     FlowError(.usage, message)
   }

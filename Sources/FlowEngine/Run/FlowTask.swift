@@ -27,6 +27,8 @@ public class FlowTask {
   /// Room for what the program that shows the task to somebody keeps with it.
   public var attachment: AnyObject?
   private var observers: ContiguousArray<any LoopJob> = []
+  /// What ends at the latest when this task has to.
+  var owner: OwnedTasks?
 
   public init(on loop: EventLoop) {
     loop.checkThread()
@@ -57,6 +59,21 @@ public class FlowTask {
     loop.unobserved[id] = nil
   }
 
+  /// Asks it, and all that it started, to stop; it ends as cancelled once that has ended.
+  ///
+  /// - Parameter reason: Why, for its log line and error.
+  /// - Returns: Whether it was still pending.
+  @discardableResult
+  public func cancel(reason: ByteString? = nil) -> Bool {
+    loop.checkThread()
+    guard state == .pending else { return false }
+    stop(.cancelled(reason: reason))
+    return true
+  }
+
+  /// Asks what goes on in it to stop because of `error`; the first error counts.
+  func stop(_ error: FlowError) {}
+
   /// Sets the outcome, once; observers wait for `conclude`.
   func settle(_ error: FlowError?) {
     guard state == .pending else { return }
@@ -76,6 +93,10 @@ public class FlowTask {
     isConcluded = true
     for job in observers { loop.enqueue(job) }
     observers = []
+    if let owner {
+      self.owner = nil
+      owner.remove(self)
+    }
   }
 }
 

@@ -9,7 +9,14 @@ public final class Run: FlowTask {
   /// Errors of `didFinish` callbacks; each is also one of the loop's `unobservedFailures`.
   public private(set) var lateErrors: [FlowError] = []
 
+  /// Whether no case of the flow matched, so that it ended before its last step.
+  public private(set) var isFinishedEarly = false
+
   let snapshot: FlowSnapshot?
+  /// Tasks that ops have left to the run.
+  private(set) var owned: OwnedTasks?
+  /// The run whose op has started this one, and the scope of this run's lines there.
+  private var outer: (run: Run, scope: UInt32)?
   /// Set until the run is concluded.
   private(set) var strand: Strand?
   private var ended: Int64?
@@ -80,7 +87,7 @@ public final class Run: FlowTask {
 
   // MARK: For the engine
 
-  func begin(_ given: [(ByteString, Value)]) {
+  func begin(_ given: [(ByteString, Value)], owner: OpContext?) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
     for (name, value) in flow?.blueprint.data ?? [] { data.set(loop.keys.intern(name), value) }
@@ -91,9 +98,14 @@ public final class Run: FlowTask {
       blueprint: flow?.blueprint)
     _ = log.addScope(scope)
     logData(.startWith, time: log.began)
+    if let owner {
+      owner.adopt(self)
+      logStart(in: owner)
+    }
     let strand = Strand(run: self, bucket: data, group: nil)
     self.strand = strand
-    strand.prepare(op, scope: 0, position: LogRecord.ownPosition, index: 0)
+    strand.prepare(
+      op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
     loop.drive(strand)
   }
 
@@ -104,10 +116,57 @@ public final class Run: FlowTask {
     ended = time
     logData(.endWith, time: time)
     super.settle(error)
+    logFinish(time)
+  }
+
+  override func stop(_ error: FlowError) { strand?.cancel(error) }
+
+  func noteFinishedEarly() { isFinishedEarly = true }
+
+  /// Makes a task end with this run at the latest.
+  func adopt(_ task: FlowTask) {
+    guard state == .pending else { return }
+    let owned = owned ?? OwnedTasks()
+    self.owned = owned
+    owned.add(task)
+  }
+
+  /// Takes over the tasks of an op that has succeeded.
+  func adopt(all other: OwnedTasks) {
+    guard let owned else {
+      self.owned = OwnedTasks()
+      self.owned?.takeAll(from: other)
+      return
+    }
+    owned.takeAll(from: other)
+  }
+
+  /// Logs the start in the run of the op that has started this one.
+  private func logStart(in owner: OpContext) {
+    let outer = owner.run
+    guard outer.state == .pending else { return }
+    let scope = outer.log.addScope(
+      LogScope(
+        parent: owner.scope, position: owner.position, attempt: 1, kind: .child, op: op,
+        blueprint: nil))
+    self.outer = (outer, scope)
+    outer.log.append(
+      .start, time: log.began, scope: scope, position: LogRecord.ownPosition)
+  }
+
+  private func logFinish(_ time: Int64) {
+    guard let (run, scope) = outer else { return }
+    outer = nil
+    guard run.state == .pending else { return }
+    run.log.append(
+      .finish, time: time, scope: scope, position: LogRecord.ownPosition,
+      first: error.map { run.log.payload($0.logLine) } ?? .none,
+      second: .integer(time - log.began))
   }
 
   override func conclude() {
     strand = nil
+    owned = nil
     loop.pending[id] = nil
     super.conclude()
   }
@@ -115,6 +174,9 @@ public final class Run: FlowTask {
   /// Lets its strand go without an outcome, for a loop that is shut down.
   func abandon() -> Strand? {
     dropObservers()
+    owned?.abandon()
+    owned = nil
+    outer = nil
     defer { strand = nil }
     return strand
   }

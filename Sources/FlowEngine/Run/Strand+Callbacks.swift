@@ -4,10 +4,15 @@ extension Strand {
   func call(_ list: [any RunCallback]) -> Bool {
     let top = frames.count - 1
     while frames[top].callback < list.count, !isDoneWithCallbacks(top) {
-      let made = CallbackCompletion(list[frames[top].callback], strand: self)
+      let callback = list[frames[top].callback]
       frames[top].callback += 1
+      let run = run
+      let made = CallbackCompletion(strand: self) { completion, error in
+        callback.cancel(run, completion: completion, error)
+      }
       completion = made
-      let isDone = made.call(run)
+      isAsked = false
+      let isDone = made.begin { callback.call(run, completion: $0) }
       loop.stamp = 0
       guard isDone else {
         askCallback()
@@ -19,19 +24,27 @@ extension Strand {
   }
 
   /// The first error of a `willStart` ends them; a `didFinish` is never left out.
-  func isDoneWithCallbacks(_ top: Int) -> Bool {
+  private func isDoneWithCallbacks(_ top: Int) -> Bool {
     frames[top].phase == .willStart && frames[top].error != nil
   }
 
+  /// Takes the result of the callback, predicate or cleanup that has finished.
   func endCallback() {
-    let error = completion?.error
+    if leafPhase == .cleanups {
+      endCleanup()
+      return
+    }
+    guard let ended = completion, let top = frames.indices.last else { return }
     completion = nil
-    guard let error, let top = frames.indices.last else { return }
-    let attributed = error.attributed(to: frames[top].flow.name)
+    if frames[top].phase == .steps {
+      endPredicate(ended, top)
+      return
+    }
+    guard let error = ended.error?.attributed(to: frames[top].flow.name) else { return }
     if frames[top].phase == .willStart {
-      frames[top].error = attributed
+      frames[top].error = error
     } else {
-      run.addLateError(attributed)
+      run.addLateError(error)
     }
   }
 }

@@ -1,6 +1,6 @@
 // The flows that a strand is in, one frame each.
 extension Strand {
-  func enter(_ flow: Flow, scope: UInt32, position: UInt32) {
+  func enter(_ flow: Flow, policy: OpPolicy?, scope: UInt32, position: UInt32) {
     let time = loop.takeStamp()
     let isTop = group == nil && frames.isEmpty
     let blueprint = run.snapshot?.blueprint(of: flow) ?? flow.blueprint
@@ -20,8 +20,25 @@ extension Strand {
     }
     frames.append(
       Frame(
-        flow: flow, blueprint: blueprint, scope: inner, outerScope: scope, position: position,
-        began: time))
+        flow: flow, blueprint: blueprint, policy: policy, scope: inner, outerScope: scope,
+        position: position, began: time))
+    if policy?.timeout != nil { startTimer(frames.count - 1) }
+  }
+
+  private func startTimer(_ top: Int) {
+    guard let timeout = frames[top].policy?.timeout else { return }
+    let deadline = loop.deadline(after: timeout)
+    frames[top].deadline = deadline
+    frames[top].timer = loop.schedule(at: deadline, TimeLimit(self, level: top))
+    updateOuterDeadline()
+  }
+
+  private func cancelTimer(_ top: Int) {
+    guard let timer = frames[top].timer else { return }
+    timer.cancel()
+    frames[top].timer = nil
+    frames[top].deadline = .max
+    updateOuterDeadline()
   }
 
   /// Moves the innermost flow on.
@@ -32,17 +49,36 @@ extension Strand {
       guard call(frames[top].blueprint.willStart) else { return .waiting }
       frames[top].error = frames[top].error ?? startError()
       frames[top].callback = 0
-      frames[top].phase = frames[top].error == nil ? .steps : .finish
+      if frames[top].error == nil {
+        frames[top].phase = .steps
+      } else {
+        // No step has begun, so there is nothing to end, nor to try again.
+        cancelTimer(top)
+        if let stop, stop.level >= top { self.stop = nil }
+        frames[top].phase = .leftovers
+      }
     case .steps:
-      if let error = lastError ?? cancellation {
+      if lastError != nil || stop != nil {
+        frames[top].error = stop?.error(at: top) ?? lastError
         lastError = nil
-        frames[top].error = error
-        frames[top].phase = .finish
+        enterFinally(top)
         return .moved
       }
-      return runSteps(top)
+      return frames[top].block < 0 ? runSteps(top) : decide(top)
+    case .finally: return runFinally(top)
+    case .attemptEnd: return endAttempt(top)
+    case .delay:
+      if stop == nil {
+        beginAttempt(top)
+      } else {
+        frames[top].phase = .leftovers
+      }
+    case .leftovers:
+      if top == 0, group == nil, !endLeftovers() { return .waiting }
+      frames[top].phase = .finish
     case .finish:
       finish(top)
+      frames[top].callback = 0
       frames[top].phase = .didFinish
     case .didFinish:
       guard call(frames[top].blueprint.didFinish) else { return .waiting }
@@ -55,15 +91,15 @@ extension Strand {
   func runSteps(_ top: Int) -> Progress {
     let blueprint = frames[top].blueprint
     let scope = frames[top].scope
-    let count = blueprint.steps.count
+    let end = frames[top].end
     var next = frames[top].next
-    while next < count {
+    while next < end {
       let step = blueprint.steps[next]
       let position = UInt32(truncatingIfNeeded: next)
       next += 1
-      if step.dispatcher == nil, !step.op.isFlow {
-        switch execute(step.op, scope: scope, position: position, index: 0) {
-        case .ended where lastError == nil && cancellation == nil: continue
+      if step.isPlain {
+        switch execute(step.op, policy: nil, scope: scope, position: position, index: 0) {
+        case .ended where lastError == nil && stop == nil: continue
         case .waiting:
           frames[top].next = next
           return .waiting
@@ -73,21 +109,130 @@ extension Strand {
         }
       }
       frames[top].next = next
-      if let dispatcher = step.dispatcher {
-        enterGroup(step.op, dispatcher, scope: scope, position: position)
-        return .waiting
-      }
-      return launch(step.op, scope: scope, position: position, index: 0)
+      return begin(step, scope: scope, position: position, top)
     }
     frames[top].next = next
-    frames[top].phase = .finish
+    if frames[top].joint >= 0 {
+      frames[top].next = frames[top].joint
+      frames[top].joint = -1
+      frames[top].end = blueprint.steps.count
+    } else {
+      enterFinally(top)
+    }
     return .moved
+  }
+
+  /// Begins a step that isn't just an op.
+  private func begin(_ step: Step, scope: UInt32, position: UInt32, _ top: Int) -> Progress {
+    switch step.kind {
+    case .op, .flow:
+      return launch(step.op, policy: step.policy, scope: scope, position: position, index: 0)
+    case .group(let dispatcher):
+      enter(
+        GroupExecution(
+          step.op, policy: step.policy, dispatcher, parent: self, scope: scope,
+          position: position))
+      return .waiting
+    case .parallel(let count):
+      let first = frames[top].next
+      frames[top].next = first + count
+      enter(
+        ParallelExecution(
+          frames[top].blueprint.steps[first..<first + count], parent: self, scope: scope,
+          position: position))
+      return .waiting
+    case .cases(let block):
+      // The step stays the present one until a branch is taken.
+      frames[top].next = Int(position)
+      frames[top].block = block
+      frames[top].branch = 0
+      return decide(top)
+    }
+  }
+
+  private func enter(_ group: MemberGroup) {
+    child = group
+    loop.push(group)
+  }
+
+  // MARK: The end of an attempt
+
+  private func enterFinally(_ top: Int) {
+    frames[top].block = -1
+    frames[top].phase = .finally
+  }
+
+  /// Runs the steps that are executed whatever happened, which nothing stops.
+  private func runFinally(_ top: Int) -> Progress {
+    let steps = frames[top].blueprint.finally
+    if shields.last?.level != top {
+      cancelTimer(top)
+      if steps.isEmpty {
+        frames[top].phase = .attemptEnd
+        return .moved
+      }
+      beginShield(top)
+      frames[top].next = 0
+    }
+    if let error = lastError {
+      lastError = nil
+      if frames[top].error == nil { frames[top].error = error }
+    }
+    guard frames[top].next < steps.count else {
+      frames[top].phase = .attemptEnd
+      endShield()
+      return .moved
+    }
+    let next = frames[top].next
+    frames[top].next = next + 1
+    let position = UInt32(truncatingIfNeeded: next) | Blueprint.finallyBit
+    return launch(
+      steps[next].op, policy: steps[next].policy, scope: frames[top].scope, position: position,
+      index: 0)
+  }
+
+  private func endAttempt(_ top: Int) -> Progress {
+    cancelTimer(top)
+    if let error = stop?.error(at: top) { frames[top].error = error }
+    // What has stopped this flow alone is over with it.
+    if let stop, stop.level >= top { self.stop = nil }
+    if frames[top].error == nil, !frames[top].isFinishedEarly {
+      var error = frames[top].blueprint.declarations.outputError(in: bucket)
+      if error == nil, top == 0 { error = group?.collectError(in: bucket) }
+      frames[top].error = error?.attributed(to: frames[top].flow.name)
+    }
+    let frame = frames[top]
+    frames[top].phase = .leftovers
+    if let error = frame.error, let policy = frame.policy?.retry, stop == nil,
+      frame.attempt < policy.attempts, error.kind.isRetriable
+    {
+      delay = beginDelay(
+        policy, attempt: frame.attempt, error, scope: frame.outerScope,
+        position: frame.position, .frame)
+      frames[top].phase = .delay
+      return .waiting
+    }
+    return .moved
+  }
+
+  /// Begins the next attempt at the innermost flow.
+  private func beginAttempt(_ top: Int) {
+    frames[top].attempt += 1
+    frames[top].rewind()
+    let frame = frames[top]
+    frames[top].scope = log.addScope(
+      LogScope(
+        parent: frame.outerScope, position: frame.position,
+        attempt: UInt32(truncatingIfNeeded: frame.attempt), kind: .flow, op: frame.flow,
+        blueprint: frame.blueprint))
+    frames[top].phase = .steps
+    startTimer(top)
   }
 
   /// What keeps the innermost flow from running its first step.
   func startError() -> FlowError? {
     let frame = frames[frames.count - 1]
-    if let cancellation { return cancellation }
+    if let error = stop?.error(at: frames.count - 1) { return error }
     if frames.count == 1, group == nil, let circular = run.snapshot?.circular {
       return .usage("flow '\(circular.name)' contains itself")
     }
@@ -98,37 +243,24 @@ extension Strand {
   }
 
   func finish(_ top: Int) {
+    if let error = stop?.error(at: top) { frames[top].error = error }
     let frame = frames[top]
-    let isMember = top == 0 && group != nil
-    var error = cancellation ?? frame.error
-    if error == nil {
-      error = frame.blueprint.declarations.outputError(in: bucket)
-      if error == nil, isMember { error = group?.collectError(in: bucket) }
-      error = error?.attributed(to: frame.flow.name)
-    }
-    frames[top].error = error
     if top == 0, group == nil {
-      run.settle(error)
+      if frame.isFinishedEarly, frame.error == nil { run.noteFinishedEarly() }
+      run.settle(frame.error)
       return
     }
     let time = loop.now()
     loop.stamp = time
-    logFinish(frame, error, time: time)
-    if let error, isMember { group?.memberFailed(error) }
+    logFinish(frame, frame.error, time: time)
+    if let error = frame.error, top == 0 { group?.memberFailed(error) }
   }
 
   func logFinish(_ frame: Frame, _ error: FlowError?, time: Int64) {
     log.append(
       .finish, time: time, scope: frame.outerScope, position: frame.position,
-      first: error.map { log.payload($0.logLine) } ?? .none,
+      attempt: frame.attempt, first: error.map { log.payload($0.logLine) } ?? .none,
       second: .integer(time - frame.began))
-  }
-
-  func enterGroup(_ op: Op, _ dispatcher: GroupDispatcher, scope: UInt32, position: UInt32) {
-    let made = GroupExecution(
-      op, dispatcher, parent: self, scope: scope, position: position)
-    child = made
-    loop.push(made)
   }
 
   /// Called by the group of this strand when all its members have ended.

@@ -1,13 +1,35 @@
 // How a strand, and what it waits for, is stopped.
 extension Strand {
-  /// Asks the strand to stop because of `error`; the first error counts.
-  func cancel(_ error: FlowError) {
-    guard cancellation == nil else { return }
-    cancellation = error
+  /// With what the op that executes has to end; nil when nothing stops it.
+  var leafStop: FlowError? { stop?.error(at: frames.count) }
+
+  /// Asks all that the strand does to stop because of `error`; the first error counts.
+  func cancel(_ error: FlowError) { request(.everything(error)) }
+
+  /// Stops what `new` is about, unless a stop further out, or an earlier one, does.
+  func request(_ new: Stop) {
+    if let last = shields.indices.last, new.level <= shields[last].level {
+      // It comes when what is shielded is done.
+      if let held = shields[last].held, held.level <= new.level { return }
+      shields[last].held = new
+      return
+    }
+    if let stop, stop.level <= new.level { return }
+    stop = new
+    ask()
+  }
+
+  /// Asks what the strand waits for to stop.
+  private func ask() {
+    guard let stop else { return }
     if let child {
-      child.cancel(error)
+      child.cancel(stop.inner)
     } else if completion != nil {
       askCallback()
+    } else if let delay {
+      delay.cancel()
+      self.delay = nil
+      wake(frames.last?.phase == .delay ? .frame : .leaf)
     } else {
       askBody()
     }
@@ -15,19 +37,76 @@ extension Strand {
 
   /// Asks a suspended body to stop, once.
   func askBody() {
-    guard let error = cancellation, !isAsked, context.phase == .suspended else { return }
+    guard !isAsked, context.phase == .suspended, let error = leafStop else { return }
     isAsked = true
     context.op.body?.cancel(context, error)
   }
 
   func askCallback() {
     // What a callback of a settled flow does isn't part of what was cancelled.
-    guard let error = cancellation, !isAsked, let completion, !completion.isFinished,
-      frames.last?.phase == .willStart
+    guard let stop, !isAsked, let completion, !completion.isFinished,
+      frames.last?.phase != .didFinish
     else { return }
     isAsked = true
-    completion.callback.cancel(run, completion: completion, error)
+    completion.cancel(stop.inner)
   }
+
+  // MARK: Shields
+
+  /// Keeps stops of `level` and further out away from what comes next.
+  func beginShield(_ level: Int) {
+    let held = stop.flatMap { $0.level <= level ? $0 : nil }
+    if held != nil { stop = nil }
+    shields.append((level, held))
+    isAsked = false
+  }
+
+  /// Lets the stops through that have come meanwhile.
+  func endShield() {
+    guard let held = shields.removeLast().held else { return }
+    request(held)
+  }
+
+  // MARK: Time
+
+  /// When the innermost of the timeouts around the present op is over.
+  var deadline: Int64 { min(outerDeadline, leafDeadline) }
+
+  /// The timeouts of the frames and of what is around the strand.
+  func updateOuterDeadline() {
+    outerDeadline = frames.reduce(inheritedDeadline) { min($0, $1.deadline) }
+  }
+
+  /// Called by the timer of a level.
+  func timeIsUp(_ level: Int) {
+    let policy = level < frames.count ? frames[level].policy : leafPolicy
+    guard let seconds = policy?.timeout else { return }
+    let name = level < frames.count ? frames[level].flow.name : context.displayName
+    request(.one(level, FlowError.timeout(seconds: seconds).attributed(to: name)))
+  }
+
+  /// Stops what is over at `deadline`, for a body that was busy; answers what the body ends with.
+  func expire() -> FlowError {
+    // The body ends by itself now.
+    isAsked = true
+    if let leafStop { return leafStop }
+    let due = deadline
+    if leafDeadline == due {
+      timeIsUp(frames.count)
+    } else if let level = frames.firstIndex(where: { $0.deadline == due }) {
+      timeIsUp(level)
+    } else if var outer = group?.parent {
+      // Members are asked later, by their group.
+      while outer.inheritedDeadline == due, let next = outer.group?.parent { outer = next }
+      if let level = outer.frames.firstIndex(where: { $0.deadline == due }) {
+        outer.timeIsUp(level)
+        if let error = outer.stop?.inner { request(.everything(error)) }
+      }
+    }
+    return leafStop ?? .cancelled()
+  }
+
+  // MARK: The end of a loop
 
   /// Lets go of all it holds and waits for, and hands over the strands that it waited for.
   func abandon() -> [Strand] {
@@ -36,7 +115,13 @@ extension Strand {
     child = nil
     completion?.abandon()
     completion = nil
+    leafTimer?.cancel()
+    leafTimer = nil
+    delay?.cancel()
+    delay = nil
+    for frame in frames { frame.timer?.cancel() }
     frames = []
+    context.extras?.owned?.abandon()
     detachContext()
     return open
   }
@@ -48,15 +133,19 @@ extension Strand {
   func failStalled() -> Bool {
     if let child { return child.failStalled() }
     if let completion, !completion.isFinished {
-      completion.finish(.stalled(op: frames.last?.flow.name ?? op.name))
+      let name = leafPhase == .cleanups ? context.displayName : frames.last?.flow.name
+      let error = FlowError.stalled(op: name ?? op.name)
+      completion.cancel(error)
+      completion.finish(error)
       return true
     }
     if context.phase == .suspended {
       let error = FlowError.stalled(op: context.displayName)
       if isAsked {
-        context.end(cancellation ?? error)
-      } else if cancellation == nil {
-        cancellation = error
+        context.end(leafStop ?? error)
+      } else if stop == nil {
+        request(Stop(level: frames.count, error: error, inner: error))
+      } else {
         askBody()
       }
       return true

@@ -1,7 +1,18 @@
 /// One line of execution: a run, or a member of a group. Ops of a strand come one after another.
 final class Strand: Work {
   enum Resume: UInt8 {
-    case none, begin, op, group, callback
+    case none, begin
+    /// The body of the op has ended.
+    case op
+    /// The tasks of the op have ended, or its next attempt is due.
+    case leaf
+    case group, callback
+    /// The next attempt at the innermost flow is due.
+    case frame
+    /// All tasks of an op, or of the run, have ended.
+    case owned
+    /// The time for cleanups is over.
+    case grace
   }
 
   enum Progress {
@@ -16,7 +27,9 @@ final class Strand: Work {
   let run: Run
   let log: EventLog
   // Safe: a group holds its members until they have ended.
-  unowned(unsafe) let group: GroupExecution?
+  unowned(unsafe) let group: MemberGroup?
+  /// Whether what is set is logged: not in a bucket of an item.
+  let logsSets: Bool
   /// For a member whose success depends on what it leaves under `collectKey`.
   private let isCollected: Bool
   private let collectKey: Key
@@ -28,25 +41,47 @@ final class Strand: Work {
   /// The member's place in its runner.
   @exclusivity(unchecked) var memberSlot = 0
   @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
-  /// What stops this strand; whatever ends from now on ends with it.
-  @exclusivity(unchecked) var cancellation: FlowError?
+  /// What stops what the strand does now.
+  @exclusivity(unchecked) var stop: Stop?
+  /// Levels that stops don't reach into now, each with the stop that waits for its end.
+  @exclusivity(unchecked) var shields: ContiguousArray<(level: Int, held: Stop?)> = []
   @exclusivity(unchecked) private(set) var index = 0
   @exclusivity(unchecked) private(set) var context: OpContext
   @exclusivity(unchecked) private(set) var op: Op
+  @exclusivity(unchecked) private var policy: OpPolicy?
   @exclusivity(unchecked) private var scope: UInt32 = 0
   @exclusivity(unchecked) private var position: UInt32 = 0
   @exclusivity(unchecked) var resume: Resume = .none
   /// How the last thing of this strand ended.
   @exclusivity(unchecked) var lastError: FlowError?
   /// The group, callback or, asked to stop, the body that the strand waits for.
-  @exclusivity(unchecked) var child: GroupExecution?
+  @exclusivity(unchecked) var child: MemberGroup?
   @exclusivity(unchecked) var completion: CallbackCompletion?
+  /// Whether what the strand waits for was asked to stop.
   @exclusivity(unchecked) var isAsked = false
+  /// Set while the strand waits for the next attempt at something.
+  var delay: Timer?
 
-  init(run: Run, bucket: DataBucket, group: GroupExecution?) {
+  // The op that executes, where it has a policy, cleanups or tasks; see Strand+Attempts.swift.
+
+  @exclusivity(unchecked) var leafPolicy: OpPolicy?
+  @exclusivity(unchecked) var leafPhase: LeafPhase = .body
+  var leafTimer: Timer?
+  var isCleaningUp = false
+  var isGraceOver = false
+  var grace: Timer?
+
+  // When what executes times out.
+
+  @exclusivity(unchecked) var leafDeadline: Int64 = .max
+  @exclusivity(unchecked) var outerDeadline: Int64 = .max
+  private(set) var inheritedDeadline: Int64 = .max
+
+  init(run: Run, bucket: DataBucket, group: MemberGroup?) {
     self.run = run
     self.bucket = bucket
     self.group = group
+    logsSets = group?.logsSets ?? true
     log = run.log
     op = run.op
     isCollected = group?.collectKey != nil
@@ -66,13 +101,18 @@ final class Strand: Work {
   }
 
   /// Says what to execute; `proceed` begins with it.
-  func prepare(_ op: Op, scope: UInt32, position: UInt32, index: Int) {
+  func prepare(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int) {
     if self.op !== op { self.op = op }
+    if policy != nil || self.policy != nil { self.policy = policy }
     self.scope = scope
     self.position = position
     self.index = index
-    if cancellation != nil { cancellation = nil }
+    if stop != nil { stop = nil }
     isAsked = false
+    if let group {
+      inheritedDeadline = group.parent.outerDeadline
+      outerDeadline = inheritedDeadline
+    }
     resume = .begin
   }
 
@@ -97,29 +137,44 @@ final class Strand: Work {
     loop.enqueue(self)
   }
 
+  /// Goes on because a timer was due.
+  func timerFired(_ reason: Resume) {
+    if reason == .grace {
+      graceIsOver()
+      return
+    }
+    delay = nil
+    resume = reason
+    loop.drive(self)
+  }
+
   override func proceed() {
     let reason = resume
     resume = .none
+    var progress = Progress.moved
     switch reason {
-    case .none: return
+    case .none, .grace: return
     case .begin:
-      switch launch(op, scope: scope, position: position, index: index) {
-      case .waiting: return
-      case .ended, .moved: break
-      }
-    case .op: lastError = closeContext()
-    case .group: break
-    case .callback: endCallback()
+      progress = launch(op, policy: policy, scope: scope, position: position, index: index)
+    case .op: progress = bodyEnded()
+    case .leaf: progress = continueLeaf()
+    case .owned: if context.extras != nil, leafPhase == .children { progress = continueLeaf() }
+    case .callback:
+      endCallback()
+      if leafPhase == .cleanups { progress = continueLeaf() }
+    case .group, .frame: break
     }
+    if progress == .waiting { return }
     while !frames.isEmpty {
       if advance() == .waiting { return }
     }
+    if group == nil, !endLeftovers() { return }
     conclude()
   }
 
   /// The end of all that the strand had to do.
   private func conclude() {
-    let error = lastError
+    let error = stop?.error ?? lastError
     lastError = nil
     if let group {
       group.memberEnded(self, error)
@@ -129,18 +184,31 @@ final class Strand: Work {
     }
   }
 
-  // MARK: Ops
-
-  /// Starts an op, a flow or, by `enterGroup`, a group.
-  func launch(_ op: Op, scope: UInt32, position: UInt32, index: Int) -> Progress {
-    if op.isFlow, let flow = op as? Flow {
-      enter(flow, scope: scope, position: position)
-      return .moved
-    }
-    return execute(op, scope: scope, position: position, index: index)
+  /// Cancels the tasks that ops have left to the run; false while they have to be waited for.
+  func endLeftovers() -> Bool {
+    guard let owned = run.owned, !owned.isEmpty else { return true }
+    owned.cancelAll(.cancelled())
+    if owned.isEmpty { return true }
+    owned.wait(self)
+    return false
   }
 
-  func execute(_ op: Op, scope: UInt32, position: UInt32, index: Int) -> Progress {
+  // MARK: Ops
+
+  /// Starts an op or a flow.
+  func launch(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
+    -> Progress
+  {
+    if op.isFlow, let flow = op as? Flow {
+      enter(flow, policy: policy, scope: scope, position: position)
+      return .moved
+    }
+    return execute(op, policy: policy, scope: scope, position: position, index: index)
+  }
+
+  func execute(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
+    -> Progress
+  {
     let time = loop.takeStamp()
     // Unretained, because retains would cost as much as the rest. Safe: the strand holds its context
     // and lets go of it in `closeContext` alone, which nothing calls before the end of this.
@@ -151,13 +219,18 @@ final class Strand: Work {
         time: time)
     }
     log.append(.start, time: time, scope: scope, position: position)
+    if policy != nil {
+      leafPolicy = policy
+      isAsked = false
+      return beginAttempt()
+    }
     let mark = log.count
     if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
       context._withUnsafeGuaranteedRef { $0.end(error) }
     } else if let body = op.body {
       let isDone = context._withUnsafeGuaranteedRef {
         let progress = body.start($0)
-        guard progress == .finished, !$0.isSettled, cancellation == nil else {
+        guard progress == .finished, !$0.isSettled, stop == nil, $0.extras == nil else {
           return $0.bodyReturned(progress)
         }
         if op.hasGives || isCollected, let error = outputError(of: op) {
@@ -169,10 +242,18 @@ final class Strand: Work {
       }
       if !isDone {
         loop.stamp = 0
+        isAsked = false
         askBody()
         return .waiting
       }
     }
+    return bodyEnded()
+  }
+
+  /// The body of the op has ended: so has the op, unless there is more to it.
+  @inline(__always)
+  private func bodyEnded() -> Progress {
+    if leafPolicy != nil || stop != nil || context.extras != nil { return endBody() }
     lastError = closeContext()
     return .ended
   }
@@ -196,7 +277,7 @@ final class Strand: Work {
 
   /// Returns the outcome of the op that has ended and makes the context ready for the next one.
   @inline(__always)
-  private func closeContext() -> FlowError? {
+  func closeContext() -> FlowError? {
     let outcome = context.outcome
     context.close()
     if !isKnownUniquelyReferenced(&context) { replaceContext() }
@@ -223,7 +304,7 @@ final class Strand: Work {
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
     let old = bucket.set(key, value)
-    if group != nil || (old == nil && value.isNull) { return }
+    if !logsSets || (old == nil && value.isNull) { return }
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(
       kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,

@@ -1,0 +1,107 @@
+// The builder's calls that add steps.
+extension Flow {
+  /// Adds a step.
+  ///
+  /// - Parameters:
+  ///   - op: An op or flow.
+  ///   - retry: How often it is tried again at this place; nil leaves it to the op.
+  ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
+  @discardableResult
+  public func add(_ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil) -> Flow {
+    change { $0.append(Step(op, policy: .make(op.policy, retry: retry, timeout: timeout))) }
+  }
+
+  /// Adds a step that runs `op` once for each item of a list.
+  @discardableResult
+  public func addGrouped(_ op: Op, _ dispatcher: GroupDispatcher) -> Flow {
+    change { $0.append(Step(.group(dispatcher), op, policy: op.policy)) }
+  }
+
+  /// Adds a step that executes different ops at the same time, over the flow's own data.
+  ///
+  /// The first failure cancels the others, and the flow fails with it. Of two that set one key the
+  /// later wins.
+  @discardableResult
+  public func addParallel(_ ops: [Op]) -> Flow {
+    change { blueprint in
+      blueprint.append(Step(.parallel(count: ops.count), NamedPlace.op("Parallel")))
+      for op in ops { blueprint.append(Step(op, policy: op.policy)) }
+    }
+  }
+
+  @discardableResult
+  public func addParallel(_ ops: Op...) -> Flow { addParallel(ops) }
+
+  /// Adds a step that is executed at the end of each attempt at the flow, whatever happened: after
+  /// failure, timeout and cancellation too, which don't reach it. Its failure fails a flow that had
+  /// succeeded.
+  @discardableResult
+  public func addFinally(_ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil) -> Flow {
+    change { blueprint in
+      let policy = OpPolicy.make(op.policy, retry: retry, timeout: timeout)
+      blueprint.appendFinally(Step(op, policy: policy))
+    }
+  }
+
+  // MARK: Cases
+
+  /// Begins a branch that is taken when `key` holds the string `value` and no earlier branch was.
+  ///
+  /// What is added next belongs to the branch, until the next case, `otherwise`, `combine`, or the
+  /// end of the flow.
+  @discardableResult
+  public func `case`(_ key: ByteString, _ value: ByteString) -> Flow {
+    branch(.equals(key: key, value: value))
+  }
+
+  /// Begins a branch that is taken when `predicate` says so and no earlier branch was.
+  @discardableResult
+  public func `case`(where predicate: any CasePredicate) -> Flow {
+    branch(.predicate(predicate))
+  }
+
+  @discardableResult
+  public func `case`(where predicate: @escaping (DataBucket) throws -> Bool) -> Flow {
+    branch(.predicate(ClosurePredicate(predicate)))
+  }
+
+  /// Begins the branch that is taken when no case matched. Without it the flow ends early then, and
+  /// successfully.
+  @discardableResult
+  public func otherwise() -> Flow { branch(.otherwise) }
+
+  /// Joins the branches: what is added next is executed after any of them.
+  @discardableResult
+  public func combine() -> Flow {
+    if let problem = problemOfCombine() { misuse("flow '\(name)': \(problem)") }
+    return change { $0.combine() }
+  }
+
+  private func branch(_ condition: CaseCondition) -> Flow {
+    if let problem = problem(of: condition) { misuse("flow '\(name)': \(problem)") }
+    return change { $0.beginBranch(condition) }
+  }
+
+  private func problem(of condition: CaseCondition) -> ByteString? {
+    if case .otherwise = condition { return problemOfOtherwise() }
+    return problemOfCase()
+  }
+
+  /// Why `case` can't come now; nil when it can.
+  public func problemOfCase() -> ByteString? {
+    blueprint.isInCases && blueprint.cases.last?.hasOtherwise == true
+      ? "a case can't come after otherwise(); join the branches with combine() first" : nil
+  }
+
+  /// Why `otherwise` can't come now; nil when it can.
+  public func problemOfOtherwise() -> ByteString? {
+    guard blueprint.isInCases else { return "otherwise() without a case before it" }
+    return blueprint.cases.last?.hasOtherwise == true
+      ? "otherwise() twice for the same cases" : nil
+  }
+
+  /// Why `combine` can't come now; nil when it can.
+  public func problemOfCombine() -> ByteString? {
+    blueprint.isInCases ? nil : "combine() without a case to join"
+  }
+}

@@ -1,0 +1,31 @@
+/// Several strands that a strand waits for: the items of a list, or different ops at the same time.
+class MemberGroup: Work {
+  // Safe: the parent holds this group until it has ended.
+  unowned(unsafe) let parent: Strand
+
+  init(parent: Strand) {
+    self.parent = parent
+    super.init(loop: parent.loop)
+  }
+
+  /// The key that has to be there when a member succeeds, if its value is collected.
+  var collectKey: Key? { nil }
+  /// Whether what members set is logged.
+  var logsSets: Bool { false }
+  /// The strands of the members that execute.
+  var members: [Strand] { [] }
+
+  /// The error of a member that succeeded, but has nothing to collect.
+  func collectError(in bucket: DataBucket) -> FlowError? { nil }
+  /// Called at the DidFinish of a member that failed; it may still be executing.
+  func memberFailed(_ error: FlowError) {}
+  /// Called when a member has ended and executes no more.
+  func memberEnded(_ member: Strand, _ error: FlowError?) {}
+  /// Asks all members to stop because of `error`.
+  func cancel(_ error: FlowError) {}
+  /// Stops what can't end by itself as stalled; answers whether there was something. Members on the
+  /// loop are asked themselves.
+  func failStalled() -> Bool { false }
+  /// Lets everything go, for a loop that is shut down.
+  func abandon() {}
+}

@@ -1,0 +1,41 @@
+/// Something to do when an attempt at an op ends, whatever the outcome. Called on the loop's thread.
+public protocol OpCleanup: AnyObject {
+  /// Does its work; the context can be used to the end. `.suspended` promises a later
+  /// `completion.finish()`.
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> OpProgress
+  /// Asks a suspended cleanup to stop at once, whose grace period is over.
+  func cancel(_ context: OpContext, completion: CallbackCompletion, _ error: FlowError)
+}
+
+extension OpCleanup {
+  /// Doesn't wait for it any longer.
+  public func cancel(
+    _ context: OpContext, completion: CallbackCompletion, _ error: FlowError
+  ) {
+    completion.finish(error)
+  }
+}
+
+/// A synchronous Swift closure as a cleanup.
+final class ClosureCleanup: OpCleanup {
+  private let body: (OpContext) throws -> Void
+
+  init(_ body: @escaping (OpContext) throws -> Void) {
+    self.body = body
+  }
+
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> OpProgress {
+    do {
+      try body(context)
+    } catch {
+      completion.finish(.from(error))
+    }
+    return .finished
+  }
+}
+
+/// What few executions of an op have: cleanups, and tasks that it started.
+final class OpExtras {
+  var cleanups: ContiguousArray<any OpCleanup> = []
+  var owned: OwnedTasks?
+}

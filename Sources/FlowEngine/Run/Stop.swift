@@ -1,0 +1,60 @@
+/// What stops a strand, and how far out.
+///
+/// Levels count from the outside: frame 0 is level 0, the op that executes within all frames is level
+/// `frames.count`, and `wholeStrand` is beyond all of them.
+struct Stop {
+  static let wholeStrand = -1
+
+  /// The level that ends because of it.
+  let level: Int
+  /// What ends at that level ends with this.
+  let error: FlowError
+  /// What ends because something around it does ends with this.
+  let inner: FlowError
+
+  /// A stop of everything that a strand does.
+  static func everything(_ error: FlowError) -> Stop {
+    Stop(level: wholeStrand, error: error, inner: error)
+  }
+
+  /// A stop of one level, which what is within shows as its reason.
+  static func one(_ level: Int, _ error: FlowError) -> Stop {
+    Stop(level: level, error: error, inner: error.asReason)
+  }
+
+  /// With what something at `level` ends; nil when the stop is further in.
+  func error(at level: Int) -> FlowError? {
+    level < self.level ? nil : level == self.level ? error : inner
+  }
+}
+
+extension FlowError {
+  /// How what is stopped because of this error ends.
+  var asReason: FlowError { kind == .cancelled ? self : .cancelled(reason: message) }
+}
+
+/// Stops a level of a strand when its time is over.
+final class TimeLimit: LoopJob {
+  private let strand: Strand
+  private let level: Int
+
+  init(_ strand: Strand, level: Int) {
+    self.strand = strand
+    self.level = level
+  }
+
+  func run() { strand.timeIsUp(level) }
+}
+
+/// Has a strand go on.
+final class WakeUp: LoopJob {
+  private let strand: Strand
+  private let reason: Strand.Resume
+
+  init(_ strand: Strand, _ reason: Strand.Resume) {
+    self.strand = strand
+    self.reason = reason
+  }
+
+  func run() { strand.timerFired(reason) }
+}

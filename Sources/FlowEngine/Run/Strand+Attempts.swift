@@ -1,0 +1,206 @@
+// The ops that a strand executes: their attempts, cleanups, and what they leave behind.
+extension Strand {
+  /// Where an op is that has more to do than its body.
+  enum LeafPhase: UInt8 {
+    case body
+    /// Waits for the tasks that it started.
+    case children
+    case cleanups
+    /// Waits before the next attempt.
+    case delay
+  }
+
+  /// Begins an attempt at the op of the context, which has begun.
+  func beginAttempt() -> Progress {
+    leafPhase = .body
+    let op = context.op
+    if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
+      context.end(error)
+      return endBody()
+    }
+    guard let body = op.body else { return endBody() }
+    if let timeout = leafPolicy?.timeout {
+      leafDeadline = loop.deadline(after: timeout)
+      leafTimer = loop.schedule(
+        at: leafDeadline, TimeLimit(self, level: frames.count))
+    }
+    guard context.bodyReturned(body.start(context)) else {
+      loop.stamp = 0
+      askBody()
+      return .waiting
+    }
+    return endBody()
+  }
+
+  /// Goes on after the body has ended.
+  func endBody() -> Progress {
+    if let leafTimer {
+      leafTimer.cancel()
+      self.leafTimer = nil
+      leafDeadline = .max
+    }
+    guard context.extras != nil else { return endAttempt() }
+    leafPhase = .children
+    return continueLeaf()
+  }
+
+  /// Goes on with what the op has left: waits for its tasks, and calls its cleanups.
+  func continueLeaf() -> Progress {
+    while let extras = context.extras {
+      switch leafPhase {
+      case .body: return .waiting
+      case .children:
+        if !letGo(extras) { return .waiting }
+        guard !extras.cleanups.isEmpty else {
+          endCleanups()
+          return endAttempt()
+        }
+        beginCleanups()
+      case .cleanups:
+        guard let cleanup = extras.cleanups.popLast() else {
+          context.setOpenForCleanups(false)
+          leafPhase = .children
+          continue
+        }
+        if !call(cleanup) { return .waiting }
+      case .delay: return nextAttempt()
+      }
+    }
+    return leafPhase == .delay ? nextAttempt() : endAttempt()
+  }
+
+  /// Passes the tasks of an op that has succeeded to its run, else cancels them; false while they
+  /// have to be waited for.
+  private func letGo(_ extras: OpExtras) -> Bool {
+    guard let owned = extras.owned, !owned.isEmpty else { return true }
+    guard let outcome = context.outcome else {
+      run.adopt(all: owned)
+      return true
+    }
+    owned.cancelAll(outcome.asReason)
+    // Those that were idle have ended at once.
+    if owned.isEmpty { return true }
+    owned.wait(self)
+    return false
+  }
+
+  // MARK: Cleanups
+
+  private func beginCleanups() {
+    context.setOpenForCleanups(true)
+    leafPhase = .cleanups
+    if isCleaningUp { return }
+    isCleaningUp = true
+    isGraceOver = false
+    let wasStopped = stop != nil
+    beginShield(frames.count)
+    if wasStopped {
+      let end = loop.now().addingReportingOverflow(loop.gracePeriod)
+      grace = loop.schedule(at: end.overflow ? .max : end.partialValue, WakeUp(self, .grace))
+    }
+  }
+
+  private func endCleanups() {
+    guard isCleaningUp else { return }
+    isCleaningUp = false
+    grace?.cancel()
+    grace = nil
+    endShield()
+  }
+
+  /// Calls a cleanup; false while it waits.
+  private func call(_ cleanup: any OpCleanup) -> Bool {
+    let context = context
+    let made = CallbackCompletion(strand: self) { completion, error in
+      cleanup.cancel(context, completion: completion, error)
+    }
+    completion = made
+    let isDone = made.begin { cleanup.cleanUp(context, completion: $0) }
+    loop.stamp = 0
+    if isDone {
+      endCleanup()
+    } else if isGraceOver {
+      made.cancel(graceError)
+    }
+    return isDone
+  }
+
+  func endCleanup() {
+    let error = completion?.error
+    completion = nil
+    guard let error = error?.attributed(to: context.displayName) else { return }
+    if context.outcome == nil {
+      context.replaceOutcome(error)
+    } else {
+      run.addLateError(error)
+    }
+  }
+
+  /// The cleanups of a stopped op have taken too long.
+  func graceIsOver() {
+    grace = nil
+    isGraceOver = true
+    completion?.cancel(graceError)
+  }
+
+  private var graceError: FlowError {
+    let seconds = Value.text(ofSeconds: Double(loop.gracePeriod) / 1e9)
+    return FlowError(
+      .error,
+      "a cleanup of [\(context.displayName)] was closed after the grace period of \(seconds)s")
+  }
+
+  // MARK: The end of an attempt
+
+  /// Ends the op, or waits for its next attempt.
+  private func endAttempt() -> Progress {
+    // What has stopped this op alone is over with it.
+    if let stop, stop.level >= frames.count { self.stop = nil }
+    if let error = context.outcome, let policy = leafPolicy?.retry, stop == nil,
+      context.attempt < policy.attempts, error.kind.isRetriable
+    {
+      delay = beginDelay(
+        policy, attempt: context.attempt, error, scope: context.scope,
+        position: context.position, .leaf)
+      context.state = nil
+      leafPhase = .delay
+      return .waiting
+    }
+    return endLeaf()
+  }
+
+  private func endLeaf() -> Progress {
+    context.logFinish()
+    leafPolicy = nil
+    leafPhase = .body
+    lastError = closeContext()
+    return .ended
+  }
+
+  /// Logs that another attempt is to come, and has the strand go on when it is time.
+  func beginDelay(
+    _ policy: RetryPolicy, attempt: Int, _ error: FlowError, scope: UInt32, position: UInt32,
+    _ reason: Resume
+  ) -> Timer {
+    let seconds = policy.delay(before: attempt + 1, using: &loop.randomNumberGenerator)
+    let text: ByteString = """
+      Retry \(attempt + 1)/\(policy.attempts) in \(Value.text(ofSeconds: seconds))s: \
+      \(error.message)
+      """
+    let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
+    log.append(
+      .retry, time: loop.stampedNow(), scope: scope, position: position, attempt: attempt,
+      first: log.payload(text), second: .integer(nanoseconds))
+    return loop.schedule(at: loop.deadline(after: seconds), WakeUp(self, reason))
+  }
+
+  private func nextAttempt() -> Progress {
+    if let leafStop {
+      context.replaceOutcome(leafStop)
+      return endLeaf()
+    }
+    context.beginAgain(generation: loop.nextGeneration())
+    isAsked = false
+    return beginAttempt()
+  }
+}
