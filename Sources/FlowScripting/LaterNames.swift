@@ -11,22 +11,19 @@ enum LaterNames {
   ]
 
   /// Of ops.
-  static let op: Set<String> = ["with"]
+  static let op: Set<String> = []
 
   /// Of flows.
-  static let flow: Set<String> = [
-    "add_finally", "add_parallel", "case", "check", "combine", "dot", "mermaid", "otherwise",
-    "with",
-  ]
+  static let flow: Set<String> = ["check", "dot", "mermaid"]
 
   /// Of runs.
   static let run: Set<String> = [
     "await", "cancel", "cancelled", "completed", "dot", "faulted", "finally", "finally_on_success",
-    "finished_early", "next", "next_on_error", "next_on_success", "result",
+    "next", "next_on_error", "next_on_success", "result",
   ]
 
   /// Of `ctx`.
-  static let context: Set<String> = ["defer", "progress"]
+  static let context: Set<String> = []
 }
 
 extension ScriptHost {

@@ -12,9 +12,11 @@ public final class ScriptHost {
   /// The loop that everything runs on.
   public let loop: EventLoop
 
-  /// How long a coroutine that was asked to stop may go on regardless before it is closed, in
-  /// nanoseconds.
-  public var gracePeriod: Int64 = 1_000_000_000
+  /// The op whose code runs now; nil outside of ops. Set around each stretch of its coroutine.
+  // Unsafe: the strand that runs the op holds the context, and whoever sets this sets it back.
+  unowned(unsafe) var currentOp: OpContext?
+  /// The run whose `will_start` or predicate runs now.
+  unowned(unsafe) var currentRun: Run?
 
   let types: ObjectTypes
   /// The metatable of error tables.

@@ -19,7 +19,17 @@ final class ScriptOpBody: OpBody {
   }
 
   func start(_ context: OpContext) -> OpProgress {
-    switch operation.start(slot: context.slot, generation: context.generation) {
+    let deadline = context.deadline
+    let limit = deadline == .max ? 0 : host.watchDeadline(deadline)
+    // As `ScriptHost.run`, without a closure on the hot path.
+    let (outerOp, outerRun) = (host.currentOp, host.currentRun)
+    host.currentOp = context
+    let progress = operation.start(
+      slot: context.slot, generation: context.generation, deadline: limit == .max ? 0 : limit,
+      grace: host.loop.gracePeriod)
+    host.currentOp = outerOp
+    host.currentRun = outerRun
+    switch progress {
     case .done: return .finished
     case .step(let step): return goOn(step, context)
     case .refused(let error):
@@ -38,7 +48,10 @@ final class ScriptOpBody: OpBody {
       host.vm.release(step.coroutine, finished: true)
       return .finished
     case .parked:
-      let fiber = Fiber(host, step.coroutine, op: context.displayName) { [host] end in
+      if context.deadline != .max { host.vm.unwatch(step.coroutine) }
+      let fiber = Fiber(
+        host, step.coroutine, op: context.displayName, owner: .op(context)
+      ) { [host] end in
         switch end {
         case .returned(let value):
           if let task = host.vm.object(in: value, host.types.run), context.isOpen {
@@ -52,7 +65,11 @@ final class ScriptOpBody: OpBody {
       context.state = fiber
       fiber.park()
       return .suspended
-    case .failed, .yielded, .stopped:
+    case .stopped:
+      host.vm.release(step.coroutine, finished: false)
+      context.fail(context.expire())
+      return .finished
+    case .failed, .yielded:
       let error = host.takeFailure(step, op: context.displayName)
       host.vm.release(step.coroutine, finished: false)
       context.fail(error)

@@ -52,6 +52,7 @@ extension ScriptHost {
     case "state":
       run.markObserved()
       return try host.answer(call, .bytes(run.state.name))
+    case "finished_early": return call.answer(.boolean(run.isFinishedEarly))
     case "duration": return call.answer(.number(run.duration))
     default: return try host.missingField(call, later: LaterNames.run)
     }
@@ -96,6 +97,8 @@ extension ScriptHost {
       if let message = event.message { fields.append(("message", .string(LuaString(message)))) }
       if let key = event.key { fields.append(("key", .string(LuaString(key)))) }
       if let value = event.value { fields.append(("value", .string(LuaString(value)))) }
+      if let done = event.done { fields.append(("done", .number(done))) }
+      if let total = event.total { fields.append(("total", .number(total))) }
       if let old = event.oldValue { fields.append(("old_value", .string(LuaString(old)))) }
       list.append(.reference(try vm.makeTable(fields: fields)))
     }
