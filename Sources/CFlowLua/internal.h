@@ -41,6 +41,18 @@ typedef struct held_object {
 
 enum { NONE_HELD = UINT32_MAX };
 
+/// A string that `flowlua_intern` was given, by its address.
+typedef struct interned_string {
+  const char *bytes;
+  int64_t integer;
+} interned_string;
+
+enum {
+  INTERNED_CACHE = 64,
+  /// Up to this length Lua has one string for all that are equal.
+  SHORT_STRING = 40,
+};
+
 struct flowlua_coroutine {
   lua_State *L;
   flowlua_host *host;
@@ -106,6 +118,7 @@ struct flowlua_host {
   uint32_t held_count;
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
+  interned_string interned[INTERNED_CACHE];
   // Types.
   uint64_t secret;
   int32_t type_count;

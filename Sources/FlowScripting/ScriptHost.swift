@@ -14,9 +14,9 @@ public final class ScriptHost {
 
   /// The op whose code runs now; nil outside of ops. Set around each stretch of its coroutine.
   // Unsafe: the strand that runs the op holds the context, and whoever sets this sets it back.
-  unowned(unsafe) var currentOp: OpContext?
+  @exclusivity(unchecked) unowned(unsafe) var currentOp: OpContext?
   /// The run whose `will_start` or predicate runs now.
-  unowned(unsafe) var currentRun: Run?
+  @exclusivity(unchecked) unowned(unsafe) var currentRun: Run?
 
   let types: ObjectTypes
   /// The metatable of error tables.
@@ -46,7 +46,7 @@ public final class ScriptHost {
     module = try vm.makeTable(
       metatable: try vm.makeTable(fields: [("__index", .reference(index))]))
     previousMakers = (loop.makeList, loop.makeFailure)
-    binder.host = self
+    binder.host = .passUnretained(self)
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
     loop.makeList = { [unowned self] values in self.makeList(values) }
@@ -139,14 +139,14 @@ struct BoundMethod {
 /// Makes functions of the API callable from Lua. Methods are made before the host stands, so they
 /// find it here.
 final class Binder {
-  // Unsafe: read at every call. The functions live in the state, which the host closes with itself,
+  // Unmanaged: read at every call. The functions live in the state, which the host closes with itself,
   // and nothing calls them afterwards.
-  unowned(unsafe) var host: ScriptHost?
+  var host: Unmanaged<ScriptHost>?
 
   func bind(_ function: @escaping BoundFunction) -> LuaFunction {
     { [self] call in
       guard let host else { throw LuaError(.closed, "the script host is closed") }
-      return try function(host, call)
+      return try host._withUnsafeGuaranteedRef { try function($0, call) }
     }
   }
 
