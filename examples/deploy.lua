@@ -1,5 +1,5 @@
--- What can go wrong, goes wrong here: a fetch that fails twice and is tried again, a check that hangs
--- until its timeout, a fallback for when it does, and a server that is stopped whatever happened.
+-- What can go wrong, goes wrong here: a fetch that fails twice and is tried again, a check that
+-- hangs until the flow's timeout, and a server that is stopped whatever happened.
 local flow = require "flow"
 
 local failures = 2
@@ -57,7 +57,7 @@ local deploy = flow.new("deploy")
 
 print(deploy:run():summary())
 
--- The same flow for production. The check may take 250 ms, and the whole of it is tried only once.
+-- The same flow for production, where the check hangs: all of it may take 250 ms.
 local production = deploy:copy():with { name = "deploy to production", timeout = 0.25 }
 local run = production:run { target = "production" }
 print(run:summary())

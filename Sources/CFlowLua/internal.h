@@ -59,6 +59,9 @@ struct flowlua_coroutine {
   int32_t reference;
   /// How often it has been given back: tells a stale user from the present one.
   uint32_t generation;
+  /// The handle that an operation was started with; generation 0 for other coroutines.
+  uint64_t handle_generation;
+  uint32_t handle_slot;
   /// A +1 Swift reference to what it waits for while it is parked.
   void *wait;
   /// Asked to stop. Written by the watchdog, read by the hook and the signal handler.

@@ -99,6 +99,10 @@ final class Fiber: LoopJob {
     let grace = error.kind == .timeout ? Self.unwindTime : host.loop.gracePeriod
     graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
+    // It may be below on the stack, or have asked for it itself.
+    if isRunning {
+      host.vm.watch(coroutine, deadline: graceEnd, grace: host.loop.gracePeriod)
+    }
   }
 
   /// Ends it at once with `error`: its pending `__close`s run, but nothing else of it.
@@ -123,7 +127,7 @@ final class Fiber: LoopJob {
         host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
       }
       let step = host.vm.resume(coroutine)
-      if limit != .max { host.vm.unwatch(coroutine) }
+      if limit != .max || cancellation != nil { host.vm.unwatch(coroutine) }
       return step
     }
     isRunning = false

@@ -48,7 +48,7 @@ final class ScriptOpBody: OpBody {
       host.vm.release(step.coroutine, finished: true)
       return .finished
     case .parked:
-      if context.deadline != .max { host.vm.unwatch(step.coroutine) }
+      host.vm.unwatch(step.coroutine)
       let fiber = Fiber(
         host, step.coroutine, op: context.displayName, owner: .op(context)
       ) { [host] end in
@@ -83,6 +83,20 @@ final class ScriptOpBody: OpBody {
     } else if let follower = context.state as? Follower {
       follower.cancel(error)
     }
+  }
+
+  /// A function that goes on regardless, although its first stretch isn't over, is stopped after the
+  /// grace period.
+  func interrupt(_ context: OpContext, _ error: FlowError) {
+    if let fiber = context.state as? Fiber {
+      fiber.cancel(error)
+      return
+    }
+    let end = min(
+      LuaVM.monotonicTime + host.loop.gracePeriod, host.watchDeadline(context.deadline))
+    host.vm.watchOperation(
+      slot: context.slot, generation: context.attemptGeneration, deadline: end,
+      grace: host.loop.gracePeriod)
   }
 
   /// The task that the function returned, if it returned one.
