@@ -102,7 +102,10 @@ struct Arguments {
 
   /// An op: an op class, an op with arguments, or a flow.
   func op(_ index: Int) throws -> Op {
-    if let op = host.op(call, place(index)) { return op }
+    if let op = host.op(call, place(index)) {
+      if let body = op.body as? OpClassBody { throw wrong(index, body.complaint) }
+      return op
+    }
     if call.kind(place(index)) == .function {
       throw wrong(index, "op expected, got function; make one with flow.op(name, function)")
     }

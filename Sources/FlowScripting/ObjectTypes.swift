@@ -7,6 +7,7 @@ final class ObjectTypes {
   let flow: LuaObjectType<Flow>
   let dispatcher: LuaObjectType<DispatcherBox>
   let run: LuaObjectType<Run>
+  let registry: LuaObjectType<OpRegistry>
   let context: LuaHandleType
 
   init(vm: LuaVM, binder: Binder) throws {
@@ -25,6 +26,10 @@ final class ObjectTypes {
       "run", of: Run.self, methods: binder.bind(ScriptHost.runMethods),
       getter: binder.bind(ScriptHost.runProperty),
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
+    registry = try vm.defineObjectType(
+      "ops", of: OpRegistry.self, methods: [:],
+      getter: binder.bind(ScriptHost.registryProperty),
+      metamethods: { _ in binder.bind(ScriptHost.registryMetamethods) })
     context = try vm.defineHandleType(
       "ctx", methods: binder.bind(ScriptHost.contextMethods),
       getter: binder.bind(ScriptHost.contextProperty),

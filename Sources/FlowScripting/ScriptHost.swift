@@ -19,6 +19,8 @@ public final class ScriptHost {
   unowned(unsafe) var currentRun: Run?
 
   let types: ObjectTypes
+  /// The ops in `flow.ops`.
+  let registry = OpRegistry()
   /// The metatable of error tables.
   let errorMetatable: LuaReference
   /// Parsed type texts by their spelling: scripts use few of them often.
@@ -113,6 +115,9 @@ public final class ScriptHost {
     let made = try vm.makeFunction(binder.bind(function))
     try vm.set(.reference(made), name, in: module)
   }
+
+  /// Makes a function of the API callable from Lua.
+  func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
   private func installModule() throws {
     try installOps()
