@@ -120,6 +120,7 @@ public final class ScriptHost {
   func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
   private func installModule() throws {
+    registerBuiltInOps()
     try installOps()
     try installFlows()
     try installGroups()

@@ -45,6 +45,10 @@ public final class EventLoop {
   private let timers = TimerQueue()
   private var turns: UInt8 = 0
 
+  // Work on other threads: see HelperThreads.swift.
+  var offloaded: [UInt64: AnyObject] = [:]
+  var lastOffload: UInt64 = 0
+
   // Execution: see EventLoop+Execution.swift.
 
   // Unchecked exclusivity, of these four: the loop's thread alone touches them, and no access

@@ -39,6 +39,16 @@ public struct OpArguments {
   /// A string, as bytes.
   public func string(_ index: Int) throws -> ByteString { try arguments.string(index) }
 
+  /// A string, or a number as `tostring` shows it.
+  public func text(_ index: Int) throws -> ByteString {
+    switch try value(index) {
+    case .bytes(let bytes): return bytes
+    case .integer(let integer): return Value.integer(integer).logText
+    case .number(let number): return Value.number(number).logText
+    default: throw wrong(index, expected: "string")
+    }
+  }
+
   /// A boolean.
   public func boolean(_ index: Int) throws -> Bool {
     guard let flag = arguments.call.boolean(arguments.place(index)) else {
