@@ -45,6 +45,9 @@ public final class EventLoop {
   private let timers = TimerQueue()
   private var turns: UInt8 = 0
 
+  // Descriptors: see Poller.swift.
+  let poller = Poller()
+
   // Work on other threads: see HelperThreads.swift.
   var offloaded: [UInt64: AnyObject] = [:]
   var lastOffload: UInt64 = 0
@@ -149,6 +152,8 @@ public final class EventLoop {
     checkThread()
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1
+    // When nothing is ready the sleep looks at the descriptors.
+    if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock { poll() }
     // Due timers get their turn even while jobs go on making jobs.
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
     if let job = ready.popFirst() {
@@ -173,6 +178,7 @@ public final class EventLoop {
 
   private var canContinue: Bool {
     !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
+      || poller.isActive
   }
 
   private func takeMail() {
@@ -188,21 +194,34 @@ public final class EventLoop {
 
   private func sleep() -> Turn {
     // Order matters: work ends after it has posted, so a count of 0 read first hides no mail.
-    let isExternal = mailbox.externalWork > 0
+    let isExternal = mailbox.externalWork > 0 || poller.isActive
     if mailbox.mayHaveWork { return .worked }
     guard let deadline = timers.nextDeadline else {
       guard isExternal else { return .idle }
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
       return .worked
     }
     if !clock.isVirtual {
-      mailbox.wait(timeout: max(0, deadline - now()))
+      wait(timeout: max(0, deadline - now()))
     } else if isExternal {
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
     } else {
       clock.advance(to: deadline)
     }
     return .worked
+  }
+
+  /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
+  /// limit).
+  private func wait(timeout: Int64) {
+    guard poller.isActive else { return mailbox.wait(timeout: timeout) }
+    poller.wait(timeout: timeout)
+    poll()
+  }
+
+  /// Tells those who watch descriptors of what is ready.
+  private func poll() {
+    if poller.tellReady() { mailbox.drain() }
   }
 
   /// Ends the process when called on another thread than the loop's own.
