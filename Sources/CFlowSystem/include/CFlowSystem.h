@@ -28,6 +28,40 @@ void flowsystem_epoll_remove(int epoll, int fd);
 /// Returns how many there are.
 int flowsystem_epoll_take(int epoll, uint64_t *tags, int capacity);
 
+/// A program to start.
+typedef struct {
+  /// Ends with NULL; the first is the program, looked up on the PATH when it has no slash.
+  char *const *argv;
+  /// Ends with NULL; NULL: this process's own.
+  char *const *environment;
+  /// NULL: this process's own.
+  const char *cwd;
+  /// Whether its standard input is a pipe from this process, instead of /dev/null.
+  bool stdin_is_piped;
+  /// Whether to fail with EMFILE when the last descriptors would be used up.
+  bool keeps_reserve;
+} flowsystem_spawn_request;
+
+/// A program that was started.
+typedef struct {
+  int pid;
+  int pidfd;
+  /// This process's non-blocking ends of the pipes, -1 where there is none.
+  int streams[3];
+} flowsystem_spawned;
+
+/// Starts a program in a process group of its own, with all signals as a program expects them and no
+/// descriptor but the three streams. Returns 0 or an errno. The `_np` functions and pidfds aren't in
+/// Glibc's module map.
+int flowsystem_spawn(const flowsystem_spawn_request *request, flowsystem_spawned *spawned);
+
+/// Takes the status of a child that has ended: what it exited with, or minus the signal. Returns 1
+/// when it had ended, 0 when not, -1 when there is no such child (somebody else took its status).
+int flowsystem_reap(int pid, bool waits, int *status);
+
+/// write(2) without a SIGPIPE when nobody reads any more, whatever the program makes of that signal.
+ptrdiff_t flowsystem_write_quietly(int fd, const void *bytes, size_t count);
+
 /// Writes `number` as printf's "%.<precision>g" does; returns the length, less than `size`.
 /// printf is variadic, which Swift doesn't import.
 size_t flowsystem_format_g(char *buffer, size_t size, int precision, double number);

@@ -158,8 +158,6 @@ enum Files {
   }
 
   private static func nulError(_ path: ByteString) -> FlowError {
-    let shown = path.bytes.split(separator: 0, omittingEmptySubsequences: false)
-      .joined(separator: Array("\\0".utf8))
-    return FlowError(.error, "the path '\(ByteString(Array(shown)))' has a NUL byte in it")
+    return FlowError(.error, "the path '\(path.escapingNUL)' has a NUL byte in it")
   }
 }

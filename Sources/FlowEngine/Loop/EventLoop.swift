@@ -48,6 +48,12 @@ public final class EventLoop {
   // Descriptors: see Poller.swift.
   let poller = Poller()
 
+  /// Timers for what is outside, which knows no virtual clock.
+  private let outsideTimers = TimerQueue()
+  /// Made for the first program.
+  private(set) lazy var processes = ProcessTable(self)
+  var hasProcesses = false
+
   // Work on other threads: see HelperThreads.swift.
   var offloaded: [UInt64: AnyObject] = [:]
   var lastOffload: UInt64 = 0
@@ -79,7 +85,12 @@ public final class EventLoop {
     usesSystemClock = clock is SystemClock
   }
 
-  deinit { timers.removeAll() }
+  deinit {
+    timers.removeAll()
+    outsideTimers.removeAll()
+    if hasProcesses { processes.killAll() }
+    poller.removeAll()
+  }
 
   /// Lets go of all that is pending: runs, jobs, timers and posted work. Nothing runs here any more.
   ///
@@ -145,6 +156,15 @@ public final class EventLoop {
   @discardableResult
   public func schedule(at time: Int64, _ body: @escaping () -> Void) -> Timer {
     schedule(at: time, ClosureJob(body))
+  }
+
+  /// Runs `body` after so many seconds of real time, even while a virtual clock stands still because
+  /// something is watched; once nothing is, the time may stay open.
+  func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+    guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
+    let nanoseconds = Int64(exactly: (max(0, seconds) * 1e9).rounded()) ?? .max
+    let (sum, overflow) = SystemClock.read(CLOCK_MONOTONIC).addingReportingOverflow(nanoseconds)
+    return outsideTimers.add(deadline: overflow ? .max : sum, job: ClosureJob(body))
   }
 
   /// Does one ready job; when there is none and it may block, sleeps until there is something to do.
@@ -215,6 +235,11 @@ public final class EventLoop {
   /// limit).
   private func wait(timeout: Int64) {
     guard poller.isActive else { return mailbox.wait(timeout: timeout) }
+    var timeout = timeout
+    if let deadline = outsideTimers.nextDeadline {
+      let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
+      timeout = timeout < 0 ? left : min(left, timeout)
+    }
     poller.wait(timeout: timeout)
     poll()
   }
@@ -222,6 +247,9 @@ public final class EventLoop {
   /// Tells those who watch descriptors of what is ready.
   private func poll() {
     if poller.tellReady() { mailbox.drain() }
+    guard !outsideTimers.isEmpty else { return }
+    let time = SystemClock.read(CLOCK_MONOTONIC)
+    while let job = outsideTimers.popDue(at: time) { ready.append(job) }
   }
 
   /// Ends the process when called on another thread than the loop's own.

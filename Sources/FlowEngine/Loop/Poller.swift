@@ -38,7 +38,6 @@ final class Poller {
   private static let capacity = 64
 
   deinit {
-    for watch in watches.values { watch.poller = nil }
     if epoll >= 0 { close(epoll) }
   }
 
@@ -69,6 +68,11 @@ final class Poller {
     watches[watch.tag] = nil
     isActive = !watches.isEmpty
     flowsystem_epoll_remove(epoll, watch.descriptor)
+  }
+
+  /// Ends all watches; each of them holds the poller.
+  func removeAll() {
+    for watch in watches.values { remove(watch) }
   }
 
   /// Sleeps until something is ready or `timeout` nanoseconds have passed (negative: no limit).

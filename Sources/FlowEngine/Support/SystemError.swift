@@ -7,6 +7,12 @@ func systemMessage(_ number: Int32) -> ByteString {
 }
 
 extension ByteString {
+  /// The text with `\0` for each NUL byte.
+  var escapingNUL: ByteString {
+    let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
+    return ByteString(Array(parts.joined(separator: Array("\\0".utf8))))
+  }
+
   /// Lends the bytes as a C string; nil when there is a NUL in them, which would end it early.
   func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result? {
     guard !bytes.contains(0) else { return nil }
