@@ -81,7 +81,7 @@ public struct OpArguments {
   /// A number of seconds, finite and not negative.
   public func seconds(_ index: Int) throws -> Double { try arguments.seconds(index) }
 
-  /// A list of strings without holes.
+  /// A list of strings without holes; a number in it counts as `tostring` shows it.
   public func strings(_ index: Int) throws -> [ByteString] {
     guard let strings = try arguments.host.strings(in: .reference(try arguments.table(index)))
     else { throw wrong(index, "a list of strings expected") }
@@ -139,8 +139,12 @@ extension ScriptHost {
     guard case .reference(let table) = value, let count = vm.listCount(table) else { return nil }
     var strings: [ByteString] = []
     for index in 0..<count {
-      guard case .string(let string) = try vm.element(index + 1, of: table) else { return nil }
-      strings.append(ByteString(string))
+      switch try vm.element(index + 1, of: table) {
+      case .string(let string): strings.append(ByteString(string))
+      case .integer(let integer): strings.append(Value.integer(integer).logText)
+      case .number(let number): strings.append(Value.number(number).logText)
+      default: return nil
+      }
     }
     return strings
   }
