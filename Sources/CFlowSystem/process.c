@@ -1,9 +1,10 @@
-#include "CFlowSystem.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -42,11 +43,15 @@ static void close_all(int pipes[3][2]) {
 
 /// Whether so many descriptors are open that others would soon find none. The lowest free number is
 /// always taken next, so a high one tells.
+///
+/// However high the limit is, it counts as no more than PLENTY: a program that starts gets a copy of
+/// all descriptors and closes it, and 20,000 of them make that ten times as slow.
 static bool is_near_limit(int fd) {
-  enum { RESERVE = 16 };
+  enum { RESERVE = 16, PLENTY = 6144 };
   struct rlimit limit;
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
-      && (rlim_t)fd + RESERVE >= limit.rlim_cur;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  rlim_t most = limit.rlim_cur < PLENTY ? limit.rlim_cur : PLENTY;
+  return (rlim_t)fd + RESERVE >= most;
 }
 
 static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t *pid) {
@@ -72,7 +77,7 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
   problem = request->stdin_is_piped
       ? posix_spawn_file_actions_adddup2(&actions, pipes[0][0], 0)
       : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  for (int i = 1; i <= 2 && problem == 0; i++)
+  for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
     problem = posix_spawn_file_actions_adddup2(&actions, pipes[i][1], i);
   // Files that others opened without close-on-exec, as the C library's `fopen` does, end here too.
   if (problem == 0) problem = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
@@ -87,43 +92,78 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
   return problem;
 }
 
-int flowsystem_spawn(
-    const flowsystem_spawn_request *request, flowsystem_spawned *spawned) {
-  int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
-  int problem = request->stdin_is_piped ? make_pipe(pipes[0], 1) : 0;
-  for (int i = 1; i <= 2 && problem == 0; i++) problem = make_pipe(pipes[i], 0);
-  if (problem == 0 && request->keeps_reserve && is_near_limit(pipes[2][1])) problem = EMFILE;
-  if (problem == 0) problem = spawn(request, pipes, &spawned->pid);
+/// Whether the last descriptors would be used up by a program whose pipes are these.
+static bool uses_reserve(const flowsystem_spawn_request *request, int pipes[3][2]) {
+  if (!request->keeps_reserve) return false;
+  int highest = -1;
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 2; j++)
+      if (pipes[i][j] > highest) highest = pipes[i][j];
+  if (highest >= 0) return is_near_limit(highest);
+  int next = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  if (next < 0) return errno == EMFILE;
+  close(next);
+  return is_near_limit(next);
+}
+
+/// Starts the program and opens its descriptor; it is among the groups before any signal can come.
+static int begin(
+    const flowsystem_spawn_request *request, int pipes[3][2], flowsystem_spawned *spawned) {
+  spawned->group = flowsystem_prepare_group();
+  if (spawned->group == NULL) return ENOMEM;
+  sigset_t before;
+  flowsystem_hold_ending_signals(&before);
+  int problem = spawn(request, pipes, &spawned->pid);
+  if (problem == 0) flowsystem_enter_group(spawned->group, spawned->pid);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (problem != 0) {
-    close_all(pipes);
+    flowsystem_release_group(spawned->group);
     return problem;
   }
   // The child's ends go first: they make room for the process's own descriptor.
-  if (pipes[0][0] >= 0) close(pipes[0][0]);
-  close(pipes[1][1]);
-  close(pipes[2][1]);
-  spawned->streams[0] = pipes[0][1];
-  spawned->streams[1] = pipes[1][0];
-  spawned->streams[2] = pipes[2][0];
+  for (int i = 0; i < 3; i++) {
+    int *end = &pipes[i][i == 0 ? 0 : 1];
+    if (*end >= 0) close(*end);
+    *end = -1;
+  }
   spawned->pidfd = (int)syscall(SYS_pidfd_open, spawned->pid, 0);
   if (spawned->pidfd >= 0) return 0;
   problem = errno;
   kill(-spawned->pid, SIGKILL);
   int status;
-  flowsystem_reap(spawned->pid, true, &status);
-  for (int i = 0; i < 3; i++)
-    if (spawned->streams[i] >= 0) close(spawned->streams[i]);
+  flowsystem_reap(spawned->pid, spawned->group, &status);
   return problem;
 }
 
-int flowsystem_reap(int pid, bool waits, int *status) {
+int flowsystem_spawn(
+    const flowsystem_spawn_request *request, flowsystem_spawned *spawned) {
+  int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+  int problem = request->stdin_is_piped ? make_pipe(pipes[0], 1) : 0;
+  for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
+    problem = make_pipe(pipes[i], 0);
+  if (problem == 0 && uses_reserve(request, pipes)) problem = EMFILE;
+  // What was printed before the program stands before what the program prints.
+  if (!request->outputs_are_piped) fflush(NULL);
+  if (problem == 0) problem = begin(request, pipes, spawned);
+  if (problem != 0) {
+    close_all(pipes);
+    return problem;
+  }
+  spawned->streams[0] = pipes[0][1];
+  spawned->streams[1] = pipes[1][0];
+  spawned->streams[2] = pipes[2][0];
+  return 0;
+}
+
+bool flowsystem_reap(int pid, flowsystem_group *group, int *status) {
+  // First, so that no signal goes to another's process that has got the number.
+  flowsystem_release_group(group);
   int raw, reaped;
-  do reaped = waitpid(pid, &raw, waits ? 0 : WNOHANG);
+  do reaped = waitpid(pid, &raw, 0);
   while (reaped < 0 && errno == EINTR);
-  if (reaped < 0) return -1;
-  if (reaped == 0) return 0;
+  if (reaped < 0) return false;
   *status = WIFSIGNALED(raw) ? -WTERMSIG(raw) : WEXITSTATUS(raw);
-  return 1;
+  return true;
 }
 
 ptrdiff_t flowsystem_write_quietly(int fd, const void *bytes, size_t count) {

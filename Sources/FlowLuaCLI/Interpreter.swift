@@ -12,7 +12,7 @@ struct Interpreter {
       let deferred = try DeferredScriptHost(vm: try LuaVM())
       let status = run(on: deferred)
       // An error of the script leaves what it started.
-      deferred.host?.loop.killProcesses()
+      EventLoop.endPrograms()
       deferred.close()
       return status
     } catch {

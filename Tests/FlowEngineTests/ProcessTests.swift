@@ -57,14 +57,19 @@ import Testing
     }
   }
 
-  /// Nobody may reap it here, so being a zombie is enough.
+  /// What was sent a signal dies when the system gets to it. Nobody may reap it here, so being a
+  /// zombie is enough.
   private func expectGone(_ pid: Int32) {
-    let file = open("/proc/\(pid)/stat", O_RDONLY)
-    guard file >= 0 else { return }
-    defer { close(file) }
-    var text = [UInt8](repeating: 0, count: 256)
-    let count = max(0, read(file, &text, text.count))
-    #expect(String(decoding: text[..<count], as: UTF8.self).contains(") Z "))
+    for _ in 0..<5000 {
+      let file = open("/proc/\(pid)/stat", O_RDONLY)
+      guard file >= 0 else { return }
+      defer { close(file) }
+      var text = [UInt8](repeating: 0, count: 256)
+      let count = max(0, read(file, &text, text.count))
+      if String(decoding: text[..<count], as: UTF8.self).contains(") Z ") { return }
+      usleep(1000)
+    }
+    Issue.record("process \(pid) is still there")
   }
 
   @Test func whatIgnoresToBeAskedIsKilledAfterTheGracePeriod() {
@@ -160,7 +165,7 @@ import Testing
     }
   }
 
-  /// In a process of its own, where nobody else has children.
+  /// In a process of its own, where nobody else has children or opens files.
   @Test func nothingIsLeftBehind() async {
     await #expect(processExitsWith: .success) {
       do {
@@ -170,11 +175,13 @@ import Testing
           ProcessRequest(["cat"], stdin: "x"), ProcessRequest(["true"], cwd: "/no/such"),
           ProcessRequest(["sh", "-c", "kill -9 $$"]), ProcessRequest(["a\0b"]),
         ]
+        let before = openDescriptors()
         for request in requests { loop.startProcess(request) { _ in } }
         let late = loop.startProcess(ProcessRequest(["sleep", "100"], stdin: "x")) { _ in }
         late.cancel(.cancelled())
         loop.runUntilIdle()
         guard waitpid(-1, nil, WNOHANG) == -1, errno == ECHILD else { exit(2) }
+        guard openDescriptors() == before else { exit(3) }
         for _ in 0..<5 { loop.startProcess(ProcessRequest(["sleep", "100"])) { _ in } }
         loop.killProcesses()
         guard loop.turn(mayBlock: false) == .idle else { exit(4) }
@@ -184,5 +191,17 @@ import Testing
       guard waitpid(-1, nil, WNOHANG) == -1, errno == ECHILD else { exit(5) }
       exit(0)
     }
+  }
+}
+
+/// The descriptors of pipes and processes that are open in this process. Others come and go by
+/// themselves: Dispatch opens a timer when it likes.
+private func openDescriptors() -> [Int32] {
+  (0..<1024).filter { descriptor in
+    var bytes = [CChar](repeating: 0, count: 64)
+    let count = readlink("/proc/self/fd/\(descriptor)", &bytes, bytes.count)
+    let target = String(
+      decoding: bytes.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return target.hasPrefix("pipe:") || target == "anon_inode:[pidfd]"
   }
 }

@@ -38,14 +38,20 @@ typedef struct {
   const char *cwd;
   /// Whether its standard input is a pipe from this process, instead of /dev/null.
   bool stdin_is_piped;
+  /// Whether its outputs are pipes to this process, instead of this process's own.
+  bool outputs_are_piped;
   /// Whether to fail with EMFILE when the last descriptors would be used up.
   bool keeps_reserve;
 } flowsystem_spawn_request;
+
+/// The process group of a program, where the end of this process finds it.
+typedef struct flowsystem_group flowsystem_group;
 
 /// A program that was started.
 typedef struct {
   int pid;
   int pidfd;
+  flowsystem_group *group;
   /// This process's non-blocking ends of the pipes, -1 where there is none.
   int streams[3];
 } flowsystem_spawned;
@@ -55,9 +61,18 @@ typedef struct {
 /// Glibc's module map.
 int flowsystem_spawn(const flowsystem_spawn_request *request, flowsystem_spawned *spawned);
 
-/// Takes the status of a child that has ended: what it exited with, or minus the signal. Returns 1
-/// when it had ended, 0 when not, -1 when there is no such child (somebody else took its status).
-int flowsystem_reap(int pid, bool waits, int *status);
+/// Waits for the end of a program and takes its status: what it exited with, or minus the signal.
+/// Returns whether there was one; without, somebody else has taken it.
+bool flowsystem_reap(int pid, flowsystem_group *group, int *status);
+
+/// From now on programs end with this process, when it exits or is ended by SIGHUP, SIGINT, SIGQUIT,
+/// SIGPIPE or SIGTERM: their groups get SIGTERM and, after a second at most, SIGKILL. Handlers are
+/// installed with the first program, for signals whose action is the default one then.
+void flowsystem_end_programs_with_process(void);
+
+/// Ends all programs now: SIGTERM and, after a second at most, SIGKILL. Their statuses are still to be
+/// taken.
+void flowsystem_end_programs(void);
 
 /// write(2) without a SIGPIPE when nobody reads any more, whatever the program makes of that signal.
 ptrdiff_t flowsystem_write_quietly(int fd, const void *bytes, size_t count);

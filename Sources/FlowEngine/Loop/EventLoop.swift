@@ -92,7 +92,8 @@ public final class EventLoop {
     poller.removeAll()
   }
 
-  /// Lets go of all that is pending: runs, jobs, timers and posted work. Nothing runs here any more.
+  /// Lets go of all that is pending: runs, jobs, timers and posted work; programs are killed. Nothing
+  /// runs here any more.
   ///
   /// A pending run and its loop hold each other, because a run goes on when nobody looks; a loop
   /// that is dropped while runs are pending leaks unless it is shut down. Such runs stay pending:
@@ -104,6 +105,7 @@ public final class EventLoop {
       misuse("an event loop was shut down from within a body or callback that it runs")
     }
     isShutDown = true
+    if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
     ready = JobQueue()

@@ -15,11 +15,14 @@ public final class ChildProcess {
   /// Why it is to stop.
   private(set) var cancellation: FlowError?
   private var pid: Int32 = 0
+  /// Set while `pid` is.
+  private var group: OpaquePointer?
   private var hasExited = false
   private var exitWatch: DescriptorWatch?
   private var input: ProcessInput?
   private var outputs: [ProcessOutput] = []
-  private var grace: Timer?
+  /// The end of its time and, once it was asked to stop, of the grace period.
+  private var timer: Timer?
 
   init(_ request: ProcessRequest, on loop: EventLoop, completion: @escaping Completion) {
     self.request = request
@@ -40,8 +43,9 @@ public final class ChildProcess {
     guard pid != 0 else { return finish(.failure(error)) }
     // The leader isn't reaped before the end, so the group's number can't be another's by now.
     kill(-pid, SIGTERM)
-    grace = loop.scheduleOutside(after: request.gracePeriod) { [unowned self] in
-      grace = nil
+    timer?.cancel()
+    timer = loop.scheduleOutside(after: request.gracePeriod) { [unowned self] in
+      timer = nil
       stop()
     }
     advance()
@@ -50,9 +54,12 @@ public final class ChildProcess {
   /// Takes over a program that was started.
   func begin(_ spawned: flowsystem_spawned) {
     pid = spawned.pid
-    let output = ProcessOutput(spawned.streams.1, self)
-    let errors = ProcessOutput(spawned.streams.2, self)
-    outputs = [output, errors]
+    group = spawned.group
+    if request.capturesOutput {
+      outputs = [
+        ProcessOutput(spawned.streams.1, self), ProcessOutput(spawned.streams.2, self),
+      ]
+    }
     if let bytes = request.stdin, spawned.streams.0 >= 0 {
       input = ProcessInput(spawned.streams.0, bytes)
     }
@@ -67,6 +74,12 @@ public final class ChildProcess {
       if exitWatch == nil { close(spawned.pidfd) }
       stop()
       reap()
+      return
+    }
+    guard let seconds = request.timeout else { return }
+    timer = loop.scheduleOutside(after: seconds) { [unowned self] in
+      timer = nil
+      cancel(.timeout(seconds: seconds))
     }
   }
 
@@ -98,20 +111,15 @@ public final class ChildProcess {
 
   /// Takes the status of the program, which has exited or is about to, and tells of the end.
   private func reap() {
-    var status: Int32 = 0
-    let reaped = flowsystem_reap(pid, true, &status)
-    for output in outputs { output.end() }
-    input?.end()
-    endExitWatch()
-    grace?.cancel()
-    grace = nil
-    pid = 0
+    let status = letGo()
     if let cancellation {
       finish(.failure(cancellation))
-    } else if reaped == 1, outputs.count == 2 {
-      let result = ProcessResult(
-        rawStatus: status, stdout: outputs[0].take(), stderr: outputs[1].take())
-      finish(.success(result))
+    } else if let status {
+      let taken = outputs.map { $0.take() }
+      finish(
+        .success(
+          ProcessResult(
+            rawStatus: status, outputs: taken.count == 2 ? (taken[0], taken[1]) : nil)))
     } else {
       finish(
         .failure(
@@ -120,6 +128,20 @@ public final class ChildProcess {
             "the status of \(request.commandText) is lost: something else in this process has "
               + "taken it, or ignores SIGCHLD")))
     }
+  }
+
+  /// Closes all that this process has of it, and takes its status; nil when something else did.
+  private func letGo() -> Int32? {
+    var status: Int32 = 0
+    let isReaped = flowsystem_reap(pid, group, &status)
+    pid = 0
+    group = nil
+    for output in outputs { output.end() }
+    input?.end()
+    endExitWatch()
+    timer?.cancel()
+    timer = nil
+    return isReaped ? status : nil
   }
 
   private func endExitWatch() {
@@ -144,12 +166,9 @@ public final class ChildProcess {
     completion = nil
     guard pid != 0 else { return }
     kill(-pid, SIGKILL)
-    var status: Int32 = 0
-    _ = flowsystem_reap(pid, true, &status)
-    for output in outputs { output.end() }
-    input?.end()
-    endExitWatch()
-    pid = 0
+    _ = letGo()
+    outputs = []
+    input = nil
   }
 }
 

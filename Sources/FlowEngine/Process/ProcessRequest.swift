@@ -8,8 +8,15 @@ public struct ProcessRequest: Sendable {
   public var cwd: ByteString?
   /// Changes to this process's environment: a value, or nil to remove the variable.
   public var environment: [ByteString: ByteString?]
+  /// Whether its outputs are collected; else they are this process's own.
+  public var capturesOutput = true
+  /// Seconds from its start after which it is asked to stop, in real time; nil: none.
+  public var timeout: Double?
   /// Seconds between asking it to stop (SIGTERM) and stopping it (SIGKILL).
   public var gracePeriod: Double = 1
+
+  /// On whose behalf it runs; see `EventLoop.cancelProcesses(of:)`.
+  public var owner: ObjectIdentifier?
 
   /// A program to run.
   public init(
@@ -54,23 +61,5 @@ public struct ProcessRequest: Sendable {
       }
     }
     return nil
-  }
-}
-
-/// How a program ended, and what it wrote.
-public struct ProcessResult: Sendable {
-  /// What it exited with; for one that a signal ended 128 and the signal's number, as in a shell.
-  public var status: Int { signal.map { 128 + $0 } ?? exitStatus }
-  /// The number of the signal that ended it.
-  public let signal: Int?
-  public let stdout: ByteString
-  public let stderr: ByteString
-  private let exitStatus: Int
-
-  init(rawStatus: Int32, stdout: ByteString, stderr: ByteString) {
-    signal = rawStatus < 0 ? -Int(rawStatus) : nil
-    exitStatus = Int(rawStatus)
-    self.stdout = stdout
-    self.stderr = stderr
   }
 }

@@ -25,11 +25,20 @@ final class ProcessTable {
     running = [:]
   }
 
+  /// Asks all programs of an owner to stop.
+  func cancelAll(of owner: ObjectIdentifier, _ error: FlowError) {
+    let children = Array(waiting[next...]) + running.values
+    for child in children where child.request.owner == owner { child.cancel(error) }
+  }
+
   func start(
     _ request: ProcessRequest, completion: @escaping ChildProcess.Completion
   ) -> ChildProcess {
     let child = ChildProcess(request, on: loop, completion: completion)
-    if let problem = request.problem {
+    if loop.isShutDown {
+      child.finish(
+        .failure(.usage("a program was started on an event loop that was shut down")))
+    } else if let problem = request.problem {
       child.finish(.failure(.usage(problem)))
     } else {
       waiting.append(child)
@@ -93,6 +102,7 @@ extension ProcessRequest {
     request.environment = variables.map { UnsafePointer($0.pointers) }
     request.cwd = folder.flatMap { $0.pointers[0] }.map { UnsafePointer($0) }
     request.stdin_is_piped = stdin != nil
+    request.outputs_are_piped = capturesOutput
     request.keeps_reserve = keepsReserve
     return withExtendedLifetime((words, variables, folder)) {
       flowsystem_spawn(&request, &spawned)
@@ -163,11 +173,30 @@ private final class CStrings {
 }
 
 extension EventLoop {
+  /// Has the programs of all loops end with this process, however that ends: when it exits, and when
+  /// SIGHUP, SIGINT, SIGQUIT, SIGPIPE or SIGTERM end it. Each has a process group of its own, which a
+  /// terminal's Ctrl-C doesn't reach.
+  ///
+  /// Handlers are installed with the first program, and only for signals whose action is the default
+  /// one then: a program that handles them itself cancels its programs itself.
+  public static func endProgramsWithProcess() { flowsystem_end_programs_with_process() }
+
+  /// Ends the programs of all loops now, with all that they started: they are asked to stop and, after
+  /// a second, killed. Nothing is told of it before their loops go on.
+  public static func endPrograms() { flowsystem_end_programs() }
+
   /// Kills all programs that run on this loop, with all that they started, for a process that is about
   /// to end: they would outlive it. Nothing is told of it, so their ops never end.
   public func killProcesses() {
     checkThread()
     if hasProcesses { processes.killAll() }
+  }
+
+  /// Asks all programs whose request names this owner to stop.
+  public func cancelProcesses(of owner: ObjectIdentifier) {
+    checkThread()
+    guard hasProcesses else { return }
+    processes.cancelAll(of: owner, .cancelled(reason: "the host of the script was closed"))
   }
 
   /// Starts a program, or has it wait while this process has no descriptors left: none is lost.
