@@ -222,6 +222,23 @@ struct Options {
     return flag
   }
 
+  /// A number of seconds: finite and not negative.
+  func seconds(_ name: ByteString) throws -> Double? {
+    guard let value = fields[name] else { return nil }
+    let seconds: Double
+    switch value {
+    case .integer(let integer): seconds = Double(integer)
+    case .number(let number): seconds = number
+    default: throw wrong(name, expected: "number")
+    }
+    guard seconds.isFinite, seconds >= 0 else {
+      let shown = Value(value).logText
+      throw arguments.wrong(
+        index, "field '\(name)': a finite number of seconds, at least 0, expected, got \(shown)")
+    }
+    return seconds
+  }
+
   /// An integer from 1 on; a float with such a value does too, as everywhere in Lua.
   func count(_ name: ByteString, expected: String = "integer of at least 1") throws -> Int? {
     guard let value = fields[name] else { return nil }

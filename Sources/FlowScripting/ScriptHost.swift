@@ -65,10 +65,12 @@ public final class ScriptHost {
     }
   }
 
-  /// Closes the Lua state. Afterwards nothing of the host can be used.
+  /// Closes the Lua state. Afterwards nothing of the host can be used. Programs that its scripts
+  /// started are asked to stop; the loop, if it goes on, kills those that don't.
   public func close() {
     guard isOpen else { return }
     isOpen = false
+    loop.cancelProcesses(of: ObjectIdentifier(self))
     vm.close()
     detach()
   }
@@ -125,6 +127,7 @@ public final class ScriptHost {
     try installFlows()
     try installGroups()
     try installTime()
+    try installPrograms()
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
   }

@@ -120,6 +120,9 @@ public struct OpOptions {
   /// A field that is a boolean; nil when it is absent.
   public func boolean(_ name: ByteString) throws -> Bool? { try options.boolean(name) }
 
+  /// A field that is a number of seconds, finite and not negative; nil when it is absent.
+  public func seconds(_ name: ByteString) throws -> Double? { try options.seconds(name) }
+
   /// The fields of a table with string keys, in the order of the keys; nil when it is absent.
   public func fields(_ name: ByteString) throws -> [(name: ByteString, value: LuaValue)]? {
     guard let table = try options.table(name) else { return nil }

@@ -100,7 +100,12 @@ extension ScriptHost {
     // What an op or callback starts belongs to it.
     if let currentOp { return currentOp.start(op, data: data) }
     let run = op.start(on: loop, data: data)
-    currentRun?.adopt(run)
+    adopt(run)
     return run
+  }
+
+  /// Makes a task belong to the op or callback that starts it, if there is one.
+  func adopt(_ task: FlowTask) {
+    if let currentOp { currentOp.adopt(task) } else { currentRun?.adopt(task) }
   }
 }
