@@ -102,7 +102,10 @@ struct Arguments {
 
   /// An op: an op class, an op with arguments, or a flow.
   func op(_ index: Int) throws -> Op {
-    if let op = host.op(call, place(index)) { return op }
+    if let op = host.op(call, place(index)) {
+      if let body = op.body as? OpClassBody { throw wrong(index, body.complaint) }
+      return op
+    }
     if call.kind(place(index)) == .function {
       throw wrong(index, "op expected, got function; make one with flow.op(name, function)")
     }
@@ -217,6 +220,23 @@ struct Options {
     guard let value = fields[name] else { return nil }
     guard case .boolean(let flag) = value else { throw wrong(name, expected: "boolean") }
     return flag
+  }
+
+  /// A number of seconds: finite and not negative.
+  func seconds(_ name: ByteString) throws -> Double? {
+    guard let value = fields[name] else { return nil }
+    let seconds: Double
+    switch value {
+    case .integer(let integer): seconds = Double(integer)
+    case .number(let number): seconds = number
+    default: throw wrong(name, expected: "number")
+    }
+    guard seconds.isFinite, seconds >= 0 else {
+      let shown = Value(value).logText
+      throw arguments.wrong(
+        index, "field '\(name)': a finite number of seconds, at least 0, expected, got \(shown)")
+    }
+    return seconds
   }
 
   /// An integer from 1 on; a float with such a value does too, as everywhere in Lua.

@@ -54,7 +54,7 @@ final class ScriptOpBody: OpBody {
       ) { [host] end in
         switch end {
         case .returned(let value):
-          if let task = host.vm.object(in: value, host.types.run), context.isOpen {
+          if let task = host.task(in: value), context.isOpen {
             if self.follow(task, context) == .finished { context.end() }
           } else {
             context.end()
@@ -100,19 +100,19 @@ final class ScriptOpBody: OpBody {
   }
 
   /// The task that the function returned, if it returned one.
-  private func returnedTask(_ step: LuaStep) -> Run? {
+  private func returnedTask(_ step: LuaStep) -> FlowTask? {
     guard let value = try? host.vm.firstResult(step) else { return nil }
-    return host.vm.object(in: value, host.types.run)
+    return host.task(in: value)
   }
 
   /// An op that returns a task finishes when that task does, and as it does.
-  private func follow(_ task: Run, _ context: OpContext) -> OpProgress {
+  private func follow(_ task: FlowTask, _ context: OpContext) -> OpProgress {
     task.markObserved()
     if task.isConcluded {
-      if let error = task.error { context.fail(error) }
+      if let error = host.outcomeError(of: task) { context.fail(error) }
       return .finished
     }
-    let follower = Follower(task, context)
+    let follower = Follower(host, task, context)
     context.state = follower
     task.observe(follower)
     return .suspended
@@ -121,10 +121,12 @@ final class ScriptOpBody: OpBody {
 
 /// Ends an op when the task that it returned has ended.
 private final class Follower: LoopJob {
-  private let task: Run
+  private let host: ScriptHost
+  private let task: FlowTask
   private var context: OpContext?
 
-  init(_ task: Run, _ context: OpContext) {
+  init(_ host: ScriptHost, _ task: FlowTask, _ context: OpContext) {
+    self.host = host
     self.task = task
     self.context = context
   }
@@ -132,12 +134,21 @@ private final class Follower: LoopJob {
   func run() {
     let ended = context
     context = nil
-    ended?.end(task.error)
+    ended?.end(host.outcomeError(of: task))
   }
 
+  /// The op has been stopped, which stops the task too if the op has started it.
   func cancel(_ error: FlowError) {
+    task.unobserve(self)
     let ended = context
     context = nil
     ended?.end(error)
+  }
+}
+
+extension ScriptHost {
+  /// The error of a settled task, to pass on: the same table wherever scripts see it.
+  fileprivate func outcomeError(of task: FlowTask) -> FlowError? {
+    (try? error(of: task)) ?? task.error
   }
 }
