@@ -139,7 +139,7 @@ struct Options {
   /// Of a table in a field: `retry.`.
   private let prefix: String
 
-  /// - Parameter parent: The field whose value the table is; nil for the argument itself.
+  /// Reads a table; `parent` is the field whose value it is, nil for the argument itself.
   init(
     _ arguments: Arguments, _ index: Int, _ pairs: [(key: LuaValue, value: LuaValue)],
     _ known: [String], _ later: [String], of parent: String? = nil
@@ -220,23 +220,6 @@ struct Options {
     guard let value = fields[name] else { return nil }
     guard case .boolean(let flag) = value else { throw wrong(name, expected: "boolean") }
     return flag
-  }
-
-  /// A number of seconds: finite and not negative.
-  func seconds(_ name: ByteString) throws -> Double? {
-    guard let value = fields[name] else { return nil }
-    let seconds: Double
-    switch value {
-    case .integer(let integer): seconds = Double(integer)
-    case .number(let number): seconds = number
-    default: throw wrong(name, expected: "number")
-    }
-    guard seconds.isFinite, seconds >= 0 else {
-      let shown = Value(value).logText
-      throw arguments.wrong(
-        index, "field '\(name)': a finite number of seconds, at least 0, expected, got \(shown)")
-    }
-    return seconds
   }
 
   /// An integer from 1 on; a float with such a value does too, as everywhere in Lua.

@@ -120,8 +120,11 @@ public struct OpOptions {
   /// A field that is a boolean; nil when it is absent.
   public func boolean(_ name: ByteString) throws -> Bool? { try options.boolean(name) }
 
-  /// A field that is a number of seconds, finite and not negative; nil when it is absent.
-  public func seconds(_ name: ByteString) throws -> Double? { try options.seconds(name) }
+  /// A field that is a finite number of seconds, greater than 0 or, if that is allowed, 0; nil when it
+  /// is absent.
+  public func seconds(_ name: ByteString, orZero: Bool = true) throws -> Double? {
+    try options.seconds(name, orZero: orZero)
+  }
 
   /// The fields of a table with string keys, in the order of the keys; nil when it is absent.
   public func fields(_ name: ByteString) throws -> [(name: ByteString, value: LuaValue)]? {

@@ -22,7 +22,7 @@ extension ScriptHost {
     request.owner = ObjectIdentifier(self)
     request.stdin = try options.string("stdin")
     request.cwd = try options.string("cwd")
-    request.timeout = try options.seconds("timeout")
+    request.timeout = try options.seconds("timeout", orZero: false)
     request.capturesOutput = try options.boolean("capture") ?? true
     for (name, value) in try options.fields("env") ?? [] {
       switch value {

@@ -114,7 +114,7 @@ check.usage(function() flow.exec { "echo", "a\0b" } end, "exec", "#1", "word #2"
 check.usage(function() flow.exec { "echo", {} } end, "exec", "#1", "list of strings")
 check.usage(function() flow.exec({ "true" }, 1) end, "exec", "#2", "table expected", "number")
 check.usage(function() flow.exec({ "true" }, { chek = 1 }) end, "exec", "#2", "did you mean 'check'?")
-for _, seconds in ipairs { -1, 0 / 0, 1 / 0, "1" } do
+for _, seconds in ipairs { 0, -1, 0 / 0, 1 / 0, "1" } do
   check.usage(function() flow.exec({ "true" }, { timeout = seconds }) end, "exec", "#2", "'timeout'")
 end
 check.usage(function() task.await() end, "await", "bad self", "task expected, got no value")
