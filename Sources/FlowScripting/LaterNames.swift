@@ -14,11 +14,11 @@ enum LaterNames {
   static let op: Set<String> = []
 
   /// Of flows.
-  static let flow: Set<String> = ["check", "dot", "mermaid"]
+  static let flow: Set<String> = []
 
   /// Of runs.
   static let run: Set<String> = [
-    "await", "cancel", "cancelled", "completed", "dot", "faulted", "finally", "finally_on_success",
+    "await", "cancel", "cancelled", "completed", "faulted", "finally", "finally_on_success",
     "next", "next_on_error", "next_on_success", "result",
   ]
 
