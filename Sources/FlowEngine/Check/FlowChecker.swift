@@ -25,9 +25,9 @@ final class FlowChecker: BlueprintVisitor {
   private var seen: Set<ObjectIdentifier> = []
   private var repeatedSteps = 0
   /// For how many states of the data a flow's end is kept.
-  private static let knownLimit = 64
+  private static let knownLimit = 16
   /// How many steps are looked at again, at most.
-  private static let repetitionLimit = 1_000_000
+  private static let repetitionLimit = 200_000
 
   private struct KnownFlow {
     let begin: KnownData

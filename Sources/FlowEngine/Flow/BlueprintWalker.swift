@@ -66,11 +66,8 @@ struct BlueprintWalker {
     self.snapshot = snapshot
   }
 
-  /// Tells `visitor` what `flow` consists of.
-  ///
-  /// - Parameters:
-  ///   - blueprint: What a run began with, and `snapshot` the same of nested flows; nil for what
-  ///     they consist of now.
+  /// Tells `visitor` what `flow` consists of: now, or as `blueprint` and, for nested flows,
+  /// `snapshot` say, which a run has kept.
   static func walk(
     _ flow: Flow, blueprint: Blueprint? = nil, snapshot: FlowSnapshot? = nil,
     _ visitor: any BlueprintVisitor

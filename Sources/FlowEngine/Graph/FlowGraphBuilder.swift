@@ -49,7 +49,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     var ends: ContiguousArray<Tail> = []
   }
 
-  /// - Parameter outcomes: What a run has left; nil for the blueprint alone.
+  /// Begins a graph: with `outcomes` that of a run, else of the blueprint alone.
   private init(_ op: Op, policy: OpPolicy?, _ outcomes: RunOutcomes?) {
     graph = FlowGraph(title: Self.lines(op.name, policy))
     self.outcomes = outcomes
