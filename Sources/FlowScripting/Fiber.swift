@@ -96,7 +96,7 @@ final class Fiber: LoopJob {
   func cancel(_ error: FlowError) {
     guard cancellation == nil else { return }
     cancellation = error
-    let grace = error.kind == .timeout ? Self.unwindTime : host.loop.gracePeriod
+    let grace = error.seconds != nil ? Self.unwindTime : host.loop.gracePeriod
     graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
   }

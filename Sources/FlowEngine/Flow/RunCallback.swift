@@ -22,7 +22,8 @@ public final class CallbackCompletion {
   private(set) var error: FlowError?
   /// What a predicate has answered.
   private(set) var isMatch = false
-  private var isInCall = false
+  /// Whether the callback is being called, and may still end at once.
+  private(set) var isInCall = false
   /// The callback's own, such as a coroutine; released when it has finished.
   public var state: AnyObject?
 
@@ -61,7 +62,10 @@ public final class CallbackCompletion {
   }
 
   /// Lets go of the strand, of a loop that is shut down.
-  func abandon() { strand = nil }
+  func abandon() {
+    strand = nil
+    state = nil
+  }
 
   /// Calls the callback; answers whether it is done.
   func begin(_ call: (CallbackCompletion) -> OpProgress) -> Bool {

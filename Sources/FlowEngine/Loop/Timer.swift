@@ -1,5 +1,5 @@
-/// A job that waits for its time.
-public final class Timer {
+/// A job that waits for its time, then for its turn.
+public final class Timer: LoopJob {
   /// When it is due, in the nanoseconds of the loop's clock.
   public let deadline: Int64
   fileprivate let sequence: UInt64
@@ -18,22 +18,27 @@ public final class Timer {
   /// Whether it is still to come.
   public var isPending: Bool { queue != nil }
 
-  /// Takes the timer out at once; does nothing when it was due already. On the loop's thread.
+  /// Takes the timer out at once, also when it is due and its job waits for its turn. On the loop's
+  /// thread.
   public func cancel() {
     queue?.remove(self)
+    job = nil
+  }
+
+  /// Called by the loop when the timer is due.
+  public func run() {
+    let due = job
+    job = nil
+    due?.run()
   }
 
   fileprivate func isBefore(_ other: Timer) -> Bool {
     deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
   }
 
-  fileprivate func detach() -> (any LoopJob)? {
-    defer {
-      job = nil
-      queue = nil
-      position = -1
-    }
-    return job
+  fileprivate func detach() {
+    queue = nil
+    position = -1
   }
 }
 
@@ -55,20 +60,25 @@ final class TimerQueue {
     return timer
   }
 
-  /// The job of the first timer that is due at `time`, which is no longer pending then.
-  func popDue(at time: Int64) -> (any LoopJob)? {
+  /// The first timer that is due at `time`, which is no longer pending then.
+  func popDue(at time: Int64) -> Timer? {
     guard let first = heap.first, first.deadline <= time else { return nil }
-    return take(at: first.position).detach()
+    take(at: first.position).detach()
+    return first
   }
 
   func remove(_ timer: Timer) {
     guard timer.position >= 0 else { return }
-    _ = take(at: timer.position).detach()
+    take(at: timer.position).detach()
   }
 
   func removeAll() {
-    for timer in heap { _ = timer.detach() }
+    let all = heap
     heap = []
+    for timer in all {
+      timer.detach()
+      timer.cancel()
+    }
   }
 
   private func take(at position: Int) -> Timer {
