@@ -232,7 +232,7 @@ public final class EventLoop {
 
   private func takeDueTimers() {
     let time = now()
-    while let job = timers.popDue(at: time) { ready.append(job) }
+    while let timer = timers.popDue(at: time) { ready.append(timer) }
   }
 
   private func sleep() -> Turn {
