@@ -6,7 +6,7 @@ enum LaterNames {
   /// Of the module.
   static let module: Set<String> = [
     "any_step", "back", "cancelled", "context", "continue", "exec", "failed", "finish", "forward",
-    "machine", "next", "on", "ops", "resolved", "retry", "secret", "spawn", "stay", "step",
+    "machine", "next", "on", "ops", "resolved", "retry", "spawn", "stay", "step",
     "when_all_finish", "when_all_succeed", "when_any_finish", "with_delay",
   ]
 

@@ -7,6 +7,7 @@ final class ObjectTypes {
   let flow: LuaObjectType<Flow>
   let dispatcher: LuaObjectType<DispatcherBox>
   let run: LuaObjectType<Run>
+  let secret: LuaObjectType<SecretValue>
   let context: LuaHandleType
 
   init(vm: LuaVM, binder: Binder) throws {
@@ -25,6 +26,10 @@ final class ObjectTypes {
       "run", of: Run.self, methods: binder.bind(ScriptHost.runMethods),
       getter: binder.bind(ScriptHost.runProperty),
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
+    secret = try vm.defineObjectType(
+      "secret", of: SecretValue.self, methods: [:],
+      getter: binder.bind(ScriptHost.secretProperty),
+      metamethods: { _ in binder.bind(ScriptHost.secretMetamethods) })
     context = try vm.defineHandleType(
       "ctx", methods: binder.bind(ScriptHost.contextMethods),
       getter: binder.bind(ScriptHost.contextProperty),
@@ -52,6 +57,7 @@ extension ScriptHost {
     case types.flow.name: return call.object(index, types.flow) == nil
     case types.dispatcher.name: return call.object(index, types.dispatcher) == nil
     case types.run.name: return call.object(index, types.run) == nil
+    case types.secret.name: return call.object(index, types.secret) == nil
     default: return false
     }
   }

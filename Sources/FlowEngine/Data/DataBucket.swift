@@ -21,6 +21,8 @@ public final class DataBucket {
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
   @exclusivity(unchecked) private var removed = 0
   private var index: [Key: Int] = [:]
+  /// Keys that were ever set from a secret.
+  private var secretKeys: Set<Key> = []
 
   public init(keys: KeyTable, parent: DataBucket? = nil) {
     self.keys = keys
@@ -61,10 +63,31 @@ public final class DataBucket {
   }
 
   /// Stores `value` and returns the one that it replaces; `.null` removes the key.
+  ///
+  /// Of a secret it stores the plain value; the key is secret from then on, whatever is set later.
   @discardableResult
   public func set(_ key: Key, _ value: Value) -> Value? {
     keys.identity.check()
     if value.isNull { return remove(key) }
+    if value.isSecret {
+      secretKeys.insert(key)
+      return store(key, value.plain)
+    }
+    return store(key, value)
+  }
+
+  /// Whether `key` was ever set from a secret, here or in a parent.
+  public func isSecret(_ key: Key) -> Bool {
+    var next: DataBucket? = self
+    while let bucket = next {
+      if !bucket.secretKeys.isEmpty, bucket.secretKeys.contains(key) { return true }
+      next = bucket.parent
+    }
+    return false
+  }
+
+  @inline(__always)
+  private func store(_ key: Key, _ value: Value) -> Value? {
     if let slot = slot(of: key) {
       let old = slots[slot].value
       slots[slot].value = value
@@ -93,6 +116,7 @@ public final class DataBucket {
 
   /// Empties the bucket for its next use, keeping its memory.
   func reset() {
+    if !secretKeys.isEmpty { secretKeys = [] }
     if slots.count > Self.scanLimit {
       slots = []
       index = [:]
@@ -105,7 +129,16 @@ public final class DataBucket {
   /// Stores the item in the bucket of a member, which is empty.
   @inline(__always)
   func begin(_ key: Key, _ value: Value) {
-    if !value.isNull { slots.append(Entry(key: key, value: value)) }
+    if value.isSecret {
+      set(key, value)
+    } else if !value.isNull {
+      slots.append(Entry(key: key, value: value))
+    }
+  }
+
+  /// A value under `key` as messages may show it: a secret when the key is.
+  func shown(_ value: Value, of key: Key) -> Value {
+    isSecret(key) ? .secret(value) : value
   }
 
   private func slot(of key: Key) -> Int? {

@@ -10,7 +10,7 @@ local function later(object, names)
   end
 end
 later(flow, [[machine step any_step on forward back stay next continue finish retry context spawn
-  resolved failed cancelled with_delay when_all_succeed when_all_finish when_any_finish secret exec ops]])
+  resolved failed cancelled with_delay when_all_succeed when_all_finish when_any_finish exec ops]])
 later(AnOp, "with")
 later(blueprint, "case otherwise combine add_parallel add_finally check dot mermaid with")
 later(run, [[await cancel next next_on_success next_on_error finally finally_on_success completed
