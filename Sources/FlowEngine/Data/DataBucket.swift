@@ -25,6 +25,8 @@ public final class DataBucket {
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
   @exclusivity(unchecked) private var index: [Key: Int] = [:]
+  /// Keys that were ever set from a secret.
+  @exclusivity(unchecked) private var secretKeys: Set<Key> = []
 
   public init(keys: KeyTable, parent: DataBucket? = nil) {
     self.keys = keys
@@ -75,10 +77,31 @@ public final class DataBucket {
   }
 
   /// Stores `value` and returns the one that it replaces; `.null` removes the key.
+  ///
+  /// Of a secret it stores the plain value; the key is secret from then on, whatever is set later.
   @discardableResult
   public func set(_ key: Key, _ value: Value) -> Value? {
     keys.identity.check()
     if value.isNull { return remove(key) }
+    if value.isSecret {
+      secretKeys.insert(key)
+      return store(key, value.plain)
+    }
+    return store(key, value)
+  }
+
+  /// Whether `key` was ever set from a secret, here or in a parent.
+  public func isSecret(_ key: Key) -> Bool {
+    var next: DataBucket? = self
+    while let bucket = next {
+      if !bucket.secretKeys.isEmpty, bucket.secretKeys.contains(key) { return true }
+      next = bucket.parent
+    }
+    return false
+  }
+
+  @inline(__always)
+  private func store(_ key: Key, _ value: Value) -> Value? {
     if key == itemKey {
       let old = item
       item = value
@@ -118,6 +141,7 @@ public final class DataBucket {
   /// Empties the bucket for its next use, keeping its memory.
   func reset() {
     dropItem()
+    if !secretKeys.isEmpty { secretKeys = [] }
     if slots.count > Self.scanLimit {
       slots = []
       index = [:]
@@ -131,8 +155,14 @@ public final class DataBucket {
   @inline(__always)
   func begin(_ key: Key, _ value: Value) {
     if value.isNull { return }
-    item = value
+    if value.isSecret { secretKeys.insert(key) }
+    item = value.plain
     itemKey = key
+  }
+
+  /// A value under `key` as messages may show it: a secret when the key is.
+  func shown(_ value: Value, of key: Key) -> Value {
+    isSecret(key) ? .secret(value) : value
   }
 
   @inline(__always)

@@ -112,7 +112,8 @@ public final class OpContext {
     let error: FlowError
     if let value = bucket.get(key) {
       guard let wanted = type?.mismatch(value) else { return .success(value) }
-      error = .mismatchedInput(bucket.keys.name(of: key), value, wanted: wanted)
+      error = .mismatchedInput(
+        bucket.keys.name(of: key), bucket.shown(value, of: key), wanted: wanted)
     } else {
       if let type, type.isOptional { return .success(.null) }
       error = .missingInput(bucket.keys.name(of: key))
@@ -307,6 +308,7 @@ public final class OpContext {
     let time = loop.now()
     loop.stamp = time
     let log = strand.log
+    if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
     log.append(
       .finish, time: time, scope: scope, position: position, attempt: attempt,
       first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
@@ -350,7 +352,8 @@ extension OpContext {
     let error: FlowError
     if let value = bucket[name] {
       if let result = Wanted(flowValue: value) { return result }
-      error = .mismatchedInput(name, value, wanted: Wanted.flowTypeName)
+      error = .mismatchedInput(
+        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName)
     } else {
       error = .missingInput(name)
     }

@@ -116,11 +116,18 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       process: process)
   }
 
+  /// The same error with what `replacement` makes of its texts.
+  func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
+    FlowError(
+      kind, replacement(message), op: op, traceback: traceback.map(replacement), code: code,
+      payload: payload, seconds: seconds)
+  }
+
   private static func mismatch(
     _ key: ByteString, _ value: Value, _ wanted: ByteString
   ) -> ByteString {
     """
-    <\(key)> in data bucket is <\(value.logText)> with type <\(value.typeName)>, \
+    <\(key)> in data bucket is <\(value.logText)> with type <\(value.plain.typeName)>, \
     but NOT type <\(wanted)>.
     """
   }

@@ -185,6 +185,7 @@ final class Strand: Work {
   /// Puts an item into the bucket of a member, which is empty.
   @inline(__always)
   func beginItem(_ key: Key, _ item: Value) {
+    if item.isSecret { log.hide(item) }
     bucket.begin(key, item)
   }
 
@@ -377,7 +378,12 @@ final class Strand: Work {
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
-    let old = bucket.set(key, value)
+    var old = bucket.set(key, value)
+    var value = value
+    if log.secrets != nil || value.isSecret {
+      value = log.shown(value, of: key, in: bucket)
+      old = old.map { log.shown($0, of: key, in: bucket) }
+    }
     if !logsSets || (old == nil && value.isNull) { return }
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(

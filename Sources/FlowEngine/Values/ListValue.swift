@@ -45,25 +45,9 @@ public final class ListValue: OpaqueValue {
   }
 
   public func logText(limit: Int) -> ByteString {
-    guard limit > 0 else { return "" }
-    var text: [UInt8] = [UInt8(ascii: "{")]
-    // What is left of the limit, in characters. Each level takes one, and gives the next no more
-    // than is left: otherwise a list that holds itself twice would take 2^limit steps.
-    var rest = limit - 1
-    for (index, element) in elements.enumerated() {
-      if rest <= 0 { break }
-      if index > 0 { text += [UInt8(ascii: ","), UInt8(ascii: " ")] }
-      let shown: ByteString =
-        switch element {
-        case .opaque(let value): value.logText(limit: rest)
-        case .bytes(let value): value.truncated(to: rest)
-        default: element.logText
-        }
-      text += shown.bytes
-      rest -= shown.characterCount + (index > 0 ? 2 : 0)
-    }
-    text.append(UInt8(ascii: "}"))
-    return ByteString(text).truncated(to: limit)
+    var renderer = ValueRenderer(limit: limit)
+    renderer.append(self)
+    return renderer.text
   }
 
   public func plainCopy() -> PlainValue? {
