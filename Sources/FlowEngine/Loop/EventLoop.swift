@@ -45,6 +45,11 @@ public final class EventLoop {
   private let timers = TimerQueue()
   private var turns: UInt8 = 0
 
+  // Swift tasks: see LoopTasks.swift.
+  var tasks: LoopTasks?
+  /// How many of them wait for something that isn't the loop's own.
+  var outsideTasks = 0
+
   // Execution: see EventLoop+Execution.swift.
 
   // Unchecked exclusivity, of these four: the loop's thread alone touches them, and no access
@@ -72,14 +77,20 @@ public final class EventLoop {
     usesSystemClock = clock is SystemClock
   }
 
-  deinit { timers.removeAll() }
+  deinit {
+    timers.removeAll()
+    tasks?.executor.detach()
+    mailbox.closeDown()
+  }
 
   /// Lets go of all that is pending: runs, jobs, timers and posted work. Nothing runs here any more.
   ///
   /// A pending run and its loop hold each other, because a run goes on when nobody looks; a loop
   /// that is dropped while runs are pending leaks unless it is shut down. Such runs stay pending:
-  /// their bodies aren't asked to stop, nor are their observers told. Call it on the loop's thread,
-  /// not from within a body or callback; calling it twice does no harm.
+  /// their bodies aren't asked to stop, nor are their observers told. The Swift tasks of `async`
+  /// bodies are cancelled and do at once what they can do without waiting; one that even then waits
+  /// for something never goes on. Call it on the loop's thread, not from within a body or callback;
+  /// calling it twice does no harm.
   public func shutdown() {
     checkThread()
     guard driveDepth == 0 else {
@@ -90,8 +101,10 @@ public final class EventLoop {
     works = []
     ready = JobQueue()
     timers.removeAll()
-    _ = mailbox.takeAll()
+    mailbox.closeDown()
     makeItemRunner = nil
+    tasks?.shutDown()
+    outsideTasks = 0
   }
 
   /// The time in nanoseconds of the loop's clock.
@@ -145,6 +158,9 @@ public final class EventLoop {
     checkThread()
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1
+    if let queue = tasks?.mainQueue, ready.isEmpty || turns & 15 == 0, queue.drain() {
+      return .worked
+    }
     // Due timers get their turn even while jobs go on making jobs.
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
     if let job = ready.popFirst() {
@@ -169,6 +185,7 @@ public final class EventLoop {
 
   private var canContinue: Bool {
     !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
+      || outsideTasks > 0
   }
 
   private func takeMail() {
@@ -184,21 +201,27 @@ public final class EventLoop {
 
   private func sleep() -> Turn {
     // Order matters: work ends after it has posted, so a count of 0 read first hides no mail.
-    let isExternal = mailbox.externalWork > 0
+    let isExternal = mailbox.externalWork > 0 || outsideTasks > 0
     if mailbox.mayHaveWork { return .worked }
     guard let deadline = timers.nextDeadline else {
       guard isExternal else { return .idle }
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
       return .worked
     }
     if !clock.isVirtual {
-      mailbox.wait(timeout: max(0, deadline - now()))
+      wait(timeout: max(0, deadline - now()))
     } else if isExternal {
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
     } else {
       clock.advance(to: deadline)
     }
     return .worked
+  }
+
+  /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
+  /// limit).
+  private func wait(timeout: Int64) {
+    mailbox.wait(timeout: timeout, or: tasks?.mainQueue?.descriptor ?? -1)
   }
 
   /// Ends the process when called on another thread than the loop's own.
