@@ -81,6 +81,10 @@ extension ScriptHost {
     case .bytes(let bytes): return .string(LuaString(bytes))
     case .opaque(let opaque):
       if let script = opaque as? ScriptValue { return .reference(script.reference) }
+      if let map = opaque as? MapValue, !map.fields.isEmpty {
+        let fields = try map.fields.map { (LuaString($0.name), try luaValue($0.value)) }
+        return .reference(try vm.makeTable(fields: fields))
+      }
       // A list of the engine's own becomes a table; anything else shows as its text.
       guard let count = opaque.listCount() else {
         return .string(LuaString(opaque.logText(limit: Value.logLimit)))
