@@ -127,11 +127,21 @@ static int64_t stop_due(int64_t time) {
   return next;
 }
 
+/// Has the watchdog look at `time` at the latest. The lock is held.
+static void look_at(int64_t time) {
+  if (time >= wakes_at) return;
+  wakes_at = time;
+  pthread_cond_signal(&changed);
+}
+
 static void *watch(void *argument) {
   (void)argument;
   pthread_mutex_lock(&lock);
   for (;;) {
-    wakes_at = stop_due(now());
+    // Woken for an earlier time, it only sleeps on: a deadline that comes and goes over and over needs
+    // one signal until it is really due.
+    int64_t time = now();
+    if (time >= wakes_at) wakes_at = stop_due(time);
     if (wakes_at == INT64_MAX) {
       pthread_cond_wait(&changed, &lock);
     } else {
@@ -194,13 +204,15 @@ bool flowlua_watch(
       coroutine->next_watched = watched;
       watched = coroutine;
     }
-    if (deadline < wakes_at) pthread_cond_signal(&changed);
+    look_at(deadline);
   }
   pthread_mutex_unlock(&lock);
   return ok;
 }
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
+  // Only the owner thread, which this is, puts it on the list.
+  if (!coroutine->watched && atomic_load(&coroutine->stop) == 0) return;
   pthread_mutex_lock(&lock);
   if (coroutine->watched) {
     flowlua_coroutine **link = &watched;
@@ -227,7 +239,7 @@ void flowlua_begin_grace(flowlua_coroutine *coroutine) {
     if (coroutine->grace_deadline > time) {
       atomic_store(&coroutine->stop, 0);
       coroutine->deadline = coroutine->grace_deadline;
-      if (coroutine->deadline < wakes_at) pthread_cond_signal(&changed);
+      look_at(coroutine->deadline);
     }
   }
   pthread_mutex_unlock(&lock);
@@ -239,6 +251,7 @@ void flowlua_end_grace(flowlua_coroutine *coroutine) {
   if (coroutine->watched) {
     atomic_store(&coroutine->stop, 1);
     coroutine->deadline = now() + first_interval;
+    look_at(coroutine->deadline);
   }
   pthread_mutex_unlock(&lock);
 }
@@ -247,7 +260,7 @@ void flowlua_stop(flowlua_coroutine *coroutine) {
   pthread_mutex_lock(&lock);
   if (coroutine->watched) {
     coroutine->deadline = now();
-    pthread_cond_signal(&changed);
+    look_at(coroutine->deadline);
   }
   pthread_mutex_unlock(&lock);
 }

@@ -74,6 +74,18 @@ struct Arguments {
     return seconds
   }
 
+  /// A finite number that isn't negative.
+  func amount(_ index: Int) throws -> Double {
+    guard let number = call.number(place(index)) else {
+      throw wrong(index, expected: "number")
+    }
+    guard number.isFinite, number >= 0 else {
+      let got = Value(try call.value(place(index))).logText
+      throw wrong(index, "a finite number, at least 0, expected, got \(got)")
+    }
+    return number
+  }
+
   func function(_ index: Int) throws -> LuaReference {
     guard call.kind(place(index)) == .function,
       case .reference(let function) = try call.value(place(index))
@@ -90,7 +102,10 @@ struct Arguments {
 
   /// An op: an op class, an op with arguments, or a flow.
   func op(_ index: Int) throws -> Op {
-    if let op = host.op(call, place(index)) { return op }
+    if let op = host.op(call, place(index)) {
+      if let body = op.body as? OpClassBody { throw wrong(index, body.complaint) }
+      return op
+    }
     if call.kind(place(index)) == .function {
       throw wrong(index, "op expected, got function; make one with flow.op(name, function)")
     }
@@ -121,13 +136,17 @@ struct Options {
   let arguments: Arguments
   let index: Int
   private var fields: [ByteString: LuaValue] = [:]
+  /// Of a table in a field: `retry.`.
+  private let prefix: String
 
+  /// Reads a table; `parent` is the field whose value it is, nil for the argument itself.
   init(
     _ arguments: Arguments, _ index: Int, _ pairs: [(key: LuaValue, value: LuaValue)],
-    _ known: [String], _ later: [String]
+    _ known: [String], _ later: [String], of parent: String? = nil
   ) throws {
     self.arguments = arguments
     self.index = index
+    prefix = parent.map { "\($0)." } ?? ""
     for (key, value) in pairs {
       guard case .string(let string) = key else {
         throw arguments.wrong(
@@ -140,10 +159,11 @@ struct Options {
       }
       guard known.contains(name) else {
         if let meant = NearestName.of(name, in: known + later) {
-          throw arguments.wrong(index, "unknown field '\(name)' (did you mean '\(meant)'?)")
+          throw arguments.wrong(
+            index, "unknown field '\(prefix)\(name)' (did you mean '\(meant)'?)")
         }
         let known = known.sorted().map { "'\($0)'" }.joined(separator: ", ")
-        throw arguments.wrong(index, "unknown field '\(name)'; known are \(known)")
+        throw arguments.wrong(index, "unknown field '\(prefix)\(name)'; known are \(known)")
       }
       fields[ByteString(string)] = value
     }
@@ -153,7 +173,41 @@ struct Options {
 
   func wrong(_ name: ByteString, expected: String) -> any Error {
     let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
-    return arguments.wrong(index, "field '\(name)': \(expected) expected, got \(got)")
+    return arguments.wrong(
+      index, "field '\(prefix)\(name)': \(expected) expected, got \(got)")
+  }
+
+  /// What kind of value a field holds; nil when it isn't there, or holds no value with identity.
+  func kind(_ name: ByteString) -> LuaKind? {
+    guard let value = fields[name] else { return nil }
+    guard case .reference(let reference) = value else { return .number }
+    return reference.kind
+  }
+
+  /// A number that `isValid` accepts.
+  func number(
+    _ name: ByteString, _ expected: String, _ isValid: (Double) -> Bool
+  ) throws -> Double? {
+    guard let value = fields[name] else { return nil }
+    let number: Double
+    switch value {
+    case .integer(let integer): number = Double(integer)
+    case .number(let float): number = float
+    default: throw wrong(name, expected: "number")
+    }
+    guard isValid(number) else {
+      throw arguments.wrong(
+        index, "field '\(prefix)\(name)': \(expected) expected, got \(Value(value).logText)")
+    }
+    return number
+  }
+
+  /// A finite number of seconds, greater than 0 or, if that is allowed, 0.
+  func seconds(_ name: ByteString, orZero: Bool) throws -> Double? {
+    let least = orZero ? "at least 0," : "greater than 0,"
+    return try number(name, "a finite number of seconds, \(least)") {
+      $0.isFinite && (orZero ? $0 >= 0 : $0 > 0)
+    }
   }
 
   func string(_ name: ByteString) throws -> ByteString? {
@@ -169,18 +223,18 @@ struct Options {
   }
 
   /// An integer from 1 on; a float with such a value does too, as everywhere in Lua.
-  func count(_ name: ByteString) throws -> Int? {
+  func count(_ name: ByteString, expected: String = "integer of at least 1") throws -> Int? {
     guard let value = fields[name] else { return nil }
     let integer: Int64?
     switch value {
     case .integer(let exact): integer = exact
     case .number(let number): integer = Int64(exactly: number)
-    default: throw wrong(name, expected: "integer of at least 1")
+    default: throw wrong(name, expected: expected)
     }
     guard let integer, integer >= 1, let count = Int(exactly: integer) else {
       let shown = Value(value).logText
       throw arguments.wrong(
-        index, "field '\(name)': integer of at least 1 expected, got \(shown)")
+        index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")
     }
     return count
   }

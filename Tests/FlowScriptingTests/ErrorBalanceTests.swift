@@ -36,7 +36,9 @@ struct ErrorBalanceTests {
       """
       {}, {nil, print}, {"", print}, {"A"}, {"A", 1}, {"A", {}}, {"A", { run = 1 }},
       {"A", { run = print, ned = 1 }}, {"A", { run = print, needs = { a = "strng" } }},
-      {"A", { run = print, gives = { 1 } }}, {"A", { run = print, retry = 1 }},
+      {"A", { run = print, gives = { 1 } }}, {"A", { run = print, retry = 0 }},
+      {"A", { run = print, retry = "3" }}, {"A", { run = print, retry = {} }},
+      {"A", { run = print, retry = { attempts = 2, delay = -1 } }}, {"A", { run = print, timeout = 0 }},
       {"A", { run = print, thread = "worker" }}
       """),
     Misuse("flow.new", "flow.new", "{}, {nil}, {''}, {{}}, {1}, {io.stdout}"),
@@ -46,12 +48,17 @@ struct ErrorBalanceTests {
     Misuse("op()", "debug.getmetatable(o.op).__call", of: "o.swift", "{}, {1}"),
     Misuse("op:start", "o.op.start", of: "o.op", "{1}, {{1}}, {'x'}, {o.flow}"),
     Misuse("op:run", "o.op.run", of: "o.op", "{1}, {{1}}, {'x'}, {o.flow}"),
-    Misuse("op.with", "function(op) return op.with end", of: nil, "{o.op}"),
+    Misuse(
+      "op:with", "o.op.with", of: "o.op",
+      "{}, {1}, {{ nme = 'x' }}, {{ name = '' }}, {{ timeout = 0/0 }}, {{ retry = 1.5 }}"),
     Misuse("op.x =", "function(op) op.x = 1 end", of: nil, "{o.op}"),
     Misuse("flow:data", "o.flow.data", of: "o.flow", "{}, {nil}, {1}, {{1}}, {{[{}] = 1}}"),
     Misuse("flow:needs", "o.flow.needs", of: "o.flow", "{}, {1}, {{a = 1}}, {{a = 'x|'}}, {{1}}"),
     Misuse(
-      "flow:add", "o.flow.add", of: "o.flow", "{}, {1}, {print}, {o.flow}, {o.op, {}}, {o.run}"),
+      "flow:add", "o.flow.add", of: "o.flow",
+      "{}, {1}, {print}, {o.flow}, {o.op, 1}, {o.op, { timeot = 1 }}, {o.run}"),
+    Misuse("flow:add_parallel", "o.flow.add_parallel", of: "o.flow", "{}, {1}, {o.op, o.flow}"),
+    Misuse("flow:add_finally", "o.flow.add_finally", of: "o.flow", "{}, {1}, {o.flow}, {o.op, 1}"),
     Misuse(
       "flow:add_grouped", "o.flow.add_grouped", of: "o.flow",
       """
@@ -63,11 +70,23 @@ struct ErrorBalanceTests {
     Misuse("flow:copy", "o.flow.copy", of: nil, "{}, {o.op}, {io.stdout}"),
     Misuse("flow:start", "o.flow.start", of: "o.flow", "{1}, {{1}}"),
     Misuse("flow:run", "o.flow.run", of: "o.flow", "{1}, {{1}}"),
-    Misuse("flow:case", "function(f) return f.case end", of: nil, "{o.flow}"),
+    Misuse(
+      "flow:case", "o.flow.case", of: "o.flow", "{}, {1}, {'k'}, {'k', 1}, {print, 1}, {{}}"),
+    Misuse("flow:otherwise", "o.flow.otherwise", of: "o.flow", "{}"),
+    Misuse("flow:combine", "o.flow.combine", of: "o.flow", "{}"),
     Misuse("run:wait", "o.run.wait", of: "o.run", "{-1}, {0/0}, {'1'}, {{}}"),
     Misuse("run:summary", "o.run.summary", of: "o.run", "{1}, {{tiem = 1}}, {{time = 'x'}}, {{1}}"),
     Misuse("run:events", "o.run.events", of: nil, "{}, {o.op}, {io.stdout}"),
-    Misuse("run.result", "function(run) return run.result end", of: nil, "{o.run}"),
+    Misuse("run.next", "function(run) return run.next end", of: nil, "{o.run}"),
+    Misuse("run:await", "o.run.await", of: nil, "{}, {o.op}, {io.stdout}"),
+    Misuse("run:cancel", "o.run.cancel", of: "o.run", "{{}}, {print}"),
+    Misuse(
+      "flow.exec", "flow.exec",
+      """
+      {}, {1}, {{}}, {{""}}, {{"a", {}}}, {{"a", x = 1}}, {{"a\\0b"}}, {{"true"}, 1},
+      {{"true"}, { chek = 1 }}, {{"true"}, { stdin = 1 }}, {{"true"}, { cwd = "\\0" }},
+      {{"true"}, { env = { A = 1 } }}, {{"true"}, { timeout = 0/0 }}, {{"true"}, { check = 1 }}
+      """),
     Misuse("ctx:get", "o.ctx.get", of: "o.ctx", "{}, {1}, {'x', 1}, {'x', 'strng'}, {'x', {}}"),
     Misuse("ctx:set", "o.ctx.set", of: "o.ctx", "{}, {1, 1}, {nil, 1}, {{}, 1}"),
     Misuse("ctx:has", "o.ctx.has", of: "o.ctx", "{}, {1}, {{}}"),
@@ -75,7 +94,8 @@ struct ErrorBalanceTests {
     Misuse(
       "ctx:fail", "o.ctx.fail", of: "o.ctx",
       "{}, {{}}, {true}, {'m', 1}, {'m', {kind = 1}}, {'m', {1}}"),
-    Misuse("ctx.defer", "function(ctx) return ctx.defer end", of: nil, "{o.ctx}"),
+    Misuse("ctx:defer", "o.ctx.defer", of: "o.ctx", "{}, {1}, {{}}"),
+    Misuse("ctx:progress", "o.ctx.progress", of: "o.ctx", "{}, {-1}, {0/0}, {1, 'x'}, {1, -1}"),
     Misuse(
       "tostring", "debug.getmetatable(o.op).__tostring", of: nil, "{}, {nil}, {{}}, {io.stdout}"),
   ]

@@ -23,6 +23,8 @@ public final class CallbackCompletion {
   /// What a predicate has answered.
   private(set) var isMatch = false
   private var isInCall = false
+  /// The callback's own, such as a coroutine; released when it has finished.
+  public var state: AnyObject?
 
   init(strand: Strand, canceller: @escaping (CallbackCompletion, FlowError) -> Void) {
     self.strand = strand
@@ -36,6 +38,7 @@ public final class CallbackCompletion {
     isFinished = true
     self.error = error
     self.strand = nil
+    state = nil
     if !isInCall { strand.wake(.callback) }
   }
 
@@ -46,13 +49,22 @@ public final class CallbackCompletion {
     finish()
   }
 
+  /// When the time of a callback that is busy is over, as `OpContext.deadline`.
+  public var deadline: Int64 { strand?.callbackDeadline ?? .max }
+
+  /// Says that `deadline` has passed while the callback was busy; answers what to finish with.
+  public func expire() -> FlowError { strand?.expireCallback() ?? .cancelled() }
+
   /// Asks the callback to stop.
   func cancel(_ error: FlowError) {
     if !isFinished { canceller(self, error) }
   }
 
   /// Lets go of the strand, of a loop that is shut down.
-  func abandon() { strand = nil }
+  func abandon() {
+    strand = nil
+    state = nil
+  }
 
   /// Calls the callback; answers whether it is done.
   func begin(_ call: (CallbackCompletion) -> OpProgress) -> Bool {

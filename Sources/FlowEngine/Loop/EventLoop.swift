@@ -49,6 +49,18 @@ public final class EventLoop {
   var tasks: LoopTasks?
   /// How many of them wait for something that isn't the loop's own.
   var outsideTasks = 0
+  // Descriptors: see Poller.swift.
+  let poller = Poller()
+
+  /// Timers for what is outside, which knows no virtual clock.
+  private let outsideTimers = TimerQueue()
+  /// Made for the first program.
+  private(set) lazy var processes = ProcessTable(self)
+  var hasProcesses = false
+
+  // Work on other threads: see HelperThreads.swift.
+  var offloaded: [UInt64: AnyObject] = [:]
+  var lastOffload: UInt64 = 0
 
   // Execution: see EventLoop+Execution.swift.
 
@@ -81,9 +93,13 @@ public final class EventLoop {
     timers.removeAll()
     tasks?.executor.detach()
     mailbox.closeDown()
+    outsideTimers.removeAll()
+    if hasProcesses { processes.killAll() }
+    poller.removeAll()
   }
 
-  /// Lets go of all that is pending: runs, jobs, timers and posted work. Nothing runs here any more.
+  /// Lets go of all that is pending: runs, jobs, timers and posted work; programs are killed. Nothing
+  /// runs here any more.
   ///
   /// A pending run and its loop hold each other, because a run goes on when nobody looks; a loop
   /// that is dropped while runs are pending leaks unless it is shut down. Such runs stay pending:
@@ -97,6 +113,7 @@ public final class EventLoop {
       misuse("an event loop was shut down from within a body or callback that it runs")
     }
     isShutDown = true
+    if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
     ready = JobQueue()
@@ -153,6 +170,15 @@ public final class EventLoop {
     schedule(at: time, ClosureJob(body))
   }
 
+  /// Runs `body` after so many seconds of real time, even while a virtual clock stands still because
+  /// something is watched; once nothing is, the time may stay open.
+  func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+    guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
+    let nanoseconds = Int64(exactly: (max(0, seconds) * 1e9).rounded()) ?? .max
+    let (sum, overflow) = SystemClock.read(CLOCK_MONOTONIC).addingReportingOverflow(nanoseconds)
+    return outsideTimers.add(deadline: overflow ? .max : sum, job: ClosureJob(body))
+  }
+
   /// Does one ready job; when there is none and it may block, sleeps until there is something to do.
   public func turn(mayBlock: Bool) -> Turn {
     checkThread()
@@ -161,6 +187,8 @@ public final class EventLoop {
     if let queue = tasks?.mainQueue, ready.isEmpty || turns & 15 == 0, queue.drain() {
       return .worked
     }
+    // When nothing is ready the sleep looks at the descriptors.
+    if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock { poll() }
     // Due timers get their turn even while jobs go on making jobs.
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
     if let job = ready.popFirst() {
@@ -185,7 +213,7 @@ public final class EventLoop {
 
   private var canContinue: Bool {
     !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
-      || outsideTasks > 0
+      || outsideTasks > 0 || poller.isActive
   }
 
   private func takeMail() {
@@ -201,7 +229,7 @@ public final class EventLoop {
 
   private func sleep() -> Turn {
     // Order matters: work ends after it has posted, so a count of 0 read first hides no mail.
-    let isExternal = mailbox.externalWork > 0 || outsideTasks > 0
+    let isExternal = mailbox.externalWork > 0 || outsideTasks > 0 || poller.isActive
     if mailbox.mayHaveWork { return .worked }
     guard let deadline = timers.nextDeadline else {
       guard isExternal else { return .idle }
@@ -221,7 +249,23 @@ public final class EventLoop {
   /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
   /// limit).
   private func wait(timeout: Int64) {
-    mailbox.wait(timeout: timeout, or: tasks?.mainQueue?.descriptor ?? -1)
+    let mainQueue = tasks?.mainQueue?.descriptor ?? -1
+    guard poller.isActive else { return mailbox.wait(timeout: timeout, or: mainQueue) }
+    var timeout = timeout
+    if let deadline = outsideTimers.nextDeadline {
+      let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
+      timeout = timeout < 0 ? left : min(left, timeout)
+    }
+    poller.wait(timeout: timeout, or: mainQueue)
+    poll()
+  }
+
+  /// Tells those who watch descriptors of what is ready.
+  private func poll() {
+    if poller.tellReady() { mailbox.drain() }
+    guard !outsideTimers.isEmpty else { return }
+    let time = SystemClock.read(CLOCK_MONOTONIC)
+    while let job = outsideTimers.popDue(at: time) { ready.append(job) }
   }
 
   /// Ends the process when called on another thread than the loop's own.

@@ -123,9 +123,9 @@ public final class Run: FlowTask {
 
   func noteFinishedEarly() { isFinishedEarly = true }
 
-  /// Makes a task end with this run at the latest.
-  func adopt(_ task: FlowTask) {
-    guard state == .pending else { return }
+  /// Makes a task end with this run at the latest, as one that its callbacks started.
+  public func adopt(_ task: FlowTask) {
+    guard state == .pending, !task.isConcluded, task.owner == nil else { return }
     let owned = owned ?? OwnedTasks()
     self.owned = owned
     owned.add(task)

@@ -143,7 +143,7 @@ extension Strand {
     completion?.cancel(graceError)
   }
 
-  private var graceError: FlowError {
+  var graceError: FlowError {
     let seconds = Value.text(ofSeconds: Double(loop.gracePeriod) / 1e9)
     return FlowError(
       .error,

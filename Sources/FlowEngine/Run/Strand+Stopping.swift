@@ -30,6 +30,8 @@ extension Strand {
       delay.cancel()
       self.delay = nil
       wake(frames.last?.phase == .delay ? .frame : .leaf)
+    } else if context.phase == .inBody, !isCleaningUp, let error = leafStop {
+      context.op.body?.interrupt(context, error)
     } else {
       askBody()
     }
@@ -58,13 +60,15 @@ extension Strand {
     let held = stop.flatMap { $0.level <= level ? $0 : nil }
     if held != nil { stop = nil }
     shields.append((level, held))
+    updateOuterDeadline()
     isAsked = false
   }
 
   /// Lets the stops through that have come meanwhile.
   func endShield() {
-    guard let held = shields.removeLast().held else { return }
-    request(held)
+    let held = shields.removeLast().held
+    updateOuterDeadline()
+    if let held { request(held) }
   }
 
   // MARK: Time
@@ -72,9 +76,26 @@ extension Strand {
   /// When the innermost of the timeouts around the present op is over.
   var deadline: Int64 { min(outerDeadline, leafDeadline) }
 
-  /// The timeouts of the frames and of what is around the strand.
+  /// The timeouts of the frames and of what is around the strand, up to the innermost shield.
   func updateOuterDeadline() {
-    outerDeadline = frames.reduce(inheritedDeadline) { min($0, $1.deadline) }
+    guard let shield = shields.last?.level else {
+      outerDeadline = frames.reduce(inheritedDeadline) { min($0, $1.deadline) }
+      return
+    }
+    outerDeadline = frames.dropFirst(shield + 1).reduce(.max) { min($0, $1.deadline) }
+  }
+
+  /// When a busy callback or cleanup has to be stopped.
+  var callbackDeadline: Int64 {
+    if isCleaningUp { return grace?.deadline ?? .max }
+    return frames.last?.phase == .didFinish ? .max : outerDeadline
+  }
+
+  /// Called for a callback or cleanup that was stopped at `callbackDeadline`.
+  func expireCallback() -> FlowError {
+    guard isCleaningUp else { return expire() }
+    isGraceOver = true
+    return graceError
   }
 
   /// Called by the timer of a level.
@@ -122,6 +143,8 @@ extension Strand {
     for frame in frames { frame.timer?.cancel() }
     frames = []
     context.extras?.owned?.abandon()
+    // What a body keeps there may hold the context.
+    context.close()
     detachContext()
     return open
   }

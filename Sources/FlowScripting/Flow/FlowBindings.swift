@@ -29,18 +29,64 @@ extension ScriptHost {
       },
       "add": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add")
-        let op = try arguments.op(1)
-        if !arguments.isNil(2) {
-          throw arguments.wrong(2, "a policy for one place isn't supported in this version")
+        let op = try host.step(1, of: flow, arguments)
+        let policy = try host.policy(arguments, 2)
+        flow.add(op, retry: policy.retry, timeout: policy.timeout)
+        return call.answer(argument: 1)
+      },
+      "add_parallel": BoundMethod { host, call in
+        let (flow, arguments) = try host.builder(call, "add_parallel")
+        let count = max(arguments.count, 1)
+        flow.addParallel(try (1...count).map { try host.step($0, of: flow, arguments) })
+        return call.answer(argument: 1)
+      },
+      "add_finally": BoundMethod { host, call in
+        let (flow, arguments) = try host.builder(call, "add_finally")
+        let op = try host.step(1, of: flow, arguments)
+        let policy = try host.policy(arguments, 2)
+        flow.addFinally(op, retry: policy.retry, timeout: policy.timeout)
+        return call.answer(argument: 1)
+      },
+      "case": BoundMethod { host, call in
+        let (flow, arguments) = try host.builder(call, "case")
+        if let problem = flow.problemOfCase() {
+          throw host.usage(call, "bad use of 'case' (\(problem))")
         }
-        try host.checkNesting(op, in: flow, arguments)
-        flow.add(op)
+        if call.kind(2) == .function {
+          if !arguments.isNil(2) {
+            throw arguments.wrong(2, "a predicate takes no value, got \(arguments.got(2))")
+          }
+          flow.case(where: ScriptPredicate(host, try arguments.function(1)))
+          return call.answer(argument: 1)
+        }
+        guard let key = call.string(2), call.kind(2) == .string else {
+          throw arguments.wrong(1, expected: "string or function")
+        }
+        guard call.kind(3) == .string, let value = call.string(3) else {
+          throw arguments.wrong(2, expected: "string")
+        }
+        flow.case(ByteString(key), ByteString(value))
+        return call.answer(argument: 1)
+      },
+      "otherwise": BoundMethod { host, call in
+        let (flow, _) = try host.builder(call, "otherwise")
+        if let problem = flow.problemOfOtherwise() {
+          throw host.usage(call, "bad use of 'otherwise' (\(problem))")
+        }
+        flow.otherwise()
+        return call.answer(argument: 1)
+      },
+      "combine": BoundMethod { host, call in
+        let (flow, _) = try host.builder(call, "combine")
+        if let problem = flow.problemOfCombine() {
+          throw host.usage(call, "bad use of 'combine' (\(problem))")
+        }
+        flow.combine()
         return call.answer(argument: 1)
       },
       "add_grouped": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add_grouped")
-        let op = try arguments.op(1)
-        try host.checkNesting(op, in: flow, arguments)
+        let op = try host.step(1, of: flow, arguments)
         flow.addGrouped(op, try host.dispatcher(arguments, 2, for: op))
         return call.answer(argument: 1)
       },
@@ -76,36 +122,12 @@ extension ScriptHost {
     return (flow, arguments)
   }
 
-  private func checkNesting(_ op: Op, in flow: Flow, _ arguments: Arguments) throws {
+  /// The op in an argument, which is to become a step of `flow`.
+  private func step(_ index: Int, of flow: Flow, _ arguments: Arguments) throws -> Op {
+    let op = try arguments.op(index)
     if let inner = op as? Flow, inner === flow || inner.contains(flow) {
-      throw arguments.wrong(1, "flow '\(flow.name)' would contain itself")
+      throw arguments.wrong(index, "flow '\(flow.name)' would contain itself")
     }
-  }
-}
-
-/// A `will_start` or `did_finish` written in Lua: a coroutine, so it may wait.
-final class ScriptCallback: RunCallback {
-  // A Swift program may hold the flow longer than the host. The cycle ends when the host is closed.
-  private let host: ScriptHost
-  private let function: LuaReference
-
-  init(_ host: ScriptHost, _ function: LuaReference) {
-    self.host = host
-    self.function = function
-  }
-
-  func call(_ run: Run, completion: CallbackCompletion) -> OpProgress {
-    do {
-      let argument = try host.vm.value(of: run, host.types.run)
-      host.runFiber(function, [argument]) { end in
-        switch end {
-        case .returned: completion.finish(nil)
-        case .failed(let error): completion.finish(error)
-        }
-      }
-    } catch {
-      completion.finish(host.flowError(thrown: error, op: nil))
-    }
-    return .suspended
+    return op
   }
 }

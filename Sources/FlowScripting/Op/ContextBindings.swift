@@ -57,6 +57,19 @@ extension ScriptHost {
         try host.context(call, "log").log(ByteString(line))
         return call.answer()
       },
+      "defer": BoundMethod { host, call in
+        let context = try host.context(call, "defer")
+        let function = try Arguments(host, call, method: "defer").function(1)
+        context.addCleanup(ScriptCleanup(host, function))
+        return call.answer()
+      },
+      "progress": BoundMethod { host, call in
+        let context = try host.context(call, "progress")
+        let arguments = Arguments(host, call, method: "progress")
+        let done = try arguments.amount(1)
+        context.progress(done, of: arguments.isNil(2) ? nil : try arguments.amount(2))
+        return call.answer()
+      },
       "fail": BoundMethod { host, call in
         let context = try host.context(call, "fail")
         let arguments = Arguments(host, call, method: "fail")

@@ -18,19 +18,18 @@ extension ScriptHost {
       }
       return call.answer(op, host.types.op)
     }
+    try vm.set(try vm.value(of: registry, types.registry), "ops", in: module)
   }
 
   private func makeOp(_ name: ByteString, _ arguments: Arguments) throws -> Op {
     let options = try arguments.options(
-      2, known: ["doc", "needs", "gives", "primary_input", "primary_output", "run", "thread"],
-      later: ["retry", "timeout"])
+      2,
+      known: ["doc", "needs", "gives", "primary_input", "primary_output", "run"]
+        + PolicyOptions.fields)
     guard let function = try options.function("run") else {
       throw arguments.wrong(2, "field 'run': function expected, got nil")
     }
-    if let thread = try options.string("thread"), thread != "main" {
-      throw arguments.wrong(
-        2, "field 'thread': \"main\" expected, got \"\(thread)\" (workers aren't in this version)")
-    }
+    let policy = try PolicyOptions(options)
     func declared(_ field: ByteString) throws -> [Declaration] {
       guard let table = try options.table(field) else { return [] }
       return try declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
@@ -38,12 +37,13 @@ extension ScriptHost {
     return Op(
       name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
-      primaryOutput: try options.string("primary_output"),
-      body: ScriptOpBody(self, function))
+      primaryOutput: try options.string("primary_output"), retry: policy.retry,
+      timeout: policy.timeout, body: ScriptOpBody(self, function))
   }
 
   static var opMethods: [String: BoundMethod] {
     [
+      "with": BoundMethod(opWith),
       "start": BoundMethod { host, call in
         let arguments = Arguments(host, call, method: "start")
         return call.answer(try host.startOp(arguments), host.types.run)
@@ -60,6 +60,9 @@ extension ScriptHost {
       "__call": BoundMethod { host, call in
         guard let op = call.object(1, host.types.op) else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
+        }
+        if let body = op.body as? OpClassBody {
+          return call.answer(try host.value(of: try body.op(host, call)))
         }
         guard let body = op.body as? ScriptOpBody else {
           throw host.usage(call, "op '\(op.name)' takes no arguments: it is written in Swift")
@@ -92,6 +95,17 @@ extension ScriptHost {
     guard let op = op(arguments.call, 1) else {
       throw arguments.wrongSelf("op or flow")
     }
-    return op.start(on: loop, data: try arguments.data(1))
+    if let body = op.body as? OpClassBody { throw usage(arguments.call, body.complaint) }
+    let data = try arguments.data(1)
+    // What an op or callback starts belongs to it.
+    if let currentOp { return currentOp.start(op, data: data) }
+    let run = op.start(on: loop, data: data)
+    adopt(run)
+    return run
+  }
+
+  /// Makes a task belong to the op or callback that starts it, if there is one.
+  func adopt(_ task: FlowTask) {
+    if let currentOp { currentOp.adopt(task) } else { currentRun?.adopt(task) }
   }
 }

@@ -123,6 +123,25 @@ extension ScriptHost {
     }
   }
 
+  /// All that can be read in a bucket, from those it reads through to as well, as a fresh table.
+  func table(ofAllIn bucket: DataBucket) throws -> LuaReference {
+    guard bucket.parent != nil else { return try table(of: bucket) }
+    var fields: [(LuaString, LuaValue)] = []
+    var buckets: [DataBucket] = []
+    var next: DataBucket? = bucket
+    while let each = next {
+      buckets.append(each)
+      next = each.parent
+    }
+    // The nearest one's values come last, and stay.
+    for each in buckets.reversed() {
+      for entry in each.entries {
+        fields.append((LuaString(loop.keys.name(of: entry.key)), try luaValue(entry.value)))
+      }
+    }
+    return try vm.makeTable(fields: fields)
+  }
+
   /// A bucket's content as a fresh table.
   func table(of bucket: DataBucket) throws -> LuaReference {
     var fields: [(LuaString, LuaValue)] = []

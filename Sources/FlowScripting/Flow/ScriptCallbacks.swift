@@ -1,0 +1,102 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// A `will_start` or `did_finish` written in Lua: a coroutine, so it may wait.
+final class ScriptCallback: RunCallback {
+  // A Swift program may hold the flow longer than the host. The cycle ends when the host is closed.
+  private let host: ScriptHost
+  private let function: LuaReference
+
+  init(_ host: ScriptHost, _ function: LuaReference) {
+    self.host = host
+    self.function = function
+  }
+
+  func call(_ run: Run, completion: CallbackCompletion) -> OpProgress {
+    do {
+      let argument = try host.vm.value(of: run, host.types.run)
+      completion.state = host.runFiber(
+        function, [argument], owner: .callback(run, completion)
+      ) { end in
+        switch end {
+        case .returned: completion.finish(nil)
+        case .failed(let error): completion.finish(error)
+        }
+      }
+    } catch {
+      completion.finish(host.flowError(thrown: error, op: nil))
+    }
+    return .suspended
+  }
+
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+    (completion.state as? Fiber)?.cancel(error)
+  }
+}
+
+/// The predicate of a case, written in Lua: a coroutine, so it may wait.
+final class ScriptPredicate: CasePredicate {
+  private let host: ScriptHost
+  private let function: LuaReference
+
+  init(_ host: ScriptHost, _ function: LuaReference) {
+    self.host = host
+    self.function = function
+  }
+
+  func matches(
+    _ data: DataBucket, in run: Run, completion: CallbackCompletion
+  ) -> OpProgress {
+    do {
+      let table = try host.table(ofAllIn: data)
+      completion.state = host.runFiber(
+        function, [.reference(table)], owner: .callback(run, completion)
+      ) { end in
+        switch end {
+        case .returned(let value): completion.answer(value.isTruthy)
+        case .failed(let error): completion.finish(error)
+        }
+      }
+    } catch {
+      completion.finish(host.flowError(thrown: error, op: nil))
+    }
+    return .suspended
+  }
+
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+    (completion.state as? Fiber)?.cancel(error)
+  }
+}
+
+/// A function given to `ctx:defer`: a coroutine that nothing is raised in.
+final class ScriptCleanup: OpCleanup {
+  private let host: ScriptHost
+  private let function: LuaReference
+
+  init(_ host: ScriptHost, _ function: LuaReference) {
+    self.host = host
+    self.function = function
+  }
+
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> OpProgress {
+    completion.state = host.runFiber(
+      function, [], owner: .cleanup(context, completion)
+    ) { end in
+      switch end {
+      case .returned: completion.finish(nil)
+      case .failed(let error): completion.finish(error)
+      }
+    }
+    return .suspended
+  }
+
+  func cancel(
+    _ context: OpContext, completion: CallbackCompletion, _ error: FlowError
+  ) {
+    if let fiber = completion.state as? Fiber {
+      fiber.close(error)
+    } else {
+      completion.finish(error)
+    }
+  }
+}
