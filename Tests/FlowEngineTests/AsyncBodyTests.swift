@@ -270,7 +270,7 @@ import Testing
 
   @Test func codeElsewhereRunsSomethingOnTheLoopAndGetsItsResult() async throws {
     let thread = LoopThread()
-    let mailbox = await thread.start()
+    let mailbox = try thread.mailbox()
     let text = try await mailbox.run { loop in
       let home = pthread_self()
       let op = Op("PartOp", gives: ["text": "string"]) { context in
@@ -289,7 +289,7 @@ import Testing
 
   @Test func cancellingWhoCallsALoopCancelsWhatIsDoneThere() async throws {
     let thread = LoopThread()
-    let mailbox = await thread.start()
+    let mailbox = try thread.mailbox()
     let hasBegun = Flag()
     let task = Task.detached {
       try await mailbox.run { loop in
@@ -310,7 +310,7 @@ import Testing
 
   @Test func aCallToALoopThatIsShutDownThrows() async throws {
     let thread = LoopThread()
-    let mailbox = await thread.start()
+    let mailbox = try thread.mailbox()
     try await mailbox.run { loop in loop.enqueue { loop.shutdown() } }
     await #expect(throws: CancellationError.self) { try await mailbox.run { _ in } }
     thread.stop()

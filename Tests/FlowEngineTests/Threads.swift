@@ -1,6 +1,6 @@
 import FlowEngine
 import Glibc
-import Synchronization
+import Testing
 
 /// Does `work` on a thread of its own and comes back.
 func onAnotherThread(_ work: @escaping @Sendable () -> Bool) async -> Bool {
@@ -26,26 +26,35 @@ private func runWork(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPoi
 }
 
 /// A thread with a loop that goes on until it is stopped.
-final class LoopThread: Sendable {
-  private let ready = Mutex<UnsafeContinuation<Mailbox, Never>?>(nil)
-  private let external = Mutex<ExternalWork?>(nil)
+final class LoopThread: @unchecked Sendable {
+  // Set by the thread before it posts the semaphore, which the maker waits for; the thread sanitizer
+  // knows semaphores, but not continuations that are resumed early.
+  private var made: (mailbox: Mailbox, external: ExternalWork)?
+  private let isReady: UnsafeMutablePointer<sem_t>
 
-  func start() async -> Mailbox {
-    await withUnsafeContinuation { continuation in
-      ready.withLock { $0 = continuation }
-      let box = Unmanaged.passRetained(Work { self.run() })
-      var thread = pthread_t()
-      pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
-      pthread_detach(thread)
-    }
+  init() {
+    isReady = .allocate(capacity: 1)
+    sem_init(isReady, 0, 0)
+    let box = Unmanaged.passRetained(Work { self.run() })
+    var thread = pthread_t()
+    pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
+    pthread_detach(thread)
+    sem_wait(isReady)
   }
 
-  func stop() { external.withLock { $0 = nil } }
+  deinit {
+    sem_destroy(isReady)
+    isReady.deallocate()
+  }
+
+  func mailbox() throws -> Mailbox { try #require(made).mailbox }
+
+  func stop() { made?.external.end() }
 
   private func run() {
     let loop = EventLoop()
-    external.withLock { $0 = loop.mailbox.begin() }
-    ready.withLock { $0 }?.resume(returning: loop.mailbox)
+    made = (loop.mailbox, loop.mailbox.begin())
+    sem_post(isReady)
     loop.runUntilIdle()
     loop.shutdown()
   }
