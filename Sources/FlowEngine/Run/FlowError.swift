@@ -50,9 +50,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     self.process = process
   }
 
-  /// An error that Swift code threw, as one of the engine; a `FlowError` stays itself.
+  /// An error that Swift code threw, as one of the engine; a `FlowError` stays itself, and a
+  /// `CancellationError` is one of kind `cancelled`.
   static func from(_ error: any Error) -> FlowError {
-    (error as? FlowError) ?? FlowError(.error, ByteString(String(describing: error)))
+    if let error = error as? FlowError { return error }
+    if error is CancellationError { return .cancelled() }
+    return FlowError(.error, ByteString(String(describing: error)))
   }
 
   public static func usage(_ message: ByteString) -> FlowError {

@@ -11,23 +11,18 @@ public final class ListValue: OpaqueValue {
   }
 
   deinit {
-    // Lists in lists of any depth are released by this loop; releasing them by their own
-    // deinitializers would recurse as deep as they are nested.
-    var pending = Self.takeLists(from: &elements)
-    while var list = pending.popLast() {
-      if isKnownUniquelyReferenced(&list) {
-        pending.append(contentsOf: Self.takeLists(from: &list.elements))
-      }
-    }
+    var nested = NestedTables()
+    takeNested(into: &nested)
+    nested.release()
   }
 
-  private static func takeLists(from elements: inout ContiguousArray<Value>) -> [ListValue] {
-    var lists: [ListValue] = []
-    for case .opaque(let value) in elements {
-      if let list = value as? ListValue { lists.append(list) }
+  /// Moves the tables within to `nested`, of a list that is about to go.
+  func takeNested(into nested: inout NestedTables) {
+    for index in elements.indices {
+      guard case .opaque = elements[index] else { continue }
+      nested.add(elements[index])
+      elements[index] = .null
     }
-    if !lists.isEmpty { elements = [] }
-    return lists
   }
 
   public func append(_ value: Value) {

@@ -83,6 +83,10 @@ extension ScriptHost {
     case .opaque(let opaque):
       if let script = opaque as? ScriptValue { return .reference(script.reference) }
       if let secret = opaque as? SecretValue { return try vm.value(of: secret, types.secret) }
+      if let map = opaque as? MapValue, !map.fields.isEmpty {
+        let fields = try map.fields.map { (LuaString($0.name), try luaValue($0.value)) }
+        return .reference(try vm.makeTable(fields: fields))
+      }
       // A list of the engine's own becomes a table; anything else shows as its text.
       guard let count = opaque.listCount() else {
         return .string(LuaString(opaque.logText(limit: Value.logLimit)))
