@@ -257,19 +257,24 @@ struct GraphTests {
       flow =
         level % 2 == 0 ? Flow("f").add(flow) : Flow("f").addParallel(flow).addFinally(op("BOp"))
     }
-    #expect(try Flowchart(flow.mermaid()).labels.filter { $0 == "BOp" }.count == 5_000)
-    #expect(flow.dot().description.components(separatedBy: "subgraph").count == 20_001)
+    #expect(count("\"BOp\"", in: flow.mermaid()) == 5_000)
+    #expect(count("subgraph", in: flow.dot()) == 20_000)
     let run = flow.start(on: makeLoop())
     #expect(run.state == .succeeded)
-    #expect(run.dot().description.components(separatedBy: "succeeded").count == 15_003)
+    #expect(count("succeeded", in: run.dot()) == 15_002)
   }
 
   @Test func flowsThatUseFlowsTwiceAreFoldedWhenThereAreTooMany() throws {
     var flow = Flow("f").add(op("AOp"))
     for _ in 0..<100 { flow = Flow("f").add(flow).add(flow) }
-    let chart = try Flowchart(flow.mermaid())
-    #expect(chart.labels.count > 20_000 && chart.labels.count < 100_000)
-    #expect(chart.labels.filter { $0 == "AOp" }.count > 1_000)
+    let chart = flow.mermaid()
+    #expect((10_000..<50_000).contains(count("subgraph", in: chart)))
+    #expect((5_000..<50_000).contains(count("\"AOp\"", in: chart)))
+    #expect((1..<1_000).contains(count("[[\"f\"]]", in: chart)))
+  }
+
+  private func count(_ part: String, in text: ByteString) -> Int {
+    text.description.components(separatedBy: part).count - 1
   }
 
   // MARK: Runs
