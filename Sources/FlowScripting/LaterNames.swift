@@ -14,7 +14,7 @@ enum LaterNames {
   static let op: Set<String> = []
 
   /// Of flows.
-  static let flow: Set<String> = ["check", "dot", "mermaid"]
+  static let flow: Set<String> = []
 
   /// Of all tasks.
   static let task: Set<String> = [
@@ -22,7 +22,7 @@ enum LaterNames {
   ]
 
   /// Of runs.
-  static let run: Set<String> = task.union(["dot"])
+  static let run: Set<String> = task
 
   /// Of `ctx`.
   static let context: Set<String> = []

@@ -38,12 +38,16 @@ public final class EventLoop {
 
   let usesSystemClock: Bool
   let identity = Identity.current
-  private var ready = JobQueue()
-  private(set) var isShutDown = false
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call of a job.
+
+  @exclusivity(unchecked) private var ready = JobQueue()
+  @exclusivity(unchecked) private(set) var isShutDown = false
   /// How many calls of `drive` are going on.
-  var driveDepth = 0
+  @exclusivity(unchecked) var driveDepth = 0
   private let timers = TimerQueue()
-  private var turns: UInt8 = 0
+  @exclusivity(unchecked) private var turns: UInt8 = 0
 
   // Swift tasks: see LoopTasks.swift.
   var tasks: LoopTasks?
@@ -64,7 +68,7 @@ public final class EventLoop {
 
   // Execution: see EventLoop+Execution.swift.
 
-  // Unchecked exclusivity, of these four: the loop's thread alone touches them, and no access
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access
   // lasts into a call of a body or job. The checks would cost more than the accesses.
 
   @exclusivity(unchecked) var works: ContiguousArray<Work> = []
@@ -76,8 +80,8 @@ public final class EventLoop {
   // Unretained, so that a strand can tell whether anybody but it holds its context; each is cleared
   // or replaced before its strand lets it go.
   @exclusivity(unchecked) var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
-  var freeSlots: ContiguousArray<UInt32> = []
-  var freeContexts: ContiguousArray<OpContext> = []
+  @exclusivity(unchecked) var freeSlots: ContiguousArray<UInt32> = []
+  @exclusivity(unchecked) var freeContexts: ContiguousArray<OpContext> = []
   var lastTaskID: UInt64 = 0
   var pending: [UInt64: Run] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]
@@ -179,6 +183,23 @@ public final class EventLoop {
     return outsideTimers.add(deadline: overflow ? .max : sum, job: ClosureJob(body))
   }
 
+  /// As `schedule(at:_:)`, for a job that says itself whether it is pending: it must be, now. On a
+  /// loop that is shut down its time is over at once, and nothing is run.
+  public func schedule(at time: Int64, timed job: any TimedJob) {
+    checkThread()
+    if isShutDown {
+      _ = job.takeJob()
+    } else {
+      timers.add(deadline: time, timed: job)
+    }
+  }
+
+  /// Says that a `TimedJob` that was pending isn't any more, before its time.
+  public func noteCancelledTimer() {
+    checkThread()
+    timers.noteCancelled()
+  }
+
   /// Does one ready job; when there is none and it may block, sleeps until there is something to do.
   public func turn(mayBlock: Bool) -> Turn {
     checkThread()
@@ -224,7 +245,7 @@ public final class EventLoop {
 
   private func takeDueTimers() {
     let time = now()
-    while let job = timers.popDue(at: time) { ready.append(job) }
+    while let timer = timers.popDue(at: time) { ready.append(timer) }
   }
 
   private func sleep() -> Turn {

@@ -104,8 +104,7 @@ public final class OpContext {
       if let type, type.isOptional { return .success(.null) }
       error = .missingInput(bucket.keys.name(of: key))
     }
-    fail(error)
-    return .failure(outcome ?? error)
+    return .failure(failing(error))
   }
 
   /// Adds a line of the op to the log. Does nothing once the op has settled.
@@ -186,6 +185,12 @@ public final class OpContext {
     settle(error)
   }
 
+  /// Fails with `error`; answers what to unwind with: in a cleanup, whose error is its own, the same.
+  private func failing(_ error: FlowError) -> FlowError {
+    fail(error)
+    return strand?.isCleaningUp == true ? error : outcome ?? error
+  }
+
   /// Says that the body has ended: settles the op if it isn't yet, then what comes next goes on.
   ///
   /// Within `OpBody.start` that is after it returns, else as a job of the loop.
@@ -223,6 +228,18 @@ public final class OpContext {
     isLogged = false
     if outcome != nil { outcome = nil }
     phase = .inBody
+  }
+
+  /// Takes over from the context of an earlier attempt, which has been abandoned.
+  func follow(_ earlier: OpContext) {
+    current = earlier.keptOp
+    scope = earlier.scope
+    position = earlier.position
+    index = earlier.index
+    attempt = earlier.attempt
+    began = earlier.began
+    isLogged = false
+    phase = .ended
   }
 
   /// Begins the next attempt.
@@ -325,8 +342,7 @@ extension OpContext {
     } else {
       error = .missingInput(name)
     }
-    fail(error)
-    throw outcome ?? error
+    throw failing(error)
   }
 
   public func set(_ name: ByteString, _ value: some ValueConvertible) {

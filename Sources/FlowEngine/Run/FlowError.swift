@@ -32,7 +32,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public let process: ProcessResult?
   /// The value that stands for this error on its loop, such as what a script raised.
   public let payload: ConfinedValue?
-  /// The limit of a timeout, in seconds.
+  /// The limit of a timeout, in seconds; also of a cancellation because something around timed out.
   public let seconds: Double?
 
   public init(

@@ -43,8 +43,8 @@ final class Strand: Work {
   @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
   /// What stops what the strand does now.
   @exclusivity(unchecked) var stop: Stop?
-  /// Levels that stops don't reach into now, each with the stop that waits for its end.
-  @exclusivity(unchecked) var shields: ContiguousArray<(level: Int, held: Stop?)> = []
+  /// Levels that stops don't reach into now, the innermost last.
+  @exclusivity(unchecked) var shields: ContiguousArray<Shield> = []
   @exclusivity(unchecked) private(set) var index = 0
   @exclusivity(unchecked) private(set) var context: OpContext
   @exclusivity(unchecked) private(set) var op: Op
@@ -74,6 +74,8 @@ final class Strand: Work {
   // When what executes times out.
 
   @exclusivity(unchecked) var leafDeadline: Int64 = .max
+  /// The first of the timeouts of the frames and of what is around the strand, up to the innermost
+  /// shield.
   @exclusivity(unchecked) var outerDeadline: Int64 = .max
   private(set) var inheritedDeadline: Int64 = .max
 
@@ -289,6 +291,14 @@ final class Strand: Work {
     context.abandon()
     context = loop.makeContext(context.slot)
     context.strand = self
+  }
+
+  /// Leaves a context that somebody else holds to the attempt that it was about.
+  func renewContext() {
+    if isKnownUniquelyReferenced(&context) { return }
+    let old = context
+    replaceContext()
+    context.follow(old)
   }
 
   /// Lets a context that somebody else holds keep what it was about.

@@ -43,25 +43,13 @@ final class ScriptOpBody: OpBody {
     case .finished:
       if step.resultCount > 0, let task = returnedTask(step) {
         host.vm.release(step.coroutine, finished: true)
-        return follow(task, context)
+        return Self.follow(task, context, host)
       }
       host.vm.release(step.coroutine, finished: true)
       return .finished
     case .parked:
       host.vm.unwatch(step.coroutine)
-      let fiber = Fiber(
-        host, step.coroutine, op: context.displayName, owner: .op(context)
-      ) { [host] end in
-        switch end {
-        case .returned(let value):
-          if let task = host.task(in: value), context.isOpen {
-            if self.follow(task, context) == .finished { context.end() }
-          } else {
-            context.end()
-          }
-        case .failed(let error): context.end(error)
-        }
-      }
+      let fiber = Fiber(host, step.coroutine, owner: .op(context))
       context.state = fiber
       fiber.park()
       return .suspended
@@ -74,6 +62,19 @@ final class ScriptOpBody: OpBody {
       host.vm.release(step.coroutine, finished: false)
       context.fail(error)
       return .finished
+    }
+  }
+
+  /// Takes how the coroutine of an op that has waited ended.
+  static func ended(_ end: Fiber.End, _ context: OpContext, _ host: ScriptHost) {
+    switch end {
+    case .returned(let value):
+      if let task = host.task(in: value), context.isOpen {
+        if follow(task, context, host) == .finished { context.end() }
+      } else {
+        context.end()
+      }
+    case .failed(let error): context.end(error)
     }
   }
 
@@ -106,7 +107,9 @@ final class ScriptOpBody: OpBody {
   }
 
   /// An op that returns a task finishes when that task does, and as it does.
-  private func follow(_ task: FlowTask, _ context: OpContext) -> OpProgress {
+  private static func follow(
+    _ task: FlowTask, _ context: OpContext, _ host: ScriptHost
+  ) -> OpProgress {
     task.markObserved()
     if task.isConcluded {
       if let error = host.outcomeError(of: task) { context.fail(error) }

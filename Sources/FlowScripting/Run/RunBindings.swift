@@ -24,7 +24,7 @@ extension ScriptHost {
         let (run, _) = try host.run(call, "events")
         return call.answer(.reference(try host.events(of: run)))
       },
-    ]) { $1 }
+    ]) { $1 }.merging(runGraphMethods) { $1 }
   }
 
   static func runProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
