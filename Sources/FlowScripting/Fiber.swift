@@ -78,16 +78,16 @@ final class Fiber: LoopJob, LuaWaiter {
 
   private let host: ScriptHost
   private let coroutine: LuaCoroutine
-  private let owner: FiberOwner
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
   // a call.
 
+  @exclusivity(unchecked) private var isRunning = false
+  @exclusivity(unchecked) private var isFinished = false
+  private let owner: FiberOwner
   /// The wait: it must live until the coroutine has taken its results.
   @exclusivity(unchecked) private var wait: LuaWait?
   @exclusivity(unchecked) private var ending: Ending?
-  @exclusivity(unchecked) private var isRunning = false
-  @exclusivity(unchecked) private var isFinished = false
 
   /// How long code that a timeout was raised in may go on, in nanoseconds: enough to pass the error on,
   /// as there is no grace for timeouts.
@@ -138,6 +138,10 @@ final class Fiber: LoopJob, LuaWaiter {
     let grace = error.kind == .timeout ? Self.unwindTime : host.loop.gracePeriod
     ending.graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
+    // It may be below on the stack, or have asked for it itself.
+    if isRunning {
+      host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.loop.gracePeriod)
+    }
   }
 
   /// Ends it at once with `error`: its pending `__close`s run, but nothing else of it.
@@ -169,7 +173,7 @@ final class Fiber: LoopJob, LuaWaiter {
         host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
       }
       let step = host.vm.resume(coroutine)
-      if limit != .max { host.vm.unwatch(coroutine) }
+      if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
       return step
     }
     isRunning = false

@@ -19,6 +19,8 @@ public final class ScriptHost {
   @exclusivity(unchecked) unowned(unsafe) var currentRun: Run?
 
   let types: ObjectTypes
+  /// The ops in `flow.ops`.
+  let registry = OpRegistry()
   /// The metatable of error tables.
   let errorMetatable: LuaReference
   /// Parsed type texts by their spelling: scripts use few of them often.
@@ -63,10 +65,12 @@ public final class ScriptHost {
     }
   }
 
-  /// Closes the Lua state. Afterwards nothing of the host can be used.
+  /// Closes the Lua state. Afterwards nothing of the host can be used. Programs that its scripts
+  /// started are asked to stop; the loop, if it goes on, kills those that don't.
   public func close() {
     guard isOpen else { return }
     isOpen = false
+    loop.cancelProcesses(of: ObjectIdentifier(self))
     vm.close()
     detach()
   }
@@ -114,11 +118,16 @@ public final class ScriptHost {
     try vm.set(.reference(made), name, in: module)
   }
 
+  /// Makes a function of the API callable from Lua.
+  func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
+
   private func installModule() throws {
+    registerBuiltInOps()
     try installOps()
     try installFlows()
     try installGroups()
     try installTime()
+    try installPrograms()
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
   }
@@ -127,12 +136,23 @@ public final class ScriptHost {
 /// A function of the API, written against the host.
 typealias BoundFunction = (ScriptHost, LuaCall) throws -> LuaAnswer
 
+/// The same for keyed calls.
+typealias BoundKeyedFunction = (ScriptHost, LuaKeyedCall) -> LuaKeyedAnswer
+
 /// A function of the API in a table of methods; see `LuaMethod`.
 struct BoundMethod {
   let function: BoundFunction
+  let keyed: BoundKeyedFunction?
 
   init(_ function: @escaping BoundFunction) {
     self.function = function
+    keyed = nil
+  }
+
+  /// A method that has a faster way for most calls; that one does nothing where it passes.
+  init(keyed: @escaping BoundKeyedFunction, _ function: @escaping BoundFunction) {
+    self.function = function
+    self.keyed = keyed
   }
 }
 
@@ -150,8 +170,15 @@ final class Binder {
     }
   }
 
+  private func bind(_ function: @escaping BoundKeyedFunction) -> LuaKeyedFunction {
+    { [self] call in
+      guard let host else { return call.pass() }
+      return host._withUnsafeGuaranteedRef { function($0, call) }
+    }
+  }
+
   func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
-    methods.mapValues { LuaMethod(bind($0.function)) }
+    methods.mapValues { LuaMethod(bind($0.function), keyed: $0.keyed.map(bind)) }
   }
 }
 

@@ -61,7 +61,10 @@ public final class CallbackCompletion {
   }
 
   /// Lets go of the strand, of a loop that is shut down.
-  func abandon() { strand = nil }
+  func abandon() {
+    strand = nil
+    state = nil
+  }
 
   /// Calls the callback; answers whether it is done.
   func begin(_ call: (CallbackCompletion) -> OpProgress) -> Bool {

@@ -32,7 +32,8 @@ public final class EventLoop {
 
   /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
   /// that was stopped may take, in nanoseconds.
-  public var gracePeriod: Int64 = 1_000_000_000
+  // Unchecked exclusivity: the loop's thread alone touches it.
+  @exclusivity(unchecked) public var gracePeriod: Int64 = 1_000_000_000
   /// Where the jitter of retries is drawn from; give a `SeededGenerator` to foretell it.
   public var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
 
@@ -48,6 +49,19 @@ public final class EventLoop {
   @exclusivity(unchecked) var driveDepth = 0
   private let timers = TimerQueue()
   @exclusivity(unchecked) private var turns: UInt8 = 0
+
+  // Descriptors: see Poller.swift.
+  let poller = Poller()
+
+  /// Timers for what is outside, which knows no virtual clock.
+  private let outsideTimers = TimerQueue()
+  /// Made for the first program.
+  private(set) lazy var processes = ProcessTable(self)
+  var hasProcesses = false
+
+  // Work on other threads: see HelperThreads.swift.
+  var offloaded: [UInt64: AnyObject] = [:]
+  var lastOffload: UInt64 = 0
 
   // Execution: see EventLoop+Execution.swift.
 
@@ -76,9 +90,15 @@ public final class EventLoop {
     usesSystemClock = clock is SystemClock
   }
 
-  deinit { timers.removeAll() }
+  deinit {
+    timers.removeAll()
+    outsideTimers.removeAll()
+    if hasProcesses { processes.killAll() }
+    poller.removeAll()
+  }
 
-  /// Lets go of all that is pending: runs, jobs, timers and posted work. Nothing runs here any more.
+  /// Lets go of all that is pending: runs, jobs, timers and posted work; programs are killed. Nothing
+  /// runs here any more.
   ///
   /// A pending run and its loop hold each other, because a run goes on when nobody looks; a loop
   /// that is dropped while runs are pending leaks unless it is shut down. Such runs stay pending:
@@ -90,6 +110,7 @@ public final class EventLoop {
       misuse("an event loop was shut down from within a body or callback that it runs")
     }
     isShutDown = true
+    if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
     ready = JobQueue()
@@ -144,6 +165,15 @@ public final class EventLoop {
     schedule(at: time, ClosureJob(body))
   }
 
+  /// Runs `body` after so many seconds of real time, even while a virtual clock stands still because
+  /// something is watched; once nothing is, the time may stay open.
+  func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+    guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
+    let nanoseconds = Int64(exactly: (max(0, seconds) * 1e9).rounded()) ?? .max
+    let (sum, overflow) = SystemClock.read(CLOCK_MONOTONIC).addingReportingOverflow(nanoseconds)
+    return outsideTimers.add(deadline: overflow ? .max : sum, job: ClosureJob(body))
+  }
+
   /// As `schedule(at:_:)`, for a job that says itself whether it is pending: it must be, now. On a
   /// loop that is shut down its time is over at once, and nothing is run.
   public func schedule(at time: Int64, timed job: any TimedJob) {
@@ -166,6 +196,8 @@ public final class EventLoop {
     checkThread()
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1
+    // When nothing is ready the sleep looks at the descriptors.
+    if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock { poll() }
     // Due timers get their turn even while jobs go on making jobs.
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
     if let job = ready.popFirst() {
@@ -190,6 +222,7 @@ public final class EventLoop {
 
   private var canContinue: Bool {
     !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
+      || poller.isActive
   }
 
   private func takeMail() {
@@ -205,21 +238,42 @@ public final class EventLoop {
 
   private func sleep() -> Turn {
     // Order matters: work ends after it has posted, so a count of 0 read first hides no mail.
-    let isExternal = mailbox.externalWork > 0
+    let isExternal = mailbox.externalWork > 0 || poller.isActive
     if mailbox.mayHaveWork { return .worked }
     guard let deadline = timers.nextDeadline else {
       guard isExternal else { return .idle }
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
       return .worked
     }
     if !clock.isVirtual {
-      mailbox.wait(timeout: max(0, deadline - now()))
+      wait(timeout: max(0, deadline - now()))
     } else if isExternal {
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
     } else {
       clock.advance(to: deadline)
     }
     return .worked
+  }
+
+  /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
+  /// limit).
+  private func wait(timeout: Int64) {
+    guard poller.isActive else { return mailbox.wait(timeout: timeout) }
+    var timeout = timeout
+    if let deadline = outsideTimers.nextDeadline {
+      let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
+      timeout = timeout < 0 ? left : min(left, timeout)
+    }
+    poller.wait(timeout: timeout)
+    poll()
+  }
+
+  /// Tells those who watch descriptors of what is ready.
+  private func poll() {
+    if poller.tellReady() { mailbox.drain() }
+    guard !outsideTimers.isEmpty else { return }
+    let time = SystemClock.read(CLOCK_MONOTONIC)
+    while let job = outsideTimers.popDue(at: time) { ready.append(job) }
   }
 
   /// Ends the process when called on another thread than the loop's own.

@@ -19,6 +19,8 @@ public final class OpContext {
   @exclusivity(unchecked) private var isLogged = true
   /// Unique to the execution on its loop; moves on when the op has settled.
   @exclusivity(unchecked) public private(set) var generation: UInt64 = 0
+  /// The generation that the present attempt began with, also once the op has settled.
+  @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
   /// The body's own, such as a coroutine; released when the body has ended.
   @exclusivity(unchecked) public var state: AnyObject?
   // Of half the size: a context stands for each op that waits, and there can be many.
@@ -31,8 +33,13 @@ public final class OpContext {
   /// Cleanups and tasks of this attempt; nil for most.
   @exclusivity(unchecked) private(set) var extras: OpExtras?
 
-  // Safe: a strand owns its context and clears this in its deinit.
-  unowned(unsafe) var strand: Strand?
+  // Unmanaged, because retains would cost more than what it is asked for. Safe: a strand owns its
+  // context and clears this in its deinit; its run or group holds it while an op is open.
+  @exclusivity(unchecked) private var owner: Unmanaged<Strand>?
+  var strand: Strand? {
+    get { owner?.takeUnretainedValue() }
+    set { owner = newValue.map { .passUnretained($0) } }
+  }
   // Safe: the blueprint that holds the op is alive while the context is open; a context that
   // somebody keeps gets `kept`.
   private unowned(unsafe) var current: Op?
@@ -90,19 +97,24 @@ public final class OpContext {
   /// When this attempt, or a flow around it, times out: nanoseconds of the loop's clock; `.max` for
   /// never. The loop stops a body that waits; one that is busy has to see to it, and to call
   /// `expire()` then.
-  public var deadline: Int64 { strand?.deadline ?? .max }
+  public var deadline: Int64 { owner?._withUnsafeGuaranteedRef { $0.deadline } ?? .max }
 
   // MARK: Data
 
-  public func get(_ key: Key) -> Value? { bucket.get(key) }
+  public func get(_ key: Key) -> Value? {
+    guard let owner else { return bucket.get(key) }
+    return owner._withUnsafeGuaranteedRef { $0.bucket.get(key) }
+  }
 
   public func has(_ key: Key) -> Bool { bucket.has(key) }
 
   /// Stores and logs `value`; `.null` removes the key. Does nothing once the op has settled.
   public func set(_ key: Key, _ value: Value) {
     // The bucket checks the thread.
-    guard let strand, !isSettled else { return }
-    strand.store(key, value, scope: scope, position: position, attempt: attempt)
+    guard let owner, !isSettled else { return }
+    owner._withUnsafeGuaranteedRef {
+      $0.store(key, value, scope: scope, position: position, attempt: attempt)
+    }
   }
 
   /// The value of `key`; when it is absent or of another type, the op fails right there.
@@ -223,6 +235,7 @@ public final class OpContext {
     _ op: Op, generation: UInt64, scope: UInt32, position: UInt32, index: Int, time: Int64
   ) {
     self.generation = generation
+    attemptGeneration = generation
     current = op
     self.scope = scope
     self.position = position
@@ -238,6 +251,7 @@ public final class OpContext {
   /// Begins the next attempt.
   func beginAgain(generation: UInt64) {
     self.generation = generation
+    attemptGeneration = generation
     attempt32 += 1
     isSettled = false
     outcome = nil

@@ -30,6 +30,8 @@ extension Strand {
       delay.cancel()
       self.delay = nil
       wake(frames.last?.phase == .delay ? .frame : .leaf)
+    } else if context.phase == .inBody, !isCleaningUp, let error = leafStop {
+      context.op.body?.interrupt(context, error)
     } else {
       askBody()
     }
@@ -141,6 +143,8 @@ extension Strand {
     for frame in frames { frame.timer?.cancel() }
     frames = []
     context.extras?.owned?.abandon()
+    // What a body keeps there may hold the context.
+    context.close()
     detachContext()
     return open
   }
