@@ -37,7 +37,8 @@ public final class LuaVM {
       generational: configuration.generationalCollector,
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
-      call: answerCall, keyed_call: answerKeyedCall, resume_wait: answerWait, pump: pumpWait, release: releaseObject)
+      call: answerCall, keyed_call: answerKeyedCall, resume_wait: answerWait, pump: pumpWait,
+      release: releaseObject)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }

@@ -18,11 +18,17 @@ public final class OpContext {
   /// Whether the finish stands in the log.
   @exclusivity(unchecked) private var isLogged = true
   /// Unique to the execution on its loop; moves on when the op has settled.
-  @exclusivity(unchecked) public private(set) var generation: UInt64 = 0
+  public var generation: UInt64 { number }
+  // Not public, because the attribute is lost on the way to another module, as with `storedState`.
+  @exclusivity(unchecked) private var number: UInt64 = 0
   /// The generation that the present attempt began with, also once the op has settled.
   @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
   /// The body's own, such as a coroutine; released when the body has ended.
-  @exclusivity(unchecked) public var state: AnyObject?
+  public var state: AnyObject? {
+    get { storedState }
+    set { storedState = newValue }
+  }
+  @exclusivity(unchecked) private var storedState: AnyObject?
   // Of half the size: a context stands for each op that waits, and there can be many.
   @exclusivity(unchecked) private var index32: UInt32 = 0
   @exclusivity(unchecked) private var attempt32: UInt32 = 1
@@ -41,20 +47,8 @@ public final class OpContext {
     set { owner = newValue.map { .passUnretained($0) } }
   }
   // Safe: the blueprint that holds the op is alive while the context is open; a context that
-  // somebody keeps gets `kept`.
+  // somebody keeps keeps it in `extras`.
   private unowned(unsafe) var current: Op?
-  @exclusivity(unchecked) private var kept: Kept?
-
-  /// What a context was about that outlives its use.
-  private final class Kept {
-    let op: Op?
-    let run: Run?
-
-    init(_ op: Op?, _ run: Run?) {
-      self.op = op
-      self.run = run
-    }
-  }
 
   // Unchecked exclusivity: as above.
 
@@ -70,14 +64,14 @@ public final class OpContext {
   // MARK: What it belongs to
 
   public var run: Run {
-    guard let run = strand?.run ?? kept?.run else {
+    guard let run = strand?.run ?? extras?.keptRun else {
       misuse("an OpContext was used that belongs to no execution")
     }
     return run
   }
 
   public var op: Op {
-    guard let op = kept?.op ?? current else {
+    guard let op = extras?.keptOp ?? current else {
       misuse("an OpContext was used that belongs to no execution")
     }
     return op
@@ -234,7 +228,7 @@ public final class OpContext {
   func begin(
     _ op: Op, generation: UInt64, scope: UInt32, position: UInt32, index: Int, time: Int64
   ) {
-    self.generation = generation
+    number = generation
     attemptGeneration = generation
     current = op
     self.scope = scope
@@ -250,7 +244,7 @@ public final class OpContext {
 
   /// Begins the next attempt.
   func beginAgain(generation: UInt64) {
-    self.generation = generation
+    number = generation
     attemptGeneration = generation
     attempt32 += 1
     isSettled = false
@@ -273,7 +267,7 @@ public final class OpContext {
   /// Settles as succeeded, for a strand that logs it; `generation` is the one that begins now.
   @inline(__always)
   func succeed(generation: UInt64) {
-    self.generation = generation
+    number = generation
     isSettled = true
     isLogged = true
     phase = .ended
@@ -296,7 +290,7 @@ public final class OpContext {
     guard !isLogged, let strand else { return }
     isLogged = true
     let loop = strand.loop
-    generation = loop.nextGeneration()
+    number = loop.nextGeneration()
     let time = loop.now()
     loop.stamp = time
     let log = strand.log
@@ -322,13 +316,15 @@ public final class OpContext {
   @inline(__always)
   func close() {
     phase = .idle
-    if state != nil { state = nil }
+    if storedState != nil { storedState = nil }
     if extras != nil { extras = nil }
   }
 
   /// Lets a context go that somebody else holds: it keeps what it was about.
   func abandon() {
-    kept = Kept(current, strand?.run)
+    let extras = makeExtras()
+    extras.keptOp = current
+    extras.keptRun = strand?.run
     strand = nil
   }
 }

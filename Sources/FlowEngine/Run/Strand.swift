@@ -293,13 +293,17 @@ final class Strand: Work {
         op, generation: loop.nextGeneration(), scope: scope, position: position, index: index,
         time: time)
     }
-    log.append(.start, time: time, scope: scope, position: position)
+    // Safe: the run holds its log, and the strand its run.
+    let log = Unmanaged.passUnretained(self.log)
+    log._withUnsafeGuaranteedRef {
+      $0.append(.start, time: time, scope: scope, position: position)
+    }
     if policy != nil {
       leafPolicy = policy
       isAsked = false
       return beginAttempt()
     }
-    let mark = log.count
+    let mark = log._withUnsafeGuaranteedRef { $0.count }
     if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
       context._withUnsafeGuaranteedRef { $0.end(error) }
     } else if let body = op.body {
@@ -311,7 +315,7 @@ final class Strand: Work {
         if op.hasGives || isCollected, let error = outputError(of: op) {
           $0.end(error)
         } else {
-          succeed($0, began: time, mark: mark, scope: scope, position: position)
+          succeed($0, began: time, mark: mark, scope: scope, position: position, log)
         }
         return true
       }
@@ -337,16 +341,20 @@ final class Strand: Work {
   /// has been logged since.
   @inline(__always)
   private func succeed(
-    _ context: OpContext, began: Int64, mark: Int, scope: UInt32, position: UInt32
+    _ context: OpContext, began: Int64, mark: Int, scope: UInt32, position: UInt32,
+    _ log: Unmanaged<EventLog>
   ) {
     let time = loop.now()
     loop.stamp = time
     context.succeed(generation: loop.nextGeneration())
-    if log.count == mark {
-      log.appendFinishToStart(time: time)
-    } else {
-      log.append(
-        .finish, time: time, scope: scope, position: position, second: .integer(time &- began))
+    log._withUnsafeGuaranteedRef {
+      if $0.count == mark {
+        $0.appendFinishToStart(time: time)
+      } else {
+        $0.append(
+          .finish, time: time, scope: scope, position: position,
+          second: .integer(time &- began))
+      }
     }
   }
 
@@ -382,6 +390,7 @@ final class Strand: Work {
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
     let old = bucket.set(key, value)
     if !logsSets || (old == nil && value.isNull) { return }
+    let log = log
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(
       kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,
