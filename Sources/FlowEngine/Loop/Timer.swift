@@ -200,8 +200,12 @@ final class TimerQueue {
     rowStart = 0
     heap = []
     cancelled = 0
-    for entry in oldRow { if entry.job.isPending { row.append(entry) } else { ended.append(entry) } }
-    for entry in oldHeap { if entry.job.isPending { push(entry) } else { ended.append(entry) } }
+    for entry in oldRow {
+      if entry.job.isPending { row.append(entry) } else { ended.append(entry) }
+    }
+    for entry in oldHeap {
+      if entry.job.isPending { push(entry) } else { ended.append(entry) }
+    }
     // Last, as their ends may run code that uses the queue.
     for entry in ended { entry.release() }
   }
