@@ -58,6 +58,18 @@ import Testing
         == .mismatchedInput)
   }
 
+  @Test func aSecretIsReadAsItIsAndNoErrorShowsIt() {
+    let loop = makeLoop()
+    let upload = UploadOp(host: "h")
+    let run = upload.start(on: loop, data: [("image", .secret(.bytes("a.png")))])
+    #expect(run.data[upload.url] == "h/a.png?80")
+    let wrong = PlanOp().start(
+      on: loop, data: [("plan", .secret(.bytes("gold"))), ("seats", .integer(1))])
+    #expect(
+      wrong.error?.message
+        == "<plan> in data bucket is <<redacted>> with type <string>, but NOT type <Plan>.")
+  }
+
   @Test func anOutputThatIsNotSetFailsTheOp() {
     let run = ForgetfulOp().start(on: makeLoop())
     #expect(run.error?.kind == .missingOutput)

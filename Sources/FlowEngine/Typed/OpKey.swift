@@ -46,19 +46,20 @@ public struct Output<Content: ValueConvertible & Sendable>: OpKey {
 
 /// An input whatever its type.
 protocol InputKey: OpKey {
-  /// The Swift value of what the bucket holds, nil when that is nothing.
-  func content(of value: Value?) throws(FlowError) -> any Sendable
+  /// The Swift value of what a bucket holds under the input's key.
+  func content(in bucket: DataBucket, _ key: Key) throws(FlowError) -> any Sendable
 }
 
 extension Input: InputKey {
-  func content(of value: Value?) throws(FlowError) -> any Sendable {
-    guard let value else {
+  func content(in bucket: DataBucket, _ key: Key) throws(FlowError) -> any Sendable {
+    guard let value = bucket.get(key) else {
       if let defaultValue { return defaultValue }
       if let content = Content(flowValue: .null) { return content }
       throw .missingInput(name)
     }
     guard let content = Content(flowValue: value) else {
-      throw .mismatchedInput(name, value, wanted: Content.flowWantedName)
+      throw .mismatchedInput(
+        name, bucket.shown(value, of: key), wanted: Content.flowWantedName)
     }
     return content
   }

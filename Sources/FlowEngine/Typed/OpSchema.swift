@@ -43,7 +43,7 @@ final class OpSchema {
     var values: ContiguousArray<any Sendable> = []
     values.reserveCapacity(inputs.count)
     for index in inputs.indices {
-      values.append(try inputs[index].content(of: bucket.get(inputKeys[index])))
+      values.append(try inputs[index].content(in: bucket, inputKeys[index]))
     }
     return OpInputs(names: inputNames, values: values)
   }
