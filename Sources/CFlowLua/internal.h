@@ -41,12 +41,27 @@ typedef struct held_object {
 
 enum { NONE_HELD = UINT32_MAX };
 
+/// A string that `flowlua_intern` was given, by its address.
+typedef struct interned_string {
+  const char *bytes;
+  int64_t integer;
+} interned_string;
+
+enum {
+  INTERNED_CACHE = 64,
+  /// Up to this length Lua has one string for all that are equal.
+  SHORT_STRING = 40,
+};
+
 struct flowlua_coroutine {
   lua_State *L;
   flowlua_host *host;
   int32_t reference;
   /// How often it has been given back: tells a stale user from the present one.
   uint32_t generation;
+  /// The handle that an operation was started with; generation 0 for other coroutines.
+  uint64_t handle_generation;
+  uint32_t handle_slot;
   /// A +1 Swift reference to what it waits for while it is parked.
   void *wait;
   /// Asked to stop. Written by the watchdog, read by the hook and the signal handler.
@@ -106,6 +121,7 @@ struct flowlua_host {
   uint32_t held_count;
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
+  interned_string interned[INTERNED_CACHE];
   // Types.
   uint64_t secret;
   int32_t type_count;

@@ -21,6 +21,8 @@ static flowlua_coroutine *start(
     for (int32_t i = 1; i <= count; i++) lua_rawgeti(co, table, i);
     lua_remove(co, table);
   }
+  coroutine->handle_slot = slot;
+  coroutine->handle_generation = generation;
   if (deadline != 0) flowlua_watch(host, coroutine, deadline, grace);
   *status = flowlua_coroutine_run(host, coroutine, count + 3, result_count);
   return coroutine;
@@ -44,4 +46,14 @@ int32_t flowlua_perform(
     }
   }
   return status;
+}
+
+bool flowlua_watch_operation(
+    flowlua_host *host, uint32_t slot, uint64_t generation, int64_t deadline, int64_t grace) {
+  for (flowlua_coroutine *each = host->made; each != NULL; each = each->next_made) {
+    if (each->L == NULL || each->handle_generation != generation || each->handle_slot != slot)
+      continue;
+    return flowlua_watch(host, each, deadline, grace);
+  }
+  return false;
 }

@@ -211,6 +211,8 @@ bool flowlua_watch(
 }
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
+  // Only the owner thread, which this is, puts it on the list.
+  if (!coroutine->watched && atomic_load(&coroutine->stop) == 0) return;
   pthread_mutex_lock(&lock);
   if (coroutine->watched) {
     flowlua_coroutine **link = &watched;

@@ -78,9 +78,11 @@ int32_t flowlua_reference_count(const flowlua_host *host) {
 
 /// The block of a userdata of ours, whatever its type; NULL for anything else.
 static object_block *block_at(flowlua_host *host, lua_State *L, int index) {
-  if (lua_type(L, index) != LUA_TUSERDATA) return NULL;
+  // Light userdata, whose pointer may be anything, has the length 0; what else has a length is no
+  // userdata.
+  if (lua_rawlen(L, index) != sizeof(object_block)) return NULL;
   object_block *block = lua_touserdata(L, index);
-  if (block == NULL || lua_rawlen(L, index) != sizeof(object_block)) return NULL;
+  if (block == NULL) return NULL;
   uint64_t type = block->magic ^ host->secret;
   return type >= 1 && type <= (uint64_t)host->type_count ? block : NULL;
 }
@@ -399,7 +401,19 @@ int32_t flowlua_where(lua_State *L, int32_t level, char *buffer, int32_t capacit
   return 0;
 }
 
+/// Where a string that is interned is remembered by its address. The table of interned strings keeps
+/// it alive, so that no other string can come to have the address.
+static interned_string *remembered(flowlua_host *host, const char *bytes) {
+  uintptr_t bits = (uintptr_t)bytes;
+  return &host->interned[(bits >> 4 ^ bits >> 10) % INTERNED_CACHE];
+}
+
 int64_t flowlua_interned(flowlua_host *host, lua_State *L, int32_t index) {
+  size_t length;
+  const char *bytes = flowlua_bytes(L, index, &length);
+  if (bytes == NULL) return -1;
+  interned_string *place = remembered(host, bytes);
+  if (place->bytes == bytes) return place->integer;
   if (!lua_checkstack(L, 3)) return -1;
   index = lua_absindex(L, index);
   lua_pushvalue(host->anchor, ANCHOR_INTERNED);
@@ -407,6 +421,9 @@ int64_t flowlua_interned(flowlua_host *host, lua_State *L, int32_t index) {
   lua_pushvalue(L, index);
   int64_t result = lua_rawget(L, -2) == LUA_TNUMBER ? lua_tointegerx(L, -1, NULL) : -1;
   lua_settop(L, -3);
+  // A long string may be another one than the interned one that it equals.
+  if (result >= 0 && length <= SHORT_STRING)
+    *place = (interned_string){bytes, result};
   return result;
 }
 

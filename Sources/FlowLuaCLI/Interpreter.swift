@@ -11,6 +11,8 @@ struct Interpreter {
     do {
       let deferred = try DeferredScriptHost(vm: try LuaVM())
       let status = run(on: deferred)
+      // An error of the script leaves what it started.
+      EventLoop.endPrograms()
       deferred.close()
       return status
     } catch {

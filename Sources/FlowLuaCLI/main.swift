@@ -19,6 +19,7 @@ do throws(CommandLineArguments.Misuse) {
     Output.write("flowlua 0.1.0\n", toError: false)
     status = 0
   case nil:
+    EventLoop.endProgramsWithProcess()
     status = Interpreter(arguments: arguments).run()
   }
 } catch {

@@ -102,7 +102,10 @@ struct Arguments {
 
   /// An op: an op class, an op with arguments, or a flow.
   func op(_ index: Int) throws -> Op {
-    if let op = host.op(call, place(index)) { return op }
+    if let op = host.op(call, place(index)) {
+      if let body = op.body as? OpClassBody { throw wrong(index, body.complaint) }
+      return op
+    }
     if call.kind(place(index)) == .function {
       throw wrong(index, "op expected, got function; make one with flow.op(name, function)")
     }
@@ -136,7 +139,7 @@ struct Options {
   /// Of a table in a field: `retry.`.
   private let prefix: String
 
-  /// - Parameter parent: The field whose value the table is; nil for the argument itself.
+  /// Reads a table; `parent` is the field whose value it is, nil for the argument itself.
   init(
     _ arguments: Arguments, _ index: Int, _ pairs: [(key: LuaValue, value: LuaValue)],
     _ known: [String], _ later: [String], of parent: String? = nil

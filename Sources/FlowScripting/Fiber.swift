@@ -1,20 +1,24 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// What limits a coroutine's time, and what it belongs to.
+/// What limits a coroutine's time, what it belongs to, and what is told how it ended.
 enum FiberOwner {
   /// The code of an op.
   case op(OpContext)
   /// A cleanup of an op.
   case cleanup(OpContext, CallbackCompletion)
-  /// A callback or predicate of a flow.
+  /// A callback of a flow.
   case callback(Run, CallbackCompletion)
+  /// The predicate of a case.
+  case predicate(Run, CallbackCompletion)
 
   /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
   var deadline: Int64 {
     switch self {
     case .op(let context): context.deadline
-    case .cleanup(_, let completion), .callback(_, let completion): completion.deadline
+    case .cleanup(_, let completion), .callback(_, let completion),
+      .predicate(_, let completion):
+      completion.deadline
     }
   }
 
@@ -22,90 +26,129 @@ enum FiberOwner {
   func expire() -> FlowError {
     switch self {
     case .op(let context): context.expire()
-    case .cleanup(_, let completion), .callback(_, let completion): completion.expire()
+    case .cleanup(_, let completion), .callback(_, let completion),
+      .predicate(_, let completion):
+      completion.expire()
+    }
+  }
+
+  /// The op that errors are attributed to.
+  var opName: ByteString? {
+    if case .op(let context) = self { context.displayName } else { nil }
+  }
+
+  /// Tells how the coroutine has ended.
+  func finish(_ end: Fiber.End, _ host: ScriptHost) {
+    switch self {
+    case .op(let context): ScriptOpBody.ended(end, context, host)
+    case .cleanup(_, let completion), .callback(_, let completion):
+      switch end {
+      case .returned: completion.finish(nil)
+      case .failed(let error): completion.finish(error)
+      }
+    case .predicate(_, let completion):
+      switch end {
+      case .returned(let value): completion.answer(value.isTruthy)
+      case .failed(let error): completion.finish(error)
+      }
     }
   }
 }
 
 /// A coroutine of a script that waits: an op's, or a callback's. It goes on when its wait is ready.
-final class Fiber: LoopJob {
+///
+/// There can be many at a time, so what few need stands elsewhere.
+final class Fiber: LoopJob, LuaWaiter {
   /// How a fiber ended.
   enum End {
     case returned(LuaValue)
     case failed(FlowError)
   }
 
+  /// How a fiber is being ended from outside.
+  private final class Ending {
+    /// Set once the fiber has been asked to end: raised at this wait and at every further one.
+    var cancellation: FlowError?
+    /// When a fiber that goes on regardless is closed: a time of the monotonic clock, also where the
+    /// loop's own clock is virtual, since it is a script's own running time that is limited.
+    var graceEnd: Int64 = .max
+    /// Set when it is to be closed as soon as it doesn't run.
+    var closing: FlowError?
+  }
+
   private let host: ScriptHost
   private let coroutine: LuaCoroutine
-  private let op: ByteString?
   private let owner: FiberOwner
-  private var completion: ((End) -> Void)?
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call.
+
   /// The wait: it must live until the coroutine has taken its results.
-  private var wait: LuaWait?
-  /// Set once the fiber has been asked to end: raised at this wait and at every further one.
-  private var cancellation: FlowError?
-  /// When a fiber that goes on regardless is closed: a time of the monotonic clock, also where the
-  /// loop's own clock is virtual, since it is a script's own running time that is limited.
-  private var graceEnd: Int64 = .max
-  private var isRunning = false
-  /// Set when it is to be closed as soon as it doesn't run.
-  private var closing: FlowError?
+  @exclusivity(unchecked) private var wait: LuaWait?
+  @exclusivity(unchecked) private var ending: Ending?
+  @exclusivity(unchecked) private var isRunning = false
+  @exclusivity(unchecked) private var isFinished = false
 
   /// How long code that a timeout was raised in may go on, in nanoseconds: enough to pass the error on,
   /// as there is no grace for timeouts.
   static let unwindTime: Int64 = 10_000_000
 
-  init(
-    _ host: ScriptHost, _ coroutine: LuaCoroutine, op: ByteString?, owner: FiberOwner,
-    completion: @escaping (End) -> Void
-  ) {
+  init(_ host: ScriptHost, _ coroutine: LuaCoroutine, owner: FiberOwner) {
     self.host = host
     self.coroutine = coroutine
-    self.op = op
     self.owner = owner
-    self.completion = completion
   }
 
   /// Waits for what the coroutine has parked on.
   func park() {
     guard let wait = host.vm.parkedWait() else {
-      end(.failed(FlowError(.error, "a coroutine parked without a wait", op: op)), finished: false)
+      let error = FlowError(.error, "a coroutine parked without a wait", op: owner.opName)
+      end(.failed(error), finished: false)
       return
     }
     self.wait = wait
-    if let closing {
-      close(closing)
-      return
-    }
-    if let cancellation {
-      if LuaVM.monotonicTime >= graceEnd {
-        close(cancellation)
+    if let ending {
+      if let closing = ending.closing {
+        close(closing)
         return
       }
-      wait.fail(host.raise(cancellation))
+      if let cancellation = ending.cancellation {
+        if LuaVM.monotonicTime >= ending.graceEnd {
+          close(cancellation)
+          return
+        }
+        wait.fail(host.raise(cancellation))
+      }
     }
     if wait.isReady {
       host.loop.enqueue(self)
     } else {
-      wait.onReady = { [self] in host.loop.enqueue(self) }
+      wait.waiter = self
     }
   }
+
+  func waitIsReady() { host.loop.enqueue(self) }
 
   /// Raises an error at the wait, and at all later ones. A coroutine that goes on regardless is closed
   /// after the grace period, even when it is busy.
   func cancel(_ error: FlowError) {
-    guard cancellation == nil else { return }
-    cancellation = error
+    let ending = makeEnding()
+    guard ending.cancellation == nil else { return }
+    ending.cancellation = error
     let grace = error.seconds != nil ? Self.unwindTime : host.loop.gracePeriod
-    graceEnd = LuaVM.monotonicTime + grace
+    ending.graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
+    // It may be below on the stack, or have asked for it itself.
+    if isRunning {
+      host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.loop.gracePeriod)
+    }
   }
 
   /// Ends it at once with `error`: its pending `__close`s run, but nothing else of it.
   func close(_ error: FlowError) {
-    guard completion != nil else { return }
+    guard !isFinished else { return }
     if isRunning {
-      closing = error
+      makeEnding().closing = error
       return
     }
     wait?.abandon()
@@ -113,9 +156,16 @@ final class Fiber: LoopJob {
     end(.failed(error), finished: false)
   }
 
+  private func makeEnding() -> Ending {
+    if let ending { return ending }
+    let made = Ending()
+    ending = made
+    return made
+  }
+
   func run() {
     // It may have been closed meanwhile.
-    guard completion != nil else { return }
+    guard !isFinished else { return }
     isRunning = true
     let step = host.run(owner) { () -> LuaStep in
       let limit = watchLimit
@@ -123,7 +173,7 @@ final class Fiber: LoopJob {
         host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
       }
       let step = host.vm.resume(coroutine)
-      if limit != .max { host.vm.unwatch(coroutine) }
+      if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
       return step
     }
     isRunning = false
@@ -132,20 +182,27 @@ final class Fiber: LoopJob {
     switch step.outcome {
     case .parked: park()
     case .finished:
-      let result = Result { try host.vm.firstResult(step) }
-      host.vm.release(coroutine, finished: true)
-      finish(result.mapError { host.flowError(thrown: $0, op: op) }.end)
-    case .stopped where cancellation == nil:
+      let result: End
+      do {
+        result = .returned(try host.vm.firstResult(step))
+      } catch {
+        result = .failed(host.flowError(thrown: error, op: owner.opName))
+      }
+      end(result, finished: true)
+    case .stopped where ending?.cancellation == nil:
       host.vm.release(coroutine, finished: false)
       finish(.failed(owner.expire()))
     case .failed, .yielded, .stopped:
-      end(.failed(host.takeFailure(step, op: op)), finished: false)
+      end(.failed(host.takeFailure(step, op: owner.opName)), finished: false)
     }
   }
 
   /// When the coroutine has to be stopped if it is still busy, on the monotonic clock.
   private var watchLimit: Int64 {
-    cancellation == nil ? host.watchDeadline(owner.deadline) : graceEnd
+    guard let ending, ending.cancellation != nil else {
+      return host.watchDeadline(owner.deadline)
+    }
+    return ending.graceEnd
   }
 
   private func end(_ end: End, finished: Bool) {
@@ -154,17 +211,12 @@ final class Fiber: LoopJob {
   }
 
   private func finish(_ end: End) {
-    let completion = completion
-    self.completion = nil
-    completion?(cancellation.map { .failed($0) } ?? end)
-  }
-}
-
-extension Result where Success == LuaValue, Failure == FlowError {
-  fileprivate var end: Fiber.End {
-    switch self {
-    case .success(let value): .returned(value)
-    case .failure(let error): .failed(error)
+    guard !isFinished else { return }
+    isFinished = true
+    if let cancellation = ending?.cancellation {
+      owner.finish(.failed(cancellation), host)
+    } else {
+      owner.finish(end, host)
     }
   }
 }
@@ -176,7 +228,7 @@ extension ScriptHost {
     defer { (currentOp, currentRun) = (op, run) }
     switch owner {
     case .op(let context), .cleanup(let context, _): currentOp = context
-    case .callback(let owner, _):
+    case .callback(let owner, _), .predicate(let owner, _):
       currentOp = nil
       currentRun = owner
     }
@@ -208,13 +260,12 @@ extension ScriptHost {
     (error as? FlowError) ?? FlowError(.error, ByteString(describing: error), op: op)
   }
 
-  /// Runs a function as a coroutine that may wait; `finish` is called once, perhaps at once.
+  /// Runs a function as a coroutine that may wait; its owner is told once how it ended, perhaps at once.
   ///
   /// - Returns: The coroutine if it waits.
   @discardableResult
   func runFiber(
-    _ function: LuaReference, _ arguments: [LuaValue], owner: FiberOwner,
-    finish: @escaping (Fiber.End) -> Void
+    _ function: LuaReference, _ arguments: [LuaValue], owner: FiberOwner
   ) -> Fiber? {
     do {
       let limit = watchDeadline(owner.deadline)
@@ -227,23 +278,23 @@ extension ScriptHost {
       switch step.outcome {
       case .parked:
         if limit != .max { vm.unwatch(step.coroutine) }
-        let fiber = Fiber(self, step.coroutine, op: nil, owner: owner, completion: finish)
+        let fiber = Fiber(self, step.coroutine, owner: owner)
         fiber.park()
         return fiber
       case .finished:
         let value = try vm.firstResult(step)
         vm.release(step.coroutine, finished: true)
-        finish(.returned(value))
+        owner.finish(.returned(value), self)
       case .stopped where limit != .max:
         vm.release(step.coroutine, finished: false)
-        finish(.failed(owner.expire()))
+        owner.finish(.failed(owner.expire()), self)
       case .failed, .yielded, .stopped:
         let error = takeFailure(step, op: nil)
         vm.release(step.coroutine, finished: false)
-        finish(.failed(error))
+        owner.finish(.failed(error), self)
       }
     } catch {
-      finish(.failed(flowError(thrown: error, op: nil)))
+      owner.finish(.failed(flowError(thrown: error, op: nil)), self)
     }
     return nil
   }

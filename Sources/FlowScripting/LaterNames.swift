@@ -5,8 +5,8 @@ internal import LuaVM
 enum LaterNames {
   /// Of the module.
   static let module: Set<String> = [
-    "any_step", "back", "cancelled", "context", "continue", "exec", "failed", "finish", "forward",
-    "machine", "next", "on", "ops", "resolved", "retry", "secret", "spawn", "stay", "step",
+    "any_step", "back", "cancelled", "context", "continue", "failed", "finish", "forward",
+    "machine", "next", "on", "resolved", "retry", "secret", "spawn", "stay", "step",
     "when_all_finish", "when_all_succeed", "when_any_finish", "with_delay",
   ]
 
@@ -14,13 +14,15 @@ enum LaterNames {
   static let op: Set<String> = []
 
   /// Of flows.
-  static let flow: Set<String> = ["check", "dot", "mermaid"]
+  static let flow: Set<String> = []
+
+  /// Of all tasks.
+  static let task: Set<String> = [
+    "finally", "finally_on_success", "next", "next_on_error", "next_on_success",
+  ]
 
   /// Of runs.
-  static let run: Set<String> = [
-    "await", "cancel", "cancelled", "completed", "dot", "faulted", "finally", "finally_on_success",
-    "next", "next_on_error", "next_on_success", "result",
-  ]
+  static let run: Set<String> = task
 
   /// Of `ctx`.
   static let context: Set<String> = []

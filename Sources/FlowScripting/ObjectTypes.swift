@@ -7,6 +7,9 @@ final class ObjectTypes {
   let flow: LuaObjectType<Flow>
   let dispatcher: LuaObjectType<DispatcherBox>
   let run: LuaObjectType<Run>
+  /// Tasks that aren't runs.
+  let task: LuaObjectType<FlowTask>
+  let registry: LuaObjectType<OpRegistry>
   let context: LuaHandleType
 
   init(vm: LuaVM, binder: Binder) throws {
@@ -24,7 +27,15 @@ final class ObjectTypes {
     run = try vm.defineObjectType(
       "run", of: Run.self, methods: binder.bind(ScriptHost.runMethods),
       getter: binder.bind(ScriptHost.runProperty),
-      metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
+      metamethods: { _ in binder.bind(ScriptHost.taskMetamethods(of: "run")) })
+    task = try vm.defineObjectType(
+      "task", of: FlowTask.self, methods: binder.bind(ScriptHost.taskMethods(of: "task")),
+      getter: binder.bind(ScriptHost.taskProperty),
+      metamethods: { _ in binder.bind(ScriptHost.taskMetamethods(of: "task")) })
+    registry = try vm.defineObjectType(
+      "ops", of: OpRegistry.self, methods: [:],
+      getter: binder.bind(ScriptHost.registryProperty),
+      metamethods: { _ in binder.bind(ScriptHost.registryMetamethods) })
     context = try vm.defineHandleType(
       "ctx", methods: binder.bind(ScriptHost.contextMethods),
       getter: binder.bind(ScriptHost.contextProperty),
@@ -52,6 +63,7 @@ extension ScriptHost {
     case types.flow.name: return call.object(index, types.flow) == nil
     case types.dispatcher.name: return call.object(index, types.dispatcher) == nil
     case types.run.name: return call.object(index, types.run) == nil
+    case types.task.name: return call.object(index, types.task) == nil
     default: return false
     }
   }
@@ -65,6 +77,9 @@ extension ScriptHost {
         }
         if let run = call.object(1, host.types.run) {
           return try host.answer(call, .bytes("run: \(run.name) (\(run.state.name))"))
+        }
+        if let task = call.object(1, host.types.task) {
+          return try host.answer(call, .bytes("task: \(task.title) (\(task.state.name))"))
         }
         if let handle = call.handle(1, host.types.context) {
           let context = host.loop.context(slot: handle.slot, generation: handle.generation)

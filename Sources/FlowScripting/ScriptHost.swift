@@ -14,11 +14,13 @@ public final class ScriptHost {
 
   /// The op whose code runs now; nil outside of ops. Set around each stretch of its coroutine.
   // Unsafe: the strand that runs the op holds the context, and whoever sets this sets it back.
-  unowned(unsafe) var currentOp: OpContext?
+  @exclusivity(unchecked) unowned(unsafe) var currentOp: OpContext?
   /// The run whose `will_start` or predicate runs now.
-  unowned(unsafe) var currentRun: Run?
+  @exclusivity(unchecked) unowned(unsafe) var currentRun: Run?
 
   let types: ObjectTypes
+  /// The ops in `flow.ops`.
+  let registry = OpRegistry()
   /// The metatable of error tables.
   let errorMetatable: LuaReference
   /// Parsed type texts by their spelling: scripts use few of them often.
@@ -46,7 +48,7 @@ public final class ScriptHost {
     module = try vm.makeTable(
       metatable: try vm.makeTable(fields: [("__index", .reference(index))]))
     previousMakers = (loop.makeList, loop.makeFailure)
-    binder.host = self
+    binder.host = .passUnretained(self)
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
     loop.makeList = { [unowned self] values in self.makeList(values) }
@@ -63,10 +65,12 @@ public final class ScriptHost {
     }
   }
 
-  /// Closes the Lua state. Afterwards nothing of the host can be used.
+  /// Closes the Lua state. Afterwards nothing of the host can be used. Programs that its scripts
+  /// started are asked to stop; the loop, if it goes on, kills those that don't.
   public func close() {
     guard isOpen else { return }
     isOpen = false
+    loop.cancelProcesses(of: ObjectIdentifier(self))
     vm.close()
     detach()
   }
@@ -114,11 +118,16 @@ public final class ScriptHost {
     try vm.set(.reference(made), name, in: module)
   }
 
+  /// Makes a function of the API callable from Lua.
+  func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
+
   private func installModule() throws {
+    registerBuiltInOps()
     try installOps()
     try installFlows()
     try installGroups()
     try installTime()
+    try installPrograms()
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
   }
@@ -139,14 +148,14 @@ struct BoundMethod {
 /// Makes functions of the API callable from Lua. Methods are made before the host stands, so they
 /// find it here.
 final class Binder {
-  // Unsafe: read at every call. The functions live in the state, which the host closes with itself,
+  // Unmanaged: read at every call. The functions live in the state, which the host closes with itself,
   // and nothing calls them afterwards.
-  unowned(unsafe) var host: ScriptHost?
+  var host: Unmanaged<ScriptHost>?
 
   func bind(_ function: @escaping BoundFunction) -> LuaFunction {
     { [self] call in
       guard let host else { throw LuaError(.closed, "the script host is closed") }
-      return try function(host, call)
+      return try host._withUnsafeGuaranteedRef { try function($0, call) }
     }
   }
 

@@ -172,6 +172,15 @@ extension LuaVM {
     _ = flowlua_watch(host, coroutine.raw, deadline, grace)
   }
 
+  /// Watches an operation that was started with this handle and hasn't returned from its start, which
+  /// whoever calls this knows; see `watch`. It ends with the start.
+  public func watchOperation(
+    slot: UInt32, generation: UInt64, deadline: Int64, grace: Int64
+  ) {
+    guard (try? enter()) != nil else { return }
+    _ = flowlua_watch_operation(host, slot, generation, deadline, grace)
+  }
+
   /// Ends the watch.
   public func unwatch(_ coroutine: LuaCoroutine) {
     guard isUsable(coroutine) else { return }

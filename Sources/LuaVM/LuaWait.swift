@@ -4,14 +4,17 @@
 /// pumped, where it can't be), and once the wait is ready `finish` produces the results.
 /// Owner thread only.
 open class LuaWait {
+  // Unchecked exclusivity, of these: the owner thread alone touches them, and no access lasts into a
+  // call. There can be many waits at a time, so they are small.
+
   /// Whether there is nothing to wait for any more.
-  public private(set) var isReady = false
+  @exclusivity(unchecked) public final private(set) var isReady = false
 
   /// What is raised at the wait instead of its results.
-  public private(set) var problem: (any Error)?
+  @exclusivity(unchecked) public final private(set) var problem: (any Error)?
 
-  /// Called once, when the wait becomes ready: the scheduler's.
-  public var onReady: (() -> Void)?
+  /// Told once, when the wait becomes ready: the scheduler's. Held until then.
+  @exclusivity(unchecked) public final var waiter: (any LuaWaiter)?
 
   /// A wait that isn't ready.
   public init() {}
@@ -20,9 +23,9 @@ open class LuaWait {
   public final func ready() {
     guard !isReady else { return }
     isReady = true
-    let notify = onReady
-    onReady = nil
-    notify?()
+    guard let waiter else { return }
+    self.waiter = nil
+    waiter.waitIsReady()
   }
 
   /// Ends the wait with an error that is raised at it, also when it was ready but hasn't gone on.
@@ -39,6 +42,12 @@ open class LuaWait {
   open func finish(_ call: LuaCall) throws -> LuaAnswer {
     call.answer()
   }
+}
+
+/// Who goes on when a wait is ready.
+public protocol LuaWaiter: AnyObject {
+  /// The wait has become ready: from now on its coroutine can be resumed.
+  func waitIsReady()
 }
 
 /// Who runs coroutines and knows what they wait for.

@@ -25,6 +25,25 @@ struct ClosingTests {
     #expect(program.vm.referenceCount == 0)
   }
 
+  @Test("Programs that scripts started are asked to stop, and others aren't")
+  func programs() throws {
+    let program = try ScriptProgram()
+    let loop = program.loop
+    let values = try program.run(
+      """
+      flow.exec { "sleep", "100" }
+      local waiting = flow.op("WaitOp", function() flow.exec({ "sleep", "100" }):await() end):start()
+      return waiting, flow.ops.ExecOp({ "sleep", "100" }):start()
+      """)
+    let run = try #require(program.host.run(in: values[1]))
+    let other = ProcessTask(ProcessRequest(["cat"], stdin: "x"), on: loop)
+    program.host.close()
+    #expect(loop.run { run.isConcluded })
+    #expect(run.error?.message == "cancelled: the host of the script was closed")
+    loop.runUntilIdle()
+    #expect(other.result?.stdout == "x")
+  }
+
   @Test("Runs and errors that Swift holds can still be read")
   func runs() throws {
     let program = try ScriptProgram()

@@ -77,7 +77,16 @@ struct ErrorBalanceTests {
     Misuse("run:wait", "o.run.wait", of: "o.run", "{-1}, {0/0}, {'1'}, {{}}"),
     Misuse("run:summary", "o.run.summary", of: "o.run", "{1}, {{tiem = 1}}, {{time = 'x'}}, {{1}}"),
     Misuse("run:events", "o.run.events", of: nil, "{}, {o.op}, {io.stdout}"),
-    Misuse("run.result", "function(run) return run.result end", of: nil, "{o.run}"),
+    Misuse("run.next", "function(run) return run.next end", of: nil, "{o.run}"),
+    Misuse("run:await", "o.run.await", of: nil, "{}, {o.op}, {io.stdout}"),
+    Misuse("run:cancel", "o.run.cancel", of: "o.run", "{{}}, {print}"),
+    Misuse(
+      "flow.exec", "flow.exec",
+      """
+      {}, {1}, {{}}, {{""}}, {{"a", {}}}, {{"a", x = 1}}, {{"a\\0b"}}, {{"true"}, 1},
+      {{"true"}, { chek = 1 }}, {{"true"}, { stdin = 1 }}, {{"true"}, { cwd = "\\0" }},
+      {{"true"}, { env = { A = 1 } }}, {{"true"}, { timeout = 0/0 }}, {{"true"}, { check = 1 }}
+      """),
     Misuse("ctx:get", "o.ctx.get", of: "o.ctx", "{}, {1}, {'x', 1}, {'x', 'strng'}, {'x', {}}"),
     Misuse("ctx:set", "o.ctx.set", of: "o.ctx", "{}, {1, 1}, {nil, 1}, {{}, 1}"),
     Misuse("ctx:has", "o.ctx.has", of: "o.ctx", "{}, {1}, {{}}"),

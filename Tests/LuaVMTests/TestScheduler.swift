@@ -8,7 +8,7 @@ final class TestScheduler: LuaScheduler {
     let wait: LuaWait
   }
 
-  private final class Fiber {
+  fileprivate final class Fiber {
     let coroutine: LuaCoroutine
     let task: TestTask
     /// Kept by nobody else on purpose: the state has to keep what a coroutine waits for.
@@ -22,7 +22,7 @@ final class TestScheduler: LuaScheduler {
 
   private unowned let vm: LuaVM
   private(set) var time = 0.0
-  private var ready: [Fiber] = []
+  fileprivate var ready: [Fiber] = []
   private var taken = 0
   // Sorted by time, the next one last.
   private var timers: [Timer] = []
@@ -104,7 +104,7 @@ final class TestScheduler: LuaScheduler {
         return
       }
       fiber.wait = wait
-      wait.onReady = { [self] in ready.append(fiber) }
+      wait.waiter = Waiter(self, fiber)
     case .yielded:
       vm.release(step.coroutine, finished: false)
       fiber.task.settle(.failure(TestProblem("attempt to yield from outside a coroutine")))
@@ -155,4 +155,17 @@ struct TestProblem: Error, Equatable, CustomStringConvertible {
   init(_ description: String) {
     self.description = description
   }
+}
+
+/// Lets a fiber go on.
+private final class Waiter: LuaWaiter {
+  let scheduler: TestScheduler
+  let fiber: TestScheduler.Fiber
+
+  init(_ scheduler: TestScheduler, _ fiber: TestScheduler.Fiber) {
+    self.scheduler = scheduler
+    self.fiber = fiber
+  }
+
+  func waitIsReady() { scheduler.ready.append(fiber) }
 }

@@ -45,6 +45,11 @@ local function with(program, script, ...)
   return function() return output_of(table.unpack(words)) end
 end
 
+local function wall(...)
+  local words = { here .. "/wall", ... }
+  return function() return output_of(table.unpack(words)) end
+end
+
 local FORMAT = "%-34s %12s %12s %9s   %-22s %s"
 local missed = 0
 
@@ -88,6 +93,23 @@ do
   local ours, peer = in_turn(
     with(flowlua, "build.lua", "1000000"), with("lua5.4", "build_peer.lua", "1000000"))
   row("add and release / a table", ours, peer, "ns", ours / peer)
+end
+
+do
+  local count = "500"
+  local captured, uncaptured, make, xargs = in_turn(
+    wall(flowlua, here .. "/programs.lua", count, "captured"),
+    wall(flowlua, here .. "/programs.lua", count, "uncaptured"),
+    wall("make", "-j8", "-f", here .. "/programs.mk", "COUNT=" .. count),
+    wall("sh", "-c", "seq " .. count .. " | xargs -P8 -I{} /bin/true"))
+  row("500 programs / make -j8", uncaptured, make, "ms", uncaptured / make, "<= 1.15 x",
+    uncaptured <= 1.15 * make)
+  row("500 programs / xargs -P8", uncaptured, xargs, "ms", uncaptured / xargs, "< 1.00 x",
+    uncaptured < xargs)
+  row("500 with their output / make -j8", captured, make, "ms", captured / make, "<= 1.15 x",
+    captured <= 1.15 * make)
+  row("500 with their output / without", captured, uncaptured, "ms", captured / uncaptured,
+    "<= 1.35 x (goal 1.10)", captured <= 1.35 * uncaptured)
 end
 
 do

@@ -362,6 +362,10 @@ int32_t flowlua_perform(
 
 // MARK: - Stopping a busy coroutine
 
+/// Watches the coroutine of the operation with this handle, which has been started and not returned.
+bool flowlua_watch_operation(
+    flowlua_host *_Nonnull host, uint32_t slot, uint64_t generation, int64_t deadline,
+    int64_t grace);
 /// Has a watchdog thread stop the coroutine once the monotonic clock reads `deadline`
 /// (nanoseconds; negative counts from now), if it is executing then or as soon as it executes again. After it has stopped, its
 /// cleanups have `grace` nanoseconds. false when no thread could be started.

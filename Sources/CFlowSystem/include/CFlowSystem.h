@@ -14,6 +14,69 @@ int flowsystem_eventfd(void);
 /// without end. Returns 1 when readable, 0 when time is up or a signal arrived, -1 on an error.
 int flowsystem_wait_readable(int fd, int64_t timeout_ns);
 
+/// A close-on-exec epoll descriptor, or -1 with errno set. <sys/epoll.h> isn't in Glibc's module map.
+int flowsystem_epoll_create(void);
+
+/// Watches `fd`, for as long as it can be read from (or written to); its events carry `tag`. Returns
+/// 0 or an errno.
+int flowsystem_epoll_add(int epoll, int fd, bool writing, uint64_t tag);
+
+/// Ends watching `fd`, which must still be open.
+void flowsystem_epoll_remove(int epoll, int fd);
+
+/// Takes the tags of at most `capacity`, and at most 64, descriptors that are ready, without waiting.
+/// Returns how many there are.
+int flowsystem_epoll_take(int epoll, uint64_t *tags, int capacity);
+
+/// A program to start.
+typedef struct {
+  /// Ends with NULL; the first is the program, looked up on the PATH when it has no slash.
+  char *const *argv;
+  /// Ends with NULL; NULL: this process's own.
+  char *const *environment;
+  /// NULL: this process's own.
+  const char *cwd;
+  /// Whether its standard input is a pipe from this process, instead of /dev/null.
+  bool stdin_is_piped;
+  /// Whether its outputs are pipes to this process, instead of this process's own.
+  bool outputs_are_piped;
+  /// Whether to fail with EMFILE when the last descriptors would be used up.
+  bool keeps_reserve;
+} flowsystem_spawn_request;
+
+/// The process group of a program, where the end of this process finds it.
+typedef struct flowsystem_group flowsystem_group;
+
+/// A program that was started.
+typedef struct {
+  int pid;
+  int pidfd;
+  flowsystem_group *group;
+  /// This process's non-blocking ends of the pipes, -1 where there is none.
+  int streams[3];
+} flowsystem_spawned;
+
+/// Starts a program in a process group of its own, with all signals as a program expects them and no
+/// descriptor but the three streams. Returns 0 or an errno. The `_np` functions and pidfds aren't in
+/// Glibc's module map.
+int flowsystem_spawn(const flowsystem_spawn_request *request, flowsystem_spawned *spawned);
+
+/// Waits for the end of a program and takes its status: what it exited with, or minus the signal.
+/// Returns whether there was one; without, somebody else has taken it.
+bool flowsystem_reap(int pid, flowsystem_group *group, int *status);
+
+/// From now on programs end with this process, when it exits or is ended by SIGHUP, SIGINT, SIGQUIT,
+/// SIGPIPE or SIGTERM: their groups get SIGTERM and, after a second at most, SIGKILL. Handlers are
+/// installed with the first program, for signals whose action is the default one then.
+void flowsystem_end_programs_with_process(void);
+
+/// Ends all programs now: SIGTERM and, after a second at most, SIGKILL. Their statuses are still to be
+/// taken.
+void flowsystem_end_programs(void);
+
+/// write(2) without a SIGPIPE when nobody reads any more, whatever the program makes of that signal.
+ptrdiff_t flowsystem_write_quietly(int fd, const void *bytes, size_t count);
+
 /// Writes `number` as printf's "%.<precision>g" does; returns the length, less than `size`.
 /// printf is variadic, which Swift doesn't import.
 size_t flowsystem_format_g(char *buffer, size_t size, int precision, double number);

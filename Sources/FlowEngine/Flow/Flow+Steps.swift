@@ -6,6 +6,7 @@ extension Flow {
   ///   - op: An op or flow.
   ///   - retry: How often it is tried again at this place; nil leaves it to the op.
   ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
+  /// - Returns: The flow.
   @discardableResult
   public func add(_ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil) -> Flow {
     change { $0.append(Step(op, policy: .make(op.policy, retry: retry, timeout: timeout))) }

@@ -13,7 +13,7 @@ final class ParallelExecution: MemberGroup {
   /// Whether `proceed` is going on, or to come.
   private var isScheduled = true
 
-  /// - Parameter position: Where the step itself stands; its ops follow it.
+  /// Makes the execution of a step that stands at `position`; its ops follow it.
   init(
     _ steps: ArraySlice<Step>, parent: Strand, scope: UInt32, position: UInt32
   ) {

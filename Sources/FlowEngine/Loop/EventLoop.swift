@@ -38,16 +38,33 @@ public final class EventLoop {
 
   let usesSystemClock: Bool
   let identity = Identity.current
-  private var ready = JobQueue()
-  private(set) var isShutDown = false
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call of a job.
+
+  @exclusivity(unchecked) private var ready = JobQueue()
+  @exclusivity(unchecked) private(set) var isShutDown = false
   /// How many calls of `drive` are going on.
-  var driveDepth = 0
+  @exclusivity(unchecked) var driveDepth = 0
   private let timers = TimerQueue()
-  private var turns: UInt8 = 0
+  @exclusivity(unchecked) private var turns: UInt8 = 0
+
+  // Descriptors: see Poller.swift.
+  let poller = Poller()
+
+  /// Timers for what is outside, which knows no virtual clock.
+  private let outsideTimers = TimerQueue()
+  /// Made for the first program.
+  private(set) lazy var processes = ProcessTable(self)
+  var hasProcesses = false
+
+  // Work on other threads: see HelperThreads.swift.
+  var offloaded: [UInt64: AnyObject] = [:]
+  var lastOffload: UInt64 = 0
 
   // Execution: see EventLoop+Execution.swift.
 
-  // Unchecked exclusivity, of these four: the loop's thread alone touches them, and no access
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access
   // lasts into a call of a body or job. The checks would cost more than the accesses.
 
   @exclusivity(unchecked) var works: ContiguousArray<Work> = []
@@ -59,8 +76,8 @@ public final class EventLoop {
   // Unretained, so that a strand can tell whether anybody but it holds its context; each is cleared
   // or replaced before its strand lets it go.
   @exclusivity(unchecked) var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
-  var freeSlots: ContiguousArray<UInt32> = []
-  var freeContexts: ContiguousArray<OpContext> = []
+  @exclusivity(unchecked) var freeSlots: ContiguousArray<UInt32> = []
+  @exclusivity(unchecked) var freeContexts: ContiguousArray<OpContext> = []
   var lastTaskID: UInt64 = 0
   var pending: [UInt64: Run] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]
@@ -72,9 +89,15 @@ public final class EventLoop {
     usesSystemClock = clock is SystemClock
   }
 
-  deinit { timers.removeAll() }
+  deinit {
+    timers.removeAll()
+    outsideTimers.removeAll()
+    if hasProcesses { processes.killAll() }
+    poller.removeAll()
+  }
 
-  /// Lets go of all that is pending: runs, jobs, timers and posted work. Nothing runs here any more.
+  /// Lets go of all that is pending: runs, jobs, timers and posted work; programs are killed. Nothing
+  /// runs here any more.
   ///
   /// A pending run and its loop hold each other, because a run goes on when nobody looks; a loop
   /// that is dropped while runs are pending leaks unless it is shut down. Such runs stay pending:
@@ -86,6 +109,7 @@ public final class EventLoop {
       misuse("an event loop was shut down from within a body or callback that it runs")
     }
     isShutDown = true
+    if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
     ready = JobQueue()
@@ -140,11 +164,39 @@ public final class EventLoop {
     schedule(at: time, ClosureJob(body))
   }
 
+  /// Runs `body` after so many seconds of real time, even while a virtual clock stands still because
+  /// something is watched; once nothing is, the time may stay open.
+  func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+    guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
+    let nanoseconds = Int64(exactly: (max(0, seconds) * 1e9).rounded()) ?? .max
+    let (sum, overflow) = SystemClock.read(CLOCK_MONOTONIC).addingReportingOverflow(nanoseconds)
+    return outsideTimers.add(deadline: overflow ? .max : sum, job: ClosureJob(body))
+  }
+
+  /// As `schedule(at:_:)`, for a job that says itself whether it is pending: it must be, now. On a
+  /// loop that is shut down its time is over at once, and nothing is run.
+  public func schedule(at time: Int64, timed job: any TimedJob) {
+    checkThread()
+    if isShutDown {
+      _ = job.takeJob()
+    } else {
+      timers.add(deadline: time, timed: job)
+    }
+  }
+
+  /// Says that a `TimedJob` that was pending isn't any more, before its time.
+  public func noteCancelledTimer() {
+    checkThread()
+    timers.noteCancelled()
+  }
+
   /// Does one ready job; when there is none and it may block, sleeps until there is something to do.
   public func turn(mayBlock: Bool) -> Turn {
     checkThread()
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1
+    // When nothing is ready the sleep looks at the descriptors.
+    if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock { poll() }
     // Due timers get their turn even while jobs go on making jobs.
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
     if let job = ready.popFirst() {
@@ -169,6 +221,7 @@ public final class EventLoop {
 
   private var canContinue: Bool {
     !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
+      || poller.isActive
   }
 
   private func takeMail() {
@@ -184,21 +237,42 @@ public final class EventLoop {
 
   private func sleep() -> Turn {
     // Order matters: work ends after it has posted, so a count of 0 read first hides no mail.
-    let isExternal = mailbox.externalWork > 0
+    let isExternal = mailbox.externalWork > 0 || poller.isActive
     if mailbox.mayHaveWork { return .worked }
     guard let deadline = timers.nextDeadline else {
       guard isExternal else { return .idle }
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
       return .worked
     }
     if !clock.isVirtual {
-      mailbox.wait(timeout: max(0, deadline - now()))
+      wait(timeout: max(0, deadline - now()))
     } else if isExternal {
-      mailbox.wait(timeout: -1)
+      wait(timeout: -1)
     } else {
       clock.advance(to: deadline)
     }
     return .worked
+  }
+
+  /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
+  /// limit).
+  private func wait(timeout: Int64) {
+    guard poller.isActive else { return mailbox.wait(timeout: timeout) }
+    var timeout = timeout
+    if let deadline = outsideTimers.nextDeadline {
+      let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
+      timeout = timeout < 0 ? left : min(left, timeout)
+    }
+    poller.wait(timeout: timeout)
+    poll()
+  }
+
+  /// Tells those who watch descriptors of what is ready.
+  private func poll() {
+    if poller.tellReady() { mailbox.drain() }
+    guard !outsideTimers.isEmpty else { return }
+    let time = SystemClock.read(CLOCK_MONOTONIC)
+    while let job = outsideTimers.popDue(at: time) { ready.append(job) }
   }
 
   /// Ends the process when called on another thread than the loop's own.

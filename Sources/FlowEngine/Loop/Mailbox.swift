@@ -11,7 +11,8 @@ public final class Mailbox: @unchecked Sendable {
   // it has memory of its own, from init to deinit.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var queue: [@Sendable (EventLoop) -> Void] = []
-  private let descriptor: Int32
+  /// Readable once the loop has been woken.
+  let descriptor: Int32
   /// Whether the queue may hold something: spares the loop a lock at each turn.
   private let isFilled = Atomic<Bool>(false)
   private let pendingWork = Atomic<Int>(0)
@@ -67,10 +68,13 @@ public final class Mailbox: @unchecked Sendable {
 
   /// Sleeps until something is posted or `timeout` nanoseconds have passed (negative: no limit).
   func wait(timeout: Int64) {
-    if flowsystem_wait_readable(descriptor, timeout) == 1 {
-      var count: UInt64 = 0
-      read(descriptor, &count, MemoryLayout<UInt64>.size)
-    }
+    if flowsystem_wait_readable(descriptor, timeout) == 1 { drain() }
+  }
+
+  /// Takes note of having been woken.
+  func drain() {
+    var count: UInt64 = 0
+    read(descriptor, &count, MemoryLayout<UInt64>.size)
   }
 
   private func wake() {

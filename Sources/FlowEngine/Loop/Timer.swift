@@ -1,16 +1,17 @@
 /// A job that waits for its time, then for its turn.
-public final class Timer: LoopJob {
+public final class Timer: TimedJob {
   /// When it is due, in the nanoseconds of the loop's clock.
   public let deadline: Int64
-  fileprivate let sequence: UInt64
-  fileprivate var job: (any LoopJob)?
-  fileprivate var position = -1
-  /// Set while the timer is pending; the cycle ends when it is due or cancelled.
-  fileprivate var queue: TimerQueue?
 
-  fileprivate init(deadline: Int64, sequence: UInt64, job: any LoopJob, queue: TimerQueue) {
+  // Unchecked exclusivity, of both: the loop's thread alone touches them, and no access lasts into a
+  // call of a job.
+
+  @exclusivity(unchecked) private var job: (any LoopJob)?
+  /// Set while the timer is pending.
+  @exclusivity(unchecked) private var queue: TimerQueue?
+
+  init(deadline: Int64, job: any LoopJob, queue: TimerQueue) {
     self.deadline = deadline
-    self.sequence = sequence
     self.job = job
     self.queue = queue
   }
@@ -18,107 +19,233 @@ public final class Timer: LoopJob {
   /// Whether it is still to come.
   public var isPending: Bool { queue != nil }
 
-  /// Takes the timer out at once, also when it is due and its job waits for its turn. On the loop's
-  /// thread.
+  /// Lets go of the job at once, also of one that is due and waits for its turn. On the loop's thread.
   public func cancel() {
-    queue?.remove(self)
+    // Released last: its end may run code that uses the queue.
+    let ended = job
     job = nil
+    if let queue {
+      self.queue = nil
+      queue.noteCancelled()
+    }
+    _ = ended
   }
 
-  /// Called by the loop when the timer is due.
+  public func takeJob() -> any LoopJob {
+    queue = nil
+    // Not the job itself, so that it can still be cancelled.
+    return self
+  }
+
+  /// Takes the job out, of a timer whose loop is shut down.
+  func dropJob() -> (any LoopJob)? {
+    defer { job = nil }
+    return job
+  }
+
+  /// Called by the loop when it is the timer's turn.
   public func run() {
     let due = job
     job = nil
     due?.run()
   }
-
-  fileprivate func isBefore(_ other: Timer) -> Bool {
-    deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
-  }
-
-  fileprivate func detach() {
-    queue = nil
-    position = -1
-  }
 }
 
-/// The pending timers of a loop: a binary heap, first by deadline, then in the order they were made.
-final class TimerQueue {
-  private var heap: ContiguousArray<Timer> = []
-  private var sequence: UInt64 = 0
+/// A job that knows itself whether its time is still to come: it spares its loop a `Timer`.
+public protocol TimedJob: LoopJob {
+  /// Whether it is to be run when its time comes. Once it isn't, `EventLoop.noteCancelledTimer` has
+  /// to be called, once.
+  var isPending: Bool { get }
+  /// Called when its time has come, or the loop is shut down: it is pending no more. Answers what
+  /// is to be run.
+  func takeJob() -> any LoopJob
+}
 
-  var isEmpty: Bool { heap.isEmpty }
-  var count: Int { heap.count }
-  var nextDeadline: Int64? { heap.first?.deadline }
+/// The pending timers of a loop, first by deadline, then in the order in which they were added.
+///
+/// Whatever is added with a deadline not before that of the last one stands in a row, from which it is
+/// taken without a search: a thousand sleeps of the same length. The rest is a heap of four children
+/// each. What is cancelled stays until it would be next, or until there is too much of it.
+final class TimerQueue {
+  /// Plain data, so that moving it counts no references.
+  struct Entry {
+    let deadline: Int64
+    let sequence: UInt64
+    // Safe: retained when the entry is made, released when it is taken out.
+    unowned(unsafe) let job: any TimedJob
+
+    init(deadline: Int64, sequence: UInt64, job: any TimedJob) {
+      self.deadline = deadline
+      self.sequence = sequence
+      self.job = job
+      _ = Unmanaged<AnyObject>.passRetained(job)
+    }
+
+    /// Gives back what `init` has retained.
+    func release() { Unmanaged<AnyObject>.passUnretained(job).release() }
+
+    @inline(__always)
+    func isBefore(_ other: Entry) -> Bool {
+      deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
+    }
+  }
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call of a job, or into its release.
+
+  /// Ascending, from `rowStart` on.
+  @exclusivity(unchecked) private var row: ContiguousArray<Entry> = []
+  @exclusivity(unchecked) private var rowStart = 0
+  @exclusivity(unchecked) private var heap: ContiguousArray<Entry> = []
+  @exclusivity(unchecked) private var sequence: UInt64 = 0
+  @exclusivity(unchecked) private var cancelled = 0
+
+  deinit { removeAll() }
+
+  /// How many are pending.
+  var count: Int { row.count - rowStart + heap.count - cancelled }
+  var isEmpty: Bool { count == 0 }
+
+  /// The deadline of the first one that is pending.
+  var nextDeadline: Int64? {
+    dropCancelled()
+    return first?.deadline
+  }
 
   func add(deadline: Int64, job: any LoopJob) -> Timer {
-    sequence += 1
-    let timer = Timer(deadline: deadline, sequence: sequence, job: job, queue: self)
-    timer.position = heap.count
-    heap.append(timer)
-    siftUp(timer.position)
+    let timer = Timer(deadline: deadline, job: job, queue: self)
+    add(deadline: deadline, timed: timer)
     return timer
   }
 
-  /// The first timer that is due at `time`, which is no longer pending then.
-  func popDue(at time: Int64) -> Timer? {
-    guard let first = heap.first, first.deadline <= time else { return nil }
-    take(at: first.position).detach()
-    return first
+  func add(deadline: Int64, timed job: any TimedJob) {
+    sequence &+= 1
+    let entry = Entry(deadline: deadline, sequence: sequence, job: job)
+    if let last = row.last, rowStart < row.count, deadline < last.deadline {
+      // A single one far ahead doesn't keep all others from the row.
+      let before = row.count - 2
+      guard before < rowStart || row[before].deadline <= deadline else {
+        push(entry)
+        return
+      }
+      row.removeLast()
+      push(last)
+    }
+    row.append(entry)
   }
 
-  func remove(_ timer: Timer) {
-    guard timer.position >= 0 else { return }
-    take(at: timer.position).detach()
+  /// The job of the first timer that is due at `time`, which is no longer pending then.
+  func popDue(at time: Int64) -> (any LoopJob)? {
+    while let first, first.deadline <= time {
+      removeFirst()
+      let job = first.job
+      first.release()
+      if job.isPending { return job.takeJob() }
+      cancelled -= 1
+    }
+    return nil
+  }
+
+  /// Called when a job has been cancelled that was pending.
+  func noteCancelled() {
+    cancelled += 1
+    if cancelled > 32, cancelled > count { compact() }
   }
 
   func removeAll() {
-    let all = heap
+    let entries = heap + row[rowStart...]
     heap = []
-    for timer in all {
-      timer.detach()
-      timer.cancel()
+    row = []
+    rowStart = 0
+    cancelled = 0
+    // None is pending when the first is released, whose end may run code that cancels others.
+    let jobs = entries.map { entry -> (any LoopJob)? in
+      let job = entry.job.isPending ? entry.job.takeJob() : entry.job
+      return (job as? Timer).map { $0.dropJob() } ?? job
+    }
+    for entry in entries { entry.release() }
+    _ = jobs
+  }
+
+  // MARK: The first one
+
+  @inline(__always)
+  private var first: Entry? {
+    guard rowStart < row.count else { return heap.first }
+    guard let top = heap.first, top.isBefore(row[rowStart]) else { return row[rowStart] }
+    return top
+  }
+
+  /// Takes the first one out, of which there is one.
+  private func removeFirst() {
+    if rowStart < row.count, heap.first?.isBefore(row[rowStart]) != true {
+      rowStart += 1
+      if rowStart == row.count {
+        row.removeAll(keepingCapacity: row.capacity <= 4096)
+        rowStart = 0
+      } else if rowStart >= 4096, rowStart * 2 > row.count {
+        // What was taken makes room for what comes.
+        row.removeSubrange(..<rowStart)
+        rowStart = 0
+      }
+      return
+    }
+    guard let last = heap.popLast(), !heap.isEmpty else { return }
+    heap[0] = last
+    siftDown(0)
+  }
+
+  private func dropCancelled() {
+    while cancelled > 0, let first, !first.job.isPending {
+      removeFirst()
+      cancelled -= 1
+      first.release()
     }
   }
 
-  private func take(at position: Int) -> Timer {
-    let timer = heap[position]
-    let last = heap.removeLast()
-    if position < heap.count {
-      heap[position] = last
-      last.position = position
-      siftUp(position)
-      siftDown(last.position)
-    }
-    return timer
+  private func compact() {
+    let (oldRow, oldHeap) = (row[rowStart...], heap)
+    var ended: ContiguousArray<Entry> = []
+    row = []
+    rowStart = 0
+    heap = []
+    cancelled = 0
+    for entry in oldRow { if entry.job.isPending { row.append(entry) } else { ended.append(entry) } }
+    for entry in oldHeap { if entry.job.isPending { push(entry) } else { ended.append(entry) } }
+    // Last, as their ends may run code that uses the queue.
+    for entry in ended { entry.release() }
   }
 
-  private func siftUp(_ start: Int) {
-    var position = start
+  // MARK: The heap
+
+  private func push(_ entry: Entry) {
+    var position = heap.count
+    heap.append(entry)
     while position > 0 {
-      let parent = (position - 1) / 2
-      guard heap[position].isBefore(heap[parent]) else { return }
-      exchange(position, parent)
+      let parent = (position - 1) / 4
+      guard entry.isBefore(heap[parent]) else { break }
+      heap[position] = heap[parent]
       position = parent
     }
+    heap[position] = entry
   }
 
   private func siftDown(_ start: Int) {
+    let entry = heap[start]
+    let count = heap.count
     var position = start
     while true {
-      var least = position
-      for child in [position * 2 + 1, position * 2 + 2] where child < heap.count {
-        if heap[child].isBefore(heap[least]) { least = child }
+      let child = position * 4 + 1
+      guard child < count else { break }
+      var least = child
+      for other in child + 1..<max(child + 1, min(child + 4, count))
+      where heap[other].isBefore(heap[least]) {
+        least = other
       }
-      guard least != position else { return }
-      exchange(position, least)
+      guard heap[least].isBefore(entry) else { break }
+      heap[position] = heap[least]
       position = least
     }
-  }
-
-  private func exchange(_ left: Int, _ right: Int) {
-    heap.swapAt(left, right)
-    heap[left].position = left
-    heap[right].position = right
+    heap[position] = entry
   }
 }

@@ -12,6 +12,9 @@ public protocol OpBody: AnyObject {
   func start(_ context: OpContext) -> OpProgress
   /// Asks a suspended body to stop because of `error`; sooner or later it must call `context.end`.
   func cancel(_ context: OpContext, _ error: FlowError)
+  /// Says that a body which is still in `start` is to stop. Once it is suspended, it is asked by
+  /// `cancel`; one that may be busy for long has to see to it that it ends.
+  func interrupt(_ context: OpContext, _ error: FlowError)
   /// Makes the runner for the items of a group of this op; nil, the default, leaves it to the loop.
   func itemRunner(for work: ItemWork) -> (any ItemRunner)?
 }
@@ -21,6 +24,9 @@ extension OpBody {
   public func cancel(_ context: OpContext, _ error: FlowError) {
     context.end(error)
   }
+
+  /// Lets it go on: right for a body that is never busy for long.
+  public func interrupt(_ context: OpContext, _ error: FlowError) {}
 
   /// Leaves the items to the loop.
   public func itemRunner(for work: ItemWork) -> (any ItemRunner)? { nil }

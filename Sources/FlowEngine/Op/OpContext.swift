@@ -15,6 +15,8 @@ public final class OpContext {
 
   /// Unique to the execution on its loop; moves on when the op has settled.
   @exclusivity(unchecked) public private(set) var generation: UInt64 = 0
+  /// The generation that the present attempt began with, also once the op has settled.
+  @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
   /// The body's own, such as a coroutine; released when the body has ended.
   @exclusivity(unchecked) public var state: AnyObject?
   /// 1-based in a group, 0 outside of one.
@@ -215,6 +217,7 @@ public final class OpContext {
     _ op: Op, generation: UInt64, scope: UInt32, position: UInt32, index: Int, time: Int64
   ) {
     self.generation = generation
+    attemptGeneration = generation
     current = op
     self.scope = scope
     self.position = position
@@ -242,6 +245,7 @@ public final class OpContext {
   /// Begins the next attempt.
   func beginAgain(generation: UInt64) {
     self.generation = generation
+    attemptGeneration = generation
     attempt += 1
     isSettled = false
     outcome = nil

@@ -26,8 +26,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The name of the op in which it happened.
   public let op: ByteString?
   public let traceback: ByteString?
-  /// A number the op gave with the error.
+  /// A number the op gave with the error; the status of a program, or the system's `errno`.
   public let code: Int64?
+  /// How the program ended whose status is the failure.
+  public let process: ProcessResult?
   /// The value that stands for this error on its loop, such as what a script raised.
   public let payload: ConfinedValue?
   /// The limit of a timeout, in seconds; also of a cancellation because something around timed out.
@@ -36,7 +38,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public init(
     _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
     traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue? = nil,
-    seconds: Double? = nil
+    seconds: Double? = nil, process: ProcessResult? = nil
   ) {
     self.kind = kind
     self.message = message
@@ -45,6 +47,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     self.code = code
     self.payload = payload
     self.seconds = seconds
+    self.process = process
   }
 
   /// An error that Swift code threw, as one of the engine; a `FlowError` stays itself.
@@ -109,7 +112,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   func attributed(to op: ByteString) -> FlowError {
     if self.op != nil { return self }
     return FlowError(
-      kind, message, op: op, traceback: traceback, code: code, payload: payload, seconds: seconds)
+      kind, message, op: op, traceback: traceback, code: code, payload: payload, seconds: seconds,
+      process: process)
   }
 
   private static func mismatch(

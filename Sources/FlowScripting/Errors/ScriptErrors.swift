@@ -41,6 +41,15 @@ extension ScriptHost {
     return try vm.makeTable(fields: all, metatable: errorMetatable)
   }
 
+  /// A new table for an engine error: with its number, and with how the program ended whose status is
+  /// the failure.
+  func makeError(_ error: FlowError) throws -> LuaReference {
+    var fields = error.process.map { self.fields(of: $0) } ?? []
+    if let code = error.code { fields.append(("code", .integer(code))) }
+    return try makeError(
+      error.kind, error.message, op: error.op, traceback: error.traceback, fields: fields)
+  }
+
   /// Whether a value is an error table of ours.
   func isError(_ value: LuaValue) -> Bool {
     guard case .reference(let reference) = value, reference.kind == .table else { return false }
@@ -55,8 +64,7 @@ extension ScriptHost {
       }
       return .reference(value.reference)
     }
-    return .reference(
-      try makeError(error.kind, error.message, op: error.op, traceback: error.traceback))
+    return .reference(try makeError(error))
   }
 
   /// The engine error that belongs to an error table.
@@ -67,9 +75,11 @@ extension ScriptHost {
     }
     let name = try text("kind")
     let kind = FlowError.Kind.allCases.first { $0.name == name } ?? .error
+    var code: Int64?
+    if case .integer(let number) = try vm.field("code", of: table) { code = number }
     return FlowError(
       kind, try text("message") ?? "", op: try text("op"), traceback: try text("traceback"),
-      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
+      code: code, payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
   }
 
   /// The same error with a table of its own, so that what a script catches is what the run shows.
@@ -174,5 +184,15 @@ extension ScriptHost {
     guard let error = error as? FlowError else { return ByteString(describing: error) }
     guard let traceback = error.traceback else { return error.message }
     return error.message + "\n" + traceback
+  }
+}
+
+extension FlowError {
+  /// The same error with the table that it has in scripts.
+  func with(payload table: LuaReference, on loop: EventLoop) -> FlowError {
+    FlowError(
+      kind, message, op: op, traceback: traceback, code: code,
+      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop), seconds: seconds,
+      process: process)
   }
 }

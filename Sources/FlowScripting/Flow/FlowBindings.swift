@@ -104,7 +104,7 @@ extension ScriptHost {
         let (flow, _) = try host.builder(call, "copy")
         return call.answer(flow.copy(), host.types.flow)
       },
-    ]) { $1 }
+    ]) { $1 }.merging(graphMethods) { $1 }
   }
 
   static var flowMetamethods: [String: BoundMethod] {

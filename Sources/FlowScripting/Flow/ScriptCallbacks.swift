@@ -16,13 +16,7 @@ final class ScriptCallback: RunCallback {
     do {
       let argument = try host.vm.value(of: run, host.types.run)
       completion.state = host.runFiber(
-        function, [argument], owner: .callback(run, completion)
-      ) { end in
-        switch end {
-        case .returned: completion.finish(nil)
-        case .failed(let error): completion.finish(error)
-        }
-      }
+        function, [argument], owner: .callback(run, completion))
     } catch {
       completion.finish(host.flowError(thrown: error, op: nil))
     }
@@ -49,14 +43,9 @@ final class ScriptPredicate: CasePredicate {
   ) -> OpProgress {
     do {
       let table = try host.table(ofAllIn: data)
+      let arguments = [LuaValue.reference(table)]
       completion.state = host.runFiber(
-        function, [.reference(table)], owner: .callback(run, completion)
-      ) { end in
-        switch end {
-        case .returned(let value): completion.answer(value.isTruthy)
-        case .failed(let error): completion.finish(error)
-        }
-      }
+        function, arguments, owner: .predicate(run, completion))
     } catch {
       completion.finish(host.flowError(thrown: error, op: nil))
     }
@@ -79,14 +68,7 @@ final class ScriptCleanup: OpCleanup {
   }
 
   func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> OpProgress {
-    completion.state = host.runFiber(
-      function, [], owner: .cleanup(context, completion)
-    ) { end in
-      switch end {
-      case .returned: completion.finish(nil)
-      case .failed(let error): completion.finish(error)
-      }
-    }
+    completion.state = host.runFiber(function, [], owner: .cleanup(context, completion))
     return .suspended
   }
 

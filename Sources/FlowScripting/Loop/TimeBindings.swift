@@ -15,21 +15,28 @@ extension ScriptHost {
 }
 
 /// Waits until a time of the loop's clock.
-final class SleepWait: LuaWait, LoopJob {
-  private var timer: Timer?
+final class SleepWait: LuaWait, TimedJob {
+  // Set while the time is still to come. Safe: the loop calls `takeJob` at its own end at the latest.
+  @exclusivity(unchecked) private unowned(unsafe) var loop: EventLoop?
 
   init(_ loop: EventLoop, until deadline: Int64) {
+    self.loop = loop
     super.init()
-    timer = loop.schedule(at: deadline, self)
+    loop.schedule(at: deadline, timed: self)
   }
 
-  func run() {
-    timer = nil
-    ready()
+  var isPending: Bool { loop != nil }
+
+  func takeJob() -> any LoopJob {
+    loop = nil
+    return self
   }
+
+  func run() { ready() }
 
   override func abandon() {
-    timer?.cancel()
-    timer = nil
+    guard let loop else { return }
+    self.loop = nil
+    loop.noteCancelledTimer()
   }
 }

@@ -18,6 +18,7 @@ extension ScriptHost {
       }
       return call.answer(op, host.types.op)
     }
+    try vm.set(try vm.value(of: registry, types.registry), "ops", in: module)
   }
 
   private func makeOp(_ name: ByteString, _ arguments: Arguments) throws -> Op {
@@ -60,6 +61,9 @@ extension ScriptHost {
         guard let op = call.object(1, host.types.op) else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
         }
+        if let body = op.body as? OpClassBody {
+          return call.answer(try host.value(of: try body.op(host, call)))
+        }
         guard let body = op.body as? ScriptOpBody else {
           throw host.usage(call, "op '\(op.name)' takes no arguments: it is written in Swift")
         }
@@ -91,11 +95,17 @@ extension ScriptHost {
     guard let op = op(arguments.call, 1) else {
       throw arguments.wrongSelf("op or flow")
     }
+    if let body = op.body as? OpClassBody { throw usage(arguments.call, body.complaint) }
     let data = try arguments.data(1)
     // What an op or callback starts belongs to it.
     if let currentOp { return currentOp.start(op, data: data) }
     let run = op.start(on: loop, data: data)
-    currentRun?.adopt(run)
+    adopt(run)
     return run
+  }
+
+  /// Makes a task belong to the op or callback that starts it, if there is one.
+  func adopt(_ task: FlowTask) {
+    if let currentOp { currentOp.adopt(task) } else { currentRun?.adopt(task) }
   }
 }

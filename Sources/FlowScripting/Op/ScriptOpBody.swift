@@ -43,25 +43,13 @@ final class ScriptOpBody: OpBody {
     case .finished:
       if step.resultCount > 0, let task = returnedTask(step) {
         host.vm.release(step.coroutine, finished: true)
-        return follow(task, context)
+        return Self.follow(task, context, host)
       }
       host.vm.release(step.coroutine, finished: true)
       return .finished
     case .parked:
-      if context.deadline != .max { host.vm.unwatch(step.coroutine) }
-      let fiber = Fiber(
-        host, step.coroutine, op: context.displayName, owner: .op(context)
-      ) { [host] end in
-        switch end {
-        case .returned(let value):
-          if let task = host.vm.object(in: value, host.types.run), context.isOpen {
-            if self.follow(task, context) == .finished { context.end() }
-          } else {
-            context.end()
-          }
-        case .failed(let error): context.end(error)
-        }
-      }
+      host.vm.unwatch(step.coroutine)
+      let fiber = Fiber(host, step.coroutine, owner: .op(context))
       context.state = fiber
       fiber.park()
       return .suspended
@@ -77,6 +65,19 @@ final class ScriptOpBody: OpBody {
     }
   }
 
+  /// Takes how the coroutine of an op that has waited ended.
+  static func ended(_ end: Fiber.End, _ context: OpContext, _ host: ScriptHost) {
+    switch end {
+    case .returned(let value):
+      if let task = host.task(in: value), context.isOpen {
+        if follow(task, context, host) == .finished { context.end() }
+      } else {
+        context.end()
+      }
+    case .failed(let error): context.end(error)
+    }
+  }
+
   func cancel(_ context: OpContext, _ error: FlowError) {
     if let fiber = context.state as? Fiber {
       fiber.cancel(error)
@@ -85,20 +86,36 @@ final class ScriptOpBody: OpBody {
     }
   }
 
+  /// A function that goes on regardless, although its first stretch isn't over, is stopped after the
+  /// grace period.
+  func interrupt(_ context: OpContext, _ error: FlowError) {
+    if let fiber = context.state as? Fiber {
+      fiber.cancel(error)
+      return
+    }
+    let end = min(
+      LuaVM.monotonicTime + host.loop.gracePeriod, host.watchDeadline(context.deadline))
+    host.vm.watchOperation(
+      slot: context.slot, generation: context.attemptGeneration, deadline: end,
+      grace: host.loop.gracePeriod)
+  }
+
   /// The task that the function returned, if it returned one.
-  private func returnedTask(_ step: LuaStep) -> Run? {
+  private func returnedTask(_ step: LuaStep) -> FlowTask? {
     guard let value = try? host.vm.firstResult(step) else { return nil }
-    return host.vm.object(in: value, host.types.run)
+    return host.task(in: value)
   }
 
   /// An op that returns a task finishes when that task does, and as it does.
-  private func follow(_ task: Run, _ context: OpContext) -> OpProgress {
+  private static func follow(
+    _ task: FlowTask, _ context: OpContext, _ host: ScriptHost
+  ) -> OpProgress {
     task.markObserved()
     if task.isConcluded {
-      if let error = task.error { context.fail(error) }
+      if let error = host.outcomeError(of: task) { context.fail(error) }
       return .finished
     }
-    let follower = Follower(task, context)
+    let follower = Follower(host, task, context)
     context.state = follower
     task.observe(follower)
     return .suspended
@@ -107,10 +124,12 @@ final class ScriptOpBody: OpBody {
 
 /// Ends an op when the task that it returned has ended.
 private final class Follower: LoopJob {
-  private let task: Run
+  private let host: ScriptHost
+  private let task: FlowTask
   private var context: OpContext?
 
-  init(_ task: Run, _ context: OpContext) {
+  init(_ host: ScriptHost, _ task: FlowTask, _ context: OpContext) {
+    self.host = host
     self.task = task
     self.context = context
   }
@@ -118,12 +137,21 @@ private final class Follower: LoopJob {
   func run() {
     let ended = context
     context = nil
-    ended?.end(task.error)
+    ended?.end(host.outcomeError(of: task))
   }
 
+  /// The op has been stopped, which stops the task too if the op has started it.
   func cancel(_ error: FlowError) {
+    task.unobserve(self)
     let ended = context
     context = nil
     ended?.end(error)
+  }
+}
+
+extension ScriptHost {
+  /// The error of a settled task, to pass on: the same table wherever scripts see it.
+  fileprivate func outcomeError(of task: FlowTask) -> FlowError? {
+    (try? error(of: task)) ?? task.error
   }
 }

@@ -4,14 +4,7 @@ internal import LuaVM
 /// What scripts do with a run.
 extension ScriptHost {
   static var runMethods: [String: BoundMethod] {
-    [
-      "wait": BoundMethod { host, call in
-        let (run, arguments) = try host.run(call, "wait")
-        let deadline =
-          arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
-        if run.isConcluded { return call.answer(.boolean(true)) }
-        return try call.wait(RunWait(run, deadline: deadline) { .boolean(run.isConcluded) })
-      },
+    taskMethods(of: "run").merging([
       "summary": BoundMethod { host, call in
         let (run, arguments) = try host.run(call, "summary")
         var options = SummaryOptions()
@@ -31,7 +24,7 @@ extension ScriptHost {
         let (run, _) = try host.run(call, "events")
         return call.answer(.reference(try host.events(of: run)))
       },
-    ]
+    ]) { $1 }.merging(runGraphMethods) { $1 }
   }
 
   static func runProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
@@ -45,16 +38,10 @@ extension ScriptHost {
     case "ok":
       run.markObserved()
       return call.answer(.boolean(run.state == .succeeded))
-    case "error":
-      run.markObserved()
-      guard let error = run.error else { return call.answer(.nil) }
-      return call.answer(try host.luaError(host.owned(error, of: run)))
-    case "state":
-      run.markObserved()
-      return try host.answer(call, .bytes(run.state.name))
     case "finished_early": return call.answer(.boolean(run.isFinishedEarly))
     case "duration": return call.answer(.number(run.duration))
-    default: return try host.missingField(call, later: LaterNames.run)
+    default:
+      return try host.taskField(call, run) ?? host.missingField(call, later: LaterNames.run)
     }
   }
 
@@ -68,20 +55,7 @@ extension ScriptHost {
   func waitAndAnswer(_ call: LuaCall, _ run: Run) throws -> LuaAnswer {
     if run.isConcluded { return call.answer(run, types.run) }
     let value = try vm.value(of: run, types.run)
-    return try call.wait(RunWait(run, deadline: nil) { value })
-  }
-
-  /// The error with its one table.
-  private func owned(_ error: FlowError, of run: Run) throws -> FlowError {
-    if error.payload != nil { return error }
-    if let kept = run.attachment as? FlowError { return kept }
-    let table = try makeError(
-      error.kind, error.message, op: error.op, traceback: error.traceback)
-    let owned = FlowError(
-      error.kind, error.message, op: error.op, traceback: error.traceback,
-      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop), seconds: error.seconds)
-    run.attachment = owned
-    return owned
+    return try call.wait(TaskWait(run, deadline: nil) { $0.answer(value) })
   }
 
   /// The events of a run as a list of tables.
@@ -104,33 +78,4 @@ extension ScriptHost {
     }
     return try vm.makeTable(values: list)
   }
-}
-
-/// Waits for a run, at most until a deadline.
-final class RunWait: LuaWait, LoopJob {
-  private let target: Run
-  private let result: () -> LuaValue
-  private var timer: Timer?
-
-  init(_ run: Run, deadline: Int64?, result: @escaping () -> LuaValue) {
-    target = run
-    self.result = result
-    super.init()
-    run.observe(self)
-    if let deadline { timer = run.loop.schedule(at: deadline, self) }
-  }
-
-  func run() {
-    abandon()
-    ready()
-  }
-
-  /// Lets go of both, the run and the timer: the one that didn't come would keep the wait.
-  override func abandon() {
-    target.unobserve(self)
-    timer?.cancel()
-    timer = nil
-  }
-
-  override func finish(_ call: LuaCall) throws -> LuaAnswer { call.answer(result()) }
 }

@@ -44,6 +44,8 @@ end
 
 local AnOp = flow.op("AnOp", { needs = { x = "any?" }, gives = { y = "any?" }, run = function() end })
 local settled = AnOp:run()
+local program = flow.exec { "true" }
+program:wait()
 
 -- Plain functions.
 each("op 1", function(v) flow.op(v, print) end)
@@ -52,6 +54,19 @@ each("op 1, 2", function(v) flow.op(v, v) end)
 each("new", function(v) flow.new(v) end)
 each("dispatcher", function(v) flow.dispatcher(v) end)
 each("now", function(v) flow.now(v) end)
+each("exec", function(v) flow.exec(v):wait() end)
+each("exec word", function(v) flow.exec({ "true", v }):wait() end)
+each("exec 2", function(v) flow.exec({ "true" }, v):wait() end)
+for _, field in ipairs { "stdin", "cwd", "env", "timeout", "check", "capture", "unknown" } do
+  each("exec " .. field, function(v)
+    -- A folder that isn't there, or no time at all, is a failure, not misuse.
+    flow.exec({ "true" }, { [field] = v }):wait()
+  end)
+end
+each("exec variable", function(v) flow.exec({ "true" }, { env = { NAME = v } }):wait() end)
+each("exec name", function(v)
+  if v == v and v ~= nil then flow.exec({ "true" }, { env = { [v] = "" } }):wait() end
+end)
 each("sleep", function(v)
   -- In an op of its own, as a value may be a long time.
   local run = flow.op("SleepOp", function() flow.sleep(v) end):start()
@@ -113,9 +128,13 @@ for _, startable in ipairs { AnOp, flow.new("a") } do
   each("start self", function(v) startable.start(v) end)
   each("call", function(v) local bound = AnOp(v, v, nil) end)
 end
-for _, name in ipairs { "wait", "summary", "events" } do
+for _, name in ipairs { "await", "cancel", "wait", "summary", "events" } do
   each("run:" .. name, function(v) settled[name](settled, v) end)
   each("run." .. name, function(v) settled[name](v) end)
+end
+for _, name in ipairs { "await", "cancel", "wait" } do
+  each("task:" .. name, function(v) program[name](program, v) end)
+  each("task." .. name, function(v) program[name](v) end)
 end
 -- A run that goes on: the wait ends at its timeout, or is refused.
 each("wait", function(v)
@@ -123,14 +142,14 @@ each("wait", function(v)
   local run = flow.op("ShortOp", function() flow.sleep(0.002) end):start()
   run:wait(v)
 end)
-for _, object in ipairs { flow, AnOp, flow.new("a"), settled } do
+for _, object in ipairs { flow, AnOp, flow.new("a"), settled, program } do
   each("field", function(v) return object[v] end)
 end
-for _, object in ipairs { AnOp, flow.new("a"), settled, flow.dispatcher { input = "list" } } do
+for _, object in ipairs { AnOp, flow.new("a"), settled, program, flow.dispatcher { input = "list" } } do
   each("set field", function(v) if v == v and v ~= nil then object[v] = v end end)
   each("by hand", function(v)
     local metatable = debug.getmetatable(object)
-    for _, event in ipairs { "__tostring", "__index", "__newindex", "__call" } do
+    for _, event in ipairs { "__tostring", "__index", "__newindex", "__call", "__close" } do
       if type(metatable[event]) == "function" then
         local ok, raised = pcall(function() local r = metatable[event](v, v, v) return r end)
         assert(ok or type(raised) == "table" and raised.kind == "usage", event)

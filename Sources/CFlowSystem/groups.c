@@ -1,0 +1,145 @@
+// The process groups of the programs that run, where a signal handler can find them.
+//
+// Each program has a group of its own, so that it can be stopped with all that it started. A
+// terminal's Ctrl-C therefore doesn't reach it, and nobody tells it of the end of this process.
+#include "internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct flowsystem_group {
+  /// The leader, which isn't reaped while this stands; 0 where there is none.
+  _Atomic(pid_t) leader;
+  struct flowsystem_group *next_free;
+};
+
+enum { BLOCK_SIZE = 64 };
+
+/// Blocks are only ever added, so that a handler can walk them at any time.
+typedef struct block {
+  struct flowsystem_group groups[BLOCK_SIZE];
+  struct block *next;
+} block;
+
+static _Atomic(block *) first_block;
+static struct flowsystem_group *first_free;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/// The process whose children they are: one that was forked has none of them.
+static _Atomic(pid_t) owner;
+static _Atomic(bool) is_asked;
+
+static const int ENDING_SIGNALS[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
+enum { ENDING_COUNT = sizeof ENDING_SIGNALS / sizeof *ENDING_SIGNALS };
+
+/// Whether a leader is still to end; -1 when somebody else has reaped it, and its number may be
+/// another's by now.
+static int is_running(pid_t leader) {
+  siginfo_t information = {0};
+  if (waitid(P_PID, (id_t)leader, &information, WEXITED | WNOHANG | WNOWAIT) != 0) return -1;
+  return information.si_pid == 0;
+}
+
+static void signal_groups(int number) {
+  for (block *each = atomic_load(&first_block); each != NULL; each = each->next)
+    for (int i = 0; i < BLOCK_SIZE; i++) {
+      pid_t leader = atomic_load(&each->groups[i].leader);
+      if (leader != 0 && is_running(leader) >= 0) kill(-leader, number);
+    }
+}
+
+static bool is_any_running(void) {
+  for (block *each = atomic_load(&first_block); each != NULL; each = each->next)
+    for (int i = 0; i < BLOCK_SIZE; i++) {
+      pid_t leader = atomic_load(&each->groups[i].leader);
+      if (leader != 0 && is_running(leader) > 0) return true;
+    }
+  return false;
+}
+
+/// Asks all groups to end, and kills what hasn't ended after a second. Nothing in it is unsafe in a
+/// signal handler.
+void flowsystem_end_programs(void) {
+  if (getpid() != atomic_load(&owner)) return;
+  signal_groups(SIGTERM);
+  // What is stopped doesn't see it before it goes on.
+  signal_groups(SIGCONT);
+  for (int i = 0; i < 1000 && is_any_running(); i++) {
+    struct timespec millisecond = {.tv_nsec = 1000000};
+    nanosleep(&millisecond, NULL);
+  }
+  signal_groups(SIGKILL);
+}
+
+/// Ends the groups, then this process by the same signal. Its handler is gone by now, and the signal
+/// isn't blocked, so a second one ends the process at once.
+static void on_ending_signal(int number) {
+  flowsystem_end_programs();
+  raise(number);
+}
+
+static void watch_end(void) {
+  static bool is_done;
+  if (is_done) return;
+  is_done = true;
+  atexit(flowsystem_end_programs);
+  for (int i = 0; i < ENDING_COUNT; i++) {
+    struct sigaction action;
+    // What is ignored stays ignored, and what somebody else handles is theirs.
+    if (sigaction(ENDING_SIGNALS[i], NULL, &action) != 0) continue;
+    if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
+    action = (struct sigaction){
+        .sa_handler = on_ending_signal, .sa_flags = SA_RESTART | SA_RESETHAND | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    sigaction(ENDING_SIGNALS[i], &action, NULL);
+  }
+}
+
+void flowsystem_end_programs_with_process(void) { atomic_store(&is_asked, true); }
+
+void flowsystem_hold_ending_signals(sigset_t *before) {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (int i = 0; i < ENDING_COUNT; i++) sigaddset(&ending, ENDING_SIGNALS[i]);
+  pthread_sigmask(SIG_BLOCK, &ending, before);
+}
+
+flowsystem_group *flowsystem_prepare_group(void) {
+  pthread_mutex_lock(&mutex);
+  if (first_free == NULL) {
+    block *made = calloc(1, sizeof *made);
+    if (made != NULL) {
+      for (int i = 0; i < BLOCK_SIZE; i++) {
+        made->groups[i].next_free = first_free;
+        first_free = &made->groups[i];
+      }
+      made->next = atomic_load(&first_block);
+      atomic_store(&first_block, made);
+    }
+  }
+  flowsystem_group *group = first_free;
+  if (group != NULL) {
+    first_free = group->next_free;
+    atomic_store(&owner, getpid());
+    if (atomic_load(&is_asked)) watch_end();
+  }
+  pthread_mutex_unlock(&mutex);
+  return group;
+}
+
+void flowsystem_enter_group(flowsystem_group *group, int leader) {
+  atomic_store(&group->leader, leader);
+}
+
+void flowsystem_release_group(flowsystem_group *group) {
+  atomic_store(&group->leader, 0);
+  pthread_mutex_lock(&mutex);
+  group->next_free = first_free;
+  first_free = group;
+  pthread_mutex_unlock(&mutex);
+}

@@ -1,0 +1,22 @@
+// What the files of this module share.
+#ifndef FLOWSYSTEM_INTERNAL_H
+#define FLOWSYSTEM_INTERNAL_H
+
+#include "CFlowSystem.h"
+
+#include <signal.h>
+
+/// Blocks the signals that end this process, so that none comes between the start of a program and
+/// its entry among the groups. `before` gets the mask to go back to.
+void flowsystem_hold_ending_signals(sigset_t *before);
+
+/// Room for the group of a program, or NULL when there is no memory.
+flowsystem_group *flowsystem_prepare_group(void);
+
+/// Notes the leader of a group, which is the number of the group too.
+void flowsystem_enter_group(flowsystem_group *group, int leader);
+
+/// Gives the room back, before the leader is reaped.
+void flowsystem_release_group(flowsystem_group *group);
+
+#endif

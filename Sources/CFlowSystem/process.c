@@ -1,0 +1,187 @@
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/// Moves a descriptor out of the place of a standard stream, where the child's would collide with it.
+static int above_streams(int fd) {
+  if (fd < 0 || fd > 2) return fd;
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  int problem = errno;
+  close(fd);
+  errno = problem;
+  return moved;
+}
+
+/// A pipe of which this process keeps `ends[kept]`, non-blocking. Returns 0 or an errno.
+static int make_pipe(int ends[2], int kept) {
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    ends[0] = ends[1] = -1;
+    return errno;
+  }
+  for (int i = 0; i < 2; i++) {
+    ends[i] = above_streams(ends[i]);
+    if (ends[i] < 0) return errno;
+  }
+  return fcntl(ends[kept], F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
+}
+
+static void close_all(int pipes[3][2]) {
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 2; j++)
+      if (pipes[i][j] >= 0) close(pipes[i][j]);
+}
+
+/// Whether so many descriptors are open that others would soon find none. The lowest free number is
+/// always taken next, so a high one tells.
+///
+/// However high the limit is, it counts as no more than PLENTY: a program that starts gets a copy of
+/// all descriptors and closes it, and 20,000 of them make that ten times as slow.
+static bool is_near_limit(int fd) {
+  enum { RESERVE = 16, PLENTY = 6144 };
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  rlim_t most = limit.rlim_cur < PLENTY ? limit.rlim_cur : PLENTY;
+  return (rlim_t)fd + RESERVE >= most;
+}
+
+static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t *pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  int problem = posix_spawn_file_actions_init(&actions);
+  if (problem != 0) return problem;
+  problem = posix_spawnattr_init(&attributes);
+  if (problem != 0) {
+    posix_spawn_file_actions_destroy(&actions);
+    return problem;
+  }
+  sigset_t none, all;
+  sigemptyset(&none);
+  // Not sigfillset, which leaves out two signals of the C library, and those would then be ignored.
+  memset(&all, 0xff, sizeof all);
+  // What this process ignores or blocks is its own affair, SIGPIPE included.
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  problem = request->stdin_is_piped
+      ? posix_spawn_file_actions_adddup2(&actions, pipes[0][0], 0)
+      : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
+    problem = posix_spawn_file_actions_adddup2(&actions, pipes[i][1], i);
+  // Files that others opened without close-on-exec, as the C library's `fopen` does, end here too.
+  if (problem == 0) problem = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  if (problem == 0 && request->cwd != NULL)
+    problem = posix_spawn_file_actions_addchdir_np(&actions, request->cwd);
+  if (problem == 0)
+    problem = posix_spawnp(
+        pid, request->argv[0], &actions, &attributes, request->argv,
+        request->environment != NULL ? request->environment : environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return problem;
+}
+
+/// Whether the last descriptors would be used up by a program whose pipes are these.
+static bool uses_reserve(const flowsystem_spawn_request *request, int pipes[3][2]) {
+  if (!request->keeps_reserve) return false;
+  int highest = -1;
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 2; j++)
+      if (pipes[i][j] > highest) highest = pipes[i][j];
+  if (highest >= 0) return is_near_limit(highest);
+  int next = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  if (next < 0) return errno == EMFILE;
+  close(next);
+  return is_near_limit(next);
+}
+
+/// Starts the program and opens its descriptor; it is among the groups before any signal can come.
+static int begin(
+    const flowsystem_spawn_request *request, int pipes[3][2], flowsystem_spawned *spawned) {
+  spawned->group = flowsystem_prepare_group();
+  if (spawned->group == NULL) return ENOMEM;
+  sigset_t before;
+  flowsystem_hold_ending_signals(&before);
+  int problem = spawn(request, pipes, &spawned->pid);
+  if (problem == 0) flowsystem_enter_group(spawned->group, spawned->pid);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (problem != 0) {
+    flowsystem_release_group(spawned->group);
+    return problem;
+  }
+  // The child's ends go first: they make room for the process's own descriptor.
+  for (int i = 0; i < 3; i++) {
+    int *end = &pipes[i][i == 0 ? 0 : 1];
+    if (*end >= 0) close(*end);
+    *end = -1;
+  }
+  spawned->pidfd = (int)syscall(SYS_pidfd_open, spawned->pid, 0);
+  if (spawned->pidfd >= 0) return 0;
+  problem = errno;
+  kill(-spawned->pid, SIGKILL);
+  int status;
+  flowsystem_reap(spawned->pid, spawned->group, &status);
+  return problem;
+}
+
+int flowsystem_spawn(
+    const flowsystem_spawn_request *request, flowsystem_spawned *spawned) {
+  int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+  int problem = request->stdin_is_piped ? make_pipe(pipes[0], 1) : 0;
+  for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
+    problem = make_pipe(pipes[i], 0);
+  if (problem == 0 && uses_reserve(request, pipes)) problem = EMFILE;
+  // What was printed before the program stands before what the program prints.
+  if (!request->outputs_are_piped) fflush(NULL);
+  if (problem == 0) problem = begin(request, pipes, spawned);
+  if (problem != 0) {
+    close_all(pipes);
+    return problem;
+  }
+  spawned->streams[0] = pipes[0][1];
+  spawned->streams[1] = pipes[1][0];
+  spawned->streams[2] = pipes[2][0];
+  return 0;
+}
+
+bool flowsystem_reap(int pid, flowsystem_group *group, int *status) {
+  // First, so that no signal goes to another's process that has got the number.
+  flowsystem_release_group(group);
+  int raw, reaped;
+  do reaped = waitpid(pid, &raw, 0);
+  while (reaped < 0 && errno == EINTR);
+  if (reaped < 0) return false;
+  *status = WIFSIGNALED(raw) ? -WTERMSIG(raw) : WEXITSTATUS(raw);
+  return true;
+}
+
+ptrdiff_t flowsystem_write_quietly(int fd, const void *bytes, size_t count) {
+  // SIGPIPE of a write goes to the thread that writes, so it can be taken out again right here.
+  sigset_t pipe_signal, before, pending;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigpending(&pending);
+  bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  ssize_t written = write(fd, bytes, count);
+  int problem = errno;
+  if (written < 0 && problem == EPIPE && !was_pending) {
+    struct timespec none = {0};
+    while (sigtimedwait(&pipe_signal, NULL, &none) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = problem;
+  return written;
+}

@@ -1,0 +1,381 @@
+/// Goes through a flow with what is known of the data at each place, instead of data.
+final class FlowChecker: BlueprintVisitor {
+  private(set) var findings: [FlowFinding] = []
+  private var said: Set<FlowFinding> = []
+  private let root: Flow
+  private let given: [(ByteString, Value)]?
+
+  /// What is known where the walker is.
+  private(set) var data = KnownData()
+  /// What was written to the present bucket, in order; see `writes(since:)`.
+  private var journal: ContiguousArray<DataWrite> = []
+
+  // What is open, the innermost last.
+
+  private var flows: ContiguousArray<OpenFlow> = []
+  private var groups: ContiguousArray<(outer: KnownData, start: Int)> = []
+  private var parallels: ContiguousArray<OpenParallel> = []
+  private var cases: ContiguousArray<OpenCases> = []
+
+  // A flow that is used in several places is looked into once for each state of the data: flows that
+  // use flows twice, and so on, would take a time that doubles with each level.
+
+  private let usedTwice: Set<ObjectIdentifier>
+  private var known: [ObjectIdentifier: [KnownFlow]] = [:]
+  private var seen: Set<ObjectIdentifier> = []
+  private var repeatedSteps = 0
+  /// For how many states of the data a flow's end is kept.
+  private static let knownLimit = 16
+  /// How many steps are looked at again, at most.
+  private static let repetitionLimit = 200_000
+
+  private struct KnownFlow {
+    let begin: KnownData
+    let end: KnownData
+    let writes: ContiguousArray<DataWrite>
+  }
+
+  private struct OpenFlow {
+    /// What was known before it, if that is worth keeping.
+    var begin: KnownData?
+    /// What is known at its first step, if it has final steps.
+    var first: KnownData?
+    /// What is known where it ends early, if it may.
+    var early: KnownData?
+    /// What is known behind its last step, during the final ones.
+    var last: KnownData?
+    /// Where its writes, and those of its final steps, begin.
+    let start: Int
+    var finalStart = 0
+    /// What it needs and wasn't sure to be there: taken for granted within, with what was known.
+    var assumed: [(key: ByteString, fact: KnownData.Fact?)] = []
+  }
+
+  private struct OpenParallel {
+    let members: ArraySlice<Step>
+    let begin: KnownData
+    var merged: KnownData
+    /// Where the writes of each member begin.
+    var starts: ContiguousArray<Int> = []
+    /// The member that gives a key.
+    var givers: [ByteString: Op] = [:]
+  }
+
+  private struct OpenCases {
+    let block: CaseBlock
+    let begin: KnownData
+    var joined: KnownData?
+    var seen: Set<[ByteString]> = []
+  }
+
+  init(_ root: Flow, data: [(ByteString, Value)]?) {
+    self.root = root
+    given = data
+    usedTwice = root.flowsUsedTwice()
+  }
+
+  /// Reports something, unless it was said before.
+  func report(_ severity: FlowFinding.Severity, _ op: ByteString, _ message: ByteString) {
+    let finding = FlowFinding(severity, op: op, message)
+    if said.insert(finding).inserted { findings.append(finding) }
+  }
+
+  // MARK: Data
+
+  private func set(_ key: ByteString, _ source: ValueSource) {
+    data.set(key, source)
+    journal.append(DataWrite(key: key, source: source))
+  }
+
+  /// What was written since a place of the journal, which is made shorter if it says things twice.
+  private func writes(since start: Int) -> ArraySlice<DataWrite> {
+    if journal.count - start > 32 {
+      var seen: Set<DataWrite> = []
+      let shorter = journal[start...].filter { seen.insert($0).inserted }
+      journal.replaceSubrange(start..., with: shorter)
+    }
+    return journal[start...]
+  }
+
+  private func apply(_ gives: [Declaration], of op: Op) {
+    for declared in gives {
+      let wasCertain = data[declared.name]?.isCertain ?? false
+      set(declared.name, ValueSource(declared.type.present, .op(op.name)))
+      if declared.type.isOptional, !wasCertain { data.facts[declared.name]?.isCertain = false }
+    }
+  }
+
+  private func checkNeeds(_ subject: Subject, _ needs: [Declaration]) {
+    for need in needs { checkNeed(subject, need.name, need.type) }
+  }
+
+  func visit(_ op: Op, _ place: StepPlace) {
+    checkNeeds(.op(op.name), op.needs)
+    if !op.name.bytes.suffix(2).elementsEqual("Op".utf8) {
+      report(.warning, op.name, "the name [\(op.name)] doesn't end in 'Op'")
+    }
+    apply(op.gives, of: op)
+    if !op.hasGives, data.undeclared == nil { data.undeclared = op.name }
+  }
+
+  // MARK: Flows
+
+  func beginFlow(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) -> Bool {
+    let isShared = usedTwice.contains(ObjectIdentifier(flow))
+    if isShared, isKnown(flow) || isTooMuch(flow) { return false }
+    if !seen.insert(ObjectIdentifier(flow)).inserted {
+      repeatedSteps += blueprint.steps.count + 1
+    }
+    var open = OpenFlow(begin: isShared ? data : nil, start: journal.count)
+    for (name, value) in blueprint.data where data[name]?.isCertain != true {
+      let source = ValueSource(.value(value), .data(flow.name, ObjectIdentifier(flow)))
+      var fact = data[name] ?? KnownData.Fact(isCertain: true, sources: [])
+      fact.isCertain = true
+      fact.add(source)
+      data.facts[name] = fact
+      journal.append(DataWrite(key: name, source: source))
+    }
+    if place == nil { beginRoot() } else { checkNeeds(.flow(flow.name), flow.needs) }
+    for need in flow.needs where data[need.name]?.isCertain != true {
+      let fact = data[need.name]
+      if need.type.isOptional, fact != nil || place != nil || given != nil { continue }
+      open.assumed.append((need.name, fact))
+      if fact == nil {
+        data.set(need.name, ValueSource(need.type.present, .needs(flow.name)))
+      }
+      data.facts[need.name]?.isCertain = !need.type.isOptional
+    }
+    if !blueprint.finally.isEmpty { open.first = data }
+    flows.append(open)
+    return true
+  }
+
+  /// The data that the flow is started with, and its needs.
+  private func beginRoot() {
+    for (name, value) in given ?? [] {
+      if value.isNull { data.facts[name] = nil } else { set(name, .init(.value(value), .given)) }
+    }
+    for need in root.needs {
+      if data[need.name] == nil, given == nil { continue }
+      checkNeed(.root(root.name), need.name, need.type)
+    }
+  }
+
+  func endFlow(_ flow: Flow, _ blueprint: Blueprint) {
+    guard let open = flows.popLast() else { return }
+    apply(flow.gives, of: flow)
+    if let early = open.early { data.join(early) }
+    for (key, fact) in open.assumed { forget(key, fact, of: flow) }
+    let writes = writes(since: open.start)
+    if let begin = open.begin {
+      let made = KnownFlow(begin: begin, end: data, writes: ContiguousArray(writes))
+      known[ObjectIdentifier(flow), default: []].append(made)
+      if known[ObjectIdentifier(flow), default: []].count > Self.knownLimit {
+        known[ObjectIdentifier(flow)]?.removeFirst()
+      }
+    }
+  }
+
+  /// Takes back what was taken for granted within a flow.
+  private func forget(_ key: ByteString, _ before: KnownData.Fact?, of flow: Flow) {
+    guard var fact = data[key] else { return }
+    let assumed = before?.sources ?? fact.sources.filter { $0.provider == .needs(flow.name) }
+    if !fact.sources.contains(where: { assumed.contains($0) }) { return }
+    fact.isCertain = false
+    if before == nil { fact.sources.removeAll { assumed.contains($0) } }
+    data.facts[key] = fact.sources.isEmpty ? nil : fact
+  }
+
+  /// Whether the flow was looked into with the same data; then its end is known.
+  private func isKnown(_ flow: Flow) -> Bool {
+    let before = known[ObjectIdentifier(flow), default: []]
+    guard let same = before.first(where: { $0.begin == data }) else { return false }
+    data = same.end
+    journal += same.writes
+    return true
+  }
+
+  /// Whether looking into the flow again would take too long.
+  private func isTooMuch(_ flow: Flow) -> Bool {
+    guard repeatedSteps > Self.repetitionLimit, seen.contains(ObjectIdentifier(flow)) else {
+      return false
+    }
+    report(
+      .warning, root.name,
+      "flow '\(root.name)' uses flows so often that not every place was checked")
+    return true
+  }
+
+  func beginFinally() {
+    let top = flows.count - 1
+    guard top >= 0, let first = flows[top].first else { return }
+    flows[top].last = data
+    var begin = first
+    for write in writes(since: flows[top].start) { begin.maySet(write.key, write.source) }
+    begin.undeclared = data.undeclared ?? flows[top].early?.undeclared
+    data = begin
+    flows[top].finalStart = journal.count
+  }
+
+  func endFinally() {
+    let top = flows.count - 1
+    guard top >= 0, let last = flows[top].last else { return }
+    let end = data
+    let writes = writes(since: flows[top].finalStart)
+    data = last
+    data.merge(end, writes, base: last)
+    if let early = flows[top].early { flows[top].early?.merge(end, writes, base: early) }
+  }
+
+  // MARK: Groups
+
+  func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
+    let op = place.step.op
+    let subject = Subject.group(of: op.name)
+    let fact = data[dispatcher.input]
+    checkNeed(subject, dispatcher.input, ValueType.any.list)
+    if !dispatcher.allowEmpty { checkEmpty(subject, dispatcher.input, fact) }
+    groups.append((data, journal.count))
+    guard let key = dispatcher.itemKey ?? op.primaryInput else { return }
+    let items = fact?.sources.map { $0.items(of: dispatcher.input) }
+    data.facts[key] = KnownData.Fact(
+      isCertain: true, sources: ContiguousArray(items ?? [ValueSource(.any, .group(op.name))]))
+  }
+
+  func endGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
+    guard let (outer, start) = groups.popLast() else { return }
+    let op = place.step.op
+    let item = data
+    journal.removeSubrange(start...)
+    data = outer
+    if let output = dispatcher.output {
+      let collected = (dispatcher.collect ?? op.primaryOutput).flatMap { item[$0] }
+      set(output, ValueSource((collected?.type ?? .any).list, .group(op.name)))
+    }
+    if let failures = dispatcher.failures {
+      set(failures, ValueSource(ValueType.table.list, .group(op.name)))
+    }
+  }
+
+  // MARK: Parallel steps
+
+  func beginParallel(_ members: ArraySlice<Step>) {
+    parallels.append(OpenParallel(members: members, begin: data, merged: data))
+  }
+
+  func beginMember(_ number: Int) {
+    let top = parallels.count - 1
+    guard top >= 0 else { return }
+    parallels[top].starts.append(journal.count)
+    data = parallels[top].begin
+    // What the others set may be there, or not yet.
+    for write in siblingWrites(parallels[top], number) { data.maySet(write.key, write.source) }
+  }
+
+  private func siblingWrites(_ open: OpenParallel, _ number: Int) -> [DataWrite] {
+    var result: [DataWrite] = []
+    let steps = Array(open.members)
+    for (index, step) in steps.enumerated() where index != number {
+      let writes: any Sequence<DataWrite>
+      if index < number {
+        let end = open.starts[index + 1]
+        writes = journal[open.starts[index]..<end]
+      } else {
+        // An op has checked its needs before the next member starts.
+        guard steps[number].op.isFlow else { continue }
+        writes = PossibleWrites.of(step.op)
+      }
+      for write in writes {
+        let source = ValueSource(
+          write.source.content, .sibling(step.op.name), itemOf: write.source.list)
+        result.append(DataWrite(key: write.key, source: source))
+      }
+    }
+    return result
+  }
+
+  func endMember(_ number: Int) {
+    let top = parallels.count - 1
+    guard top >= 0, let start = parallels[top].starts.last else { return }
+    let op = parallels[top].members[parallels[top].members.startIndex + number].op
+    let writes = writes(since: start)
+    parallels[top].merged.merge(data, writes, base: parallels[top].begin)
+    for key in Set(writes.map(\.key)).sorted() {
+      if let other = parallels[top].givers[key] {
+        let name = Subject.of(op).text
+        report(
+          .warning, op.name,
+          "\(name) gives <\(key)> at the same time as \(Subject.of(other).text); the later one wins"
+        )
+      } else {
+        parallels[top].givers[key] = op
+      }
+    }
+  }
+
+  func endParallel() {
+    if let open = parallels.popLast() { data = open.merged }
+  }
+
+  // MARK: Cases
+
+  func beginCases(_ block: CaseBlock, _ place: StepPlace) {
+    cases.append(OpenCases(block: block, begin: data))
+  }
+
+  func beginBranch(_ number: Int) {
+    let top = cases.count - 1
+    guard top >= 0 else { return }
+    data = cases[top].begin
+    guard case .equals(let key, let value) = cases[top].block.branches[number].condition else {
+      return
+    }
+    let isFirst = cases[top].seen.insert([key, value]).inserted
+    checkCase(key, value, isFirst: isFirst)
+    // In the branch the key is there, and a string.
+    guard var fact = data[key] else { return }
+    fact.isCertain = true
+    let strings = fact.sources.filter { $0.mayBe(.string) }
+    if !strings.isEmpty { fact.sources = ContiguousArray(strings) }
+    data.facts[key] = fact
+  }
+
+  func endBranch(_ number: Int) {
+    let top = cases.count - 1
+    guard top >= 0 else { return }
+    if cases[top].joined == nil { cases[top].joined = data } else { cases[top].joined?.join(data) }
+  }
+
+  func endCases() {
+    guard let open = cases.popLast(), let top = flows.indices.last else { return }
+    if let joined = open.joined { data = joined }
+    if open.block.hasOtherwise { return }
+    if flows[top].early == nil {
+      flows[top].early = open.begin
+    } else {
+      flows[top].early?.join(open.begin)
+    }
+  }
+}
+
+extension KnownData.Fact {
+  /// The type of the value; nil when not everything is known of it.
+  fileprivate var type: ValueType? {
+    var types: [ValueType] = []
+    for source in sources {
+      guard case .declared(let type) = source.content else { return nil }
+      types.append(type)
+    }
+    return ValueType.union(types)
+  }
+}
+
+extension ValueType {
+  static var string: ValueType {
+    ValueType(name: "string", isOptional: false, shape: .builtin(.string))
+  }
+
+  static var table: ValueType {
+    ValueType(name: "table", isOptional: false, shape: .builtin(.table))
+  }
+}

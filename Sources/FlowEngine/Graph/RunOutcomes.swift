@@ -1,0 +1,171 @@
+/// How the ops of a run ended, by their places in the blueprint: a view of the event log.
+final class RunOutcomes {
+  /// A place of the blueprint, nested flows included; the items of a group share theirs.
+  struct Place: Hashable {
+    fileprivate let number: Int
+
+    static let root = Place(number: 0)
+  }
+
+  private struct Step: Hashable {
+    let place: Place
+    let position: UInt32
+  }
+
+  /// What the executions at one place have in common.
+  private struct Tally {
+    var running = 0
+    var succeeded = 0
+    var failed = 0
+    var cancelled = 0
+    /// Of the execution that started or ended last.
+    var last = FlowGraph.Outcome.notReached
+    var lastDuration: Int64 = 0
+    var lastAttempt = 1
+    /// Nanoseconds, from the first start to the last end.
+    var began = Int64.max
+    var ended = Int64.min
+
+    var count: Int { running + succeeded + failed + cancelled }
+  }
+
+  private var steps: [Step: Place] = [:]
+  private var tallies: [Place: Tally] = [:]
+  /// What was decided of cases, where something was.
+  private var cases: [Place: (outcome: FlowGraph.Outcome, text: ByteString)] = [:]
+
+  init(_ log: EventLog) {
+    var places: ContiguousArray<Place> = []
+    for scope in log.scopes {
+      let parent = Int(scope.parent)
+      guard scope.kind != .top, parent < places.count else {
+        places.append(.root)
+        continue
+      }
+      // An attempt at the top, or an item, whose position is its index.
+      let isShared =
+        scope.position == LogRecord.ownPosition || log.scopes[parent].kind == .group
+      places.append(isShared ? places[parent] : place(in: places[parent], scope.position))
+    }
+    var reader = EventLog.Place()
+    while let record = log.record(at: &reader) {
+      let scope = log.scopes[Int(record.scope)]
+      let own = places[Int(record.scope)]
+      // What a run that an op has started says isn't about a step.
+      if scope.kind == .child { continue }
+      let isOwn = record.position == LogRecord.ownPosition || scope.kind == .group
+      add(record, at: isOwn ? own : place(in: own, record.position), log)
+    }
+  }
+
+  /// The place of a step.
+  func place(in flow: Place, _ position: UInt32) -> Place {
+    let step = Step(place: flow, position: position)
+    if let known = steps[step] { return known }
+    let made = Place(number: steps.count + 1)
+    steps[step] = made
+    return made
+  }
+
+  private func add(_ record: LogRecord, at place: Place, _ log: EventLog) {
+    switch record.kind {
+    case .start:
+      tallies[place, default: Tally()].running += 1
+      tallies[place]?.last = .running
+      if let tally = tallies[place] { tallies[place]?.began = min(tally.began, record.time) }
+    case .finish:
+      tallies[place]?.running -= 1
+      finish(place, Self.outcome(log.outcome(of: record)), at: record.time)
+      tallies[place]?.lastDuration = Int64(bitPattern: record.second)
+      tallies[place]?.lastAttempt = record.attempt
+    case .groupEmpty, .groupRefused:
+      // The group has no item that would say so.
+      tallies[place, default: Tally()].began = record.time
+      finish(place, .failed, at: record.time)
+    case .caseMatched: cases[place] = (.succeeded, log.text(record.firstPayload))
+    case .noCase: cases[place] = (.succeeded, "no case matched")
+    case .caseFailed: cases[place] = (.failed, "failed")
+    default: break
+    }
+  }
+
+  private func finish(_ place: Place, _ outcome: FlowGraph.Outcome, at time: Int64) {
+    var tally = tallies[place, default: Tally()]
+    switch outcome {
+    case .succeeded: tally.succeeded += 1
+    case .cancelled: tally.cancelled += 1
+    default: tally.failed += 1
+    }
+    tally.last = outcome
+    tally.ended = max(tally.ended, time)
+    tallies[place] = tally
+  }
+
+  /// The outcome that a text behind `DidFinish: ` tells.
+  private static func outcome(_ text: ByteString) -> FlowGraph.Outcome {
+    if text == "successfully" { return .succeeded }
+    let ofFailures: [ByteString] = [
+      "withError: ", "withInsufficientInputData: ", "withMismatchInputDataType: ",
+      "withMissingOutputData: ", "withMismatchOutputDataType: ", "timedOut after ",
+    ]
+    return ofFailures.contains { text.bytes.starts(with: $0.bytes) } ? .failed : .cancelled
+  }
+
+  /// How what stands at a place ended, and what its label says; of a group, all items together.
+  func outcome(
+    at place: Place, isGrouped: Bool
+  ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    guard let tally = tallies[place], tally.count > 0 else { return (.notReached, "not reached") }
+    return isGrouped ? Self.ofItems(tally) : Self.ofLast(tally)
+  }
+
+  /// What was decided of cases.
+  func caseOutcome(at place: Place) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    cases[place] ?? (.notReached, "not reached")
+  }
+
+  private static func ofLast(
+    _ tally: Tally
+  ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    if tally.last == .running { return (.running, "running") }
+    var text: ByteString = "\(tally.last.name) in \(seconds(tally.lastDuration))"
+    if tally.lastAttempt > 1 { text = "\(text), attempt \(tally.lastAttempt)" }
+    if tally.count > 1 { text = "\(text), last of \(tally.count)" }
+    return (tally.last, text)
+  }
+
+  private static func ofItems(
+    _ tally: Tally
+  ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    let counts: [(Int, FlowGraph.Outcome)] = [
+      (tally.succeeded, .succeeded), (tally.failed, .failed), (tally.cancelled, .cancelled),
+      (tally.running, .running),
+    ]
+    var text: ByteString = ""
+    for (count, outcome) in counts where count > 0 {
+      text = "\(text)\(text.isEmpty ? "" : ", ")\(count) \(outcome.name)"
+    }
+    if tally.running == 0 { text = "\(text) in \(seconds(tally.ended &- tally.began))" }
+    let outcome: FlowGraph.Outcome =
+      tally.failed > 0
+      ? .failed : tally.running > 0 ? .running : tally.cancelled > 0 ? .cancelled : .succeeded
+    return (outcome, text)
+  }
+
+  private static func seconds(_ nanoseconds: Int64) -> ByteString {
+    "\(Value.text(ofSeconds: Double(nanoseconds) / 1e9))s"
+  }
+}
+
+extension FlowGraph.Outcome {
+  /// What labels call it.
+  var name: ByteString {
+    switch self {
+    case .running: "running"
+    case .succeeded: "succeeded"
+    case .failed: "failed"
+    case .cancelled: "cancelled"
+    case .notReached: "not reached"
+    }
+  }
+}

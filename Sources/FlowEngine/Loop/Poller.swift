@@ -1,0 +1,122 @@
+internal import CFlowSystem
+import Glibc
+
+/// Watches a descriptor for a loop until it is ended.
+public final class DescriptorWatch {
+  public let descriptor: Int32
+  fileprivate let job: any LoopJob
+  fileprivate let tag: UInt64
+  /// Set while it watches.
+  fileprivate var poller: Poller?
+
+  fileprivate init(_ descriptor: Int32, _ job: any LoopJob, tag: UInt64, poller: Poller) {
+    self.descriptor = descriptor
+    self.job = job
+    self.tag = tag
+    self.poller = poller
+  }
+
+  /// Whether it still watches.
+  public var isActive: Bool { poller != nil }
+
+  /// Ends watching; to be called before the descriptor is closed. On the loop's thread.
+  public func end() {
+    poller?.remove(self)
+  }
+}
+
+/// What a loop watches beside its mailbox: one epoll descriptor, made when first needed.
+final class Poller {
+  /// Whether anything is watched.
+  private(set) var isActive = false
+  private var epoll: Int32 = -1
+  private var watches: [UInt64: DescriptorWatch] = [:]
+  private var lastTag: UInt64 = 0
+  /// The mailbox's tag.
+  private static let mailboxTag: UInt64 = 0
+  /// As many as one call takes.
+  private static let capacity = 64
+
+  deinit {
+    if epoll >= 0 { close(epoll) }
+  }
+
+  func add(
+    _ descriptor: Int32, writing: Bool, _ job: any LoopJob, mailbox: Mailbox
+  ) throws(FlowError) -> DescriptorWatch {
+    if epoll < 0 {
+      let made = flowsystem_epoll_create()
+      guard made >= 0 else { throw Self.failure(errno) }
+      let problem = flowsystem_epoll_add(made, mailbox.descriptor, false, Self.mailboxTag)
+      guard problem == 0 else {
+        close(made)
+        throw Self.failure(problem)
+      }
+      epoll = made
+    }
+    lastTag += 1
+    let problem = flowsystem_epoll_add(epoll, descriptor, writing, lastTag)
+    guard problem == 0 else { throw Self.failure(problem) }
+    let watch = DescriptorWatch(descriptor, job, tag: lastTag, poller: self)
+    watches[lastTag] = watch
+    isActive = true
+    return watch
+  }
+
+  fileprivate func remove(_ watch: DescriptorWatch) {
+    watch.poller = nil
+    watches[watch.tag] = nil
+    isActive = !watches.isEmpty
+    flowsystem_epoll_remove(epoll, watch.descriptor)
+  }
+
+  /// Ends all watches; each of them holds the poller.
+  func removeAll() {
+    for watch in watches.values { remove(watch) }
+  }
+
+  /// Sleeps until something is ready or `timeout` nanoseconds have passed (negative: no limit).
+  func wait(timeout: Int64) {
+    // An epoll descriptor can itself be waited for, which is exact to the nanosecond; epoll's own wait
+    // counts milliseconds.
+    _ = flowsystem_wait_readable(epoll, timeout)
+  }
+
+  /// Runs the jobs of what is ready; answers whether the mailbox is.
+  func tellReady() -> Bool {
+    var isMailReady = false
+    withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.capacity) { tags in
+      let count = flowsystem_epoll_take(epoll, tags.baseAddress, Int32(Self.capacity))
+      for tag in tags.prefix(Int(count)) {
+        if tag == Self.mailboxTag { isMailReady = true }
+        // One job may have ended another's watch.
+        watches[tag]?.job.run()
+      }
+    }
+    return isMailReady
+  }
+
+  private static func failure(_ number: Int32) -> FlowError {
+    FlowError(
+      .error, "a descriptor can't be watched: \(systemMessage(number))", code: Int64(number))
+  }
+}
+
+extension EventLoop {
+  /// Runs `job` again and again while a descriptor is ready, until the watch is ended. Meanwhile the
+  /// loop isn't stalled, and a virtual clock stands still.
+  ///
+  /// - Parameters:
+  ///   - descriptor: An open pipe, socket or the like, best non-blocking: a job may also come when
+  ///     nothing is ready any more.
+  ///   - writing: Whether it is to be written to instead of read from.
+  ///   - job: What to do; short, as the other descriptors wait for it.
+  /// - Returns: The watch, to be ended before the descriptor is closed.
+  /// - Throws: A `FlowError` for a descriptor that can't be watched, such as a regular file's.
+  public func watch(
+    _ descriptor: Int32, writing: Bool = false, _ job: any LoopJob
+  ) throws(FlowError) -> DescriptorWatch {
+    checkThread()
+    return try poller.add(descriptor, writing: writing, job, mailbox: mailbox)
+  }
+}

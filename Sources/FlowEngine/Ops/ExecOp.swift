@@ -1,0 +1,55 @@
+/// Runs a program to its end: gives `status` and, where its outputs are collected, `stdout` and
+/// `stderr`, byte for byte.
+///
+/// It fails when the program can't be started and, unless that isn't checked, when it ends with
+/// another status than 0 or by a signal. What it gives is set even then.
+public final class ExecOp: Op {
+  /// An op that runs a program.
+  ///
+  /// - Parameters:
+  ///   - request: What to run.
+  ///   - check: Whether a status other than 0 is a failure.
+  public init(_ request: ProcessRequest, check: Bool = true) {
+    let gives: KeyValuePairs<ByteString, ByteString> =
+      request.capturesOutput
+      ? ["status": "integer", "stdout": "string", "stderr": "string"] : ["status": "integer"]
+    super.init(
+      name: "ExecOp", gives: Op.declarations(gives), body: ExecBody(request, check: check))
+  }
+
+  /// An op that runs a program without input, here and as is.
+  public convenience init(_ argv: ByteString..., check: Bool = true) {
+    self.init(ProcessRequest(argv), check: check)
+  }
+}
+
+private final class ExecBody: OpBody {
+  private let request: ProcessRequest
+  private let check: Bool
+
+  init(_ request: ProcessRequest, check: Bool) {
+    self.request = request
+    self.check = check
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    let child = context.loop.startProcess(request) { [self] result in
+      switch result {
+      case .success(let result):
+        context.set("status", result.status)
+        if request.capturesOutput {
+          context.set("stdout", result.stdout)
+          context.set("stderr", result.stderr)
+        }
+        context.end(check ? result.failure(of: request) : nil)
+      case .failure(let error): context.end(error)
+      }
+    }
+    if child.isPending { context.state = child }
+    return .suspended
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? ChildProcess)?.cancel(error)
+  }
+}

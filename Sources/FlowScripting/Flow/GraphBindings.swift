@@ -1,0 +1,48 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What a flow or run tells of itself without running: `check`, `dot`, `mermaid`.
+extension ScriptHost {
+  static var graphMethods: [String: BoundMethod] {
+    [
+      "check": BoundMethod { host, call in
+        let (flow, arguments) = try host.graphed(call, "check", host.types.flow, "flow")
+        let data = arguments.isNil(1) ? nil : try arguments.data(1)
+        let findings = try flow.check(data: data).map { finding in
+          LuaValue.reference(
+            try host.vm.makeTable(fields: [
+              ("severity", .string(LuaString(finding.severity.name))),
+              ("op", .string(LuaString(finding.op))),
+              ("message", .string(LuaString(finding.message))),
+            ]))
+        }
+        return call.answer(.reference(try host.vm.makeTable(values: findings)))
+      },
+      "dot": BoundMethod { host, call in
+        let (flow, _) = try host.graphed(call, "dot", host.types.flow, "flow")
+        return try host.answer(call, .bytes(flow.dot()))
+      },
+      "mermaid": BoundMethod { host, call in
+        let (flow, _) = try host.graphed(call, "mermaid", host.types.flow, "flow")
+        return try host.answer(call, .bytes(flow.mermaid()))
+      },
+    ]
+  }
+
+  static var runGraphMethods: [String: BoundMethod] {
+    [
+      "dot": BoundMethod { host, call in
+        let (run, _) = try host.graphed(call, "dot", host.types.run, "run")
+        return try host.answer(call, .bytes(run.dot()))
+      }
+    ]
+  }
+
+  private func graphed<Object>(
+    _ call: LuaCall, _ function: String, _ type: LuaObjectType<Object>, _ name: String
+  ) throws -> (Object, Arguments) {
+    let arguments = Arguments(self, call, method: function)
+    guard let object = call.object(1, type) else { throw arguments.wrongSelf(name) }
+    return (object, arguments)
+  }
+}

@@ -1,0 +1,24 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// The ops in `flow.ops` that flowlua brings along, registered as an embedding program would.
+extension ScriptHost {
+  func registerBuiltInOps() {
+    register(
+      OpClass("PrintOp", doc: "Logs its message.") { arguments in
+        PrintOp(try arguments.text(1))
+      })
+    register(
+      OpClass("SleepOp", doc: "Waits for its seconds.") { arguments in
+        SleepOp(try arguments.seconds(1))
+      })
+    register(ReadFileOp())
+    register(WriteFileOp())
+    register(
+      OpClass("ExecOp", doc: "Runs a program: gives status, stdout and stderr.") {
+        [unowned self] arguments in
+        let (request, check) = try processRequest(arguments)
+        return ExecOp(request, check: check)
+      })
+  }
+}

@@ -1,0 +1,157 @@
+public import FlowEngine
+public import LuaVM
+
+/// What a script called an `OpClass` with, counted from 1.
+///
+/// What these functions throw is an error of use that names the class, the argument, what was
+/// expected, what was given, and the line of the script: throw it on. Valid during the call only.
+public struct OpArguments {
+  private let arguments: Arguments
+
+  init(_ arguments: Arguments) {
+    self.arguments = arguments
+  }
+
+  /// How many there are.
+  public var count: Int { arguments.count }
+
+  /// Whether an argument is absent or nil.
+  public func isNil(_ index: Int) -> Bool { arguments.isNil(index) }
+
+  /// The error of a wrong argument: `bad argument #1 to 'GreetOp' (what)`.
+  ///
+  /// - Parameters:
+  ///   - index: Which argument.
+  ///   - what: What is wrong with it.
+  /// - Returns: An error to throw.
+  public func wrong(_ index: Int, _ what: String) -> any Error { arguments.wrong(index, what) }
+
+  /// As above, with `what` in the form `string expected, got nil`.
+  public func wrong(_ index: Int, expected: String) -> any Error {
+    arguments.wrong(index, expected: expected)
+  }
+
+  /// An argument of any type, as a data bucket would hold it.
+  public func value(_ index: Int) throws -> Value {
+    Value(try arguments.call.value(arguments.place(index)))
+  }
+
+  /// A string, as bytes.
+  public func string(_ index: Int) throws -> ByteString { try arguments.string(index) }
+
+  /// A string, or a number as `tostring` shows it.
+  public func text(_ index: Int) throws -> ByteString {
+    switch try value(index) {
+    case .bytes(let bytes): return bytes
+    case .integer(let integer): return Value.integer(integer).logText
+    case .number(let number): return Value.number(number).logText
+    default: throw wrong(index, expected: "string")
+    }
+  }
+
+  /// A boolean.
+  public func boolean(_ index: Int) throws -> Bool {
+    guard let flag = arguments.call.boolean(arguments.place(index)) else {
+      throw wrong(index, expected: "boolean")
+    }
+    return flag
+  }
+
+  /// An integer; a float with such a value does too, as everywhere in Lua.
+  public func integer(_ index: Int) throws -> Int64 {
+    let place = arguments.place(index)
+    if let integer = arguments.call.integer(place) { return integer }
+    guard let number = arguments.call.number(place) else {
+      throw wrong(index, expected: "integer")
+    }
+    guard let integer = Int64(exactly: number) else {
+      throw wrong(index, "integer expected, got \(Value.number(number).logText)")
+    }
+    return integer
+  }
+
+  /// A number of either subtype.
+  public func number(_ index: Int) throws -> Double {
+    guard let number = arguments.call.number(arguments.place(index)) else {
+      throw wrong(index, expected: "number")
+    }
+    return number
+  }
+
+  /// A number of seconds, finite and not negative.
+  public func seconds(_ index: Int) throws -> Double { try arguments.seconds(index) }
+
+  /// A list of strings without holes; a number in it counts as `tostring` shows it.
+  public func strings(_ index: Int) throws -> [ByteString] {
+    guard let strings = try arguments.host.strings(in: .reference(try arguments.table(index)))
+    else { throw wrong(index, "a list of strings expected") }
+    return strings
+  }
+
+  /// A table of options; none when the argument is absent.
+  ///
+  /// - Parameters:
+  ///   - index: Which argument.
+  ///   - known: The names of its fields; another field is an error.
+  /// - Returns: The options.
+  /// - Throws: An error of use when it is no table, or a field isn't known.
+  public func options(_ index: Int, known: [String]) throws -> OpOptions {
+    if arguments.isNil(index) { return OpOptions(try Options(arguments, index, [], known, [])) }
+    return OpOptions(try arguments.options(index, known: known))
+  }
+}
+
+/// A table of options that an `OpClass` was called with. A field of another type is an error of use.
+public struct OpOptions {
+  private let options: Options
+
+  init(_ options: Options) {
+    self.options = options
+  }
+
+  /// The error of a wrong field: `bad argument #2 to 'ExecOp' (field 'cwd': what)`.
+  public func wrong(_ name: ByteString, _ what: String) -> any Error {
+    options.arguments.wrong(options.index, "field '\(name)': \(what)")
+  }
+
+  /// A field that is a string; nil when it is absent.
+  public func string(_ name: ByteString) throws -> ByteString? { try options.string(name) }
+
+  /// A field that is a boolean; nil when it is absent.
+  public func boolean(_ name: ByteString) throws -> Bool? { try options.boolean(name) }
+
+  /// A field that is a finite number of seconds, greater than 0 or, if that is allowed, 0; nil when it
+  /// is absent.
+  public func seconds(_ name: ByteString, orZero: Bool = true) throws -> Double? {
+    try options.seconds(name, orZero: orZero)
+  }
+
+  /// The fields of a table with string keys, in the order of the keys; nil when it is absent.
+  public func fields(_ name: ByteString) throws -> [(name: ByteString, value: LuaValue)]? {
+    guard let table = try options.table(name) else { return nil }
+    let vm = options.arguments.host.vm
+    return try vm.pairs(of: table).map { key, value in
+      guard case .string(let key) = key else {
+        throw wrong(name, "names are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      return (ByteString(key), value)
+    }.sorted { $0.0 < $1.0 }
+  }
+}
+
+extension ScriptHost {
+  /// The strings of a list; nil when the value is something else.
+  func strings(in value: LuaValue) throws -> [ByteString]? {
+    guard case .reference(let table) = value, let count = vm.listCount(table) else { return nil }
+    var strings: [ByteString] = []
+    for index in 0..<count {
+      switch try vm.element(index + 1, of: table) {
+      case .string(let string): strings.append(ByteString(string))
+      case .integer(let integer): strings.append(Value.integer(integer).logText)
+      case .number(let number): strings.append(Value.number(number).logText)
+      default: return nil
+      }
+    }
+    return strings
+  }
+}

@@ -1,0 +1,48 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// `flow.exec`, and what `ExecOp` has in common with it.
+extension ScriptHost {
+  func installPrograms() throws {
+    try define("exec") { host, call in
+      let (request, check) = try host.processRequest(OpArguments(Arguments(host, call, "exec")))
+      let task = ProcessTask(request, check: check, on: host.loop)
+      host.adopt(task)
+      return call.answer(task, host.types.task)
+    }
+  }
+
+  /// What `(argv, { stdin, cwd, env, timeout, check, capture })` ask for. `env` changes the
+  /// environment: strings are set, `false` removes a variable.
+  func processRequest(_ arguments: OpArguments) throws -> (ProcessRequest, check: Bool) {
+    var request = ProcessRequest(try arguments.strings(1))
+    if let problem = request.problem { throw arguments.wrong(1, problem.description) }
+    let options = try arguments.options(
+      2, known: ["stdin", "cwd", "env", "timeout", "check", "capture"])
+    request.owner = ObjectIdentifier(self)
+    request.stdin = try options.string("stdin")
+    request.cwd = try options.string("cwd")
+    request.timeout = try options.seconds("timeout", orZero: false)
+    request.capturesOutput = try options.boolean("capture") ?? true
+    for (name, value) in try options.fields("env") ?? [] {
+      switch value {
+      case .string(let text): request.environment[name] = .some(ByteString(text))
+      case .boolean(false): request.environment[name] = .some(nil)
+      default: throw options.wrong("env", "'\(name)': string or false expected")
+      }
+    }
+    if let problem = request.problem { throw arguments.wrong(2, problem.description) }
+    return (request, try options.boolean("check") ?? true)
+  }
+
+  /// How a program ended, as scripts see it.
+  func fields(of result: ProcessResult) -> [(LuaString, LuaValue)] {
+    var fields: [(LuaString, LuaValue)] = [("status", .integer(Int64(result.status)))]
+    if let signal = result.signal { fields.append(("signal", .integer(Int64(signal)))) }
+    if result.isCaptured {
+      fields.append(("stdout", .string(LuaString(result.stdout))))
+      fields.append(("stderr", .string(LuaString(result.stderr))))
+    }
+    return fields
+  }
+}

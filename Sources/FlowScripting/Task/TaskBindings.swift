@@ -1,0 +1,153 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What scripts do with every task, runs included.
+extension ScriptHost {
+  /// The methods that a kind of tasks shares with all others.
+  ///
+  /// - Parameter kind: What messages call it.
+  /// - Returns: The methods, by name.
+  static func taskMethods(of kind: String) -> [String: BoundMethod] {
+    [
+      "await": BoundMethod { host, call in
+        let (task, _) = try host.task(call, "await", kind)
+        task.markObserved()
+        if task.isConcluded { return try host.outcome(call, task) }
+        return try call.wait(
+          TaskWait(task, deadline: nil) { [unowned host] in try host.outcome($0, task) })
+      },
+      "wait": BoundMethod { host, call in
+        let (task, arguments) = try host.task(call, "wait", kind)
+        let deadline =
+          arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
+        if task.isConcluded { return call.answer(.boolean(true)) }
+        return try call.wait(
+          TaskWait(task, deadline: deadline) { $0.answer(.boolean(task.isConcluded)) })
+      },
+      "cancel": BoundMethod { host, call in
+        let (task, arguments) = try host.task(call, "cancel", kind)
+        let reason = arguments.isNil(1) ? nil : try arguments.string(1)
+        return call.answer(.boolean(task.cancel(reason: reason)))
+      },
+    ]
+  }
+
+  /// `local t <close> = …`: the end of the scope cancels the task and waits for it.
+  static func taskMetamethods(of kind: String) -> [String: BoundMethod] {
+    describingMetamethods.merging([
+      "__close": BoundMethod { host, call in
+        let (task, _) = try host.task(call, "__close", kind)
+        task.cancel()
+        if task.isConcluded { return call.answer() }
+        return try call.wait(TaskWait(task, deadline: nil) { $0.answer() })
+      }
+    ]) { $1 }
+  }
+
+  /// The fields of a task that isn't a run.
+  static func taskProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    let (task, _) = try host.task(call, "__index", "task")
+    return try host.taskField(call, task) ?? host.missingField(call, later: LaterNames.task)
+  }
+
+  /// A field that every task has; nil for another name.
+  func taskField(_ call: LuaCall, _ task: FlowTask) throws -> LuaAnswer? {
+    switch call.string(2) {
+    case "completed": return call.answer(.boolean(task.state != .pending))
+    case "cancelled": return call.answer(.boolean(task.state == .cancelled))
+    case "state":
+      task.markObserved()
+      return try answer(call, .bytes(task.state.name))
+    case "faulted":
+      task.markObserved()
+      return call.answer(.boolean(task.state == .failed))
+    case "error":
+      task.markObserved()
+      guard let error = try error(of: task) else { return call.answer(.nil) }
+      return call.answer(try luaError(error))
+    case "result":
+      task.markObserved()
+      return call.answer(try result(of: task))
+    default: return nil
+    }
+  }
+
+  /// The task or run in an argument.
+  func task(_ call: LuaCall, _ index: Int) -> FlowTask? {
+    call.object(index, types.run) ?? call.object(index, types.task)
+  }
+
+  /// The task or run in a value.
+  func task(in value: LuaValue) -> FlowTask? {
+    vm.object(in: value, types.run) ?? vm.object(in: value, types.task)
+  }
+
+  private func task(
+    _ call: LuaCall, _ function: String, _ kind: String
+  ) throws -> (FlowTask, Arguments) {
+    let arguments = Arguments(self, call, method: function)
+    guard let task = task(call, 1) else { throw arguments.wrongSelf(kind) }
+    return (task, arguments)
+  }
+
+  /// Answers with the result of a settled task, or raises its error.
+  private func outcome(_ call: LuaCall, _ task: FlowTask) throws -> LuaAnswer {
+    if let error = try error(of: task) { throw raise(error) }
+    return call.answer(try result(of: task))
+  }
+
+  /// What a task that succeeded has for a result; nil for another.
+  private func result(of task: FlowTask) throws -> LuaValue {
+    guard task.state == .succeeded else { return .nil }
+    switch task {
+    case let run as Run: return .reference(try table(of: run.data))
+    case let program as ProcessTask:
+      if let kept = program.attachment as? LuaReference { return .reference(kept) }
+      guard let result = program.result else { return .nil }
+      let table = try vm.makeTable(fields: fields(of: result))
+      program.attachment = table
+      return .reference(table)
+    default: return .nil
+    }
+  }
+
+  /// The error of a task with the one table that it has in scripts.
+  func error(of task: FlowTask) throws -> FlowError? {
+    guard let error = task.error, error.payload == nil else { return task.error }
+    if let kept = task.attachment as? FlowError { return kept }
+    let owned = error.with(payload: try makeError(error), on: loop)
+    task.attachment = owned
+    return owned
+  }
+}
+
+/// Waits for a task, at most until a deadline.
+final class TaskWait: LuaWait, LoopJob {
+  private let target: FlowTask
+  private let answer: (LuaCall) throws -> LuaAnswer
+  private var timer: Timer?
+
+  init(
+    _ task: FlowTask, deadline: Int64?, answer: @escaping (LuaCall) throws -> LuaAnswer
+  ) {
+    target = task
+    self.answer = answer
+    super.init()
+    task.observe(self)
+    if let deadline { timer = task.loop.schedule(at: deadline, self) }
+  }
+
+  func run() {
+    abandon()
+    ready()
+  }
+
+  /// Lets go of both, the task and the timer: the one that didn't come would keep the wait.
+  override func abandon() {
+    target.unobserve(self)
+    timer?.cancel()
+    timer = nil
+  }
+
+  override func finish(_ call: LuaCall) throws -> LuaAnswer { try answer(call) }
+}
