@@ -19,7 +19,7 @@ public final class Timer: TimedJob {
   /// Whether it is still to come.
   public var isPending: Bool { queue != nil }
 
-  /// Lets go of the job at once, also of one that is due and waits for its turn. On the loop's thread.
+  /// Lets go of the job at once, also when it is due and waits for its turn. On the loop's thread.
   public func cancel() {
     // Released last: its end may run code that uses the queue.
     let ended = job
@@ -33,17 +33,10 @@ public final class Timer: TimedJob {
 
   public func takeJob() -> any LoopJob {
     queue = nil
-    // Not the job itself, so that it can still be cancelled.
     return self
   }
 
-  /// Takes the job out, of a timer whose loop is shut down.
-  func dropJob() -> (any LoopJob)? {
-    defer { job = nil }
-    return job
-  }
-
-  /// Called by the loop when it is the timer's turn.
+  /// Called by the loop when the timer's turn has come.
   public func run() {
     let due = job
     job = nil
@@ -159,12 +152,9 @@ final class TimerQueue {
     rowStart = 0
     cancelled = 0
     // None is pending when the first is released, whose end may run code that cancels others.
-    let jobs = entries.map { entry -> (any LoopJob)? in
-      let job = entry.job.isPending ? entry.job.takeJob() : entry.job
-      return (job as? Timer).map { $0.dropJob() } ?? job
-    }
+    let jobs = entries.map { $0.job.isPending ? $0.job.takeJob() : $0.job }
+    for job in jobs { (job as? Timer)?.cancel() }
     for entry in entries { entry.release() }
-    _ = jobs
   }
 
   // MARK: The first one
@@ -210,7 +200,9 @@ final class TimerQueue {
     rowStart = 0
     heap = []
     cancelled = 0
-    for entry in oldRow { if entry.job.isPending { row.append(entry) } else { ended.append(entry) } }
+    for entry in oldRow {
+      if entry.job.isPending { row.append(entry) } else { ended.append(entry) }
+    }
     for entry in oldHeap { if entry.job.isPending { push(entry) } else { ended.append(entry) } }
     // Last, as their ends may run code that uses the queue.
     for entry in ended { entry.release() }
