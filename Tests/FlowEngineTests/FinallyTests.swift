@@ -204,6 +204,22 @@ import Testing
     #expect(run.duration == 3)
   }
 
+  @Test func aTimeoutWithinItIsNotLostWhenTheRunIsCancelledMeanwhile() throws {
+    let loop = makeLoop()
+    let slow = Op(name: "SlowOp", body: HoldingBody { $0.addCleanup(WaitingCleanup(0.5)) })
+    let closing = Flow("closing").add(slow).add(quick("NeverOp"))
+    let run = Flow("f").add(quick("WorkOp")).addFinally(closing, timeout: 1).start(on: loop)
+    // While the op that has timed out cleans up.
+    loop.schedule(at: 1_250_000_000) { run.cancel() }
+    try run.wait()
+    #expect(
+      body(run).suffix(3) == [
+        "[SlowOp] WillStart", "[SlowOp] DidFinish: cancelled: timed out after 1s",
+        "[closing] DidFinish: timedOut after 1s",
+      ])
+    #expect(run.state == .cancelled)
+  }
+
   @Test func itDoesNotRunWhenTheFlowNeverBegan() {
     let loop = makeLoop()
     let run = Flow("f").needs(["x": "string"]).addFinally(quick("CloseOp")).start(on: loop)

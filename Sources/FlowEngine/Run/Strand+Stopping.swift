@@ -8,10 +8,11 @@ extension Strand {
 
   /// Stops what `new` is about, unless a stop further out, or an earlier one, does.
   func request(_ new: Stop) {
-    if let last = shields.indices.last, new.level <= shields[last].level {
+    // The outermost that keeps it away: one further in may hold a stop of its own meanwhile.
+    if let shield = shields.firstIndex(where: { new.level <= $0.level }) {
       // It comes when what is shielded is done.
-      if let held = shields[last].held, held.level <= new.level { return }
-      shields[last].held = new
+      if let held = shields[shield].held, held.level <= new.level { return }
+      shields[shield].held = new
       return
     }
     if let stop, stop.level <= new.level { return }
