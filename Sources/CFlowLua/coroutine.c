@@ -339,18 +339,28 @@ static flowlua_coroutine *take_bare(flowlua_host *host) {
     host->bare = coroutine->next_free;
     return coroutine;
   }
-  coroutine = calloc(1, sizeof *coroutine);
-  if (coroutine == NULL) return NULL;
+  coroutine_block *block = host->made;
+  if (block == NULL || block->used == COROUTINES_PER_BLOCK) {
+    block = calloc(
+        1, sizeof *block + COROUTINES_PER_BLOCK * sizeof(flowlua_coroutine));
+    if (block == NULL) return NULL;
+    block->next = host->made;
+    host->made = block;
+  }
+  coroutine = &block->coroutines[block->used++];
   coroutine->host = host;
-  coroutine->next_made = host->made;
-  host->made = coroutine;
   return coroutine;
 }
 
+void flowlua_forget_failure(flowlua_coroutine *coroutine) {
+  if (coroutine->failure == NULL) return;
+  free(coroutine->failure->traceback);
+  free(coroutine->failure);
+  coroutine->failure = NULL;
+}
+
 static void give_bare(flowlua_host *host, flowlua_coroutine *coroutine) {
-  free(coroutine->traceback);
-  coroutine->traceback = NULL;
-  coroutine->position[0] = '\0';
+  flowlua_forget_failure(coroutine);
   coroutine->error_status = LUA_OK;
   coroutine->L = NULL;
   coroutine->reference = 0;
@@ -410,7 +420,7 @@ static flowlua_coroutine *set_activity(flowlua_host *host, flowlua_coroutine *ac
 /// have to end within the grace.
 static void close_scheduled(flowlua_host *host, flowlua_coroutine *coroutine) {
   flowlua_coroutine *previous = set_activity(host, coroutine);
-  if (coroutine->watched) flowlua_begin_grace(coroutine);
+  if (is_watched(coroutine)) flowlua_begin_grace(coroutine);
   flowlua_close_chain(host, coroutine->L);
   flowlua_unwatch(coroutine);
   set_activity(host, previous);
@@ -421,10 +431,13 @@ static int note_failure(lua_State *L) {
   flowlua_host *host = host_of(L);
   flowlua_coroutine *coroutine = atomic_load_explicit(&host->activity, memory_order_relaxed);
   if (coroutine == NULL || coroutine->L != L) return 1;
-  flowlua_where(L, 1, coroutine->position, FLOWLUA_POSITION);
+  if (coroutine->failure == NULL) coroutine->failure = calloc(1, sizeof(failure_record));
+  // Without memory for them, an error has neither position nor traceback.
+  if (coroutine->failure == NULL) return 1;
+  flowlua_where(L, 1, coroutine->failure->position, FLOWLUA_POSITION);
   luaL_traceback(L, L, NULL, 1);
-  free(coroutine->traceback);
-  coroutine->traceback = strdup(lua_tostring(L, -1));
+  free(coroutine->failure->traceback);
+  coroutine->failure->traceback = strdup(lua_tostring(L, -1));
   lua_settop(L, 1);
   return 1;
 }
@@ -450,11 +463,11 @@ void flowlua_coroutine_push_body(flowlua_coroutine *coroutine) {
 }
 
 const char *flowlua_coroutine_traceback(const flowlua_coroutine *coroutine) {
-  return coroutine->traceback;
+  return coroutine->failure != NULL ? coroutine->failure->traceback : NULL;
 }
 
 const char *flowlua_coroutine_position(const flowlua_coroutine *coroutine) {
-  return coroutine->position;
+  return coroutine->failure != NULL ? coroutine->failure->position : "";
 }
 
 int32_t flowlua_coroutine_error_status(const flowlua_coroutine *coroutine) {
@@ -499,7 +512,7 @@ static bool is_active(lua_State *co) {
 
 /// Puts a coroutine that has just finished, and that nobody else has seen, back into the pool.
 void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine) {
-  if (coroutine->watched) flowlua_unwatch(coroutine);
+  if (is_watched(coroutine)) flowlua_unwatch(coroutine);
   coroutine->generation += 1;
   lua_settop(coroutine->L, 0);
   coroutine->next_free = host->pool;

@@ -36,6 +36,36 @@ static bool is_to_fail(flowlua_host *host, const void *block, size_t size) {
   return true;
 }
 
+/// From this many bytes on, small blocks come from a pool: a small state would only touch more pages.
+enum { POOLED_FROM = 1 << 20 };
+
+static void *take_block(flowlua_host *host, size_t size) {
+  if (size <= POOL_LARGEST && host->memory_used >= POOLED_FROM) {
+    if (!host->small.tried) flowlua_pool_open(&host->small);
+    void *block = flowlua_pool_take(&host->small, size);
+    if (block != NULL) return block;
+  }
+  return malloc(size);
+}
+
+static void give_block(flowlua_host *host, void *block) {
+  if (flowlua_pool_has(&host->small, block)) flowlua_pool_give(&host->small, block);
+  else free(block);
+}
+
+/// As realloc, of a block or of none.
+static void *resize_block(flowlua_host *host, void *block, size_t held, size_t size) {
+  if (block == NULL) return take_block(host, size);
+  if (!flowlua_pool_has(&host->small, block)) return realloc(block, size);
+  size_t present = flowlua_pool_size(block);
+  if (size <= present && size + 16 > present) return block;
+  void *moved = take_block(host, size);
+  if (moved == NULL) return NULL;
+  memcpy(moved, block, held < size ? held : size);
+  flowlua_pool_give(&host->small, block);
+  return moved;
+}
+
 /// Counts what the state holds. Shrinking never fails, as Lua requires.
 static void *allocate(void *context, void *block, size_t old_size, size_t new_size) {
   flowlua_host *host = context;
@@ -43,7 +73,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   size_t held = block != NULL ? old_size : 0;
   if (new_size == 0) {
     host->memory_used -= held;
-    free(block);
+    give_block(host, block);
     return NULL;
   }
   if (new_size > held) {
@@ -63,7 +93,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
       return NULL;
     }
   }
-  void *result = realloc(block, new_size);
+  void *result = resize_block(host, block, held, new_size);
   if (result == NULL) return new_size <= held ? block : NULL;
   host->memory_used = host->memory_used - held + new_size;
   return result;
@@ -156,6 +186,7 @@ flowlua_host *flowlua_open(
   if (status != LUA_OK) {
     host->closing = true;
     lua_close(host->main);
+    flowlua_pool_close(&host->small);
     flowlua_make_current(previous);
     goto failed;
   }
@@ -178,16 +209,19 @@ void flowlua_close(flowlua_host *host) {
   host->running = host->main;
   atomic_store(&host->activity, NULL);
   lua_close(host->main);
+  flowlua_pool_close(&host->small);
   flowlua_make_current(previous != host ? previous : NULL);
   host->main = NULL;
   host->running = NULL;
 }
 
 void flowlua_drop_leftovers(flowlua_host *host) {
-  for (flowlua_coroutine *each = host->made; each != NULL; each = each->next_made) {
-    void *wait = each->wait;
-    each->wait = NULL;
-    if (wait != NULL) host->callbacks.release(wait);
+  for (coroutine_block *block = host->made; block != NULL; block = block->next) {
+    for (uint32_t i = 0; i < block->used; i++) {
+      void *wait = block->coroutines[i].wait;
+      block->coroutines[i].wait = NULL;
+      if (wait != NULL) host->callbacks.release(wait);
+    }
   }
   flowlua_release_held(host);
 }
@@ -210,12 +244,16 @@ bool flowlua_is_busy(const flowlua_host *host) {
 }
 
 void flowlua_free(flowlua_host *host) {
-  for (flowlua_coroutine *each = host->made; each != NULL;) {
-    flowlua_coroutine *next = each->next_made;
-    if (each->wait != NULL) host->callbacks.release(each->wait);
-    free(each->traceback);
-    free(each);
-    each = next;
+  for (coroutine_block *block = host->made; block != NULL;) {
+    coroutine_block *next = block->next;
+    for (uint32_t i = 0; i < block->used; i++) {
+      flowlua_coroutine *each = &block->coroutines[i];
+      if (each->wait != NULL) host->callbacks.release(each->wait);
+      flowlua_forget_failure(each);
+      free(each->watch);
+    }
+    free(block);
+    block = next;
   }
   flowlua_release_held(host);
   free(host->held);

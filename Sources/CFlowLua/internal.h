@@ -53,6 +53,26 @@ enum {
   SHORT_STRING = 40,
 };
 
+/// What the watchdog knows of a coroutine. Made when it is first watched, and kept. Guarded by the
+/// watchdog's lock; only the owner thread writes `watched`.
+typedef struct watch_record {
+  flowlua_coroutine *coroutine;
+  struct watch_record *next;
+  bool watched;
+  int64_t deadline;
+  int64_t interval;
+  int64_t grace;
+  /// Until when the cleanups of a stopped one may run; 0 before the first of them.
+  int64_t grace_deadline;
+} watch_record;
+
+/// What a message handler has noted of the error that ended a coroutine.
+typedef struct failure_record {
+  char *traceback;  // malloc's, or NULL
+  char position[FLOWLUA_POSITION];
+} failure_record;
+
+/// There can be very many, so that all of it fits into a cache line.
 struct flowlua_coroutine {
   lua_State *L;
   flowlua_host *host;
@@ -66,22 +86,44 @@ struct flowlua_coroutine {
   void *wait;
   /// Asked to stop. Written by the watchdog, read by the hook and the signal handler.
   atomic_int stop;
-  // Guarded by the watchdog's lock.
-  bool watched;
-  int64_t deadline;
-  int64_t interval;
-  int64_t grace;
-  /// Until when the cleanups of a stopped one may run; 0 before the first of them.
-  int64_t grace_deadline;
-  flowlua_coroutine *next_watched;
   // Owner thread only. The structures live as long as the host, so that a stale use can be told.
-  flowlua_coroutine *next_free;
-  flowlua_coroutine *next_made;
   // What its message handler has noted of the error that ends it: the stack is gone afterwards.
   int error_status;
-  char *traceback;  // malloc's; NULL without an error
-  char position[FLOWLUA_POSITION];
+  failure_record *failure;  // malloc's; NULL without an error
+  watch_record *watch;  // NULL while it was never watched
+  flowlua_coroutine *next_free;
 };
+
+/// Structures are made by the block.
+typedef struct coroutine_block {
+  struct coroutine_block *next;
+  uint32_t used;
+  flowlua_coroutine coroutines[];
+} coroutine_block;
+
+enum { COROUTINES_PER_BLOCK = 63 };
+
+static inline bool is_watched(const flowlua_coroutine *coroutine) {
+  return coroutine->watch != NULL && coroutine->watch->watched;
+}
+
+typedef struct pool_page pool_page;
+
+/// The largest block that a pool has.
+enum { POOL_LARGEST = 1024, POOL_CLASSES = POOL_LARGEST / 16 + 1 };
+
+/// Small blocks of a large state; see pool.c.
+typedef struct small_pool {
+  uintptr_t base;  // 0 without address space
+  void *mapped;
+  size_t used;
+  size_t committed;
+  bool tried;  // to reserve address space
+  uint32_t page_count;
+  uint32_t empty_count;
+  pool_page *empty;
+  pool_page *partial[POOL_CLASSES];  // pages with a free block, by size
+} small_pool;
 
 struct flowlua_host {
   lua_State *main;
@@ -133,7 +175,8 @@ struct flowlua_host {
   flowlua_coroutine *pool;
   int32_t error_metatable;
   flowlua_coroutine *bare;
-  flowlua_coroutine *made;
+  coroutine_block *made;
+  small_pool small;
 };
 
 /// Flags of a coroutine; they share its extra space with the address of the host.
@@ -169,6 +212,17 @@ static inline bool is_stopping(const flowlua_host *host) {
 /// luaL_checkstack, but lack of memory is called so. [-0, +0, v]
 void flowlua_require_room(lua_State *L, int32_t count, const char *purpose);
 
+// pool.c
+void flowlua_pool_open(small_pool *pool);
+/// Gives all blocks back at once.
+void flowlua_pool_close(small_pool *pool);
+bool flowlua_pool_has(const small_pool *pool, const void *block);
+/// A block of 1 to POOL_LARGEST bytes; NULL when the pool has none.
+void *flowlua_pool_take(small_pool *pool, size_t size);
+void flowlua_pool_give(small_pool *pool, void *block);
+/// How large a block of the pool really is.
+size_t flowlua_pool_size(void *block);
+
 // values.c
 void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
@@ -184,6 +238,7 @@ void flowlua_close_chain(flowlua_host *host, lua_State *co);
 void flowlua_close_stopped(flowlua_host *host, lua_State *co);
 void flowlua_install_coroutine_library(lua_State *L);
 void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine);
+void flowlua_forget_failure(flowlua_coroutine *coroutine);
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);

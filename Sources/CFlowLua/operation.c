@@ -50,10 +50,12 @@ int32_t flowlua_perform(
 
 bool flowlua_watch_operation(
     flowlua_host *host, uint32_t slot, uint64_t generation, int64_t deadline, int64_t grace) {
-  for (flowlua_coroutine *each = host->made; each != NULL; each = each->next_made) {
-    if (each->L == NULL || each->handle_generation != generation || each->handle_slot != slot)
-      continue;
-    return flowlua_watch(host, each, deadline, grace);
+  for (coroutine_block *block = host->made; block != NULL; block = block->next) {
+    for (uint32_t i = 0; i < block->used; i++) {
+      flowlua_coroutine *each = &block->coroutines[i];
+      if (each->L != NULL && each->handle_generation == generation && each->handle_slot == slot)
+        return flowlua_watch(host, each, deadline, grace);
+    }
   }
   return false;
 }

@@ -98,7 +98,7 @@ void flowlua_install_debug_library(lua_State *L) {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static bool started;
-static flowlua_coroutine *watched;
+static watch_record *watched;
 /// When the watchdog next looks by itself.
 static int64_t wakes_at = INT64_MAX;
 
@@ -114,11 +114,12 @@ static void on_signal(int signal) {
 /// isn't executing needs no signal: it looks when it goes on.
 static int64_t stop_due(int64_t time) {
   int64_t next = INT64_MAX;
-  for (flowlua_coroutine *each = watched; each != NULL; each = each->next_watched) {
+  for (watch_record *each = watched; each != NULL; each = each->next) {
     if (each->deadline <= time) {
-      atomic_store(&each->stop, 1);
-      bool executes = atomic_load(&each->host->activity) == each;
-      if (executes) pthread_kill(each->host->owner, STOP_SIGNAL);
+      flowlua_coroutine *coroutine = each->coroutine;
+      atomic_store(&coroutine->stop, 1);
+      bool executes = atomic_load(&coroutine->host->activity) == coroutine;
+      if (executes) pthread_kill(coroutine->host->owner, STOP_SIGNAL);
       each->deadline = time + each->interval;
       if (executes && each->interval < last_interval) each->interval *= 2;
     }
@@ -192,17 +193,22 @@ bool flowlua_watch(
   // A negative deadline counts from now.
   if (deadline < 0) deadline = now() - deadline;
   pthread_mutex_lock(&lock);
-  bool ok = start_watchdog();
+  watch_record *watch = coroutine->watch;
+  if (watch == NULL && (watch = calloc(1, sizeof *watch)) != NULL) {
+    watch->coroutine = coroutine;
+    coroutine->watch = watch;
+  }
+  bool ok = watch != NULL && start_watchdog();
   if (ok) {
-    coroutine->deadline = deadline;
-    coroutine->interval = first_interval;
-    coroutine->grace = grace > 0 ? grace : 0;
-    coroutine->grace_deadline = 0;
+    watch->deadline = deadline;
+    watch->interval = first_interval;
+    watch->grace = grace > 0 ? grace : 0;
+    watch->grace_deadline = 0;
     atomic_store(&coroutine->stop, 0);
-    if (!coroutine->watched) {
-      coroutine->watched = true;
-      coroutine->next_watched = watched;
-      watched = coroutine;
+    if (!watch->watched) {
+      watch->watched = true;
+      watch->next = watched;
+      watched = watch;
     }
     look_at(deadline);
   }
@@ -211,18 +217,20 @@ bool flowlua_watch(
 }
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
-  // Only the owner thread, which this is, puts it on the list.
-  if (!coroutine->watched && atomic_load(&coroutine->stop) == 0) return;
+  watch_record *watch = coroutine->watch;
+  // Nobody has asked one to stop that isn't watched. Only the owner thread, which this is, puts it on
+  // the list.
+  if (watch == NULL || (!watch->watched && atomic_load(&coroutine->stop) == 0)) return;
   pthread_mutex_lock(&lock);
-  if (coroutine->watched) {
-    flowlua_coroutine **link = &watched;
-    while (*link != NULL && *link != coroutine) link = &(*link)->next_watched;
-    if (*link != NULL) *link = coroutine->next_watched;
-    coroutine->watched = false;
+  if (watch->watched) {
+    watch_record **link = &watched;
+    while (*link != NULL && *link != watch) link = &(*link)->next;
+    if (*link != NULL) *link = watch->next;
+    watch->watched = false;
   }
   // The watchdog may have asked when nothing was left to stop.
   atomic_store(&coroutine->stop, 0);
-  coroutine->grace_deadline = 0;
+  watch->grace_deadline = 0;
   pthread_mutex_unlock(&lock);
 }
 
@@ -230,16 +238,16 @@ void flowlua_unwatch(flowlua_coroutine *coroutine) {
 /// anything else then. All cleanups of an operation share one grace.
 void flowlua_begin_grace(flowlua_coroutine *coroutine) {
   pthread_mutex_lock(&lock);
-  if (coroutine->watched) {
+  if (is_watched(coroutine)) {
     int64_t time = now();
-    if (coroutine->grace_deadline == 0) {
-      coroutine->grace_deadline = time + coroutine->grace;
-      coroutine->interval = first_interval;
+    if (coroutine->watch->grace_deadline == 0) {
+      coroutine->watch->grace_deadline = time + coroutine->watch->grace;
+      coroutine->watch->interval = first_interval;
     }
-    if (coroutine->grace_deadline > time) {
+    if (coroutine->watch->grace_deadline > time) {
       atomic_store(&coroutine->stop, 0);
-      coroutine->deadline = coroutine->grace_deadline;
-      look_at(coroutine->deadline);
+      coroutine->watch->deadline = coroutine->watch->grace_deadline;
+      look_at(coroutine->watch->deadline);
     }
   }
   pthread_mutex_unlock(&lock);
@@ -248,33 +256,33 @@ void flowlua_begin_grace(flowlua_coroutine *coroutine) {
 /// Behind the cleanups the stop goes on.
 void flowlua_end_grace(flowlua_coroutine *coroutine) {
   pthread_mutex_lock(&lock);
-  if (coroutine->watched) {
+  if (is_watched(coroutine)) {
     atomic_store(&coroutine->stop, 1);
-    coroutine->deadline = now() + first_interval;
-    look_at(coroutine->deadline);
+    coroutine->watch->deadline = now() + first_interval;
+    look_at(coroutine->watch->deadline);
   }
   pthread_mutex_unlock(&lock);
 }
 
 void flowlua_stop(flowlua_coroutine *coroutine) {
   pthread_mutex_lock(&lock);
-  if (coroutine->watched) {
-    coroutine->deadline = now();
-    look_at(coroutine->deadline);
+  if (is_watched(coroutine)) {
+    coroutine->watch->deadline = now();
+    look_at(coroutine->watch->deadline);
   }
   pthread_mutex_unlock(&lock);
 }
 
 void flowlua_forget_host(flowlua_host *host) {
   pthread_mutex_lock(&lock);
-  flowlua_coroutine **link = &watched;
+  watch_record **link = &watched;
   while (*link != NULL) {
-    if ((*link)->host == host) {
+    if ((*link)->coroutine->host == host) {
       (*link)->watched = false;
-      atomic_store(&(*link)->stop, 0);
-      *link = (*link)->next_watched;
+      atomic_store(&(*link)->coroutine->stop, 0);
+      *link = (*link)->next;
     } else {
-      link = &(*link)->next_watched;
+      link = &(*link)->next;
     }
   }
   pthread_mutex_unlock(&lock);

@@ -139,7 +139,7 @@ extension ValueSource {
       return "\(provider.text) holds it as \(value.typeName)"
     case .item(of: let value):
       guard case .opaque(let items) = value, let index = firstItem(notOf: type) else { return "" }
-      let name = items.element(at: index).typeName
+      let name = items.element(at: index).plain.typeName
       return "item \(index + 1) of <\(list ?? "")> is \(name), which \(provider.text) holds"
     case .declared(let own):
       var verb: ByteString = "gives"

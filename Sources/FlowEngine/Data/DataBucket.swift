@@ -14,13 +14,19 @@ public final class DataBucket {
   /// Up to this many entries are searched one by one, which is faster than an index.
   private static let scanLimit = 12
 
-  // Unchecked exclusivity, of these two: the loop's thread alone touches them, and no access lasts
-  // into a call of anything else. The checks would cost more than the accesses.
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into a
+  // call of anything else. The checks would cost more than the accesses.
 
+  /// The first entry of a bucket that began with an item, in place: most have no other. `.null` when
+  /// there is none.
+  @exclusivity(unchecked) private var item: Value = .null
+  @exclusivity(unchecked) private var itemKey = Key(id: .max)
+  @exclusivity(unchecked) private var removed: UInt32 = 0
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
-  @exclusivity(unchecked) private var removed = 0
-  private var index: [Key: Int] = [:]
+  @exclusivity(unchecked) private var index: [Key: Int] = [:]
+  /// Keys that were ever set from a secret.
+  @exclusivity(unchecked) private var secretKeys: Set<Key> = []
 
   public init(keys: KeyTable, parent: DataBucket? = nil) {
     self.keys = keys
@@ -28,43 +34,79 @@ public final class DataBucket {
   }
 
   /// The number of keys of this bucket itself.
-  public var count: Int { slots.count - removed }
+  public var count: Int { slots.count - Int(removed) + (item.isNull ? 0 : 1) }
 
   /// This bucket's own entries, in the order in which they were added.
   public var entries: [Entry] {
-    slots.filter { !$0.value.isNull }
+    let others = slots.filter { !$0.value.isNull }
+    return item.isNull ? others : [Entry(key: itemKey, value: item)] + others
   }
 
   /// The value of `key` here, else in the nearest parent that has it.
   public func get(_ key: Key) -> Value? {
     keys.identity.check()
-    if let slot = slot(of: key) { return slots[slot].value }
+    if let value = own(key) { return value }
     var next = parent
     while let bucket = next {
-      if let slot = bucket.slot(of: key) { return bucket.slots[slot].value }
+      if let value = bucket.own(key) { return value }
       next = bucket.parent
     }
     return nil
   }
 
   /// The value of `key` in this bucket itself.
+  @inline(__always)
   public func own(_ key: Key) -> Value? {
-    slot(of: key).map { slots[$0].value }
+    if key == itemKey { return item }
+    return slot(of: key).map { slots[$0].value }
   }
 
   /// Whether this bucket itself has `key`.
   @inline(__always)
-  func hasOwn(_ key: Key) -> Bool { slot(of: key) != nil }
+  func hasOwn(_ key: Key) -> Bool { key == itemKey || slot(of: key) != nil }
 
   public func has(_ key: Key) -> Bool {
-    get(key) != nil
+    keys.identity.check()
+    if hasOwn(key) { return true }
+    var next = parent
+    while let bucket = next {
+      if bucket.hasOwn(key) { return true }
+      next = bucket.parent
+    }
+    return false
   }
 
   /// Stores `value` and returns the one that it replaces; `.null` removes the key.
+  ///
+  /// Of a secret it stores the plain value; the key is secret from then on, whatever is set later.
   @discardableResult
   public func set(_ key: Key, _ value: Value) -> Value? {
     keys.identity.check()
     if value.isNull { return remove(key) }
+    if value.isSecret {
+      secretKeys.insert(key)
+      return store(key, value.plain)
+    }
+    return store(key, value)
+  }
+
+  /// Whether `key` was ever set from a secret, here or in a parent.
+  public func isSecret(_ key: Key) -> Bool {
+    var next: DataBucket? = self
+    while let bucket = next {
+      if !bucket.secretKeys.isEmpty, bucket.secretKeys.contains(key) { return true }
+      next = bucket.parent
+    }
+    return false
+  }
+
+  @inline(__always)
+  private func store(_ key: Key, _ value: Value) -> Value? {
+    if key == itemKey {
+      let old = item
+      item = value
+      return old
+    }
     if let slot = slot(of: key) {
       let old = slots[slot].value
       slots[slot].value = value
@@ -78,6 +120,11 @@ public final class DataBucket {
   /// Removes `key` from this bucket and returns its value.
   @discardableResult
   public func remove(_ key: Key) -> Value? {
+    if key == itemKey {
+      let old = item
+      dropItem()
+      return old
+    }
     guard let slot = slot(of: key) else { return nil }
     let old = slots[slot].value
     if slots.count <= Self.scanLimit {
@@ -86,13 +133,15 @@ public final class DataBucket {
       slots[slot].value = .null
       index[key] = nil
       removed += 1
-      if removed * 2 > slots.count { compact() }
+      if Int(removed) * 2 > slots.count { compact() }
     }
     return old
   }
 
   /// Empties the bucket for its next use, keeping its memory.
   func reset() {
+    dropItem()
+    if !secretKeys.isEmpty { secretKeys = [] }
     if slots.count > Self.scanLimit {
       slots = []
       index = [:]
@@ -105,9 +154,24 @@ public final class DataBucket {
   /// Stores the item in the bucket of a member, which is empty.
   @inline(__always)
   func begin(_ key: Key, _ value: Value) {
-    if !value.isNull { slots.append(Entry(key: key, value: value)) }
+    if value.isNull { return }
+    if value.isSecret { secretKeys.insert(key) }
+    item = value.plain
+    itemKey = key
   }
 
+  /// A value under `key` as messages may show it: a secret when the key is.
+  func shown(_ value: Value, of key: Key) -> Value {
+    isSecret(key) ? .secret(value) : value
+  }
+
+  @inline(__always)
+  private func dropItem() {
+    item = .null
+    itemKey = Key(id: .max)
+  }
+
+  @inline(__always)
   private func slot(of key: Key) -> Int? {
     if slots.count > Self.scanLimit { return index[key] }
     for slot in slots.indices where slots[slot].key == key { return slot }

@@ -13,34 +13,47 @@ public final class OpContext {
   // Unchecked exclusivity, here and below: the loop's thread alone touches them, and no access
   // lasts into a call of a body. The checks would cost more than the accesses.
 
+  @exclusivity(unchecked) private(set) var phase: Phase = .idle
+  @exclusivity(unchecked) private(set) var isSettled = true
+  /// Whether the finish stands in the log.
+  @exclusivity(unchecked) private var isLogged = true
   /// Unique to the execution on its loop; moves on when the op has settled.
   @exclusivity(unchecked) public private(set) var generation: UInt64 = 0
   /// The generation that the present attempt began with, also once the op has settled.
   @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
   /// The body's own, such as a coroutine; released when the body has ended.
   @exclusivity(unchecked) public var state: AnyObject?
+  // Of half the size: a context stands for each op that waits, and there can be many.
+  @exclusivity(unchecked) private var index32: UInt32 = 0
+  @exclusivity(unchecked) private var attempt32: UInt32 = 1
   /// 1-based in a group, 0 outside of one.
-  @exclusivity(unchecked) public private(set) var index = 0
+  public var index: Int { Int(index32) }
   /// 1-based.
-  @exclusivity(unchecked) public private(set) var attempt = 1
+  public var attempt: Int { Int(attempt32) }
   /// Cleanups and tasks of this attempt; nil for most.
   @exclusivity(unchecked) private(set) var extras: OpExtras?
 
   // Safe: a strand owns its context and clears this in its deinit.
   unowned(unsafe) var strand: Strand?
   // Safe: the blueprint that holds the op is alive while the context is open; a context that
-  // somebody keeps gets `keptOp`.
+  // somebody keeps gets `kept`.
   private unowned(unsafe) var current: Op?
-  private var keptOp: Op?
-  private var keptRun: Run?
+  @exclusivity(unchecked) private var kept: Kept?
+
+  /// What a context was about that outlives its use.
+  private final class Kept {
+    let op: Op?
+    let run: Run?
+
+    init(_ op: Op?, _ run: Run?) {
+      self.op = op
+      self.run = run
+    }
+  }
 
   // Unchecked exclusivity: as above.
 
-  @exclusivity(unchecked) private(set) var phase: Phase = .idle
-  @exclusivity(unchecked) private(set) var isSettled = true
   @exclusivity(unchecked) private(set) var outcome: FlowError?
-  /// Whether the finish stands in the log.
-  @exclusivity(unchecked) private var isLogged = true
   @exclusivity(unchecked) private(set) var scope: UInt32 = 0
   @exclusivity(unchecked) private(set) var position: UInt32 = 0
   @exclusivity(unchecked) private var began: Int64 = 0
@@ -52,14 +65,14 @@ public final class OpContext {
   // MARK: What it belongs to
 
   public var run: Run {
-    guard let run = strand?.run ?? keptRun else {
+    guard let run = strand?.run ?? kept?.run else {
       misuse("an OpContext was used that belongs to no execution")
     }
     return run
   }
 
   public var op: Op {
-    guard let op = keptOp ?? current else {
+    guard let op = kept?.op ?? current else {
       misuse("an OpContext was used that belongs to no execution")
     }
     return op
@@ -99,13 +112,13 @@ public final class OpContext {
     let error: FlowError
     if let value = bucket.get(key) {
       guard let wanted = type?.mismatch(value) else { return .success(value) }
-      error = .mismatchedInput(bucket.keys.name(of: key), value, wanted: wanted)
+      error = .mismatchedInput(
+        bucket.keys.name(of: key), bucket.shown(value, of: key), wanted: wanted)
     } else {
       if let type, type.isOptional { return .success(.null) }
       error = .missingInput(bucket.keys.name(of: key))
     }
-    fail(error)
-    return .failure(outcome ?? error)
+    return .failure(failing(error))
   }
 
   /// Adds a line of the op to the log. Does nothing once the op has settled.
@@ -186,6 +199,12 @@ public final class OpContext {
     settle(error)
   }
 
+  /// Fails with `error`; answers what to unwind with: in a cleanup, whose error is its own, the same.
+  private func failing(_ error: FlowError) -> FlowError {
+    fail(error)
+    return strand?.isCleaningUp == true ? error : outcome ?? error
+  }
+
   /// Says that the body has ended: settles the op if it isn't yet, then what comes next goes on.
   ///
   /// Within `OpBody.start` that is after it returns, else as a job of the loop.
@@ -216,8 +235,8 @@ public final class OpContext {
     current = op
     self.scope = scope
     self.position = position
-    self.index = index
-    attempt = 1
+    index32 = UInt32(truncatingIfNeeded: index)
+    attempt32 = 1
     began = time
     isSettled = false
     isLogged = false
@@ -225,11 +244,23 @@ public final class OpContext {
     phase = .inBody
   }
 
+  /// Takes over from the context of an earlier attempt, which has been abandoned.
+  func follow(_ earlier: OpContext) {
+    current = earlier.kept?.op
+    scope = earlier.scope
+    position = earlier.position
+    index32 = earlier.index32
+    attempt32 = earlier.attempt32
+    began = earlier.began
+    isLogged = false
+    phase = .ended
+  }
+
   /// Begins the next attempt.
   func beginAgain(generation: UInt64) {
     self.generation = generation
     attemptGeneration = generation
-    attempt += 1
+    attempt32 += 1
     isSettled = false
     outcome = nil
     extras = nil
@@ -277,6 +308,7 @@ public final class OpContext {
     let time = loop.now()
     loop.stamp = time
     let log = strand.log
+    if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
     log.append(
       .finish, time: time, scope: scope, position: position, attempt: attempt,
       first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
@@ -305,8 +337,7 @@ public final class OpContext {
 
   /// Lets a context go that somebody else holds: it keeps what it was about.
   func abandon() {
-    keptOp = current
-    keptRun = strand?.run
+    kept = Kept(current, strand?.run)
     strand = nil
   }
 }
@@ -321,12 +352,12 @@ extension OpContext {
     let error: FlowError
     if let value = bucket[name] {
       if let result = Wanted(flowValue: value) { return result }
-      error = .mismatchedInput(name, value, wanted: Wanted.flowTypeName)
+      error = .mismatchedInput(
+        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName)
     } else {
       error = .missingInput(name)
     }
-    fail(error)
-    throw outcome ?? error
+    throw failing(error)
   }
 
   public func set(_ name: ByteString, _ value: some ValueConvertible) {

@@ -28,54 +28,120 @@ final class Strand: Work {
   let log: EventLog
   // Safe: a group holds its members until they have ended.
   unowned(unsafe) let group: MemberGroup?
-  /// Whether what is set is logged: not in a bucket of an item.
-  let logsSets: Bool
+  private let collectKey: Key
   /// For a member whose success depends on what it leaves under `collectKey`.
   private let isCollected: Bool
-  private let collectKey: Key
+  /// Whether what is set is logged: not in a bucket of an item.
+  let logsSets: Bool
 
   // Unchecked exclusivity, of all these: the loop's thread alone touches them, and no access lasts
   // into a call of a body or callback. The checks would cost more than the accesses.
+  //
+  // There can be very many strands, each for an item that waits: what few need stands in `Rare`.
 
+  @exclusivity(unchecked) var resume: Resume = .none
+  @exclusivity(unchecked) var leafPhase: LeafPhase = .body
+  /// Whether what the strand waits for was asked to stop.
+  @exclusivity(unchecked) var isAsked = false
   @exclusivity(unchecked) private(set) var bucket: DataBucket
-  /// The member's place in its runner.
-  @exclusivity(unchecked) var memberSlot = 0
   @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
-  /// What stops what the strand does now.
-  @exclusivity(unchecked) var stop: Stop?
-  /// Levels that stops don't reach into now, each with the stop that waits for its end.
-  @exclusivity(unchecked) var shields: ContiguousArray<(level: Int, held: Stop?)> = []
-  @exclusivity(unchecked) private(set) var index = 0
   @exclusivity(unchecked) private(set) var context: OpContext
   @exclusivity(unchecked) private(set) var op: Op
   @exclusivity(unchecked) private var policy: OpPolicy?
   @exclusivity(unchecked) private var scope: UInt32 = 0
   @exclusivity(unchecked) private var position: UInt32 = 0
-  @exclusivity(unchecked) var resume: Resume = .none
+  @exclusivity(unchecked) private var index32: UInt32 = 0
+  @exclusivity(unchecked) private var slot32: UInt32 = 0
   /// How the last thing of this strand ended.
   @exclusivity(unchecked) var lastError: FlowError?
+  /// When what is around the op times out.
+  @exclusivity(unchecked) var outerDeadline: Int64 = .max
+  @exclusivity(unchecked) private(set) var inheritedDeadline: Int64 = .max
+  @exclusivity(unchecked) private var rare: Rare?
+
+  /// 1-based in a group, 0 outside of one.
+  var index: Int { Int(index32) }
+
+  /// The member's place in its runner.
+  var memberSlot: Int {
+    get { Int(slot32) }
+    set { slot32 = UInt32(truncatingIfNeeded: newValue) }
+  }
+
+  /// What most items of a group never need.
+  private final class Rare {
+    @exclusivity(unchecked) var stop: Stop?
+    @exclusivity(unchecked) var shields: ContiguousArray<Shield> = []
+    @exclusivity(unchecked) var child: MemberGroup?
+    @exclusivity(unchecked) var completion: CallbackCompletion?
+    @exclusivity(unchecked) var delay: Timer?
+    @exclusivity(unchecked) var leafPolicy: OpPolicy?
+    @exclusivity(unchecked) var leafTimer: Timer?
+    @exclusivity(unchecked) var isCleaningUp = false
+    @exclusivity(unchecked) var isGraceOver = false
+    @exclusivity(unchecked) var grace: Timer?
+    @exclusivity(unchecked) var leafDeadline: Int64 = .max
+  }
+
+  @inline(never)
+  private func makeRare() -> Rare {
+    let made = Rare()
+    rare = made
+    return made
+  }
+
+  /// What stops what the strand does now.
+  var stop: Stop? {
+    @inline(__always) get { rare?.stop }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).stop = newValue } }
+  }
+  /// Levels that stops don't reach into now, the innermost last.
+  var shields: ContiguousArray<Shield> {
+    get { rare?.shields ?? [] }
+    _modify { yield &(rare ?? makeRare()).shields }
+  }
   /// The group, callback or, asked to stop, the body that the strand waits for.
-  @exclusivity(unchecked) var child: MemberGroup?
-  @exclusivity(unchecked) var completion: CallbackCompletion?
-  /// Whether what the strand waits for was asked to stop.
-  @exclusivity(unchecked) var isAsked = false
+  var child: MemberGroup? {
+    get { rare?.child }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).child = newValue } }
+  }
+  var completion: CallbackCompletion? {
+    get { rare?.completion }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).completion = newValue } }
+  }
   /// Set while the strand waits for the next attempt at something.
-  var delay: Timer?
+  var delay: Timer? {
+    get { rare?.delay }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).delay = newValue } }
+  }
 
   // The op that executes, where it has a policy, cleanups or tasks; see Strand+Attempts.swift.
 
-  @exclusivity(unchecked) var leafPolicy: OpPolicy?
-  @exclusivity(unchecked) var leafPhase: LeafPhase = .body
-  var leafTimer: Timer?
-  var isCleaningUp = false
-  var isGraceOver = false
-  var grace: Timer?
-
-  // When what executes times out.
-
-  @exclusivity(unchecked) var leafDeadline: Int64 = .max
-  @exclusivity(unchecked) var outerDeadline: Int64 = .max
-  private(set) var inheritedDeadline: Int64 = .max
+  var leafPolicy: OpPolicy? {
+    @inline(__always) get { rare?.leafPolicy }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).leafPolicy = newValue } }
+  }
+  var leafTimer: Timer? {
+    get { rare?.leafTimer }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).leafTimer = newValue } }
+  }
+  var isCleaningUp: Bool {
+    get { rare?.isCleaningUp ?? false }
+    set { if rare != nil || newValue { (rare ?? makeRare()).isCleaningUp = newValue } }
+  }
+  var isGraceOver: Bool {
+    get { rare?.isGraceOver ?? false }
+    set { if rare != nil || newValue { (rare ?? makeRare()).isGraceOver = newValue } }
+  }
+  var grace: Timer? {
+    get { rare?.grace }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).grace = newValue } }
+  }
+  /// When the op times out.
+  var leafDeadline: Int64 {
+    get { rare?.leafDeadline ?? .max }
+    set { if rare != nil || newValue != .max { (rare ?? makeRare()).leafDeadline = newValue } }
+  }
 
   init(run: Run, bucket: DataBucket, group: MemberGroup?) {
     self.run = run
@@ -106,7 +172,7 @@ final class Strand: Work {
     if policy != nil || self.policy != nil { self.policy = policy }
     self.scope = scope
     self.position = position
-    self.index = index
+    index32 = UInt32(truncatingIfNeeded: index)
     if stop != nil { stop = nil }
     isAsked = false
     if let group {
@@ -119,6 +185,7 @@ final class Strand: Work {
   /// Puts an item into the bucket of a member, which is empty.
   @inline(__always)
   func beginItem(_ key: Key, _ item: Value) {
+    if item.isSecret { log.hide(item) }
     bucket.begin(key, item)
   }
 
@@ -291,6 +358,14 @@ final class Strand: Work {
     context.strand = self
   }
 
+  /// Leaves a context that somebody else holds to the attempt that it was about.
+  func renewContext() {
+    if isKnownUniquelyReferenced(&context) { return }
+    let old = context
+    replaceContext()
+    context.follow(old)
+  }
+
   /// Lets a context that somebody else holds keep what it was about.
   func detachContext() {
     if !isKnownUniquelyReferenced(&context) { context.abandon() }
@@ -303,7 +378,12 @@ final class Strand: Work {
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
-    let old = bucket.set(key, value)
+    var old = bucket.set(key, value)
+    var value = value
+    if log.secrets != nil || value.isSecret {
+      value = log.shown(value, of: key, in: bucket)
+      old = old.map { log.shown($0, of: key, in: bucket) }
+    }
     if !logsSets || (old == nil && value.isNull) { return }
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(

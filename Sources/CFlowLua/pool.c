@@ -1,0 +1,154 @@
+// Where the small blocks of a large Lua state stand: pages of blocks of one size, in address space that
+// is reserved once. Thousands of coroutines take a tenth less memory than with malloc, which keeps the
+// size before each block, and far fewer page faults, as the kernel may use huge pages.
+//
+// A block is known by its address, so that blocks of malloc and of the pool can live side by side:
+// without a reservation, or when it is full, everything comes from malloc.
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "internal.h"
+
+enum {
+  /// Sizes are rounded up to a multiple of this, so blocks are aligned as malloc's are.
+  UNIT = 16,
+  PAGE = 32 << 10,
+  /// Below this many bytes of address space, memory is taken from the system in small steps.
+  SMALL_SPACE = 4 << 20,
+  SMALL_STEP = 256 << 10,
+  /// Afterwards in steps of the processor's large pages.
+  LARGE_STEP = 2 << 20,
+  /// So many empty pages keep their memory, whatever the others need.
+  KEPT_PAGES = 256,
+};
+
+/// The address space of a state's pool. Reserved only: it takes no memory.
+static const size_t space = (size_t)16 << 30;
+
+/// At the beginning of each page.
+struct pool_page {
+  pool_page *next;
+  pool_page *previous;
+  /// Blocks that were given back, each with the address of the next one.
+  void *free;
+  /// Where the blocks begin that were never used.
+  uint32_t fresh;
+  uint32_t size;
+  uint32_t live;
+};
+
+enum { FIRST_BLOCK = 64 };
+_Static_assert(sizeof(pool_page) <= FIRST_BLOCK, "a page's blocks begin behind its head");
+
+static bool is_full(const pool_page *page) {
+  return page->free == NULL && page->fresh + page->size > PAGE;
+}
+
+void flowlua_pool_open(small_pool *pool) {
+  pool->tried = true;
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return;  // which look at each block of malloc
+#endif
+#endif
+  void *start = mmap(
+      NULL, space + LARGE_STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return;
+  pool->mapped = start;
+  pool->base = ((uintptr_t)start + LARGE_STEP - 1) & ~(uintptr_t)(LARGE_STEP - 1);
+}
+
+void flowlua_pool_close(small_pool *pool) {
+  if (pool->mapped != NULL) munmap(pool->mapped, space + LARGE_STEP);
+  memset(pool, 0, sizeof *pool);
+}
+
+bool flowlua_pool_has(const small_pool *pool, const void *block) {
+  return pool->base != 0 && (uintptr_t)block - pool->base < space;
+}
+
+/// A page that was never used; NULL when there is no memory.
+static pool_page *fresh_page(small_pool *pool) {
+  if (pool->base == 0 || pool->used + PAGE > space) return NULL;
+  if (pool->used == pool->committed) {
+    bool is_large = pool->committed >= SMALL_SPACE;
+    size_t step = is_large ? LARGE_STEP : SMALL_STEP;
+    void *start = (void *)(pool->base + pool->committed);
+    if (mprotect(start, step, PROT_READ | PROT_WRITE) != 0) return NULL;
+    // Should the kernel have none, small pages do as well.
+    if (is_large) madvise(start, step, MADV_HUGEPAGE);
+    pool->committed += step;
+  }
+  pool_page *page = (pool_page *)(pool->base + pool->used);
+  pool->used += PAGE;
+  pool->page_count += 1;
+  return page;
+}
+
+static void link_page(pool_page **list, pool_page *page) {
+  page->previous = NULL;
+  page->next = *list;
+  if (*list != NULL) (*list)->previous = page;
+  *list = page;
+}
+
+static void unlink_page(pool_page **list, pool_page *page) {
+  if (page->previous != NULL) page->previous->next = page->next;
+  else *list = page->next;
+  if (page->next != NULL) page->next->previous = page->previous;
+}
+
+static pool_page *add_page(small_pool *pool, size_t class) {
+  pool_page *page = pool->empty;
+  if (page != NULL) {
+    unlink_page(&pool->empty, page);
+    pool->empty_count -= 1;
+  } else {
+    page = fresh_page(pool);
+    if (page == NULL) return NULL;
+  }
+  page->free = NULL;
+  page->fresh = FIRST_BLOCK;
+  page->size = (uint32_t)(class * UNIT);
+  page->live = 0;
+  link_page(&pool->partial[class], page);
+  return page;
+}
+
+void *flowlua_pool_take(small_pool *pool, size_t size) {
+  size_t class = (size + UNIT - 1) / UNIT;
+  pool_page *page = pool->partial[class];
+  if (page == NULL && (page = add_page(pool, class)) == NULL) return NULL;
+  void *block = page->free;
+  if (block != NULL) {
+    page->free = *(void **)block;
+  } else {
+    block = (char *)page + page->fresh;
+    page->fresh += page->size;
+  }
+  page->live += 1;
+  if (is_full(page)) unlink_page(&pool->partial[class], page);
+  return block;
+}
+
+static pool_page *page_of(void *block) {
+  return (pool_page *)((uintptr_t)block & ~(uintptr_t)(PAGE - 1));
+}
+
+size_t flowlua_pool_size(void *block) { return page_of(block)->size; }
+
+void flowlua_pool_give(small_pool *pool, void *block) {
+  pool_page *page = page_of(block);
+  size_t class = page->size / UNIT;
+  if (is_full(page)) link_page(&pool->partial[class], page);
+  *(void **)block = page->free;
+  page->free = block;
+  page->live -= 1;
+  // The last page of a size stays, for what comes next.
+  if (page->live != 0 || (pool->partial[class] == page && page->next == NULL)) return;
+  unlink_page(&pool->partial[class], page);
+  if (pool->empty_count >= KEPT_PAGES && pool->empty_count > pool->page_count / 2)
+    madvise(page, PAGE, MADV_DONTNEED);
+  link_page(&pool->empty, page);
+  pool->empty_count += 1;
+}
