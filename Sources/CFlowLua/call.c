@@ -115,6 +115,55 @@ static int trampoline(lua_State *L) {
   return finish(&call, enter(&call, host->callbacks.call));
 }
 
+/// A scalar at an index; false for anything else.
+static bool read_scalar(lua_State *L, int index, flowlua_value *value) {
+  int type = lua_type(L, index);
+  switch (type) {
+  case LUA_TNIL: value->kind = FLOWLUA_NIL; return true;
+  case LUA_TBOOLEAN:
+    value->kind = FLOWLUA_BOOLEAN;
+    value->integer = lua_toboolean(L, index);
+    return true;
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, index)) {
+      value->kind = FLOWLUA_INTEGER;
+      value->integer = lua_tointegerx(L, index, NULL);
+    } else {
+      value->kind = FLOWLUA_NUMBER;
+      value->number = lua_tonumberx(L, index, NULL);
+    }
+    return true;
+  default: return false;
+  }
+}
+
+/// A method that is mostly called with a handle, an interned string and at most one scalar: Swift gets
+/// these ready to use. Whatever is different goes the way of all calls.
+static int keyed_trampoline(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  int count = lua_gettop(L);
+  flowlua_keyed_call call;
+  const object_block *block;
+  if ((count != 2 && count != 3) || (block = flowlua_handle_block(host, L, 1)) == NULL)
+    return trampoline(L);
+  call.key = flowlua_interned(host, L, 2);
+  if (call.key < 0 || (count == 3 && !read_scalar(L, 3, &call.value))) return trampoline(L);
+  call.context = host->context;
+  call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
+  call.argument_count = count;
+  call.slot = block->slot;
+  call.generation = block->generation;
+  // As in `enter`: what is released on the way may use this state, or another one.
+  lua_State *previous = host->running;
+  host->running = L;
+  int32_t results = host->callbacks.keyed_call(&call);
+  host->running = previous;
+  flowlua_current = host;
+  if (results < 0) return trampoline(L);
+  if (results == 1) flowlua_push_plain(L, host, &call.value);
+  return results;
+}
+
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait) {
   (void)status;
   flowlua_host *host = host_of(L);
@@ -129,10 +178,11 @@ int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait) {
 
 /// `__index` of objects: methods first, then the getter. Upvalues: methods, getter's number.
 static int index_object(lua_State *L) {
-  lua_settop(L, 2);
+  if (lua_gettop(L) != 2) lua_settop(L, 2);
   lua_pushvalue(L, 2);
   // debug.setupvalue may have put anything there.
-  luaL_checktype(L, lua_upvalueindex(1), LUA_TTABLE);
+  if (lua_type(L, lua_upvalueindex(1)) != LUA_TTABLE)
+    luaL_checktype(L, lua_upvalueindex(1), LUA_TTABLE);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
   lua_settop(L, 2);
   flowlua_host *host = host_of(L);
@@ -151,6 +201,16 @@ static int make_function(lua_State *L, void *argument) {
 
 int32_t flowlua_make_function(flowlua_host *host, int32_t function) {
   return flowlua_protect(host, make_function, &function);
+}
+
+static int make_keyed_function(lua_State *L, void *argument) {
+  lua_pushinteger(L, *(int32_t *)argument);
+  lua_pushcclosure(L, keyed_trampoline, 1);
+  return 1;
+}
+
+int32_t flowlua_make_keyed_function(flowlua_host *host, int32_t function) {
+  return flowlua_protect(host, make_keyed_function, &function);
 }
 
 static int make_index(lua_State *L, void *argument) {

@@ -347,9 +347,7 @@ static flowlua_coroutine *take_bare(flowlua_host *host) {
     block->next = host->made;
     host->made = block;
   }
-  coroutine = &block->coroutines[block->used++];
-  coroutine->host = host;
-  return coroutine;
+  return &block->coroutines[block->used++];
 }
 
 void flowlua_forget_failure(flowlua_coroutine *coroutine) {
@@ -447,7 +445,7 @@ static int finish_body(lua_State *L, int status, lua_KContext context) {
   if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L) - 1;
   flowlua_host *host = host_of(L);
   flowlua_coroutine *coroutine = atomic_load_explicit(&host->activity, memory_order_relaxed);
-  if (coroutine != NULL && coroutine->L == L) coroutine->error_status = status;
+  if (coroutine != NULL && coroutine->L == L) coroutine->error_status = (uint8_t)status;
   return lua_error(L);
 }
 

@@ -204,6 +204,7 @@ void flowlua_close(flowlua_host *host) {
   flowlua_host *previous = flowlua_make_current(host);
   flowlua_forget_host(host);
   host->closing = true;
+  host->small.is_closing = true;
   host->memory_limit = 0;
   host->failing_allocation = 0;
   host->running = host->main;
@@ -270,6 +271,7 @@ static int os_exit(lua_State *L) {
     atomic_store(&host->activity, NULL);
     host->running = host->main;
     host->closing = true;
+    host->small.is_closing = true;
     host->memory_limit = 0;
   }
   // Called as the function itself, so that its messages name this one.

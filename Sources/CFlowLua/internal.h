@@ -57,6 +57,7 @@ enum {
 /// watchdog's lock; only the owner thread writes `watched`.
 typedef struct watch_record {
   flowlua_coroutine *coroutine;
+  flowlua_host *host;
   struct watch_record *next;
   bool watched;
   int64_t deadline;
@@ -75,24 +76,25 @@ typedef struct failure_record {
 /// There can be very many, so that all of it fits into a cache line.
 struct flowlua_coroutine {
   lua_State *L;
-  flowlua_host *host;
   int32_t reference;
   /// How often it has been given back: tells a stale user from the present one.
   uint32_t generation;
   /// The handle that an operation was started with; generation 0 for other coroutines.
   uint64_t handle_generation;
   uint32_t handle_slot;
-  /// A +1 Swift reference to what it waits for while it is parked.
-  void *wait;
   /// Asked to stop. Written by the watchdog, read by the hook and the signal handler.
-  atomic_int stop;
+  _Atomic(uint8_t) stop;
   // Owner thread only. The structures live as long as the host, so that a stale use can be told.
   // What its message handler has noted of the error that ends it: the stack is gone afterwards.
-  int error_status;
+  uint8_t error_status;
+  /// A +1 Swift reference to what it waits for while it is parked.
+  void *wait;
   failure_record *failure;  // malloc's; NULL without an error
   watch_record *watch;  // NULL while it was never watched
   flowlua_coroutine *next_free;
 };
+
+_Static_assert(sizeof(flowlua_coroutine) <= 64, "a coroutine fits into a cache line");
 
 /// Structures are made by the block.
 typedef struct coroutine_block {
@@ -119,6 +121,7 @@ typedef struct small_pool {
   size_t used;
   size_t committed;
   bool tried;  // to reserve address space
+  bool is_closing;  // all of it is given back soon
   uint32_t page_count;
   uint32_t empty_count;
   pool_page *empty;
@@ -239,6 +242,10 @@ void flowlua_close_stopped(flowlua_host *host, lua_State *co);
 void flowlua_install_coroutine_library(lua_State *L);
 void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine);
 void flowlua_forget_failure(flowlua_coroutine *coroutine);
+
+// values.c
+/// What a handle of the type that handles are made of says; NULL for anything else. [-0, +0, -]
+const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index);
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);

@@ -147,7 +147,7 @@ void flowlua_pool_give(small_pool *pool, void *block) {
   // The last page of a size stays, for what comes next.
   if (page->live != 0 || (pool->partial[class] == page && page->next == NULL)) return;
   unlink_page(&pool->partial[class], page);
-  if (pool->empty_count >= KEPT_PAGES && pool->empty_count > pool->page_count / 2)
+  if (!pool->is_closing && pool->empty_count >= KEPT_PAGES && pool->empty_count > pool->page_count / 2)
     madvise(page, PAGE, MADV_DONTNEED);
   link_page(&pool->empty, page);
   pool->empty_count += 1;

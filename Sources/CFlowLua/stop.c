@@ -118,8 +118,8 @@ static int64_t stop_due(int64_t time) {
     if (each->deadline <= time) {
       flowlua_coroutine *coroutine = each->coroutine;
       atomic_store(&coroutine->stop, 1);
-      bool executes = atomic_load(&coroutine->host->activity) == coroutine;
-      if (executes) pthread_kill(coroutine->host->owner, STOP_SIGNAL);
+      bool executes = atomic_load(&each->host->activity) == coroutine;
+      if (executes) pthread_kill(each->host->owner, STOP_SIGNAL);
       each->deadline = time + each->interval;
       if (executes && each->interval < last_interval) each->interval *= 2;
     }
@@ -196,6 +196,7 @@ bool flowlua_watch(
   watch_record *watch = coroutine->watch;
   if (watch == NULL && (watch = calloc(1, sizeof *watch)) != NULL) {
     watch->coroutine = coroutine;
+    watch->host = host;
     coroutine->watch = watch;
   }
   bool ok = watch != NULL && start_watchdog();
@@ -218,8 +219,8 @@ bool flowlua_watch(
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
   watch_record *watch = coroutine->watch;
-  // Nobody has asked one to stop that isn't watched. Only the owner thread, which this is, puts it on
-  // the list.
+  // Nobody has asked one to stop that was never watched, and only the owner thread, which this is,
+  // puts it on the list.
   if (watch == NULL || (!watch->watched && atomic_load(&coroutine->stop) == 0)) return;
   pthread_mutex_lock(&lock);
   if (watch->watched) {
@@ -277,7 +278,7 @@ void flowlua_forget_host(flowlua_host *host) {
   pthread_mutex_lock(&lock);
   watch_record **link = &watched;
   while (*link != NULL) {
-    if ((*link)->coroutine->host == host) {
+    if ((*link)->host == host) {
       (*link)->watched = false;
       atomic_store(&(*link)->coroutine->stop, 0);
       *link = (*link)->next;

@@ -338,6 +338,12 @@ bool flowlua_push_handle(
   return true;
 }
 
+const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index) {
+  object_block *block = block_at(host, L, index);
+  uint64_t magic = host->secret ^ (uint64_t)host->handle_type;
+  return block != NULL && block->magic == magic ? block : NULL;
+}
+
 bool flowlua_handle(
     flowlua_host *host, lua_State *L, int32_t index, int32_t type, uint32_t *slot,
     uint64_t *generation) {

@@ -78,16 +78,16 @@ final class Fiber: LoopJob, LuaWaiter {
 
   private let host: ScriptHost
   private let coroutine: LuaCoroutine
-  private let owner: FiberOwner
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
   // a call.
 
+  @exclusivity(unchecked) private var isRunning = false
+  @exclusivity(unchecked) private var isFinished = false
+  private let owner: FiberOwner
   /// The wait: it must live until the coroutine has taken its results.
   @exclusivity(unchecked) private var wait: LuaWait?
   @exclusivity(unchecked) private var ending: Ending?
-  @exclusivity(unchecked) private var isRunning = false
-  @exclusivity(unchecked) private var isFinished = false
 
   /// How long code that a timeout was raised in may go on, in nanoseconds: enough to pass the error on,
   /// as there is no grace for timeouts.

@@ -75,6 +75,7 @@ public final class ScriptHost {
     isOpen = false
     loop.cancelProcesses(of: ObjectIdentifier(self))
     vm.close()
+    registry.removeAll()
     detach()
   }
 
@@ -140,12 +141,23 @@ public final class ScriptHost {
 /// A function of the API, written against the host.
 typealias BoundFunction = (ScriptHost, LuaCall) throws -> LuaAnswer
 
+/// The same for keyed calls.
+typealias BoundKeyedFunction = (ScriptHost, LuaKeyedCall) -> LuaKeyedAnswer
+
 /// A function of the API in a table of methods; see `LuaMethod`.
 struct BoundMethod {
   let function: BoundFunction
+  let keyed: BoundKeyedFunction?
 
   init(_ function: @escaping BoundFunction) {
     self.function = function
+    keyed = nil
+  }
+
+  /// A method that has a faster way for most calls; that one does nothing where it passes.
+  init(keyed: @escaping BoundKeyedFunction, _ function: @escaping BoundFunction) {
+    self.function = function
+    self.keyed = keyed
   }
 }
 
@@ -163,8 +175,15 @@ final class Binder {
     }
   }
 
+  private func bind(_ function: @escaping BoundKeyedFunction) -> LuaKeyedFunction {
+    { [self] call in
+      guard let host else { return call.pass() }
+      return host._withUnsafeGuaranteedRef { function($0, call) }
+    }
+  }
+
   func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
-    methods.mapValues { LuaMethod(bind($0.function)) }
+    methods.mapValues { LuaMethod(bind($0.function), keyed: $0.keyed.map(bind)) }
   }
 }
 

@@ -18,10 +18,17 @@ public typealias LuaFunction = (LuaCall) throws -> LuaAnswer
 public struct LuaMethod {
   /// The function.
   public let function: LuaFunction
+  /// What is asked first when it is called as a `LuaKeyedCall`.
+  let keyed: LuaKeyedFunction?
 
   /// A function to put into a collection.
-  public init(_ function: @escaping LuaFunction) {
+  ///
+  /// - Parameters:
+  ///   - function: The function.
+  ///   - keyed: A faster way for calls of the kind of `LuaKeyedCall`.
+  public init(_ function: @escaping LuaFunction, keyed: LuaKeyedFunction? = nil) {
     self.function = function
+    self.keyed = keyed
   }
 }
 

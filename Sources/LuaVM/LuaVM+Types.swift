@@ -9,6 +9,14 @@ extension LuaVM {
     return try popReference(running, .function)
   }
 
+  /// As above; with a way for keyed calls when the method has one.
+  private func makeFunction(_ method: LuaMethod) throws -> LuaReference {
+    guard method.keyed != nil else { return try makeFunction(method.function) }
+    try enter()
+    try check(flowlua_make_keyed_function(host, add(method: method)))
+    return try popReference(running, .function)
+  }
+
   /// Makes the objects of a Swift class usable by scripts.
   ///
   /// - Parameters:
@@ -99,7 +107,7 @@ extension LuaVM {
     let metatable = try makeTable(fields: [("__name", .string(LuaString(name)))])
     var fields: [(LuaString, LuaValue)] = []
     for (key, function) in methods.sorted(by: { $0.key < $1.key }) {
-      fields.append((LuaString(key), .reference(try makeFunction(function.function))))
+      fields.append((LuaString(key), .reference(try makeFunction(function))))
     }
     let table = try makeTable(fields: fields)
     if let getter {

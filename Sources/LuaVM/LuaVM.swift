@@ -13,10 +13,12 @@ public final class LuaVM {
   private let functions = FunctionList()
   private let released = ReleaseQueue()
   /// The wait that was begun last: kept until the scheduler takes it.
-  private(set) var begunWait: LuaWait?
+  // Unchecked exclusivity, here and below: the owner thread alone touches them, and no access lasts
+  // into a call. The checks would cost more than the accesses.
+  @exclusivity(unchecked) private(set) var begunWait: LuaWait?
   /// The wait of the pump that runs or has just ended: kept until its results are taken.
-  private var pumpedWait: LuaWait?
-  private var isPumping = false
+  @exclusivity(unchecked) private var pumpedWait: LuaWait?
+  @exclusivity(unchecked) private var isPumping = false
   private var isDescribingError = false
   private(set) var failureType = LuaObjectType<LuaFailureBox>(name: "error", id: 1)
 
@@ -35,7 +37,8 @@ public final class LuaVM {
       generational: configuration.generationalCollector,
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
-      call: answerCall, resume_wait: answerWait, pump: pumpWait, release: releaseObject)
+      call: answerCall, keyed_call: answerKeyedCall, resume_wait: answerWait, pump: pumpWait,
+      release: releaseObject)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -287,6 +290,14 @@ public final class LuaVM {
     }
   }
 
+  /// Gives a function and its way for keyed calls their number.
+  func add(method: LuaMethod) -> Int32 { functions.add(method) }
+
+  fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_keyed_call>) -> Int32 {
+    guard let function = functions[keyed: raw.pointee.function] else { return -1 }
+    return function(LuaKeyedCall(raw: raw)).results
+  }
+
   // MARK: Waiting
 
   func hold(_ wait: LuaWait) { begunWait = wait }
@@ -326,7 +337,7 @@ public final class LuaVM {
   }
 
   /// A wait that was refused: kept until its error is raised, which is at once.
-  private var refusedWait: LuaWait?
+  @exclusivity(unchecked) private var refusedWait: LuaWait?
 
   /// Whether a wait that can't yield is going on.
   public var isWaitingInPlace: Bool { isPumping }
@@ -363,7 +374,9 @@ private final class FunctionList {
     base.deallocate()
   }
 
-  func add(_ function: @escaping LuaFunction) -> Int32 {
+  func add(_ function: @escaping LuaFunction) -> Int32 { add(LuaMethod(function)) }
+
+  func add(_ method: LuaMethod) -> Int32 {
     if Int(count) == capacity {
       let grown = UnsafeMutablePointer<LuaMethod>.allocate(capacity: capacity * 2)
       grown.moveInitialize(from: base, count: capacity)
@@ -371,13 +384,17 @@ private final class FunctionList {
       base = grown
       capacity *= 2
     }
-    (base + Int(count)).initialize(to: LuaMethod(function))
+    (base + Int(count)).initialize(to: method)
     count += 1
     return count - 1
   }
 
   subscript(_ number: Int32) -> LuaFunction? {
     number >= 0 && number < count ? base[Int(number)].function : nil
+  }
+
+  subscript(keyed number: Int32) -> LuaKeyedFunction? {
+    number >= 0 && number < count ? base[Int(number)].keyed : nil
   }
 
   func removeAll() {
@@ -418,6 +435,10 @@ private func vm(of host: OpaquePointer) -> LuaVM? {
 
 // The state is alive while it calls: what runs it holds it.
 private func answerCall(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
+  Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
+}
+
+private func answerKeyedCall(_ raw: UnsafeMutablePointer<flowlua_keyed_call>) -> Int32 {
   Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
 }
 

@@ -8,13 +8,19 @@ open class LuaWait {
   // call. There can be many waits at a time, so they are small.
 
   /// Whether there is nothing to wait for any more.
-  @exclusivity(unchecked) public final private(set) var isReady = false
+  public final var isReady: Bool { hasEnded }
+  // Not public, because the attribute is lost on the way to another module, as with `storedWaiter`.
+  @exclusivity(unchecked) private final var hasEnded = false
 
   /// What is raised at the wait instead of its results.
   @exclusivity(unchecked) public final private(set) var problem: (any Error)?
 
   /// Told once, when the wait becomes ready: the scheduler's. Held until then.
-  @exclusivity(unchecked) public final var waiter: (any LuaWaiter)?
+  public final var waiter: (any LuaWaiter)? {
+    get { storedWaiter }
+    set { storedWaiter = newValue }
+  }
+  @exclusivity(unchecked) private final var storedWaiter: (any LuaWaiter)?
 
   /// A wait that isn't ready.
   public init() {}
@@ -22,7 +28,7 @@ open class LuaWait {
   /// Ends the wait. Only the first end counts.
   public final func ready() {
     guard !isReady else { return }
-    isReady = true
+    hasEnded = true
     guard let waiter else { return }
     self.waiter = nil
     waiter.waitIsReady()

@@ -91,6 +91,25 @@ end
 
 do
   local ours, peer = in_turn(
+    with(flowlua, "steps.lua", "500000"), with("lua5.4", "steps_peer.lua", "500000"))
+  row("a step with get and set / by hand", ours, peer, "ns", ours / peer,
+    "<= 600 ns (goal 350)", ours <= 600)
+end
+
+do
+  local over, memory, peer_over, peer_memory = {}, {}, {}, {}
+  for i = 1, rounds do
+    over[i], memory[i] = with(flowlua, "sleepers.lua", "100000")()
+    peer_over[i], peer_memory[i] = with("lua5.4", "sleepers_peer.lua", "100000")()
+  end
+  local a, b = median(over), median(peer_over)
+  row("100,000 sleeps, beyond them / luv", a, b, "ms", a / b, "<= 150 ms (goal 80)", a <= 150)
+  a, b = median(memory), median(peer_memory)
+  row("their memory at its peak / luv", a, b, "MiB", a / b, "<= 190 MiB (goal 150)", a <= 190)
+end
+
+do
+  local ours, peer = in_turn(
     with(flowlua, "build.lua", "1000000"), with("lua5.4", "build_peer.lua", "1000000"))
   row("add and release / a table", ours, peer, "ns", ours / peer)
 end

@@ -93,9 +93,27 @@ enum {
   FLOWLUA_WAIT = 2,    // park the coroutine (or pump the loop) until `wait` is ready
 };
 
+/// A call with a handle, an interned string and at most one scalar; see `flowlua_make_keyed_function`.
+typedef struct flowlua_keyed_call {
+  /// The host's context.
+  void *_Nonnull context;
+  int32_t function;
+  /// 2, or 3 with a value.
+  int32_t argument_count;
+  uint64_t generation;
+  uint32_t slot;
+  /// What is kept for the string.
+  int64_t key;
+  /// The third argument; afterwards the result.
+  flowlua_value value;
+} flowlua_keyed_call;
+
 /// How Swift is called. All are called on the owner thread and must not raise.
 typedef struct flowlua_callbacks {
   int32_t (*_Nonnull call)(flowlua_call *_Nonnull);
+  /// Answers how many results it has, 0 or a scalar in `value`; -1 to be called again by `call`, for
+  /// which it must have done nothing.
+  int32_t (*_Nonnull keyed_call)(flowlua_keyed_call *_Nonnull);
   /// A wait is over: produce its results, its error, or wait again.
   int32_t (*_Nonnull resume_wait)(flowlua_call *_Nonnull);
   /// Run the event loop until the wait is ready, or note in the wait why that can't be.
@@ -220,6 +238,9 @@ int32_t flowlua_each_pair(
     bool (*_Nonnull each)(lua_State *_Nonnull, void *_Nullable), void *_Nullable argument);
 /// A function that calls Swift function number `function`. [-0, +1, -]
 int32_t flowlua_make_function(flowlua_host *_Nonnull host, int32_t function);
+/// The same for a method that is mostly called with a handle and an interned string: such calls are
+/// `keyed_call`s. [-0, +1, -]
+int32_t flowlua_make_keyed_function(flowlua_host *_Nonnull host, int32_t function);
 /// A function that looks a field up: first in the table `methods`, else by Swift function number
 /// `getter` (called with object and key). [-0, +1, -]
 int32_t flowlua_make_index(flowlua_host *_Nonnull host, int32_t methods, int32_t getter);

@@ -21,12 +21,17 @@ public final class DataBucket {
   /// there is none.
   @exclusivity(unchecked) private var item: Value = .null
   @exclusivity(unchecked) private var itemKey = Key(id: .max)
-  @exclusivity(unchecked) private var removed: UInt32 = 0
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
-  @exclusivity(unchecked) private var index: [Key: Int] = [:]
   /// Keys that were ever set from a secret.
   @exclusivity(unchecked) private var secretKeys: Set<Key> = []
+  @exclusivity(unchecked) private var large: Large?
+
+  /// What a bucket of more than `scanLimit` entries needs.
+  private final class Large {
+    @exclusivity(unchecked) var index: [Key: Int] = [:]
+    @exclusivity(unchecked) var removed = 0
+  }
 
   public init(keys: KeyTable, parent: DataBucket? = nil) {
     self.keys = keys
@@ -34,7 +39,7 @@ public final class DataBucket {
   }
 
   /// The number of keys of this bucket itself.
-  public var count: Int { slots.count - Int(removed) + (item.isNull ? 0 : 1) }
+  public var count: Int { slots.count - (large?.removed ?? 0) + (item.isNull ? 0 : 1) }
 
   /// This bucket's own entries, in the order in which they were added.
   public var entries: [Entry] {
@@ -113,7 +118,11 @@ public final class DataBucket {
       return old
     }
     slots.append(Entry(key: key, value: value))
-    if slots.count > Self.scanLimit { noteAppended(key) }
+    if let large {
+      large.index[key] = slots.count - 1
+    } else if slots.count > Self.scanLimit {
+      makeIndex()
+    }
     return nil
   }
 
@@ -127,13 +136,13 @@ public final class DataBucket {
     }
     guard let slot = slot(of: key) else { return nil }
     let old = slots[slot].value
-    if slots.count <= Self.scanLimit {
-      slots.remove(at: slot)
-    } else {
+    if let large {
       slots[slot].value = .null
-      index[key] = nil
-      removed += 1
-      if Int(removed) * 2 > slots.count { compact() }
+      large.index[key] = nil
+      large.removed += 1
+      if large.removed * 2 > slots.count { compact() }
+    } else {
+      slots.remove(at: slot)
     }
     return old
   }
@@ -142,10 +151,9 @@ public final class DataBucket {
   func reset() {
     dropItem()
     if !secretKeys.isEmpty { secretKeys = [] }
-    if slots.count > Self.scanLimit {
+    if large != nil {
       slots = []
-      index = [:]
-      removed = 0
+      large = nil
     } else {
       while !slots.isEmpty { slots.removeLast() }
     }
@@ -173,29 +181,21 @@ public final class DataBucket {
 
   @inline(__always)
   private func slot(of key: Key) -> Int? {
-    if slots.count > Self.scanLimit { return index[key] }
+    if let large { return large.index[key] }
     for slot in slots.indices where slots[slot].key == key { return slot }
     return nil
   }
 
-  private func noteAppended(_ key: Key) {
-    if index.isEmpty && removed == 0 {
-      rebuildIndex()
-    } else {
-      index[key] = slots.count - 1
-    }
-  }
-
   private func compact() {
     slots.removeAll { $0.value.isNull }
-    removed = 0
-    index = [:]
-    if slots.count > Self.scanLimit { rebuildIndex() }
+    large = nil
+    if slots.count > Self.scanLimit { makeIndex() }
   }
 
-  private func rebuildIndex() {
-    index = [:]
-    for slot in slots.indices { index[slots[slot].key] = slot }
+  private func makeIndex() {
+    let made = Large()
+    for slot in slots.indices { made.index[slots[slot].key] = slot }
+    large = made
   }
 }
 

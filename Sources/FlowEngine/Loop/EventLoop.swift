@@ -32,7 +32,13 @@ public final class EventLoop {
 
   /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
   /// that was stopped may take, in nanoseconds.
-  public var gracePeriod: Int64 = 1_000_000_000
+  public var gracePeriod: Int64 {
+    get { grace }
+    set { grace = newValue }
+  }
+  // Unchecked exclusivity: the loop's thread alone touches it. Not public, because the attribute is
+  // lost on the way to another module.
+  @exclusivity(unchecked) private var grace: Int64 = 1_000_000_000
   /// Where the jitter of retries is drawn from; give a `SeededGenerator` to foretell it.
   public var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
 
@@ -243,9 +249,14 @@ public final class EventLoop {
     }
   }
 
+  /// A few at a time: those of a thousand that are due at once would only wait in another queue.
   private func takeDueTimers() {
     let time = now()
-    while let timer = timers.popDue(at: time) { ready.append(timer) }
+    var left = ready.isEmpty ? 64 : 8
+    while left > 0, let job = timers.popDue(at: time) {
+      ready.append(job)
+      left -= 1
+    }
   }
 
   private func sleep() -> Turn {

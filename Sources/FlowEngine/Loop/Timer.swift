@@ -203,7 +203,9 @@ final class TimerQueue {
     for entry in oldRow {
       if entry.job.isPending { row.append(entry) } else { ended.append(entry) }
     }
-    for entry in oldHeap { if entry.job.isPending { push(entry) } else { ended.append(entry) } }
+    for entry in oldHeap {
+      if entry.job.isPending { push(entry) } else { ended.append(entry) }
+    }
     // Last, as their ends may run code that uses the queue.
     for entry in ended { entry.release() }
   }

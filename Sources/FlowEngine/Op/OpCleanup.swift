@@ -38,4 +38,7 @@ final class ClosureCleanup: OpCleanup {
 final class OpExtras {
   var cleanups: ContiguousArray<any OpCleanup> = []
   var owned: OwnedTasks?
+  /// What a context was about that somebody keeps beyond its use.
+  var keptOp: Op?
+  var keptRun: Run?
 }

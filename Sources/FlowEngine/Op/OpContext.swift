@@ -18,11 +18,17 @@ public final class OpContext {
   /// Whether the finish stands in the log.
   @exclusivity(unchecked) private var isLogged = true
   /// Unique to the execution on its loop; moves on when the op has settled.
-  @exclusivity(unchecked) public private(set) var generation: UInt64 = 0
+  public var generation: UInt64 { number }
+  // Not public, because the attribute is lost on the way to another module, as with `storedState`.
+  @exclusivity(unchecked) private var number: UInt64 = 0
   /// The generation that the present attempt began with, also once the op has settled.
   @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
   /// The body's own, such as a coroutine; released when the body has ended.
-  @exclusivity(unchecked) public var state: AnyObject?
+  public var state: AnyObject? {
+    get { storedState }
+    set { storedState = newValue }
+  }
+  @exclusivity(unchecked) private var storedState: AnyObject?
   // Of half the size: a context stands for each op that waits, and there can be many.
   @exclusivity(unchecked) private var index32: UInt32 = 0
   @exclusivity(unchecked) private var attempt32: UInt32 = 1
@@ -33,23 +39,16 @@ public final class OpContext {
   /// Cleanups and tasks of this attempt; nil for most.
   @exclusivity(unchecked) private(set) var extras: OpExtras?
 
-  // Safe: a strand owns its context and clears this in its deinit.
-  unowned(unsafe) var strand: Strand?
-  // Safe: the blueprint that holds the op is alive while the context is open; a context that
-  // somebody keeps gets `kept`.
-  private unowned(unsafe) var current: Op?
-  @exclusivity(unchecked) private var kept: Kept?
-
-  /// What a context was about that outlives its use.
-  private final class Kept {
-    let op: Op?
-    let run: Run?
-
-    init(_ op: Op?, _ run: Run?) {
-      self.op = op
-      self.run = run
-    }
+  // Unmanaged, because retains would cost more than what it is asked for. Safe: a strand owns its
+  // context and clears this in its deinit; its run or group holds it while an op is open.
+  @exclusivity(unchecked) private var owner: Unmanaged<Strand>?
+  var strand: Strand? {
+    get { owner?.takeUnretainedValue() }
+    set { owner = newValue.map { .passUnretained($0) } }
   }
+  // Safe: the blueprint that holds the op is alive while the context is open; a context that
+  // somebody keeps keeps it in `extras`.
+  private unowned(unsafe) var current: Op?
 
   // Unchecked exclusivity: as above.
 
@@ -65,14 +64,14 @@ public final class OpContext {
   // MARK: What it belongs to
 
   public var run: Run {
-    guard let run = strand?.run ?? kept?.run else {
+    guard let run = strand?.run ?? extras?.keptRun else {
       misuse("an OpContext was used that belongs to no execution")
     }
     return run
   }
 
   public var op: Op {
-    guard let op = kept?.op ?? current else {
+    guard let op = extras?.keptOp ?? current else {
       misuse("an OpContext was used that belongs to no execution")
     }
     return op
@@ -92,19 +91,24 @@ public final class OpContext {
   /// When this attempt, or a flow around it, times out: nanoseconds of the loop's clock; `.max` for
   /// never. The loop stops a body that waits; one that is busy has to see to it, and to call
   /// `expire()` then.
-  public var deadline: Int64 { strand?.deadline ?? .max }
+  public var deadline: Int64 { owner?._withUnsafeGuaranteedRef { $0.deadline } ?? .max }
 
   // MARK: Data
 
-  public func get(_ key: Key) -> Value? { bucket.get(key) }
+  public func get(_ key: Key) -> Value? {
+    guard let owner else { return bucket.get(key) }
+    return owner._withUnsafeGuaranteedRef { $0.bucket.get(key) }
+  }
 
   public func has(_ key: Key) -> Bool { bucket.has(key) }
 
   /// Stores and logs `value`; `.null` removes the key. Does nothing once the op has settled.
   public func set(_ key: Key, _ value: Value) {
     // The bucket checks the thread.
-    guard let strand, !isSettled else { return }
-    strand.store(key, value, scope: scope, position: position, attempt: attempt)
+    guard let owner, !isSettled else { return }
+    owner._withUnsafeGuaranteedRef {
+      $0.store(key, value, scope: scope, position: position, attempt: attempt)
+    }
   }
 
   /// The value of `key`; when it is absent or of another type, the op fails right there.
@@ -230,7 +234,7 @@ public final class OpContext {
   func begin(
     _ op: Op, generation: UInt64, scope: UInt32, position: UInt32, index: Int, time: Int64
   ) {
-    self.generation = generation
+    number = generation
     attemptGeneration = generation
     current = op
     self.scope = scope
@@ -246,7 +250,7 @@ public final class OpContext {
 
   /// Takes over from the context of an earlier attempt, which has been abandoned.
   func follow(_ earlier: OpContext) {
-    current = earlier.kept?.op
+    current = earlier.extras?.keptOp
     scope = earlier.scope
     position = earlier.position
     index32 = earlier.index32
@@ -258,7 +262,7 @@ public final class OpContext {
 
   /// Begins the next attempt.
   func beginAgain(generation: UInt64) {
-    self.generation = generation
+    number = generation
     attemptGeneration = generation
     attempt32 += 1
     isSettled = false
@@ -281,7 +285,7 @@ public final class OpContext {
   /// Settles as succeeded, for a strand that logs it; `generation` is the one that begins now.
   @inline(__always)
   func succeed(generation: UInt64) {
-    self.generation = generation
+    number = generation
     isSettled = true
     isLogged = true
     phase = .ended
@@ -304,7 +308,7 @@ public final class OpContext {
     guard !isLogged, let strand else { return }
     isLogged = true
     let loop = strand.loop
-    generation = loop.nextGeneration()
+    number = loop.nextGeneration()
     let time = loop.now()
     loop.stamp = time
     let log = strand.log
@@ -331,13 +335,15 @@ public final class OpContext {
   @inline(__always)
   func close() {
     phase = .idle
-    if state != nil { state = nil }
+    if storedState != nil { storedState = nil }
     if extras != nil { extras = nil }
   }
 
   /// Lets a context go that somebody else holds: it keeps what it was about.
   func abandon() {
-    kept = Kept(current, strand?.run)
+    let extras = makeExtras()
+    extras.keptOp = current
+    extras.keptRun = strand?.run
     strand = nil
   }
 }

@@ -54,10 +54,15 @@ extension EventLoop {
 
   /// The context of a live execution; nil when that execution has settled.
   public func context(slot: UInt32, generation: UInt64) -> OpContext? {
+    unmanagedContext(slot: slot, generation: generation)?.takeUnretainedValue()
+  }
+
+  /// The same without a retain, for a use that can't end the op.
+  public func unmanagedContext(slot: UInt32, generation: UInt64) -> Unmanaged<OpContext>? {
     guard slot < contexts.count, let context = contexts[Int(slot)] else { return nil }
     // Safe: a context in this list is alive, and nothing here can release it.
     let isLive = context._withUnsafeGuaranteedRef { $0.generation == generation && $0.isOpen }
-    return isLive ? context.takeUnretainedValue() : nil
+    return isLive ? context : nil
   }
 
   /// How many contexts are kept for later use.

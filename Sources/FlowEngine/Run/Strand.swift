@@ -25,11 +25,10 @@ final class Strand: Work {
   }
 
   let run: Run
-  let log: EventLog
+  var log: EventLog { run.log }
   // Safe: a group holds its members until they have ended.
   unowned(unsafe) let group: MemberGroup?
-  private let collectKey: Key
-  /// For a member whose success depends on what it leaves under `collectKey`.
+  /// For a member whose success depends on what it leaves under the group's `collectKey`.
   private let isCollected: Bool
   /// Whether what is set is logged: not in a bucket of an item.
   let logsSets: Bool
@@ -47,7 +46,6 @@ final class Strand: Work {
   @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
   @exclusivity(unchecked) private(set) var context: OpContext
   @exclusivity(unchecked) private(set) var op: Op
-  @exclusivity(unchecked) private var policy: OpPolicy?
   @exclusivity(unchecked) private var scope: UInt32 = 0
   @exclusivity(unchecked) private var position: UInt32 = 0
   @exclusivity(unchecked) private var index32: UInt32 = 0
@@ -56,7 +54,6 @@ final class Strand: Work {
   @exclusivity(unchecked) var lastError: FlowError?
   /// When what is around the op times out.
   @exclusivity(unchecked) var outerDeadline: Int64 = .max
-  @exclusivity(unchecked) private(set) var inheritedDeadline: Int64 = .max
   @exclusivity(unchecked) private var rare: Rare?
 
   /// 1-based in a group, 0 outside of one.
@@ -81,6 +78,8 @@ final class Strand: Work {
     @exclusivity(unchecked) var isGraceOver = false
     @exclusivity(unchecked) var grace: Timer?
     @exclusivity(unchecked) var leafDeadline: Int64 = .max
+    @exclusivity(unchecked) var inheritedDeadline: Int64 = .max
+    @exclusivity(unchecked) var policy: OpPolicy?
   }
 
   @inline(never)
@@ -90,6 +89,18 @@ final class Strand: Work {
     return made
   }
 
+  /// The policy of what is to be executed.
+  private var policy: OpPolicy? {
+    get { rare?.policy }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).policy = newValue } }
+  }
+  /// When what is around the strand times out.
+  private(set) var inheritedDeadline: Int64 {
+    get { rare?.inheritedDeadline ?? .max }
+    set {
+      if rare != nil || newValue != .max { (rare ?? makeRare()).inheritedDeadline = newValue }
+    }
+  }
   /// What stops what the strand does now.
   var stop: Stop? {
     @inline(__always) get { rare?.stop }
@@ -148,10 +159,8 @@ final class Strand: Work {
     self.bucket = bucket
     self.group = group
     logsSets = group?.logsSets ?? true
-    log = run.log
     op = run.op
     isCollected = group?.collectKey != nil
-    collectKey = group?.collectKey ?? Key(id: .max)
     context = run.loop.takeContext()
     super.init(loop: run.loop)
     context.strand = self
@@ -285,13 +294,17 @@ final class Strand: Work {
         op, generation: loop.nextGeneration(), scope: scope, position: position, index: index,
         time: time)
     }
-    log.append(.start, time: time, scope: scope, position: position)
+    // Safe: the run holds its log, and the strand its run.
+    let log = Unmanaged.passUnretained(self.log)
+    log._withUnsafeGuaranteedRef {
+      $0.append(.start, time: time, scope: scope, position: position)
+    }
     if policy != nil {
       leafPolicy = policy
       isAsked = false
       return beginAttempt()
     }
-    let mark = log.count
+    let mark = log._withUnsafeGuaranteedRef { $0.count }
     if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
       context._withUnsafeGuaranteedRef { $0.end(error) }
     } else if let body = op.body {
@@ -303,7 +316,7 @@ final class Strand: Work {
         if op.hasGives || isCollected, let error = outputError(of: op) {
           $0.end(error)
         } else {
-          succeed($0, began: time, mark: mark, scope: scope, position: position)
+          succeed($0, began: time, mark: mark, scope: scope, position: position, log)
         }
         return true
       }
@@ -329,16 +342,20 @@ final class Strand: Work {
   /// has been logged since.
   @inline(__always)
   private func succeed(
-    _ context: OpContext, began: Int64, mark: Int, scope: UInt32, position: UInt32
+    _ context: OpContext, began: Int64, mark: Int, scope: UInt32, position: UInt32,
+    _ log: Unmanaged<EventLog>
   ) {
     let time = loop.now()
     loop.stamp = time
     context.succeed(generation: loop.nextGeneration())
-    if log.count == mark {
-      log.appendFinishToStart(time: time)
-    } else {
-      log.append(
-        .finish, time: time, scope: scope, position: position, second: .integer(time &- began))
+    log._withUnsafeGuaranteedRef {
+      if $0.count == mark {
+        $0.appendFinishToStart(time: time)
+      } else {
+        $0.append(
+          .finish, time: time, scope: scope, position: position,
+          second: .integer(time &- began))
+      }
     }
   }
 
@@ -372,19 +389,31 @@ final class Strand: Work {
   }
 
   func outputError(of op: Op) -> FlowError? {
+    // Most ops declare nothing.
+    guard op.hasGives || isCollected else { return nil }
     if let error = op.declarations.outputError(in: bucket) { return error }
     return frames.isEmpty ? group?.collectError(in: bucket) : nil
   }
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
-    var old = bucket.set(key, value)
-    var value = value
-    if log.secrets != nil || value.isSecret {
-      value = log.shown(value, of: key, in: bucket)
-      old = old.map { log.shown($0, of: key, in: bucket) }
+    let old = bucket.set(key, value)
+    guard log.secrets != nil || value.isSecret else {
+      logSet(key, value, replacing: old, scope: scope, position: position, attempt: attempt)
+      return
     }
+    let shown = log.shown(value, of: key, in: bucket)
+    let oldShown = old.map { log.shown($0, of: key, in: bucket) }
+    logSet(key, shown, replacing: oldShown, scope: scope, position: position, attempt: attempt)
+  }
+
+  @inline(__always)
+  private func logSet(
+    _ key: Key, _ value: Value, replacing old: Value?, scope: UInt32, position: UInt32,
+    attempt: Int
+  ) {
     if !logsSets || (old == nil && value.isNull) { return }
+    let log = log
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(
       kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,

@@ -5,7 +5,20 @@ internal import LuaVM
 extension ScriptHost {
   static var contextMethods: [String: BoundMethod] {
     [
-      "get": BoundMethod { host, call in
+      "get": BoundMethod(
+        keyed: { host, call in
+          guard !call.hasValue, let context = host.unmanagedContext(call) else {
+            return call.pass()
+          }
+          let key = Key(id: UInt32(truncatingIfNeeded: call.key))
+          switch context._withUnsafeGuaranteedRef({ $0.get(key) }) {
+          case .boolean(let flag): return call.answer(flag)
+          case .integer(let integer): return call.answer(integer)
+          case .number(let number): return call.answer(number)
+          default: return call.pass()
+          }
+        }
+      ) { host, call in
         let context = try host.context(call, "get")
         let key = try host.key(call, "get")
         let found = context.get(key)
@@ -26,7 +39,17 @@ extension ScriptHost {
         }
         return try host.answer(call, found)
       },
-      "set": BoundMethod { host, call in
+      "set": BoundMethod(
+        keyed: { host, call in
+          guard call.hasValue, let context = host.unmanagedContext(call) else {
+            return call.pass()
+          }
+          let key = Key(id: UInt32(truncatingIfNeeded: call.key))
+          let value = Value(call.value)
+          context._withUnsafeGuaranteedRef { $0.set(key, value) }
+          return call.answer()
+        }
+      ) { host, call in
         let context = try host.context(call, "set")
         let key = try host.key(call, "set")
         if call.count < 3 {
@@ -104,6 +127,13 @@ extension ScriptHost {
     case "run": return call.answer(context.run, host.types.run)
     default: return try host.missingField(call, later: LaterNames.context)
     }
+  }
+
+  /// The live context of a keyed call. It isn't retained, as its strand holds it and lets go of it
+  /// only between two stretches of its body.
+  @inline(__always)
+  private func unmanagedContext(_ call: LuaKeyedCall) -> Unmanaged<OpContext>? {
+    loop.unmanagedContext(slot: call.slot, generation: call.generation)
   }
 
   /// The op that a `ctx` belongs to, if it hasn't finished.

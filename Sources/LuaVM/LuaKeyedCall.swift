@@ -1,0 +1,64 @@
+internal import CFlowLua
+
+/// A call of a method with a handle, a string that was interned, and perhaps a scalar: what a script
+/// does most, ready to use. Valid only until the function returns.
+public struct LuaKeyedCall {
+  let raw: UnsafeMutablePointer<flowlua_keyed_call>
+
+  /// What the handle carries.
+  public var slot: UInt32 { raw.pointee.slot }
+  /// What the handle carries.
+  public var generation: UInt64 { raw.pointee.generation }
+  /// The integer that `LuaCall.intern` keeps for the string.
+  public var key: Int64 { raw.pointee.key }
+  /// Whether there is a third argument.
+  public var hasValue: Bool { raw.pointee.argument_count == 3 }
+
+  /// The third argument: nil, a boolean or a number.
+  public var value: LuaValue {
+    guard hasValue else { return .nil }
+    switch Int(raw.pointee.value.kind) {
+    case FLOWLUA_BOOLEAN: return .boolean(raw.pointee.value.integer != 0)
+    case FLOWLUA_INTEGER: return .integer(raw.pointee.value.integer)
+    case FLOWLUA_NUMBER: return .number(raw.pointee.value.number)
+    default: return .nil
+    }
+  }
+
+  // MARK: Answers
+
+  /// No results.
+  public func answer() -> LuaKeyedAnswer { LuaKeyedAnswer(results: 0) }
+
+  /// A boolean as the result.
+  public func answer(_ flag: Bool) -> LuaKeyedAnswer {
+    raw.pointee.value.kind = Int32(FLOWLUA_BOOLEAN)
+    raw.pointee.value.integer = flag ? 1 : 0
+    return LuaKeyedAnswer(results: 1)
+  }
+
+  /// An integer as the result.
+  public func answer(_ integer: Int64) -> LuaKeyedAnswer {
+    raw.pointee.value.kind = Int32(FLOWLUA_INTEGER)
+    raw.pointee.value.integer = integer
+    return LuaKeyedAnswer(results: 1)
+  }
+
+  /// A float as the result.
+  public func answer(_ number: Double) -> LuaKeyedAnswer {
+    raw.pointee.value.kind = Int32(FLOWLUA_NUMBER)
+    raw.pointee.value.number = number
+    return LuaKeyedAnswer(results: 1)
+  }
+
+  /// Nothing was done: the call is to be made as any other, which also finds what is wrong with it.
+  public func pass() -> LuaKeyedAnswer { LuaKeyedAnswer(results: -1) }
+}
+
+/// What a keyed call answers. Made by the methods of `LuaKeyedCall`.
+public struct LuaKeyedAnswer {
+  let results: Int32
+}
+
+/// A function of the host for keyed calls.
+public typealias LuaKeyedFunction = (LuaKeyedCall) -> LuaKeyedAnswer
