@@ -350,6 +350,11 @@ struct GraphTests {
     let alone = op("FailOp").start(on: makeLoop())
     alone.markObserved()
     #expect(alone.dot().description.contains(#"n2 [label="FailOp\nfailed in 0s", "#))
+    // What is a secret in the run.
+    let hidden = Flow("f").data("key", Secret("swordfish"))
+      .case("key", "swordfish").add(op("NoOp")).start(on: makeLoop())
+    #expect(!hidden.dot().description.contains("swordfish"))
+    #expect(hidden.dot().description.contains(#"[label="key = <redacted>"]"#))
     // A group of flows, and a group that can't begin.
     let group = Flow("f").data("list", list(["a", "b"]))
       .addGrouped(Flow("inner").add(waitingOp("ItemOp")), GroupDispatcher(input: "list", as: "x"))

@@ -58,6 +58,19 @@ extension FlowChecker {
     }
   }
 
+  /// Looks whether an op may be tried again with what it has set before it failed.
+  func checkNextAttempt(_ op: Op) {
+    for need in op.needs {
+      guard let given = op.gives.first(where: { $0.name == need.name })?.type,
+        !given.overlaps(need.type)
+      else { continue }
+      reportNeed(
+        .op(op.name),
+        "[\(op.name)] needs <\(need.name)> as \(need.type.name), but is tried again and gives it as "
+          + "\(given.present.name)")
+    }
+  }
+
   /// Looks whether a case may match.
   func checkCase(_ key: ByteString, _ value: ByteString, isFirst: Bool) {
     let text: ByteString = "the case \(key) = \(value) can't match"
@@ -139,7 +152,7 @@ extension ValueSource {
       return "\(provider.text) holds it as \(value.typeName)"
     case .item(of: let value):
       guard case .opaque(let items) = value, let index = firstItem(notOf: type) else { return "" }
-      let name = items.element(at: index).typeName
+      let name = items.element(at: index).plain.typeName
       return "item \(index + 1) of <\(list ?? "")> is \(name), which \(provider.text) holds"
     case .declared(let own):
       var verb: ByteString = "gives"

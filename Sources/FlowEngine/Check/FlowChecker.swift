@@ -111,6 +111,7 @@ final class FlowChecker: BlueprintVisitor {
 
   func visit(_ op: Op, _ place: StepPlace) {
     checkNeeds(.op(op.name), op.needs)
+    if let retry = place.step.policy?.retry, retry.attempts > 1 { checkNextAttempt(op) }
     if !op.name.bytes.suffix(2).elementsEqual("Op".utf8) {
       report(.warning, op.name, "the name [\(op.name)] doesn't end in 'Op'")
     }
@@ -128,7 +129,7 @@ final class FlowChecker: BlueprintVisitor {
     }
     var open = OpenFlow(begin: isShared ? data : nil, start: journal.count)
     for (name, value) in blueprint.data where data[name]?.isCertain != true {
-      let source = ValueSource(.value(value), .data(flow.name, ObjectIdentifier(flow)))
+      let source = ValueSource(.value(value.plain), .data(flow.name, ObjectIdentifier(flow)))
       var fact = data[name] ?? KnownData.Fact(isCertain: true, sources: [])
       fact.isCertain = true
       fact.add(source)
@@ -153,7 +154,11 @@ final class FlowChecker: BlueprintVisitor {
   /// The data that the flow is started with, and its needs.
   private func beginRoot() {
     for (name, value) in given ?? [] {
-      if value.isNull { data.facts[name] = nil } else { set(name, .init(.value(value), .given)) }
+      if value.isNull {
+        data.facts[name] = nil
+      } else {
+        set(name, ValueSource(.value(value.plain), .given))
+      }
     }
     for need in root.needs {
       if data[need.name] == nil, given == nil { continue }

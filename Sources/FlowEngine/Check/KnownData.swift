@@ -3,7 +3,7 @@ struct ValueSource: Hashable {
   enum Content {
     /// A value of this type, whatever it is.
     case declared(ValueType)
-    /// This very value.
+    /// This very value, which is no secret: buckets hold the plain value of one.
     case value(Value)
     /// An item of this list.
     case item(of: Value)
@@ -68,7 +68,7 @@ struct ValueSource: Hashable {
     guard case .item(of: .opaque(let list)) = content, let count = list.listCount() else {
       return nil
     }
-    return (0..<count).first { !type.mayHold(list.element(at: $0)) }
+    return (0..<count).first { !type.mayHold(list.element(at: $0).plain) }
   }
 
   /// What an item of the list that this is may be.

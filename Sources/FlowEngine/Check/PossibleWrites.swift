@@ -12,7 +12,7 @@ enum PossibleWrites {
       }
       guard let flow = next as? Flow else { continue }
       for (name, value) in flow.blueprint.data {
-        let source = ValueSource(.value(value), .data(flow.name, ObjectIdentifier(flow)))
+        let source = ValueSource(.value(value.plain), .data(flow.name, ObjectIdentifier(flow)))
         result.append(DataWrite(key: name, source: source))
       }
       for step in flow.blueprint.steps { add(step, &result, &open) }

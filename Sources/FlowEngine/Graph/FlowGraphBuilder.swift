@@ -2,6 +2,8 @@
 final class FlowGraphBuilder: BlueprintVisitor {
   private(set) var graph: FlowGraph
   private let outcomes: RunOutcomes?
+  /// What no label of a run may show.
+  private let secrets: SecretTexts?
 
   private var nodeCount = 0
   private var boxCount = 0
@@ -50,22 +52,24 @@ final class FlowGraphBuilder: BlueprintVisitor {
   }
 
   /// Begins a graph: with `outcomes` that of a run, else of the blueprint alone.
-  private init(_ op: Op, policy: OpPolicy?, _ outcomes: RunOutcomes?) {
-    graph = FlowGraph(title: Self.lines(op.name, policy))
+  private init(_ op: Op, _ outcomes: RunOutcomes?, secrets: SecretTexts?) {
+    graph = FlowGraph(title: [])
     self.outcomes = outcomes
+    self.secrets = secrets
+    graph.title = redacted(Self.lines(op.name, op.policy))
     append(.start, ["start"])
   }
 
   static func graph(of flow: Flow) -> FlowGraph {
-    let builder = FlowGraphBuilder(flow, policy: flow.policy, nil)
+    let builder = FlowGraphBuilder(flow, nil, secrets: nil)
     BlueprintWalker.walk(flow, builder)
     return builder.finish(nil)
   }
 
   /// The graph of what a run consists of, with how it went.
   static func graph(of run: Run) -> FlowGraph {
-    let outcomes = RunOutcomes(run.log)
-    let builder = FlowGraphBuilder(run.op, policy: run.op.policy, outcomes)
+    let builder = FlowGraphBuilder(
+      run.op, RunOutcomes(run.log), secrets: run.log.secrets)
     if let flow = run.op as? Flow {
       let blueprint = run.log.scopes.first?.blueprint
       BlueprintWalker.walk(flow, blueprint: blueprint, snapshot: run.snapshot, builder)
@@ -107,10 +111,12 @@ final class FlowGraphBuilder: BlueprintVisitor {
     nodeCount += 1
     let number = nodeCount
     graph.items.append(
-      .node(FlowGraph.Node(number: number, shape: shape, lines: lines, outcome: outcome)))
+      .node(
+        FlowGraph.Node(number: number, shape: shape, lines: redacted(lines), outcome: outcome)))
     for tail in tails {
+      let label = tail.label.flatMap { redacted([$0]).first }
       graph.edges.append(
-        FlowGraph.Edge(from: tail.node, to: number, label: tail.label, isDashed: tail.isDashed))
+        FlowGraph.Edge(from: tail.node, to: number, label: label, isDashed: tail.isDashed))
     }
     tails = [Tail(node: number)]
     return number
@@ -121,7 +127,13 @@ final class FlowGraphBuilder: BlueprintVisitor {
   ) {
     boxCount += 1
     graph.items.append(
-      .open(FlowGraph.Box(number: boxCount, kind: kind, lines: lines, outcome: outcome)))
+      .open(
+        FlowGraph.Box(number: boxCount, kind: kind, lines: redacted(lines), outcome: outcome)))
+  }
+
+  private func redacted(_ lines: [ByteString]) -> [ByteString] {
+    guard let secrets else { return lines }
+    return lines.map { secrets.redacted($0) }
   }
 
   private func close() {

@@ -65,6 +65,11 @@ finds(flow.new("f"):data { seats = "five", list = { 1, "two" }, account = accoun
   "error COp: [COp] needs <account> as User, but the data of flow 'f' holds it as Account",
 })
 
+-- An op that is tried again meets what it has set.
+finds(flow.new("f"):add(op("AgainOp", { x = "string?" }, { x = "integer" }), { retry = 2 }), nil, {
+  "error AgainOp: [AgainOp] needs <x> as string?, but is tried again and gives it as integer",
+})
+
 -- Functions are never called, neither those of types nor of cases nor of callbacks.
 local function never() error "a check has called a function" end
 finds(flow.new("f"):data { n = 5 }:add(op("EvenOp", { n = never, m = never }))
