@@ -15,6 +15,8 @@ typedef struct rendering {
   const flowlua_value *value;
   int32_t limit;
   int32_t characters;
+  /// How many bytes the current character may still have.
+  int32_t rest;
   size_t count;
   /// Where the text must be cut if one more character comes: behind limit - 1 characters.
   size_t cut;
@@ -28,15 +30,25 @@ typedef struct enclosing {
   const struct enclosing *outer;
 } enclosing;
 
+/// Whether a byte begins a character. One that continues none counts as a character of its own, so that
+/// the limit holds for any bytes.
+static bool begins_character(rendering *text, unsigned char byte) {
+  if ((byte & 0xC0) == 0x80 && text->rest > 0) {
+    text->rest -= 1;
+    return false;
+  }
+  text->rest = byte < 0xC0 ? 0 : byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
+  return true;
+}
+
 static void append(rendering *text, const char *bytes, size_t count) {
   for (size_t i = 0; i < count && !text->full; i++) {
     unsigned char byte = (unsigned char)bytes[i];
-    // Bytes 10xxxxxx go on a character; of malformed text each would, so room counts as well.
-    bool begins = (byte & 0xC0) != 0x80;
+    bool begins = begins_character(text, byte);
     if (begins && text->characters == text->limit - 1) text->cut = text->count;
-    if ((begins && text->characters == text->limit) || text->count >= MOST_BYTES - 4) {
+    if (begins && text->characters == text->limit) {
       text->full = true;
-      if (text->cut != 0 || text->limit == 1) text->count = text->cut;
+      text->count = text->cut;
       memcpy(text->bytes + text->count, "…", 3);
       text->count += 3;
       return;
@@ -172,6 +184,7 @@ int32_t flowlua_render(flowlua_host *host, const flowlua_value *value, int32_t l
   text.value = value;
   text.limit = limit < 1 ? 1 : limit > MOST_CHARACTERS ? MOST_CHARACTERS : limit;
   text.characters = 0;
+  text.rest = 0;
   text.count = 0;
   text.cut = 0;
   text.full = false;

@@ -135,7 +135,7 @@ final class Fiber: LoopJob, LuaWaiter {
     let ending = makeEnding()
     guard ending.cancellation == nil else { return }
     ending.cancellation = error
-    let grace = error.kind == .timeout ? Self.unwindTime : host.loop.gracePeriod
+    let grace = error.seconds != nil ? Self.unwindTime : host.loop.gracePeriod
     ending.graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
     // It may be below on the stack, or have asked for it itself.

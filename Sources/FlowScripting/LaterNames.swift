@@ -6,7 +6,7 @@ enum LaterNames {
   /// Of the module.
   static let module: Set<String> = [
     "any_step", "back", "cancelled", "context", "continue", "failed", "finish", "forward",
-    "machine", "next", "on", "resolved", "retry", "secret", "spawn", "stay", "step",
+    "machine", "next", "on", "resolved", "retry", "spawn", "stay", "step",
     "when_all_finish", "when_all_succeed", "when_any_finish", "with_delay",
   ]
 

@@ -10,6 +10,7 @@ final class ObjectTypes {
   /// Tasks that aren't runs.
   let task: LuaObjectType<FlowTask>
   let registry: LuaObjectType<OpRegistry>
+  let secret: LuaObjectType<SecretValue>
   let context: LuaHandleType
 
   init(vm: LuaVM, binder: Binder) throws {
@@ -36,6 +37,10 @@ final class ObjectTypes {
       "ops", of: OpRegistry.self, methods: [:],
       getter: binder.bind(ScriptHost.registryProperty),
       metamethods: { _ in binder.bind(ScriptHost.registryMetamethods) })
+    secret = try vm.defineObjectType(
+      "secret", of: SecretValue.self, methods: [:],
+      getter: binder.bind(ScriptHost.secretProperty),
+      metamethods: { _ in binder.bind(ScriptHost.secretMetamethods) })
     context = try vm.defineHandleType(
       "ctx", methods: binder.bind(ScriptHost.contextMethods),
       getter: binder.bind(ScriptHost.contextProperty),
@@ -64,6 +69,7 @@ extension ScriptHost {
     case types.dispatcher.name: return call.object(index, types.dispatcher) == nil
     case types.run.name: return call.object(index, types.run) == nil
     case types.task.name: return call.object(index, types.task) == nil
+    case types.secret.name: return call.object(index, types.secret) == nil
     default: return false
     }
   }

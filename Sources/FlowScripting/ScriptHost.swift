@@ -26,6 +26,9 @@ public final class ScriptHost {
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
   static let typeCacheLimit = 1000
+  /// What the script made secrets of, for reports of errors that belong to no run.
+  var secretTexts = SecretTexts()
+  static let secretTextLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
 
@@ -128,6 +131,7 @@ public final class ScriptHost {
     try installGroups()
     try installTime()
     try installPrograms()
+    try installSecrets()
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
   }

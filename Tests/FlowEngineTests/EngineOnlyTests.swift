@@ -4,6 +4,29 @@ import Testing
 @Suite struct EngineOnlyTests {
   /// The names of libraries stand in the file as text, so reading it is enough.
   @Test func aProgramThatUsesTheEngineAloneDoesNotLinkLua() throws {
+    let program = try readBytes(try path())
+    #expect(contains(program, "libc.so"))
+    #expect(!contains(program, "liblua"))
+  }
+
+  /// It is on the main thread, and one of its ops awaits code of the main actor.
+  @Test func itsLoopRunsTypedAndAsyncOpsAndCodeOfTheMainActor() throws {
+    let pipe = try #require(popen("timeout 60 '\(try path())' 2>&1", "r"))
+    var output = ""
+    var buffer = [CChar](repeating: 0, count: 4096)
+    while fgets(&buffer, 4096, pipe) != nil {
+      output += String(
+        decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+    #expect(pclose(pipe) == 0)
+    let lines = output.split(separator: "\n").map(String.init)
+    #expect(lines.first == "uploaded: url_of_a, url_of_b, url_of_c")
+    #expect(lines.contains("Flow isSuccess: true"))
+    #expect(lines.last == "checksum: 14087")
+  }
+
+  /// Where the program stands.
+  private func path() throws -> String {
     var path = [CChar](repeating: 0, count: 4096)
     let length = readlink("/proc/self/exe", &path, 4095)
     try #require(length > 0)
@@ -13,9 +36,7 @@ import Testing
       line.split(separator: " ").last.map(String.init)
     }.first { $0.hasSuffix(".xctest") }
     let folder = (bundle ?? own).split(separator: "/").dropLast().joined(separator: "/")
-    let program = try readBytes("/\(folder)/EngineOnly")
-    #expect(contains(program, "libc.so"))
-    #expect(!contains(program, "liblua"))
+    return "/\(folder)/EngineOnly"
   }
 
   private func readFile(_ path: String) throws -> String {

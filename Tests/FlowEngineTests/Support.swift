@@ -135,3 +135,64 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 }
+
+// MARK: - Ops, predicates and cleanups
+
+/// An op that succeeds at once.
+func quick(_ name: ByteString) -> Op { Op(name) { _ in } }
+
+/// An op that fails at once, or after `seconds`.
+func failing(_ name: ByteString, _ message: ByteString = "no", after seconds: Double? = nil) -> Op {
+  guard let seconds else { return Op(name) { $0.fail(FlowError(.error, message)) } }
+  return waitingOp(name, seconds) { $0.fail(FlowError(.error, message)) }
+}
+
+/// The events of a run that say what happened when: `1.5 start AnOp`.
+func times(_ run: Run, _ kinds: Set<Event.Kind> = [.start, .finish, .retry]) -> [String] {
+  run.events.filter { kinds.contains($0.kind) }.map { "\($0.time) \($0.kind.name) \($0.op)" }
+}
+
+/// Answers after half a second, or never.
+final class WaitingPredicate: CasePredicate {
+  private let answer: Result<Bool, FlowError>?
+
+  init(_ answer: Result<Bool, FlowError>?) {
+    self.answer = answer
+  }
+
+  func matches(_ data: DataBucket, in run: Run, completion: CallbackCompletion) -> OpProgress {
+    guard let answer else { return .suspended }
+    let loop = run.loop
+    loop.schedule(at: loop.deadline(after: 0.5)) {
+      switch answer {
+      case .success(let isMatch): completion.answer(isMatch)
+      case .failure(let error): completion.finish(error)
+      }
+    }
+    return .suspended
+  }
+}
+
+/// Waits, then says that it was done, or fails.
+final class WaitingCleanup: OpCleanup {
+  private let seconds: Double?
+  private let error: FlowError?
+  private let done: () -> Void
+
+  /// Without `seconds` it waits without end.
+  init(_ seconds: Double?, _ error: FlowError? = nil, _ done: @escaping () -> Void = {}) {
+    self.seconds = seconds
+    self.error = error
+    self.done = done
+  }
+
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> OpProgress {
+    guard let seconds else { return .suspended }
+    let loop = context.loop
+    loop.schedule(at: loop.deadline(after: seconds)) { [done, error] in
+      done()
+      completion.finish(error)
+    }
+    return .suspended
+  }
+}

@@ -38,6 +38,8 @@ func measure(count: Int) {
     collecting.start(on: loop).state == .succeeded ? nil : "failed"
   }
 
+  measureSwiftOps(on: loop, count)
+
   let single = Flow("single").add(empty)
   report("run of one op", count / 10) {
     for _ in 0..<count / 10 where single.start(on: loop).state != .succeeded { return "failed" }
@@ -54,6 +56,61 @@ func measure(count: Int) {
     nested = Flow()
     return nil
   }
+}
+
+/// Ops that read a string and leave one, in every form; the rounds take turns, so that what else the
+/// machine does meets all of them.
+private func measureSwiftOps(on loop: EventLoop, _ count: Int) {
+  let closure = Op("ClosureOp", needs: ["in": "string"], gives: ["out": "string"]) { context in
+    context.set("out", try context.value("in", as: String.self))
+  }
+  let asyncClosure = Op("AsyncOp", needs: ["in": "string"], gives: ["out": "string"]) {
+    context async throws in
+    context.set("out", try context.value("in", as: String.self))
+  }
+  let waiting = Op("WaitOp", needs: ["in": "string"], gives: ["out": "string"]) { context in
+    await Task.yield()
+    context.set("out", try context.value("in", as: String.self))
+  }
+  let forms: [(String, Op)] = [
+    ("closure op with input and output", closure), ("typed op", EchoOp().makeOp()),
+    ("async op that doesn't wait", asyncClosure),
+    ("async typed op that doesn't wait", AsyncEchoOp().makeOp()),
+    ("async op that waits once", waiting),
+  ]
+  let count = count / 10
+  let flows = forms.map { _, op in
+    let flow = Flow("forms").data("in", "some text")
+    for _ in 0..<count { flow.add(op) }
+    return flow
+  }
+  for _ in 0..<3 {
+    for (form, flow) in zip(forms, flows) {
+      report(form.0, count) {
+        let run = flow.start(on: loop)
+        do {
+          try run.wait()
+        } catch {
+          return "stalled"
+        }
+        return run.error == nil ? nil : "failed"
+      }
+    }
+  }
+}
+
+private struct EchoOp: TypedOp {
+  let text = Input<String>("in")
+  let copy = Output<String>("out")
+
+  func run(_ data: OpData<EchoOp>) { data.copy = data.text }
+}
+
+private struct AsyncEchoOp: AsyncTypedOp {
+  let text = Input<String>("in")
+  let copy = Output<String>("out")
+
+  func run(_ data: OpData<AsyncEchoOp>) async throws { data.copy = data.text }
 }
 
 private func report(_ title: String, _ count: Int, _ body: () -> String?) {

@@ -14,6 +14,19 @@ int flowsystem_eventfd(void);
 /// without end. Returns 1 when readable, 0 when time is up or a signal arrived, -1 on an error.
 int flowsystem_wait_readable(int fd, int64_t timeout_ns);
 
+/// The same for two descriptors, of which `other` may be -1.
+int flowsystem_wait_readable_any(int fd, int other, int64_t timeout_ns);
+
+/// Whether the calling thread is the one that the process began with.
+bool flowsystem_is_main_thread(void);
+
+/// The eventfd that becomes readable when Dispatch's main queue, which is where jobs of the main actor
+/// go, has something to do; -1 when Dispatch isn't part of the process. On the main thread.
+int flowsystem_main_queue_descriptor(void);
+
+/// Does what the main queue has to do, if its descriptor is readable; returns whether it was. Calls
+/// from within do nothing. On the main thread.
+bool flowsystem_drain_main_queue(int descriptor);
 /// A close-on-exec epoll descriptor, or -1 with errno set. <sys/epoll.h> isn't in Glibc's module map.
 int flowsystem_epoll_create(void);
 

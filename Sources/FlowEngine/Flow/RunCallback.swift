@@ -22,7 +22,8 @@ public final class CallbackCompletion {
   private(set) var error: FlowError?
   /// What a predicate has answered.
   private(set) var isMatch = false
-  private var isInCall = false
+  /// Whether the callback is being called, and may still end at once.
+  private(set) var isInCall = false
   /// The callback's own, such as a coroutine; released when it has finished.
   public var state: AnyObject?
 

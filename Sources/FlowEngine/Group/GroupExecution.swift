@@ -14,6 +14,8 @@ final class GroupExecution: MemberGroup {
   private var succeeded = 0
   private var failed: [(index: Int, error: FlowError)] = []
   private var hasBegun = false
+  /// Whether an output is secret, and so the list of them.
+  private var hasSecrets = false
   private let limit: Int
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts
@@ -98,11 +100,15 @@ final class GroupExecution: MemberGroup {
       return refuse(.usage(problem))
     }
     let keys = loop.keys
-    guard let value = parent.bucket.get(keys.intern(dispatcher.input)) else {
+    let input = keys.intern(dispatcher.input)
+    guard let value = parent.bucket.get(input) else {
       return refuse(.missingInput(dispatcher.input))
     }
-    guard let source = ListSource(value) else {
-      return refuse(.mismatchedInput(dispatcher.input, value, wanted: "any[]"))
+    // Asked only where there are secrets: it looks through all buckets around.
+    let isSecret = parent.log.secrets != nil && parent.bucket.isSecret(input)
+    guard let source = ListSource(value, isSecret: isSecret) else {
+      let shown = parent.bucket.shown(value, of: input)
+      return refuse(.mismatchedInput(dispatcher.input, shown, wanted: "any[]"))
     }
     log(.groupCreated, .integer(Int64(source.count)))
     if source.count == 0, !dispatcher.allowEmpty {
@@ -166,6 +172,7 @@ final class GroupExecution: MemberGroup {
       succeeded &+= 1
       if let collectKey = collected, let output = member.bucket.own(collectKey) {
         outputs[index] = output
+        if parent.log.secrets != nil, member.bucket.isSecret(collectKey) { hasSecrets = true }
       }
     }
     runner?.remove(member)
@@ -181,7 +188,10 @@ final class GroupExecution: MemberGroup {
       fail(index, error)
     } else {
       succeeded += 1
-      if collected != nil { outputs[index] = output }
+      if collected != nil {
+        outputs[index] = output.plain
+        if output.isSecret { hasSecrets = true }
+      }
     }
     schedule()
   }
@@ -232,7 +242,10 @@ final class GroupExecution: MemberGroup {
     failed.sort { $0.index < $1.index }
     let list = outputList()
     log(.groupFinished, .integer(Int64(list?.count ?? succeeded)))
-    if let list, let output = dispatcher.output { store(output, loop.makeList(list)) }
+    if let list, let output = dispatcher.output {
+      let made = loop.makeList(list)
+      store(output, hasSecrets ? .secret(made) : made)
+    }
     if let key = dispatcher.failures {
       let records = failed.map {
         loop.makeFailure($0.index, source?.item(at: $0.index) ?? .null, $0.error)

@@ -87,7 +87,10 @@ final class ItemHandout: ItemGroup {
 
   func item(at index: Int) -> Value {
     loop.checkThread()
-    return index >= 0 && index < source.count ? source.item(at: index) : .null
+    guard index >= 0, index < source.count else { return .null }
+    let item = source.item(at: index)
+    if item.isSecret { log.hide(item) }
+    return item
   }
 
   func itemStarted(_ index: Int, attempt: UInt32, time: Int64?) {
@@ -149,7 +152,7 @@ final class ItemHandout: ItemGroup {
     if error == nil, let key = work.collectKey, output.isNull {
       error = .missingOutput(loop.keys.name(of: key))
     }
-    error = error?.attributed(to: work.op.name)
+    error = (error?.attributed(to: work.op.name)).map { log.redacted($0) }
     // What never began and was dropped from a queue leaves no line.
     if item.began != nil || cancellation == nil {
       let began = item.began ?? logStart(index, time)

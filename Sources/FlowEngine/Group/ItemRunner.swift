@@ -10,16 +10,21 @@ public protocol ItemSource: AnyObject {
 final class ListSource: ItemSource {
   let list: any OpaqueValue
   let count: Int
+  /// Whether the list as a whole is secret, and so each of its elements.
+  private let isSecret: Bool
 
-  init?(_ value: Value) {
+  init?(_ value: Value, isSecret: Bool) {
     guard case .opaque(let list) = value, let count = list.listCount(), count >= 0 else {
       return nil
     }
     self.list = list
     self.count = count
+    self.isSecret = isSecret
   }
 
-  func item(at index: Int) -> Value { list.element(at: index) }
+  func item(at index: Int) -> Value {
+    isSecret ? .secret(list.element(at: index)) : list.element(at: index)
+  }
 }
 
 /// What a group wants done with each of its items, for whoever makes its runner.

@@ -1,21 +1,36 @@
 /// One event of a run, made from the log when somebody looks.
 public struct Event: Sendable {
-  public enum Kind: UInt8, Sendable {
-    case start, finish, log, set, replace, remove, retry, group, `case`, progress
+  /// What an event tells. `message`, `key`, `value`, … are nil where nothing is said of them.
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    /// An op, or a flow within another, begins.
+    case start
+    /// It has ended; `message` is the text behind `DidFinish: `, such as `successfully`.
+    case finish
+    /// It said `message`.
+    case log
+    /// `key` was added with `value`.
+    case set
+    /// `key` has `value` in place of `oldValue`.
+    case replace
+    /// `key` was removed.
+    case remove
+    /// An attempt failed and another is to come; `message` is the line's text.
+    case retry
+    /// A group began, ended, stopped or couldn't begin; `message` is the line's text.
+    case group
+    /// Cases were decided; `message` names the branch, or says why there is none.
+    case `case`
+    /// A machine went to another step; `message` is the line's text.
+    case transition
+    /// An op has done `done` of `total`.
+    case progress
 
-    public var name: ByteString {
-      switch self {
-      case .start: "start"
-      case .finish: "finish"
-      case .log: "log"
-      case .set: "set"
-      case .replace: "replace"
-      case .remove: "remove"
-      case .retry: "retry"
-      case .group: "group"
-      case .case: "case"
-      case .progress: "progress"
-      }
+    /// The name that scripts use.
+    public var name: ByteString { Self.names[Int(rawValue)] }
+
+    /// Made once: a list of a million events asks as often.
+    private static let names: [ByteString] = allCases.map { kind in
+      ByteString(String(describing: kind))
     }
   }
 
@@ -28,23 +43,24 @@ public struct Event: Sendable {
   public let index: Int
   /// 1-based.
   public let attempt: Int
-  /// What was logged, or the text behind `DidFinish: ` or the group's name.
+  /// What is said in words; see `Kind`.
   public let message: ByteString?
   /// The key of a `set`, `replace` or `remove`.
   public let key: ByteString?
-  /// The text of the value that was set.
+  /// The text of the value that was set, as a line shows it; of a secret `<redacted>`.
   public let value: ByteString?
   /// The text of the value that was replaced.
   public let oldValue: ByteString?
-  /// How far the op of a `progress` is, in units of its own.
+  /// How much of a `progress` is done.
   public let done: Double?
-  /// How far the op of a `progress` has to go, if it is known.
+  /// How much of a `progress` there is, if that is known.
   public let total: Double?
 }
 
 /// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
 public protocol EventSink: AnyObject {
-  /// `value` is the whole value of a `set` or `replace`, where the event has a text only.
+  /// `value` is the whole value of a `set` or `replace`, where the event has a text only; a secret,
+  /// and what contains one, comes as a `SecretValue`.
   func append(_ event: Event, value: Value?, in log: EventLog)
 }
 
@@ -100,9 +116,9 @@ extension EventLog {
     let isSet = kind == .set || kind == .replace
     let (op, index) = op(of: record)
     return Event(
-      time: Double(record.time - began) / 1e9, kind: kind, op: op.name, index: index,
+      time: Double(record.time - began) / 1e9, kind: kind, op: shown(op.name), index: index,
       attempt: record.attempt, message: message,
-      key: isSet || kind == .remove ? keys.name(of: Key(id: record.key)) : nil,
+      key: isSet || kind == .remove ? shown(keys.name(of: Key(id: record.key))) : nil,
       value: isSet ? text(record.firstPayload) : nil,
       oldValue: kind == .replace ? text(record.secondPayload) : nil,
       done: kind == .progress ? record.firstPayload.number : nil,
@@ -118,9 +134,11 @@ extension EventLog {
     }
   }
 
+  private static let success: ByteString = "successfully"
+
   /// The text behind `DidFinish: `.
   func outcome(of record: LogRecord) -> ByteString {
-    record.firstPayload.tag == .none ? "successfully" : text(record.firstPayload)
+    record.firstPayload.tag == .none ? Self.success : text(record.firstPayload)
   }
 
   /// Who speaks in a line about a group, and what it says.

@@ -13,6 +13,8 @@ public final class EventLog {
   let began: Int64
   let wallBase: Int64
   private(set) var scopes: ContiguousArray<LogScope> = []
+  /// What no text may show; nil in a log without secrets, which then pays one branch for them.
+  var secrets: SecretTexts?
 
   // Unchecked exclusivity, of the count and the two pointers: the loop's thread alone touches them,
   // and no access lasts into a call of a sink. The checks would cost more than appending does.
@@ -107,11 +109,21 @@ public final class EventLog {
   @inline(never)
   private func notify(_ record: LogRecord, _ value: Value?) {
     guard let event = event(of: record) else { return }
+    var value = value
+    // What its text may not show, the whole value may not either.
+    if let secrets, let whole = value, redactedText(of: whole, secrets) != nil {
+      value = .secret(whole)
+    }
     for sink in sinks { sink.append(event, value: value, in: self) }
   }
 
-  /// Keeps a text and returns how to find it again.
+  /// Keeps a text, without secrets, and returns how to find it again.
   func payload(_ text: ByteString) -> Payload {
+    guard let secrets else { return keep(text) }
+    return keep(secrets.redacted(text))
+  }
+
+  private func keep(_ text: ByteString) -> Payload {
     let length = text.count
     if length <= 7 {
       var bits = UInt64(length) << 56
@@ -130,13 +142,14 @@ public final class EventLog {
 
   /// Keeps a value: scalars as they are, others as the text that a line shows of them now.
   func payload(_ value: Value) -> Payload {
-    switch value {
+    if let secrets, let text = redactedText(of: value, secrets) { return keep(text) }
+    return switch value {
     case .null: .none
     case .boolean(let value): Payload(tag: value ? .truth : .falsehood, bits: 0)
     case .integer(let value): .integer(value)
     case .number(let value): Payload(tag: .number, bits: value.bitPattern)
-    case .bytes(let value): payload(value)
-    case .opaque(let value): payload(value.logText(limit: Value.logLimit))
+    case .bytes(let value): keep(value)
+    case .opaque(let value): keep(value.logText(limit: Value.logLimit))
     }
   }
 

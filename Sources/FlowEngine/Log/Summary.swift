@@ -62,17 +62,16 @@ private struct SummaryWriter {
     case .startWith: write("[DataBucket] start with:\n")
     case .endWith: write("[DataBucket] end with:\n")
     case .snapshotEntry, .caseMatched, .progress: break
-    case .start, .executed: write("[\(log.displayName(of: record))] WillStart\n")
+    case .start, .executed: write("[\(opName(record))] WillStart\n")
     case .finish:
-      write("[\(log.displayName(of: record))] DidFinish: \(log.outcome(of: record))")
+      write("[\(opName(record))] DidFinish: \(log.outcome(of: record))")
       if options.durations {
         let seconds = Double(Int64(bitPattern: record.second)) / 1e9
         write(" (\(Value.text(ofSeconds: seconds))s)")
       }
       write("\n")
     case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
-    case .log, .retry:
-      write("[\(log.displayName(of: record))] \(log.text(record.firstPayload))\n")
+    case .log, .retry: write("[\(opName(record))] \(log.text(record.firstPayload))\n")
     case .add:
       write("[DataBucket] add for \(keyName(record)): \(log.text(record.firstPayload))\n")
     case .replace:
@@ -87,7 +86,11 @@ private struct SummaryWriter {
   }
 
   private func keyName(_ record: LogRecord) -> ByteString {
-    log.keys.name(of: Key(id: record.key))
+    log.shown(log.keys.name(of: Key(id: record.key)))
+  }
+
+  private func opName(_ record: LogRecord) -> ByteString {
+    log.shown(log.displayName(of: record))
   }
 
   private mutating func writeTime(_ time: Int64) {

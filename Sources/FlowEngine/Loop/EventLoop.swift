@@ -55,6 +55,10 @@ public final class EventLoop {
   private let timers = TimerQueue()
   @exclusivity(unchecked) private var turns: UInt8 = 0
 
+  // Swift tasks: see LoopTasks.swift.
+  var tasks: LoopTasks?
+  /// How many of them wait for something that isn't the loop's own.
+  var outsideTasks = 0
   // Descriptors: see Poller.swift.
   let poller = Poller()
 
@@ -97,6 +101,8 @@ public final class EventLoop {
 
   deinit {
     timers.removeAll()
+    tasks?.executor.detach()
+    mailbox.closeDown()
     outsideTimers.removeAll()
     if hasProcesses { processes.killAll() }
     poller.removeAll()
@@ -107,8 +113,10 @@ public final class EventLoop {
   ///
   /// A pending run and its loop hold each other, because a run goes on when nobody looks; a loop
   /// that is dropped while runs are pending leaks unless it is shut down. Such runs stay pending:
-  /// their bodies aren't asked to stop, nor are their observers told. Call it on the loop's thread,
-  /// not from within a body or callback; calling it twice does no harm.
+  /// their bodies aren't asked to stop, nor are their observers told. The Swift tasks of `async`
+  /// bodies are cancelled and do at once what they can do without waiting; one that even then waits
+  /// for something never goes on. Call it on the loop's thread, not from within a body or callback;
+  /// calling it twice does no harm.
   public func shutdown() {
     checkThread()
     guard driveDepth == 0 else {
@@ -120,8 +128,10 @@ public final class EventLoop {
     works = []
     ready = JobQueue()
     timers.removeAll()
-    _ = mailbox.takeAll()
+    mailbox.closeDown()
     makeItemRunner = nil
+    tasks?.shutDown()
+    outsideTasks = 0
   }
 
   /// The time in nanoseconds of the loop's clock.
@@ -201,6 +211,9 @@ public final class EventLoop {
     checkThread()
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1
+    if let queue = tasks?.mainQueue, ready.isEmpty || turns & 15 == 0, queue.drain() {
+      return .worked
+    }
     // When nothing is ready the sleep looks at the descriptors.
     if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock { poll() }
     // Due timers get their turn even while jobs go on making jobs.
@@ -227,7 +240,7 @@ public final class EventLoop {
 
   private var canContinue: Bool {
     !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
-      || poller.isActive
+      || outsideTasks > 0 || poller.isActive
   }
 
   private func takeMail() {
@@ -240,15 +253,15 @@ public final class EventLoop {
   private func takeDueTimers() {
     let time = now()
     var left = ready.isEmpty ? 64 : 8
-    while left > 0, let job = timers.popDue(at: time) {
-      ready.append(job)
+    while left > 0, let timer = timers.popDue(at: time) {
+      ready.append(timer)
       left -= 1
     }
   }
 
   private func sleep() -> Turn {
     // Order matters: work ends after it has posted, so a count of 0 read first hides no mail.
-    let isExternal = mailbox.externalWork > 0 || poller.isActive
+    let isExternal = mailbox.externalWork > 0 || outsideTasks > 0 || poller.isActive
     if mailbox.mayHaveWork { return .worked }
     guard let deadline = timers.nextDeadline else {
       guard isExternal else { return .idle }
@@ -268,13 +281,14 @@ public final class EventLoop {
   /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
   /// limit).
   private func wait(timeout: Int64) {
-    guard poller.isActive else { return mailbox.wait(timeout: timeout) }
+    let mainQueue = tasks?.mainQueue?.descriptor ?? -1
+    guard poller.isActive else { return mailbox.wait(timeout: timeout, or: mainQueue) }
     var timeout = timeout
     if let deadline = outsideTimers.nextDeadline {
       let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
       timeout = timeout < 0 ? left : min(left, timeout)
     }
-    poller.wait(timeout: timeout)
+    poller.wait(timeout: timeout, or: mainQueue)
     poll()
   }
 

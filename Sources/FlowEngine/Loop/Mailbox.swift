@@ -16,6 +16,8 @@ public final class Mailbox: @unchecked Sendable {
   /// Whether the queue may hold something: spares the loop a lock at each turn.
   private let isFilled = Atomic<Bool>(false)
   private let pendingWork = Atomic<Int>(0)
+  /// Whether the loop is shut down or gone.
+  private var isClosed = false
 
   init() {
     mutex = .allocate(capacity: 1)
@@ -34,10 +36,37 @@ public final class Mailbox: @unchecked Sendable {
   /// Has the loop run `work` on its thread, soon, in the order of posting; wakes it when it sleeps.
   public func post(_ work: @escaping @Sendable (EventLoop) -> Void) {
     pthread_mutex_lock(mutex)
+    append(work)
+  }
+
+  /// The same, unless nobody will ever run it; answers whether it was posted.
+  func postIfOpen(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+    pthread_mutex_lock(mutex)
+    if isClosed {
+      pthread_mutex_unlock(mutex)
+      return false
+    }
+    append(work)
+    return true
+  }
+
+  /// Called with the lock held, which it releases.
+  private func append(_ work: @escaping @Sendable (EventLoop) -> Void) {
     queue.append(work)
     let wasFilled = isFilled.exchange(true, ordering: .acquiringAndReleasing)
     pthread_mutex_unlock(mutex)
     if !wasFilled { wake() }
+  }
+
+  /// Drops what was posted, of a loop that is shut down or gone.
+  func closeDown() {
+    pthread_mutex_lock(mutex)
+    isClosed = true
+    let dropped = queue
+    queue = []
+    pthread_mutex_unlock(mutex)
+    // Released without the lock: its deinitializers may post.
+    _ = consume dropped
   }
 
   /// Says that something goes on off the loop, so that the loop isn't stalled until it ends.
@@ -66,9 +95,10 @@ public final class Mailbox: @unchecked Sendable {
     return taken
   }
 
-  /// Sleeps until something is posted or `timeout` nanoseconds have passed (negative: no limit).
-  func wait(timeout: Int64) {
-    if flowsystem_wait_readable(descriptor, timeout) == 1 { drain() }
+  /// Sleeps until something is posted, another descriptor (if not negative) is readable, or `timeout`
+  /// nanoseconds have passed (negative: no limit).
+  func wait(timeout: Int64, or other: Int32 = -1) {
+    if flowsystem_wait_readable_any(descriptor, other, timeout) == 1 { drain() }
   }
 
   /// Takes note of having been woken.

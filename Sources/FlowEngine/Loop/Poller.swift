@@ -75,11 +75,12 @@ final class Poller {
     for watch in watches.values { remove(watch) }
   }
 
-  /// Sleeps until something is ready or `timeout` nanoseconds have passed (negative: no limit).
-  func wait(timeout: Int64) {
+  /// Sleeps until something is ready, another descriptor (if not negative) is readable, or `timeout`
+  /// nanoseconds have passed (negative: no limit).
+  func wait(timeout: Int64, or other: Int32) {
     // An epoll descriptor can itself be waited for, which is exact to the nanosecond; epoll's own wait
     // counts milliseconds.
-    _ = flowsystem_wait_readable(epoll, timeout)
+    _ = flowsystem_wait_readable_any(epoll, other, timeout)
   }
 
   /// Runs the jobs of what is ready; answers whether the mailbox is.

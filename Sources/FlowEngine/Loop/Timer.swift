@@ -1,4 +1,4 @@
-/// A job that waits for its time.
+/// A job that waits for its time, then for its turn.
 public final class Timer: TimedJob {
   /// When it is due, in the nanoseconds of the loop's clock.
   public let deadline: Int64
@@ -19,26 +19,29 @@ public final class Timer: TimedJob {
   /// Whether it is still to come.
   public var isPending: Bool { queue != nil }
 
-  /// Lets go of the job at once; does nothing when it was due already. On the loop's thread.
+  /// Lets go of the job at once, also when it is due and waits for its turn. On the loop's thread.
   public func cancel() {
-    guard let queue else { return }
     // Released last: its end may run code that uses the queue.
     let ended = job
     job = nil
-    self.queue = nil
-    queue.noteCancelled()
+    if let queue {
+      self.queue = nil
+      queue.noteCancelled()
+    }
     _ = ended
   }
 
   public func takeJob() -> any LoopJob {
-    // A pending timer has a job; as its own it does nothing.
-    let due = job ?? self
-    job = nil
     queue = nil
-    return due
+    return self
   }
 
-  public func run() {}
+  /// Called by the loop when the timer's turn has come.
+  public func run() {
+    let due = job
+    job = nil
+    due?.run()
+  }
 }
 
 /// A job that knows itself whether its time is still to come: it spares its loop a `Timer`.
@@ -150,8 +153,8 @@ final class TimerQueue {
     cancelled = 0
     // None is pending when the first is released, whose end may run code that cancels others.
     let jobs = entries.map { $0.job.isPending ? $0.job.takeJob() : $0.job }
+    for job in jobs { (job as? Timer)?.cancel() }
     for entry in entries { entry.release() }
-    _ = jobs
   }
 
   // MARK: The first one

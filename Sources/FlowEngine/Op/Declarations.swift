@@ -53,7 +53,7 @@ final class Declarations {
     }
     let name = bucket.keys.name(of: unmet.key)
     guard let (value, wanted) = unmet.mismatch else { return .missingInput(name) }
-    return .mismatchedInput(name, value, wanted: wanted)
+    return .mismatchedInput(name, bucket.shown(value, of: unmet.key), wanted: wanted)
   }
 
   /// The output error of the first promise that `bucket` doesn't keep.
@@ -64,7 +64,7 @@ final class Declarations {
     }
     let name = bucket.keys.name(of: unmet.key)
     guard let (value, wanted) = unmet.mismatch else { return .missingOutput(name) }
-    return .mismatchedOutput(name, value, wanted: wanted)
+    return .mismatchedOutput(name, bucket.shown(value, of: unmet.key), wanted: wanted)
   }
 }
 

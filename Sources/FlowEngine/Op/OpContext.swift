@@ -116,13 +116,13 @@ public final class OpContext {
     let error: FlowError
     if let value = bucket.get(key) {
       guard let wanted = type?.mismatch(value) else { return .success(value) }
-      error = .mismatchedInput(bucket.keys.name(of: key), value, wanted: wanted)
+      error = .mismatchedInput(
+        bucket.keys.name(of: key), bucket.shown(value, of: key), wanted: wanted)
     } else {
       if let type, type.isOptional { return .success(.null) }
       error = .missingInput(bucket.keys.name(of: key))
     }
-    fail(error)
-    return .failure(outcome ?? error)
+    return .failure(failing(error))
   }
 
   /// Adds a line of the op to the log. Does nothing once the op has settled.
@@ -203,6 +203,12 @@ public final class OpContext {
     settle(error)
   }
 
+  /// Fails with `error`; answers what to unwind with: in a cleanup, whose error is its own, the same.
+  private func failing(_ error: FlowError) -> FlowError {
+    fail(error)
+    return strand?.isCleaningUp == true ? error : outcome ?? error
+  }
+
   /// Says that the body has ended: settles the op if it isn't yet, then what comes next goes on.
   ///
   /// Within `OpBody.start` that is after it returns, else as a job of the loop.
@@ -240,6 +246,18 @@ public final class OpContext {
     isLogged = false
     if outcome != nil { outcome = nil }
     phase = .inBody
+  }
+
+  /// Takes over from the context of an earlier attempt, which has been abandoned.
+  func follow(_ earlier: OpContext) {
+    current = earlier.extras?.keptOp
+    scope = earlier.scope
+    position = earlier.position
+    index32 = earlier.index32
+    attempt32 = earlier.attempt32
+    began = earlier.began
+    isLogged = false
+    phase = .ended
   }
 
   /// Begins the next attempt.
@@ -294,6 +312,7 @@ public final class OpContext {
     let time = loop.now()
     loop.stamp = time
     let log = strand.log
+    if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
     log.append(
       .finish, time: time, scope: scope, position: position, attempt: attempt,
       first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
@@ -339,12 +358,12 @@ extension OpContext {
     let error: FlowError
     if let value = bucket[name] {
       if let result = Wanted(flowValue: value) { return result }
-      error = .mismatchedInput(name, value, wanted: Wanted.flowTypeName)
+      error = .mismatchedInput(
+        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName)
     } else {
       error = .missingInput(name)
     }
-    fail(error)
-    throw outcome ?? error
+    throw failing(error)
   }
 
   public func set(_ name: ByteString, _ value: some ValueConvertible) {

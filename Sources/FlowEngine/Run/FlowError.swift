@@ -32,7 +32,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public let process: ProcessResult?
   /// The value that stands for this error on its loop, such as what a script raised.
   public let payload: ConfinedValue?
-  /// The limit of a timeout, in seconds.
+  /// The limit of a timeout, in seconds; also of a cancellation because something around timed out.
   public let seconds: Double?
 
   public init(
@@ -50,9 +50,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     self.process = process
   }
 
-  /// An error that Swift code threw, as one of the engine; a `FlowError` stays itself.
+  /// An error that Swift code threw, as one of the engine; a `FlowError` stays itself, and a
+  /// `CancellationError` is one of kind `cancelled`.
   static func from(_ error: any Error) -> FlowError {
-    (error as? FlowError) ?? FlowError(.error, ByteString(String(describing: error)))
+    if let error = error as? FlowError { return error }
+    if error is CancellationError { return .cancelled() }
+    return FlowError(.error, ByteString(String(describing: error)))
   }
 
   public static func usage(_ message: ByteString) -> FlowError {
@@ -116,11 +119,18 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       process: process)
   }
 
+  /// The same error with what `replacement` makes of its texts.
+  func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
+    FlowError(
+      kind, replacement(message), op: op, traceback: traceback.map(replacement), code: code,
+      payload: payload, seconds: seconds)
+  }
+
   private static func mismatch(
     _ key: ByteString, _ value: Value, _ wanted: ByteString
   ) -> ByteString {
     """
-    <\(key)> in data bucket is <\(value.logText)> with type <\(value.typeName)>, \
+    <\(key)> in data bucket is <\(value.logText)> with type <\(value.plain.typeName)>, \
     but NOT type <\(wanted)>.
     """
   }

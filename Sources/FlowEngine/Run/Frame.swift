@@ -33,6 +33,8 @@ struct Frame {
   /// When this attempt times out, and what sees to it.
   var deadline: Int64 = .max
   var timer: Timer?
+  /// What the strand's `outerDeadline` was before.
+  var deadlineAround: Int64 = .max
   /// The next step, and where the steps of the present branch, or all, end.
   var next = 0
   var end: Int

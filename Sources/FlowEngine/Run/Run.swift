@@ -90,8 +90,8 @@ public final class Run: FlowTask {
   func begin(_ given: [(ByteString, Value)], owner: OpContext?) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
-    for (name, value) in flow?.blueprint.data ?? [] { data.set(loop.keys.intern(name), value) }
-    for (name, value) in given { data.set(loop.keys.intern(name), value) }
+    for (name, value) in flow?.blueprint.data ?? [] { begin(with: name, value) }
+    for (name, value) in given { begin(with: name, value) }
     loop.pending[id] = self
     let scope = LogScope(
       parent: 0, position: LogRecord.ownPosition, attempt: 1, kind: .top, op: op,
@@ -109,13 +109,18 @@ public final class Run: FlowTask {
     loop.drive(strand)
   }
 
+  private func begin(with name: ByteString, _ value: Value) {
+    if value.isSecret { log.hide(value) }
+    data.set(loop.keys.intern(name), value)
+  }
+
   /// Sets the outcome and logs the data it ended with.
   override func settle(_ error: FlowError?) {
     guard state == .pending else { return }
     let time = loop.now()
     ended = time
     logData(.endWith, time: time)
-    super.settle(error)
+    super.settle(error.map { log.redacted($0) })
     logFinish(time)
   }
 
@@ -182,6 +187,7 @@ public final class Run: FlowTask {
   }
 
   func addLateError(_ error: FlowError) {
+    let error = log.redacted(error)
     lateErrors.append(error)
     loop.reportLate(error, of: self)
   }
@@ -190,9 +196,10 @@ public final class Run: FlowTask {
     let position = LogRecord.ownPosition
     log.append(kind, time: time, scope: 0, position: position)
     for entry in data.entries {
+      let value = log.shown(entry.value, of: entry.key, in: data)
       log.append(
         .snapshotEntry, time: time, scope: 0, position: position, key: entry.key.id,
-        first: log.payload(entry.value), value: entry.value)
+        first: log.payload(value), value: value)
     }
   }
 }

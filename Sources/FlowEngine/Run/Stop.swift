@@ -28,9 +28,22 @@ struct Stop {
   }
 }
 
+/// Keeps stops of a level, and further out, away from what is within: the cleanups of an op, the final
+/// steps of a flow.
+struct Shield {
+  let level: Int
+  /// The stop that waits for its end.
+  var held: Stop?
+  /// The strand's `outerDeadline` outside of it; there is none within.
+  let deadlineAround: Int64
+}
+
 extension FlowError {
-  /// How what is stopped because of this error ends.
-  var asReason: FlowError { kind == .cancelled ? self : .cancelled(reason: message) }
+  /// How what is stopped because of this error ends. Of a timeout it keeps the limit.
+  var asReason: FlowError {
+    if kind == .cancelled { return self }
+    return FlowError(.cancelled, "cancelled: \(message)", seconds: seconds)
+  }
 }
 
 /// Stops a level of a strand when its time is over.

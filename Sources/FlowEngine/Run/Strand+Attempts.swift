@@ -199,6 +199,7 @@ extension Strand {
       context.replaceOutcome(leafStop)
       return endLeaf()
     }
+    renewContext()
     context.beginAgain(generation: loop.nextGeneration())
     isAsked = false
     return beginAttempt()

@@ -4,6 +4,8 @@ extension Strand {
   func decide(_ top: Int) -> Progress {
     let block = frames[top].blueprint.cases[frames[top].block]
     while frames[top].branch < block.branches.count {
+      // A predicate may have stopped its own run.
+      if stop != nil { return .moved }
       let number = frames[top].branch
       switch block.branches[number].condition {
       case .equals(let key, let value):
@@ -22,6 +24,7 @@ extension Strand {
       }
       frames[top].branch += 1
     }
+    if stop != nil { return .moved }
     logCase(.noCase, nil, top)
     frames[top].block = -1
     frames[top].isFinishedEarly = true

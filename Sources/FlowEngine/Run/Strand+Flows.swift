@@ -30,7 +30,8 @@ extension Strand {
     let deadline = loop.deadline(after: timeout)
     frames[top].deadline = deadline
     frames[top].timer = loop.schedule(at: deadline, TimeLimit(self, level: top))
-    updateOuterDeadline()
+    frames[top].deadlineAround = outerDeadline
+    outerDeadline = min(outerDeadline, deadline)
   }
 
   private func cancelTimer(_ top: Int) {
@@ -38,7 +39,7 @@ extension Strand {
     timer.cancel()
     frames[top].timer = nil
     frames[top].deadline = .max
-    updateOuterDeadline()
+    outerDeadline = frames[top].deadlineAround
   }
 
   /// Moves the innermost flow on.
@@ -47,7 +48,7 @@ extension Strand {
     switch frames[top].phase {
     case .willStart:
       guard call(frames[top].blueprint.willStart) else { return .waiting }
-      frames[top].error = frames[top].error ?? startError()
+      frames[top].error = stop?.error(at: top) ?? frames[top].error ?? startError()
       frames[top].callback = 0
       if frames[top].error == nil {
         frames[top].phase = .steps
@@ -232,7 +233,6 @@ extension Strand {
   /// What keeps the innermost flow from running its first step.
   func startError() -> FlowError? {
     let frame = frames[frames.count - 1]
-    if let error = stop?.error(at: frames.count - 1) { return error }
     if frames.count == 1, group == nil, let circular = run.snapshot?.circular {
       return .usage("flow '\(circular.name)' contains itself")
     }

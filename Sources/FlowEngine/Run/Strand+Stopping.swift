@@ -46,7 +46,8 @@ extension Strand {
 
   func askCallback() {
     // What a callback of a settled flow does isn't part of what was cancelled.
-    guard let stop, !isAsked, let completion, !completion.isFinished,
+    // Nor is one that runs now asked before it waits.
+    guard let stop, !isAsked, let completion, !completion.isFinished, !completion.isInCall,
       frames.last?.phase != .didFinish
     else { return }
     isAsked = true
@@ -59,31 +60,22 @@ extension Strand {
   func beginShield(_ level: Int) {
     let held = stop.flatMap { $0.level <= level ? $0 : nil }
     if held != nil { stop = nil }
-    shields.append((level, held))
-    updateOuterDeadline()
+    shields.append(Shield(level: level, held: held, deadlineAround: outerDeadline))
+    outerDeadline = .max
     isAsked = false
   }
 
   /// Lets the stops through that have come meanwhile.
   func endShield() {
-    let held = shields.removeLast().held
-    updateOuterDeadline()
-    if let held { request(held) }
+    let shield = shields.removeLast()
+    outerDeadline = shield.deadlineAround
+    if let held = shield.held { request(held) }
   }
 
   // MARK: Time
 
   /// When the innermost of the timeouts around the present op is over.
   var deadline: Int64 { min(outerDeadline, leafDeadline) }
-
-  /// The timeouts of the frames and of what is around the strand, up to the innermost shield.
-  func updateOuterDeadline() {
-    guard let shield = shields.last?.level else {
-      outerDeadline = frames.reduce(inheritedDeadline) { min($0, $1.deadline) }
-      return
-    }
-    outerDeadline = frames.dropFirst(shield + 1).reduce(.max) { min($0, $1.deadline) }
-  }
 
   /// When a busy callback or cleanup has to be stopped.
   var callbackDeadline: Int64 {

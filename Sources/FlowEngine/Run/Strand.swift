@@ -68,7 +68,7 @@ final class Strand: Work {
   /// What most items of a group never need.
   private final class Rare {
     @exclusivity(unchecked) var stop: Stop?
-    @exclusivity(unchecked) var shields: ContiguousArray<(level: Int, held: Stop?)> = []
+    @exclusivity(unchecked) var shields: ContiguousArray<Shield> = []
     @exclusivity(unchecked) var child: MemberGroup?
     @exclusivity(unchecked) var completion: CallbackCompletion?
     @exclusivity(unchecked) var delay: Timer?
@@ -106,8 +106,8 @@ final class Strand: Work {
     @inline(__always) get { rare?.stop }
     set { if rare != nil || newValue != nil { (rare ?? makeRare()).stop = newValue } }
   }
-  /// Levels that stops don't reach into now, each with the stop that waits for its end.
-  var shields: ContiguousArray<(level: Int, held: Stop?)> {
+  /// Levels that stops don't reach into now, the innermost last.
+  var shields: ContiguousArray<Shield> {
     get { rare?.shields ?? [] }
     _modify { yield &(rare ?? makeRare()).shields }
   }
@@ -194,6 +194,7 @@ final class Strand: Work {
   /// Puts an item into the bucket of a member, which is empty.
   @inline(__always)
   func beginItem(_ key: Key, _ item: Value) {
+    if item.isSecret { log.hide(item) }
     bucket.begin(key, item)
   }
 
@@ -374,6 +375,14 @@ final class Strand: Work {
     context.strand = self
   }
 
+  /// Leaves a context that somebody else holds to the attempt that it was about.
+  func renewContext() {
+    if isKnownUniquelyReferenced(&context) { return }
+    let old = context
+    replaceContext()
+    context.follow(old)
+  }
+
   /// Lets a context that somebody else holds keep what it was about.
   func detachContext() {
     if !isKnownUniquelyReferenced(&context) { context.abandon() }
@@ -388,9 +397,14 @@ final class Strand: Work {
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
-    let old = bucket.set(key, value)
+    var old = bucket.set(key, value)
+    var value = value
+    let log = run.log
+    if log.secrets != nil || value.isSecret {
+      value = log.shown(value, of: key, in: bucket)
+      old = old.map { log.shown($0, of: key, in: bucket) }
+    }
     if !logsSets || (old == nil && value.isNull) { return }
-    let log = log
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(
       kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,

@@ -64,7 +64,7 @@ public struct ByteString: Hashable, Comparable, Sendable {
 }
 
 /// Tells the bytes that begin a character from those that continue one.
-private struct CharacterCounter {
+struct CharacterCounter {
   /// How many bytes the current character may still have.
   private var rest = 0
 

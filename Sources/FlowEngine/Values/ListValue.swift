@@ -11,23 +11,18 @@ public final class ListValue: OpaqueValue {
   }
 
   deinit {
-    // Lists in lists of any depth are released by this loop; releasing them by their own
-    // deinitializers would recurse as deep as they are nested.
-    var pending = Self.takeLists(from: &elements)
-    while var list = pending.popLast() {
-      if isKnownUniquelyReferenced(&list) {
-        pending.append(contentsOf: Self.takeLists(from: &list.elements))
-      }
-    }
+    var nested = NestedTables()
+    takeNested(into: &nested)
+    nested.release()
   }
 
-  private static func takeLists(from elements: inout ContiguousArray<Value>) -> [ListValue] {
-    var lists: [ListValue] = []
-    for case .opaque(let value) in elements {
-      if let list = value as? ListValue { lists.append(list) }
+  /// Moves the tables within to `nested`, of a list that is about to go.
+  func takeNested(into nested: inout NestedTables) {
+    for index in elements.indices {
+      guard case .opaque = elements[index] else { continue }
+      nested.add(elements[index])
+      elements[index] = .null
     }
-    if !lists.isEmpty { elements = [] }
-    return lists
   }
 
   public func append(_ value: Value) {
@@ -45,25 +40,9 @@ public final class ListValue: OpaqueValue {
   }
 
   public func logText(limit: Int) -> ByteString {
-    guard limit > 0 else { return "" }
-    var text: [UInt8] = [UInt8(ascii: "{")]
-    // What is left of the limit, in characters. Each level takes one, and gives the next no more
-    // than is left: otherwise a list that holds itself twice would take 2^limit steps.
-    var rest = limit - 1
-    for (index, element) in elements.enumerated() {
-      if rest <= 0 { break }
-      if index > 0 { text += [UInt8(ascii: ","), UInt8(ascii: " ")] }
-      let shown: ByteString =
-        switch element {
-        case .opaque(let value): value.logText(limit: rest)
-        case .bytes(let value): value.truncated(to: rest)
-        default: element.logText
-        }
-      text += shown.bytes
-      rest -= shown.characterCount + (index > 0 ? 2 : 0)
-    }
-    text.append(UInt8(ascii: "}"))
-    return ByteString(text).truncated(to: limit)
+    var renderer = ValueRenderer(limit: limit)
+    renderer.append(self)
+    return renderer.text
   }
 
   public func plainCopy() -> PlainValue? {

@@ -1,10 +1,17 @@
 /// A Swift type that can go into a data bucket and come out of it.
 public protocol ValueConvertible {
-  /// The name that a line shows as the wanted type.
+  /// The type as declarations write it: one that `ValueType` can parse.
   static var flowTypeName: ByteString { get }
+  /// The name that a line shows as the wanted type, when a value of `flowTypeName` still isn't one of
+  /// this Swift type; by default the same.
+  static var flowWantedName: ByteString { get }
   /// The value as Swift sees it; nil when it is of another type.
   init?(flowValue: Value)
   var flowValue: Value { get }
+}
+
+extension ValueConvertible {
+  public static var flowWantedName: ByteString { flowTypeName }
 }
 
 extension Bool: ValueConvertible {
@@ -69,6 +76,7 @@ extension ByteString: ValueConvertible {
 /// Only bytes that are UTF-8 become a `String`; take a `ByteString` for others.
 extension String: ValueConvertible {
   public static var flowTypeName: ByteString { "string" }
+  public static var flowWantedName: ByteString { "string in UTF-8" }
 
   public init?(flowValue: Value) {
     guard case .bytes(let value) = flowValue,
@@ -82,6 +90,7 @@ extension String: ValueConvertible {
 
 extension Array: ValueConvertible where Element: ValueConvertible {
   public static var flowTypeName: ByteString { Element.flowTypeName + "[]" }
+  public static var flowWantedName: ByteString { Element.flowWantedName + "[]" }
 
   public init?(flowValue: Value) {
     guard case .opaque(let list) = flowValue, let count = list.listCount() else { return nil }

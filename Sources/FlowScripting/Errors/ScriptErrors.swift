@@ -174,12 +174,18 @@ extension ScriptHost {
 
   /// What to print of an error that ended a script or that nobody observed: the message and, where
   /// the message hasn't one already, the traceback.
+  ///
+  /// What the script made secrets of is replaced.
   public func report(of error: any Error) -> ByteString {
+    secretTexts.redacted(text(of: error))
+  }
+
+  private func text(of error: any Error) -> ByteString {
     if let error = error as? LuaError {
       guard let value = error.value, isError(value), case .reference(let table) = value,
         let own = try? flowError(table: table)
       else { return ByteString(error.message) }
-      return report(of: own)
+      return text(of: own)
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
     guard let traceback = error.traceback else { return error.message }

@@ -57,25 +57,4 @@ extension ScriptHost {
     let value = try vm.value(of: run, types.run)
     return try call.wait(TaskWait(run, deadline: nil) { $0.answer(value) })
   }
-
-  /// The events of a run as a list of tables.
-  private func events(of run: Run) throws -> LuaReference {
-    var list: [LuaValue] = []
-    for event in run.events {
-      var fields: [(LuaString, LuaValue)] = [
-        ("time", .number(event.time)), ("kind", .string(LuaString(event.kind.name))),
-      ]
-      fields.append(("op", .string(LuaString(event.op))))
-      if event.index > 0 { fields.append(("index", .integer(Int64(event.index)))) }
-      fields.append(("attempt", .integer(Int64(event.attempt))))
-      if let message = event.message { fields.append(("message", .string(LuaString(message)))) }
-      if let key = event.key { fields.append(("key", .string(LuaString(key)))) }
-      if let value = event.value { fields.append(("value", .string(LuaString(value)))) }
-      if let done = event.done { fields.append(("done", .number(done))) }
-      if let total = event.total { fields.append(("total", .number(total))) }
-      if let old = event.oldValue { fields.append(("old_value", .string(LuaString(old)))) }
-      list.append(.reference(try vm.makeTable(fields: fields)))
-    }
-    return try vm.makeTable(values: list)
-  }
 }

@@ -65,7 +65,8 @@ extension Value {
     case .integer(let integer): self = .integer(integer)
     case .number(let number): self = .number(number)
     case .string(let string): self = .bytes(ByteString(string))
-    case .reference(let reference): self = .opaque(ScriptValue(reference))
+    case .reference(let reference):
+      self = .opaque(reference.host?.secret(in: value) ?? ScriptValue(reference))
     }
   }
 }
@@ -81,6 +82,11 @@ extension ScriptHost {
     case .bytes(let bytes): return .string(LuaString(bytes))
     case .opaque(let opaque):
       if let script = opaque as? ScriptValue { return .reference(script.reference) }
+      if let secret = opaque as? SecretValue { return try vm.value(of: secret, types.secret) }
+      if let map = opaque as? MapValue, !map.fields.isEmpty {
+        let fields = try map.fields.map { (LuaString($0.name), try luaValue($0.value)) }
+        return .reference(try vm.makeTable(fields: fields))
+      }
       // A list of the engine's own becomes a table; anything else shows as its text.
       guard let count = opaque.listCount() else {
         return .string(LuaString(opaque.logText(limit: Value.logLimit)))

@@ -1,0 +1,144 @@
+/// What an `async` op does: it gets the context of its execution and runs on the loop's thread
+/// whenever it runs, whatever it awaits in between.
+///
+/// The context mustn't leave it for another isolation, which the compiler sees to.
+public typealias AsyncOpBody = nonisolated(nonsending) (OpContext) async throws -> Void
+
+extension Op {
+  /// An op that is an `async` Swift closure; an error it throws fails the op.
+  ///
+  /// The body starts at once, on the loop's thread, and comes back to it after each `await`; while it
+  /// waits, the loop goes on with everything else. Asking the op to stop cancels the body's task: see
+  /// `Task.isCancelled` and `withTaskCancellationHandler`. A `CancellationError` ends the op as
+  /// cancelled. In any case the op ends only when the body has.
+  ///
+  /// `context.sleep(for:)` waits on the loop's clock. Anything else that Swift can await works, too:
+  /// other actors, the main actor, continuations. While a body awaits such a thing, the loop counts
+  /// it as something that goes on elsewhere: the op isn't stalled, and a virtual clock stands still.
+  ///
+  /// - Parameters:
+  ///   - name: What lines and errors call it.
+  ///   - doc: What it does, for people.
+  ///   - needs: Declared inputs, as keys with their types; a malformed type ends the process with a
+  ///     sentence.
+  ///   - gives: Declared outputs, in the same form.
+  ///   - primaryInput: The key under which a group hands an item over; by default the only need.
+  ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
+  ///   - retry: How often and when it is tried again; nil never.
+  ///   - timeout: Seconds that an attempt may take; nil for no limit.
+  ///   - body: What it does. It gets what it captures for itself, unless that is Sendable.
+  public convenience init(
+    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
+    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    body: sending @escaping AsyncOpBody
+  ) {
+    self.init(
+      name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
+      primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
+      body: AsyncClosureBody(body))
+  }
+}
+
+/// A body that runs as a Swift task.
+class AsyncBody: OpBody {
+  /// Makes the task of an execution.
+  func makeTask(_ context: OpContext, on loop: EventLoop) -> OpTask {
+    OpTask(context, on: loop)
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    let loop = context.loop
+    let task = makeTask(context, on: loop)
+    context.state = task
+    task.start(on: loop)
+    return task.didStart() ? .finished : .suspended
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? OpTask)?.cancel()
+  }
+}
+
+/// An `async` closure as a body.
+final class AsyncClosureBody: AsyncBody {
+  private let body: AsyncOpBody
+
+  init(_ body: @escaping AsyncOpBody) {
+    self.body = body
+  }
+
+  override func makeTask(_ context: OpContext, on loop: EventLoop) -> OpTask {
+    ClosureTask(context, body, on: loop)
+  }
+}
+
+/// The Swift task of one execution of an op.
+class OpTask: LoopTask, @unchecked Sendable {
+  // Cleared at the end, so that the context can be used again.
+  private var context: OpContext?
+  private var isStarting = true
+  private var error: FlowError?
+
+  init(_ context: OpContext, on loop: EventLoop) {
+    self.context = context
+    super.init(on: loop)
+  }
+
+  /// The op's work.
+  nonisolated(nonsending) func execute(_ context: OpContext) async throws {}
+
+  override final nonisolated(nonsending) func perform() async {
+    guard let context else { return }
+    do {
+      try await execute(context)
+    } catch {
+      self.error = .from(error)
+    }
+  }
+
+  /// Notes an error that ends the op.
+  func fail(_ error: any Error) { self.error = .from(error) }
+
+  /// The context, as long as the op waits for this task.
+  var openContext: OpContext? { context?.state === self ? context : nil }
+
+  override final func didEnd() {
+    guard let context = openContext else {
+      self.context = nil
+      return
+    }
+    if isStarting {
+      // Within `start` the op ends after it has returned.
+      if let error { context.fail(error) }
+    } else {
+      self.context = nil
+      context.end(error)
+    }
+  }
+
+  /// Called when `start` has returned; answers whether the task has ended.
+  final func didStart() -> Bool {
+    isStarting = false
+    if hasEnded { context = nil }
+    return hasEnded
+  }
+
+  override func abandon() {
+    super.abandon()
+    context = nil
+  }
+}
+
+private final class ClosureTask: OpTask, @unchecked Sendable {
+  private let body: AsyncOpBody
+
+  init(_ context: OpContext, _ body: @escaping AsyncOpBody, on loop: EventLoop) {
+    self.body = body
+    super.init(context, on: loop)
+  }
+
+  override nonisolated(nonsending) func execute(_ context: OpContext) async throws {
+    try await body(context)
+  }
+}

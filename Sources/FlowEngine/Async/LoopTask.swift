@@ -1,0 +1,100 @@
+/// A Swift task that runs on a loop's thread, or elsewhere on behalf of one of its ops.
+///
+/// Confined to the loop's thread, but for the task-local reference to it.
+// The loop's thread alone touches what changes: `start` and `end` are called there, and `beginWait`
+// and `endWait` check it.
+class LoopTask: @unchecked Sendable {
+  /// The one that the code which asks belongs to.
+  @TaskLocal static var current: LoopTask?
+
+  // Safe: see `abandon`. A task that ends later finds nil here.
+  private unowned(unsafe) var loop: EventLoop?
+  private let identity: EventLoop.Identity
+  /// Set while it is suspended.
+  private var number: UInt64 = 0
+  private var task: Task<Void, Never>?
+  /// How many waits for something of the loop's own are going on in it.
+  private var waits = 0
+  private(set) var hasEnded = false
+  private(set) var wasCancelled = false
+  /// Whether it counts as something that goes on off the loop.
+  private var isOutside = false
+
+  init(on loop: EventLoop) {
+    self.loop = loop
+    identity = loop.identity
+  }
+
+  /// What it does. On the loop's thread, as far as it isn't isolated elsewhere.
+  nonisolated(nonsending) func perform() async {}
+
+  /// Called on the loop's thread once `perform` has returned, unless the loop was shut down before.
+  func didEnd() {}
+
+  /// Starts it and goes on until it first waits.
+  func start(on loop: EventLoop) {
+    let task = Task.immediate(executorPreference: loop.taskSupport.executor) {
+      await LoopTask.$current.withValue(self) { await self.perform() }
+      self.end()
+    }
+    if !hasEnded { suspend(task, number: loop.taskSupport.reserveNumber(), on: loop) }
+  }
+
+  /// Keeps a task that goes on, and counts it as something that may make the loop go on.
+  func suspend(_ task: Task<Void, Never>, number: UInt64, on loop: EventLoop) {
+    self.task = task
+    self.number = number
+    loop.taskSupport.add(self, number: number)
+    updateOutside()
+  }
+
+  /// Asks it to stop: `Task.isCancelled` becomes true in it, its cancellation handlers are called.
+  func cancel() {
+    wasCancelled = true
+    task?.cancel()
+  }
+
+  /// Forgets the loop, which is shut down.
+  func abandon() {
+    loop = nil
+    task = nil
+    isOutside = false
+  }
+
+  /// Notes its end.
+  func end() {
+    identity.check()
+    hasEnded = true
+    guard let loop else { return }
+    if number != 0 {
+      loop.tasks?.remove(number)
+      number = 0
+      task = nil
+      updateOutside()
+    }
+    didEnd()
+  }
+
+  // MARK: Waits for something of the loop's own
+
+  /// Says that it waits for a timer or run of the loop, which by itself can't make the loop go on.
+  func beginWait() {
+    guard identity.isCurrentThread else { return }
+    waits += 1
+    updateOutside()
+  }
+
+  func endWait() {
+    guard identity.isCurrentThread else { return }
+    waits -= 1
+    updateOutside()
+  }
+
+  private func updateOutside() {
+    guard let loop else { return }
+    let isOutside = number != 0 && waits == 0
+    if isOutside == self.isOutside { return }
+    self.isOutside = isOutside
+    loop.outsideTasks += isOutside ? 1 : -1
+  }
+}

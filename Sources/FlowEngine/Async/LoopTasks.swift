@@ -1,0 +1,48 @@
+/// What a loop has for Swift tasks; made when the first one starts.
+final class LoopTasks {
+  let executor: LoopExecutor
+  /// Main-actor jobs, when the loop is on the main thread.
+  let mainQueue: MainQueue?
+  /// Tasks that have started and not ended, unless they end at their start.
+  private var suspended: [UInt64: LoopTask] = [:]
+  private var lastNumber: UInt64 = 0
+
+  init(_ loop: EventLoop) {
+    executor = LoopExecutor(loop)
+    mainQueue = MainQueue()
+  }
+
+  /// A number for a task, never used before.
+  func reserveNumber() -> UInt64 {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  /// Keeps a task that has yet to end.
+  func add(_ task: LoopTask, number: UInt64) { suspended[number] = task }
+
+  /// The task of a number; nil once it was removed.
+  func task(_ number: UInt64) -> LoopTask? { suspended[number] }
+
+  func remove(_ number: UInt64) { suspended[number] = nil }
+
+  /// Cancels all tasks, of a loop that is shut down, and has them do what they do about it without
+  /// waiting for anything else.
+  func shutDown() {
+    let tasks = suspended
+    suspended = [:]
+    for task in tasks.values { task.cancel() }
+    executor.drain()
+    for task in tasks.values { task.abandon() }
+  }
+}
+
+extension EventLoop {
+  /// What the loop has for Swift tasks.
+  var taskSupport: LoopTasks {
+    if let tasks { return tasks }
+    let made = LoopTasks(self)
+    tasks = made
+    return made
+  }
+}

@@ -1,0 +1,127 @@
+/// One wait of a Swift task for a job of a loop.
+// All but `identity` and `mailbox`, which never change, is touched on the loop's thread only.
+final class LoopWait: LoopJob, @unchecked Sendable {
+  private let identity: EventLoop.Identity
+  private let mailbox: Mailbox
+  private var continuation: UnsafeContinuation<Void, Never>?
+  private var isOver = false
+  private var isCancelled = false
+
+  private init(_ loop: EventLoop) {
+    identity = loop.identity
+    mailbox = loop.mailbox
+  }
+
+  /// Waits until the loop has run a job.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop; called on its thread.
+  ///   - begin: Hands the job to somebody who enqueues it.
+  /// - Returns: Whether the job came; false when the task was cancelled first.
+  static nonisolated(nonsending) func wait(
+    on loop: EventLoop, begin: (LoopWait) -> Void
+  ) async -> Bool {
+    let wait = LoopWait(loop)
+    await withTaskCancellationHandler {
+      await wait.suspend(begin)
+    } onCancel: {
+      wait.cancel()
+    }
+    return !wait.isCancelled
+  }
+
+  /// The same, regardless of cancellation.
+  static nonisolated(nonsending) func waitShielded(
+    on loop: EventLoop, begin: (LoopWait) -> Void
+  ) async {
+    await LoopWait(loop).suspend(begin)
+  }
+
+  private nonisolated(nonsending) func suspend(_ begin: (LoopWait) -> Void) async {
+    identity.check()
+    // A task that was cancelled before has been told already.
+    if isOver { return }
+    begin(self)
+    let task = LoopTask.current
+    task?.beginWait()
+    await withUnsafeContinuation { continuation = $0 }
+    task?.endWait()
+  }
+
+  /// Called by the loop.
+  func run() {
+    guard !isOver else { return }
+    isOver = true
+    resume()
+  }
+
+  /// Called on any thread.
+  private func cancel() {
+    if identity.isCurrentThread {
+      end()
+    } else {
+      mailbox.post { _ in self.end() }
+    }
+  }
+
+  private func end() {
+    guard !isOver else { return }
+    isOver = true
+    isCancelled = true
+    resume()
+  }
+
+  private func resume() {
+    let continuation = continuation
+    self.continuation = nil
+    continuation?.resume()
+  }
+}
+
+extension EventLoop {
+  /// Suspends the calling task for some time of the loop's clock, so that virtual time works.
+  ///
+  /// Called on the loop's thread, where the task goes on, too.
+  ///
+  /// - Parameter duration: How long; not at all when it isn't positive.
+  /// - Throws: `CancellationError`, at once when the task is cancelled.
+  public nonisolated(nonsending) func sleep(for duration: Duration) async throws {
+    try await sleep(until: deadline(after: duration))
+  }
+
+  /// Suspends the calling task until the loop's clock has reached a time; see `sleep(for:)`.
+  ///
+  /// - Parameter deadline: Nanoseconds of the loop's clock.
+  /// - Throws: `CancellationError`, at once when the task is cancelled.
+  public nonisolated(nonsending) func sleep(until deadline: Int64) async throws {
+    var timer: Timer?
+    let isDue = await LoopWait.wait(on: self) { timer = schedule(at: deadline, $0) }
+    timer?.cancel()
+    if !isDue { throw CancellationError() }
+  }
+
+  /// The time `duration` from now; as late as a clock can say when that is too far.
+  func deadline(after duration: Duration) -> Int64 {
+    guard duration > .zero else { return now() }
+    let (seconds, attoseconds) = duration.components
+    let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, isTooLarge) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+    let (time, isTooFar) = now().addingReportingOverflow(sum)
+    return isTooLong || isTooLarge || isTooFar ? .max : time
+  }
+}
+
+extension OpContext {
+  /// Suspends an `async` body for some time of the loop's clock, so that virtual time works.
+  ///
+  /// - Parameter duration: How long; not at all when it isn't positive.
+  /// - Throws: `CancellationError`, at once when the op is asked to stop.
+  public nonisolated(nonsending) func sleep(for duration: Duration) async throws {
+    try await loop.sleep(for: duration)
+  }
+
+  /// The same for a number of seconds.
+  public nonisolated(nonsending) func sleep(for seconds: Double) async throws {
+    try await loop.sleep(until: loop.deadline(after: seconds))
+  }
+}

@@ -1,0 +1,82 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// `flow.secret(value)`: a value that prints as `<redacted>`.
+///
+/// Set under a key, the key is secret and `ctx:get` gives the plain value. Anywhere else — in a table,
+/// as a bound argument, as a field of an error — it is an opaque object: it has no fields, equals only
+/// itself, and joining, comparing, counting or calling it is Lua's own error, which names the type.
+extension ScriptHost {
+  func installSecrets() throws {
+    try define("secret") { host, call in
+      if call.isNil(1) {
+        throw Arguments(host, call, "secret").wrong(1, expected: "value")
+      }
+      // A secret of a secret is that secret.
+      if call.object(1, host.types.secret) != nil { return call.answer(argument: 1) }
+      let secret = SecretValue(try call.engineValue(1))
+      // A script may make secrets without end; reports want those of late.
+      if host.secretTexts.count >= ScriptHost.secretTextLimit { host.secretTexts = SecretTexts() }
+      host.secretTexts.add(secret.plain)
+      return call.answer(secret, host.types.secret)
+    }
+  }
+
+  static var secretMetamethods: [String: BoundMethod] {
+    [
+      "__tostring": BoundMethod { host, call in
+        if call.object(1, host.types.secret) != nil {
+          return try host.answer(call, .bytes(SecretValue.mark))
+        }
+        let name = host.shownType(call, 1)
+        if name.hasPrefix(host.types.secret.name) {
+          return call.answer(.string("secret (released)"))
+        }
+        throw host.usage(call, "bad argument #1 to '__tostring' (secret expected, got \(name))")
+      },
+      "__newindex": BoundMethod { host, call in
+        throw host.usage(call, "can't set \(host.shownField(call)) of a secret")
+      },
+    ]
+  }
+
+  /// A secret has no fields. It says so: a nil would go unnoticed where it is passed on.
+  static func secretProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    throw host.usage(
+      call,
+      "can't read \(host.shownField(call)) of a secret; set it under a key, and ctx:get(key) "
+        + "gives the plain value")
+  }
+
+  private func shownField(_ call: LuaCall) -> String {
+    call.string(2).map { "field '\($0)'" } ?? "a field"
+  }
+
+  /// The secret in a Lua value.
+  func secret(in value: LuaValue) -> SecretValue? { vm.object(in: value, types.secret) }
+}
+
+extension LuaReference {
+  /// The host of the state that a userdata, the only kind of value that secrets are, belongs to.
+  var host: ScriptHost? {
+    kind == .userdata ? vm.scheduler as? ScriptHost : nil
+  }
+}
+
+extension ScriptValue: ErrorValue {
+  func replaceTexts(_ replacement: (ByteString) -> ByteString) {
+    let vm = reference.vm
+    guard let host = vm.scheduler as? ScriptHost, host.isError(.reference(reference)) else {
+      return
+    }
+    for name in ["message", "traceback"] {
+      // Without memory for it the table keeps its text, and the run's error has it replaced.
+      guard case .string(let string)? = try? vm.field(LuaString(name), of: reference) else {
+        continue
+      }
+      let text = ByteString(string)
+      let replaced = replacement(text)
+      if replaced != text { try? vm.set(.string(LuaString(replaced)), name, in: reference) }
+    }
+  }
+}

@@ -1,0 +1,302 @@
+import FlowEngine
+import Testing
+
+@Suite struct CleanupTests {
+  @Test func theyRunLastInFirstOutBeforeTheOpFinishes() throws {
+    let loop = makeLoop()
+    let op = Op("TidyOp") { context in
+      context.defer { $0.log("first") }
+      context.addCleanup(WaitingCleanup(1) { context.log("second") })
+      context.defer { context in
+        context.set("x", 1)
+        context.log("third at attempt \(context.attempt) of \(context.displayName)")
+      }
+      context.log("body")
+    }
+    let run = Flow("f").add(op).add(quick("NextOp")).start(on: loop)
+    try run.wait()
+    #expect(
+      run.summary() == """
+        ====== Flow Summary ======
+        12:00:00 AM [DataBucket] start with:
+        12:00:00 AM [TidyOp] WillStart
+        12:00:00 AM [TidyOp] body
+        12:00:00 AM [DataBucket] add for x: 1
+        12:00:00 AM [TidyOp] third at attempt 1 of TidyOp
+        12:00:01 AM [TidyOp] second
+        12:00:01 AM [TidyOp] first
+        12:00:01 AM [TidyOp] DidFinish: successfully
+        12:00:01 AM [NextOp] WillStart
+        12:00:01 AM [NextOp] DidFinish: successfully
+        12:00:01 AM [DataBucket] end with:
+        x: 1
+        Flow isSuccess: true
+        ======    Ending    ======
+
+        """)
+  }
+
+  @Test(arguments: ["success", "failure", "throw", "missing output", "timeout", "cancel", "stall"])
+  func theyRunWhateverTheOutcome(_ outcome: String) {
+    let loop = makeLoop()
+    var calls: [String] = []
+    let stuck = StuckBody()
+    let op = Op(
+      name: "TidyOp", gives: outcome == "missing output" ? [Self.url] : [],
+      timeout: outcome == "timeout" ? 1 : nil,
+      body: HoldingBody { context in
+        context.defer { _ in calls.append("one") }
+        context.addCleanup(WaitingCleanup(0.5) { calls.append("two") })
+        switch outcome {
+        case "success", "missing output": context.end()
+        case "failure":
+          context.fail(FlowError(.error, "bad"))
+          context.end()
+        case "throw": context.end(FlowError(.error, "bad"))
+        default: stuck.contexts.append(context)
+        }
+      })
+    let run = op.start(on: loop)
+    if outcome == "cancel" { run.cancel() }
+    try? run.wait()
+    run.markObserved()
+    #expect(calls == ["two", "one"])
+    let kinds: [String: FlowError.Kind] = [
+      "failure": .error, "throw": .error, "missing output": .missingOutput, "timeout": .timeout,
+      "cancel": .cancelled, "stall": .stalled,
+    ]
+    #expect(run.error?.kind == kinds[outcome])
+    #expect(body(run).count == 2)
+    #expect(loop.unobservedFailures.isEmpty)
+    stuck.contexts = []
+  }
+
+  private static var url: Declaration {
+    Op("x", gives: ["url": "string"]) { _ in }.gives[0]
+  }
+
+  @Test func oneThatFailsFailsAnOpThatHadSucceededAndTheOthersRun() throws {
+    let loop = makeLoop()
+    var calls: [Int] = []
+    let op = Op("TidyOp") { context in
+      context.defer { _ in calls.append(1) }
+      context.defer { _ in throw FlowError(.error, "second") }
+      context.addCleanup(WaitingCleanup(1, FlowError(.error, "third")))
+      context.defer { _ in calls.append(4) }
+    }
+    let run = Flow("f").add(op).add(quick("NeverOp")).start(on: loop)
+    try run.wait()
+    #expect(calls == [4, 1])
+    #expect(run.error?.message == "third")
+    #expect(run.error?.op == "TidyOp")
+    #expect(body(run).last == "[TidyOp] DidFinish: withError: third")
+    // What comes when the outcome is known is reported.
+    #expect(run.lateErrors.map(\.message) == ["second"])
+  }
+
+  @Test func oneThatFailsInAFailingOpIsReportedAsNobodyObservedIt() throws {
+    let loop = makeLoop()
+    let op = Op("TidyOp") { context in
+      context.defer { _ in throw FlowError(.error, "late") }
+      throw FlowError(.error, "early")
+    }
+    let run = op.start(on: loop)
+    #expect(run.error?.message == "early")
+    run.markObserved()
+    #expect(
+      loop.unobservedFailures.map { "\($0.name) \($0.error) \($0.error.op ?? "")" } == [
+        "TidyOp late TidyOp"
+      ])
+  }
+
+  @Test func aCleanupThatMissesDataFailsByThatAlone() {
+    let loop = makeLoop()
+    let op = Op("TidyOp") { context in
+      context.defer { _ = try $0.value("absent", as: String.self) }
+      throw FlowError(.error, "early")
+    }
+    let run = op.start(on: loop)
+    #expect(run.error?.message == "early")
+    #expect(run.lateErrors.map(\.message) == ["can't find <absent> in data bucket"])
+    let fine = Op("FineOp") { $0.defer { _ = try $0.value("absent", as: String.self) } }
+      .start(on: loop)
+    #expect(fine.error?.kind == .insufficientInput)
+  }
+
+  @Test func eachAttemptHasItsOwn() throws {
+    let loop = makeLoop()
+    let op = Op("TidyOp", retry: RetryPolicy(attempts: 3, delay: 1)) { context in
+      let attempt = context.attempt
+      context.defer { $0.log("tidy \(attempt) \($0.attempt)") }
+      if attempt < 3 { throw FlowError(.error, "bad") }
+    }
+    let run = op.start(on: loop)
+    try run.wait()
+    #expect(
+      body(run) == [
+        "[TidyOp] WillStart", "[TidyOp] tidy 1 1", "[TidyOp] Retry 2/3 in 1s: bad",
+        "[TidyOp] tidy 2 2", "[TidyOp] Retry 3/3 in 1s: bad", "[TidyOp] tidy 3 3",
+        "[TidyOp] DidFinish: successfully",
+      ])
+  }
+
+  @Test func aFailingCleanupIsTriedAgainWithItsOp() throws {
+    let loop = makeLoop()
+    let op = Op("TidyOp", retry: RetryPolicy(attempts: 2)) { context in
+      if context.attempt == 1 { context.defer { _ in throw FlowError(.error, "untidy") } }
+    }
+    let run = op.start(on: loop)
+    try run.wait()
+    #expect(
+      body(run) == [
+        "[TidyOp] WillStart", "[TidyOp] Retry 2/2 in 0s: untidy",
+        "[TidyOp] DidFinish: successfully",
+      ])
+  }
+
+  @Test func aCleanupMayAddAnotherWhichIsNext() {
+    let loop = makeLoop()
+    var calls: [Int] = []
+    let run = Op("TidyOp") { context in
+      context.defer { _ in calls.append(1) }
+      context.defer { context in
+        calls.append(2)
+        context.defer { _ in calls.append(3) }
+      }
+    }.start(on: loop)
+    #expect(calls == [2, 3, 1])
+    #expect(run.state == .succeeded)
+  }
+
+  @Test func cleanupsOfAStoppedOpHaveAGracePeriodInAll() throws {
+    let loop = makeLoop()
+    var calls: [Int] = []
+    let op = Op(
+      name: "TidyOp",
+      body: HoldingBody { context in
+        context.defer { _ in calls.append(1) }
+        context.addCleanup(WaitingCleanup(nil))
+        context.addCleanup(WaitingCleanup(0.25) { calls.append(3) })
+      })
+    let run = op.start(on: loop)
+    loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
+    try run.wait()
+    #expect(calls == [3, 1])
+    #expect(run.duration == 2)
+    #expect(run.error?.message == "cancelled: enough")
+    #expect(
+      run.lateErrors.map(\.message) == [
+        "a cleanup of [TidyOp] was closed after the grace period of 1s"
+      ])
+    loop.runUntilIdle()
+    #expect(loop.now() == 2_000_000_000)
+  }
+
+  @Test func theGracePeriodIsTheLoops() throws {
+    let loop = makeLoop()
+    loop.gracePeriod = 250_000_000
+    let op = Op(
+      name: "TidyOp", timeout: 1,
+      body: HoldingBody { context in
+        context.addCleanup(WaitingCleanup(9))
+        context.addCleanup(WaitingCleanup(9))
+      })
+    let run = op.start(on: loop)
+    try run.wait()
+    #expect(run.duration == 1.25)
+    #expect(run.lateErrors.count == 2)
+    #expect(run.error?.message == "timed out after 1s")
+  }
+
+  @Test func cleanupsOfAnOpThatFailedByItselfHaveNoLimit() throws {
+    let loop = makeLoop()
+    let op = Op("TidyOp") { context in
+      context.addCleanup(WaitingCleanup(60))
+      throw FlowError(.error, "bad")
+    }
+    let run = op.start(on: loop)
+    try run.wait()
+    #expect(run.duration == 60)
+    #expect(run.lateErrors.isEmpty)
+  }
+
+  @Test func aStopThatArrivesDuringCleanupComesWhenTheyAreDone() throws {
+    let loop = makeLoop()
+    var calls: [Int] = []
+    let op = Op("TidyOp") { context in
+      context.addCleanup(WaitingCleanup(0.3) { calls.append(1) })
+      context.addCleanup(WaitingCleanup(0.3) { calls.append(2) })
+    }
+    let run = Flow("f").add(op).add(quick("NeverOp")).start(on: loop)
+    loop.schedule(at: 100_000_000) { run.cancel(reason: "enough") }
+    try run.wait()
+    #expect(calls == [2, 1])
+    #expect(run.duration == 0.6)
+    #expect(
+      body(run) == ["[TidyOp] WillStart", "[TidyOp] DidFinish: successfully"])
+    #expect(run.error?.message == "cancelled: enough")
+  }
+
+  @Test func aTimeoutAroundArrivesWhenCleanupsAreDone() throws {
+    let loop = makeLoop()
+    let op = Op("TidyOp") { $0.addCleanup(WaitingCleanup(3)) }
+    let inner = Flow("inner").add(op).add(quick("NeverOp"))
+    let run = Flow("outer").add(inner, timeout: 1).start(on: loop)
+    try run.wait()
+    #expect(
+      body(run) == [
+        "[inner] WillStart", "[TidyOp] WillStart", "[TidyOp] DidFinish: successfully",
+        "[inner] DidFinish: timedOut after 1s",
+      ])
+    #expect(run.duration == 3)
+  }
+
+  @Test func aMembersCleanupsEndBeforeItsGroup() throws {
+    let loop = makeLoop()
+    let tidy = Op(
+      name: "TidyOp", body: HoldingBody { $0.addCleanup(WaitingCleanup(0.5)) })
+    let run = Flow("f").addParallel(tidy, failing("BadOp", "bad", after: 1)).start(on: loop)
+    try run.wait()
+    #expect(
+      times(run) == [
+        "0.0 start TidyOp", "0.0 start BadOp", "1.0 finish BadOp", "1.5 finish TidyOp",
+      ])
+    #expect(run.duration == 1.5)
+  }
+
+  @Test func failingInACleanupDoesNotSettleTwice() {
+    let loop = makeLoop()
+    let run = Op("TidyOp") { context in
+      context.defer { context in
+        context.fail(FlowError(.error, "in the cleanup"))
+        context.end(FlowError(.error, "end in the cleanup"))
+        context.log("still open")
+      }
+    }.start(on: loop)
+    #expect(
+      body(run) == [
+        "[TidyOp] WillStart", "[TidyOp] still open", "[TidyOp] DidFinish: successfully",
+      ])
+  }
+
+  @Test func aStuckCleanupStalls() {
+    let loop = makeLoop()
+    let run = Op("TidyOp") { $0.addCleanup(WaitingCleanup(nil)) }.start(on: loop)
+    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(body(run).last == "[TidyOp] DidFinish: withError: stalled: [TidyOp] never finished")
+  }
+
+  @Test func nothingIsLeftOpenAfterwards() throws {
+    let loop = makeLoop()
+    var seen: Set<ObjectIdentifier> = []
+    let op = Op("TidyOp") { context in
+      seen.insert(ObjectIdentifier(context))
+      context.defer { _ in }
+    }
+    let flow = Flow("f")
+    for _ in 0..<100 { flow.add(op) }
+    for _ in 0..<3 { _ = flow.start(on: loop) }
+    #expect(seen.count == 1)
+    #expect(loop.pendingRuns.isEmpty)
+  }
+}

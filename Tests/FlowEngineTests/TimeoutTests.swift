@@ -1,0 +1,274 @@
+import FlowEngine
+import Testing
+
+@Suite struct TimeoutTests {
+  @Test func anOpThatWaitsTooLongTimesOut() throws {
+    let loop = makeLoop()
+    let slow = waitingOp("SlowOp", 9).with(timeout: 5)
+    let run = Flow("f").add(slow).add(quick("NeverOp")).start(on: loop)
+    try run.wait()
+    #expect(
+      run.summary() == """
+        ====== Flow Summary ======
+        12:00:00 AM [DataBucket] start with:
+        12:00:00 AM [SlowOp] WillStart
+        12:00:05 AM [SlowOp] DidFinish: timedOut after 5s
+        12:00:05 AM [DataBucket] end with:
+        Flow isSuccess: false
+        ======    Ending    ======
+
+        """)
+    #expect(run.error?.kind == .timeout)
+    #expect(run.error?.message == "timed out after 5s")
+    #expect(run.error?.seconds == 5)
+    #expect(run.error?.op == "SlowOp")
+    #expect(run.state == .failed)
+  }
+
+  @Test func anOpThatIsInTimeLeavesNoTimer() throws {
+    let loop = makeLoop()
+    let run = Flow("f").add(waitingOp("InTimeOp", 1), timeout: 100)
+      .add(Flow("inner").add(waitingOp("AlsoOp", 1)), timeout: 100)
+      .addGrouped(
+        waitingOp("ItemOp", 1).with(timeout: 100, primaryInput: "i"),
+        GroupDispatcher(input: "items")
+      ).start(on: loop, data: [("items", list(["a", "b"]))])
+    try run.wait()
+    #expect(run.state == .succeeded)
+    loop.runUntilIdle()
+    #expect(loop.now() == 3_000_000_000)
+  }
+
+  @Test func eachAttemptHasTheWholeTime() throws {
+    let loop = makeLoop()
+    let op = waitingOp("SlowOp", 9).with(retry: RetryPolicy(attempts: 3, delay: 10), timeout: 2)
+    let run = op.start(on: loop)
+    try run.wait()
+    #expect(
+      times(run) == [
+        "0.0 start SlowOp", "2.0 retry SlowOp", "14.0 retry SlowOp", "26.0 finish SlowOp",
+      ])
+  }
+
+  @Test func aFlowTimesOutAtItsPlace() throws {
+    let loop = makeLoop()
+    let inner = Flow("inner").add(waitingOp("FirstOp", 2)).add(waitingOp("SecondOp", 2))
+      .add(quick("NeverOp"))
+    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2), timeout: 3)
+      .start(on: loop)
+    try run.wait()
+    #expect(
+      body(run) == [
+        "[inner] WillStart", "[FirstOp] WillStart", "[FirstOp] DidFinish: successfully",
+        "[SecondOp] WillStart", "[SecondOp] DidFinish: cancelled: timed out after 3s",
+        "[inner] Retry 2/2 in 0s: timed out after 3s", "[FirstOp] WillStart",
+        "[FirstOp] DidFinish: successfully", "[SecondOp] WillStart",
+        "[SecondOp] DidFinish: cancelled: timed out after 3s",
+        "[inner] DidFinish: timedOut after 3s",
+      ])
+    #expect(run.duration == 6)
+    #expect(run.error?.op == "inner")
+    #expect(run.state == .failed)
+  }
+
+  @Test func theInnermostOfNestedTimeoutsThatIsDueStopsItsLevelAlone() throws {
+    let loop = makeLoop()
+    let op = waitingOp("SlowOp", 99)
+    func run(_ leaf: Double?, _ inner: Double?, _ outer: Double?) throws -> [String] {
+      let innerFlow = Flow("inner").add(op, timeout: leaf)
+      let outerFlow = Flow("outer").add(innerFlow, timeout: inner)
+      let run = Flow("top").add(outerFlow, timeout: outer).start(on: loop)
+      try run.wait()
+      return body(run).suffix(3) + ["\(run.duration) \(run.error?.op ?? "")"]
+    }
+    #expect(
+      try run(1, 2, 3) == [
+        "[SlowOp] DidFinish: timedOut after 1s", "[inner] DidFinish: timedOut after 1s",
+        "[outer] DidFinish: timedOut after 1s", "1.0 SlowOp",
+      ])
+    #expect(
+      try run(3, 1, 2) == [
+        "[SlowOp] DidFinish: cancelled: timed out after 1s",
+        "[inner] DidFinish: timedOut after 1s", "[outer] DidFinish: timedOut after 1s", "1.0 inner",
+      ])
+    #expect(
+      try run(2, 3, 1) == [
+        "[SlowOp] DidFinish: cancelled: timed out after 1s",
+        "[inner] DidFinish: cancelled: timed out after 1s",
+        "[outer] DidFinish: timedOut after 1s", "1.0 outer",
+      ])
+    // At the same moment the one furthest out counts, as it was set first.
+    #expect(
+      try run(1, 1, 1) == [
+        "[SlowOp] DidFinish: cancelled: timed out after 1s",
+        "[inner] DidFinish: cancelled: timed out after 1s",
+        "[outer] DidFinish: timedOut after 1s", "1.0 outer",
+      ])
+  }
+
+  @Test func aFlowThatCatchesTheTimeoutOfItsStepByRetryGoesOn() throws {
+    let loop = makeLoop()
+    var waits = [9.0, 9, 0.5]
+    let op = Op(
+      name: "SlowOp", retry: RetryPolicy(attempts: 3), timeout: 1,
+      body: HoldingBody { context in
+        let seconds = waits.removeFirst()
+        context.state = loop.schedule(at: loop.deadline(after: seconds)) { context.end() }
+      })
+    let run = Flow("f").add(Flow("inner").add(op), timeout: 5).add(quick("NextOp"))
+      .start(on: loop)
+    try run.wait()
+    #expect(run.state == .succeeded)
+    #expect(run.duration == 2.5)
+  }
+
+  @Test func aMemberTimesOutByItself() throws {
+    let loop = makeLoop()
+    let op = Op(
+      name: "ItemOp", primaryInput: "i", timeout: 2,
+      body: HoldingBody { context in
+        let isSlow = context.index == 2
+        loop.schedule(at: loop.deadline(after: isSlow ? 9 : 1)) { context.end() }
+      })
+    let run = Flow("f").data("items", [1, 2, 3])
+      .addGrouped(op, GroupDispatcher(input: "items", allowFailure: true, failures: "failed"))
+      .start(on: loop)
+    try run.wait()
+    #expect(run.state == .succeeded)
+    #expect(body(run).contains("[ItemOp #2] DidFinish: timedOut after 2s"))
+    #expect(run.data["failed"]?.logText.description.contains("timed out after 2s") == true)
+    #expect(run.duration == 2)
+  }
+
+  @Test func membersAreStoppedByTheTimeoutAroundTheirGroup() throws {
+    let loop = makeLoop()
+    let inner = Flow("inner").data("items", [1, 2])
+      .addGrouped(
+        waitingOp("ItemOp", 9).with(primaryInput: "i"),
+        GroupDispatcher(input: "items", allowFailure: true))
+    let run = Flow("outer").add(inner, timeout: 3).start(on: loop)
+    try run.wait()
+    #expect(
+      body(run).suffix(3) == [
+        "[ItemOp #1] DidFinish: cancelled: timed out after 3s",
+        "[ItemOp #2] DidFinish: cancelled: timed out after 3s",
+        "[inner] DidFinish: timedOut after 3s",
+      ])
+    #expect(run.error?.kind == .timeout)
+  }
+
+  @Test func cleanupsDoNotCount() throws {
+    let loop = makeLoop()
+    let op = Op("TidyOp", timeout: 1) { $0.addCleanup(WaitingCleanup(5)) }
+    let run = op.start(on: loop)
+    try run.wait()
+    #expect(run.state == .succeeded)
+    #expect(run.duration == 5)
+  }
+
+  @Test func aBusyBodyExpiresTheLevelThatIsDue() throws {
+    let loop = makeLoop()
+    /// Is busy beyond its deadline, as far as it can tell.
+    func busy(_ name: ByteString) -> Op {
+      Op(name) { context in
+        #expect(context.deadline != .max)
+        context.end(context.expire())
+      }
+    }
+    let own = Flow("f").add(busy("OwnOp"), timeout: 1).start(on: loop)
+    #expect(body(own).last == "[OwnOp] DidFinish: timedOut after 1s")
+    let inner = Flow("inner").add(busy("BusyOp")).add(quick("NeverOp"))
+    let around = Flow("outer").add(inner, timeout: 2).start(on: loop)
+    #expect(
+      body(around).suffix(2) == [
+        "[BusyOp] DidFinish: cancelled: timed out after 2s", "[inner] DidFinish: timedOut after 2s",
+      ])
+    let grouped = Flow("grouped").data("items", [1, 2])
+      .addGrouped(
+        Flow("member").add(busy("BusyOp")),
+        GroupDispatcher(input: "items", allowFailure: true, as: "i"))
+    let group = Flow("outer").add(grouped, timeout: 2).start(on: loop)
+    try group.wait()
+    #expect(
+      body(group).suffix(3) == [
+        "[BusyOp] DidFinish: cancelled: timed out after 2s",
+        "[member #1] DidFinish: cancelled: timed out after 2s",
+        "[grouped] DidFinish: timedOut after 2s",
+      ])
+    let parallel = Flow("parallel").addParallel(waitingOp("SlowOp", 9), busy("BusyOp"))
+    let both = Flow("outer").add(parallel, timeout: 2).start(on: loop)
+    try both.wait()
+    #expect(
+      body(both).suffix(3) == [
+        "[BusyOp] DidFinish: cancelled: timed out after 2s",
+        "[SlowOp] DidFinish: cancelled: timed out after 2s",
+        "[parallel] DidFinish: timedOut after 2s",
+      ])
+  }
+
+  @Test func aWillStartThatTakesTooLongTimesItsFlowOut() throws {
+    let loop = makeLoop()
+    let inner = Flow("inner").willStart(WaitingCallback(seconds: nil)).add(quick("NeverOp"))
+    let run = Flow("outer").add(inner, timeout: 2).start(on: loop)
+    try run.wait()
+    #expect(body(run) == ["[inner] WillStart", "[inner] DidFinish: timedOut after 2s"])
+    #expect(run.error?.kind == .timeout)
+    #expect(run.state == .failed)
+  }
+
+  @Test func aPredicateThatTakesTooLongTimesItsFlowOut() throws {
+    let loop = makeLoop()
+    let inner = Flow("inner").case(where: WaitingPredicate(nil)).add(quick("NeverOp"))
+    let run = Flow("outer").add(inner, timeout: 2).start(on: loop)
+    try run.wait()
+    #expect(
+      body(run) == [
+        "[inner] WillStart", "[Cases] DidFinish: cancelled: timed out after 2s",
+        "[inner] DidFinish: timedOut after 2s",
+      ])
+  }
+
+  @Test func atTheVeryMomentOfTheTimeoutTheFirstOfBothCounts() throws {
+    let loop = makeLoop()
+    // The timeout is set before the body sets its timer.
+    let run = Flow("f").add(waitingOp("TieOp", 1), timeout: 1).start(on: loop)
+    try run.wait()
+    #expect(body(run).last == "[TieOp] DidFinish: timedOut after 1s")
+  }
+
+  @Test func aTimeoutThatWasDueBelongsToNobodyElse() throws {
+    let loop = makeLoop()
+    var contexts: [OpContext] = []
+    defer { contexts = [] }
+    let first = Op(name: "FirstOp", timeout: 1, body: HoldingBody { contexts.append($0) })
+    let second = waitingOp("SecondOp", 2).with(timeout: 9)
+    let run = Flow("f").add(first).add(second).start(on: loop)
+    // The first op ends in the turn in which its timeout is due, with jobs in between.
+    loop.schedule(at: 1_000_000_000) {}
+    func endLate(_ turns: Int) {
+      if turns == 0 { return contexts[0].end() }
+      loop.enqueue { endLate(turns - 1) }
+    }
+    loop.schedule(at: 999_999_999) {
+      // Goes on to the moment of the timeout without a look at the timers.
+      (loop.clock as? VirtualClock)?.advance(to: 1_000_000_000)
+      contexts[0].end()
+    }
+    try run.wait()
+    #expect(
+      times(run) == [
+        "0.0 start FirstOp", "1.0 finish FirstOp", "1.0 start SecondOp", "3.0 finish SecondOp",
+      ])
+    #expect(run.state == .succeeded)
+  }
+
+  @Test func endlessTimeoutsAreFine() throws {
+    let loop = makeLoop()
+    let run = Flow("f").add(waitingOp("FirstOp"), timeout: 1e300)
+      .add(Flow("inner").add(waitingOp("SecondOp")), timeout: .greatestFiniteMagnitude)
+      .start(on: loop)
+    try run.wait()
+    #expect(run.state == .succeeded)
+    #expect(run.duration == 2)
+  }
+}

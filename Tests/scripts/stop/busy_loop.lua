@@ -1,0 +1,4 @@
+-- A loop that does nothing ends at the timeout.
+require("hostile").stop(function()
+  while true do end
+end)
