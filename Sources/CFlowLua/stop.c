@@ -219,8 +219,8 @@ bool flowlua_watch(
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
   watch_record *watch = coroutine->watch;
-  // Nobody has asked one to stop that isn't watched. Only the owner thread, which this is, puts it on
-  // the list.
+  // Nobody has asked one to stop that was never watched, and only the owner thread, which this is,
+  // puts it on the list.
   if (watch == NULL || (!watch->watched && atomic_load(&coroutine->stop) == 0)) return;
   pthread_mutex_lock(&lock);
   if (watch->watched) {

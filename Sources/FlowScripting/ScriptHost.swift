@@ -75,6 +75,7 @@ public final class ScriptHost {
     isOpen = false
     loop.cancelProcesses(of: ObjectIdentifier(self))
     vm.close()
+    registry.removeAll()
     detach()
   }
 

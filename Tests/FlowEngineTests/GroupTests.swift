@@ -28,6 +28,14 @@ import Testing
     #expect(events == [1, 2, 0])
   }
 
+  @Test func aFlowThatEndsEarlyMayLeaveNothingToCollect() {
+    let flow = Flow("f").needs(["image": "string"]).case("image", "b").add(upload)
+    let dispatcher = GroupDispatcher(input: "images", output: "urls", collect: "url")
+    let run = uploads(["a", "b", "c"], dispatcher, op: flow)
+    #expect(run.data.value("urls", as: [String].self) == ["url_of_b"])
+    #expect(body(run).contains("[FlowArrayGroupDispatcher] all finished. output size: 1"))
+  }
+
   @Test func outputsKeepTheirPlacesWhateverEndsFirst() throws {
     let delays: [Double] = [5, 1, 3, 2, 4]
     let loop = makeLoop()

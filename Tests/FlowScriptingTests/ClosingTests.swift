@@ -151,12 +151,16 @@ struct ClosingTests {
         local AnOp AnOp = flow.op("AnOp", function(ctx) return AnOp and ctx:set("x", {}) end)
         local aFlow = flow.new("aFlow"):add(AnOp)
         aFlow:did_finish(function() return aFlow end)
+        for _ in pairs(flow.ops) do end
         return AnOp, aFlow, aFlow:run()
         """)
       host = program.host
       vm = program.vm
       op = program.host.op(in: values[0])
       flow = program.host.op(in: values[1])
+      // What is registered holds the host, which holds it.
+      if let flow { program.host.register(flow) }
+      if let op { program.host.register(op) }
       run = program.host.run(in: values[2])
       #expect(op != nil && flow != nil && run != nil)
     }

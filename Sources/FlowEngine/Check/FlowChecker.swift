@@ -38,13 +38,13 @@ final class FlowChecker: BlueprintVisitor {
   private struct OpenFlow {
     /// What was known before it, if that is worth keeping.
     var begin: KnownData?
-    /// What is known at its first step, if it has final steps.
+    /// What is known at its first step, if it has final steps; during these, at the next of them.
     var first: KnownData?
     /// What is known where it ends early, if it may.
     var early: KnownData?
-    /// What is known behind its last step, during the final ones.
+    /// What is known behind its last step and the final ones so far.
     var last: KnownData?
-    /// Where its writes, and those of its final steps, begin.
+    /// Where its writes, and those of the present final step, begin.
     let start: Int
     var finalStart = 0
     /// What it needs and wasn't sure to be there: taken for granted within, with what was known.
@@ -208,23 +208,33 @@ final class FlowChecker: BlueprintVisitor {
 
   func beginFinally() {
     let top = flows.count - 1
-    guard top >= 0, let first = flows[top].first else { return }
+    guard top >= 0, var begin = flows[top].first else { return }
     flows[top].last = data
-    var begin = first
     for write in writes(since: flows[top].start) { begin.maySet(write.key, write.source) }
     begin.undeclared = data.undeclared ?? flows[top].early?.undeclared
+    flows[top].first = begin
+  }
+
+  func beginFinalStep() {
+    let top = flows.count - 1
+    guard top >= 0, let begin = flows[top].first else { return }
     data = begin
     flows[top].finalStart = journal.count
   }
 
-  func endFinally() {
+  func endFinalStep() {
     let top = flows.count - 1
     guard top >= 0, let last = flows[top].last else { return }
-    let end = data
     let writes = writes(since: flows[top].finalStart)
-    data = last
-    data.merge(end, writes, base: last)
-    if let early = flows[top].early { flows[top].early?.merge(end, writes, base: early) }
+    // The next final step is executed also when this one has failed; what comes behind the flow isn't.
+    for write in writes { flows[top].first?.maySet(write.key, write.source) }
+    if flows[top].first?.undeclared == nil { flows[top].first?.undeclared = data.undeclared }
+    flows[top].last?.merge(data, writes, base: last)
+    if let early = flows[top].early { flows[top].early?.merge(data, writes, base: early) }
+  }
+
+  func endFinally() {
+    if let last = flows.last?.last { data = last }
   }
 
   // MARK: Groups

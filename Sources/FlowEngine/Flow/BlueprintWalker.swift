@@ -25,8 +25,11 @@ protocol BlueprintVisitor: AnyObject {
   func beginBranch(_ number: Int)
   func endBranch(_ number: Int)
   func endCases()
-  /// The steps begin that are executed at the end; only told when there are any.
+  /// The steps begin that are executed at the end, each between a begin and an end; only told when
+  /// there are any.
   func beginFinally()
+  func beginFinalStep()
+  func endFinalStep()
   func endFinally()
 }
 
@@ -181,12 +184,14 @@ struct BlueprintWalker {
   private mutating func goOnInFinally(_ top: Int) {
     let steps = frames[top].blueprint.finally
     let index = frames[top].next
+    if index > 0 { visitor.endFinalStep() }
     guard index < steps.count else {
       visitor.endFinally()
       leave()
       return
     }
     frames[top].next += 1
+    visitor.beginFinalStep()
     let position = UInt32(truncatingIfNeeded: index) | Blueprint.finallyBit
     visit(StepPlace(step: steps[index], position: position), top)
   }

@@ -260,6 +260,10 @@ final class FlowGraphBuilder: BlueprintVisitor {
     open(.finally, ["finally"])
   }
 
+  func beginFinalStep() {}
+
+  func endFinalStep() {}
+
   func endFinally() {
     close()
   }

@@ -257,7 +257,8 @@ final class GroupExecution: MemberGroup {
 
   private func outputList() -> ContiguousArray<Value>? {
     guard dispatcher.output != nil else { return nil }
-    if failed.isEmpty { return outputs }
+    // A flow that ended early may have left nothing to collect.
+    if failed.isEmpty, !outputs.contains(where: \.isNull) { return outputs }
     return outputs.filter { !$0.isNull }
   }
 

@@ -4,7 +4,8 @@ import Glibc
 /// Watches a descriptor for a loop until it is ended.
 public final class DescriptorWatch {
   public let descriptor: Int32
-  fileprivate let job: any LoopJob
+  /// Set while it watches: a job may well hold its watch.
+  fileprivate var job: (any LoopJob)?
   fileprivate let tag: UInt64
   /// Set while it watches.
   fileprivate var poller: Poller?
@@ -65,6 +66,7 @@ final class Poller {
 
   fileprivate func remove(_ watch: DescriptorWatch) {
     watch.poller = nil
+    watch.job = nil
     watches[watch.tag] = nil
     isActive = !watches.isEmpty
     flowsystem_epoll_remove(epoll, watch.descriptor)
@@ -91,7 +93,7 @@ final class Poller {
       for tag in tags.prefix(Int(count)) {
         if tag == Self.mailboxTag { isMailReady = true }
         // One job may have ended another's watch.
-        watches[tag]?.job.run()
+        watches[tag]?.job?.run()
       }
     }
     return isMailReady

@@ -123,7 +123,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
     FlowError(
       kind, replacement(message), op: op, traceback: traceback.map(replacement), code: code,
-      payload: payload, seconds: seconds)
+      payload: payload, seconds: seconds, process: process)
   }
 
   private static func mismatch(

@@ -90,6 +90,7 @@ public final class Run: FlowTask {
   func begin(_ given: [(ByteString, Value)], owner: OpContext?) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
+    if let owner { log.hideSecrets(of: owner.run.log) }
     for (name, value) in flow?.blueprint.data ?? [] { begin(with: name, value) }
     for (name, value) in given { begin(with: name, value) }
     loop.pending[id] = self

@@ -397,14 +397,23 @@ final class Strand: Work {
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
-    var old = bucket.set(key, value)
-    var value = value
-    let log = run.log
-    if log.secrets != nil || value.isSecret {
-      value = log.shown(value, of: key, in: bucket)
-      old = old.map { log.shown($0, of: key, in: bucket) }
+    let old = bucket.set(key, value)
+    guard log.secrets != nil || value.isSecret else {
+      logSet(key, value, replacing: old, scope: scope, position: position, attempt: attempt)
+      return
     }
+    let shown = log.shown(value, of: key, in: bucket)
+    let oldShown = old.map { log.shown($0, of: key, in: bucket) }
+    logSet(key, shown, replacing: oldShown, scope: scope, position: position, attempt: attempt)
+  }
+
+  @inline(__always)
+  private func logSet(
+    _ key: Key, _ value: Value, replacing old: Value?, scope: UInt32, position: UInt32,
+    attempt: Int
+  ) {
     if !logsSets || (old == nil && value.isNull) { return }
+    let log = log
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
     log.append(
       kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,

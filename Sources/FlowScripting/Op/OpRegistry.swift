@@ -18,6 +18,13 @@ final class OpRegistry {
     sorted = []
   }
 
+  /// Lets go of all ops: one that a script made holds the host.
+  func removeAll() {
+    ops = [:]
+    sorted = []
+    iterator = nil
+  }
+
   /// The name that follows `name`, the first one behind nil; a name needn't be known.
   func name(after name: ByteString?) -> ByteString? {
     if sorted.isEmpty { sorted = ops.keys.sorted() }

@@ -109,7 +109,8 @@ for _, field in ipairs { "time", "durations", "unknown" } do
 end
 
 -- Methods: each parameter, and self.
-for _, name in ipairs { "data", "needs", "add", "add_grouped", "will_start", "did_finish", "copy" } do
+for _, name in ipairs { "data", "needs", "add", "add_grouped", "will_start", "did_finish", "copy",
+  "check", "dot", "mermaid" } do
   each(name, function(v) local blueprint = flow.new("a") blueprint[name](blueprint, v) end)
   each(name .. " 2", function(v)
     local blueprint = flow.new("a")
@@ -121,6 +122,10 @@ each("data key", function(v) if v == v and v ~= nil then flow.new("a"):data { [v
 each("data value", function(v) flow.new("a"):data { key = v }:run():summary() end)
 each("needs key", function(v) if v == v and v ~= nil then flow.new("a"):needs { [v] = "any?" } end end)
 each("needs type", function(v) flow.new("a"):needs { key = v } end)
+each("check data", function(v)
+  local found = flow.new("a"):needs { key = "string" }:case("key", "a"):check { key = v }
+  check.equal(#found, type(v) == "string" and 0 or v == nil and 1 or 2)
+end)
 for _, startable in ipairs { AnOp, flow.new("a") } do
   each("start", function(v) startable:start(v) end)
   each("run", function(v) startable:run(v) end)
@@ -128,7 +133,7 @@ for _, startable in ipairs { AnOp, flow.new("a") } do
   each("start self", function(v) startable.start(v) end)
   each("call", function(v) local bound = AnOp(v, v, nil) end)
 end
-for _, name in ipairs { "await", "cancel", "wait", "summary", "events" } do
+for _, name in ipairs { "await", "cancel", "wait", "summary", "events", "dot" } do
   each("run:" .. name, function(v) settled[name](settled, v) end)
   each("run." .. name, function(v) settled[name](v) end)
 end
