@@ -23,14 +23,15 @@ public final class DataBucket {
   @exclusivity(unchecked) private var itemKey = Key(id: .max)
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
-  /// Keys that were ever set from a secret.
-  @exclusivity(unchecked) private var secretKeys: Set<Key> = []
-  @exclusivity(unchecked) private var large: Large?
+  @exclusivity(unchecked) private var extra: Extra?
 
-  /// What a bucket of more than `scanLimit` entries needs.
-  private final class Large {
-    @exclusivity(unchecked) var index: [Key: Int] = [:]
+  /// What few buckets need.
+  private final class Extra {
+    /// Where each key stands; nil up to `scanLimit` entries.
+    @exclusivity(unchecked) var index: [Key: Int]?
     @exclusivity(unchecked) var removed = 0
+    /// Keys that were ever set from a secret.
+    @exclusivity(unchecked) var secretKeys: Set<Key> = []
   }
 
   public init(keys: KeyTable, parent: DataBucket? = nil) {
@@ -39,7 +40,7 @@ public final class DataBucket {
   }
 
   /// The number of keys of this bucket itself.
-  public var count: Int { slots.count - (large?.removed ?? 0) + (item.isNull ? 0 : 1) }
+  public var count: Int { slots.count - (extra?.removed ?? 0) + (item.isNull ? 0 : 1) }
 
   /// This bucket's own entries, in the order in which they were added.
   public var entries: [Entry] {
@@ -89,7 +90,7 @@ public final class DataBucket {
     keys.identity.check()
     if value.isNull { return remove(key) }
     if value.isSecret {
-      secretKeys.insert(key)
+      makeExtra().secretKeys.insert(key)
       return store(key, value.plain)
     }
     return store(key, value)
@@ -99,7 +100,7 @@ public final class DataBucket {
   public func isSecret(_ key: Key) -> Bool {
     var next: DataBucket? = self
     while let bucket = next {
-      if !bucket.secretKeys.isEmpty, bucket.secretKeys.contains(key) { return true }
+      if let extra = bucket.extra, extra.secretKeys.contains(key) { return true }
       next = bucket.parent
     }
     return false
@@ -118,8 +119,8 @@ public final class DataBucket {
       return old
     }
     slots.append(Entry(key: key, value: value))
-    if let large {
-      large.index[key] = slots.count - 1
+    if let extra, extra.index != nil {
+      extra.index?[key] = slots.count - 1
     } else if slots.count > Self.scanLimit {
       makeIndex()
     }
@@ -136,11 +137,11 @@ public final class DataBucket {
     }
     guard let slot = slot(of: key) else { return nil }
     let old = slots[slot].value
-    if let large {
+    if let extra, extra.index != nil {
       slots[slot].value = .null
-      large.index[key] = nil
-      large.removed += 1
-      if large.removed * 2 > slots.count { compact() }
+      extra.index?[key] = nil
+      extra.removed += 1
+      if extra.removed * 2 > slots.count { compact() }
     } else {
       slots.remove(at: slot)
     }
@@ -150,20 +151,18 @@ public final class DataBucket {
   /// Empties the bucket for its next use, keeping its memory.
   func reset() {
     dropItem()
-    if !secretKeys.isEmpty { secretKeys = [] }
-    if large != nil {
-      slots = []
-      large = nil
-    } else {
-      while !slots.isEmpty { slots.removeLast() }
+    if let extra {
+      if extra.index != nil { slots = [] }
+      self.extra = nil
     }
+    while !slots.isEmpty { slots.removeLast() }
   }
 
   /// Stores the item in the bucket of a member, which is empty.
   @inline(__always)
   func begin(_ key: Key, _ value: Value) {
     if value.isNull { return }
-    if value.isSecret { secretKeys.insert(key) }
+    if value.isSecret { makeExtra().secretKeys.insert(key) }
     item = value.plain
     itemKey = key
   }
@@ -181,21 +180,29 @@ public final class DataBucket {
 
   @inline(__always)
   private func slot(of key: Key) -> Int? {
-    if let large { return large.index[key] }
+    if let extra, let index = extra.index { return index[key] }
     for slot in slots.indices where slots[slot].key == key { return slot }
     return nil
   }
 
   private func compact() {
     slots.removeAll { $0.value.isNull }
-    large = nil
+    extra?.removed = 0
+    extra?.index = nil
     if slots.count > Self.scanLimit { makeIndex() }
   }
 
   private func makeIndex() {
-    let made = Large()
-    for slot in slots.indices { made.index[slots[slot].key] = slot }
-    large = made
+    var index: [Key: Int] = [:]
+    for slot in slots.indices { index[slots[slot].key] = slot }
+    makeExtra().index = index
+  }
+
+  private func makeExtra() -> Extra {
+    if let extra { return extra }
+    let made = Extra()
+    extra = made
+    return made
   }
 }
 

@@ -253,8 +253,8 @@ public final class EventLoop {
   private func takeDueTimers() {
     let time = now()
     var left = ready.isEmpty ? 64 : 8
-    while left > 0, let job = timers.popDue(at: time) {
-      ready.append(job)
+    while left > 0, let timer = timers.popDue(at: time) {
+      ready.append(timer)
       left -= 1
     }
   }
