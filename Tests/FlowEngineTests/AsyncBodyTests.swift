@@ -178,14 +178,16 @@ import Testing
 
   @Test func aBodyThatWaitsForARunThatCannotEndIsStalled() throws {
     let loop = makeLoop()
-    let stuck = StuckBody()
+    // Timers that nobody waits for any more keep what they were for.
+    defer { loop.shutdown() }
     let op = Op("OuterOp") { context in
-      _ = try await context.start(Op(name: "StuckOp", body: StuckBody())).value
+      let stuck = StuckBody()
+      context.defer { _ in stuck.contexts = [] }
+      _ = try await context.start(Op(name: "StuckOp", body: stuck)).value
     }
     let run = op.start(on: loop)
     #expect(throws: FlowError.self) { try run.wait() }
     #expect(run.error?.kind == .stalled)
-    _ = stuck
   }
 
   @Test func aBodyAwaitsRunsThatItStartsAndGetsTheirDataOrError() throws {

@@ -187,7 +187,9 @@ import Testing
     #expect(run.state == .cancelled)
     #expect(deepest?.error?.message == "cancelled: enough")
     #expect(loop.pendingRuns.isEmpty)
+    // The bodies of the runs hold these.
     op = nil
+    deepest = nil
   }
 
   @Test func runsNestedInOneAnotherEndWithoutRecursionToo() throws {

@@ -17,9 +17,9 @@ struct CheckModelTests {
     #expect(reached > 100, "few missing keys were reached")
   }
 
-  private func withSeeds(_ count: Int, _ body: (FlowMaker) throws -> Void) throws {
-    let first = UInt64.random(in: 0...UInt64.max)
-    for number in 0..<count { try body(FlowMaker(seed: first &+ UInt64(number))) }
+  private func withSeeds(_ count: UInt64, _ body: (FlowMaker) throws -> Void) throws {
+    let first = RandomFlows.firstSeed
+    for number in 0..<RandomFlows.count(count) { try body(FlowMaker(seed: first &+ number)) }
   }
 
   /// Checks a flow and runs it; answers whether the check found no error, and whether an op was

@@ -194,6 +194,8 @@ import Testing
 
   @Test func theGracePeriodIsTheLoops() throws {
     let loop = makeLoop()
+    // Timers that nobody waits for any more keep what they were for.
+    defer { loop.shutdown() }
     loop.gracePeriod = 250_000_000
     let op = Op(
       name: "TidyOp", timeout: 1,

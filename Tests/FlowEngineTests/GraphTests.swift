@@ -451,22 +451,16 @@ private enum Graphviz {
 
   /// Draws a graph; the lines of text in the picture.
   static func texts(_ graph: ByteString) throws -> [String] {
-    let process = Process()
-    let (input, output, errors) = (Pipe(), Pipe(), Pipe())
-    process.executableURL = URL(filePath: try #require(path))
-    process.arguments = ["-Tsvg"]
-    (process.standardInput, process.standardOutput, process.standardError) = (input, output, errors)
-    try process.run()
-    // Less than a pipe holds.
-    try input.fileHandleForWriting.write(contentsOf: Data(graph.bytes))
-    try input.fileHandleForWriting.close()
-    let picture = String(
-      decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-    let message = String(
-      decoding: try errors.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-    process.waitUntilExit()
+    let loop = EventLoop()
+    defer { loop.shutdown() }
+    var request = ProcessRequest([ByteString(try #require(path)), "-Tsvg"])
+    request.stdin = graph
+    let task = ProcessTask(request, check: false, on: loop)
+    _ = loop.run(until: { task.isConcluded })
+    let result = try #require(task.result)
+    let (picture, message) = (result.stdout.description, result.stderr.description)
     // It writes to stderr what it doesn't like, such as a label that is no UTF-8.
-    guard process.terminationStatus == 0, message == "" || message.contains("Pango") else {
+    guard result.status == 0, message == "" || message.contains("Pango") else {
       throw Failed(message: message, input: graph.description)
     }
     return picture.matches(of: /<text [^>]*>([^<]*)<\/text>/).map { decoded(String($0.1)) }

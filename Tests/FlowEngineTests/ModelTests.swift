@@ -1,5 +1,4 @@
 import FlowEngine
-import Foundation
 import Testing
 
 // Random flows against a model that knows nothing of the engine: plain recursion over absolute times,
@@ -484,17 +483,12 @@ private struct Author {
 }
 
 @Suite struct ModelTests {
-  /// Another seed, or more flows, by the environment: `FLOWLUA_SEED`, `FLOWLUA_FLOWS`.
-  private static func number(_ name: String) -> UInt64? {
-    ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) }
-  }
-
   @Test func randomFlowsOfAllKindsOfStepsGoAsTheModelSays() throws {
-    let first = Self.number("FLOWLUA_SEED") ?? UInt64.random(in: 0...(.max >> 1))
+    let first = RandomFlows.firstSeed
     let counts = Counts()
     let loop = makeLoop()
     var states: Set<FlowTask.State> = []
-    for index in 0..<(Self.number("FLOWLUA_FLOWS") ?? 500) {
+    for index in 0..<RandomFlows.count(500) {
       let seed = first &+ index
       guard try check(seed, on: loop, counts, &states) else {
         print("model: FLOWLUA_SEED=\(seed) FLOWLUA_FLOWS=1")

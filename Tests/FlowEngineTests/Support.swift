@@ -196,3 +196,20 @@ final class WaitingCleanup: OpCleanup {
     return .suspended
   }
 }
+
+/// Which random flows are compared with their models.
+enum RandomFlows {
+  /// The first seed: the same in every run, unless `FLOWLUA_SEED` is a number or `random`.
+  static let firstSeed: UInt64 = {
+    guard let text = getenv("FLOWLUA_SEED").map({ String(cString: $0) }) else { return 1 }
+    if let seed = UInt64(text) { return seed }
+    let seed = UInt64.random(in: 0...(.max >> 1))
+    print("FLOWLUA_SEED=\(seed)")
+    return seed
+  }()
+
+  /// How many: as many as usual, unless `FLOWLUA_FLOWS` says otherwise.
+  static func count(_ usual: UInt64) -> UInt64 {
+    getenv("FLOWLUA_FLOWS").flatMap { UInt64(String(cString: $0)) } ?? usual
+  }
+}

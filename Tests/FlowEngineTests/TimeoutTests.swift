@@ -108,6 +108,8 @@ import Testing
 
   @Test func aFlowThatCatchesTheTimeoutOfItsStepByRetryGoesOn() throws {
     let loop = makeLoop()
+    // Timers that nobody waits for any more keep what they were for.
+    defer { loop.shutdown() }
     var waits = [9.0, 9, 0.5]
     let op = Op(
       name: "SlowOp", retry: RetryPolicy(attempts: 3), timeout: 1,
@@ -124,6 +126,8 @@ import Testing
 
   @Test func aMemberTimesOutByItself() throws {
     let loop = makeLoop()
+    // Timers that nobody waits for any more keep what they were for.
+    defer { loop.shutdown() }
     let op = Op(
       name: "ItemOp", primaryInput: "i", timeout: 2,
       body: HoldingBody { context in
