@@ -241,7 +241,7 @@ import Testing
 
   @Test func aTimeoutAroundArrivesWhenCleanupsAreDone() throws {
     let loop = makeLoop()
-    let op = Op("TidyOp") { $0.addCleanup(WaitingCleanup(3)) }
+    let op = Op("TidyOp") { $0.addCleanup(WaitingCleanup(1.5)) }
     let inner = Flow("inner").add(op).add(quick("NeverOp"))
     let run = Flow("outer").add(inner, timeout: 1).start(on: loop)
     try run.wait()
@@ -250,7 +250,39 @@ import Testing
         "[inner] WillStart", "[TidyOp] WillStart", "[TidyOp] DidFinish: successfully",
         "[inner] DidFinish: timedOut after 1s",
       ])
-    #expect(run.duration == 3)
+    #expect(run.duration == 1.5)
+    #expect(run.lateErrors.isEmpty)
+  }
+
+  @Test(arguments: ["cancel", "timeout of the flow", "failure beside it"])
+  func aStopThatArrivesDuringCleanupLimitsIt(_ stop: String) throws {
+    let loop = makeLoop()
+    defer { loop.shutdown() }
+    var calls: [Int] = []
+    let op = Op("TidyOp") { context in
+      context.defer { _ in calls.append(1) }
+      context.addCleanup(WaitingCleanup(3600))
+      context.addCleanup(WaitingCleanup(2) { calls.append(3) })
+    }
+    let flow = Flow("f")
+    switch stop {
+    case "cancel": flow.add(op)
+    case "timeout of the flow": flow.add(Flow("inner").add(op), timeout: 5)
+    default: flow.addParallel(op, failing("BadOp", "bad", after: 5))
+    }
+    let run = flow.add(quick("NeverOp")).start(on: loop)
+    if stop == "cancel" { loop.schedule(at: 5_000_000_000) { run.cancel() } }
+    try run.wait()
+    run.markObserved()
+    #expect(run.duration == 6)
+    #expect(calls == [3, 1])
+    #expect(run.state == (stop == "cancel" ? .cancelled : .failed))
+    // The op had succeeded before.
+    #expect(run.lateErrors.isEmpty)
+    #expect(
+      body(run).contains(
+        "[TidyOp] DidFinish: withError: "
+          + "a cleanup of [TidyOp] was closed after the grace period of 1s"))
   }
 
   @Test func aMembersCleanupsEndBeforeItsGroup() throws {

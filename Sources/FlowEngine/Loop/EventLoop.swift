@@ -31,7 +31,7 @@ public final class EventLoop {
   public var eventSinks: [any EventSink] = []
 
   /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
-  /// that was stopped may take, in nanoseconds.
+  /// that was stopped may take, in nanoseconds. Final steps of flows have no such limit.
   public var gracePeriod: Int64 {
     get { grace }
     set { grace = newValue }
@@ -151,6 +151,12 @@ public final class EventLoop {
     guard seconds > 0 else { return now() }
     let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
     let (sum, overflow) = now().addingReportingOverflow(nanoseconds)
+    return overflow ? .max : sum
+  }
+
+  /// When the grace period is over that begins at `time`.
+  func endOfGrace(from time: Int64) -> Int64 {
+    let (sum, overflow) = time.addingReportingOverflow(gracePeriod)
     return overflow ? .max : sum
   }
 

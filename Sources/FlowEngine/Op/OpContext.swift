@@ -152,8 +152,9 @@ public final class OpContext {
   /// Has `cleanup` called when this attempt ends, whatever its outcome: the last one first. Does
   /// nothing once the op has settled.
   ///
-  /// Of an op that was stopped the cleanups have `EventLoop.gracePeriod` in all. The error of one
-  /// fails an op that had succeeded, else it is reported like a failure that nobody observed.
+  /// Of an op that is stopped, at the latest during its cleanups, these have
+  /// `EventLoop.gracePeriod` in all from then on. The error of one fails an op that had succeeded,
+  /// else it is reported like a failure that nobody observed.
   public func addCleanup(_ cleanup: any OpCleanup) {
     guard let strand, !isSettled else { return }
     strand.loop.checkThread()

@@ -94,10 +94,13 @@ extension Strand {
     isGraceOver = false
     let wasStopped = stop != nil
     beginShield(frames.count)
-    if wasStopped {
-      let end = loop.now().addingReportingOverflow(loop.gracePeriod)
-      grace = loop.schedule(at: end.overflow ? .max : end.partialValue, WakeUp(self, .grace))
-    }
+    if wasStopped { beginGrace() }
+  }
+
+  /// Limits the cleanups, of which some may be done, from now on; the first call counts.
+  func beginGrace() {
+    guard grace == nil, !isGraceOver else { return }
+    grace = loop.schedule(at: loop.endOfGrace(from: loop.now()), WakeUp(self, .grace))
   }
 
   private func endCleanups() {

@@ -13,6 +13,7 @@ extension Strand {
       // It comes when what is shielded is done.
       if let held = shields[shield].held, held.level <= new.level { return }
       shields[shield].held = new
+      if isCleaningUp, shield == shields.count - 1 { beginGrace() }
       return
     }
     if let stop, stop.level <= new.level { return }
@@ -80,7 +81,11 @@ extension Strand {
 
   /// When a busy callback or cleanup has to be stopped.
   var callbackDeadline: Int64 {
-    if isCleaningUp { return grace?.deadline ?? .max }
+    if isCleaningUp {
+      if let grace { return grace.deadline }
+      // What times out around a busy cleanup begins its grace period.
+      return loop.endOfGrace(from: shields.last?.deadlineAround ?? .max)
+    }
     return frames.last?.phase == .didFinish ? .max : outerDeadline
   }
 
@@ -88,6 +93,7 @@ extension Strand {
   func expireCallback() -> FlowError {
     guard isCleaningUp else { return expire() }
     isGraceOver = true
+    if grace == nil, let shield = shields.last { stopWhatIsDue(at: shield.deadlineAround) }
     return graceError
   }
 
@@ -104,7 +110,12 @@ extension Strand {
     // The body ends by itself now.
     isAsked = true
     if let leafStop { return leafStop }
-    let due = deadline
+    stopWhatIsDue(at: deadline)
+    return leafStop ?? .cancelled()
+  }
+
+  /// Stops what times out at `due`: the op, or what is around it.
+  private func stopWhatIsDue(at due: Int64) {
     if leafDeadline == due {
       timeIsUp(frames.count)
     } else if let level = frames.firstIndex(where: { $0.deadline == due }) {
@@ -117,7 +128,6 @@ extension Strand {
         if let error = outer.stop?.inner { request(.everything(error)) }
       }
     }
-    return leafStop ?? .cancelled()
   }
 
   // MARK: The end of a loop
