@@ -258,6 +258,7 @@ void flowlua_free(flowlua_host *host) {
   }
   flowlua_release_held(host);
   free(host->held);
+  free(host->sources);
   free(host->free_references);
   free(host->type_metatables);
   free(host);

@@ -47,6 +47,8 @@ typedef struct interned_string {
   int64_t integer;
 } interned_string;
 
+enum { MOST_SOURCES = 4096 };
+
 enum {
   INTERNED_CACHE = 64,
   /// Up to this length Lua has one string for all that are equal.
@@ -167,6 +169,11 @@ struct flowlua_host {
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
   interned_string interned[INTERNED_CACHE];
+  // Names of the sources that `flowlua_origin` has met.
+  char (*sources)[LUA_IDSIZE];
+  uint32_t source_count;
+  uint32_t source_capacity;
+  uint32_t last_source;  // counts from 1
   // Types.
   uint64_t secret;
   int32_t type_count;

@@ -407,6 +407,48 @@ int32_t flowlua_where(lua_State *L, int32_t level, char *buffer, int32_t capacit
   return 0;
 }
 
+/// The number, from 1, of the name of a source; 0 when there is no memory for it.
+static uint32_t source_number(flowlua_host *host, const char *name) {
+  // Most calls come from where the one before came from.
+  if (host->last_source != 0 && strcmp(host->sources[host->last_source - 1], name) == 0) {
+    return host->last_source;
+  }
+  for (uint32_t i = 0; i < host->source_count; i++) {
+    if (strcmp(host->sources[i], name) == 0) return host->last_source = i + 1;
+  }
+  if (host->source_count == host->source_capacity) {
+    uint32_t capacity = host->source_capacity == 0 ? 8 : host->source_capacity * 2;
+    // Chunks made of ever new texts would fill the memory.
+    if (capacity > MOST_SOURCES) return 0;
+    char(*grown)[LUA_IDSIZE] = realloc(host->sources, capacity * sizeof *grown);
+    if (grown == NULL) return 0;
+    host->sources = grown;
+    host->source_capacity = capacity;
+  }
+  snprintf(host->sources[host->source_count], LUA_IDSIZE, "%s", name);
+  return host->last_source = ++host->source_count;
+}
+
+uint64_t flowlua_origin(flowlua_host *host, lua_State *L) {
+  lua_Debug frame;
+  for (int level = 1; level < 10 && lua_getstack(L, level, &frame); level++) {
+    // As in flowlua_where.
+    lua_getinfo(L, "Sl", &frame);
+    if (frame.currentline > 0) {
+      return (uint64_t)source_number(host, frame.short_src) << 32 | (uint32_t)frame.currentline;
+    }
+  }
+  return 0;
+}
+
+int32_t flowlua_origin_text(
+    const flowlua_host *host, uint64_t origin, char *buffer, int32_t capacity) {
+  uint32_t source = (uint32_t)(origin >> 32);
+  const char *name = source > 0 && source <= host->source_count ? host->sources[source - 1] : "?";
+  int length = snprintf(buffer, (size_t)capacity, "%s:%u", name, (uint32_t)origin);
+  return length < capacity ? length : capacity - 1;
+}
+
 /// Where a string that is interned is remembered by its address. The table of interned strings keeps
 /// it alive, so that no other string can come to have the address.
 static interned_string *remembered(flowlua_host *host, const char *bytes) {

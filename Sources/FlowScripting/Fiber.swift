@@ -11,6 +11,8 @@ enum FiberOwner {
   case callback(Run, CallbackCompletion)
   /// The predicate of a case.
   case predicate(Run, CallbackCompletion)
+  /// The function of a task.
+  case task(ScriptTaskCode)
 
   /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
   var deadline: Int64 {
@@ -19,6 +21,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.deadline
+    case .task(let code): code.task?.deadline ?? .max
     }
   }
 
@@ -29,6 +32,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.expire()
+    case .task(let code): code.task?.expireTask() ?? .cancelled()
     }
   }
 
@@ -51,6 +55,7 @@ enum FiberOwner {
       case .returned(let value): completion.answer(value.isTruthy)
       case .failed(let error): completion.finish(error)
       }
+    case .task(let code): code.ended(end)
     }
   }
 }
@@ -138,6 +143,8 @@ final class Fiber: LoopJob, LuaWaiter {
     let grace = error.seconds != nil ? Self.unwindTime : host.loop.gracePeriod
     ending.graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
+    // A timeout is the waiting op's own; who waited may try again.
+    if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
     // It may be below on the stack, or have asked for it itself.
     if isRunning {
       host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.loop.gracePeriod)
@@ -224,13 +231,18 @@ final class Fiber: LoopJob, LuaWaiter {
 extension ScriptHost {
   /// Runs a stretch of a script's code for its owner: what it starts meanwhile belongs to that.
   func run<Result>(_ owner: FiberOwner, _ body: () -> Result) -> Result {
-    let (op, run) = (currentOp, currentRun)
-    defer { (currentOp, currentRun) = (op, run) }
+    let (task, op, run) = (currentTask, currentOp, currentRun)
+    defer { (currentTask, currentOp, currentRun) = (task, op, run) }
+    currentTask = nil
     switch owner {
     case .op(let context), .cleanup(let context, _): currentOp = context
     case .callback(let owner, _), .predicate(let owner, _):
       currentOp = nil
       currentRun = owner
+    case .task(let code):
+      currentTask = code.task
+      currentOp = code.op
+      currentRun = nil
     }
     return body()
   }

@@ -5,9 +5,8 @@ internal import LuaVM
 enum LaterNames {
   /// Of the module.
   static let module: Set<String> = [
-    "any_step", "back", "cancelled", "context", "continue", "failed", "finish", "forward",
-    "machine", "next", "on", "resolved", "retry", "spawn", "stay", "step",
-    "when_all_finish", "when_all_succeed", "when_any_finish", "with_delay",
+    "any_step", "back", "continue", "finish", "forward", "machine", "next", "on", "retry", "stay",
+    "step",
   ]
 
   /// Of ops.
@@ -15,14 +14,6 @@ enum LaterNames {
 
   /// Of flows.
   static let flow: Set<String> = []
-
-  /// Of all tasks.
-  static let task: Set<String> = [
-    "finally", "finally_on_success", "next", "next_on_error", "next_on_success",
-  ]
-
-  /// Of runs.
-  static let run: Set<String> = task
 
   /// Of `ctx`.
   static let context: Set<String> = []

@@ -18,6 +18,9 @@ public final class ScriptHost {
   /// The run whose `will_start` or predicate runs now.
   @exclusivity(unchecked) unowned(unsafe) var currentRun: Run?
 
+  /// The task whose function runs now; nil in ops and callbacks.
+  @exclusivity(unchecked) unowned(unsafe) var currentTask: ScriptTask?
+
   let types: ObjectTypes
   /// The ops in `flow.ops`.
   let registry = OpRegistry()
@@ -83,11 +86,12 @@ public final class ScriptHost {
     vm.scheduler = nil
     binder.host = nil
     (loop.makeList, loop.makeFailure) = previousMakers
+    loop.describeOrigin = nil
   }
 
   // MARK: The end of a script
 
-  /// Goes on until every run has settled and nothing is left to do. Runs that nothing can end any
+  /// Goes on until every run and task has settled and nothing is left to do. Runs that nothing can end any
   /// more fail as stalled.
   public func runToEnd() {
     var asked: [UInt64: Int] = [:]
@@ -95,18 +99,18 @@ public final class ScriptHost {
     repeat { loop.runUntilIdle() } while failStalled(&asked, times: 2)
   }
 
-  /// Asks the youngest pending run to fail as stalled.
+  /// Asks the youngest pending run or task to fail as stalled.
   ///
   /// - Parameters:
-  ///   - asked: How often each run was asked.
-  ///   - times: How often a run is asked at most.
+  ///   - asked: How often each was asked.
+  ///   - times: How often one is asked at most.
   /// - Returns: Whether one was asked.
   private func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
-    guard let run = loop.pendingRuns.last(where: { asked[$0.id, default: 0] < times }) else {
+    guard let task = loop.pendingTasks.last(where: { asked[$0.id, default: 0] < times }) else {
       return false
     }
-    asked[run.id, default: 0] += 1
-    run.failStalled()
+    asked[task.id, default: 0] += 1
+    task.stopStalled()
     return true
   }
 
@@ -131,6 +135,7 @@ public final class ScriptHost {
     try installFlows()
     try installGroups()
     try installTime()
+    try installTasks()
     try installPrograms()
     try installSecrets()
     // Found by the host: a function of the state that held a value of it would keep the state.

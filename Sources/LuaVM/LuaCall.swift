@@ -142,6 +142,10 @@ public struct LuaCall {
   /// `file:line: ` of the script, or nothing when no Lua function is calling.
   public var position: LuaString { vm.position(in: state, level: 1) }
 
+  /// Where the script is that calls, as `LuaVM.text(ofOrigin:)` understands it; cheaper than
+  /// `position`. 0 when no Lua function is calling.
+  public var origin: UInt64 { flowlua_origin(raw.pointee.host, state) }
+
   // MARK: Answers
 
   /// No results.

@@ -272,6 +272,16 @@ public final class LuaVM {
     }
   }
 
+  /// `file:line` for a `LuaCall.origin`.
+  public func text(ofOrigin origin: UInt64) -> LuaString {
+    guard (try? enter()) != nil else { return "?" }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+      guard let base = buffer.baseAddress else { return LuaString([]) }
+      let length = flowlua_origin_text(host, origin, base, 160)
+      return LuaString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+    }
+  }
+
   // MARK: Functions
 
   /// Gives a function its number.

@@ -327,7 +327,7 @@ import Testing
   }
 }
 
-final class Job: LoopJob {
+final class Job: TaskObserver {
   private let body: () -> Void
 
   init(_ body: @escaping () -> Void) {

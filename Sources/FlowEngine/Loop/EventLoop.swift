@@ -89,10 +89,22 @@ public final class EventLoop {
   @exclusivity(unchecked) var freeSlots: ContiguousArray<UInt32> = []
   @exclusivity(unchecked) var freeContexts: ContiguousArray<OpContext> = []
   var lastTaskID: UInt64 = 0
-  var pending: [UInt64: Run] = [:]
+  /// What goes on by itself and isn't concluded.
+  var pending: [UInt64: AnyFlowTask] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]
   var lateFailures: [UnobservedFailure] = []
   var failureOrder: UInt64 = 0
+
+  // Tasks: see ContinuationThread.swift and AnyFlowTask.swift.
+
+  /// How many continuations run within one another.
+  @exclusivity(unchecked) var continuationDepth: UInt8 = 0
+  /// Continuations that run when the outermost one has returned.
+  var immediates = JobQueue()
+  var released: ContiguousArray<any TaskObserver> = []
+  var isReleasing = false
+  /// Says where a task was made, from its `origin`.
+  package var describeOrigin: ((UInt64) -> ByteString)?
 
   public init(clock: any LoopClock = SystemClock()) {
     self.clock = clock
@@ -127,6 +139,7 @@ public final class EventLoop {
     abandonRuns()
     works = []
     ready = JobQueue()
+    immediates = JobQueue()
     timers.removeAll()
     mailbox.closeDown()
     makeItemRunner = nil

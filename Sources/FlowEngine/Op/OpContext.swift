@@ -2,7 +2,7 @@
 ///
 /// Contexts are reused once nothing else holds them. A body that keeps one beyond its end sees it
 /// closed: it never becomes a later execution's, and writing to it does nothing.
-public final class OpContext {
+public final class OpContext: TaskOwner {
   enum Phase: UInt8 {
     case idle, inBody, suspended, ended
   }
@@ -175,14 +175,14 @@ public final class OpContext {
 
   /// Makes a task end with this op, as one that it started. A task of an op that has ended belongs to
   /// the op's run.
-  public func adopt(_ task: FlowTask) {
+  public func adopt(_ task: AnyFlowTask) {
     task.loop.checkThread()
     guard !task.isConcluded, task.owner == nil else { return }
     if phase == .idle || phase == .ended {
       run.adopt(task)
     } else {
       let extras = makeExtras()
-      let owned = extras.owned ?? OwnedTasks()
+      let owned = extras.owned ?? OwnedTasks(self)
       extras.owned = owned
       owned.add(task)
     }
@@ -227,6 +227,13 @@ public final class OpContext {
     guard let strand else { return .cancelled() }
     strand.loop.checkThread()
     return strand.expire()
+  }
+
+  /// Says that `deadline` has passed while a task of the op was busy; answers why that ends.
+  package func expireTask() -> FlowError {
+    guard let strand else { return .cancelled() }
+    strand.loop.checkThread()
+    return strand.expireTask()
   }
 
   // MARK: For the engine

@@ -30,8 +30,9 @@ extension EventLoop {
   /// Takes apart what pending runs hold, member by member, so that no depth of nesting needs
   /// recursion to be released.
   func abandonRuns() {
-    var open = pending.values.compactMap { $0.abandon() }
+    let tasks = pending.values
     pending = [:]
+    var open = tasks.compactMap { $0.abandon() }
     while let strand = open.popLast() { open.append(contentsOf: strand.abandon()) }
   }
 

@@ -1,5 +1,5 @@
 /// An op, flow or machine that was started: a task with data, an event log and a summary.
-public final class Run: FlowTask {
+public final class Run: FlowTask<DataBucket> {
   public let name: ByteString
   /// What was started.
   public let op: Op
@@ -73,7 +73,10 @@ public final class Run: FlowTask {
   /// an error of kind `stalled`, and ended when it had been asked before. Answers whether there was
   /// one.
   @discardableResult
-  public func failStalled() -> Bool {
+  public func failStalled() -> Bool { stopStalled() }
+
+  @discardableResult
+  package override func stopStalled() -> Bool {
     loop.checkThread()
     guard let strand else { return false }
     var open = [strand]
@@ -121,16 +124,20 @@ public final class Run: FlowTask {
     let time = loop.now()
     ended = time
     logData(.endWith, time: time)
+    if error == nil { keep(data) }
     super.settle(error.map { log.redacted($0) })
     logFinish(time)
   }
 
-  override func stop(_ error: FlowError) { strand?.cancel(error) }
+  package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    strand?.cancel(error)
+    return nil
+  }
 
   func noteFinishedEarly() { isFinishedEarly = true }
 
   /// Makes a task end with this run at the latest, as one that its callbacks started.
-  public func adopt(_ task: FlowTask) {
+  public func adopt(_ task: AnyFlowTask) {
     guard state == .pending, !task.isConcluded, task.owner == nil else { return }
     let owned = owned ?? OwnedTasks()
     self.owned = owned
@@ -178,7 +185,7 @@ public final class Run: FlowTask {
   }
 
   /// Lets its strand go without an outcome, for a loop that is shut down.
-  func abandon() -> Strand? {
+  override func abandon() -> Strand? {
     dropObservers()
     owned?.abandon()
     owned = nil

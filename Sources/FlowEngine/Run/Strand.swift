@@ -265,7 +265,7 @@ final class Strand: Work {
     guard let owned = run.owned, !owned.isEmpty else { return true }
     owned.cancelAll(.cancelled())
     if owned.isEmpty { return true }
-    owned.wait(self)
+    owned.whenEmpty { [self] in wake(.owned) }
     return false
   }
 

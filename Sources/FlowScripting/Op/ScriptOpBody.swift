@@ -22,11 +22,13 @@ final class ScriptOpBody: OpBody {
     let deadline = context.deadline
     let limit = deadline == .max ? 0 : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.
-    let (outerOp, outerRun) = (host.currentOp, host.currentRun)
+    let (outerTask, outerOp, outerRun) = (host.currentTask, host.currentOp, host.currentRun)
+    host.currentTask = nil
     host.currentOp = context
     let progress = operation.start(
       slot: context.slot, generation: context.generation, deadline: limit == .max ? 0 : limit,
       grace: host.loop.gracePeriod)
+    host.currentTask = outerTask
     host.currentOp = outerOp
     host.currentRun = outerRun
     switch progress {
@@ -101,14 +103,14 @@ final class ScriptOpBody: OpBody {
   }
 
   /// The task that the function returned, if it returned one.
-  private func returnedTask(_ step: LuaStep) -> FlowTask? {
+  private func returnedTask(_ step: LuaStep) -> AnyFlowTask? {
     guard let value = try? host.vm.firstResult(step) else { return nil }
     return host.task(in: value)
   }
 
   /// An op that returns a task finishes when that task does, and as it does.
   private static func follow(
-    _ task: FlowTask, _ context: OpContext, _ host: ScriptHost
+    _ task: AnyFlowTask, _ context: OpContext, _ host: ScriptHost
   ) -> OpProgress {
     task.markObserved()
     if task.isConcluded {
@@ -123,16 +125,18 @@ final class ScriptOpBody: OpBody {
 }
 
 /// Ends an op when the task that it returned has ended.
-private final class Follower: LoopJob {
+private final class Follower: TaskObserver {
   private let host: ScriptHost
-  private let task: FlowTask
+  private let task: AnyFlowTask
   private var context: OpContext?
 
-  init(_ host: ScriptHost, _ task: FlowTask, _ context: OpContext) {
+  init(_ host: ScriptHost, _ task: AnyFlowTask, _ context: OpContext) {
     self.host = host
     self.task = task
     self.context = context
   }
+
+  var waitingTask: AnyFlowTask? { context?.run }
 
   func run() {
     let ended = context
@@ -151,7 +155,7 @@ private final class Follower: LoopJob {
 
 extension ScriptHost {
   /// The error of a settled task, to pass on: the same table wherever scripts see it.
-  fileprivate func outcomeError(of task: FlowTask) -> FlowError? {
+  func outcomeError(of task: AnyFlowTask) -> FlowError? {
     (try? error(of: task)) ?? task.error
   }
 }

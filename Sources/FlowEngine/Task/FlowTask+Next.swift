@@ -1,0 +1,170 @@
+// Continuations written in Swift.
+
+extension FlowTask {
+  /// Goes on with another task once this one has ended, however it did.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets this task. An error it throws fails the new task.
+  /// - Returns: A task that ends as the one that `body` returns.
+  @discardableResult
+  public func next<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowTask<Success>) throws -> FlowTask<New>
+  ) -> FlowTask<New> {
+    continuing(.next, thread) { .task(try body($0)) }
+  }
+
+  /// The same for a `body` that returns a value.
+  @discardableResult @_disfavoredOverload
+  public func next<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowTask<Success>) throws -> New
+  ) -> FlowTask<New> {
+    continuing(.next, thread) { .value(try body($0)) }
+  }
+
+  /// Goes on with another task once this one has succeeded; a failure or cancellation passes through.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets the result. An error it throws fails the new task.
+  /// - Returns: A task that ends as the one that `body` returns.
+  @discardableResult
+  public func nextOnSuccess<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (Success) throws -> FlowTask<New>
+  ) -> FlowTask<New> {
+    continuing(.nextOnSuccess, thread) { task in
+      guard let result = task.result else { return .nothing }
+      return .task(try body(result))
+    }
+  }
+
+  /// The same for a `body` that returns a value.
+  @discardableResult @_disfavoredOverload
+  public func nextOnSuccess<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (Success) throws -> New
+  ) -> FlowTask<New> {
+    continuing(.nextOnSuccess, thread) { task in
+      guard let result = task.result else { return .nothing }
+      return .value(try body(result))
+    }
+  }
+
+  /// Goes on with another task once this one has failed; a result or cancellation passes through.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets the error. An error it throws fails the new task.
+  /// - Returns: A task that ends as the one that `body` returns, or as this one.
+  @discardableResult
+  public func nextOnError(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowError) throws -> FlowTask<Success>
+  ) -> FlowTask<Success> {
+    continuing(.nextOnError, thread) { task in
+      guard let error = task.error else { return .nothing }
+      return .task(try body(error))
+    }
+  }
+
+  /// The same for a `body` that returns a value.
+  @discardableResult @_disfavoredOverload
+  public func nextOnError(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowError) throws -> Success
+  ) -> FlowTask<Success> {
+    continuing(.nextOnError, thread) { task in
+      guard let error = task.error else { return .nothing }
+      return .value(try body(error))
+    }
+  }
+
+  /// Ends a chain: does something once this task has ended, however it did.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets this task. An error it throws fails the new task.
+  /// - Returns: A task with the outcome of this one once `body` is done.
+  @discardableResult
+  public func finally(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowTask<Success>) throws -> Void
+  ) -> FlowTask<Success> {
+    continuing(.finally, thread) { task in
+      try body(task)
+      return .nothing
+    }
+  }
+
+  /// Ends a chain: does something once this task has succeeded.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets the result. An error it throws fails the new task.
+  /// - Returns: A task with the outcome of this one once `body` is done.
+  @discardableResult
+  public func finallyOnSuccess(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (Success) throws -> Void
+  ) -> FlowTask<Success> {
+    continuing(.finallyOnSuccess, thread) { task in
+      if let result = task.result { try body(result) }
+      return .nothing
+    }
+  }
+
+  private func continuing<New>(
+    _ kind: ContinuationKind, _ thread: ContinuationThread,
+    _ code: @escaping (FlowTask<Success>) throws -> ClosureEnd<New>
+  ) -> FlowTask<New> {
+    let task = ContinuationTask(kind, on: loop, thread, ClosureCode(code))
+    task.begin(after: self)
+    return task
+  }
+}
+
+/// What a continuation has come to.
+private enum ClosureEnd<Success> {
+  case value(Success)
+  case task(FlowTask<Success>)
+  /// The outcome of the task before stays.
+  case nothing
+}
+
+/// A continuation that is a Swift closure.
+private final class ClosureCode<Source, Success>: TaskCode {
+  private let code: (FlowTask<Source>) throws -> ClosureEnd<Success>
+
+  init(_ code: @escaping (FlowTask<Source>) throws -> ClosureEnd<Success>) {
+    self.code = code
+  }
+
+  func run(after source: AnyFlowTask?, in task: ContinuationTask<Success>) {
+    guard let source = source as? FlowTask<Source> else { return }
+    do {
+      switch try code(source) {
+      case .value(let value): task.returned(value)
+      case .task(let next): task.follow(next)
+      case .nothing: task.returned(after: source)
+      }
+    } catch {
+      task.failed(.from(error))
+    }
+  }
+
+  // A closure that runs ends by itself.
+  func stop(_ error: FlowError) {}
+  func stopStalled(_ error: FlowError) -> Bool { false }
+
+  func result(of task: AnyFlowTask) throws -> Success {
+    guard let result = (task as? FlowTask<Success>)?.result else {
+      throw FlowError(.error, "a task has no result")
+    }
+    return result
+  }
+
+  func error(of task: AnyFlowTask) -> FlowError? { task.error }
+}
