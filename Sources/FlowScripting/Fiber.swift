@@ -12,7 +12,7 @@ enum FiberOwner {
   /// The predicate of a case.
   case predicate(Run, CallbackCompletion)
   /// The function of a task.
-  case task(ScriptTaskCode)
+  case task(ScriptContinuation)
 
   /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
   var deadline: Int64 {
@@ -21,7 +21,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.deadline
-    case .task(let code): code.task?.deadline ?? .max
+    case .task(let code): code.deadline
     }
   }
 
@@ -32,7 +32,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.expire()
-    case .task(let code): code.task?.expireTask() ?? .cancelled()
+    case .task(let code): code.expireTask()
     }
   }
 
@@ -240,7 +240,7 @@ extension ScriptHost {
       currentOp = nil
       currentRun = owner
     case .task(let code):
-      currentTask = code.task
+      currentTask = code
       currentOp = code.op
       currentRun = nil
     }

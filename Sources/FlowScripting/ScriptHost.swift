@@ -19,7 +19,7 @@ public final class ScriptHost {
   @exclusivity(unchecked) unowned(unsafe) var currentRun: Run?
 
   /// The task whose function runs now; nil in ops and callbacks.
-  @exclusivity(unchecked) unowned(unsafe) var currentTask: ScriptTask?
+  @exclusivity(unchecked) unowned(unsafe) var currentTask: ScriptContinuation?
 
   let types: ObjectTypes
   /// The ops in `flow.ops`.
