@@ -224,13 +224,13 @@ final class Fiber: LoopJob, LuaWaiter {
 extension ScriptHost {
   /// Runs a stretch of a script's code for its owner: what it starts meanwhile belongs to that.
   func run<Result>(_ owner: FiberOwner, _ body: () -> Result) -> Result {
-    let (op, run) = (currentOp, currentRun)
-    defer { (currentOp, currentRun) = (op, run) }
+    let outer = current
+    defer { current = outer }
     switch owner {
-    case .op(let context), .cleanup(let context, _): currentOp = context
+    case .op(let context), .cleanup(let context, _): current.op = .passUnretained(context)
     case .callback(let owner, _), .predicate(let owner, _):
-      currentOp = nil
-      currentRun = owner
+      current.op = nil
+      current.run = .passUnretained(owner)
     }
     return body()
   }

@@ -97,7 +97,9 @@ public final class OpContext {
 
   public func get(_ key: Key) -> Value? {
     guard let owner else { return bucket.get(key) }
-    return owner._withUnsafeGuaranteedRef { $0.bucket.get(key) }
+    // Unretained. Safe: looking something up replaces no bucket.
+    let bucket = owner._withUnsafeGuaranteedRef { Unmanaged.passUnretained($0.bucket) }
+    return bucket._withUnsafeGuaranteedRef { $0.get(key) }
   }
 
   public func has(_ key: Key) -> Bool { bucket.has(key) }

@@ -362,8 +362,11 @@ final class Strand: Work {
   /// Returns the outcome of the op that has ended and makes the context ready for the next one.
   @inline(__always)
   func closeContext() -> FlowError? {
-    let outcome = context.outcome
-    context.close()
+    // Unretained: a retain would make the context look shared. Safe: the strand holds it.
+    let outcome = Unmanaged.passUnretained(context)._withUnsafeGuaranteedRef {
+      $0.close()
+      return $0.outcome
+    }
     if !isKnownUniquelyReferenced(&context) { replaceContext() }
     return outcome
   }
@@ -397,7 +400,8 @@ final class Strand: Work {
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
-    let old = bucket.set(key, value)
+    // Unretained. Safe: storing replaces no bucket.
+    let old = Unmanaged.passUnretained(bucket)._withUnsafeGuaranteedRef { $0.set(key, value) }
     guard log.secrets != nil || value.isSecret else {
       logSet(key, value, replacing: old, scope: scope, position: position, attempt: attempt)
       return
@@ -413,11 +417,13 @@ final class Strand: Work {
     attempt: Int
   ) {
     if !logsSets || (old == nil && value.isNull) { return }
-    let log = log
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
-    log.append(
-      kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,
-      attempt: attempt,
-      first: log.payload(value), second: old.map { log.payload($0) } ?? .none, value: value)
+    let time = loop.stampedNow()
+    // Unretained. Safe: the run holds its log, and the strand its run.
+    Unmanaged.passUnretained(log)._withUnsafeGuaranteedRef {
+      $0.append(
+        kind, time: time, scope: scope, position: position, key: key.id, attempt: attempt,
+        first: $0.payload(value), second: old.map($0.payload) ?? .none, value: value)
+    }
   }
 }
