@@ -91,17 +91,18 @@ public final class EventLog {
     limit = chunk.baseAddress?.advanced(by: size)
   }
 
-  /// Chunks grow up to 4 MiB.
-  private static let largestChunk = (4 << 20) / MemoryLayout<LogRecord>.stride
+  /// Chunks grow up to 1 MiB.
+  private static let largestChunk = (1 << 20) / MemoryLayout<LogRecord>.stride
 
   private static func allocate(_ size: Int) -> UnsafeMutableBufferPointer<LogRecord> {
-    let page = 2 << 20
+    let page = 4096
     let bytes = size * MemoryLayout<LogRecord>.stride
-    // First touches of small pages would cost more than writing the records does.
-    guard bytes >= page else { return .allocate(capacity: size) }
+    guard bytes >= 1 << 19 else { return .allocate(capacity: size) }
     // Every chunk is freed as it was allocated, by the pointer alone; records need no deinit.
     let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: page)
-    madvise(memory, bytes, MADV_HUGEPAGE)
+    // All pages at once: their page faults would cost more than writing the records does. (Huge pages
+    // are slow where a virtual machine has given its free memory back to its host.)
+    madvise(memory, bytes & ~(page - 1), MADV_POPULATE_WRITE)
     return UnsafeMutableBufferPointer(
       start: memory.bindMemory(to: LogRecord.self, capacity: size), count: size)
   }
