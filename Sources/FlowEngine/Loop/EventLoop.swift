@@ -126,7 +126,7 @@ public final class EventLoop {
     if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
-    ready = JobQueue()
+    while ready.popFirst() != nil {}
     timers.removeAll()
     mailbox.closeDown()
     makeItemRunner = nil

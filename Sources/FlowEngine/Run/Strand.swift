@@ -42,6 +42,8 @@ final class Strand: Work {
   @exclusivity(unchecked) var leafPhase: LeafPhase = .body
   /// Whether what the strand waits for was asked to stop.
   @exclusivity(unchecked) var isAsked = false
+  /// Whether the member has an item.
+  @exclusivity(unchecked) var isExecuting = false
   @exclusivity(unchecked) private(set) var bucket: DataBucket
   @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
   @exclusivity(unchecked) private(set) var context: OpContext
