@@ -298,15 +298,14 @@ final class Strand: Work {
     }
     // Safe: the run holds its log, and the strand its run.
     let log = Unmanaged.passUnretained(self.log)
-    log._withUnsafeGuaranteedRef {
-      $0.append(.start, time: time, scope: scope, position: position)
+    let start = log._withUnsafeGuaranteedRef {
+      $0.appendStart(time: time, scope: scope, position: position)
     }
     if policy != nil {
       leafPolicy = policy
       isAsked = false
       return beginAttempt()
     }
-    let mark = log._withUnsafeGuaranteedRef { $0.count }
     if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
       context._withUnsafeGuaranteedRef { $0.end(error) }
     } else if let body = op.body {
@@ -318,7 +317,7 @@ final class Strand: Work {
         if op.hasGives || isCollected, let error = outputError(of: op) {
           $0.end(error)
         } else {
-          succeed($0, began: time, mark: mark, scope: scope, position: position, log)
+          succeed($0, start, log)
         }
         return true
       }
@@ -340,25 +339,15 @@ final class Strand: Work {
     return .ended
   }
 
-  /// Logs the success of the op that has just returned: into the record of its start, when nothing
-  /// has been logged since.
+  /// Logs the success of the op that has just returned.
   @inline(__always)
   private func succeed(
-    _ context: OpContext, began: Int64, mark: Int, scope: UInt32, position: UInt32,
-    _ log: Unmanaged<EventLog>
+    _ context: OpContext, _ start: EventLog.Start, _ log: Unmanaged<EventLog>
   ) {
     let time = loop.now()
     loop.stamp = time
     context.succeed(generation: loop.nextGeneration())
-    log._withUnsafeGuaranteedRef {
-      if $0.count == mark {
-        $0.appendFinishToStart(time: time)
-      } else {
-        $0.append(
-          .finish, time: time, scope: scope, position: position,
-          second: .integer(time &- began))
-      }
-    }
+    log._withUnsafeGuaranteedRef { $0.appendFinish(of: start, time: time) }
   }
 
   /// Returns the outcome of the op that has ended and makes the context ready for the next one.
