@@ -178,6 +178,7 @@ struct flowlua_host {
   bool has_made_handles;
   /// Coroutines ready for use, structures without a coroutine, and all structures.
   flowlua_coroutine *pool;
+  uint32_t coroutine_count;  // of those that have one
   int32_t error_metatable;
   flowlua_coroutine *bare;
   coroutine_block *made;

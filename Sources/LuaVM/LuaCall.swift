@@ -196,7 +196,8 @@ public struct LuaCall {
       if let problem = wait.problem { throw problem }
       return try wait.finish(self)
     }
-    vm.hold(wait)
+    // Without the retain of `vm`.
+    Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.hold(wait) }
     raw.pointee.wait = Unmanaged.passUnretained(wait).toOpaque()
     return LuaAnswer(outcome: Int32(FLOWLUA_WAIT))
   }

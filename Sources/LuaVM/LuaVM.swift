@@ -304,8 +304,7 @@ public final class LuaVM {
 
   /// The wait of the coroutine that has just parked.
   func takeParkedWait() -> LuaWait? {
-    defer { begunWait = nil }
-    guard let begun = begunWait,
+    guard let begun = begunWait.take(),
       flowlua_parked_wait(host) == Unmanaged.passUnretained(begun).toOpaque()
     else { return nil }
     return begun
