@@ -140,8 +140,8 @@ public final class EventLoop {
     if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
-    ready = JobQueue()
-    immediates = JobQueue()
+    while ready.popFirst() != nil {}
+    while immediates.popFirst() != nil {}
     timers.removeAll()
     mailbox.closeDown()
     makeItemRunner = nil

@@ -28,6 +28,8 @@ final class ScriptContinuation: Continuation {
   private var function: LuaReference?
   private var result: Value = .null
   private var fiber: Fiber?
+  /// See `holdOp`.
+  private var op: OpContext?
   private var wasAskedWhenStalled = false
 
   init(
@@ -55,10 +57,12 @@ final class ScriptContinuation: Continuation {
     super.init(of: task)
   }
 
-  /// The op in whose code the task was made, while that goes on.
-  var op: OpContext? {
+  /// The op in whose code the task was made, while that goes on; for a stretch of this one's code, in
+  /// which the op may end.
+  func holdOp() -> Unmanaged<OpContext>? {
     if makerGeneration == 0 { return nil }
-    return host.loop.context(slot: makerSlot, generation: makerGeneration)
+    op = host.loop.context(slot: makerSlot, generation: makerGeneration)
+    return op.map { .passUnretained($0) }
   }
 
   override func runCode(after source: AnyFlowTask?) {
@@ -110,6 +114,7 @@ final class ScriptContinuation: Continuation {
   override func dropCode() {
     function = nil
     fiber = nil
+    op = nil
   }
 
   override func keepResult(of task: AnyFlowTask) throws { result = try host.result(of: task) }
