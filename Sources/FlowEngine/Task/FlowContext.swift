@@ -9,7 +9,7 @@ public final class FlowContext<Success> {
   private let settled: ContextTask<Success>
   private let identity: EventLoop.Identity
   private let mailbox: Mailbox
-  /// Ends with this context.
+  /// Ends with this context, at the latest.
   private let work: ExternalWork?
 
   /// Makes a pending task, on its loop's thread.
@@ -19,13 +19,14 @@ public final class FlowContext<Success> {
   ///   - keepsLoop: Whether the loop isn't idle until the task has settled or this is released, as
   ///     something off the loop will settle it.
   public init(on loop: EventLoop, keepsLoop: Bool = true) {
-    settled = ContextTask(on: loop)
     identity = loop.identity
     mailbox = loop.mailbox
     work = keepsLoop ? loop.mailbox.begin() : nil
+    settled = ContextTask(on: loop, work)
   }
 
   deinit {
+    defer { work?.end() }
     guard !identity.isCurrentThread else { return }
     let last = Sent(settled)
     mailbox.post { _ in last.take() }
@@ -76,13 +77,12 @@ public final class FlowContext<Success> {
     guard settled.claim() else { return false }
     if identity.isCurrentThread {
       settled.finish(outcome)
-      work?.end()
     } else {
-      let sent = Sent((settled, outcome, work))
-      mailbox.post { _ in
-        guard let (task, outcome, work) = sent.take() else { return }
+      let sent = Sent((settled, outcome))
+      // Dropped when the loop is shut down: its mailbox would keep the task, and that the loop.
+      _ = mailbox.postIfOpen { _ in
+        guard let (task, outcome) = sent.take() else { return }
         task.finish(outcome)
-        work?.end()
       }
     }
     return true
@@ -96,6 +96,13 @@ extension FlowContext: @unchecked Sendable where Success: Sendable {}
 /// A task that is settled by whoever is first: its context, on any thread, or a cancellation.
 private final class ContextTask<Success>: FlowTask<Success> {
   private let isClaimed = Atomic<Bool>(false)
+  /// What keeps the loop, until this has settled.
+  private let work: ExternalWork?
+
+  init(on loop: EventLoop, _ work: ExternalWork?) {
+    self.work = work
+    super.init(on: loop)
+  }
 
   /// Answers true once: to the caller that is to settle the task. On any thread.
   func claim() -> Bool { !isClaimed.exchange(true, ordering: .acquiringAndReleasing) }
@@ -105,10 +112,11 @@ private final class ContextTask<Success>: FlowTask<Success> {
     case .success(let result): end(with: result)
     case .failure(let error): end(error: error)
     }
+    work?.end()
   }
 
   override func requestStop(_ error: FlowError) -> AnyFlowTask? {
-    if claim() { end(error: error) }
+    if claim() { finish(.failure(error)) }
     return nil
   }
 }
