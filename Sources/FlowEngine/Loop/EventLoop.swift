@@ -101,7 +101,8 @@ public final class EventLoop {
   @exclusivity(unchecked) var continuationDepth: UInt8 = 0
   /// Continuations that run when the outermost one has returned.
   var immediates = JobQueue()
-  var released: ContiguousArray<any TaskObserver> = []
+  /// What is to be let go of, whose end may add more: see `releaseAll`.
+  var released: ContiguousArray<AnyObject> = []
   var isReleasing = false
   /// Says where a task was made, from its `origin`.
   package var describeOrigin: ((UInt64) -> ByteString)?

@@ -43,14 +43,7 @@ public class AnyFlowTask {
     id = loop.lastTaskID
   }
 
-  deinit {
-    guard let first = firstObserver else { return }
-    firstObserver = nil
-    first.taskIsGone()
-    for observer in furtherObservers { observer.taskIsGone() }
-    loop.release(first)
-    for observer in furtherObservers { loop.release(observer) }
-  }
+  deinit { giveUpObservers() }
 
   public final var state: State { storedState }
   /// Why it failed or was cancelled.
@@ -183,11 +176,28 @@ public class AnyFlowTask {
   /// Lets what it holds go without an outcome, for a loop that is shut down; answers the strand that it
   /// has let go.
   func abandon() -> Strand? {
-    dropObservers()
+    giveUpObservers()
     return nil
   }
 
-  final func dropObservers() {
+  /// Lets go of the observers, which may outlive this task and won't be told of its end.
+  final func giveUpObservers() {
+    if firstObserver == nil { return }
+    handOverObservers()
+    loop.releaseAll()
+  }
+
+  // A function of its own, so that nothing here holds them any more when the loop lets go of them.
+  private func handOverObservers() {
+    guard let firstObserver else { return }
+    firstObserver.taskIsGone()
+    for observer in furtherObservers { observer.taskIsGone() }
+    loop.released.append(firstObserver)
+    for observer in furtherObservers { loop.released.append(observer) }
+    dropObservers()
+  }
+
+  private func dropObservers() {
     firstObserver = nil
     furtherObservers = []
   }
@@ -265,10 +275,9 @@ extension EventLoop {
     return UnobservedFailure(id: task.id, name: task.title, error: error, order: failureOrder)
   }
 
-  /// Lets go of an observer whose own observers may go with it, and theirs, without recursion.
-  func release(_ observer: consuming any TaskObserver) {
-    released.append(observer)
-    guard released.count == 1, !isReleasing else { return }
+  /// Lets go of what is in `released`, and of what comes to it by that, without recursion.
+  func releaseAll() {
+    if isReleasing { return }
     isReleasing = true
     while let next = released.popLast() { _ = consume next }
     isReleasing = false

@@ -161,10 +161,11 @@ package final class ContinuationTask<Success>: FlowTask<Success>, TaskObserver, 
   /// the one before, as that does.
   package func follow(_ task: AnyFlowTask) {
     task.markObserved()
+    // First, as it takes no search, and what has ended waits for nothing.
+    if task.isConcluded { return finish(following: task) }
     if isAwaited(by: task) {
       return failed(.waitsForItself(self))
     }
-    if task.isConcluded { return finish(following: task) }
     stage = .following
     hold()
     awaited = task
