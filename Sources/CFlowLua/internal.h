@@ -122,6 +122,7 @@ typedef struct small_pool {
   void *mapped;
   size_t used;
   size_t committed;
+  bool is_wanted;  // also while the state is small
   bool tried;  // to reserve address space
   bool is_closing;  // all of it is given back soon
   uint32_t page_count;
@@ -181,8 +182,10 @@ struct flowlua_host {
   int32_t *type_metatables;
   int32_t handle_type;
   int32_t handle_count;
+  bool has_made_handles;
   /// Coroutines ready for use, structures without a coroutine, and all structures.
   flowlua_coroutine *pool;
+  uint32_t coroutine_count;  // of those that have one
   int32_t error_metatable;
   flowlua_coroutine *bare;
   coroutine_block *made;

@@ -183,13 +183,19 @@ int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable, bool fi
   return flowlua_protect(host, prepare_metatable, &what);
 }
 
-/// A userdata of a type, not yet holding anything. [-0, +1, m]
-static object_block *new_block(lua_State *L, flowlua_host *host, int32_t type) {
+/// A userdata of a type, without its metatable. [-0, +1, m]
+static object_block *bare_block(lua_State *L, flowlua_host *host, int32_t type) {
   object_block *block = lua_newuserdatauv(L, sizeof(object_block), 0);
   block->magic = host->secret ^ (uint64_t)type;
   block->pointer = NULL;
   block->generation = 0;
   block->slot = 0;
+  return block;
+}
+
+/// A userdata of a type, not yet holding anything. [-0, +1, m]
+static object_block *new_block(lua_State *L, flowlua_host *host, int32_t type) {
+  object_block *block = bare_block(L, host, type);
   flowlua_push_reference(host, L, host->type_metatables[type]);
   lua_setmetatable(L, -2);
   return block;
@@ -308,11 +314,18 @@ enum { HANDLE_BATCH = 64 };
 
 static int make_handles(lua_State *L, void *argument) {
   flowlua_host *host = argument;
+  flowlua_push_reference(host, L, host->type_metatables[host->handle_type]);
   while (host->handle_count < HANDLE_BATCH) {
-    new_block(L, host, host->handle_type);
+    bare_block(L, host, host->handle_type);
+    lua_pushvalue(L, 1);
+    lua_setmetatable(L, 2);
     lua_xmove(L, host->anchor, 1);
     host->handle_count += 1;
   }
+  // From the second batch on, new ones take the memory of those that are collected meanwhile, which
+  // the pool makes cheap.
+  host->small.is_wanted = host->has_made_handles;
+  host->has_made_handles = true;
   return 0;
 }
 

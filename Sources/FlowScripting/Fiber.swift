@@ -12,7 +12,7 @@ enum FiberOwner {
   /// The predicate of a case.
   case predicate(Run, CallbackCompletion)
   /// The function of a task.
-  case task(ScriptTaskCode)
+  case task(ScriptContinuation)
 
   /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
   var deadline: Int64 {
@@ -21,7 +21,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.deadline
-    case .task(let code): code.task?.deadline ?? .max
+    case .task(let code): code.deadline
     }
   }
 
@@ -32,7 +32,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.expire()
-    case .task(let code): code.task?.expireTask() ?? .cancelled()
+    case .task(let code): code.expireTask()
     }
   }
 
@@ -174,15 +174,14 @@ final class Fiber: LoopJob, LuaWaiter {
     // It may have been closed meanwhile.
     guard !isFinished else { return }
     isRunning = true
-    let step = host.run(owner) { () -> LuaStep in
-      let limit = watchLimit
-      if limit != .max {
-        host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
-      }
-      let step = host.vm.resume(coroutine)
-      if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
-      return step
+    let outer = host.enter(owner)
+    let limit = watchLimit
+    if limit != .max {
+      host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
     }
+    let step = host.vm.resume(coroutine)
+    if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
+    host.current = outer
     isRunning = false
     // Its results have been taken; the next wait, if any, is another one.
     wait = nil
@@ -231,20 +230,26 @@ final class Fiber: LoopJob, LuaWaiter {
 extension ScriptHost {
   /// Runs a stretch of a script's code for its owner: what it starts meanwhile belongs to that.
   func run<Result>(_ owner: FiberOwner, _ body: () -> Result) -> Result {
-    let (task, op, run) = (currentTask, currentOp, currentRun)
-    defer { (currentTask, currentOp, currentRun) = (task, op, run) }
-    currentTask = nil
-    switch owner {
-    case .op(let context), .cleanup(let context, _): currentOp = context
-    case .callback(let owner, _), .predicate(let owner, _):
-      currentOp = nil
-      currentRun = owner
-    case .task(let code):
-      currentTask = code.task
-      currentOp = code.op
-      currentRun = nil
-    }
+    let outer = enter(owner)
+    defer { current = outer }
     return body()
+  }
+
+  /// Begins a stretch of a script's code; whoever calls this ends it by putting back what it answers.
+  fileprivate func enter(_ owner: FiberOwner) -> Current {
+    let outer = current
+    current.task = nil
+    switch owner {
+    case .op(let context), .cleanup(let context, _): current.op = .passUnretained(context)
+    case .callback(let owner, _), .predicate(let owner, _):
+      current.op = nil
+      current.run = .passUnretained(owner)
+    case .task(let code):
+      current.task = .passUnretained(code)
+      current.op = code.holdOp()
+      current.run = nil
+    }
+    return outer
   }
 
   /// A deadline of the loop's clock on the monotonic one, which a watchdog goes by: a virtual clock

@@ -13,13 +13,22 @@ public final class ScriptHost {
   public let loop: EventLoop
 
   /// The op whose code runs now; nil outside of ops. Set around each stretch of its coroutine.
-  // Unsafe: the strand that runs the op holds the context, and whoever sets this sets it back.
-  @exclusivity(unchecked) unowned(unsafe) var currentOp: OpContext?
+  var currentOp: OpContext? { current.op?.takeUnretainedValue() }
   /// The run whose `will_start` or predicate runs now.
-  @exclusivity(unchecked) unowned(unsafe) var currentRun: Run?
-
+  var currentRun: Run? { current.run?.takeUnretainedValue() }
   /// The task whose function runs now; nil in ops and callbacks.
-  @exclusivity(unchecked) unowned(unsafe) var currentTask: ScriptTask?
+  var currentTask: ScriptContinuation? { current.task?.takeUnretainedValue() }
+  @exclusivity(unchecked) var current = Current()
+
+  /// What the code that runs now belongs to.
+  struct Current {
+    // Unmanaged, because retains would cost more than the rest. Safe: the strand that runs the op
+    // holds the context and the run, and whoever sets them sets them back.
+    var op: Unmanaged<OpContext>?
+    var run: Unmanaged<Run>?
+    /// The task whose function runs, which holds it; nil in ops and callbacks.
+    var task: Unmanaged<ScriptContinuation>?
+  }
 
   let types: ObjectTypes
   /// The ops in `flow.ops`.
@@ -180,15 +189,26 @@ final class Binder {
     }
   }
 
-  private func bind(_ function: @escaping BoundKeyedFunction) -> LuaKeyedFunction {
-    { [self] call in
-      guard let host else { return call.pass() }
-      return host._withUnsafeGuaranteedRef { function($0, call) }
+  func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
+    methods.mapValues { method in
+      LuaMethod(bind(method.function), keyed: method.keyed.map { KeyedMethod(self, $0) })
     }
   }
 
-  func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
-    methods.mapValues { LuaMethod(bind($0.function), keyed: $0.keyed.map(bind)) }
+  /// A method's way for keyed calls.
+  private final class KeyedMethod: LuaKeyedMethod {
+    private let binder: Binder
+    private let function: BoundKeyedFunction
+
+    init(_ binder: Binder, _ function: @escaping BoundKeyedFunction) {
+      self.binder = binder
+      self.function = function
+    }
+
+    override func answer(_ call: LuaKeyedCall) -> LuaKeyedAnswer {
+      guard let host = binder.host else { return call.pass() }
+      return host._withUnsafeGuaranteedRef { function($0, call) }
+    }
   }
 }
 

@@ -89,8 +89,10 @@ public final class EventLoop {
   @exclusivity(unchecked) var freeSlots: ContiguousArray<UInt32> = []
   @exclusivity(unchecked) var freeContexts: ContiguousArray<OpContext> = []
   var lastTaskID: UInt64 = 0
-  /// What goes on by itself and isn't concluded.
-  var pending: [UInt64: AnyFlowTask] = [:]
+  /// Runs that aren't concluded.
+  var pending: [UInt64: Run] = [:]
+  /// Continuations whose code, or what that has handed over, goes on, by the ids of their tasks.
+  var continuations: [UInt64: Continuation] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]
   var lateFailures: [UnobservedFailure] = []
   var failureOrder: UInt64 = 0
@@ -139,8 +141,8 @@ public final class EventLoop {
     if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
-    ready = JobQueue()
-    immediates = JobQueue()
+    while ready.popFirst() != nil {}
+    while immediates.popFirst() != nil {}
     timers.removeAll()
     mailbox.closeDown()
     makeItemRunner = nil

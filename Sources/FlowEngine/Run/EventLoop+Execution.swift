@@ -30,9 +30,11 @@ extension EventLoop {
   /// Takes apart what pending runs hold, member by member, so that no depth of nesting needs
   /// recursion to be released.
   func abandonRuns() {
-    let tasks = pending.values
+    let held = continuations.values
+    continuations = [:]
+    for continuation in held { continuation.abandon() }
+    var open = pending.values.compactMap { $0.abandon() }
     pending = [:]
-    var open = tasks.compactMap { $0.abandon() }
     while let strand = open.popLast() { open.append(contentsOf: strand.abandon()) }
   }
 

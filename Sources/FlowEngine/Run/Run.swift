@@ -185,7 +185,7 @@ public final class Run: FlowTask<DataBucket> {
   }
 
   /// Lets its strand go without an outcome, for a loop that is shut down.
-  override func abandon() -> Strand? {
+  func abandon() -> Strand? {
     giveUpObservers()
     owned?.abandon()
     owned = nil

@@ -31,6 +31,11 @@ public class AnyFlowTask {
   @exclusivity(unchecked) private final var furtherObservers: ContiguousArray<any TaskObserver> = []
   /// What ends at the latest when this task has to.
   @exclusivity(unchecked) package final var owner: OwnedTasks?
+  /// What settles it, where that is code that runs at its time. Unowned: it holds the task, and says
+  /// when it goes.
+  @exclusivity(unchecked) final unowned(unsafe) var continuation: Continuation?
+  /// Whether what it gives is a value of the engine's.
+  final var isOfValues = false
   /// Room for what the program that shows the task to somebody keeps with it.
   public final var attachment: AnyObject?
   /// Where the task was made, as the loop's `describeOrigin` understands it; 0 when nobody said.
@@ -153,11 +158,16 @@ public class AnyFlowTask {
   package final func expire() -> FlowError { owner?.holder?.expireTask() ?? .cancelled() }
 
   /// Asks what goes on in this task itself to stop; answers the task that is to be asked next.
-  package func requestStop(_ error: FlowError) -> AnyFlowTask? { nil }
+  package func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    if let continuation { return continuation.requestStop(error) }
+    // Nothing comes any more that could settle it.
+    end(error: error)
+    return nil
+  }
 
   /// Stops what waits in it and nothing can end any more; answers whether anything did.
   @discardableResult
-  package func stopStalled() -> Bool { false }
+  package func stopStalled() -> Bool { continuation?.stopStalled() ?? false }
 
   // MARK: The end
 
@@ -173,11 +183,11 @@ public class AnyFlowTask {
     }
   }
 
-  /// Lets what it holds go without an outcome, for a loop that is shut down; answers the strand that it
-  /// has let go.
-  func abandon() -> Strand? {
-    giveUpObservers()
-    return nil
+  /// Fails or, for an error of kind `cancelled`, is cancelled, unless it has settled.
+  package final func end(error: FlowError) {
+    guard storedState == .pending else { return }
+    settle(error)
+    conclude()
   }
 
   /// Lets go of the observers, which may outlive this task and won't be told of its end.
@@ -250,11 +260,13 @@ public struct UnobservedFailure {
 
 extension EventLoop {
   /// Runs that aren't concluded, in the order in which they were started.
-  public var pendingRuns: [Run] { pendingTasks.compactMap { $0 as? Run } }
+  public var pendingRuns: [Run] { pending.values.sorted { $0.id < $1.id } }
 
   /// All that goes on by itself and isn't concluded, in the order of its start: runs, and tasks whose
   /// code waits.
-  package var pendingTasks: [AnyFlowTask] { pending.values.sorted { $0.id < $1.id } }
+  package var pendingTasks: [AnyFlowTask] {
+    (Array(pending.values) + continuations.values.map(\.task)).sorted { $0.id < $1.id }
+  }
 
   /// Failures that nobody observed, errors of `didFinish` callbacks among them, in their order.
   public var unobservedFailures: [UnobservedFailure] {

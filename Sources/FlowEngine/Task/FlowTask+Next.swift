@@ -120,8 +120,8 @@ extension FlowTask {
     _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ code: @escaping (FlowTask<Success>) throws -> ClosureEnd<New>
   ) -> FlowTask<New> {
-    let task = ContinuationTask(kind, on: loop, thread, ClosureCode(code))
-    task.begin(after: self)
+    let task = FlowTask<New>(on: loop)
+    ClosureContinuation(of: task, kind, thread, code).begin(after: self)
     return task
   }
 }
@@ -135,36 +135,43 @@ private enum ClosureEnd<Success> {
 }
 
 /// A continuation that is a Swift closure.
-private final class ClosureCode<Source, Success>: TaskCode {
-  private let code: (FlowTask<Source>) throws -> ClosureEnd<Success>
+private final class ClosureContinuation<Source, Success>: Continuation {
+  private let output: FlowTask<Success>
+  private var code: ((FlowTask<Source>) throws -> ClosureEnd<Success>)?
+  private var result: Success?
 
-  init(_ code: @escaping (FlowTask<Source>) throws -> ClosureEnd<Success>) {
+  init(
+    of task: FlowTask<Success>, _ kind: ContinuationKind, _ thread: ContinuationThread,
+    _ code: @escaping (FlowTask<Source>) throws -> ClosureEnd<Success>
+  ) {
+    output = task
     self.code = code
+    super.init(of: task, kind, thread)
   }
 
-  func run(after source: AnyFlowTask?, in task: ContinuationTask<Success>) {
-    guard let source = source as? FlowTask<Source> else { return }
+  override func runCode(after source: AnyFlowTask?) {
+    guard let code, let source = source as? FlowTask<Source> else { return }
+    self.code = nil
     do {
       switch try code(source) {
-      case .value(let value): task.returned(value)
-      case .task(let next): task.follow(next)
-      case .nothing: task.returned(after: source)
+      case .value(let value):
+        result = value
+        returned()
+      case .task(let next): follow(next)
+      case .nothing: returned(after: source)
       }
     } catch {
-      task.failed(.from(error))
+      failed(.from(error))
     }
   }
 
-  // A closure that runs ends by itself.
-  func stop(_ error: FlowError) {}
-  func stopStalled(_ error: FlowError) -> Bool { false }
+  override func dropCode() { code = nil }
 
-  func result(of task: AnyFlowTask) throws -> Success {
-    guard let result = (task as? FlowTask<Success>)?.result else {
-      throw FlowError(.error, "a task has no result")
-    }
-    return result
+  override func keepResult(of task: AnyFlowTask) throws {
+    result = (task as? FlowTask<Success>)?.result
   }
 
-  func error(of task: AnyFlowTask) -> FlowError? { task.error }
+  override func succeed() {
+    if let result { output.end(with: result) }
+  }
 }

@@ -9,7 +9,10 @@ public class FlowTask<Success>: AnyFlowTask {
   /// What it gave; nil unless it has succeeded.
   public final var result: Success? { storedResult }
 
-  package override init(on loop: EventLoop) { super.init(on: loop) }
+  package override init(on loop: EventLoop) {
+    super.init(on: loop)
+    isOfValues = Success.self == Value.self
+  }
 
   /// Keeps what it gives; the caller settles it.
   final func keep(_ result: Success) { storedResult = result }
@@ -22,18 +25,30 @@ public class FlowTask<Success>: AnyFlowTask {
     conclude()
   }
 
-  /// Fails or, for an error of kind `cancelled`, is cancelled, unless it has settled.
-  package final func end(error: FlowError) {
-    guard state == .pending else { return }
-    settle(error)
-    conclude()
-  }
-
   /// The outcome of a settled task; nil before.
   public final var outcome: Result<Success, FlowError>? {
     if let error { return .failure(error) }
     return storedResult.map { .success($0) }
   }
+}
+
+// MARK: Tasks of values
+
+extension AnyFlowTask {
+  /// The task as one of the engine's values; nil for another.
+  package final var ofValues: FlowTask<Value>? {
+    // Safe: see `FlowTask.init`.
+    isOfValues ? unsafeDowncast(self, to: FlowTask<Value>.self) : nil
+  }
+}
+
+// Without generics, as scripts use them often.
+extension FlowTask where Success == Value {
+  /// Succeeds, unless it has settled.
+  package func end(withValue value: Value) { end(with: value) }
+
+  /// What it gave; null unless it has succeeded.
+  package var resultOrNull: Value { result ?? .null }
 }
 
 // MARK: Settled and delayed tasks
@@ -44,6 +59,7 @@ extension FlowTask {
   /// - Parameters:
   ///   - result: What it gives.
   ///   - loop: The loop that it belongs to; called on its thread.
+  /// - Returns: The task.
   public static func resolved(_ result: Success, on loop: EventLoop) -> FlowTask<Success> {
     let task = FlowTask(on: loop)
     task.end(with: result)
@@ -70,6 +86,7 @@ extension FlowTask {
   ///   - seconds: How long; not at all when it isn't positive.
   ///   - result: What it gives.
   ///   - loop: The loop that it belongs to; called on its thread.
+  /// - Returns: The task, which can be cancelled until then.
   public static func withDelay(
     _ seconds: Double, _ result: Success, on loop: EventLoop
   ) -> FlowTask<Success> {

@@ -22,15 +22,13 @@ final class ScriptOpBody: OpBody {
     let deadline = context.deadline
     let limit = deadline == .max ? 0 : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.
-    let (outerTask, outerOp, outerRun) = (host.currentTask, host.currentOp, host.currentRun)
-    host.currentTask = nil
-    host.currentOp = context
+    let outer = host.current
+    host.current.task = nil
+    host.current.op = .passUnretained(context)
     let progress = operation.start(
       slot: context.slot, generation: context.generation, deadline: limit == .max ? 0 : limit,
       grace: host.loop.gracePeriod)
-    host.currentTask = outerTask
-    host.currentOp = outerOp
-    host.currentRun = outerRun
+    host.current = outer
     switch progress {
     case .done: return .finished
     case .step(let step): return goOn(step, context)

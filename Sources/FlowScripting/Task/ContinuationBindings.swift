@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
 /// `task:next` and its kin.
@@ -6,6 +6,7 @@ extension ScriptHost {
   /// The methods that continue a task, by name.
   ///
   /// - Parameter kind: What messages call the task.
+  /// - Returns: The methods.
   static func continuationMethods(of kind: String) -> [String: BoundMethod] {
     let kinds: [(String, ContinuationKind)] = [
       ("next", .next), ("next_on_success", .nextOnSuccess), ("next_on_error", .nextOnError),
@@ -19,10 +20,9 @@ extension ScriptHost {
             let (task, arguments) = try host.task(call, name, kind)
             let function = try arguments.function(1)
             let thread = try host.thread(arguments, 2)
-            let code = ScriptTaskCode(host, function, ScriptTaskCode.Input(continuation))
-            let made = ScriptTask(continuation, on: host.loop, thread, code)
+            let made = FlowTask<Value>(on: host.loop)
             host.begin(made, call)
-            made.begin(after: task)
+            ScriptContinuation(host, of: made, continuation, thread, function).begin(after: task)
             return call.answer(made, host.types.task)
           }
         )

@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
 /// What scripts do with every task, runs included.
@@ -115,8 +115,8 @@ extension ScriptHost {
   /// What a task that succeeded has for a result; nil for another.
   func luaResult(of task: AnyFlowTask) throws -> LuaValue {
     guard task.state == .succeeded else { return .nil }
+    if let task = task.ofValues { return try luaValue(task.resultOrNull) }
     switch task {
-    case let task as FlowTask<Value>: return try task.result.map { try luaValue($0) } ?? .nil
     case let run as Run: return .reference(try table(of: run.data))
     case let program as ProcessTask:
       if let kept = program.attachment as? LuaReference { return .reference(kept) }
@@ -130,7 +130,7 @@ extension ScriptHost {
 
   /// The same as the engine has it.
   func result(of task: AnyFlowTask) throws -> Value {
-    if let task = task as? FlowTask<Value> { return task.result ?? .null }
+    if let task = task.ofValues { return task.resultOrNull }
     return Value(try luaResult(of: task))
   }
 
@@ -146,7 +146,7 @@ extension ScriptHost {
 
 extension ScriptHost {
   /// The task whose code runs now, which can't end before its waits have; nil in the main chunk.
-  var waitingTask: AnyFlowTask? { currentTask ?? currentOp?.run ?? currentRun }
+  var waitingTask: AnyFlowTask? { currentTask?.task ?? currentOp?.run ?? currentRun }
 
   /// Refuses a wait for something that waits for what waits: a stall that needn't be waited for.
   fileprivate func checkWait(for task: AnyFlowTask) throws {

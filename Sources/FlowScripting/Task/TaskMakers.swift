@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
 /// The functions of the module that make tasks.
@@ -8,10 +8,9 @@ extension ScriptHost {
     try define("spawn") { host, call in
       let function = try Arguments(host, call, "spawn").function(1)
       let arguments = try (0..<max(0, call.count - 1)).map { try call.value($0 + 2) }
-      let task = ScriptTask(
-        on: host.loop, ScriptTaskCode(host, function, .arguments(arguments)))
+      let task = FlowTask<Value>(on: host.loop)
       host.begin(task, call)
-      task.begin()
+      ScriptContinuation(host, of: task, function, arguments).begin()
       return call.answer(task, host.types.task)
     }
     try define("resolved") { host, call in
