@@ -279,32 +279,6 @@ import Testing
     thread.stop()
   }
 
-  @Test func whoWaitsForTheEndOfWhatItHasStoppedIsToldToo() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
-    let isAsked = Flag()
-    let waiting = Task.detached {
-      try await mailbox.run { loop in
-        // It never ends, asked or not.
-        let run = Op(name: "HoldOp", body: HoldingBody { _ in }).start(on: loop)
-        return try await run.value(cancelsTask: true).count
-      }
-    }
-    try await mailbox.run { loop in
-      loop.gracePeriod = .max
-      waiting.cancel()
-    }
-    try await mailbox.run { loop in
-      loop.enqueue {
-        isAsked.raise()
-        loop.shutdown()
-      }
-    }
-    await isAsked.wait()
-    await #expect(throws: CancellationError.self) { try await waiting.value }
-    thread.stop()
-  }
-
   @Test func aHandleOfALoopThatWasShutDownThrows() async throws {
     let thread = LoopThread()
     let mailbox = try thread.mailbox()
