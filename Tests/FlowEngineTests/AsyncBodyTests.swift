@@ -1,6 +1,5 @@
 import FlowEngine
 import Glibc
-import Synchronization
 import Testing
 
 @Suite struct AsyncBodyTests {
@@ -330,38 +329,5 @@ private actor Counter {
   func next() -> Int {
     count += 1
     return count
-  }
-}
-
-/// Something that is raised once, on any thread.
-private final class Flag: Sendable {
-  private let state = Mutex<(isRaised: Bool, continuation: UnsafeContinuation<Void, Never>?)>(
-    (false, nil))
-
-  var isRaised: Bool { state.withLock { $0.isRaised } }
-
-  var continuation: UnsafeContinuation<Void, Never>? {
-    get { state.withLock { $0.continuation } }
-    set { state.withLock { $0.continuation = newValue } }
-  }
-
-  /// Waits until it is raised; for one who waits.
-  func wait() async {
-    await withUnsafeContinuation { continuation in
-      let isRaised = state.withLock { state in
-        if !state.isRaised { state.continuation = continuation }
-        return state.isRaised
-      }
-      if isRaised { continuation.resume() }
-    }
-  }
-
-  func raise() {
-    let continuation = state.withLock { state in
-      state.isRaised = true
-      defer { state.continuation = nil }
-      return state.continuation
-    }
-    continuation?.resume()
   }
 }

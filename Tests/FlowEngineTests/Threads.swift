@@ -1,5 +1,6 @@
 import FlowEngine
 import Glibc
+import Synchronization
 import Testing
 
 /// Does `work` on a thread of its own and comes back.
@@ -9,6 +10,36 @@ func onAnotherThread(_ work: @escaping @Sendable () -> Bool) async -> Bool {
     var thread = pthread_t()
     pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
     pthread_detach(thread)
+  }
+}
+
+/// Does `work` on a thread of its own; goes on at once.
+func startThread(_ work: @escaping @Sendable () -> Void) {
+  let box = Unmanaged.passRetained(Work(work))
+  var thread = pthread_t()
+  pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
+  pthread_detach(thread)
+}
+
+/// Does `work` on a thread of its own and waits for it, without leaving this one.
+func finishThread(_ work: @escaping @Sendable () -> Void) {
+  let box = Unmanaged.passRetained(Work(work))
+  var thread = pthread_t()
+  pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
+  pthread_join(thread, nil)
+}
+
+/// Lets threads go on once all of them have come.
+final class Gate: Sendable {
+  private let missing: Atomic<Int>
+
+  init(_ count: Int) {
+    missing = Atomic(count)
+  }
+
+  func wait() {
+    missing.subtract(1, ordering: .acquiringAndReleasing)
+    while missing.load(ordering: .acquiring) > 0 { sched_yield() }
   }
 }
 
@@ -76,5 +107,38 @@ func onLoopThread<Result: Sendable>(
     var thread = pthread_t()
     pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
     pthread_detach(thread)
+  }
+}
+
+/// Something that is raised once, on any thread.
+final class Flag: Sendable {
+  private let state = Mutex<(isRaised: Bool, continuation: UnsafeContinuation<Void, Never>?)>(
+    (false, nil))
+
+  var isRaised: Bool { state.withLock { $0.isRaised } }
+
+  var continuation: UnsafeContinuation<Void, Never>? {
+    get { state.withLock { $0.continuation } }
+    set { state.withLock { $0.continuation = newValue } }
+  }
+
+  /// Waits until it is raised; for one who waits.
+  func wait() async {
+    await withUnsafeContinuation { continuation in
+      let isRaised = state.withLock { state in
+        if !state.isRaised { state.continuation = continuation }
+        return state.isRaised
+      }
+      if isRaised { continuation.resume() }
+    }
+  }
+
+  func raise() {
+    let continuation = state.withLock { state in
+      state.isRaised = true
+      defer { state.continuation = nil }
+      return state.continuation
+    }
+    continuation?.resume()
   }
 }

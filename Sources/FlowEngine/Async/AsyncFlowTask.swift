@@ -11,7 +11,7 @@ extension EventLoop {
   /// - Parameter body: The code; an error it throws fails the task.
   /// - Returns: A task with what the code returns.
   public func task<Success>(
-    _ body: sending @escaping AsyncTaskBody<Success>
+    _ body: @escaping AsyncTaskBody<Success>
   ) -> FlowTask<Success> {
     checkThread()
     let task = AsyncFlowTask<Success>(on: self)

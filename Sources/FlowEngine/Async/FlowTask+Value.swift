@@ -6,7 +6,8 @@ extension AnyFlowTask {
   ///
   /// - Parameter cancelsTask: Whether cancelling the caller asks this task to stop; the caller then
   ///   still waits for its end. Otherwise this task goes on.
-  /// - Throws: `CancellationError` when the caller was cancelled and this task goes on.
+  /// - Throws: `CancellationError` when the caller was cancelled and this task goes on, or when the
+  ///   loop was shut down.
   public nonisolated(nonsending) func finish(cancelsTask: Bool = false) async throws {
     loop.checkThread()
     if isConcluded { return }
@@ -17,7 +18,8 @@ extension AnyFlowTask {
     }
     if isDone { return }
     if let job { unobserve(job) }
-    guard cancelsTask else { throw CancellationError() }
+    // Of a loop that is shut down no end comes any more.
+    guard cancelsTask, !loop.isShutDown else { throw CancellationError() }
     cancel()
     while !isConcluded { await LoopWait.waitShielded(on: loop) { observe($0) } }
   }

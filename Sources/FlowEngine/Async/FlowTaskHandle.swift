@@ -13,8 +13,7 @@ public final class FlowTaskHandle<Success: Sendable>: Sendable {
   deinit {
     // The task is released on its own thread.
     guard !identity.isCurrentThread else { return }
-    let last = task
-    mailbox.post { _ in last.take() }
+    task.sendHome(mailbox)
   }
 
   /// The result once the task has succeeded; for Swift tasks anywhere.

@@ -19,7 +19,7 @@ extension Mailbox {
   ///
   /// - Parameter operation: What to do; it runs on the loop's thread, whatever it awaits in between.
   /// - Returns: Its result.
-  /// - Throws: What it throws; `CancellationError` when the loop is shut down or gone before it begins.
+  /// - Throws: What it throws; `CancellationError` when the loop is shut down or gone before it ends.
   public func run<Success: Sendable>(
     _ operation: @escaping LoopOperation<Success>
   ) async throws -> Success {
@@ -112,5 +112,12 @@ private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
   override func didEnd() {
     loop = nil
     if let result { answer.give(result) }
+  }
+
+  /// What waits for something even now never goes on; the caller does.
+  override func abandon() {
+    super.abandon()
+    loop = nil
+    answer.give(.failure(CancellationError()))
   }
 }

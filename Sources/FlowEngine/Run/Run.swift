@@ -186,7 +186,7 @@ public final class Run: FlowTask<DataBucket> {
 
   /// Lets its strand go without an outcome, for a loop that is shut down.
   func abandon() -> Strand? {
-    dropObservers()
+    giveUpObservers()
     owned?.abandon()
     owned = nil
     outer = nil

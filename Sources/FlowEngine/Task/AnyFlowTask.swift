@@ -48,16 +48,7 @@ public class AnyFlowTask {
     id = loop.lastTaskID
   }
 
-  deinit {
-    guard firstObserver != nil else { return }
-    firstObserver?.taskIsGone()
-    for observer in furtherObservers { observer.taskIsGone() }
-    // Moved, as whoever holds the last reference here is released within this.
-    loop.released.append(firstObserver.take())
-    for observer in furtherObservers { loop.released.append(observer) }
-    furtherObservers = []
-    loop.releaseObservers()
-  }
+  deinit { giveUpObservers() }
 
   public final var state: State { storedState }
   /// Why it failed or was cancelled.
@@ -199,7 +190,26 @@ public class AnyFlowTask {
     conclude()
   }
 
-  final func dropObservers() {
+  /// Lets go of the observers, which may outlive this task and won't be told of its end.
+  final func giveUpObservers() {
+    if firstObserver == nil { return }
+    // The last reference to a task of a loop that is shut down may go anywhere.
+    guard loop.identity.isCurrentThread else { return }
+    handOverObservers()
+    loop.releaseAll()
+  }
+
+  // A function of its own, so that nothing here holds them any more when the loop lets go of them.
+  private func handOverObservers() {
+    guard let firstObserver else { return }
+    firstObserver.taskIsGone()
+    for observer in furtherObservers { observer.taskIsGone() }
+    loop.released.append(firstObserver)
+    for observer in furtherObservers { loop.released.append(observer) }
+    dropObservers()
+  }
+
+  private func dropObservers() {
     firstObserver = nil
     furtherObservers = []
   }
@@ -279,10 +289,9 @@ extension EventLoop {
     return UnobservedFailure(id: task.id, name: task.title, error: error, order: failureOrder)
   }
 
-  /// Lets go of observers of tasks that are gone. Their own observers may go with them, and theirs, so
-  /// it is done without recursion.
-  func releaseObservers() {
-    guard !isReleasing else { return }
+  /// Lets go of what is in `released`, and of what comes to it by that, without recursion.
+  func releaseAll() {
+    if isReleasing { return }
     isReleasing = true
     while !released.isEmpty { _ = released.popLast() }
     isReleasing = false

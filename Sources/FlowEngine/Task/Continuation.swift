@@ -159,8 +159,9 @@
   /// the one before, as that does.
   package final func follow(_ next: AnyFlowTask) {
     next.markObserved()
-    if task.isAwaited(by: next) { return failed(.waitsForItself(task)) }
+    // First, as it takes no search, and what has ended waits for nothing.
     if next.isConcluded { return finish(following: next) }
+    if task.isAwaited(by: next) { return failed(.waitsForItself(task)) }
     stage = .following
     // What follows itself step by step stays flat: a step that is stopped stops the next one anyway.
     if let owned, owned.isOnly(next) { passOn(owned) }
@@ -240,7 +241,7 @@
     owned?.abandon()
     owned = nil
     stage = .over
-    task.dropObservers()
+    task.giveUpObservers()
     dropCode()
   }
 

@@ -6,10 +6,13 @@ internal import Synchronization
 /// loop's own thread, else when the loop comes to it, in the order of the calls. The seed (Flow-Swift)
 /// has the same name; Bolts calls it `TaskCompletionSource`.
 public final class FlowContext<Success> {
-  private let settled: ContextTask<Success>
+  // On another thread than the loop's nothing but what is posted holds the task itself: there it would
+  // be released on the wrong thread.
+  private let settled: Sent<ContextTask<Success>>
+  private let claim: Claim
   private let identity: EventLoop.Identity
   private let mailbox: Mailbox
-  /// Ends with this context.
+  /// Ends with this context, at the latest.
   private let work: ExternalWork?
 
   /// Makes a pending task, on its loop's thread.
@@ -19,22 +22,24 @@ public final class FlowContext<Success> {
   ///   - keepsLoop: Whether the loop isn't idle until the task has settled or this is released, as
   ///     something off the loop will settle it.
   public init(on loop: EventLoop, keepsLoop: Bool = true) {
-    settled = ContextTask(on: loop)
     identity = loop.identity
     mailbox = loop.mailbox
     work = keepsLoop ? loop.mailbox.begin() : nil
+    claim = Claim()
+    settled = Sent(ContextTask(on: loop, claim, work))
   }
 
   deinit {
+    work?.end()
     guard !identity.isCurrentThread else { return }
-    let last = Sent(settled)
-    mailbox.post { _ in last.take() }
+    settled.sendHome(mailbox)
   }
 
   /// The task that this settles. On its loop's thread.
   public var task: FlowTask<Success> {
     identity.check()
-    return settled
+    guard let task = settled.content else { misuse("a context has lost its task") }
+    return task
   }
 
   /// What wrong use of a context is told.
@@ -73,42 +78,54 @@ public final class FlowContext<Success> {
   public func tryCancel() -> Bool { settle(.failure(.cancelled())) }
 
   private func settle(_ outcome: Result<Success, FlowError>) -> Bool {
-    guard settled.claim() else { return false }
+    guard claim.take() else { return false }
     if identity.isCurrentThread {
-      settled.finish(outcome)
-      work?.end()
+      settled.content?.finish(outcome)
     } else {
-      let sent = Sent((settled, outcome, work))
-      mailbox.post { _ in
-        guard let (task, outcome, work) = sent.take() else { return }
-        task.finish(outcome)
-        work?.end()
+      let sent = Sent(outcome)
+      // Dropped when the loop is shut down: its mailbox would keep the task, and that the loop.
+      _ = mailbox.postIfOpen { [settled] _ in
+        if let outcome = sent.take() { settled.content?.finish(outcome) }
       }
     }
     return true
   }
 }
 
-// The task is touched on the loop's thread only: what comes from elsewhere is posted. `claim` is atomic,
-// the rest never changes. What is handed over is Sendable.
+// The task is touched on the loop's thread only: what comes from elsewhere is posted. The rest never
+// changes. What is handed over is Sendable.
 extension FlowContext: @unchecked Sendable where Success: Sendable {}
+
+/// Who settles a task: the first to ask, on any thread.
+private final class Claim: Sendable {
+  private let isTaken = Atomic<Bool>(false)
+
+  /// Answers true once.
+  func take() -> Bool { !isTaken.exchange(true, ordering: .acquiringAndReleasing) }
+}
 
 /// A task that is settled by whoever is first: its context, on any thread, or a cancellation.
 private final class ContextTask<Success>: FlowTask<Success> {
-  private let isClaimed = Atomic<Bool>(false)
+  private let claim: Claim
+  /// What keeps the loop, until this has settled.
+  private let work: ExternalWork?
 
-  /// Answers true once: to the caller that is to settle the task. On any thread.
-  func claim() -> Bool { !isClaimed.exchange(true, ordering: .acquiringAndReleasing) }
+  init(on loop: EventLoop, _ claim: Claim, _ work: ExternalWork?) {
+    self.claim = claim
+    self.work = work
+    super.init(on: loop)
+  }
 
   func finish(_ outcome: Result<Success, FlowError>) {
     switch outcome {
     case .success(let result): end(with: result)
     case .failure(let error): end(error: error)
     }
+    work?.end()
   }
 
   override func requestStop(_ error: FlowError) -> AnyFlowTask? {
-    if claim() { end(error: error) }
+    if claim.take() { finish(.failure(error)) }
     return nil
   }
 }
@@ -121,6 +138,12 @@ final class Sent<Content>: @unchecked Sendable {
 
   init(_ content: Content) {
     self.content = content
+  }
+
+  /// Lets go of it on the thread of the mailbox's loop; here when that is shut down, as nothing is run
+  /// there any more.
+  func sendHome(_ mailbox: Mailbox) {
+    if !mailbox.postIfOpen({ _ in self.take() }) { take() }
   }
 
   @discardableResult

@@ -8,6 +8,7 @@ extension FlowTask {
   /// - Parameters:
   ///   - tasks: Tasks of one loop.
   ///   - loop: That loop; called on its thread.
+  /// - Returns: The task that waits for them.
   public static func whenAllSucceed(
     _ tasks: [FlowTask<Success>], on loop: EventLoop
   ) -> FlowTask<[Success]> {

@@ -59,6 +59,7 @@ extension FlowTask {
   /// - Parameters:
   ///   - result: What it gives.
   ///   - loop: The loop that it belongs to; called on its thread.
+  /// - Returns: The task.
   public static func resolved(_ result: Success, on loop: EventLoop) -> FlowTask<Success> {
     let task = FlowTask(on: loop)
     task.end(with: result)
@@ -85,6 +86,7 @@ extension FlowTask {
   ///   - seconds: How long; not at all when it isn't positive.
   ///   - result: What it gives.
   ///   - loop: The loop that it belongs to; called on its thread.
+  /// - Returns: The task, which can be cancelled until then.
   public static func withDelay(
     _ seconds: Double, _ result: Success, on loop: EventLoop
   ) -> FlowTask<Success> {

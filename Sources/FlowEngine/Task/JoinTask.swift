@@ -16,6 +16,8 @@ public final class JoinTask<Success>: FlowTask<Success> {
     unowned(unsafe) var task: AnyFlowTask?
     private var join: JoinTask?
     private let index: Int
+    /// The task, from its end until this has its turn.
+    private var ended: AnyFlowTask?
 
     init(_ join: JoinTask, _ index: Int, _ task: AnyFlowTask) {
       self.join = join
@@ -26,17 +28,27 @@ public final class JoinTask<Success>: FlowTask<Success> {
     var waitingTask: AnyFlowTask? { join }
 
     func taskEnded(_ task: AnyFlowTask) {
-      let join = join
-      taskIsGone()
-      join?.inputEnded(index, task)
+      self.task = nil
+      if task.loop.isShutDown { return taskIsGone() }
+      ended = task
+      // Joins of joins grow the stack as little as continuations do.
+      task.loop.dispatch(self, .immediate)
+    }
+
+    func run() {
+      guard let join, let task = ended else { return }
+      self.join = nil
+      ended = nil
+      join.inputEnded(index, task)
     }
 
     func taskIsGone() {
       task = nil
+      ended = nil
+      // It may be the last to hold the join, whose end may have others go.
+      if let join { join.loop.released.append(join) }
       join = nil
     }
-
-    func run() {}
   }
 
   private let goal: Goal
@@ -71,9 +83,13 @@ public final class JoinTask<Success>: FlowTask<Success> {
     pendingCount = tasks.count
     for (index, task) in tasks.enumerated() {
       if state != .pending { return }
-      let input = Input(self, index, task)
-      inputs.append(input)
-      task.observe(input)
+      if task.isConcluded {
+        inputEnded(index, task)
+      } else {
+        let input = Input(self, index, task)
+        inputs.append(input)
+        task.observe(input)
+      }
     }
   }
 
@@ -109,6 +125,7 @@ public final class JoinTask<Success>: FlowTask<Success> {
       input.task?.unobserve(input)
       input.taskIsGone()
     }
+    loop.releaseAll()
   }
 
   package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
