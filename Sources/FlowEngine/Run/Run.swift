@@ -12,6 +12,11 @@ public final class Run: FlowTask {
   /// Whether no case of the flow matched, so that it ended before its last step.
   public private(set) var isFinishedEarly = false
 
+  /// The value that a machine has finished with, of a run that consists of one; `.null` is none.
+  public private(set) var finishValue: Value?
+  /// The machine whose step this run is: goes on, without a turn of the loop, when it is concluded.
+  private var follower: Work?
+
   let snapshot: FlowSnapshot?
   /// Tasks that ops have left to the run.
   private(set) var owned: OwnedTasks?
@@ -87,7 +92,9 @@ public final class Run: FlowTask {
 
   // MARK: For the engine
 
-  func begin(_ given: [(ByteString, Value)], owner: OpContext?) {
+  /// Begins, and goes on until the first wait; with a follower, which runs as a work of the loop, as
+  /// the work that comes next.
+  func begin(_ given: [(ByteString, Value)], owner: OpContext?, follower: Work? = nil) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
     if let owner { log.hideSecrets(of: owner.run.log) }
@@ -107,7 +114,8 @@ public final class Run: FlowTask {
     self.strand = strand
     strand.prepare(
       op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
-    loop.drive(strand)
+    self.follower = follower
+    if follower == nil { loop.drive(strand) } else { loop.push(strand) }
   }
 
   private func begin(with name: ByteString, _ value: Value) {
@@ -128,6 +136,8 @@ public final class Run: FlowTask {
   override func stop(_ error: FlowError) { strand?.cancel(error) }
 
   func noteFinishedEarly() { isFinishedEarly = true }
+
+  func noteFinish(_ value: Value) { finishValue = value }
 
   /// Makes a task end with this run at the latest, as one that its callbacks started.
   public func adopt(_ task: FlowTask) {
@@ -175,6 +185,10 @@ public final class Run: FlowTask {
     owned = nil
     loop.pending[id] = nil
     super.conclude()
+    if let follower {
+      self.follower = nil
+      loop.push(follower)
+    }
   }
 
   /// Lets its strand go without an outcome, for a loop that is shut down.
@@ -183,6 +197,7 @@ public final class Run: FlowTask {
     owned?.abandon()
     owned = nil
     outer = nil
+    follower = nil
     defer { strand = nil }
     return strand
   }
