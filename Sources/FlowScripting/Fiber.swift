@@ -11,6 +11,8 @@ enum FiberOwner {
   case callback(Run, CallbackCompletion)
   /// The predicate of a case.
   case predicate(Run, CallbackCompletion)
+  /// A function of a machine.
+  case machine(MachineCall, MachinePart)
 
   /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
   var deadline: Int64 {
@@ -19,6 +21,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.deadline
+    case .machine(let call, _): call.deadline
     }
   }
 
@@ -29,12 +32,17 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.expire()
+    case .machine(let call, _): call.expire()
     }
   }
 
   /// The op that errors are attributed to.
   var opName: ByteString? {
-    if case .op(let context) = self { context.displayName } else { nil }
+    switch self {
+    case .op(let context): context.displayName
+    case .machine(let call, _): call.context?.displayName
+    default: nil
+    }
   }
 
   /// Tells how the coroutine has ended.
@@ -50,6 +58,12 @@ enum FiberOwner {
       switch end {
       case .returned(let value): completion.answer(value.isTruthy)
       case .failed(let error): completion.finish(error)
+      }
+    case .machine(let call, let part):
+      switch end {
+      case .returned(let value):
+        (call.logic as? ScriptMachineLogic)?.finish(value, part, call)
+      case .failed(let error): call.finish(.failed(error))
       }
     }
   }
@@ -231,6 +245,7 @@ extension ScriptHost {
     case .callback(let owner, _), .predicate(let owner, _):
       currentOp = nil
       currentRun = owner
+    case .machine(let call, _): currentOp = call.context
     }
     return body()
   }

@@ -5,9 +5,8 @@ internal import LuaVM
 enum LaterNames {
   /// Of the module.
   static let module: Set<String> = [
-    "any_step", "back", "cancelled", "context", "continue", "failed", "finish", "forward",
-    "machine", "next", "on", "resolved", "retry", "spawn", "stay", "step",
-    "when_all_finish", "when_all_succeed", "when_any_finish", "with_delay",
+    "cancelled", "context", "failed", "resolved", "spawn", "when_all_finish", "when_all_succeed",
+    "when_any_finish", "with_delay",
   ]
 
   /// Of ops.

@@ -23,6 +23,8 @@ public final class ScriptHost {
   let registry = OpRegistry()
   /// The metatable of error tables.
   let errorMetatable: LuaReference
+  /// The metatable of what `flow.continue`, `flow.finish` and `flow.retry` return.
+  let reductionMetatable: LuaReference
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
   static let typeCacheLimit = 1000
@@ -46,6 +48,7 @@ public final class ScriptHost {
     self.vm = vm
     self.loop = loop
     errorMetatable = try vm.makeErrorMetatable()
+    reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
     types = try ObjectTypes(vm: vm, binder: binder)
     let index = try vm.makeFunction(binder.bind(Self.moduleProperty))
     module = try vm.makeTable(
@@ -130,6 +133,7 @@ public final class ScriptHost {
     try installOps()
     try installFlows()
     try installGroups()
+    try installMachines()
     try installTime()
     try installPrograms()
     try installSecrets()

@@ -59,7 +59,7 @@ final class MachineExecution: Work {
   func start(_ entry: MachineEntry?) -> OpProgress {
     guard let context else { return .finished }
     do {
-      state = try entry?.state ?? logic.state(of: context.bucket)
+      state = try entry.map { try logic.own($0.state) } ?? logic.state(of: context.bucket)
     } catch {
       end(.from(error))
       return .finished

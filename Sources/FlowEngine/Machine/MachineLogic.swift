@@ -5,6 +5,9 @@
 public protocol MachineLogic: AnyObject {
   /// The state that a machine begins with that was started with data, as in a flow.
   func state(of data: DataBucket) throws -> Value
+  /// A state or result that comes from elsewhere in the form that the functions understand; by
+  /// default as it is.
+  func own(_ value: Value) throws -> Value
   /// The data that the run of an op begins with when it is a step.
   func data(of state: Value) throws -> [(ByteString, Value)]
   /// What a step's result is that has been such a run.
@@ -34,6 +37,8 @@ public protocol MachineLogic: AnyObject {
 }
 
 extension MachineLogic {
+  public func own(_ value: Value) throws -> Value { value }
+
   public func interrupt(_ call: MachineCall, _ error: FlowError) {}
 
   public func position(of place: Int) -> ByteString { "" }

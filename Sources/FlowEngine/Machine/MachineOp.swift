@@ -55,9 +55,12 @@ public final class MachineOp: Op {
   /// The machine's functions.
   public var logic: any MachineLogic { blueprint.logic }
 
+  /// Whether steps needn't be declared.
+  public var isOpen: Bool { blueprint.definition.isOpen }
+
   /// Whether a step is declared, or needn't be.
   public func accepts(step: Int) -> Bool {
-    blueprint.definition.isOpen || blueprint.table.step(step) != nil
+    isOpen || blueprint.table.step(step) != nil
   }
 
   /// The same machine, beginning with a state, or behind a step.

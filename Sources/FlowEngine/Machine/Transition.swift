@@ -29,7 +29,7 @@ public enum Transition<Step> {
   }
 
   /// The same with the step that `convert` makes of its own.
-  func map<Other>(_ convert: (Step) -> Other) -> Transition<Other> {
+  public func map<Other>(_ convert: (Step) -> Other) -> Transition<Other> {
     switch self {
     case .forward(let step): .forward(to: convert(step))
     case .back(let step): .back(to: step.map(convert))

@@ -97,10 +97,12 @@ extension ScriptHost {
   }
 
   /// What a task that succeeded has for a result; nil for another.
-  private func result(of task: FlowTask) throws -> LuaValue {
+  func result(of task: FlowTask) throws -> LuaValue {
     guard task.state == .succeeded else { return .nil }
     switch task {
-    case let run as Run: return .reference(try table(of: run.data))
+    case let run as Run:
+      if let value = run.finishValue { return try luaValue(value) }
+      return .reference(try table(of: run.data))
     case let program as ProcessTask:
       if let kept = program.attachment as? LuaReference { return .reference(kept) }
       guard let result = program.result else { return .nil }
