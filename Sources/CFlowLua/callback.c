@@ -3,6 +3,71 @@
 
 #include "internal.h"
 
+// MARK: - Marked values
+
+/// What a marked value holds besides the value; recognized by content, as all userdata of ours.
+typedef struct mark_block {
+  uint64_t magic;
+  int32_t mark;
+} mark_block;
+
+/// No type of objects has this number.
+static uint64_t mark_magic(const flowlua_host *host) { return ~host->secret; }
+
+/// Upvalues: the mark and the metatable. [-, +1, m]
+static int mark_value(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  lua_settop(L, 1);
+  mark_block *block = lua_newuserdatauv(L, sizeof(mark_block), 1);
+  block->magic = mark_magic(host);
+  block->mark = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  lua_pushvalue(L, lua_upvalueindex(2));
+  // Only a table counts: debug.setupvalue may have put anything there.
+  if (lua_type(L, -1) == LUA_TTABLE) lua_setmetatable(L, -2);
+  lua_settop(L, 2);
+  return 1;
+}
+
+typedef struct mark_argument {
+  int32_t mark;
+  int32_t metatable;
+} mark_argument;
+
+static int make_marker(lua_State *L, void *argument) {
+  const mark_argument *what = argument;
+  lua_pushinteger(L, what->mark);
+  flowlua_push_reference(host_of(L), L, what->metatable);
+  lua_pushcclosure(L, mark_value, 2);
+  return 1;
+}
+
+int32_t flowlua_make_marker(flowlua_host *host, int32_t mark, int32_t metatable) {
+  mark_argument what = {mark, metatable};
+  return flowlua_protect(host, make_marker, &what);
+}
+
+/// The mark of a marked value; 0 for anything else.
+static int32_t mark_at(flowlua_host *host, lua_State *L, int index) {
+  if (lua_rawlen(L, index) != sizeof(mark_block)) return 0;
+  const mark_block *block = lua_touserdata(L, index);
+  return block != NULL && block->magic == mark_magic(host) ? block->mark : 0;
+}
+
+int32_t flowlua_unmark(flowlua_host *host, lua_State *L) {
+  if (lua_type(L, -1) != LUA_TUSERDATA) return 0;
+  int32_t mark = mark_at(host, L, -1);
+  if (mark != 0) {
+    lua_getiuservalue(L, -1, 1);
+    lua_rotate(L, -2, 1);
+    lua_settop(L, -2);
+  }
+  return mark;
+}
+
+// MARK: - Calls
+
 /// Pushes an argument on the stack of a coroutine that isn't running; an error status when there is no
 /// memory for it.
 static int32_t push_argument(flowlua_host *host, lua_State *co, flowlua_value *value) {
@@ -24,14 +89,17 @@ static int32_t push_argument(flowlua_host *host, lua_State *co, flowlua_value *v
   return LUA_OK;
 }
 
-/// Takes the first result of a coroutine that has finished: false when only Swift can.
+/// Takes the first result of a coroutine that has finished, out of its mark if it is marked: false
+/// when only Swift can.
 static bool take_result(
     flowlua_host *host, lua_State *co, const flowlua_value *arguments, int32_t count,
-    int32_t *result_count, flowlua_value *result) {
+    int32_t *result_count, int32_t *mark, flowlua_value *result) {
   result->kind = FLOWLUA_NIL;
+  *mark = 0;
   if (*result_count == 0) return true;
   lua_settop(co, lua_gettop(co) - *result_count + 1);
   *result_count = 1;
+  if (lua_checkstack(co, 2)) *mark = flowlua_unmark(host, co);
   switch (lua_type(co, -1)) {
     case LUA_TNIL: return true;
     case LUA_TBOOLEAN:
@@ -70,7 +138,8 @@ static bool take_result(
 int32_t flowlua_call_back(
     flowlua_host *host, int32_t function, flowlua_value *arguments, int32_t count,
     bool has_handle, uint32_t slot, uint64_t generation, int64_t deadline, int64_t grace,
-    flowlua_coroutine **coroutine, int32_t *result_count, flowlua_value *result) {
+    flowlua_coroutine **coroutine, int32_t *result_count, int32_t *mark,
+    flowlua_value *result) {
   *coroutine = NULL;
   flowlua_coroutine *taken = flowlua_coroutine_take(host);
   if (taken == NULL) return FLOWLUA_NO_ROOM;
@@ -93,7 +162,7 @@ int32_t flowlua_call_back(
   if (deadline != 0) flowlua_watch(host, taken, deadline, grace);
   status = flowlua_coroutine_run(host, taken, count + 2 + has_handle, result_count);
   if (status == FLOWLUA_FINISHED
-      && take_result(host, co, arguments, count, result_count, result)) {
+      && take_result(host, co, arguments, count, result_count, mark, result)) {
     flowlua_recycle(host, taken);
     return FLOWLUA_DONE;
   }

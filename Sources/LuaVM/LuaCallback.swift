@@ -5,12 +5,14 @@ internal import CFlowLua
 public final class LuaCallback {
   /// How a call went.
   public enum Progress {
-    /// It returned; its coroutine is back in the pool.
-    case returned(LuaValue)
-    /// It returned the table that it was given as its argument of this index, from 0.
-    case returnedArgument(Int)
-    /// It returned something else than a scalar or a table, failed, waits, or was stopped.
-    case step(LuaStep)
+    /// It returned a scalar or a table, perhaps in a mark (see `LuaVM.makeMarker`; else 0); its
+    /// coroutine is back in the pool.
+    case returned(LuaValue, mark: Int32)
+    /// The same with the table that it was given as its argument of this index, from 0.
+    case returnedArgument(Int, mark: Int32)
+    /// It returned something else, perhaps in a mark that it was taken out of; or it failed, waits, or
+    /// was stopped.
+    case step(LuaStep, mark: Int32)
     /// It couldn't be called: memory ran out, or the state is closed.
     case refused(LuaError)
   }
@@ -112,26 +114,57 @@ public final class LuaCallback {
     guard let arguments else { return .refused(LuaError(.memory, "not enough memory")) }
     var coroutine: OpaquePointer?
     var results: Int32 = 0
+    var mark: Int32 = 0
     var result = flowlua_value.empty
     let status = flowlua_call_back(
       host, functionID, arguments, count, getsHandle, slot, generation, deadline, grace, &coroutine,
-      &results, &result)
-    if status == FLOWLUA_DONE { return returned(result) }
+      &results, &mark, &result)
+    if status == FLOWLUA_DONE { return returned(result, mark) }
     guard let coroutine else { return .refused(LuaError(.memory, "not enough memory")) }
-    return .step(vm.step(LuaCoroutine(raw: coroutine), status, results))
+    return .step(vm.step(LuaCoroutine(raw: coroutine), status, results), mark: mark)
   }
 
   @inline(__always)
-  private func returned(_ result: flowlua_value) -> Progress {
+  private func returned(_ result: flowlua_value, _ mark: Int32) -> Progress {
     switch Int(result.kind) {
-    case FLOWLUA_BOOLEAN: return .returned(.boolean(result.integer != 0))
-    case FLOWLUA_INTEGER: return .returned(.integer(result.integer))
-    case FLOWLUA_NUMBER: return .returned(.number(result.number))
-    case FLOWLUA_ARGUMENT: return .returnedArgument(Int(result.reference))
+    case FLOWLUA_BOOLEAN: return .returned(.boolean(result.integer != 0), mark: mark)
+    case FLOWLUA_INTEGER: return .returned(.integer(result.integer), mark: mark)
+    case FLOWLUA_NUMBER: return .returned(.number(result.number), mark: mark)
+    case FLOWLUA_ARGUMENT: return .returnedArgument(Int(result.reference), mark: mark)
     case FLOWLUA_REFERENCE:
       guard result.reference > 0 else { return .refused(LuaError(.memory, "not enough memory")) }
-      return .returned(.reference(LuaReference(vm: vm, id: result.reference, kind: .table)))
-    default: return .returned(.nil)
+      let table = LuaReference(vm: vm, id: result.reference, kind: .table)
+      return .returned(.reference(table), mark: mark)
+    default: return .returned(.nil, mark: mark)
     }
+  }
+}
+
+extension LuaVM {
+  /// A function that puts its argument into a userdata with a mark: what functions of a script return
+  /// when there is more to say than a value.
+  ///
+  /// - Parameters:
+  ///   - mark: The mark, which isn't 0.
+  ///   - metatable: The metatable of the userdata.
+  public func makeMarker(_ mark: Int32, metatable: LuaReference) throws -> LuaReference {
+    try enter()
+    checkHome(metatable)
+    try check(flowlua_make_marker(host, mark, metatable.id))
+    return try popReference(running, .function)
+  }
+
+  /// The mark of a marked value, and the value in it; mark 0, and the value itself, for any other.
+  public func unmark(_ value: LuaValue) throws -> (mark: Int32, value: LuaValue) {
+    guard case .reference(let reference) = value, reference.kind == .userdata else {
+      return (0, value)
+    }
+    try enter()
+    checkHome(reference)
+    let lua = running
+    try check(flowlua_make_room(host, lua, 4))
+    flowlua_push_reference(host, lua, reference.id)
+    let mark = flowlua_unmark(host, lua)
+    return (mark, try popValue(lua))
   }
 }

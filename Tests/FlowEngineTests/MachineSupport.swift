@@ -32,12 +32,18 @@ final class ScriptedLogic: MachineLogic {
 
   func outputs(of value: Value) throws -> [(ByteString, Value)] { value.fields ?? [] }
 
-  private func answer(_ call: MachineCall, _ body: @escaping () throws -> MachineAnswer) {
+  private func answer(
+    _ call: MachineCall, _ body: @escaping () throws -> MachineAnswer
+  ) -> MachineAnswer? {
     func finish() {
       do { call.finish(try body()) } catch { call.finish(.failed(Self.flowError(error))) }
     }
-    guard wait > 0, let loop = call.context?.loop else { return finish() }
-    call.state = loop.schedule(at: loop.deadline(after: wait)) { finish() }
+    if wait > 0, let loop = call.context?.loop {
+      call.state = loop.schedule(at: loop.deadline(after: wait)) { finish() }
+    } else {
+      finish()
+    }
+    return nil
   }
 
   private static func flowError(_ error: any Error) -> FlowError {
@@ -46,22 +52,28 @@ final class ScriptedLogic: MachineLogic {
 
   func perform(
     _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
-  ) {
+  ) -> MachineAnswer? {
     answer(call) { [bodies] in .result(try bodies[step]?(state, call) ?? .null) }
   }
 
-  func reduce(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
+  func reduce(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
     answer(call) { [reducer] in .reduction(try reducer?(state, result) ?? .continue(state)) }
   }
 
-  func emit(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
+  func emit(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
     answer(call) { [emitter, events] in
       guard let name = try emitter?(result, state) else { return .event(nil) }
       return .event(events.number(of: name).map { .known($0) } ?? .unknown(name))
     }
   }
 
-  func transition(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
+  func transition(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
     answer(call) { [self] in
       switch try provider?(steps.names[step], result, state) {
       case nil: .transition(nil)

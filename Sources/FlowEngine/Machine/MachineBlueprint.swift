@@ -1,39 +1,75 @@
-/// The steps of a definition by their numbers, and what follows each.
-struct TransitionTable {
-  /// nil for a step that isn't declared.
-  private var steps: ContiguousArray<MachineStep?> = []
+/// The steps of a definition by their numbers, and what follows each. Never changes.
+final class TransitionTable {
+  /// One step, the any-step's transitions included.
+  private struct Row {
+    var isDeclared = false
+    var isFinal = true
+    var isOp = false
+    /// What follows without an event.
+    var next: MachineHandler?
+    var place = -1
+  }
+
+  // Of these the executions read single elements, which hold no references: that costs no retain.
+  private let rows: ContiguousArray<Row>
+  private let anyNext: MachineHandler?
+  private let ops: ContiguousArray<Op?>
+  private let steps: ContiguousArray<MachineStep?>
   let anyStep: MachineStep?
   private let triesAnyStepFirst: Bool
 
   init(_ definition: MachineDefinition) {
-    anyStep = definition.steps.first { $0.number == nil }
-    triesAnyStepFirst = definition.triesAnyStepFirst
+    let count = (definition.steps.compactMap(\.number).max() ?? -1) + 1
+    let any = definition.steps.first { $0.number == nil }
+    let anyNext = any?.handler(on: nil)
+    var rows = ContiguousArray(repeating: Row(), count: count)
+    var ops = ContiguousArray<Op?>(repeating: nil, count: count)
+    var steps = ContiguousArray<MachineStep?>(repeating: nil, count: count)
     for step in definition.steps {
       guard let number = step.number, number >= 0 else { continue }
-      while steps.count <= number { steps.append(nil) }
+      let own = step.handler(on: nil)
+      rows[number] = Row(
+        isDeclared: true, isFinal: step.handlers.isEmpty,
+        next: definition.triesAnyStepFirst ? anyNext ?? own : own ?? anyNext, place: step.place)
+      if case .op(let op) = step.action {
+        ops[number] = op
+        rows[number].isOp = true
+      }
       steps[number] = step
     }
+    self.rows = rows
+    self.anyNext = anyNext
+    self.ops = ops
+    self.steps = steps
+    anyStep = any
+    triesAnyStepFirst = definition.triesAnyStepFirst
   }
 
-  /// The step of a number, if it is declared.
-  @inline(__always)
-  func step(_ number: Int) -> MachineStep? {
-    steps.indices.contains(number) ? steps[number] : nil
-  }
+  /// Whether a step is declared.
+  func has(_ number: Int) -> Bool { rows.indices.contains(number) && rows[number].isDeclared }
+
+  /// Whether an op performs a step.
+  func isOp(_ number: Int) -> Bool { rows.indices.contains(number) && rows[number].isOp }
+
+  /// The op that performs a step, if one does.
+  func op(_ number: Int) -> Op? { ops.indices.contains(number) ? ops[number] : nil }
+
+  /// Where a step was written.
+  func place(of number: Int) -> Int { rows.indices.contains(number) ? rows[number].place : -1 }
 
   /// What follows a step, on an event or without one; nil when neither it nor the any-step says.
   func handler(after number: Int, on event: Int?) -> MachineHandler? {
-    let own = step(number)
+    guard let event else { return rows.indices.contains(number) ? rows[number].next : anyNext }
+    let own = steps.indices.contains(number) ? steps[number] : nil
     let (first, second) = triesAnyStepFirst ? (anyStep, own) : (own, anyStep)
     return first?.handler(on: event) ?? second?.handler(on: event)
   }
 
   /// Whether a machine ends behind a step when nothing follows it.
-  func isFinal(_ number: Int) -> Bool { step(number)?.handlers.isEmpty ?? true }
+  func isFinal(_ number: Int) -> Bool { !rows.indices.contains(number) || rows[number].isFinal }
 }
 
 extension MachineStep {
-  @inline(__always)
   fileprivate func handler(on event: Int?) -> MachineHandler? {
     for index in handlers.indices where handlers[index].event == event { return handlers[index] }
     return nil
@@ -45,11 +81,22 @@ final class MachineBlueprint {
   let definition: MachineDefinition
   let logic: any MachineLogic
   let table: TransitionTable
+  // Copies of what the definition says, to spare the hot path copies of that.
+  let hasReducer: Bool
+  let hasEmitter: Bool
+  let hasProvider: Bool
+  let isOpen: Bool
+  let maxTransitions: Int
 
   init(_ definition: MachineDefinition, _ logic: any MachineLogic) {
     self.definition = definition
     self.logic = logic
     table = TransitionTable(definition)
+    hasReducer = definition.hasReducer
+    hasEmitter = definition.hasEmitter
+    hasProvider = definition.hasProvider
+    isOpen = definition.isOpen
+    maxTransitions = definition.maxTransitions
   }
 
   deinit {

@@ -12,6 +12,9 @@ final class MachineExecution: Work {
   }
 
   let blueprint: MachineBlueprint
+  // Unowned, because retains would cost as much as the rest. Safe: the blueprint holds both.
+  private unowned(unsafe) let logic: any MachineLogic
+  private unowned(unsafe) let table: TransitionTable
   private let call: MachineCall
   // Cleared at the end, so that the context can be used again.
   private var context: OpContext?
@@ -36,12 +39,14 @@ final class MachineExecution: Work {
   @exclusivity(unchecked) private var isProceeding = false
   /// Whether a job to go on is on its way.
   @exclusivity(unchecked) private var isEnqueued = false
-  private var lines: TransitionLines
+  private let lines: TransitionLines
   /// Keys that a step's run has set from secrets.
   private var secretNames: Set<ByteString> = []
 
   init(_ blueprint: MachineBlueprint, _ context: OpContext) {
     self.blueprint = blueprint
+    logic = blueprint.logic
+    table = blueprint.table
     self.context = context
     lines = TransitionLines(blueprint.logic)
     let unbound = MachineCall(context)
@@ -49,9 +54,6 @@ final class MachineExecution: Work {
     super.init(loop: context.loop)
     unbound.bind(self)
   }
-
-  private var definition: MachineDefinition { blueprint.definition }
-  private var logic: any MachineLogic { blueprint.logic }
 
   // MARK: Begin and end
 
@@ -69,7 +71,7 @@ final class MachineExecution: Work {
       result = done.result
       phase = .reduce
     } else {
-      step = definition.start
+      step = blueprint.definition.start
       transition = .forward(to: step)
     }
     history.push(step)
@@ -187,18 +189,18 @@ final class MachineExecution: Work {
     switch phase {
     case .perform: perform()
     case .reduce:
-      if definition.hasReducer {
+      if blueprint.hasReducer {
         history.note(result, state)
-        call.begin { logic.reduce(step, result, state, call) }
+        ask { logic.reduce(step, result, state, call) }
       } else {
         if !result.isNull { state = result }
         phase = .decide
       }
     case .decide:
-      if definition.hasProvider {
-        call.begin { logic.transition(step, result, state, call) }
-      } else if definition.hasEmitter {
-        call.begin { logic.emit(step, result, state, call) }
+      if blueprint.hasProvider {
+        ask { logic.transition(step, result, state, call) }
+      } else if blueprint.hasEmitter {
+        ask { logic.emit(step, result, state, call) }
       } else {
         follow(nil)
       }
@@ -206,10 +208,16 @@ final class MachineExecution: Work {
     }
   }
 
+  /// Calls a function, and takes its answer if it gives one at once.
+  @inline(__always)
+  private func ask(_ function: () -> MachineAnswer?) {
+    if let answer = call.begin(function) { take(answer) }
+  }
+
   /// Performs the present step.
   private func perform() {
-    guard !definition.hasNavigator, case .op(let op)? = blueprint.table.step(step)?.action else {
-      call.begin { logic.perform(transition, step, state, call) }
+    guard table.isOp(step), let op = table.op(step) else {
+      ask { logic.perform(transition, step, state, call) }
       return
     }
     guard let context else { return }
@@ -268,9 +276,9 @@ final class MachineExecution: Work {
     case (.reduction(.finish(let value)), .reduce): finish(value)
     case (.reduction(.retry), .reduce): retry()
     case (.event(let event), .decide): follow(event)
-    case (.transition(let next?), .decide): take(next, nil, definition.providerPlace)
+    case (.transition(let next?), .decide): take(next, nil, blueprint.definition.providerPlace)
     case (.transition(nil), .decide): finish(state)
-    default: end(.usage("machine '\(definition.name)': a function gave an answer of another kind"))
+    default: end(.usage("machine '\(blueprint.definition.name)': a function gave an answer of another kind"))
     }
   }
 
@@ -286,12 +294,12 @@ final class MachineExecution: Work {
       return
     case nil: break
     }
-    if let handler = blueprint.table.handler(after: step, on: number) {
+    if let handler = table.handler(after: step, on: number) {
       take(handler.transition, number, handler.place)
     } else if let number {
       let event = logic.name(ofEvent: number)
       fail("has no transition on event '\(event)' for step '\(name(of: step))'")
-    } else if blueprint.table.isFinal(step) {
+    } else if table.isFinal(step) {
       finish(state)
     } else {
       fail("has no transition without an event for step '\(name(of: step))'")
@@ -302,7 +310,7 @@ final class MachineExecution: Work {
     let from = step
     switch next {
     case .forward(let target):
-      guard definition.isOpen || blueprint.table.step(target) != nil else {
+      guard blueprint.isOpen || table.has(target) else {
         fail(
           "goes forward from step '\(name(of: from))' to unknown step '\(name(of: target))'", place)
         return
@@ -350,8 +358,8 @@ final class MachineExecution: Work {
 
   /// Counts a transition; false, and the end, when it is one too many.
   private func count() -> Bool {
-    guard transitionCount < definition.maxTransitions else {
-      end(FlowError(.error, "exceeded max_transitions (\(definition.maxTransitions))"))
+    guard transitionCount < blueprint.maxTransitions else {
+      end(FlowError(.error, "exceeded max_transitions (\(blueprint.maxTransitions))"))
       return false
     }
     transitionCount += 1
@@ -362,7 +370,7 @@ final class MachineExecution: Work {
 
   /// Ends with an error of the definition, which names where that was written: by default the step.
   private func fail(_ message: ByteString, _ place: Int? = nil) {
-    let place = place ?? blueprint.table.step(step)?.place ?? -1
-    end(.usage("\(logic.position(of: place))machine '\(definition.name)' \(message)"))
+    let place = place ?? table.place(of: step)
+    end(.usage("\(logic.position(of: place))machine '\(blueprint.definition.name)' \(message)"))
   }
 }

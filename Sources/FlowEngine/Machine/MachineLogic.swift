@@ -1,7 +1,7 @@
 /// What a machine's functions do. Called on the loop's thread; must not block.
 ///
-/// Each function that gets a call promises one `call.finish`, at once or later. Values are whatever
-/// the front end understands: the engine only passes states and results on.
+/// Each function that gets a call answers at once, or with nil promises one `call.finish`. Values are
+/// whatever the front end understands: the engine only passes states and results on.
 public protocol MachineLogic: AnyObject {
   /// The state that a machine begins with that was started with data, as in a flow.
   func state(of data: DataBucket) throws -> Value
@@ -15,14 +15,22 @@ public protocol MachineLogic: AnyObject {
   /// What goes into the data bucket when the machine ends with `value`.
   func outputs(of value: Value) throws -> [(ByteString, Value)]
 
-  /// Performs a step whose action is `logic`, or any with a navigator. Finishes with `.result`.
-  func perform(_ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall)
-  /// Makes a new state of a result. Finishes with `.reduction`.
-  func reduce(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall)
-  /// Says which event a result is. Finishes with `.event`.
-  func emit(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall)
-  /// Says which transition comes next. Finishes with `.transition`.
-  func transition(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall)
+  /// Performs a step whose action is `logic`, or any with a navigator. Answers `.result`.
+  func perform(
+    _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer?
+  /// Makes a new state of a result. Answers `.reduction`.
+  func reduce(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer?
+  /// Says which event a result is. Answers `.event`.
+  func emit(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer?
+  /// Says which transition comes next. Answers `.transition`.
+  func transition(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer?
 
   /// Asks what waits to stop because of `error`; it must finish sooner or later.
   func cancel(_ call: MachineCall, _ error: FlowError)
@@ -66,13 +74,16 @@ public enum MachineEvent {
 /// How a function of a machine says that it is done. One serves all functions of an execution, which
 /// come one after another. Confined to the loop's thread.
 public final class MachineCall {
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call of a function.
+
   // Cleared when the machine has ended.
-  private(set) var execution: MachineExecution?
-  private var answer: MachineAnswer?
+  @exclusivity(unchecked) private(set) var execution: MachineExecution?
+  @exclusivity(unchecked) private var answer: MachineAnswer?
   /// Whether a function was called whose answer wasn't taken yet.
-  private(set) var isPending = false
+  @exclusivity(unchecked) private(set) var isPending = false
   /// Whether the function is being called, and may still finish at once.
-  private(set) var isInCall = false
+  @exclusivity(unchecked) private(set) var isInCall = false
   /// The function's own, such as a coroutine; released when it has finished.
   public var state: AnyObject?
   /// The execution of the machine, an op; nil once it has ended.
@@ -105,13 +116,16 @@ public final class MachineCall {
     if !isInCall { execution.wake() }
   }
 
-  /// Calls a function, which may finish at once.
+  /// Calls a function, which may answer at once.
   @inline(__always)
-  func begin(_ function: () -> Void) {
+  func begin(_ function: () -> MachineAnswer?) -> MachineAnswer? {
     isPending = true
     isInCall = true
-    function()
+    let answer = function()
     isInCall = false
+    guard let answer else { return takeAnswer() }
+    isPending = false
+    return answer
   }
 
   /// The answer, once; nil as long as the function waits.

@@ -60,7 +60,7 @@ public final class MachineOp: Op {
 
   /// Whether a step is declared, or needn't be.
   public func accepts(step: Int) -> Bool {
-    isOpen || blueprint.table.step(step) != nil
+    isOpen || blueprint.table.has(step)
   }
 
   /// The same machine, beginning with a state, or behind a step.

@@ -1,6 +1,6 @@
 /// The texts of a machine's transitions, each put into the log once: a machine that makes a million
 /// transitions makes few different ones.
-struct TransitionLines {
+final class TransitionLines {
   private struct Edge: Hashable {
     let from: Int
     let to: Int
@@ -10,37 +10,53 @@ struct TransitionLines {
 
   private let logic: any MachineLogic
   private var payloads: [Edge: Payload] = [:]
+
+  // Unchecked exclusivity: the loop's thread alone touches them.
+
   /// The last two: a machine often goes to and fro.
-  private var recent: (edge: Edge, payload: Payload)?
-  private var older: (edge: Edge, payload: Payload)?
+  @exclusivity(unchecked) private var recent = Line.none
+  @exclusivity(unchecked) private var older = Line.none
+
+  private struct Line {
+    let edge: Edge
+    let payload: Payload
+
+    /// Of no step.
+    static let none = Line(edge: Edge(from: -1, to: -1, event: -3), payload: .none)
+  }
 
   init(_ logic: any MachineLogic) {
     self.logic = logic
   }
 
   /// `amount -> tariffs`, or `confirmation -> amount on editAmount`.
-  mutating func payload(_ from: Int, _ to: Int, _ event: Int?, _ log: EventLog) -> Payload {
+  @inline(__always)
+  func payload(_ from: Int, _ to: Int, _ event: Int?, _ log: EventLog) -> Payload {
     payload(Edge(from: from, to: to, event: event ?? -1), log)
   }
 
   /// `retry amount`.
-  mutating func payload(retrying step: Int, _ log: EventLog) -> Payload {
+  func payload(retrying step: Int, _ log: EventLog) -> Payload {
     payload(Edge(from: step, to: step, event: -2), log)
   }
 
   @inline(__always)
-  private mutating func payload(_ edge: Edge, _ log: EventLog) -> Payload {
+  private func payload(_ edge: Edge, _ log: EventLog) -> Payload {
     // What no text may show can be more by now.
-    if log.secrets != nil { return log.payload(text(edge)) }
-    if let recent, recent.edge == edge { return recent.payload }
-    if let older, older.edge == edge {
-      (self.recent, self.older) = (older, recent)
-      return older.payload
+    if log.secrets == nil {
+      if recent.edge == edge { return recent.payload }
+      if older.edge == edge { return older.payload }
     }
+    return look(for: edge, log)
+  }
+
+  @inline(never)
+  private func look(for edge: Edge, _ log: EventLog) -> Payload {
+    if log.secrets != nil { return log.payload(text(edge)) }
     let payload = payloads[edge] ?? log.payload(text(edge))
     payloads[edge] = payload
     older = recent
-    recent = (edge, payload)
+    recent = Line(edge: edge, payload: payload)
     return payload
   }
 

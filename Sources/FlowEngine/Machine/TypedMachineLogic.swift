@@ -71,10 +71,10 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
 
   func perform(
     _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
-  ) {
-    guard let navigator, let context = call.context else { return }
+  ) -> MachineAnswer? {
+    guard let navigator, let context = call.context else { return nil }
     let names = steps.elements
-    start(call) { [self] in
+    return start(call) { [self] in
       .result(
         box(
           try await navigator(
@@ -82,9 +82,11 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
     }
   }
 
-  func reduce(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
-    guard let reducer else { return }
-    start(call) { [self] in
+  func reduce(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let reducer else { return nil }
+    return start(call) { [self] in
       switch try await reducer(content(state), content(result)) {
       case .continue(let state): .reduction(.continue(box(state)))
       case .finish(let state): .reduction(.finish(box(state)))
@@ -93,15 +95,19 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
     }
   }
 
-  func emit(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
-    guard let emitter else { return }
-    start(call) { [self] in .event(try await emitter(content(result), content(state))) }
+  func emit(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let emitter else { return nil }
+    return start(call) { [self] in .event(try await emitter(content(result), content(state))) }
   }
 
-  func transition(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
-    guard let provider else { return }
+  func transition(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let provider else { return nil }
     let from = steps.elements[step]
-    start(call) { [self] in
+    return start(call) { [self] in
       let next = try await provider(from, content(result), content(state))
       return .transition(next?.map { number(of: $0) })
     }
@@ -110,11 +116,13 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   private func start(
     _ call: MachineCall,
     _ body: nonisolated(nonsending) @escaping () async throws -> MachineAnswer
-  ) {
-    guard let loop = call.context?.loop else { return }
+  ) -> MachineAnswer? {
+    guard let loop = call.context?.loop else { return nil }
     let task = MachineTask(call, body, on: loop)
     call.state = task
     task.start(on: loop)
+    // One that has ended by now has finished the call.
+    return nil
   }
 
   func cancel(_ call: MachineCall, _ error: FlowError) {

@@ -200,11 +200,17 @@ public final class OpContext {
   /// Adds a line about a transition of the op, whose text `payload` puts into the log.
   @inline(__always)
   func logTransition(_ payload: (EventLog) -> Payload) {
-    guard let strand, !isSettled else { return }
-    let log = strand.log
-    log.append(
-      .transition, time: strand.loop.now(), scope: scope, position: position, attempt: attempt,
-      first: payload(log))
+    guard let owner, !isSettled else { return }
+    owner._withUnsafeGuaranteedRef {
+      // Safe: the run holds its log, and the strand its run.
+      let log = Unmanaged.passUnretained($0.log)
+      let time = $0.loop.now()
+      log._withUnsafeGuaranteedRef {
+        $0.append(
+          .transition, time: time, scope: scope, position: position, attempt: attempt,
+          first: payload($0))
+      }
+    }
   }
 
   /// Notes with which value a machine has finished, if it is all that the run consists of.

@@ -39,6 +39,13 @@ final class HandlerPart {
   }
 }
 
+/// What `reduce` returns: a value with one of these marks, made by the function of this name.
+enum ReductionMark: Int32, CaseIterable {
+  case `continue` = 1
+  case finish = 2
+  case retry = 3
+}
+
 /// The functions of the module that machines are written with.
 extension ScriptHost {
   func installMachineParts() throws {
@@ -72,16 +79,10 @@ extension ScriptHost {
       let part = try Arguments(host, call, "any_step").step(nil, 1)
       return call.answer(part, host.types.step)
     }
-    try define("continue") { host, call in
-      if call.count == 0 {
-        throw Arguments(host, call, "continue").wrong(1, expected: "state")
-      }
-      return try host.answer(call, "continue", try call.value(1))
+    for mark in ReductionMark.allCases {
+      let marker = try vm.makeMarker(mark.rawValue, metatable: reductionMetatable)
+      try vm.set(.reference(marker), "\(mark)", in: module)
     }
-    try define("finish") { host, call in
-      try host.answer(call, "finish", try call.value(1))
-    }
-    try define("retry") { host, call in try host.answer(call, "retry", .nil) }
   }
 
   private func answer(_ call: LuaCall, _ transition: Transition<ByteString>) throws -> LuaAnswer {
@@ -97,14 +98,6 @@ extension ScriptHost {
     return try vm.makeTable(fields: fields)
   }
 
-  /// What `reduce` returns: a table that is known by its metatable.
-  private func answer(_ call: LuaCall, _ kind: LuaValue, _ value: LuaValue) throws -> LuaAnswer {
-    call.answer(
-      .reference(
-        try vm.makeTable(
-          fields: [("kind", kind), ("value", value)], metatable: reductionMetatable)))
-  }
-
   /// The transition in a value of a script; nil when it is none.
   func transition(in value: LuaValue) throws -> Transition<ByteString>? {
     guard case .reference(let table) = value, table.kind == .table,
@@ -116,20 +109,6 @@ extension ScriptHost {
     case ("back", .string(let name)): return .back(to: ByteString(name))
     case ("back", .nil): return .back(to: nil)
     case ("stay", .nil): return .stay
-    default: return nil
-    }
-  }
-
-  /// What `reduce` has returned; nil when it is something else.
-  func reduction(in value: LuaValue) throws -> Reduction<Value>? {
-    guard case .reference(let table) = value, table.kind == .table,
-      vm.has(metatable: reductionMetatable, table),
-      case .string(let kind) = try vm.field("kind", of: table)
-    else { return nil }
-    switch kind {
-    case "continue": return .continue(Value(try vm.field("value", of: table)))
-    case "finish": return .finish(Value(try vm.field("value", of: table)))
-    case "retry": return .retry
     default: return nil
     }
   }

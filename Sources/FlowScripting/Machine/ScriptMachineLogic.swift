@@ -110,44 +110,51 @@ final class ScriptMachineLogic: MachineLogic {
 
   func perform(
     _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
-  ) {
+  ) -> MachineAnswer? {
     if let navigate {
       do {
         let table = try host.table(of: transition.map { steps.names[$0] })
-        start(navigate, .step, .opaque(ScriptValue(table)), state, call)
+        return start(navigate, .step, .opaque(ScriptValue(table)), state, call)
       } catch {
-        call.finish(.failed(host.flowError(thrown: error, op: nil)))
+        return .failed(host.flowError(thrown: error, op: nil))
       }
-    } else if functions.indices.contains(step), let function = functions[step] {
-      start(function, .step, state, nil, call)
-    } else {
-      refuse(call, "nothing performs step '\(steps.names[step])'", nil)
     }
+    guard functions.indices.contains(step), let function = functions[step] else {
+      return refusal("nothing performs step '\(steps.names[step])'", nil)
+    }
+    return start(function, .step, state, nil, call)
   }
 
-  func reduce(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
-    if let reduce { start(reduce, .reduce, state, result, call) }
+  func reduce(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    reduce.flatMap { start($0, .reduce, state, result, call) }
   }
 
-  func emit(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
-    if let emit { start(emit, .emit, result, state, call) }
+  func emit(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    emit.flatMap { start($0, .emit, result, state, call) }
   }
 
-  func transition(_ step: Int, _ result: Value, _ state: Value, _ call: MachineCall) {
-    guard let transition else { return }
-    let arguments: [Value] = [.bytes(steps.names[step]), result, state]
-    start(call, .transition, arguments) { context, limit in
+  func transition(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let transition else { return nil }
+    let name = Value.bytes(steps.names[step])
+    return start(call, .transition, result, state) { context, limit in
       transition.start(
-        try arguments.map { try host.luaValue($0) }, slot: context.slot,
+        try [name, result, state].map { try host.luaValue($0) }, slot: context.slot,
         generation: context.generation, deadline: limit, grace: host.loop.gracePeriod)
     }
   }
 
+  @inline(__always)
   private func start(
     _ callback: LuaCallback, _ part: MachinePart, _ first: Value, _ second: Value?,
     _ call: MachineCall
-  ) {
-    start(call, part, [first, second ?? .null]) { context, limit in
+  ) -> MachineAnswer? {
+    start(call, part, first, second) { context, limit in
       callback.start(
         try host.luaValue(first), try second.map { try host.luaValue($0) }, slot: context.slot,
         generation: context.generation, deadline: limit, grace: host.loop.gracePeriod)
@@ -157,10 +164,10 @@ final class ScriptMachineLogic: MachineLogic {
   /// Calls a function, up to its first wait.
   @inline(__always)
   private func start(
-    _ call: MachineCall, _ part: MachinePart, _ arguments: [Value],
+    _ call: MachineCall, _ part: MachinePart, _ first: Value, _ second: Value?,
     _ body: (OpContext, Int64) throws -> LuaCallback.Progress
-  ) {
-    guard let context = call.context else { return }
+  ) -> MachineAnswer? {
+    guard let context = call.context else { return nil }
     let deadline = context.deadline
     let limit = deadline == .max ? .max : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.
@@ -169,41 +176,43 @@ final class ScriptMachineLogic: MachineLogic {
     defer { (host.currentOp, host.currentRun) = (outerOp, outerRun) }
     do {
       switch try body(context, limit == .max ? 0 : limit) {
-      case .returned(let value): finish(value, part, call)
-      case .returnedArgument(let index):
-        // A step's result needs no other form than the state that it is.
-        if part == .step {
-          call.finish(.result(arguments[index]))
-        } else {
-          finish(try host.luaValue(arguments[index]), part, call)
-        }
-      case .step(let step): try goOn(step, part, call)
-      case .refused(let error):
-        call.finish(.failed(FlowError(.error, ByteString(error.message))))
+      case .returned(let value, let mark):
+        return answer(value, mark, part, call)
+      case .returnedArgument(let index, let mark):
+        // No other form is needed than that which it came in.
+        let value = index == 0 ? first : second ?? .null
+        if part == .step, mark == 0 { return .result(value) }
+        if part == .reduce, let reduction = reduction(mark, value) { return .reduction(reduction) }
+        return answer(try host.luaValue(value), mark, part, call)
+      case .step(let step, let mark): return try goOn(step, mark, part, call)
+      case .refused(let error): return .failed(FlowError(.error, ByteString(error.message)))
       }
     } catch {
-      call.finish(.failed(host.flowError(thrown: error, op: nil)))
+      return .failed(host.flowError(thrown: error, op: nil))
     }
   }
 
-  private func goOn(_ step: LuaStep, _ part: MachinePart, _ call: MachineCall) throws {
+  private func goOn(
+    _ step: LuaStep, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
+  ) throws -> MachineAnswer? {
     switch step.outcome {
     case .finished:
       let value = try host.vm.firstResult(step)
       host.vm.release(step.coroutine, finished: true)
-      finish(value, part, call)
+      return answer(value, mark, part, call)
     case .parked:
       host.vm.unwatch(step.coroutine)
       let fiber = Fiber(host, step.coroutine, owner: .machine(call, part))
       call.state = fiber
       fiber.park()
+      return nil
     case .stopped:
       host.vm.release(step.coroutine, finished: false)
-      call.finish(.failed(call.expire()))
+      return .failed(call.expire())
     case .failed, .yielded:
       let error = host.takeFailure(step, op: call.context?.displayName)
       host.vm.release(step.coroutine, finished: false)
-      call.finish(.failed(error))
+      return .failed(error)
     }
   }
 
@@ -228,61 +237,82 @@ final class ScriptMachineLogic: MachineLogic {
 
   // MARK: Answers
 
-  /// Takes what a function has returned.
+  /// Takes what a function has returned that has waited.
   func finish(_ value: LuaValue, _ part: MachinePart, _ call: MachineCall) {
     do {
-      switch part {
-      case .step:
-        if case .reference(let reference) = value, reference.kind == .userdata,
-          let task = host.task(in: value)
-        {
-          ResultFollower.follow(task, call, host)
-        } else {
-          call.finish(.result(Value(value)))
-        }
-      case .reduce:
-        guard let reduction = try host.reduction(in: value) else {
-          refuse(call, value, "reduce", reduce, "flow.continue, flow.finish or flow.retry")
-          return
-        }
-        call.finish(.reduction(reduction))
-      case .emit:
-        switch value {
-        case .nil, .boolean(false): call.finish(.event(nil))
-        case .string(let string):
-          let name = ByteString(string)
-          call.finish(.event(events.number(of: name).map { .known($0) } ?? .unknown(name)))
-        default: refuse(call, value, "emit", emit, "name of an event, or nil")
-        }
-      case .transition:
-        if value.isNil {
-          call.finish(.transition(nil))
-        } else if let next = try host.transition(in: value) {
-          let number = next.step.map { self.number(ofStep: $0) }
-          call.finish(.transition(next.map { _ in number ?? 0 }))
-        } else {
-          refuse(call, value, "transition", transition, "transition, or nil")
-        }
-      }
+      let (mark, value) = try host.vm.unmark(value)
+      if let answer = answer(value, mark, part, call) { call.finish(answer) }
     } catch {
       call.finish(.failed(host.flowError(thrown: error, op: nil)))
     }
   }
 
-  /// Fails with what a function returned that it shouldn't; the message begins with its line.
-  private func refuse(
-    _ call: MachineCall, _ value: LuaValue, _ field: ByteString, _ function: LuaCallback?,
-    _ expected: ByteString
-  ) {
-    refuse(
-      call,
-      "'\(field)' returned a wrong value behind step '\(steps.names[call.step])' "
-        + "(\(expected) expected, got \(ByteString(host.kindName(of: value))))", function)
+  /// What a returned value says; nil when it is yet to come.
+  private func answer(
+    _ value: LuaValue, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
+  ) -> MachineAnswer? {
+    switch part {
+    case .step where mark == 0:
+      if case .reference(let reference) = value, reference.kind == .userdata,
+        let task = host.task(in: value)
+      {
+        ResultFollower.follow(task, call, host)
+        return nil
+      }
+      return .result(Value(value))
+    case .reduce:
+      if let reduction = reduction(mark, Value(value)) { return .reduction(reduction) }
+    case .emit where mark == 0:
+      switch value {
+      case .nil, .boolean(false): return .event(nil)
+      case .string(let string):
+        let name = ByteString(string)
+        return .event(events.number(of: name).map { .known($0) } ?? .unknown(name))
+      default: break
+      }
+    case .transition where mark == 0:
+      if value.isNil { return .transition(nil) }
+      if let next = try? host.transition(in: value) {
+        let number = next.step.map { self.number(ofStep: $0) }
+        return .transition(next.map { _ in number ?? 0 })
+      }
+    default: break
+    }
+    return refusal(value, mark, part, call)
   }
 
-  private func refuse(_ call: MachineCall, _ message: ByteString, _ function: LuaCallback?) {
+  private func reduction(_ mark: Int32, _ value: Value) -> Reduction<Value>? {
+    switch ReductionMark(rawValue: mark) {
+    case .continue: .continue(value)
+    case .finish: .finish(value)
+    case .retry: .retry
+    case nil: nil
+    }
+  }
+
+  /// The error of a function that returned what it shouldn't; the message begins with its line.
+  private func refusal(
+    _ value: LuaValue, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
+  ) -> MachineAnswer {
+    let (field, function, expected): (ByteString, LuaCallback?, ByteString) =
+      switch part {
+      case .step: ("run", navigate ?? functions[call.step], "result")
+      case .reduce: ("reduce", reduce, "flow.continue, flow.finish or flow.retry")
+      case .emit: ("emit", emit, "name of an event, or nil,")
+      case .transition: ("transition", transition, "transition, or nil,")
+      }
+    var got = ByteString(host.kindName(of: value))
+    if let mark = ReductionMark(rawValue: mark) { got = "flow.\(String(describing: mark))" }
+    let message: ByteString = """
+      '\(field)' returned a wrong value for step '\(steps.names[call.step])' \
+      (\(expected) expected, got \(got))
+      """
+    return refusal(message, function)
+  }
+
+  private func refusal(_ message: ByteString, _ function: LuaCallback?) -> MachineAnswer {
     let position = function.map { ByteString($0.position) } ?? ""
-    call.finish(.failed(.usage("\(position)machine '\(machine)': \(message)")))
+    return .failed(.usage("\(position)machine '\(machine)': \(message)"))
   }
 }
 
