@@ -22,6 +22,7 @@ final class ScriptedLogic: MachineLogic {
   }
 
   func data(of state: Value) throws -> [(ByteString, Value)] {
+    if state.isNull { return [] }
     guard let fields = state.fields else {
       throw FlowError.usage("the state of an op that is a step must be a table")
     }

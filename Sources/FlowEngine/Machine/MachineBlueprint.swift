@@ -13,8 +13,8 @@ final class TransitionTable {
   // Of these the executions read single elements, which hold no references: that costs no retain.
   private let rows: ContiguousArray<Row>
   private let anyNext: MachineHandler?
-  private let ops: ContiguousArray<Op?>
-  private let steps: ContiguousArray<MachineStep?>
+  private var ops: ContiguousArray<Op?>
+  private var steps: ContiguousArray<MachineStep?>
   let anyStep: MachineStep?
   private let triesAnyStepFirst: Bool
 
@@ -43,6 +43,13 @@ final class TransitionTable {
     self.steps = steps
     anyStep = any
     triesAnyStepFirst = definition.triesAnyStepFirst
+  }
+
+  /// The ops of the steps, taken out of a table that is about to go.
+  fileprivate func takeOps() -> [Op] {
+    steps = []
+    defer { ops = [] }
+    return ops.compactMap { $0 }
   }
 
   /// Whether a step is declared.
@@ -78,7 +85,7 @@ extension MachineStep {
 
 /// A definition in the form in which it is executed and drawn. Never changes.
 final class MachineBlueprint {
-  let definition: MachineDefinition
+  private(set) var definition: MachineDefinition
   let logic: any MachineLogic
   let table: TransitionTable
   // Copies of what the definition says, to spare the hot path copies of that.
@@ -102,10 +109,8 @@ final class MachineBlueprint {
   deinit {
     // Machines in machines of any depth are released by a loop; released by their own deinitializers,
     // they would recurse as deep as they are nested.
-    let ops = definition.steps.compactMap { step -> Op? in
-      if case .op(let op) = step.action { op } else { nil }
-    }
-    if !ops.isEmpty { DeferredRelease.release(ops) }
+    definition.steps = []
+    DeferredRelease.release(table.takeOps())
   }
 }
 
@@ -120,13 +125,14 @@ enum DeferredRelease {
   // Set while a release goes on in this thread: what it finds is released by its loop.
   @TaskLocal private static var open: Open?
 
-  static func release(_ ops: [Op]) {
+  static func release(_ ops: consuming [Op]) {
+    if ops.isEmpty { return }
     if let open {
-      open.ops += ops
+      open.ops += consume ops
       return
     }
     let own = Open()
-    own.ops = ops
+    own.ops = consume ops
     $open.withValue(own) {
       // The last reference to an op may go here, which comes back to `release` with its steps.
       while own.ops.popLast() != nil {}

@@ -221,20 +221,22 @@ final class MachineExecution: Work {
       return
     }
     guard let context else { return }
+    // A machine takes any state.
+    let machine = op as? MachineOp
+    let data: [(ByteString, Value)]
     do {
-      // A machine takes any state.
-      let machine = op as? MachineOp
-      let data = try machine == nil ? logic.data(of: state) : logic.outputs(of: state)
-      let shown = data.map { ($0, isSecret($0, context) ? Value.secret($1) : $1) }
-      let begun = machine?.entering(MachineEntry(state: state, done: nil)) ?? op
-      let run = Run(begun, on: loop, name: op.name, sinks: loop.eventSinks)
-      // Its failure is this machine's.
-      run.markObserved()
-      child = run
-      run.begin(shown, owner: context, follower: self)
+      data = try machine == nil ? logic.data(of: state) : logic.outputs(of: state)
     } catch {
-      end(.from(error))
+      fail("can't run '\(op.name)' as step '\(name(of: step))': \(FlowError.from(error).message)")
+      return
     }
+    let shown = data.map { ($0, isSecret($0, context) ? Value.secret($1) : $1) }
+    let begun = machine?.entering(MachineEntry(state: state, done: nil)) ?? op
+    let run = Run(begun, on: loop, name: op.name, sinks: loop.eventSinks)
+    // Its failure is this machine's.
+    run.markObserved()
+    child = run
+    run.begin(shown, owner: context, follower: self)
   }
 
   private func isSecret(_ name: ByteString, _ context: OpContext) -> Bool {

@@ -8,7 +8,8 @@ public protocol MachineLogic: AnyObject {
   /// A state or result that comes from elsewhere in the form that the functions understand; by
   /// default as it is.
   func own(_ value: Value) throws -> Value
-  /// The data that the run of an op begins with when it is a step.
+  /// The data that the run of an op begins with when it is a step. What it throws is a sentence about
+  /// the state.
   func data(of state: Value) throws -> [(ByteString, Value)]
   /// What a step's result is that has been such a run.
   func result(of run: Run) throws -> Value

@@ -127,7 +127,10 @@ extension Arguments {
   /// The table of a step.
   fileprivate func step(_ name: ByteString?, _ index: Int) throws -> StepPart {
     let (fields, list) = try parts(index)
-    let options = try Options(self, index, fields, name == nil ? [] : ["run"], [])
+    if name == nil, !fields.isEmpty {
+      throw wrong(index, "any_step has no fields: it lists flow.on and flow.next only")
+    }
+    let options = try Options(self, index, fields, ["run"], [])
     let handlers = try list.enumerated().map { place, value in
       guard let handler = host.vm.object(in: value, host.types.handler) else {
         throw wrong(

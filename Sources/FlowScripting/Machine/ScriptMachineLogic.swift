@@ -65,15 +65,11 @@ final class ScriptMachineLogic: MachineLogic {
     guard case .opaque(let value) = state.plain, let table = value as? ScriptValue,
       table.reference.kind == .table
     else {
-      throw FlowError.usage(
-        "machine '\(machine)': the state must be a table for a step that is an op, got \(state.typeName)"
-      )
+      throw FlowError.usage("its state must be a table, got \(state.typeName)")
     }
     return try fields(table.reference) { key in
       let type = ByteString(host.vm.typeName(of: key))
-      throw FlowError.usage(
-        "machine '\(machine)': the state must have string keys for a step that is an op, got a key of type \(type)"
-      )
+      throw FlowError.usage("keys of its state are strings, got a key of type \(type)")
     }
   }
 
