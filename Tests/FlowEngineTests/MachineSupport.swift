@@ -154,7 +154,9 @@ struct MachineScript {
     definition.steps.append(MachineStep(number, .op(op), handlers: handlers(after), place: 0))
   }
 
-  mutating func anyStep(_ after: After...) {
+  mutating func anyStep(_ after: After...) { addAny(after) }
+
+  mutating func addAny(_ after: [After]) {
     definition.steps.append(MachineStep(nil, .none, handlers: handlers(after), place: 0))
   }
 

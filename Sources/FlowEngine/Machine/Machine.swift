@@ -66,7 +66,8 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     try self.init(definition, logic, navigator, reducer, maxTransitions, takingState, givingData)
   }
 
-  /// A machine whose transitions a function provides.
+  /// A machine whose transitions a provider of any kind says; nothing is known of them beforehand.
+  @_disfavoredOverload
   public init(
     _ name: ByteString, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,

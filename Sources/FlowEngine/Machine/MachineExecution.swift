@@ -280,7 +280,9 @@ final class MachineExecution: Work {
     case (.event(let event), .decide): follow(event)
     case (.transition(let next?), .decide): take(next, nil, blueprint.definition.providerPlace)
     case (.transition(nil), .decide): finish(state)
-    default: end(.usage("machine '\(blueprint.definition.name)': a function gave an answer of another kind"))
+    default:
+      end(
+        .usage("machine '\(blueprint.definition.name)': a function gave an answer of another kind"))
     }
   }
 

@@ -114,12 +114,12 @@ public struct Perform<Step: Hashable, StepResult, State> {
   /// - Parameters:
   ///   - step: The step.
   ///   - op: The op, flow or machine.
-  ///   - data: The data that its run begins with.
   ///   - result: What the step results in, given the data that the run has left.
+  ///   - data: The data that its run begins with.
   public init(
     _ step: Step, _ op: some OpConvertible,
-    data: @escaping (State) -> [(ByteString, Value)] = { _ in [] },
-    result: @escaping (DataBucket) throws -> StepResult
+    result: @escaping (DataBucket) throws -> StepResult,
+    data: @escaping (State) -> [(ByteString, Value)] = { _ in [] }
   ) {
     let made = op.makeOp()
     self.init(step) { state, context in
