@@ -156,7 +156,7 @@ final class MachineExecution: Work {
       guard child.isConcluded else {
         if let stop, !hasPassedStop {
           hasPassedStop = true
-          child.stop(stop)
+          child.stop(stop.asReason)
           // One that was idle has ended at once.
           return child.isConcluded
         }

@@ -86,15 +86,13 @@ extension ScriptHost {
   }
 
   private func answer(_ call: LuaCall, _ transition: Transition<ByteString>) throws -> LuaAnswer {
-    call.answer(.reference(try table(of: transition)))
+    call.answer(.reference(try table(of: transition.kindName, transition.step)))
   }
 
   /// `{ kind = "forward", step = name }`.
-  func table(of transition: Transition<ByteString>) throws -> LuaReference {
-    var fields: [(LuaString, LuaValue)] = [
-      ("kind", .string(LuaString(transition.kindName)))
-    ]
-    if let step = transition.step { fields.append(("step", .string(LuaString(step)))) }
+  func table(of kind: ByteString, _ step: ByteString?) throws -> LuaReference {
+    var fields: [(LuaString, LuaValue)] = [("kind", .string(LuaString(kind)))]
+    if let step { fields.append(("step", .string(LuaString(step)))) }
     return try vm.makeTable(fields: fields)
   }
 

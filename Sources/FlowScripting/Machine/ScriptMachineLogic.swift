@@ -109,7 +109,8 @@ final class ScriptMachineLogic: MachineLogic {
   ) -> MachineAnswer? {
     if let navigate {
       do {
-        let table = try host.table(of: transition.map { steps.names[$0] })
+        // It is told where it is to go also where the transition names no step.
+        let table = try host.table(of: transition.kindName, steps.names[step])
         return start(navigate, .step, .opaque(ScriptValue(table)), state, call)
       } catch {
         return .failed(host.flowError(thrown: error, op: nil))

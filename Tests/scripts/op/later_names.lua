@@ -9,7 +9,7 @@ local function later(object, names)
     check.usage(function() return object[name] end, name, "isn't supported in this version")
   end
 end
-later(flow, [[machine step any_step on forward back stay next continue finish retry context spawn
+later(flow, [[context spawn
   resolved failed cancelled with_delay when_all_succeed when_all_finish when_any_finish]])
 local continuations = "next next_on_success next_on_error finally finally_on_success"
 later(run, continuations)
