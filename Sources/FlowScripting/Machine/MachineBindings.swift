@@ -125,7 +125,7 @@ private struct MachineReader {
 
   func machine() throws -> MachineOp {
     let name = try name("name")
-    let logic = ScriptMachineLogic(host, machine: name)
+    let logic = ScriptMachineLogic(host, machine: name, position: arguments.call.position)
     var definition = MachineDefinition(
       name: name, start: logic.number(ofStep: try self.name("start")), steps: [])
     if let any = try options.string("any") {

@@ -11,6 +11,8 @@ final class ScriptMachineLogic: MachineLogic {
   // A Swift program may hold the machine longer than the host. The cycle ends when the host is closed.
   private let host: ScriptHost
   private let machine: ByteString
+  /// Where the machine was made.
+  private let position: LuaString
   private(set) var steps = NameTable<ByteString>()
   private(set) var events = NameTable<ByteString>()
   /// Where things were written, by their places.
@@ -23,8 +25,9 @@ final class ScriptMachineLogic: MachineLogic {
   var emit: LuaCallback?
   var transition: LuaCallback?
 
-  init(_ host: ScriptHost, machine: ByteString) {
+  init(_ host: ScriptHost, machine: ByteString, position: LuaString) {
     self.host = host
+    self.position = position
     self.machine = machine
   }
 
@@ -308,8 +311,9 @@ final class ScriptMachineLogic: MachineLogic {
   }
 
   private func refusal(_ message: ByteString, _ function: LuaCallback?) -> MachineAnswer {
-    let position = function.map { ByteString($0.position) } ?? ""
-    return .failed(.usage("\(position)machine '\(machine)': \(message)"))
+    // A function of C has no line.
+    let place = function.map(\.position).flatMap { $0.bytes.isEmpty ? nil : $0 } ?? position
+    return .failed(.usage("\(ByteString(place))machine '\(machine)': \(message)"))
   }
 }
 
