@@ -4,7 +4,9 @@ local escapes = { b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
 local literals = { ["true"] = true, ["false"] = false }
 local value
 
-local function fail(text, at) error(("no JSON at byte %d: %s"):format(at, text:sub(at, at + 20)), 0) end
+local function fail(text, at)
+  error(("no JSON at byte %d: %s"):format(at, text:sub(at, at + 20)), 0)
+end
 
 local function string_at(text, at)
   local stop = at

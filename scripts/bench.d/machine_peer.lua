@@ -1,5 +1,5 @@
--- The same by hand: each step is called in a coroutine of its own, so that it may wait, and a table says
--- which comes next. Prints ns.
+-- The same by hand: each step is called in a coroutine of its own, so that it may wait, and a table
+-- says which comes next. Prints ns.
 local n = tonumber(arg[1])
 local create, resume = coroutine.create, coroutine.resume
 local function count(state) return state + 1 end
