@@ -326,10 +326,17 @@ void flowlua_install_coroutine_library(lua_State *L) {
 
 // MARK: - The scheduler's coroutines
 
-static int new_coroutine(lua_State *L, void *argument) {
-  flowlua_coroutine *made = argument;
-  made->L = lua_newthread(L);
-  return 1;
+enum {
+  /// From so many on, coroutines are made by the batch, which spares most of them a protected call.
+  MANY_COROUTINES = 64,
+  COROUTINE_BATCH = 16,
+};
+_Static_assert(COROUTINE_BATCH < LUA_MINSTACK, "a batch of coroutines fits onto the stack");
+
+static int new_coroutines(lua_State *L, void *argument) {
+  const int32_t *count = argument;
+  for (int32_t i = 0; i < *count; i++) lua_newthread(L);
+  return *count;
 }
 
 /// A structure without a coroutine.
@@ -366,21 +373,44 @@ static void give_bare(flowlua_host *host, flowlua_coroutine *coroutine) {
   host->bare = coroutine;
 }
 
-flowlua_coroutine *flowlua_coroutine_take(flowlua_host *host) {
-  flowlua_coroutine *coroutine = host->pool;
-  if (coroutine != NULL) {
-    host->pool = coroutine->next_free;
-  } else {
-    coroutine = take_bare(host);
-    if (coroutine == NULL) return NULL;
-    int32_t status = flowlua_protect(host, new_coroutine, coroutine);
-    if (status == LUA_OK) coroutine->reference = flowlua_reference(host, host->running);
-    else flowlua_discard_error(host, status);
-    if (status != LUA_OK || coroutine->reference == 0) {
-      give_bare(host, coroutine);
-      return NULL;
-    }
+/// Puts a new coroutine, which stands on top of the running one's stack, into the pool. [-1, +0, -]
+static void add_to_pool(flowlua_host *host) {
+  lua_State *co = lua_tothread(host->running, -1);
+  flowlua_coroutine *coroutine = take_bare(host);
+  if (coroutine == NULL) {
+    flowlua_pop(host->running, 1);
+    return;
   }
+  coroutine->reference = flowlua_reference(host, host->running);
+  if (coroutine->reference == 0) {
+    give_bare(host, coroutine);
+    return;
+  }
+  coroutine->L = co;
+  coroutine->next_free = host->pool;
+  host->pool = coroutine;
+  host->coroutine_count += 1;
+}
+
+/// Fills the pool, which is empty; false without memory.
+static bool make_coroutines(flowlua_host *host, int32_t count) {
+  int32_t status = flowlua_protect(host, new_coroutines, &count);
+  if (status != LUA_OK) {
+    flowlua_discard_error(host, status);
+    return false;
+  }
+  for (int32_t i = 0; i < count; i++) add_to_pool(host);
+  return host->pool != NULL;
+}
+
+flowlua_coroutine *flowlua_coroutine_take(flowlua_host *host) {
+  if (host->pool == NULL) {
+    bool is_made =
+        host->coroutine_count >= MANY_COROUTINES && make_coroutines(host, COROUTINE_BATCH);
+    if (!is_made && !make_coroutines(host, 1)) return NULL;
+  }
+  flowlua_coroutine *coroutine = host->pool;
+  host->pool = coroutine->next_free;
   // A new one inherits the hook of the running one; of an idle one a script may have got hold.
   if (lua_gethook(coroutine->L) != NULL) lua_sethook(coroutine->L, NULL, 0, 0);
   return coroutine;
@@ -532,6 +562,7 @@ int32_t flowlua_coroutine_release(
     close_scheduled(host, coroutine);
     flowlua_unreference(host, coroutine->reference);
     give_bare(host, coroutine);
+    host->coroutine_count -= 1;
   }
   drop_wait(host, wait);
   return FLOWLUA_RELEASED;

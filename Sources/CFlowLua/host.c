@@ -36,11 +36,12 @@ static bool is_to_fail(flowlua_host *host, const void *block, size_t size) {
   return true;
 }
 
-/// From this many bytes on, small blocks come from a pool: a small state would only touch more pages.
+/// From this many bytes on, small blocks come from a pool: a small state would only touch more pages,
+/// unless it makes and drops many.
 enum { POOLED_FROM = 1 << 20 };
 
 static void *take_block(flowlua_host *host, size_t size) {
-  if (size <= POOL_LARGEST && host->memory_used >= POOLED_FROM) {
+  if (size <= POOL_LARGEST && (host->small.is_wanted || host->memory_used >= POOLED_FROM)) {
     if (!host->small.tried) flowlua_pool_open(&host->small);
     void *block = flowlua_pool_take(&host->small, size);
     if (block != NULL) return block;
@@ -258,6 +259,7 @@ void flowlua_free(flowlua_host *host) {
   }
   flowlua_release_held(host);
   free(host->held);
+  free(host->sources);
   free(host->free_references);
   free(host->type_metatables);
   free(host);

@@ -47,6 +47,8 @@ typedef struct interned_string {
   int64_t integer;
 } interned_string;
 
+enum { MOST_SOURCES = 4096 };
+
 enum {
   INTERNED_CACHE = 64,
   /// Up to this length Lua has one string for all that are equal.
@@ -120,6 +122,7 @@ typedef struct small_pool {
   void *mapped;
   size_t used;
   size_t committed;
+  bool is_wanted;  // also while the state is small
   bool tried;  // to reserve address space
   bool is_closing;  // all of it is given back soon
   uint32_t page_count;
@@ -167,6 +170,11 @@ struct flowlua_host {
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
   interned_string interned[INTERNED_CACHE];
+  // Names of the sources that `flowlua_origin` has met.
+  char (*sources)[LUA_IDSIZE];
+  uint32_t source_count;
+  uint32_t source_capacity;
+  uint32_t last_source;  // counts from 1
   // Types.
   uint64_t secret;
   int32_t type_count;
@@ -174,8 +182,10 @@ struct flowlua_host {
   int32_t *type_metatables;
   int32_t handle_type;
   int32_t handle_count;
+  bool has_made_handles;
   /// Coroutines ready for use, structures without a coroutine, and all structures.
   flowlua_coroutine *pool;
+  uint32_t coroutine_count;  // of those that have one
   int32_t error_metatable;
   flowlua_coroutine *bare;
   coroutine_block *made;

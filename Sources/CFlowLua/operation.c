@@ -9,7 +9,8 @@ static flowlua_coroutine *start(
   flowlua_coroutine *coroutine = flowlua_coroutine_take(host);
   if (coroutine == NULL) return NULL;
   lua_State *co = coroutine->L;
-  if (!lua_checkstack(co, count + 8)
+  // An idle coroutine has room for LUA_MINSTACK values.
+  if ((count + 8 > LUA_MINSTACK && !lua_checkstack(co, count + 8))
       || (flowlua_coroutine_push_body(coroutine), flowlua_push_reference(host, co, function),
           !flowlua_push_handle(host, co, slot, generation))) {
     flowlua_coroutine_release(host, coroutine, coroutine->generation, true);

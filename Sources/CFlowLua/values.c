@@ -183,13 +183,19 @@ int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable, bool fi
   return flowlua_protect(host, prepare_metatable, &what);
 }
 
-/// A userdata of a type, not yet holding anything. [-0, +1, m]
-static object_block *new_block(lua_State *L, flowlua_host *host, int32_t type) {
+/// A userdata of a type, without its metatable. [-0, +1, m]
+static object_block *bare_block(lua_State *L, flowlua_host *host, int32_t type) {
   object_block *block = lua_newuserdatauv(L, sizeof(object_block), 0);
   block->magic = host->secret ^ (uint64_t)type;
   block->pointer = NULL;
   block->generation = 0;
   block->slot = 0;
+  return block;
+}
+
+/// A userdata of a type, not yet holding anything. [-0, +1, m]
+static object_block *new_block(lua_State *L, flowlua_host *host, int32_t type) {
+  object_block *block = bare_block(L, host, type);
   flowlua_push_reference(host, L, host->type_metatables[type]);
   lua_setmetatable(L, -2);
   return block;
@@ -308,11 +314,18 @@ enum { HANDLE_BATCH = 64 };
 
 static int make_handles(lua_State *L, void *argument) {
   flowlua_host *host = argument;
+  flowlua_push_reference(host, L, host->type_metatables[host->handle_type]);
   while (host->handle_count < HANDLE_BATCH) {
-    new_block(L, host, host->handle_type);
+    bare_block(L, host, host->handle_type);
+    lua_pushvalue(L, 1);
+    lua_setmetatable(L, 2);
     lua_xmove(L, host->anchor, 1);
     host->handle_count += 1;
   }
+  // From the second batch on, new ones take the memory of those that are collected meanwhile, which
+  // the pool makes cheap.
+  host->small.is_wanted = host->has_made_handles;
+  host->has_made_handles = true;
   return 0;
 }
 
@@ -405,6 +418,48 @@ int32_t flowlua_where(lua_State *L, int32_t level, char *buffer, int32_t capacit
     }
   }
   return 0;
+}
+
+/// The number, from 1, of the name of a source; 0 when there is no memory for it.
+static uint32_t source_number(flowlua_host *host, const char *name) {
+  // Most calls come from where the one before came from.
+  if (host->last_source != 0 && strcmp(host->sources[host->last_source - 1], name) == 0) {
+    return host->last_source;
+  }
+  for (uint32_t i = 0; i < host->source_count; i++) {
+    if (strcmp(host->sources[i], name) == 0) return host->last_source = i + 1;
+  }
+  if (host->source_count == host->source_capacity) {
+    uint32_t capacity = host->source_capacity == 0 ? 8 : host->source_capacity * 2;
+    // Chunks made of ever new texts would fill the memory.
+    if (capacity > MOST_SOURCES) return 0;
+    char(*grown)[LUA_IDSIZE] = realloc(host->sources, capacity * sizeof *grown);
+    if (grown == NULL) return 0;
+    host->sources = grown;
+    host->source_capacity = capacity;
+  }
+  snprintf(host->sources[host->source_count], LUA_IDSIZE, "%s", name);
+  return host->last_source = ++host->source_count;
+}
+
+uint64_t flowlua_origin(flowlua_host *host, lua_State *L) {
+  lua_Debug frame;
+  for (int level = 1; level < 10 && lua_getstack(L, level, &frame); level++) {
+    // As in flowlua_where.
+    lua_getinfo(L, "Sl", &frame);
+    if (frame.currentline > 0) {
+      return (uint64_t)source_number(host, frame.short_src) << 32 | (uint32_t)frame.currentline;
+    }
+  }
+  return 0;
+}
+
+int32_t flowlua_origin_text(
+    const flowlua_host *host, uint64_t origin, char *buffer, int32_t capacity) {
+  uint32_t source = (uint32_t)(origin >> 32);
+  const char *name = source > 0 && source <= host->source_count ? host->sources[source - 1] : "?";
+  int length = snprintf(buffer, (size_t)capacity, "%s:%u", name, (uint32_t)origin);
+  return length < capacity ? length : capacity - 1;
 }
 
 /// Where a string that is interned is remembered by its address. The table of interned strings keeps

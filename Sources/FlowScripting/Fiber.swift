@@ -13,6 +13,8 @@ enum FiberOwner {
   case predicate(Run, CallbackCompletion)
   /// A function of a machine.
   case machine(MachineCall, MachinePart)
+  /// The function of a task.
+  case task(ScriptContinuation)
 
   /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
   var deadline: Int64 {
@@ -22,6 +24,7 @@ enum FiberOwner {
       .predicate(_, let completion):
       completion.deadline
     case .machine(let call, _): call.deadline
+    case .task(let code): code.deadline
     }
   }
 
@@ -33,6 +36,7 @@ enum FiberOwner {
       .predicate(_, let completion):
       completion.expire()
     case .machine(let call, _): call.expire()
+    case .task(let code): code.expireTask()
     }
   }
 
@@ -65,6 +69,7 @@ enum FiberOwner {
         (call.logic as? ScriptMachineLogic)?.finish(value, part, call)
       case .failed(let error): call.finish(.failed(error))
       }
+    case .task(let code): code.ended(end)
     }
   }
 }
@@ -152,6 +157,8 @@ final class Fiber: LoopJob, LuaWaiter {
     let grace = error.seconds != nil ? Self.unwindTime : host.loop.gracePeriod
     ending.graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
+    // A timeout is the waiting op's own; who waited may try again.
+    if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
     // It may be below on the stack, or have asked for it itself.
     if isRunning {
       host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.loop.gracePeriod)
@@ -181,15 +188,14 @@ final class Fiber: LoopJob, LuaWaiter {
     // It may have been closed meanwhile.
     guard !isFinished else { return }
     isRunning = true
-    let step = host.run(owner) { () -> LuaStep in
-      let limit = watchLimit
-      if limit != .max {
-        host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
-      }
-      let step = host.vm.resume(coroutine)
-      if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
-      return step
+    let outer = host.enter(owner)
+    let limit = watchLimit
+    if limit != .max {
+      host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
     }
+    let step = host.vm.resume(coroutine)
+    if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
+    host.current = outer
     isRunning = false
     // Its results have been taken; the next wait, if any, is another one.
     wait = nil
@@ -238,16 +244,27 @@ final class Fiber: LoopJob, LuaWaiter {
 extension ScriptHost {
   /// Runs a stretch of a script's code for its owner: what it starts meanwhile belongs to that.
   func run<Result>(_ owner: FiberOwner, _ body: () -> Result) -> Result {
-    let (op, run) = (currentOp, currentRun)
-    defer { (currentOp, currentRun) = (op, run) }
-    switch owner {
-    case .op(let context), .cleanup(let context, _): currentOp = context
-    case .callback(let owner, _), .predicate(let owner, _):
-      currentOp = nil
-      currentRun = owner
-    case .machine(let call, _): currentOp = call.context
-    }
+    let outer = enter(owner)
+    defer { current = outer }
     return body()
+  }
+
+  /// Begins a stretch of a script's code; whoever calls this ends it by putting back what it answers.
+  fileprivate func enter(_ owner: FiberOwner) -> Current {
+    let outer = current
+    current.task = nil
+    switch owner {
+    case .op(let context), .cleanup(let context, _): current.op = .passUnretained(context)
+    case .callback(let owner, _), .predicate(let owner, _):
+      current.op = nil
+      current.run = .passUnretained(owner)
+    case .machine(let call, _): current.op = call.context.map { .passUnretained($0) }
+    case .task(let code):
+      current.task = .passUnretained(code)
+      current.op = code.holdOp()
+      current.run = nil
+    }
+    return outer
   }
 
   /// A deadline of the loop's clock on the monotonic one, which a watchdog goes by: a virtual clock

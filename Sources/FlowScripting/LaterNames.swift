@@ -4,24 +4,13 @@ internal import LuaVM
 /// where a script only tests it.
 enum LaterNames {
   /// Of the module.
-  static let module: Set<String> = [
-    "cancelled", "context", "failed", "resolved", "spawn", "when_all_finish", "when_all_succeed",
-    "when_any_finish", "with_delay",
-  ]
+  static let module: Set<String> = []
 
   /// Of ops.
   static let op: Set<String> = []
 
   /// Of flows.
   static let flow: Set<String> = []
-
-  /// Of all tasks.
-  static let task: Set<String> = [
-    "finally", "finally_on_success", "next", "next_on_error", "next_on_success",
-  ]
-
-  /// Of runs.
-  static let run: Set<String> = task
 
   /// Of `ctx`.
   static let context: Set<String> = []

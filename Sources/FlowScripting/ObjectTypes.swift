@@ -13,7 +13,9 @@ final class ObjectTypes {
   let dispatcher: LuaObjectType<DispatcherBox>
   let run: LuaObjectType<Run>
   /// Tasks that aren't runs.
-  let task: LuaObjectType<FlowTask>
+  let task: LuaObjectType<AnyFlowTask>
+  /// What `flow.context()` gives.
+  let taskContext: LuaObjectType<FlowContext<Value>>
   let registry: LuaObjectType<OpRegistry>
   let secret: LuaObjectType<SecretValue>
   let context: LuaHandleType
@@ -45,9 +47,14 @@ final class ObjectTypes {
       getter: binder.bind(ScriptHost.runProperty),
       metamethods: { _ in binder.bind(ScriptHost.taskMetamethods(of: "run")) })
     task = try vm.defineObjectType(
-      "task", of: FlowTask.self, methods: binder.bind(ScriptHost.taskMethods(of: "task")),
+      "task", of: AnyFlowTask.self, methods: binder.bind(ScriptHost.taskMethods(of: "task")),
       getter: binder.bind(ScriptHost.taskProperty),
       metamethods: { _ in binder.bind(ScriptHost.taskMetamethods(of: "task")) })
+    taskContext = try vm.defineObjectType(
+      "context", of: FlowContext<Value>.self,
+      methods: binder.bind(ScriptHost.taskContextMethods),
+      getter: binder.bind(ScriptHost.taskContextProperty),
+      metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     registry = try vm.defineObjectType(
       "ops", of: OpRegistry.self, methods: [:],
       getter: binder.bind(ScriptHost.registryProperty),
@@ -88,6 +95,7 @@ extension ScriptHost {
     case types.dispatcher.name: return call.object(index, types.dispatcher) == nil
     case types.run.name: return call.object(index, types.run) == nil
     case types.task.name: return call.object(index, types.task) == nil
+    case types.taskContext.name: return call.object(index, types.taskContext) == nil
     case types.secret.name: return call.object(index, types.secret) == nil
     default: return false
     }
@@ -105,7 +113,11 @@ extension ScriptHost {
           return try host.answer(call, .bytes("run: \(run.name) (\(run.state.name))"))
         }
         if let task = call.object(1, host.types.task) {
-          return try host.answer(call, .bytes("task: \(task.title) (\(task.state.name))"))
+          let name = task is ProcessTask ? "task: exec" : task.title
+          return try host.answer(call, .bytes("\(name) (\(task.state.name))"))
+        }
+        if let context = call.object(1, host.types.taskContext) {
+          return try host.answer(call, .bytes("context (\(context.task.state.name))"))
         }
         if let handle = call.handle(1, host.types.context) {
           let context = host.loop.context(slot: handle.slot, generation: handle.generation)

@@ -13,10 +13,22 @@ public final class ScriptHost {
   public let loop: EventLoop
 
   /// The op whose code runs now; nil outside of ops. Set around each stretch of its coroutine.
-  // Unsafe: the strand that runs the op holds the context, and whoever sets this sets it back.
-  @exclusivity(unchecked) unowned(unsafe) var currentOp: OpContext?
+  var currentOp: OpContext? { current.op?.takeUnretainedValue() }
   /// The run whose `will_start` or predicate runs now.
-  @exclusivity(unchecked) unowned(unsafe) var currentRun: Run?
+  var currentRun: Run? { current.run?.takeUnretainedValue() }
+  /// The task whose function runs now; nil in ops and callbacks.
+  var currentTask: ScriptContinuation? { current.task?.takeUnretainedValue() }
+  @exclusivity(unchecked) var current = Current()
+
+  /// What the code that runs now belongs to.
+  struct Current {
+    // Unmanaged, because retains would cost more than the rest. Safe: the strand that runs the op
+    // holds the context and the run, and whoever sets them sets them back.
+    var op: Unmanaged<OpContext>?
+    var run: Unmanaged<Run>?
+    /// The task whose function runs, which holds it; nil in ops and callbacks.
+    var task: Unmanaged<ScriptContinuation>?
+  }
 
   let types: ObjectTypes
   /// The ops in `flow.ops`.
@@ -86,11 +98,12 @@ public final class ScriptHost {
     vm.scheduler = nil
     binder.host = nil
     (loop.makeList, loop.makeFailure) = previousMakers
+    loop.describeOrigin = nil
   }
 
   // MARK: The end of a script
 
-  /// Goes on until every run has settled and nothing is left to do. Runs that nothing can end any
+  /// Goes on until every run and task has settled and nothing is left to do. Runs that nothing can end any
   /// more fail as stalled.
   public func runToEnd() {
     var asked: [UInt64: Int] = [:]
@@ -98,18 +111,18 @@ public final class ScriptHost {
     repeat { loop.runUntilIdle() } while failStalled(&asked, times: 2)
   }
 
-  /// Asks the youngest pending run to fail as stalled.
+  /// Asks the youngest pending run or task to fail as stalled.
   ///
   /// - Parameters:
-  ///   - asked: How often each run was asked.
-  ///   - times: How often a run is asked at most.
+  ///   - asked: How often each was asked.
+  ///   - times: How often one is asked at most.
   /// - Returns: Whether one was asked.
   private func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
-    guard let run = loop.pendingRuns.last(where: { asked[$0.id, default: 0] < times }) else {
+    guard let task = loop.pendingTasks.last(where: { asked[$0.id, default: 0] < times }) else {
       return false
     }
-    asked[run.id, default: 0] += 1
-    run.failStalled()
+    asked[task.id, default: 0] += 1
+    task.stopStalled()
     return true
   }
 
@@ -135,6 +148,7 @@ public final class ScriptHost {
     try installGroups()
     try installMachines()
     try installTime()
+    try installTasks()
     try installPrograms()
     try installSecrets()
     // Found by the host: a function of the state that held a value of it would keep the state.
@@ -179,15 +193,26 @@ final class Binder {
     }
   }
 
-  private func bind(_ function: @escaping BoundKeyedFunction) -> LuaKeyedFunction {
-    { [self] call in
-      guard let host else { return call.pass() }
-      return host._withUnsafeGuaranteedRef { function($0, call) }
+  func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
+    methods.mapValues { method in
+      LuaMethod(bind(method.function), keyed: method.keyed.map { KeyedMethod(self, $0) })
     }
   }
 
-  func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
-    methods.mapValues { LuaMethod(bind($0.function), keyed: $0.keyed.map(bind)) }
+  /// A method's way for keyed calls.
+  private final class KeyedMethod: LuaKeyedMethod {
+    private let binder: Binder
+    private let function: BoundKeyedFunction
+
+    init(_ binder: Binder, _ function: @escaping BoundKeyedFunction) {
+      self.binder = binder
+      self.function = function
+    }
+
+    override func answer(_ call: LuaKeyedCall) -> LuaKeyedAnswer {
+      guard let host = binder.host else { return call.pass() }
+      return host._withUnsafeGuaranteedRef { function($0, call) }
+    }
   }
 }
 

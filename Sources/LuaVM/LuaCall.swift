@@ -19,14 +19,14 @@ public struct LuaMethod {
   /// The function.
   public let function: LuaFunction
   /// What is asked first when it is called as a `LuaKeyedCall`.
-  let keyed: LuaKeyedFunction?
+  let keyed: LuaKeyedMethod?
 
   /// A function to put into a collection.
   ///
   /// - Parameters:
   ///   - function: The function.
   ///   - keyed: A faster way for calls of the kind of `LuaKeyedCall`.
-  public init(_ function: @escaping LuaFunction, keyed: LuaKeyedFunction? = nil) {
+  public init(_ function: @escaping LuaFunction, keyed: LuaKeyedMethod? = nil) {
     self.function = function
     self.keyed = keyed
   }
@@ -142,6 +142,10 @@ public struct LuaCall {
   /// `file:line: ` of the script, or nothing when no Lua function is calling.
   public var position: LuaString { vm.position(in: state, level: 1) }
 
+  /// Where the script is that calls, as `LuaVM.text(ofOrigin:)` understands it; cheaper than
+  /// `position`. 0 when no Lua function is calling.
+  public var origin: UInt64 { flowlua_origin(raw.pointee.host, state) }
+
   // MARK: Answers
 
   /// No results.
@@ -196,7 +200,8 @@ public struct LuaCall {
       if let problem = wait.problem { throw problem }
       return try wait.finish(self)
     }
-    vm.hold(wait)
+    // Without the retain of `vm`.
+    Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.hold(wait) }
     raw.pointee.wait = Unmanaged.passUnretained(wait).toOpaque()
     return LuaAnswer(outcome: Int32(FLOWLUA_WAIT))
   }

@@ -60,5 +60,12 @@ public struct LuaKeyedAnswer {
   let results: Int32
 }
 
-/// A function of the host for keyed calls.
-public typealias LuaKeyedFunction = (LuaKeyedCall) -> LuaKeyedAnswer
+/// A method's way for keyed calls; a subclass says what it does.
+// A class, because each call of a closure would retain what that holds.
+open class LuaKeyedMethod {
+  /// A method that passes every call.
+  public init() {}
+
+  /// Answers a call, or passes it.
+  open func answer(_ call: LuaKeyedCall) -> LuaKeyedAnswer { call.pass() }
+}

@@ -16,8 +16,8 @@ public final class LuaOperation {
   /// The function.
   public let function: LuaReference
   private let arguments: LuaReference?
-  // Unsafe: the references keep the state.
-  private unowned(unsafe) let vm: LuaVM
+  // Unmanaged: the references keep the state.
+  private let vm: Unmanaged<LuaVM>
   private let host: OpaquePointer
   private let functionID: Int32
   private let argumentsID: Int32
@@ -25,7 +25,8 @@ public final class LuaOperation {
 
   /// An operation with bound arguments: the first `argumentCount` values of the table `arguments`.
   public init(_ function: LuaReference, arguments: LuaReference? = nil, argumentCount: Int = 0) {
-    vm = function.vm
+    let vm = function.vm
+    self.vm = .passUnretained(vm)
     if let arguments {
       vm.checkHome(arguments)
       if arguments.kind != .table { misuse("an operation's arguments are no table") }
@@ -45,7 +46,7 @@ public final class LuaOperation {
   public func start(
     slot: UInt32, generation: UInt64, deadline: Int64 = 0, grace: Int64 = 0
   ) -> Progress {
-    do { try vm.enter() } catch {
+    do { try vm._withUnsafeGuaranteedRef { try $0.enter() } } catch {
       return .refused(LuaError(.closed, "the Lua state is closed"))
     }
     var coroutine: OpaquePointer?
@@ -55,6 +56,8 @@ public final class LuaOperation {
       &results)
     if status == FLOWLUA_DONE { return .done }
     guard let coroutine else { return .refused(LuaError(.memory, "not enough memory")) }
-    return .step(vm.step(LuaCoroutine(raw: coroutine), status, results))
+    return vm._withUnsafeGuaranteedRef {
+      .step($0.step(LuaCoroutine(raw: coroutine), status, results))
+    }
   }
 }

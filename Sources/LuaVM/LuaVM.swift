@@ -272,6 +272,16 @@ public final class LuaVM {
     }
   }
 
+  /// `file:line` for a `LuaCall.origin`.
+  public func text(ofOrigin origin: UInt64) -> LuaString {
+    guard (try? enter()) != nil else { return "?" }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+      guard let base = buffer.baseAddress else { return LuaString([]) }
+      let length = flowlua_origin_text(host, origin, base, 160)
+      return LuaString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+    }
+  }
+
   // MARK: Functions
 
   /// Gives a function its number.
@@ -294,8 +304,8 @@ public final class LuaVM {
   func add(method: LuaMethod) -> Int32 { functions.add(method) }
 
   fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_keyed_call>) -> Int32 {
-    guard let function = functions[keyed: raw.pointee.function] else { return -1 }
-    return function(LuaKeyedCall(raw: raw)).results
+    guard let method = functions[keyed: raw.pointee.function] else { return -1 }
+    return method._withUnsafeGuaranteedRef { $0.answer(LuaKeyedCall(raw: raw)) }.results
   }
 
   // MARK: Waiting
@@ -304,8 +314,7 @@ public final class LuaVM {
 
   /// The wait of the coroutine that has just parked.
   func takeParkedWait() -> LuaWait? {
-    defer { begunWait = nil }
-    guard let begun = begunWait,
+    guard let begun = begunWait.take(),
       flowlua_parked_wait(host) == Unmanaged.passUnretained(begun).toOpaque()
     else { return nil }
     return begun
@@ -393,8 +402,9 @@ private final class FunctionList {
     number >= 0 && number < count ? base[Int(number)].function : nil
   }
 
-  subscript(keyed number: Int32) -> LuaKeyedFunction? {
-    number >= 0 && number < count ? base[Int(number)].keyed : nil
+  /// Unretained. Safe: whoever runs the state keeps it, and with it the list, until the call is over.
+  subscript(keyed number: Int32) -> Unmanaged<LuaKeyedMethod>? {
+    number >= 0 && number < count ? base[Int(number)].keyed.map { .passUnretained($0) } : nil
   }
 
   func removeAll() {

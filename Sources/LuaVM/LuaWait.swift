@@ -34,6 +34,12 @@ open class LuaWait {
     waiter.waitIsReady()
   }
 
+  /// Ends the wait as `ready` does, for whoever sees to it that the waiter goes on: it isn't told.
+  public final func readyForWaiter() {
+    hasEnded = true
+    waiter = nil
+  }
+
   /// Ends the wait with an error that is raised at it, also when it was ready but hasn't gone on.
   public final func fail(_ error: any Error) {
     if problem == nil { problem = error }

@@ -213,18 +213,18 @@ import Testing
   }
 
   @Test func cancellingWhoAwaitsARunCancelsTheRunOnlyWhenAsked() throws {
-    for cancelsRun in [false, true] {
+    for cancelsTask in [false, true] {
       let loop = makeLoop()
       let inner = waitingOp("InnerOp", 10).start(on: loop)
       nonisolated(unsafe) let awaited = inner
-      let outer = Op("OuterOp") { _ in _ = try await awaited.value(cancelsRun: cancelsRun) }
+      let outer = Op("OuterOp") { _ in _ = try await awaited.value(cancelsTask: cancelsTask) }
         .start(on: loop)
       loop.schedule(at: 1_000_000_000) { outer.cancel() }
       loop.runUntilIdle()
       #expect(outer.state == .cancelled)
       #expect(outer.duration == 1)
-      #expect(inner.state == (cancelsRun ? .cancelled : .succeeded))
-      #expect(inner.duration == (cancelsRun ? 1 : 10))
+      #expect(inner.state == (cancelsTask ? .cancelled : .succeeded))
+      #expect(inner.duration == (cancelsTask ? 1 : 10))
     }
   }
 

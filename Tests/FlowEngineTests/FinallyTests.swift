@@ -61,7 +61,7 @@ import Testing
 
   @Test func aCancellationWhileItRunsCancelsTheRunBehindIt() throws {
     let loop = makeLoop()
-    var seen: [FlowTask.State] = []
+    var seen: [AnyFlowTask.State] = []
     let run = Flow("f").add(quick("WorkOp")).addFinally(waitingOp("CloseOp", 2))
       .didFinish { seen.append($0.state) }.start(on: loop)
     loop.schedule(at: 1_000_000_000) { #expect(run.cancel()) }

@@ -487,7 +487,7 @@ private struct Author {
     let first = RandomFlows.firstSeed
     let counts = Counts()
     let loop = makeLoop()
-    var states: Set<FlowTask.State> = []
+    var states: Set<AnyFlowTask.State> = []
     for index in 0..<RandomFlows.count(500) {
       let seed = first &+ index
       guard try check(seed, on: loop, counts, &states) else {
@@ -503,7 +503,7 @@ private struct Author {
   }
 
   private func check(
-    _ seed: UInt64, on loop: EventLoop, _ counts: Counts, _ states: inout Set<FlowTask.State>
+    _ seed: UInt64, on loop: EventLoop, _ counts: Counts, _ states: inout Set<AnyFlowTask.State>
   ) throws -> Bool {
     var author = Author(SeededGenerator(state: seed))
     let node = author.flow(0)
@@ -538,7 +538,7 @@ private struct Author {
       default: return nil
       }
     }
-    let state: FlowTask.State =
+    let state: AnyFlowTask.State =
       expected.error.map { $0.kind == .cancelled ? .cancelled : .failed } ?? .succeeded
     let lines = (real: happened.sorted(), model: model.lines.sorted())
     #expect(lines.real == lines.model, "seed \(seed)")

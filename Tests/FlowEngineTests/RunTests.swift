@@ -220,6 +220,31 @@ import Testing
     #expect(sink.values == ["table"])
   }
 
+  @Test func opsThatEndWithinAnotherOneAreReadWhereTheyEnded() {
+    let loop = makeLoop()
+    let sink = CollectingSink()
+    var isOver = false
+    let inner = Flow("inner").add(waitingOp("WaitOp"))
+      .add(Op("SetOp") { $0.set("x", 2) }).add(quick("EmptyOp"))
+      .add(Op("LastOp") { _ in isOver = true })
+    let outer = Op("OuterOp") { context in
+      context.set("x", 1)
+      _ = context.loop.run { isOver }
+      context.log("over")
+    }
+    let run = Flow("f").addParallel(inner, outer).add(quick("NextOp"))
+      .start(on: loop, sinks: [sink])
+    #expect(run.state == .succeeded)
+    #expect(sink.lines == run.events.map { "\($0.kind) \($0.op) \($0.index) \($0.time)" })
+    #expect(
+      run.events.map { "\($0.kind.name) \($0.op)" } == [
+        "start inner", "start WaitOp", "start OuterOp", "set OuterOp", "finish WaitOp",
+        "start SetOp", "replace SetOp", "finish SetOp", "start EmptyOp", "finish EmptyOp",
+        "start LastOp", "finish LastOp", "finish inner", "log OuterOp", "finish OuterOp",
+        "start NextOp", "finish NextOp",
+      ])
+  }
+
   @Test func endingTwiceOrInTheMiddleOfStartDoesNoHarm() throws {
     let loop = makeLoop()
     let run = Flow("f").add(Op(name: "EagerOp", body: EagerBody())).add(Op("NextOp") { _ in })
@@ -327,7 +352,7 @@ import Testing
   }
 }
 
-final class Job: LoopJob {
+final class Job: TaskObserver {
   private let body: () -> Void
 
   init(_ body: @escaping () -> Void) {

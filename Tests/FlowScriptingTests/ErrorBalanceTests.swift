@@ -77,7 +77,7 @@ struct ErrorBalanceTests {
     Misuse("run:wait", "o.run.wait", of: "o.run", "{-1}, {0/0}, {'1'}, {{}}"),
     Misuse("run:summary", "o.run.summary", of: "o.run", "{1}, {{tiem = 1}}, {{time = 'x'}}, {{1}}"),
     Misuse("run:events", "o.run.events", of: nil, "{}, {o.op}, {io.stdout}"),
-    Misuse("run.next", "function(run) return run.next end", of: nil, "{o.run}"),
+    Misuse("run:next", "function(run) run:next(1) end", of: nil, "{o.run}"),
     Misuse("run:await", "o.run.await", of: nil, "{}, {o.op}, {io.stdout}"),
     Misuse("run:cancel", "o.run.cancel", of: "o.run", "{{}}, {print}"),
     Misuse(

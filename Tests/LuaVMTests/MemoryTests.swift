@@ -125,6 +125,17 @@ import Testing
         host.scheduler.runAll()
         if case .failure(let error)? = task.result { throw error }
       }
+      // So many at a time are no longer made one by one.
+      let sleeping = try host.load("S.sleep(1)")
+      try operation("start many") {
+        var started: [LuaCoroutine] = []
+        defer { for coroutine in started { vm.release(coroutine, finished: false) } }
+        for _ in 0..<90 {
+          let step = try vm.start(sleeping)
+          started.append(step.coroutine)
+          if step.outcome == .failed { throw vm.failure(step.coroutine).error }
+        }
+      }
       let kept = try host.load("return ...")
       try operation("references") {
         var held: [LuaReference] = []

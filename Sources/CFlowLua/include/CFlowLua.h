@@ -304,6 +304,14 @@ const char *_Nonnull flowlua_type_name(
 /// Returns the length written, without the closing NUL.
 int32_t flowlua_where(
     lua_State *_Nonnull L, int32_t level, char *_Nonnull buffer, int32_t capacity);
+
+/// Where the script is that calls the running function, as a number that `flowlua_origin_text` can
+/// read; 0 when no Lua function calls. [-0, +0, -]
+uint64_t flowlua_origin(flowlua_host *_Nonnull host, lua_State *_Nonnull L);
+
+/// Writes `file:line`; returns the length. [-0, +0, -]
+int32_t flowlua_origin_text(
+    const flowlua_host *_Nonnull host, uint64_t origin, char *_Nonnull buffer, int32_t capacity);
 /// The integer kept for the string at an index, or -1. [-0, +0, -]
 int64_t flowlua_interned(
     flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index);

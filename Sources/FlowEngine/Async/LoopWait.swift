@@ -1,6 +1,6 @@
 /// One wait of a Swift task for a job of a loop.
 // All but `identity` and `mailbox`, which never change, is touched on the loop's thread only.
-final class LoopWait: LoopJob, @unchecked Sendable {
+final class LoopWait: TaskObserver, @unchecked Sendable {
   private let identity: EventLoop.Identity
   private let mailbox: Mailbox
   private var continuation: UnsafeContinuation<Void, Never>?

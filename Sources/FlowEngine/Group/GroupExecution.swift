@@ -43,7 +43,7 @@ final class GroupExecution: MemberGroup {
   }
 
   override var collectKey: Key? { collected }
-  override var members: [Strand] { runner.map { Array($0.members) } ?? [] }
+  override var members: [Strand] { runner?.members ?? [] }
 
   override func proceed() {
     if !hasBegun {

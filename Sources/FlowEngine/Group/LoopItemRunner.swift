@@ -14,8 +14,11 @@ final class LoopItemRunner {
   // Unchecked exclusivity: the loop's thread alone touches them, and no access lasts into a call
   // of a body.
 
-  /// Members that execute, each at its `memberSlot`, and behind them those that are free.
-  @exclusivity(unchecked) private var strands: ContiguousArray<Strand> = []
+  /// All members, each at its `memberSlot`; nil where one has been let go.
+  @exclusivity(unchecked) private var strands: ContiguousArray<Strand?> = []
+  /// Members that don't execute, for the next items.
+  @exclusivity(unchecked) private var idle: ContiguousArray<Strand> = []
+  /// How many members execute.
   @exclusivity(unchecked) private(set) var count = 0
   @exclusivity(unchecked) private var next = 0
 
@@ -31,7 +34,7 @@ final class LoopItemRunner {
   }
 
   /// Members that execute, in no order.
-  var members: ContiguousArray<Strand>.SubSequence { strands[..<count] }
+  var members: [Strand] { strands.compactMap { $0?.isExecuting == true ? $0 : nil } }
 
   /// Prepares a member for the next item; nil when there is none.
   @inline(__always)
@@ -39,9 +42,8 @@ final class LoopItemRunner {
     let index = next
     guard index < source.count else { return nil }
     next = index &+ 1
-    if count == strands.count { addStrand() }
-    let member = strands[count]
-    member.memberSlot = count
+    let member = idle.popLast() ?? makeStrand()
+    member.isExecuting = true
     count &+= 1
     member.beginItem(work.itemKey, source.item(at: index))
     member.prepare(
@@ -51,22 +53,26 @@ final class LoopItemRunner {
   }
 
   @inline(never)
-  private func addStrand() {
+  private func makeStrand() -> Strand {
     let bucket = DataBucket(keys: work.data.keys, parent: work.data)
-    strands.append(Strand(run: work.run, bucket: bucket, group: group))
+    let member = Strand(run: work.run, bucket: bucket, group: group)
+    member.memberSlot = strands.count
+    strands.append(member)
+    return member
   }
 
   /// Takes a member back that has ended.
   @inline(__always)
   func remove(_ member: Strand) {
+    member.isExecuting = false
     count &-= 1
-    let slot = member.memberSlot
-    if slot != count {
-      strands.swapAt(slot, count)
-      strands[slot].memberSlot = slot
-      strands[count].memberSlot = count
+    if next < source.count {
+      member.resetBucket()
+      idle.append(member)
+    } else {
+      // There are no more items. Now its memory is at hand: later it would have to be fetched.
+      strands[member.memberSlot] = nil
     }
-    member.resetBucket()
   }
 
   /// Asks all members to stop, in the order of their items.

@@ -70,15 +70,30 @@ public final class EventLog {
     if !sinks.isEmpty { notify(record, value) }
   }
 
-  /// Appends the successful finish of the op whose start is the last record, into that record.
+  /// Where the start of an op stands that executes now.
+  struct Start {
+    /// Safe as long as the log: chunks never move.
+    fileprivate let record: UnsafeMutablePointer<LogRecord>?
+    fileprivate let end: Int
+  }
+
+  /// Appends the start of an op.
   @inline(__always)
-  func appendFinishToStart(time: Int64) {
-    guard let last = cursor?.advanced(by: -1) else { return }
-    let duration = time &- last.pointee.time
-    last.pointee.second = UInt64(bitPattern: duration)
-    last.pointee.meta =
-      LogRecord.meta(.executed, .none, .integer, attempt: last.pointee.attempt)
-    if !sinks.isEmpty { notify(last.pointee.finish, nil) }
+  func appendStart(time: Int64, scope: UInt32, position: UInt32) -> Start {
+    append(.start, time: time, scope: scope, position: position)
+    return Start(record: cursor?.advanced(by: -1), end: count)
+  }
+
+  /// Appends the successful finish of an op that never waited, into the record of its start.
+  @inline(__always)
+  func appendFinish(of start: Start, time: Int64) {
+    guard let record = start.record else { return }
+    let duration = time &- record.pointee.time
+    record.pointee.first = UInt64(truncatingIfNeeded: count &- start.end)
+    record.pointee.second = UInt64(bitPattern: duration)
+    record.pointee.meta =
+      LogRecord.meta(.executed, .none, .integer, attempt: record.pointee.attempt)
+    if !sinks.isEmpty { notify(record.pointee.finish, nil) }
   }
 
   @inline(never)
@@ -91,17 +106,18 @@ public final class EventLog {
     limit = chunk.baseAddress?.advanced(by: size)
   }
 
-  /// Chunks grow up to 4 MiB.
-  private static let largestChunk = (4 << 20) / MemoryLayout<LogRecord>.stride
+  /// Chunks grow up to 1 MiB.
+  private static let largestChunk = (1 << 20) / MemoryLayout<LogRecord>.stride
 
   private static func allocate(_ size: Int) -> UnsafeMutableBufferPointer<LogRecord> {
-    let page = 2 << 20
+    let page = 4096
     let bytes = size * MemoryLayout<LogRecord>.stride
-    // First touches of small pages would cost more than writing the records does.
-    guard bytes >= page else { return .allocate(capacity: size) }
+    guard bytes >= 1 << 19 else { return .allocate(capacity: size) }
     // Every chunk is freed as it was allocated, by the pointer alone; records need no deinit.
     let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: page)
-    madvise(memory, bytes, MADV_HUGEPAGE)
+    // All pages at once: their page faults would cost more than writing the records does. (Huge pages
+    // are slow where a virtual machine has given its free memory back to its host.)
+    madvise(memory, bytes & ~(page - 1), MADV_POPULATE_WRITE)
     return UnsafeMutableBufferPointer(
       start: memory.bindMemory(to: LogRecord.self, capacity: size), count: size)
   }
@@ -177,27 +193,27 @@ public final class EventLog {
     var chunk = 0
     var offset = 0
     var index = 0
-    /// Whether the next record was read as a start, and is to be read as the finish.
-    var isAtFinish = false
+    /// Finishes to come, the next one last: each when all records before `index` have been read. Ops
+    /// that don't wait end in the reverse order of their starts.
+    fileprivate var finishes: ContiguousArray<(index: Int, record: LogRecord)> = []
   }
 
   /// The record at `place`, which moves on; nil behind the last one.
   func record(at place: inout Place) -> LogRecord? {
+    if let last = place.finishes.last, last.index == place.index {
+      return place.finishes.removeLast().record
+    }
     guard place.index < count else { return nil }
     if place.offset == chunks[place.chunk].count {
       place.chunk += 1
       place.offset = 0
     }
     let record = chunks[place.chunk][place.offset]
-    if record.kind == .executed, !place.isAtFinish {
-      place.isAtFinish = true
-      return record.start
-    }
     place.offset += 1
     place.index += 1
-    guard place.isAtFinish else { return record }
-    place.isAtFinish = false
-    return record.finish
+    guard record.kind == .executed else { return record }
+    place.finishes.append((place.index + Int(record.first), record.finish))
+    return record.start
   }
 
   /// The op that a record is about, and its 1-based index in a group, else 0.

@@ -2,8 +2,8 @@
 enum LogKind: UInt8 {
   case startWith, endWith, snapshotEntry
   case start, finish, log
-  /// A start and the successful finish that came next, `second` nanoseconds later: what most ops
-  /// of a long flow leave, in half the memory. Readers see the two.
+  /// A start, and the successful finish that came `first` records and `second` nanoseconds later: what
+  /// most ops of a long flow leave, without a record of its own for the finish. Readers see the two.
   case executed
   case add, replace, remove
   case groupCreated, groupFinished, groupStopped, groupEmpty, groupRefused
@@ -76,6 +76,7 @@ struct LogRecord {
   /// The start in an `executed` record.
   var start: LogRecord {
     var record = self
+    record.first = 0
     record.second = 0
     record.meta = Self.meta(.start, .none, .none, attempt: attempt)
     return record
@@ -84,6 +85,7 @@ struct LogRecord {
   /// The finish in an `executed` record.
   var finish: LogRecord {
     var record = self
+    record.first = 0
     record.time = time &+ Int64(bitPattern: second)
     record.meta = Self.meta(.finish, .none, .integer, attempt: attempt)
     return record

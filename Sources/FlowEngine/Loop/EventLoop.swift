@@ -89,10 +89,24 @@ public final class EventLoop {
   @exclusivity(unchecked) var freeSlots: ContiguousArray<UInt32> = []
   @exclusivity(unchecked) var freeContexts: ContiguousArray<OpContext> = []
   var lastTaskID: UInt64 = 0
+  /// Runs that aren't concluded.
   var pending: [UInt64: Run] = [:]
+  /// Continuations whose code, or what that has handed over, goes on, by the ids of their tasks.
+  var continuations: [UInt64: Continuation] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]
   var lateFailures: [UnobservedFailure] = []
   var failureOrder: UInt64 = 0
+
+  // Tasks: see ContinuationThread.swift and AnyFlowTask.swift.
+
+  /// How many continuations run within one another.
+  @exclusivity(unchecked) var continuationDepth: UInt8 = 0
+  /// Continuations that run when the outermost one has returned.
+  var immediates = JobQueue()
+  var released: ContiguousArray<any TaskObserver> = []
+  var isReleasing = false
+  /// Says where a task was made, from its `origin`.
+  package var describeOrigin: ((UInt64) -> ByteString)?
 
   public init(clock: any LoopClock = SystemClock()) {
     self.clock = clock
@@ -126,7 +140,8 @@ public final class EventLoop {
     if hasProcesses { processes.killAll() }
     abandonRuns()
     works = []
-    ready = JobQueue()
+    while ready.popFirst() != nil {}
+    while immediates.popFirst() != nil {}
     timers.removeAll()
     mailbox.closeDown()
     makeItemRunner = nil

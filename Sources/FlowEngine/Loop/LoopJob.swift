@@ -16,32 +16,46 @@ final class ClosureJob: LoopJob {
 }
 
 /// First in, first out, in a ring that grows as needed.
-struct JobQueue {
-  private var ring = ContiguousArray<(any LoopJob)?>(repeating: nil, count: 16)
+// Memory of its own: an array would retain each job once more on its way in and out.
+struct JobQueue: ~Copyable {
+  private var ring = UnsafeMutablePointer<any LoopJob>.allocate(capacity: 16)
+  /// A power of two.
+  private var capacity = 16
   private var head = 0
   private(set) var count = 0
 
+  deinit {
+    for offset in 0..<count { (ring + place(offset)).deinitialize(count: 1) }
+    ring.deallocate()
+  }
+
   var isEmpty: Bool { count == 0 }
 
-  mutating func append(_ job: any LoopJob) {
-    if count == ring.count { grow() }
-    ring[(head + count) & (ring.count - 1)] = job
+  mutating func append(_ job: consuming any LoopJob) {
+    if count == capacity { grow() }
+    (ring + place(count)).initialize(to: job)
     count += 1
   }
 
   mutating func popFirst() -> (any LoopJob)? {
     guard count > 0 else { return nil }
-    let job = ring[head]
-    ring[head] = nil
-    head = (head + 1) & (ring.count - 1)
+    let job = (ring + head).move()
+    head = place(1)
     count -= 1
     return job
   }
 
+  /// Where the job stands that is so many behind the first.
+  private func place(_ offset: Int) -> Int { (head + offset) & (capacity - 1) }
+
   private mutating func grow() {
-    var larger = ContiguousArray<(any LoopJob)?>(repeating: nil, count: ring.count * 2)
-    for offset in 0..<count { larger[offset] = ring[(head + offset) & (ring.count - 1)] }
+    let larger = UnsafeMutablePointer<any LoopJob>.allocate(capacity: capacity * 2)
+    for offset in 0..<count {
+      (larger + offset).moveInitialize(from: ring + place(offset), count: 1)
+    }
+    ring.deallocate()
     ring = larger
+    capacity *= 2
     head = 0
   }
 }

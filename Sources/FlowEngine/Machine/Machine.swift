@@ -144,9 +144,9 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   ///
   /// - Throws: The run's error, or `CancellationError`.
   public nonisolated(nonsending) func value(
-    of run: Run, cancelsRun: Bool = false
+    of run: Run, cancelsTask: Bool = false
   ) async throws -> State {
-    _ = try await run.value(cancelsRun: cancelsRun)
+    _ = try await run.value(cancelsTask: cancelsTask)
     guard let state = result(of: run) else {
       throw FlowError.usage("the run isn't one of machine '\(op.name)'")
     }

@@ -1,6 +1,6 @@
 /// A machine that is executing. It goes on as far as it can without waiting, one phase after another;
 /// the runs of its steps are works of the loop beside it, so that no depth of nesting recurses.
-final class MachineExecution: Work {
+final class MachineExecution: Work, TaskObserver {
   private enum Phase {
     /// The present step is to be performed.
     case perform
@@ -93,6 +93,11 @@ final class MachineExecution: Work {
     isProceeding = false
     loop.stamp = 0
   }
+
+  var waitingTask: AnyFlowTask? { context?.run }
+
+  /// Goes on behind the run of a step, without a turn of the loop: what ends a run is one of its works.
+  func taskEnded(_ task: AnyFlowTask) { loop.push(self) }
 
   /// Goes on behind a wait, as a job of its own: what calls this may be in the middle of anything.
   func wake() {
@@ -236,7 +241,8 @@ final class MachineExecution: Work {
     // Its failure is this machine's.
     run.markObserved()
     child = run
-    run.begin(shown, owner: context, follower: self)
+    run.observe(self)
+    run.begin(shown, owner: context, asWork: true)
   }
 
   private func isSecret(_ name: ByteString, _ context: OpContext) -> Bool {

@@ -124,7 +124,7 @@ public struct Perform<Step: Hashable, StepResult, State> {
     let made = op.makeOp()
     self.init(step) { state, context in
       let run = context.start(made, data: data(state))
-      return try result(try await run.value(cancelsRun: true))
+      return try result(try await run.value(cancelsTask: true))
     }
   }
 }

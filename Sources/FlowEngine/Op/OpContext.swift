@@ -2,7 +2,7 @@
 ///
 /// Contexts are reused once nothing else holds them. A body that keeps one beyond its end sees it
 /// closed: it never becomes a later execution's, and writing to it does nothing.
-public final class OpContext {
+public final class OpContext: TaskOwner {
   enum Phase: UInt8 {
     case idle, inBody, suspended, ended
   }
@@ -97,7 +97,9 @@ public final class OpContext {
 
   public func get(_ key: Key) -> Value? {
     guard let owner else { return bucket.get(key) }
-    return owner._withUnsafeGuaranteedRef { $0.bucket.get(key) }
+    // Unretained. Safe: looking something up replaces no bucket.
+    let bucket = owner._withUnsafeGuaranteedRef { Unmanaged.passUnretained($0.bucket) }
+    return bucket._withUnsafeGuaranteedRef { $0.get(key) }
   }
 
   public func has(_ key: Key) -> Bool { bucket.has(key) }
@@ -175,14 +177,14 @@ public final class OpContext {
 
   /// Makes a task end with this op, as one that it started. A task of an op that has ended belongs to
   /// the op's run.
-  public func adopt(_ task: FlowTask) {
+  public func adopt(_ task: AnyFlowTask) {
     task.loop.checkThread()
     guard !task.isConcluded, task.owner == nil else { return }
     if phase == .idle || phase == .ended {
       run.adopt(task)
     } else {
       let extras = makeExtras()
-      let owned = extras.owned ?? OwnedTasks()
+      let owned = extras.owned ?? OwnedTasks(self)
       extras.owned = owned
       owned.add(task)
     }
@@ -238,6 +240,7 @@ public final class OpContext {
   ///
   /// Within `OpBody.start` that is after it returns, else as a job of the loop.
   public func end(_ error: FlowError? = nil) {
+    // Retained, also for what this calls: a sink may do anything, even let go of the run.
     guard let strand, phase == .inBody || phase == .suspended else { return }
     strand.loop.checkThread()
     settle(error)
@@ -260,6 +263,13 @@ public final class OpContext {
     guard let strand else { return .cancelled() }
     strand.loop.checkThread()
     return strand.expire()
+  }
+
+  /// Says that `deadline` has passed while a task of the op was busy; answers why that ends.
+  package func expireTask() -> FlowError {
+    guard let strand else { return .cancelled() }
+    strand.loop.checkThread()
+    return strand.expireTask()
   }
 
   // MARK: For the engine
@@ -329,27 +339,39 @@ public final class OpContext {
   /// for, or another attempt.
   func settle(_ error: FlowError?) {
     // The outcome is known while cleanups use the context: their errors are their own.
-    guard !isSettled, let strand, !strand.isCleaningUp else { return }
-    isSettled = true
-    // Whatever a body makes of being asked to stop, the op ends with what stopped it.
-    outcome =
-      (strand.leafStop ?? error ?? strand.outputError(of: op))?.attributed(to: displayName)
-    if extras == nil, strand.leafPolicy?.retry == nil { logFinish() }
+    guard !isSettled, let owner else { return }
+    // Unretained. Safe: who calls this holds the strand.
+    owner._withUnsafeGuaranteedRef { strand in
+      if strand.isCleaningUp { return }
+      isSettled = true
+      // Whatever a body makes of being asked to stop, the op ends with what stopped it.
+      if let error = strand.leafStop ?? error ?? strand.outputError(of: op) {
+        outcome = error.attributed(to: displayName)
+      } else if outcome != nil {
+        outcome = nil
+      }
+      if extras == nil, strand.leafPolicy?.retry == nil { logFinish(strand) }
+    }
   }
 
   /// Logs the outcome, tells a group of a failure, and moves the generation on.
   func logFinish() {
-    guard !isLogged, let strand else { return }
+    owner?._withUnsafeGuaranteedRef { logFinish($0) }
+  }
+
+  private func logFinish(_ strand: Strand) {
+    if isLogged { return }
     isLogged = true
-    let loop = strand.loop
-    number = loop.nextGeneration()
-    let time = loop.now()
-    loop.stamp = time
-    let log = strand.log
-    if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
-    log.append(
-      .finish, time: time, scope: scope, position: position, attempt: attempt,
-      first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
+    number = strand.loop.nextGeneration()
+    let time = strand.loop.now()
+    strand.loop.stamp = time
+    // Unretained. Safe: the run holds its log, and the strand its run.
+    Unmanaged.passUnretained(strand.log)._withUnsafeGuaranteedRef { log in
+      if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
+      log.append(
+        .finish, time: time, scope: scope, position: position, attempt: attempt,
+        first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
+    }
     if let outcome, strand.frames.isEmpty { strand.group?.memberFailed(outcome) }
   }
 

@@ -1,12 +1,10 @@
 /// A program as a task. It succeeds when the program ends with status 0, or with any if that isn't
-/// checked.
-public final class ProcessTask: FlowTask {
+/// checked; its result is how the program ended, which an error of its status holds as well.
+public final class ProcessTask: FlowTask<ProcessResult> {
   /// What is run.
   public let request: ProcessRequest
   /// Whether a status other than 0 is a failure.
   public let isChecked: Bool
-  /// How the program ended; nil before that, and when it was stopped or couldn't be started.
-  public private(set) var result: ProcessResult?
   private var child: ChildProcess?
 
   /// Starts a program, or has it wait while this process has no descriptors left.
@@ -20,7 +18,7 @@ public final class ProcessTask: FlowTask {
     isChecked = check
     super.init(on: loop)
     // The child holds this until its end: a program goes on when nobody looks.
-    let child = loop.startProcess(request) { [self] result in end(result) }
+    let child = loop.startProcess(request) { [self] result in programEnded(result) }
     if child.isPending { self.child = child }
   }
 
@@ -28,16 +26,21 @@ public final class ProcessTask: FlowTask {
 
   /// Asks the program, and what it started, to stop: SIGTERM, and SIGKILL when the grace period is
   /// over. The task settles when they have ended.
-  override func stop(_ error: FlowError) { child?.cancel(error) }
+  package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    child?.cancel(error)
+    return nil
+  }
 
-  private func end(_ result: Result<ProcessResult, FlowError>) {
+  private func programEnded(_ result: Result<ProcessResult, FlowError>) {
     child = nil
     switch result {
     case .success(let result):
-      self.result = result
-      settle(isChecked ? result.failure(of: request) : nil)
-    case .failure(let error): settle(error)
+      if isChecked, let failure = result.failure(of: request) {
+        end(error: failure)
+      } else {
+        end(with: result)
+      }
+    case .failure(let error): end(error: error)
     }
-    conclude()
   }
 }

@@ -30,6 +30,9 @@ extension EventLoop {
   /// Takes apart what pending runs hold, member by member, so that no depth of nesting needs
   /// recursion to be released.
   func abandonRuns() {
+    let held = continuations.values
+    continuations = [:]
+    for continuation in held { continuation.abandon() }
     var open = pending.values.compactMap { $0.abandon() }
     pending = [:]
     while let strand = open.popLast() { open.append(contentsOf: strand.abandon()) }

@@ -75,6 +75,11 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     FlowError(.stalled, "stalled: [\(op)] never finished", op: op)
   }
 
+  /// The error of a task that can't end because it waits, perhaps by others, for itself.
+  package static func waitsForItself(_ task: AnyFlowTask) -> FlowError {
+    FlowError(.stalled, "stalled: [\(task.title)] waits for itself")
+  }
+
   public static func missingInput(_ key: ByteString) -> FlowError {
     FlowError(.insufficientInput, "can't find <\(key)> in data bucket")
   }

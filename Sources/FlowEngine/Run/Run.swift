@@ -1,5 +1,5 @@
 /// An op, flow or machine that was started: a task with data, an event log and a summary.
-public final class Run: FlowTask {
+public final class Run: FlowTask<DataBucket> {
   public let name: ByteString
   /// What was started.
   public let op: Op
@@ -14,8 +14,6 @@ public final class Run: FlowTask {
 
   /// The value that a machine has finished with, of a run that consists of one; `.null` is none.
   public private(set) var finishValue: Value?
-  /// The machine whose step this run is: goes on, without a turn of the loop, when it is concluded.
-  private var follower: Work?
 
   let snapshot: FlowSnapshot?
   /// Tasks that ops have left to the run.
@@ -78,7 +76,10 @@ public final class Run: FlowTask {
   /// an error of kind `stalled`, and ended when it had been asked before. Answers whether there was
   /// one.
   @discardableResult
-  public func failStalled() -> Bool {
+  public func failStalled() -> Bool { stopStalled() }
+
+  @discardableResult
+  package override func stopStalled() -> Bool {
     loop.checkThread()
     guard let strand else { return false }
     var open = [strand]
@@ -92,9 +93,9 @@ public final class Run: FlowTask {
 
   // MARK: For the engine
 
-  /// Begins, and goes on until the first wait; with a follower, which runs as a work of the loop, as
-  /// the work that comes next.
-  func begin(_ given: [(ByteString, Value)], owner: OpContext?, follower: Work? = nil) {
+  /// Begins and goes on until its first wait: at once or, asked by a work of the loop, as the work
+  /// that comes next.
+  func begin(_ given: [(ByteString, Value)], owner: OpContext?, asWork: Bool = false) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
     if let owner { log.hideSecrets(of: owner.run.log) }
@@ -114,8 +115,7 @@ public final class Run: FlowTask {
     self.strand = strand
     strand.prepare(
       op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
-    self.follower = follower
-    if follower == nil { loop.drive(strand) } else { loop.push(strand) }
+    if asWork { loop.push(strand) } else { loop.drive(strand) }
   }
 
   private func begin(with name: ByteString, _ value: Value) {
@@ -129,18 +129,22 @@ public final class Run: FlowTask {
     let time = loop.now()
     ended = time
     logData(.endWith, time: time)
+    if error == nil { keep(data) }
     super.settle(error.map { log.redacted($0) })
     logFinish(time)
   }
 
-  override func stop(_ error: FlowError) { strand?.cancel(error) }
+  package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    strand?.cancel(error)
+    return nil
+  }
 
   func noteFinishedEarly() { isFinishedEarly = true }
 
   func noteFinish(_ value: Value) { finishValue = value }
 
   /// Makes a task end with this run at the latest, as one that its callbacks started.
-  public func adopt(_ task: FlowTask) {
+  public func adopt(_ task: AnyFlowTask) {
     guard state == .pending, !task.isConcluded, task.owner == nil else { return }
     let owned = owned ?? OwnedTasks()
     self.owned = owned
@@ -185,10 +189,6 @@ public final class Run: FlowTask {
     owned = nil
     loop.pending[id] = nil
     super.conclude()
-    if let follower {
-      self.follower = nil
-      loop.push(follower)
-    }
   }
 
   /// Lets its strand go without an outcome, for a loop that is shut down.
@@ -197,7 +197,6 @@ public final class Run: FlowTask {
     owned?.abandon()
     owned = nil
     outer = nil
-    follower = nil
     defer { strand = nil }
     return strand
   }

@@ -40,7 +40,7 @@ struct Shield {
 
 extension FlowError {
   /// How what is stopped because of this error ends. Of a timeout it keeps the limit.
-  var asReason: FlowError {
+  package var asReason: FlowError {
     if kind == .cancelled { return self }
     return FlowError(.cancelled, "cancelled: \(message)", seconds: seconds)
   }

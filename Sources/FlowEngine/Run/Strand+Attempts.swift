@@ -80,7 +80,7 @@ extension Strand {
     owned.cancelAll(outcome.asReason)
     // Those that were idle have ended at once.
     if owned.isEmpty { return true }
-    owned.wait(self)
+    owned.whenEmpty { [self] in wake(.owned) }
     return false
   }
 

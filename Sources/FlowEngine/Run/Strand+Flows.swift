@@ -91,15 +91,21 @@ extension Strand {
   /// Runs the steps of the innermost flow, one after another, until one waits, fails or is a frame.
   func runSteps(_ top: Int) -> Progress {
     let blueprint = frames[top].blueprint
+    let steps = blueprint.steps
     let scope = frames[top].scope
     let end = frames[top].end
     var next = frames[top].next
     while next < end {
-      let step = blueprint.steps[next]
-      let position = UInt32(truncatingIfNeeded: next)
+      let place = next
+      let position = UInt32(truncatingIfNeeded: place)
       next += 1
-      if step.isPlain {
-        switch execute(step.op, policy: nil, scope: scope, position: position, index: 0) {
+      if steps[place].isPlain {
+        // Unretained, and without a copy of the step. Safe: the list holds the op.
+        let op = Unmanaged.passUnretained(steps[place].op)
+        let progress = op._withUnsafeGuaranteedRef {
+          execute($0, policy: nil, scope: scope, position: position, index: 0)
+        }
+        switch progress {
         case .ended where lastError == nil && stop == nil: continue
         case .waiting:
           frames[top].next = next
@@ -110,7 +116,7 @@ extension Strand {
         }
       }
       frames[top].next = next
-      return begin(step, scope: scope, position: position, top)
+      return begin(steps[place], scope: scope, position: position, top)
     }
     frames[top].next = next
     if frames[top].joint >= 0 {

@@ -114,6 +114,12 @@ extension Strand {
     return leafStop ?? .cancelled()
   }
 
+  /// Stops what is over at `deadline`, for a task of the op that was busy; answers why that ends.
+  func expireTask() -> FlowError {
+    stopWhatIsDue(at: deadline)
+    return (leafStop ?? .cancelled()).asReason
+  }
+
   /// Stops what times out at `due`: the op, or what is around it.
   private func stopWhatIsDue(at due: Int64) {
     if leafDeadline == due {

@@ -42,6 +42,8 @@ final class Strand: Work {
   @exclusivity(unchecked) var leafPhase: LeafPhase = .body
   /// Whether what the strand waits for was asked to stop.
   @exclusivity(unchecked) var isAsked = false
+  /// Whether the member has an item.
+  @exclusivity(unchecked) var isExecuting = false
   @exclusivity(unchecked) private(set) var bucket: DataBucket
   @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
   @exclusivity(unchecked) private(set) var context: OpContext
@@ -271,7 +273,7 @@ final class Strand: Work {
     guard let owned = run.owned, !owned.isEmpty else { return true }
     owned.cancelAll(.cancelled())
     if owned.isEmpty { return true }
-    owned.wait(self)
+    owned.whenEmpty { [self] in wake(.owned) }
     return false
   }
 
@@ -302,15 +304,14 @@ final class Strand: Work {
     }
     // Safe: the run holds its log, and the strand its run.
     let log = Unmanaged.passUnretained(self.log)
-    log._withUnsafeGuaranteedRef {
-      $0.append(.start, time: time, scope: scope, position: position)
+    let start = log._withUnsafeGuaranteedRef {
+      $0.appendStart(time: time, scope: scope, position: position)
     }
     if policy != nil {
       leafPolicy = policy
       isAsked = false
       return beginAttempt()
     }
-    let mark = log._withUnsafeGuaranteedRef { $0.count }
     if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
       context._withUnsafeGuaranteedRef { $0.end(error) }
     } else if let body = op.body {
@@ -322,7 +323,7 @@ final class Strand: Work {
         if op.hasGives || isCollected, let error = outputError(of: op) {
           $0.end(error)
         } else {
-          succeed($0, began: time, mark: mark, scope: scope, position: position, log)
+          succeed($0, start, log)
         }
         return true
       }
@@ -344,32 +345,25 @@ final class Strand: Work {
     return .ended
   }
 
-  /// Logs the success of the op that has just returned: into the record of its start, when nothing
-  /// has been logged since.
+  /// Logs the success of the op that has just returned.
   @inline(__always)
   private func succeed(
-    _ context: OpContext, began: Int64, mark: Int, scope: UInt32, position: UInt32,
-    _ log: Unmanaged<EventLog>
+    _ context: OpContext, _ start: EventLog.Start, _ log: Unmanaged<EventLog>
   ) {
     let time = loop.now()
     loop.stamp = time
     context.succeed(generation: loop.nextGeneration())
-    log._withUnsafeGuaranteedRef {
-      if $0.count == mark {
-        $0.appendFinishToStart(time: time)
-      } else {
-        $0.append(
-          .finish, time: time, scope: scope, position: position,
-          second: .integer(time &- began))
-      }
-    }
+    log._withUnsafeGuaranteedRef { $0.appendFinish(of: start, time: time) }
   }
 
   /// Returns the outcome of the op that has ended and makes the context ready for the next one.
   @inline(__always)
   func closeContext() -> FlowError? {
-    let outcome = context.outcome
-    context.close()
+    // Unretained: a retain would make the context look shared. Safe: the strand holds it.
+    let outcome = Unmanaged.passUnretained(context)._withUnsafeGuaranteedRef {
+      $0.close()
+      return $0.outcome
+    }
     if !isKnownUniquelyReferenced(&context) { replaceContext() }
     return outcome
   }
@@ -403,7 +397,8 @@ final class Strand: Work {
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
   func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
-    let old = bucket.set(key, value)
+    // Unretained. Safe: storing replaces no bucket.
+    let old = Unmanaged.passUnretained(bucket)._withUnsafeGuaranteedRef { $0.set(key, value) }
     guard log.secrets != nil || value.isSecret else {
       logSet(key, value, replacing: old, scope: scope, position: position, attempt: attempt)
       return
@@ -419,11 +414,13 @@ final class Strand: Work {
     attempt: Int
   ) {
     if !logsSets || (old == nil && value.isNull) { return }
-    let log = log
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
-    log.append(
-      kind, time: loop.stampedNow(), scope: scope, position: position, key: key.id,
-      attempt: attempt,
-      first: log.payload(value), second: old.map { log.payload($0) } ?? .none, value: value)
+    let time = loop.stampedNow()
+    // Unretained. Safe: the run holds its log, and the strand its run.
+    Unmanaged.passUnretained(log)._withUnsafeGuaranteedRef {
+      $0.append(
+        kind, time: time, scope: scope, position: position, key: key.id, attempt: attempt,
+        first: $0.payload(value), second: old.map($0.payload) ?? .none, value: value)
+    }
   }
 }

@@ -83,7 +83,7 @@ extension ScriptHost {
   }
 
   /// The same error with a table of its own, so that what a script catches is what the run shows.
-  func withTable(_ error: FlowError, op: ByteString) -> FlowError {
+  func withTable(_ error: FlowError, op: ByteString?) -> FlowError {
     guard
       let table = try? makeError(
         error.kind, error.message, op: op, traceback: ByteString(vm.traceback(level: 1)))
@@ -104,16 +104,25 @@ extension ScriptHost {
         ?? FlowError(.error, ByteString(describing: failure.error), op: op, traceback: traceback)
     }
     do {
-      if isError(value), case .reference(let table) = value { return try flowError(table: table) }
-      let message = describe(value, position: ByteString(failure.position))
-      let table = try makeError(
-        .error, message, op: op, traceback: traceback, cause: value)
-      return FlowError(
-        .error, message, op: op, traceback: traceback,
-        payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
+      return try flowError(
+        raised: value, at: failure.position, op: op, traceback: traceback)
     } catch {
       return FlowError(.error, ByteString(raised.message), op: op, traceback: traceback)
     }
+  }
+
+  /// A value that was raised, or given as an error, as an engine error: an error table as it is,
+  /// anything else as the cause of a new one.
+  func flowError(
+    raised value: LuaValue, at position: LuaString, op: ByteString? = nil,
+    traceback: ByteString? = nil
+  ) throws -> FlowError {
+    if isError(value), case .reference(let table) = value { return try flowError(table: table) }
+    let message = describe(value, position: ByteString(position))
+    let table = try makeError(.error, message, op: op, traceback: traceback, cause: value)
+    return FlowError(
+      .error, message, op: op, traceback: traceback,
+      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
   }
 
   /// One line about a raised value. A string stands for itself; other values get the place where

@@ -29,7 +29,10 @@ final class SleepWait: LuaWait, TimedJob {
 
   func takeJob() -> any LoopJob {
     loop = nil
-    return self
+    // A fiber goes on in its own turn: the wait needs none.
+    guard let fiber = waiter as? Fiber else { return self }
+    readyForWaiter()
+    return fiber
   }
 
   func run() { ready() }

@@ -37,11 +37,10 @@ extension ScriptHost {
             NearestName.of(name.description, in: names).map { " (did you mean '\($0)'?)" } ?? ""
           throw arguments.wrong(1, "machine '\(machine.name)' has no step '\(name)'\(hint)")
         }
-        let owner = host.currentOp
         let run = machine.continue(
           on: host.loop, after: step, result: try call.engineValue(3),
-          state: try call.engineValue(4), owner: owner)
-        if owner == nil { host.adopt(run) }
+          state: try call.engineValue(4), owner: host.currentOp)
+        host.adoptStarted(run)
         return call.answer(run, host.types.run)
       },
       "dot": BoundMethod { host, call in
@@ -73,12 +72,16 @@ extension ScriptHost {
     return (machine, arguments)
   }
 
-  /// Starts a machine; what an op or callback starts belongs to it.
+  /// Starts a machine with a state.
   private func start(_ machine: MachineOp, _ state: LuaValue) throws -> Run {
-    let owner = currentOp
-    let run = machine.start(on: loop, from: Value(state), owner: owner)
-    if owner == nil { adopt(run) }
+    let run = machine.start(on: loop, from: Value(state), owner: currentOp)
+    adoptStarted(run)
     return run
+  }
+
+  /// As `startOp`: what an op, task or callback starts belongs to it.
+  private func adoptStarted(_ run: Run) {
+    if currentTask != nil || currentOp == nil { adopt(run) }
   }
 }
 

@@ -171,9 +171,10 @@ final class ScriptMachineLogic: MachineLogic {
     let deadline = context.deadline
     let limit = deadline == .max ? .max : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.
-    let (outerOp, outerRun) = (host.currentOp, host.currentRun)
-    host.currentOp = context
-    defer { (host.currentOp, host.currentRun) = (outerOp, outerRun) }
+    let outer = host.current
+    host.current.task = nil
+    host.current.op = .passUnretained(context)
+    defer { host.current = outer }
     do {
       switch try body(context, limit == .max ? 0 : limit) {
       case .returned(let value, let mark):
@@ -256,8 +257,7 @@ final class ScriptMachineLogic: MachineLogic {
       if case .reference(let reference) = value, reference.kind == .userdata,
         let task = host.task(in: value)
       {
-        ResultFollower.follow(task, call, host)
-        return nil
+        return ResultFollower.follow(task, call, host)
       }
       return .result(Value(value))
     case .reduce:
@@ -318,42 +318,47 @@ final class ScriptMachineLogic: MachineLogic {
 }
 
 /// Takes the result of a task that a step has returned.
-private final class ResultFollower: LoopJob {
+private final class ResultFollower: TaskObserver {
   private let host: ScriptHost
-  private let task: FlowTask
+  private let task: AnyFlowTask
   private var call: MachineCall?
 
-  private init(_ host: ScriptHost, _ task: FlowTask, _ call: MachineCall) {
+  private init(_ host: ScriptHost, _ task: AnyFlowTask, _ call: MachineCall) {
     self.host = host
     self.task = task
     self.call = call
   }
 
-  static func follow(_ task: FlowTask, _ call: MachineCall, _ host: ScriptHost) {
+  /// The answer of a task that has ended; nil for one that the call is to wait for.
+  static func follow(
+    _ task: AnyFlowTask, _ call: MachineCall, _ host: ScriptHost
+  ) -> MachineAnswer? {
     task.markObserved()
     let follower = ResultFollower(host, task, call)
-    if task.isConcluded {
-      follower.run()
-    } else {
-      call.state = follower
-      task.observe(follower)
+    if task.isConcluded { return follower.answer }
+    call.state = follower
+    task.observe(follower)
+    return nil
+  }
+
+  var waitingTask: AnyFlowTask? { call?.context?.run }
+
+  private var answer: MachineAnswer {
+    if let error = host.outcomeError(of: task) { return .failed(error) }
+    do {
+      return .result(try host.result(of: task))
+    } catch {
+      return .failed(host.flowError(thrown: error, op: nil))
     }
   }
 
   func run() {
     let ended = call
     call = nil
-    do {
-      if let error = try host.error(of: task) {
-        ended?.finish(.failed(error))
-      } else {
-        ended?.finish(.result(Value(try host.result(of: task))))
-      }
-    } catch {
-      ended?.finish(.failed(host.flowError(thrown: error, op: nil)))
-    }
+    ended?.finish(answer)
   }
 
+  /// The machine has been stopped, which stops the task too if the machine has started it.
   func cancel(_ error: FlowError) {
     task.unobserve(self)
     let ended = call

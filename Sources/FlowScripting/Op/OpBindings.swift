@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
 /// `flow.op` and what op classes do.
@@ -97,15 +97,20 @@ extension ScriptHost {
     }
     if let body = op.body as? OpClassBody { throw usage(arguments.call, body.complaint) }
     let data = try arguments.data(1)
-    // What an op or callback starts belongs to it.
-    if let currentOp { return currentOp.start(op, data: data) }
-    let run = op.start(on: loop, data: data)
-    adopt(run)
+    // What an op, task or callback starts belongs to it.
+    let run = currentOp?.start(op, data: data) ?? op.start(on: loop, data: data)
+    if currentTask != nil || currentOp == nil { adopt(run) }
     return run
   }
 
-  /// Makes a task belong to the op or callback that starts it, if there is one.
-  func adopt(_ task: FlowTask) {
-    if let currentOp { currentOp.adopt(task) } else { currentRun?.adopt(task) }
+  /// Makes a task belong to the task, op or callback that starts it, if there is one.
+  func adopt(_ task: AnyFlowTask) {
+    if let currentTask {
+      currentTask.adopt(task)
+    } else if let currentOp {
+      currentOp.adopt(task)
+    } else {
+      currentRun?.adopt(task)
+    }
   }
 }

@@ -22,13 +22,13 @@ final class ScriptOpBody: OpBody {
     let deadline = context.deadline
     let limit = deadline == .max ? 0 : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.
-    let (outerOp, outerRun) = (host.currentOp, host.currentRun)
-    host.currentOp = context
+    let outer = host.current
+    host.current.task = nil
+    host.current.op = .passUnretained(context)
     let progress = operation.start(
       slot: context.slot, generation: context.generation, deadline: limit == .max ? 0 : limit,
       grace: host.loop.gracePeriod)
-    host.currentOp = outerOp
-    host.currentRun = outerRun
+    host.current = outer
     switch progress {
     case .done: return .finished
     case .step(let step): return goOn(step, context)
@@ -101,14 +101,14 @@ final class ScriptOpBody: OpBody {
   }
 
   /// The task that the function returned, if it returned one.
-  private func returnedTask(_ step: LuaStep) -> FlowTask? {
+  private func returnedTask(_ step: LuaStep) -> AnyFlowTask? {
     guard let value = try? host.vm.firstResult(step) else { return nil }
     return host.task(in: value)
   }
 
   /// An op that returns a task finishes when that task does, and as it does.
   private static func follow(
-    _ task: FlowTask, _ context: OpContext, _ host: ScriptHost
+    _ task: AnyFlowTask, _ context: OpContext, _ host: ScriptHost
   ) -> OpProgress {
     task.markObserved()
     if task.isConcluded {
@@ -123,16 +123,18 @@ final class ScriptOpBody: OpBody {
 }
 
 /// Ends an op when the task that it returned has ended.
-private final class Follower: LoopJob {
+private final class Follower: TaskObserver {
   private let host: ScriptHost
-  private let task: FlowTask
+  private let task: AnyFlowTask
   private var context: OpContext?
 
-  init(_ host: ScriptHost, _ task: FlowTask, _ context: OpContext) {
+  init(_ host: ScriptHost, _ task: AnyFlowTask, _ context: OpContext) {
     self.host = host
     self.task = task
     self.context = context
   }
+
+  var waitingTask: AnyFlowTask? { context?.run }
 
   func run() {
     let ended = context
@@ -151,7 +153,7 @@ private final class Follower: LoopJob {
 
 extension ScriptHost {
   /// The error of a settled task, to pass on: the same table wherever scripts see it.
-  fileprivate func outcomeError(of task: FlowTask) -> FlowError? {
+  func outcomeError(of task: AnyFlowTask) -> FlowError? {
     (try? error(of: task)) ?? task.error
   }
 }

@@ -41,7 +41,7 @@ extension ScriptHost {
     case "finished_early": return call.answer(.boolean(run.isFinishedEarly))
     case "duration": return call.answer(.number(run.duration))
     default:
-      return try host.taskField(call, run) ?? host.missingField(call, later: LaterNames.run)
+      return try host.taskField(call, run) ?? call.answer(.nil)
     }
   }
 
@@ -55,6 +55,6 @@ extension ScriptHost {
   func waitAndAnswer(_ call: LuaCall, _ run: Run) throws -> LuaAnswer {
     if run.isConcluded { return call.answer(run, types.run) }
     let value = try vm.value(of: run, types.run)
-    return try call.wait(TaskWait(run, deadline: nil) { $0.answer(value) })
+    return try call.wait(TaskWait(run, for: waitingTask, deadline: nil) { $0.answer(value) })
   }
 }

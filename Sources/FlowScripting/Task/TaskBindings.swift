@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
 /// What scripts do with every task, runs included.
@@ -8,21 +8,27 @@ extension ScriptHost {
   /// - Parameter kind: What messages call it.
   /// - Returns: The methods, by name.
   static func taskMethods(of kind: String) -> [String: BoundMethod] {
-    [
+    let methods = [
       "await": BoundMethod { host, call in
         let (task, _) = try host.task(call, "await", kind)
         task.markObserved()
         if task.isConcluded { return try host.outcome(call, task) }
+        try host.checkWait(for: task)
         return try call.wait(
-          TaskWait(task, deadline: nil) { [unowned host] in try host.outcome($0, task) })
+          TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
+            try host.outcome($0, task)
+          })
       },
       "wait": BoundMethod { host, call in
         let (task, arguments) = try host.task(call, "wait", kind)
         let deadline =
           arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
         if task.isConcluded { return call.answer(.boolean(true)) }
+        if deadline == nil { try host.checkWait(for: task) }
         return try call.wait(
-          TaskWait(task, deadline: deadline) { $0.answer(.boolean(task.isConcluded)) })
+          TaskWait(task, for: host.waitingTask, deadline: deadline) {
+            $0.answer(.boolean(task.isConcluded))
+          })
       },
       "cancel": BoundMethod { host, call in
         let (task, arguments) = try host.task(call, "cancel", kind)
@@ -30,6 +36,7 @@ extension ScriptHost {
         return call.answer(.boolean(task.cancel(reason: reason)))
       },
     ]
+    return methods.merging(continuationMethods(of: kind)) { $1 }
   }
 
   /// `local t <close> = …`: the end of the scope cancels the task and waits for it.
@@ -39,7 +46,7 @@ extension ScriptHost {
         let (task, _) = try host.task(call, "__close", kind)
         task.cancel()
         if task.isConcluded { return call.answer() }
-        return try call.wait(TaskWait(task, deadline: nil) { $0.answer() })
+        return try call.wait(TaskWait(task, for: host.waitingTask, deadline: nil) { $0.answer() })
       }
     ]) { $1 }
   }
@@ -47,11 +54,14 @@ extension ScriptHost {
   /// The fields of a task that isn't a run.
   static func taskProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let (task, _) = try host.task(call, "__index", "task")
-    return try host.taskField(call, task) ?? host.missingField(call, later: LaterNames.task)
+    if call.string(2) == "index", let index = (task as? JoinTask<Value>)?.firstIndex {
+      return call.answer(.integer(Int64(index) + 1))
+    }
+    return try host.taskField(call, task) ?? call.answer(.nil)
   }
 
   /// A field that every task has; nil for another name.
-  func taskField(_ call: LuaCall, _ task: FlowTask) throws -> LuaAnswer? {
+  func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {
     switch call.string(2) {
     case "completed": return call.answer(.boolean(task.state != .pending))
     case "cancelled": return call.answer(.boolean(task.state == .cancelled))
@@ -67,38 +77,45 @@ extension ScriptHost {
       return call.answer(try luaError(error))
     case "result":
       task.markObserved()
-      return call.answer(try result(of: task))
+      return call.answer(try luaResult(of: task))
     default: return nil
     }
   }
 
   /// The task or run in an argument.
-  func task(_ call: LuaCall, _ index: Int) -> FlowTask? {
+  func task(_ call: LuaCall, _ index: Int) -> AnyFlowTask? {
     call.object(index, types.run) ?? call.object(index, types.task)
   }
 
   /// The task or run in a value.
-  func task(in value: LuaValue) -> FlowTask? {
+  func task(in value: LuaValue) -> AnyFlowTask? {
     vm.object(in: value, types.run) ?? vm.object(in: value, types.task)
   }
 
-  private func task(
+  func task(
     _ call: LuaCall, _ function: String, _ kind: String
-  ) throws -> (FlowTask, Arguments) {
+  ) throws -> (AnyFlowTask, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let task = task(call, 1) else { throw arguments.wrongSelf(kind) }
     return (task, arguments)
   }
 
   /// Answers with the result of a settled task, or raises its error.
-  private func outcome(_ call: LuaCall, _ task: FlowTask) throws -> LuaAnswer {
+  private func outcome(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer {
     if let error = try error(of: task) { throw raise(error) }
-    return call.answer(try result(of: task))
+    return call.answer(try luaResult(of: task))
+  }
+
+  /// A task as scripts see it.
+  func value(of task: AnyFlowTask) throws -> LuaValue {
+    if let run = task as? Run { return try vm.value(of: run, types.run) }
+    return try vm.value(of: task, types.task)
   }
 
   /// What a task that succeeded has for a result; nil for another.
-  func result(of task: FlowTask) throws -> LuaValue {
+  func luaResult(of task: AnyFlowTask) throws -> LuaValue {
     guard task.state == .succeeded else { return .nil }
+    if let task = task.ofValues { return try luaValue(task.resultOrNull) }
     switch task {
     case let run as Run:
       if let value = run.finishValue { return try luaValue(value) }
@@ -113,8 +130,14 @@ extension ScriptHost {
     }
   }
 
+  /// The same as the engine has it.
+  func result(of task: AnyFlowTask) throws -> Value {
+    if let task = task.ofValues { return task.resultOrNull }
+    return Value(try luaResult(of: task))
+  }
+
   /// The error of a task with the one table that it has in scripts.
-  func error(of task: FlowTask) throws -> FlowError? {
+  func error(of task: AnyFlowTask) throws -> FlowError? {
     guard let error = task.error, error.payload == nil else { return task.error }
     if let kept = task.attachment as? FlowError { return kept }
     let owned = error.with(payload: try makeError(error), on: loop)
@@ -123,16 +146,37 @@ extension ScriptHost {
   }
 }
 
+extension ScriptHost {
+  /// The task whose code runs now, which can't end before its waits have; nil in the main chunk.
+  var waitingTask: AnyFlowTask? { currentTask?.task ?? currentOp?.run ?? currentRun }
+
+  /// Refuses a wait for something that waits for what waits: a stall that needn't be waited for.
+  fileprivate func checkWait(for task: AnyFlowTask) throws {
+    guard let waitingTask, waitingTask.isAwaited(by: task) else { return }
+    guard currentTask == nil, let currentOp else {
+      throw raise(withTable(.waitsForItself(waitingTask), op: nil))
+    }
+    // As with every stall, what the op makes of the error doesn't count.
+    let error = withTable(.stalled(op: currentOp.displayName), op: currentOp.displayName)
+    currentOp.fail(error)
+    throw raise(error)
+  }
+}
+
 /// Waits for a task, at most until a deadline.
-final class TaskWait: LuaWait, LoopJob {
-  private let target: FlowTask
+final class TaskWait: LuaWait, TaskObserver {
+  private let target: AnyFlowTask
+  // Safe: its code waits, so the loop holds it.
+  private(set) unowned(unsafe) var waitingTask: AnyFlowTask?
   private let answer: (LuaCall) throws -> LuaAnswer
   private var timer: Timer?
 
   init(
-    _ task: FlowTask, deadline: Int64?, answer: @escaping (LuaCall) throws -> LuaAnswer
+    _ task: AnyFlowTask, for waiting: AnyFlowTask?, deadline: Int64?,
+    answer: @escaping (LuaCall) throws -> LuaAnswer
   ) {
     target = task
+    waitingTask = waiting
     self.answer = answer
     super.init()
     task.observe(self)
@@ -152,4 +196,12 @@ final class TaskWait: LuaWait, LoopJob {
   }
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer { try answer(call) }
+
+  /// Asks the task to stop that nobody waits for any more, as the one that did was cancelled.
+  func stopTarget(_ error: FlowError) {
+    // As a job: tasks can wait for each other in a row of any length.
+    target.loop.enqueue { [target] in
+      if !target.isObserved(besides: nil) { target.stop(error) }
+    }
+  }
 }

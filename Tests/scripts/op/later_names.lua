@@ -9,11 +9,7 @@ local function later(object, names)
     check.usage(function() return object[name] end, name, "isn't supported in this version")
   end
 end
-later(flow, [[context spawn
-  resolved failed cancelled with_delay when_all_succeed when_all_finish when_any_finish]])
-local continuations = "next next_on_success next_on_error finally finally_on_success"
-later(run, continuations)
-later(flow.exec { "true" }, continuations)
+check.usage(function() run:next(print, { thread = "worker" }) end, "next", "#2", "thread", "version")
 check.usage(function() flow.op("AnOp", { run = print, thread = "worker" }) end, "op", "thread", "version")
 -- What nobody knows is nil, as everywhere in Lua.
 for _, object in ipairs { flow, AnOp, blueprint, run } do

@@ -122,5 +122,4 @@ check.usage(function() task.cancel(flow) end, "cancel", "bad self", "task expect
 check.usage(function() task:cancel(print) end, "cancel", "#1", "string expected, got function")
 check.usage(function() task:wait(-1) end, "wait", "#1", "seconds")
 check.usage(function() task.x = 1 end, "can't set field 'x' of task")
-check.usage(function() return task.next end, "next", "isn't supported in this version")
 check.equal(task.nothing, nil)

@@ -1,0 +1,85 @@
+/// What `EventLoop.task` does: it runs on the loop's thread, whatever it awaits in between.
+public typealias AsyncTaskBody<Success> = nonisolated(nonsending) () async throws -> Success
+
+extension EventLoop {
+  /// Runs async code as a task; on the loop's thread.
+  ///
+  /// The code starts at once and comes back to the loop's thread after each `await`; while it waits,
+  /// the loop goes on with everything else. Cancelling the task cancels the Swift task in which the code
+  /// runs; the task is cancelled once the code has ended, whatever it has come to.
+  ///
+  /// - Parameter body: The code; an error it throws fails the task.
+  /// - Returns: A task with what the code returns.
+  public func task<Success>(
+    _ body: sending @escaping AsyncTaskBody<Success>
+  ) -> FlowTask<Success> {
+    checkThread()
+    let task = AsyncFlowTask<Success>(on: self)
+    task.begin(body)
+    return task
+  }
+}
+
+/// A task that async code settles.
+private final class AsyncFlowTask<Success>: FlowTask<Success> {
+  private var code: AsyncCode<Success>?
+  private var stopError: FlowError?
+
+  override init(on loop: EventLoop) { super.init(on: loop) }
+
+  func begin(_ body: @escaping AsyncTaskBody<Success>) {
+    let code = AsyncCode(body, self)
+    self.code = code
+    code.start(on: loop)
+    if code.hasEnded { self.code = nil }
+  }
+
+  func codeEnded(_ result: Result<Success, any Error>) {
+    code = nil
+    if let stopError { return end(error: stopError) }
+    switch result {
+    case .success(let value): end(with: value)
+    case .failure(let error): end(error: .from(error))
+    }
+  }
+
+  override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    guard state == .pending, stopError == nil else { return nil }
+    stopError = error
+    code?.cancel()
+    return nil
+  }
+}
+
+/// The Swift task of an `AsyncFlowTask`.
+private final class AsyncCode<Success>: LoopTask, @unchecked Sendable {
+  private let body: AsyncTaskBody<Success>
+  // Cleared at the end: each holds the other until then.
+  private var task: AsyncFlowTask<Success>?
+  private var result: Result<Success, any Error>?
+
+  init(_ body: @escaping AsyncTaskBody<Success>, _ task: AsyncFlowTask<Success>) {
+    self.body = body
+    self.task = task
+    super.init(on: task.loop)
+  }
+
+  override nonisolated(nonsending) func perform() async {
+    do {
+      result = .success(try await body())
+    } catch {
+      result = .failure(error)
+    }
+  }
+
+  override func didEnd() {
+    let task = task
+    self.task = nil
+    if let result { task?.codeEnded(result) }
+  }
+
+  override func abandon() {
+    super.abandon()
+    task = nil
+  }
+}

@@ -1,0 +1,288 @@
+/// Something that is running or has settled, with one outcome: a run, a program, a continuation.
+///
+/// What it gives when it succeeds is the business of `FlowTask`. Confined to its loop's thread.
+public class AnyFlowTask {
+  public enum State: UInt8, Sendable {
+    case pending, succeeded, failed, cancelled
+
+    public var name: ByteString {
+      switch self {
+      case .pending: "pending"
+      case .succeeded: "succeeded"
+      case .failed: "failed"
+      case .cancelled: "cancelled"
+      }
+    }
+  }
+
+  public final let loop: EventLoop
+  /// Unique on its loop, in the order of making; begins with 1.
+  public final let id: UInt64
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call. Not public, because the attribute is lost on the way to another module.
+
+  @exclusivity(unchecked) private final var storedState: State = .pending
+  @exclusivity(unchecked) private final var storedError: FlowError?
+  @exclusivity(unchecked) private final var hasConcluded = false
+  @exclusivity(unchecked) private final var wasObserved = false
+  /// Most tasks have one observer at most.
+  @exclusivity(unchecked) private final var firstObserver: (any TaskObserver)?
+  @exclusivity(unchecked) private final var furtherObservers: ContiguousArray<any TaskObserver> = []
+  /// What ends at the latest when this task has to.
+  @exclusivity(unchecked) package final var owner: OwnedTasks?
+  /// What settles it, where that is code that runs at its time. Unowned: it holds the task, and says
+  /// when it goes.
+  @exclusivity(unchecked) final unowned(unsafe) var continuation: Continuation?
+  /// Whether what it gives is a value of the engine's.
+  final var isOfValues = false
+  /// Room for what the program that shows the task to somebody keeps with it.
+  public final var attachment: AnyObject?
+  /// Where the task was made, as the loop's `describeOrigin` understands it; 0 when nobody said.
+  package final var origin: UInt64 = 0
+
+  init(on loop: EventLoop) {
+    loop.checkThread()
+    self.loop = loop
+    loop.lastTaskID += 1
+    id = loop.lastTaskID
+  }
+
+  deinit {
+    guard let first = firstObserver else { return }
+    firstObserver = nil
+    first.taskIsGone()
+    for observer in furtherObservers { observer.taskIsGone() }
+    loop.release(first)
+    for observer in furtherObservers { loop.release(observer) }
+  }
+
+  public final var state: State { storedState }
+  /// Why it failed or was cancelled.
+  public final var error: FlowError? { storedError }
+  /// Whether all is done, so that what waits for it may go on: later than `state` by the
+  /// `didFinish` callbacks of a run.
+  public final var isConcluded: Bool { hasConcluded }
+  /// Whether somebody asked for the outcome, so that a failure isn't lost.
+  public final var isObserved: Bool { wasObserved }
+
+  /// What a report calls it.
+  public var title: ByteString {
+    guard origin != 0, let place = loop.describeOrigin?(origin) else { return "task" }
+    return "task at \(place)"
+  }
+
+  // MARK: Observers
+
+  /// Tells `observer` once all is done: now when that is so already, else in the order of these calls.
+  public final func observe(_ observer: any TaskObserver) {
+    loop.checkThread()
+    if hasConcluded {
+      observer.taskEnded(self)
+    } else if firstObserver == nil {
+      firstObserver = observer
+    } else {
+      furtherObservers.append(observer)
+    }
+  }
+
+  /// Takes an observer back, which isn't told any more. Does nothing when it isn't one.
+  public final func unobserve(_ observer: any TaskObserver) {
+    loop.checkThread()
+    if firstObserver === observer {
+      firstObserver = furtherObservers.isEmpty ? nil : furtherObservers.removeFirst()
+    } else if !furtherObservers.isEmpty {
+      furtherObservers.removeAll { $0 === observer }
+    }
+  }
+
+  /// Whether anybody but `observer` waits for the end.
+  package final func isObserved(besides observer: (any TaskObserver)? = nil) -> Bool {
+    guard let firstObserver else { return false }
+    return firstObserver !== observer || !furtherObservers.isEmpty
+  }
+
+  /// Says that somebody knows the outcome, or will.
+  public final func markObserved() {
+    loop.checkThread()
+    if wasObserved { return }
+    wasObserved = true
+    if storedState == .failed { loop.unobserved[id] = nil }
+  }
+
+  /// Whether `task` can't go on before this one has ended, directly or by others in between. Gives up
+  /// the search where very many wait.
+  package final func isAwaited(by task: AnyFlowTask) -> Bool {
+    if task === self { return true }
+    guard firstObserver != nil else { return false }
+    var open: ContiguousArray<AnyFlowTask> = [self]
+    var (next, checked) = (0, 1)
+    while next < open.count, open.count < 1000 {
+      open[next].addWaiting(to: &open)
+      next += 1
+      while checked < open.count {
+        if open[checked] === task { return true }
+        checked += 1
+      }
+    }
+    return false
+  }
+
+  /// Adds the tasks that wait for this one.
+  private func addWaiting(to tasks: inout ContiguousArray<AnyFlowTask>) {
+    guard let firstObserver else { return }
+    if let task = firstObserver.waitingTask { tasks.append(task) }
+    for observer in furtherObservers {
+      if let task = observer.waitingTask { tasks.append(task) }
+    }
+  }
+
+  // MARK: Cancellation
+
+  /// Asks it, and all that it started, to stop; it ends as cancelled once that has ended.
+  ///
+  /// - Parameter reason: Why, for its log line and error.
+  /// - Returns: Whether it was still pending.
+  @discardableResult
+  public final func cancel(reason: ByteString? = nil) -> Bool {
+    loop.checkThread()
+    guard storedState == .pending else { return false }
+    stop(.cancelled(reason: reason))
+    return true
+  }
+
+  /// Asks what goes on in it to stop because of `error`; the first error counts.
+  package final func stop(_ error: FlowError) {
+    // A chain of any length is asked without recursion.
+    var next: AnyFlowTask? = self
+    while let task = next { next = task.requestStop(error) }
+  }
+
+  /// When what has started it times out; `.max` for never.
+  package final var ownerDeadline: Int64 { owner?.holder?.deadline ?? .max }
+
+  /// Called at `ownerDeadline` for code of the task that was busy; answers what the code ends with.
+  package final func expire() -> FlowError { owner?.holder?.expireTask() ?? .cancelled() }
+
+  /// Asks what goes on in this task itself to stop; answers the task that is to be asked next.
+  package func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    if let continuation { return continuation.requestStop(error) }
+    // Nothing comes any more that could settle it.
+    end(error: error)
+    return nil
+  }
+
+  /// Stops what waits in it and nothing can end any more; answers whether anything did.
+  @discardableResult
+  package func stopStalled() -> Bool { continuation?.stopStalled() ?? false }
+
+  // MARK: The end
+
+  /// Sets the outcome, once; observers wait for `conclude`.
+  func settle(_ error: FlowError?) {
+    guard storedState == .pending else { return }
+    if let error {
+      storedError = error
+      storedState = error.kind == .cancelled ? .cancelled : .failed
+      if storedState == .failed, !wasObserved { loop.report(error, of: self) }
+    } else {
+      storedState = .succeeded
+    }
+  }
+
+  /// Fails or, for an error of kind `cancelled`, is cancelled, unless it has settled.
+  package final func end(error: FlowError) {
+    guard storedState == .pending else { return }
+    settle(error)
+    conclude()
+  }
+
+  final func dropObservers() {
+    firstObserver = nil
+    furtherObservers = []
+  }
+
+  func conclude() {
+    guard !hasConcluded else { return }
+    hasConcluded = true
+    if let first = firstObserver {
+      let further = furtherObservers
+      dropObservers()
+      first.taskEnded(self)
+      for observer in further { observer.taskEnded(self) }
+    }
+    if let owner {
+      self.owner = nil
+      owner.remove(self)
+    }
+  }
+}
+
+/// Who is told that a task has ended.
+public protocol TaskObserver: LoopJob {
+  /// The task that can't go on before the observed one has ended; nil when it is no task.
+  var waitingTask: AnyFlowTask? { get }
+
+  /// Called once, on the loop's thread, when all of `task` is done. Has the loop run the observer as a
+  /// job unless this is implemented.
+  func taskEnded(_ task: AnyFlowTask)
+
+  /// Called when the task was released before its end, so that this never comes.
+  func taskIsGone()
+}
+
+extension TaskObserver {
+  public var waitingTask: AnyFlowTask? { nil }
+
+  public func taskEnded(_ task: AnyFlowTask) { task.loop.enqueue(self) }
+
+  public func taskIsGone() {}
+}
+
+/// A failure that nobody observed; it holds nothing of the run but its name and error.
+public struct UnobservedFailure {
+  /// The task's id.
+  public let id: UInt64
+  public let name: ByteString
+  public let error: FlowError
+  let order: UInt64
+}
+
+extension EventLoop {
+  /// Runs that aren't concluded, in the order in which they were started.
+  public var pendingRuns: [Run] { pending.values.sorted { $0.id < $1.id } }
+
+  /// All that goes on by itself and isn't concluded, in the order of its start: runs, and tasks whose
+  /// code waits.
+  package var pendingTasks: [AnyFlowTask] {
+    (Array(pending.values) + continuations.values.map(\.task)).sorted { $0.id < $1.id }
+  }
+
+  /// Failures that nobody observed, errors of `didFinish` callbacks among them, in their order.
+  public var unobservedFailures: [UnobservedFailure] {
+    (Array(unobserved.values) + lateFailures).sorted { $0.order < $1.order }
+  }
+
+  func report(_ error: FlowError, of task: AnyFlowTask) {
+    unobserved[task.id] = failure(error, of: task)
+  }
+
+  /// Reports an error that came when the outcome was already known: observing doesn't lift it.
+  func reportLate(_ error: FlowError, of task: AnyFlowTask) {
+    lateFailures.append(failure(error, of: task))
+  }
+
+  private func failure(_ error: FlowError, of task: AnyFlowTask) -> UnobservedFailure {
+    failureOrder += 1
+    return UnobservedFailure(id: task.id, name: task.title, error: error, order: failureOrder)
+  }
+
+  /// Lets go of an observer whose own observers may go with it, and theirs, without recursion.
+  func release(_ observer: consuming any TaskObserver) {
+    released.append(observer)
+    guard released.count == 1, !isReleasing else { return }
+    isReleasing = true
+    while let next = released.popLast() { _ = consume next }
+    isReleasing = false
+  }
+}

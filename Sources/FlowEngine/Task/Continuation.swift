@@ -1,0 +1,291 @@
+/// For which outcomes a continuation runs, and what its task makes of them.
+@_spi(Scripting) public enum ContinuationKind: UInt8 {
+  /// Runs in any case, or for one outcome; the task goes on as what it returns.
+  case next, nextOnSuccess, nextOnError
+  /// The same, but the task ends as the one before, unless the continuation fails.
+  case finally, finallyOnSuccess
+
+  func runs(after state: AnyFlowTask.State) -> Bool {
+    switch self {
+    case .next, .finally: true
+    case .nextOnSuccess, .finallyOnSuccess: state == .succeeded
+    case .nextOnError: state == .failed
+    }
+  }
+
+  var keepsOutcome: Bool { self == .finally || self == .finallyOnSuccess }
+}
+
+/// Runs code, perhaps once a task has ended, and has its own task end as that code says: with a value,
+/// or as a task that the code hands over.
+///
+/// What the code is, and the type of the value, is the business of subclasses. The task that is waited
+/// for holds the continuation, not the other way round, so a chain whose first task is given up goes
+/// with it. On the loop's thread only.
+@_spi(Scripting) open class Continuation: TaskObserver, TaskOwner {
+  private enum Stage: UInt8 {
+    /// Waits for the task before, or for its turn.
+    case waiting
+    /// Its code goes on.
+    case running
+    /// Waits for the task that its code has handed over, or for its turn.
+    case following
+    /// Waits for the end of what its code has started.
+    case completing
+    case over
+  }
+
+  /// The task that ends as the code says.
+  package final let task: AnyFlowTask
+  /// Nil without a task before.
+  private final let kind: ContinuationKind?
+  private final let thread: ContinuationThread
+
+  // As in `AnyFlowTask`.
+
+  @exclusivity(unchecked) private final var stage: Stage = .waiting
+  /// Whether the loop holds it, as its code, or what that has handed over, goes on.
+  @exclusivity(unchecked) private final var isHeld = false
+  /// The task that is waited for. Unowned: it holds this one, and says when it goes.
+  @exclusivity(unchecked) private final unowned(unsafe) var awaited: AnyFlowTask?
+  /// The task before, from its end until the code has been run.
+  @exclusivity(unchecked) private final var source: AnyFlowTask?
+  /// The task that the code has handed over, once that has ended.
+  @exclusivity(unchecked) private final var followed: AnyFlowTask?
+  @exclusivity(unchecked) private final var stop: FlowError?
+  /// What its code has started and what hasn't ended.
+  @exclusivity(unchecked) private final var owned: OwnedTasks?
+
+  /// Makes the continuation that settles `task`; one of the `begin`s sets it going.
+  ///
+  /// - Parameters:
+  ///   - task: A pending task that nothing else settles.
+  ///   - kind: For which outcomes of the task before it runs; nil without one.
+  ///   - thread: Where it runs.
+  public init(
+    of task: AnyFlowTask, _ kind: ContinuationKind? = nil,
+    _ thread: ContinuationThread = .immediate
+  ) {
+    self.task = task
+    self.kind = kind
+    self.thread = thread
+    task.continuation = self
+  }
+
+  deinit { task.continuation = nil }
+
+  /// What the task ends with whatever the code does; set when it was asked to stop.
+  package final var stopError: FlowError? { stop }
+
+  // MARK: For subclasses
+
+  /// Runs the code; one of `returned()`, `returned(after:)`, `follow(_:)` and `failed(_:)` has to be
+  /// called when it has ended, once.
+  open func runCode(after source: AnyFlowTask?) {}
+
+  /// Asks code that goes on to stop; it has to end.
+  open func stopCode(_ error: FlowError) {}
+
+  /// Stops code that waits for what never comes; called again, ends it. Answers whether it was asked.
+  open func stopStalledCode(_ error: FlowError) -> Bool { false }
+
+  /// Lets go of the code, which isn't run, or isn't heard, any more.
+  open func dropCode() {}
+
+  /// Keeps the result of a task that has succeeded as that of its own task.
+  open func keepResult(of task: AnyFlowTask) throws {}
+
+  /// The error of a task, to pass on.
+  open func error(of task: AnyFlowTask) -> FlowError? { task.error }
+
+  /// Has the task succeed with the result that was kept.
+  open func succeed() {}
+
+  // MARK: Its course
+
+  /// Waits for `source`, which counts as observed.
+  package final func begin(after source: AnyFlowTask) {
+    source.markObserved()
+    awaited = source
+    source.observe(self)
+  }
+
+  /// Runs the code at once.
+  package final func begin() {
+    stage = .running
+    runCode(after: nil)
+  }
+
+  public final var waitingTask: AnyFlowTask? { task }
+
+  public final func taskEnded(_ ended: AnyFlowTask) {
+    awaited = nil
+    if stage == .following {
+      followed = ended
+      ended.loop.dispatch(self, .automatic)
+    } else {
+      source = ended
+      ended.loop.dispatch(self, thread)
+    }
+  }
+
+  public final func taskIsGone() { awaited = nil }
+
+  /// Goes on after the end of what it has waited for.
+  public final func run() {
+    if let followed {
+      self.followed = nil
+      finish(following: followed)
+    } else if let source, stage == .waiting {
+      guard let kind, stop == nil, kind.runs(after: source.state) else { return pass(source) }
+      stage = .running
+      runCode(after: source)
+    }
+  }
+
+  /// The code has returned, and what is to be the result has been kept.
+  package final func returned() {
+    if kind?.keepsOutcome == true, let source { return pass(source) }
+    complete(nil)
+  }
+
+  /// The code has returned, and the outcome of the task before stays.
+  package final func returned(after source: AnyFlowTask) { pass(source) }
+
+  /// The code has raised an error.
+  package final func failed(_ error: FlowError) { complete(error) }
+
+  /// The code has handed over a task: its own ends when that does and, unless it keeps the outcome of
+  /// the one before, as that does.
+  package final func follow(_ next: AnyFlowTask) {
+    next.markObserved()
+    if task.isAwaited(by: next) { return failed(.waitsForItself(task)) }
+    if next.isConcluded { return finish(following: next) }
+    stage = .following
+    hold()
+    awaited = next
+    next.observe(self)
+    // It was stopped while its code ran.
+    if let stop { stopAwaited(next, stop)?.stop(stop) }
+  }
+
+  private func finish(following next: AnyFlowTask) {
+    if kind?.keepsOutcome == true, let source, next.state == .succeeded {
+      pass(source)
+    } else {
+      pass(next)
+    }
+  }
+
+  /// Has the task end as another one has.
+  private func pass(_ other: AnyFlowTask) {
+    if let error = error(of: other) { return complete(error) }
+    do {
+      try keepResult(of: other)
+      complete(nil)
+    } catch {
+      complete(.from(error))
+    }
+  }
+
+  // MARK: Its end
+
+  /// Settles the task or, when that doesn't succeed, first stops what the code has started and waits
+  /// for it.
+  private func complete(_ error: FlowError?) {
+    source = nil
+    guard let owned, !owned.isEmpty else { return settle(error) }
+    guard let reason = stop ?? error else {
+      // What code leaves when it succeeds goes on, as a part of what has started the task.
+      if let owner = task.owner { owner.takeAll(from: owned) } else { owned.abandon() }
+      return settle(nil)
+    }
+    stage = .completing
+    hold()
+    owned.whenEmpty { [self] in settle(error) }
+    owned.cancelAll(reason.asReason)
+  }
+
+  private func settle(_ error: FlowError?) {
+    stage = .over
+    owned = nil
+    dropCode()
+    if isHeld { task.loop.continuations[task.id] = nil }
+    if let error = stop ?? error { task.end(error: error) } else { succeed() }
+  }
+
+  // MARK: While it goes on
+
+  /// Has the loop hold it until its end, as its code goes on: nobody else may.
+  package final func hold() {
+    if isHeld { return }
+    isHeld = true
+    task.loop.continuations[task.id] = self
+  }
+
+  /// Lets everything go, for a loop that is shut down.
+  final func abandon() {
+    awaited?.unobserve(self)
+    awaited = nil
+    source = nil
+    followed = nil
+    owned?.abandon()
+    owned = nil
+    stage = .over
+    task.dropObservers()
+    dropCode()
+  }
+
+  /// Makes a task belong to this one, whose code has started it.
+  package final func adopt(_ other: AnyFlowTask) {
+    guard stage != .over, !other.isConcluded else { return }
+    let owned = owned ?? OwnedTasks(self)
+    self.owned = owned
+    owned.add(other)
+  }
+
+  package final var deadline: Int64 { task.ownerDeadline }
+
+  package final func expireTask() -> FlowError { task.expire() }
+
+  /// Ends what waits in it and nothing can end any more; answers whether anything did.
+  final func stopStalled() -> Bool {
+    let error = FlowError.stalled(op: task.title)
+    switch stage {
+    case .waiting, .completing, .over: return false
+    case .running: return stopStalledCode(error)
+    case .following:
+      awaited?.unobserve(self)
+      awaited = nil
+      failed(error)
+      return true
+    }
+  }
+
+  // MARK: Cancellation
+
+  /// Asks it to stop because of `error`; answers the task that is to be asked next.
+  final func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    guard stop == nil else { return nil }
+    stop = error
+    switch stage {
+    case .waiting, .following:
+      if let awaited { return stopAwaited(awaited, error) }
+      // It has its turn soon, unless nothing comes any more.
+      if source == nil || stage == .following, followed == nil { complete(error) }
+    case .running: stopCode(error)
+    case .completing, .over: break
+    }
+    return nil
+  }
+
+  /// Answers what it waits for when nobody else does, so that it is to be stopped and awaited;
+  /// otherwise ends at once.
+  private func stopAwaited(_ other: AnyFlowTask, _ error: FlowError) -> AnyFlowTask? {
+    if !other.isObserved(besides: self) { return other }
+    other.unobserve(self)
+    awaited = nil
+    complete(error)
+    return nil
+  }
+}

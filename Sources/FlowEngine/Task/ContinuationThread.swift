@@ -1,0 +1,33 @@
+/// Where and when a continuation runs once its task has ended.
+public enum ContinuationThread: UInt8, Sendable {
+  /// At once, but posted to the loop where 20 continuations already wait for each other to return, so
+  /// that no chain grows the stack.
+  case automatic
+  /// As a job of the loop, behind all that is ready.
+  case main
+  /// At once; where 20 already wait for each other to return, when the outermost of them has returned
+  /// and before anything else.
+  case immediate
+}
+
+extension EventLoop {
+  /// How many continuations may run within one another.
+  private static var depthLimit: UInt8 { 20 }
+
+  /// Runs a continuation whose task has ended.
+  func dispatch(_ job: any LoopJob, _ thread: ContinuationThread) {
+    if thread == .main || isShutDown { return enqueue(job) }
+    guard continuationDepth < Self.depthLimit else {
+      if thread == .automatic { enqueue(job) } else { immediates.append(job) }
+      return
+    }
+    continuationDepth += 1
+    job.run()
+    if continuationDepth == 1 {
+      while let next = immediates.popFirst() { next.run() }
+    }
+    continuationDepth -= 1
+    // What ran has taken its time.
+    stamp = 0
+  }
+}

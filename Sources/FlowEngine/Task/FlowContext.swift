@@ -1,0 +1,131 @@
+internal import Synchronization
+
+/// The producer's side of a task: whoever holds it settles the task, once.
+///
+/// With a Sendable result all methods may be called from any thread; the task settles at once on its
+/// loop's own thread, else when the loop comes to it, in the order of the calls. The seed (Flow-Swift)
+/// has the same name; Bolts calls it `TaskCompletionSource`.
+public final class FlowContext<Success> {
+  private let settled: ContextTask<Success>
+  private let identity: EventLoop.Identity
+  private let mailbox: Mailbox
+  /// Ends with this context.
+  private let work: ExternalWork?
+
+  /// Makes a pending task, on its loop's thread.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop of the task.
+  ///   - keepsLoop: Whether the loop isn't idle until the task has settled or this is released, as
+  ///     something off the loop will settle it.
+  public init(on loop: EventLoop, keepsLoop: Bool = true) {
+    settled = ContextTask(on: loop)
+    identity = loop.identity
+    mailbox = loop.mailbox
+    work = keepsLoop ? loop.mailbox.begin() : nil
+  }
+
+  deinit {
+    guard !identity.isCurrentThread else { return }
+    let last = Sent(settled)
+    mailbox.post { _ in last.take() }
+  }
+
+  /// The task that this settles. On its loop's thread.
+  public var task: FlowTask<Success> {
+    identity.check()
+    return settled
+  }
+
+  /// What wrong use of a context is told.
+  package static var settledMessage: ByteString { "can't set the result of a settled task" }
+
+  // MARK: Settling
+
+  /// Has the task succeed.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` when the task has settled.
+  public func setResult(_ result: Success) throws(FlowError) {
+    if !trySetResult(result) { throw .usage(Self.settledMessage) }
+  }
+
+  /// Has the task fail or, with an error of kind `cancelled`, cancels it.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` when the task has settled.
+  public func setError(_ error: any Error) throws(FlowError) {
+    if !trySetError(error) { throw .usage(Self.settledMessage) }
+  }
+
+  /// Cancels the task.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` when the task has settled.
+  public func cancel() throws(FlowError) {
+    if !tryCancel() { throw .usage(Self.settledMessage) }
+  }
+
+  /// Has the task succeed; false when it has settled.
+  public func trySetResult(_ result: Success) -> Bool { settle(.success(result)) }
+
+  /// Has the task fail; false when it has settled.
+  public func trySetError(_ error: any Error) -> Bool { settle(.failure(.from(error))) }
+
+  /// Cancels the task; false when it has settled.
+  public func tryCancel() -> Bool { settle(.failure(.cancelled())) }
+
+  private func settle(_ outcome: Result<Success, FlowError>) -> Bool {
+    guard settled.claim() else { return false }
+    if identity.isCurrentThread {
+      settled.finish(outcome)
+      work?.end()
+    } else {
+      let sent = Sent((settled, outcome, work))
+      mailbox.post { _ in
+        guard let (task, outcome, work) = sent.take() else { return }
+        task.finish(outcome)
+        work?.end()
+      }
+    }
+    return true
+  }
+}
+
+// The task is touched on the loop's thread only: what comes from elsewhere is posted. `claim` is atomic,
+// the rest never changes. What is handed over is Sendable.
+extension FlowContext: @unchecked Sendable where Success: Sendable {}
+
+/// A task that is settled by whoever is first: its context, on any thread, or a cancellation.
+private final class ContextTask<Success>: FlowTask<Success> {
+  private let isClaimed = Atomic<Bool>(false)
+
+  /// Answers true once: to the caller that is to settle the task. On any thread.
+  func claim() -> Bool { !isClaimed.exchange(true, ordering: .acquiringAndReleasing) }
+
+  func finish(_ outcome: Result<Success, FlowError>) {
+    switch outcome {
+    case .success(let result): end(with: result)
+    case .failure(let error): end(error: error)
+    }
+  }
+
+  override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    if claim() { end(error: error) }
+    return nil
+  }
+}
+
+/// Something of a loop's thread on its way there.
+// Made on one thread and emptied on another, with the mailbox's lock between.
+final class Sent<Content>: @unchecked Sendable {
+  /// For the thread that it belongs to.
+  private(set) var content: Content?
+
+  init(_ content: Content) {
+    self.content = content
+  }
+
+  @discardableResult
+  func take() -> Content? {
+    defer { content = nil }
+    return content
+  }
+}

@@ -1,0 +1,177 @@
+// Continuations written in Swift.
+
+extension FlowTask {
+  /// Goes on with another task once this one has ended, however it did.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets this task. An error it throws fails the new task.
+  /// - Returns: A task that ends as the one that `body` returns.
+  @discardableResult
+  public func next<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowTask<Success>) throws -> FlowTask<New>
+  ) -> FlowTask<New> {
+    continuing(.next, thread) { .task(try body($0)) }
+  }
+
+  /// The same for a `body` that returns a value.
+  @discardableResult @_disfavoredOverload
+  public func next<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowTask<Success>) throws -> New
+  ) -> FlowTask<New> {
+    continuing(.next, thread) { .value(try body($0)) }
+  }
+
+  /// Goes on with another task once this one has succeeded; a failure or cancellation passes through.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets the result. An error it throws fails the new task.
+  /// - Returns: A task that ends as the one that `body` returns.
+  @discardableResult
+  public func nextOnSuccess<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (Success) throws -> FlowTask<New>
+  ) -> FlowTask<New> {
+    continuing(.nextOnSuccess, thread) { task in
+      guard let result = task.result else { return .nothing }
+      return .task(try body(result))
+    }
+  }
+
+  /// The same for a `body` that returns a value.
+  @discardableResult @_disfavoredOverload
+  public func nextOnSuccess<New>(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (Success) throws -> New
+  ) -> FlowTask<New> {
+    continuing(.nextOnSuccess, thread) { task in
+      guard let result = task.result else { return .nothing }
+      return .value(try body(result))
+    }
+  }
+
+  /// Goes on with another task once this one has failed; a result or cancellation passes through.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets the error. An error it throws fails the new task.
+  /// - Returns: A task that ends as the one that `body` returns, or as this one.
+  @discardableResult
+  public func nextOnError(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowError) throws -> FlowTask<Success>
+  ) -> FlowTask<Success> {
+    continuing(.nextOnError, thread) { task in
+      guard let error = task.error else { return .nothing }
+      return .task(try body(error))
+    }
+  }
+
+  /// The same for a `body` that returns a value.
+  @discardableResult @_disfavoredOverload
+  public func nextOnError(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowError) throws -> Success
+  ) -> FlowTask<Success> {
+    continuing(.nextOnError, thread) { task in
+      guard let error = task.error else { return .nothing }
+      return .value(try body(error))
+    }
+  }
+
+  /// Ends a chain: does something once this task has ended, however it did.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets this task. An error it throws fails the new task.
+  /// - Returns: A task with the outcome of this one once `body` is done.
+  @discardableResult
+  public func finally(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (FlowTask<Success>) throws -> Void
+  ) -> FlowTask<Success> {
+    continuing(.finally, thread) { task in
+      try body(task)
+      return .nothing
+    }
+  }
+
+  /// Ends a chain: does something once this task has succeeded.
+  ///
+  /// - Parameters:
+  ///   - thread: Where `body` runs.
+  ///   - body: What to do; gets the result. An error it throws fails the new task.
+  /// - Returns: A task with the outcome of this one once `body` is done.
+  @discardableResult
+  public func finallyOnSuccess(
+    _ thread: ContinuationThread = .automatic,
+    _ body: @escaping (Success) throws -> Void
+  ) -> FlowTask<Success> {
+    continuing(.finallyOnSuccess, thread) { task in
+      if let result = task.result { try body(result) }
+      return .nothing
+    }
+  }
+
+  private func continuing<New>(
+    _ kind: ContinuationKind, _ thread: ContinuationThread,
+    _ code: @escaping (FlowTask<Success>) throws -> ClosureEnd<New>
+  ) -> FlowTask<New> {
+    let task = FlowTask<New>(on: loop)
+    ClosureContinuation(of: task, kind, thread, code).begin(after: self)
+    return task
+  }
+}
+
+/// What a continuation has come to.
+private enum ClosureEnd<Success> {
+  case value(Success)
+  case task(FlowTask<Success>)
+  /// The outcome of the task before stays.
+  case nothing
+}
+
+/// A continuation that is a Swift closure.
+private final class ClosureContinuation<Source, Success>: Continuation {
+  private let output: FlowTask<Success>
+  private var code: ((FlowTask<Source>) throws -> ClosureEnd<Success>)?
+  private var result: Success?
+
+  init(
+    of task: FlowTask<Success>, _ kind: ContinuationKind, _ thread: ContinuationThread,
+    _ code: @escaping (FlowTask<Source>) throws -> ClosureEnd<Success>
+  ) {
+    output = task
+    self.code = code
+    super.init(of: task, kind, thread)
+  }
+
+  override func runCode(after source: AnyFlowTask?) {
+    guard let code, let source = source as? FlowTask<Source> else { return }
+    self.code = nil
+    do {
+      switch try code(source) {
+      case .value(let value):
+        result = value
+        returned()
+      case .task(let next): follow(next)
+      case .nothing: returned(after: source)
+      }
+    } catch {
+      failed(.from(error))
+    }
+  }
+
+  override func dropCode() { code = nil }
+
+  override func keepResult(of task: AnyFlowTask) throws {
+    result = (task as? FlowTask<Success>)?.result
+  }
+
+  override func succeed() {
+    if let result { output.end(with: result) }
+  }
+}

@@ -1,0 +1,119 @@
+/// A task that waits for several others, which it never stops, and ends by what they have come to.
+public final class JoinTask<Success>: FlowTask<Success> {
+  /// What it waits for.
+  package enum Goal {
+    /// All results, or the first task that doesn't succeed.
+    case allSucceed
+    /// The end of all.
+    case allFinish
+    /// The end of one.
+    case anyFinish
+  }
+
+  /// Tells the place of a task in the list. The task holds it, and it the join; the join lets go of it
+  /// when either has ended.
+  private final class Input: TaskObserver {
+    unowned(unsafe) var task: AnyFlowTask?
+    private var join: JoinTask?
+    private let index: Int
+
+    init(_ join: JoinTask, _ index: Int, _ task: AnyFlowTask) {
+      self.join = join
+      self.index = index
+      self.task = task
+    }
+
+    var waitingTask: AnyFlowTask? { join }
+
+    func taskEnded(_ task: AnyFlowTask) {
+      let join = join
+      taskIsGone()
+      join?.inputEnded(index, task)
+    }
+
+    func taskIsGone() {
+      task = nil
+      join = nil
+    }
+
+    func run() {}
+  }
+
+  private let goal: Goal
+  /// The error of a task, to pass on.
+  private let errorOf: (AnyFlowTask) -> FlowError?
+  /// Makes the result: of all tasks in order or, for `anyFinish`, of the first alone.
+  private let makeResult: ([AnyFlowTask]) throws -> Success
+  private var inputs: ContiguousArray<Input> = []
+  /// The tasks that have ended, by their places.
+  private var ended: ContiguousArray<AnyFlowTask?> = []
+  private var pendingCount = 0
+
+  /// The place of the first task that has ended, from 0; nil before. For `whenAnyFinish`.
+  public private(set) var firstIndex: Int?
+
+  /// Makes a task; `begin` sets it going.
+  package init(
+    _ goal: Goal, on loop: EventLoop, error: @escaping (AnyFlowTask) -> FlowError?,
+    result: @escaping ([AnyFlowTask]) throws -> Success
+  ) {
+    self.goal = goal
+    errorOf = error
+    makeResult = result
+    super.init(on: loop)
+  }
+
+  /// Waits for `tasks`, which count as observed; may end at once.
+  package func begin(_ tasks: [AnyFlowTask]) {
+    for task in tasks { task.markObserved() }
+    if tasks.isEmpty { return end(as: []) }
+    ended = ContiguousArray(repeating: nil, count: tasks.count)
+    pendingCount = tasks.count
+    for (index, task) in tasks.enumerated() {
+      if state != .pending { return }
+      let input = Input(self, index, task)
+      inputs.append(input)
+      task.observe(input)
+    }
+  }
+
+  private func inputEnded(_ index: Int, _ task: AnyFlowTask) {
+    guard state == .pending else { return }
+    if firstIndex == nil { firstIndex = index }
+    ended[index] = task
+    pendingCount -= 1
+    if goal != .allFinish, let error = errorOf(task) {
+      letGo()
+      end(error: error)
+    } else if goal == .anyFinish {
+      end(as: [task])
+    } else if pendingCount == 0 {
+      end(as: ended.compactMap { $0 })
+    }
+  }
+
+  private func end(as tasks: [AnyFlowTask]) {
+    letGo()
+    do {
+      end(with: try makeResult(tasks))
+    } catch {
+      end(error: .from(error))
+    }
+  }
+
+  private func letGo() {
+    let open = inputs
+    inputs = []
+    ended = []
+    for input in open {
+      input.task?.unobserve(input)
+      input.taskIsGone()
+    }
+  }
+
+  package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    letGo()
+    end(error: error)
+    return nil
+  }
+}

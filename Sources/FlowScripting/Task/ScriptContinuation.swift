@@ -1,0 +1,136 @@
+@_spi(Scripting) internal import FlowEngine
+internal import LuaVM
+
+/// A continuation, or the code of a spawned task, that is a Lua function. It runs as a coroutine, so it
+/// may wait.
+final class ScriptContinuation: Continuation {
+  /// What the function gets: arguments, or what the task before has come to.
+  enum Input {
+    case arguments([LuaValue])
+    case task, result, error
+
+    /// What a continuation gets.
+    init(_ kind: ContinuationKind) {
+      switch kind {
+      case .next, .finally: self = .task
+      case .nextOnSuccess, .finallyOnSuccess: self = .result
+      case .nextOnError: self = .error
+      }
+    }
+  }
+
+  private let host: ScriptHost
+  private let output: FlowTask<Value>
+  private let input: Input
+  /// The op in whose code the task was made; generation 0 for none.
+  private let makerSlot: UInt32
+  private let makerGeneration: UInt64
+  private var function: LuaReference?
+  private var result: Value = .null
+  private var fiber: Fiber?
+  /// See `holdOp`.
+  private var op: OpContext?
+  private var wasAskedWhenStalled = false
+
+  init(
+    _ host: ScriptHost, of task: FlowTask<Value>, _ kind: ContinuationKind,
+    _ thread: ContinuationThread, _ function: LuaReference
+  ) {
+    self.host = host
+    output = task
+    self.function = function
+    input = Input(kind)
+    (makerSlot, makerGeneration) = host.currentHandle
+    super.init(of: task, kind, thread)
+  }
+
+  /// The code of a task without one before.
+  init(
+    _ host: ScriptHost, of task: FlowTask<Value>, _ function: LuaReference,
+    _ arguments: [LuaValue]
+  ) {
+    self.host = host
+    output = task
+    self.function = function
+    input = .arguments(arguments)
+    (makerSlot, makerGeneration) = host.currentHandle
+    super.init(of: task)
+  }
+
+  /// The op in whose code the task was made, while that goes on; for a stretch of this one's code, in
+  /// which the op may end.
+  func holdOp() -> Unmanaged<OpContext>? {
+    if makerGeneration == 0 { return nil }
+    op = host.loop.context(slot: makerSlot, generation: makerGeneration)
+    return op.map { .passUnretained($0) }
+  }
+
+  override func runCode(after source: AnyFlowTask?) {
+    guard let function else { return }
+    self.function = nil
+    do {
+      fiber = host.runFiber(function, try arguments(source), owner: .task(self))
+    } catch {
+      return failed(host.flowError(thrown: error, op: nil))
+    }
+    guard let fiber else { return }
+    hold()
+    // It was stopped while it ran to its first wait.
+    if let stopError { fiber.cancel(stopError) }
+  }
+
+  private func arguments(_ source: AnyFlowTask?) throws -> [LuaValue] {
+    switch input {
+    case .arguments(let arguments): return arguments
+    case .task: return [try source.map { try host.value(of: $0) } ?? .nil]
+    case .result: return [try source.map { try host.luaResult(of: $0) } ?? .nil]
+    case .error:
+      let error = try source.flatMap { try host.error(of: $0) }
+      return [try error.map { try host.luaError($0) } ?? .nil]
+    }
+  }
+
+  /// Takes how the function has ended.
+  func ended(_ end: Fiber.End) {
+    fiber = nil
+    switch end {
+    case .returned(let value):
+      if let next = host.task(in: value) { return follow(next) }
+      result = Value(value)
+      returned()
+    case .failed(let error): failed(error)
+    }
+  }
+
+  override func stopCode(_ error: FlowError) { fiber?.cancel(error) }
+
+  override func stopStalledCode(_ error: FlowError) -> Bool {
+    guard let fiber else { return false }
+    if wasAskedWhenStalled { fiber.close(error) } else { fiber.cancel(error) }
+    wasAskedWhenStalled = true
+    return true
+  }
+
+  override func dropCode() {
+    function = nil
+    fiber = nil
+    op = nil
+  }
+
+  override func keepResult(of task: AnyFlowTask) throws { result = try host.result(of: task) }
+
+  override func error(of task: AnyFlowTask) -> FlowError? { host.outcomeError(of: task) }
+
+  override func succeed() {
+    let result = result
+    self.result = .null
+    output.end(withValue: result)
+  }
+}
+
+extension ScriptHost {
+  /// Tells the op whose code runs now from all others; generation 0 for none.
+  fileprivate var currentHandle: (slot: UInt32, generation: UInt64) {
+    currentOp.map { ($0.slot, $0.generation) } ?? (0, 0)
+  }
+}

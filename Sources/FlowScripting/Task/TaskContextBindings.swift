@@ -1,0 +1,50 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What scripts do with what `flow.context()` gives them.
+extension ScriptHost {
+  static var taskContextMethods: [String: BoundMethod] {
+    [
+      "set_result": settling("set_result", isTry: false) { host, context, arguments in
+        context.trySetResult(Value(try arguments.call.value(2)))
+      },
+      "try_set_result": settling("try_set_result", isTry: true) { host, context, arguments in
+        context.trySetResult(Value(try arguments.call.value(2)))
+      },
+      "set_error": settling("set_error", isTry: false) { host, context, arguments in
+        context.trySetError(try host.error(arguments, 1))
+      },
+      "try_set_error": settling("try_set_error", isTry: true) { host, context, arguments in
+        context.trySetError(try host.error(arguments, 1))
+      },
+      "cancel": settling("cancel", isTry: false) { _, context, _ in context.tryCancel() },
+      "try_cancel": settling("try_cancel", isTry: true) { _, context, _ in context.tryCancel() },
+    ]
+  }
+
+  private static func settling(
+    _ name: String, isTry: Bool,
+    _ settle: @escaping (ScriptHost, FlowContext<Value>, Arguments) throws -> Bool
+  ) -> BoundMethod {
+    BoundMethod { host, call in
+      let arguments = Arguments(host, call, method: name)
+      guard let context = call.object(1, host.types.taskContext) else {
+        throw arguments.wrongSelf("context")
+      }
+      let isFirst = try settle(host, context, arguments)
+      if isTry { return call.answer(.boolean(isFirst)) }
+      if !isFirst {
+        throw host.usage(call, FlowContext<Value>.settledMessage.description)
+      }
+      return call.answer()
+    }
+  }
+
+  static func taskContextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    guard let context = call.object(1, host.types.taskContext) else {
+      throw Arguments(host, call, method: "__index").wrongSelf("context")
+    }
+    guard call.string(2) == "task" else { return call.answer(.nil) }
+    return call.answer(context.task, host.types.task)
+  }
+}

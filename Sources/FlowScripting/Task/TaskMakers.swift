@@ -1,0 +1,130 @@
+@_spi(Scripting) internal import FlowEngine
+internal import LuaVM
+
+/// The functions of the module that make tasks.
+extension ScriptHost {
+  func installTasks() throws {
+    loop.describeOrigin = { [unowned vm] in ByteString(vm.text(ofOrigin: $0)) }
+    try define("spawn") { host, call in
+      let function = try Arguments(host, call, "spawn").function(1)
+      let arguments = try (0..<max(0, call.count - 1)).map { try call.value($0 + 2) }
+      let task = FlowTask<Value>(on: host.loop)
+      host.begin(task, call)
+      ScriptContinuation(host, of: task, function, arguments).begin()
+      return call.answer(task, host.types.task)
+    }
+    try define("resolved") { host, call in
+      call.answer(
+        FlowTask.resolved(Value(try call.value(1)), on: host.loop), host.types.task)
+    }
+    try define("failed") { host, call in
+      let error = try host.error(Arguments(host, call, "failed"), 1)
+      return call.answer(host.settled(error, call), host.types.task)
+    }
+    try define("cancelled") { host, call in
+      let arguments = Arguments(host, call, "cancelled")
+      let reason = arguments.isNil(1) ? nil : try arguments.string(1)
+      return call.answer(host.settled(.cancelled(reason: reason), call), host.types.task)
+    }
+    try define("with_delay") { host, call in
+      let seconds = try Arguments(host, call, "with_delay").seconds(1)
+      let task = FlowTask.withDelay(seconds, Value(try call.value(2)), on: host.loop)
+      host.begin(task, call)
+      return call.answer(task, host.types.task)
+    }
+    try define("context") { host, call in
+      // A script that drops it can't settle the task any more; nothing goes on off the loop.
+      let context = FlowContext<Value>(on: host.loop, keepsLoop: false)
+      host.begin(context.task, call)
+      return call.answer(context, host.types.taskContext)
+    }
+    try installJoins()
+  }
+
+  private func installJoins() throws {
+    try define("when_all_succeed") { host, call in
+      let tasks = try host.tasks(Arguments(host, call, "when_all_succeed"), 1)
+      return host.join(.allSucceed, tasks, call) { .reference(try host.list(ofResults: $0)) }
+    }
+    try define("when_all_finish") { host, call in
+      let tasks = try host.tasks(Arguments(host, call, "when_all_finish"), 1)
+      return host.join(.allFinish, tasks, call) { .reference(try host.outcomes(of: $0)) }
+    }
+    try define("when_any_finish") { host, call in
+      let arguments = Arguments(host, call, "when_any_finish")
+      let tasks = try host.tasks(arguments, 1)
+      if tasks.isEmpty {
+        throw arguments.wrong(1, "no task of an empty list can be the first to finish")
+      }
+      return host.join(.anyFinish, tasks, call) {
+        try $0.first.map { try host.luaResult(of: $0) } ?? .nil
+      }
+    }
+  }
+
+  private func join(
+    _ goal: JoinTask<Value>.Goal, _ tasks: [AnyFlowTask], _ call: LuaCall,
+    _ result: @escaping ([AnyFlowTask]) throws -> LuaValue
+  ) -> LuaAnswer {
+    let join = JoinTask<Value>(goal, on: loop, error: { [self] in outcomeError(of: $0) }) {
+      Value(try result($0))
+    }
+    begin(join, call)
+    join.begin(tasks)
+    return call.answer(join, types.task)
+  }
+
+  private func list(ofResults tasks: [AnyFlowTask]) throws -> LuaReference {
+    try vm.makeTable(values: try tasks.map { try luaResult(of: $0) })
+  }
+
+  /// The number of tasks, their results, and the errors of those that have none.
+  private func outcomes(of tasks: [AnyFlowTask]) throws -> LuaReference {
+    let errors = try vm.makeTable()
+    for (index, task) in tasks.enumerated() {
+      guard let error = try error(of: task) else { continue }
+      try vm.set(try luaError(error), at: index + 1, in: errors)
+    }
+    return try vm.makeTable(
+      values: try tasks.map { try luaResult(of: $0) },
+      fields: [("n", .integer(Int64(tasks.count))), ("errors", .reference(errors))])
+  }
+
+  /// A task that has failed or was cancelled.
+  private func settled(_ error: FlowError, _ call: LuaCall) -> FlowTask<Value> {
+    let task = FlowTask<Value>(on: loop)
+    task.origin = call.origin
+    task.end(error: error)
+    return task
+  }
+
+  /// Notes where a new task is made, and what it belongs to.
+  func begin(_ task: AnyFlowTask, _ call: LuaCall) {
+    task.origin = call.origin
+    adopt(task)
+  }
+
+  /// The tasks of a list without holes and without other keys.
+  private func tasks(_ arguments: Arguments, _ index: Int) throws -> [AnyFlowTask] {
+    let table = try arguments.table(index)
+    guard let count = vm.listCount(table) else {
+      throw arguments.wrong(
+        index, "list of tasks expected, got a table with holes or other keys")
+    }
+    return try (0..<count).map { place in
+      let value = try vm.element(place + 1, of: table)
+      guard let task = task(in: value) else {
+        throw arguments.wrong(
+          index, "element \(place + 1): task expected, got \(kindName(of: value))")
+      }
+      return task
+    }
+  }
+
+  /// The error in an argument: one of ours as it is, anything else as the cause of a new one.
+  func error(_ arguments: Arguments, _ index: Int) throws -> FlowError {
+    let value = try arguments.call.value(arguments.place(index))
+    if case .nil = value { throw arguments.wrong(index, expected: "an error, any value but nil,") }
+    return try flowError(raised: value, at: arguments.call.position)
+  }
+}
