@@ -61,7 +61,8 @@ final class MachineExecution: Work, TaskObserver {
   func start(_ entry: MachineEntry?) -> OpProgress {
     guard let context else { return .finished }
     do {
-      state = try entry.map { try logic.own($0.state) } ?? logic.state(of: context.bucket)
+      let given = try entry.flatMap { try logic.own($0.state) }
+      state = try given ?? logic.state(of: context.bucket)
     } catch {
       end(.from(error))
       return .finished
@@ -257,7 +258,7 @@ final class MachineExecution: Work, TaskObserver {
       return
     }
     do {
-      result = try run.finishValue ?? logic.result(of: run)
+      result = try run.plainFinishValue ?? logic.result(of: run)
     } catch {
       end(.from(error))
       return

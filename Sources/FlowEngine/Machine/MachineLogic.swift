@@ -5,9 +5,11 @@
 public protocol MachineLogic: AnyObject {
   /// The state that a machine begins with that was started with data, as in a flow.
   func state(of data: DataBucket) throws -> Value
-  /// A state or result that comes from elsewhere in the form that the functions understand; by
-  /// default as it is.
-  func own(_ value: Value) throws -> Value
+  /// A state that comes from elsewhere in the form that the functions understand, by default as it is;
+  /// nil for one that they don't: then the machine begins with what `state(of:)` makes of its data.
+  func own(_ state: Value) throws -> Value?
+  /// Whether states and results mean something to others than these functions; by default they do.
+  var hasPlainStates: Bool { get }
   /// The data that the run of an op begins with when it is a step. What it throws is a sentence about
   /// the state.
   func data(of state: Value) throws -> [(ByteString, Value)]
@@ -46,7 +48,9 @@ public protocol MachineLogic: AnyObject {
 }
 
 extension MachineLogic {
-  public func own(_ value: Value) throws -> Value { value }
+  public func own(_ state: Value) throws -> Value? { state }
+
+  public var hasPlainStates: Bool { true }
 
   public func interrupt(_ call: MachineCall, _ error: FlowError) {}
 

@@ -50,6 +50,14 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
 
   // MARK: Data
 
+  var hasPlainStates: Bool { false }
+
+  /// One that isn't in a box, such as a script's, is taken from the data that it has become.
+  func own(_ state: Value) throws -> Value? {
+    let content: State? = unbox(state)
+    return content == nil ? nil : state
+  }
+
   func state(of data: DataBucket) throws -> Value {
     guard let takingState else {
       throw FlowError.usage("a machine was started without a state: it doesn't take one of data")
@@ -58,7 +66,7 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   }
 
   func outputs(of value: Value) throws -> [(ByteString, Value)] {
-    guard let state: State = unbox(value) else { return [] }
+    guard let state: State = unbox(value) else { return value.fields ?? [] }
     return try givingData?(state) ?? []
   }
 

@@ -15,6 +15,11 @@ public final class Run: FlowTask<DataBucket> {
   /// The value that a machine has finished with, of a run that consists of one; `.null` is none.
   public private(set) var finishValue: Value?
 
+  /// The same, unless only the machine's own functions understand it.
+  public var plainFinishValue: Value? {
+    (op as? MachineOp)?.logic.hasPlainStates == true ? finishValue : nil
+  }
+
   let snapshot: FlowSnapshot?
   /// Tasks that ops have left to the run.
   private(set) var owned: OwnedTasks?

@@ -103,7 +103,7 @@ final class ScriptMachineLogic: MachineLogic {
   }
 
   /// A state of elsewhere becomes a Lua value once, so that all functions see the same one.
-  func own(_ value: Value) throws -> Value { Value(try host.luaValue(value)) }
+  func own(_ state: Value) throws -> Value? { Value(try host.luaValue(state)) }
 
   // MARK: Functions
 
@@ -320,8 +320,11 @@ final class ScriptMachineLogic: MachineLogic {
 /// Takes the result of a task that a step has returned.
 private final class ResultFollower: TaskObserver {
   private let host: ScriptHost
-  private let task: AnyFlowTask
   private var call: MachineCall?
+  /// Weak, as the task holds what observes it: on a loop that is shut down it never ends.
+  private weak var task: AnyFlowTask?
+  /// Set once it has ended.
+  private var ended: AnyFlowTask?
 
   private init(_ host: ScriptHost, _ task: AnyFlowTask, _ call: MachineCall) {
     self.host = host
@@ -335,7 +338,7 @@ private final class ResultFollower: TaskObserver {
   ) -> MachineAnswer? {
     task.markObserved()
     let follower = ResultFollower(host, task, call)
-    if task.isConcluded { return follower.answer }
+    if task.isConcluded { return follower.answer(of: task) }
     call.state = follower
     task.observe(follower)
     return nil
@@ -343,7 +346,12 @@ private final class ResultFollower: TaskObserver {
 
   var waitingTask: AnyFlowTask? { call?.context?.run }
 
-  private var answer: MachineAnswer {
+  func taskEnded(_ task: AnyFlowTask) {
+    ended = task
+    host.loop.enqueue(self)
+  }
+
+  private func answer(of task: AnyFlowTask) -> MachineAnswer {
     if let error = host.outcomeError(of: task) { return .failed(error) }
     do {
       return .result(try host.result(of: task))
@@ -353,16 +361,17 @@ private final class ResultFollower: TaskObserver {
   }
 
   func run() {
-    let ended = call
-    call = nil
-    ended?.finish(answer)
+    guard let task = ended, let call else { return }
+    ended = nil
+    self.call = nil
+    call.finish(answer(of: task))
   }
 
   /// The machine has been stopped, which stops the task too if the machine has started it.
   func cancel(_ error: FlowError) {
-    task.unobserve(self)
-    let ended = call
+    task?.unobserve(self)
+    let asked = call
     call = nil
-    ended?.finish(.failed(error))
+    asked?.finish(.failed(error))
   }
 }

@@ -118,7 +118,7 @@ extension ScriptHost {
     if let task = task.ofValues { return try luaValue(task.resultOrNull) }
     switch task {
     case let run as Run:
-      if let value = run.finishValue { return try luaValue(value) }
+      if let value = run.plainFinishValue { return try luaValue(value) }
       return .reference(try table(of: run.data))
     case let program as ProcessTask:
       if let kept = program.attachment as? LuaReference { return .reference(kept) }
