@@ -155,7 +155,7 @@ struct MachineModelTests {
       let logic = script.logic
       for (index, name) in machine.names.enumerated() {
         script.add(name, machine.after(machine.handlers[index])) { state, call in
-          performed.append("\(logic.name(ofStep: call.step)) \(state.integer ?? -1)")
+          performed.append("\(call.logic?.name(ofStep: call.step) ?? "") \(state.integer ?? -1)")
           return .integer(Int64(performed.count))
         }
       }
