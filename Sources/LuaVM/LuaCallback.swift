@@ -147,6 +147,8 @@ extension LuaVM {
   /// - Parameters:
   ///   - mark: The mark, which isn't 0.
   ///   - metatable: The metatable of the userdata.
+  /// - Returns: The function.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func makeMarker(_ mark: Int32, metatable: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(metatable)

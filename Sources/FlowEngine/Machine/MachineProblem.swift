@@ -19,6 +19,7 @@ extension MachineDefinition {
   /// - Parameters:
   ///   - steps: The names of the steps, by their numbers.
   ///   - events: The names of the events, by their numbers.
+  /// - Returns: The first thing that is wrong.
   public func problem(steps: [ByteString], events: [ByteString]) -> MachineProblem? {
     let check = MachineCheck(definition: self, names: steps, events: events)
     return check.steps() ?? check.handlers() ?? check.unreachableNext() ?? check.unreachableStep()
