@@ -542,6 +542,7 @@ static bool is_active(lua_State *co) {
 void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine) {
   if (is_watched(coroutine)) flowlua_unwatch(coroutine);
   coroutine->generation += 1;
+  coroutine->handle_generation = 0;
   lua_settop(coroutine->L, 0);
   coroutine->next_free = host->pool;
   host->pool = coroutine;

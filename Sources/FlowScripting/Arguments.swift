@@ -171,6 +171,9 @@ struct Options {
 
   func has(_ name: ByteString) -> Bool { fields[name] != nil }
 
+  /// A field of any type.
+  func value(_ name: ByteString) -> LuaValue? { fields[name] }
+
   func wrong(_ name: ByteString, expected: String) -> any Error {
     let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
     return arguments.wrong(

@@ -11,6 +11,8 @@ enum FiberOwner {
   case callback(Run, CallbackCompletion)
   /// The predicate of a case.
   case predicate(Run, CallbackCompletion)
+  /// A function of a machine.
+  case machine(MachineCall, MachinePart)
   /// The function of a task.
   case task(ScriptContinuation)
 
@@ -21,6 +23,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.deadline
+    case .machine(let call, _): call.deadline
     case .task(let code): code.deadline
     }
   }
@@ -32,13 +35,18 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.expire()
+    case .machine(let call, _): call.expire()
     case .task(let code): code.expire()
     }
   }
 
   /// The op that errors are attributed to.
   var opName: ByteString? {
-    if case .op(let context) = self { context.displayName } else { nil }
+    switch self {
+    case .op(let context): context.displayName
+    case .machine(let call, _): call.context?.displayName
+    default: nil
+    }
   }
 
   /// Tells how the coroutine has ended.
@@ -54,6 +62,12 @@ enum FiberOwner {
       switch end {
       case .returned(let value): completion.answer(value.isTruthy)
       case .failed(let error): completion.finish(error)
+      }
+    case .machine(let call, let part):
+      switch end {
+      case .returned(let value):
+        (call.logic as? ScriptMachineLogic)?.finish(value, part, call)
+      case .failed(let error): call.finish(.failed(error))
       }
     case .task(let code): code.ended(end)
     }
@@ -244,6 +258,7 @@ extension ScriptHost {
     case .callback(let owner, _), .predicate(let owner, _):
       current.op = nil
       current.run = .passUnretained(owner)
+    case .machine(let call, _): current.op = call.context.map { .passUnretained($0) }
     case .task(let code):
       current.task = .passUnretained(code)
       current.op = code.holdOp()

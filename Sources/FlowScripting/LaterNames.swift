@@ -4,10 +4,7 @@ internal import LuaVM
 /// where a script only tests it.
 enum LaterNames {
   /// Of the module.
-  static let module: Set<String> = [
-    "any_step", "back", "continue", "finish", "forward", "machine", "next", "on", "retry", "stay",
-    "step",
-  ]
+  static let module: Set<String> = []
 
   /// Of ops.
   static let op: Set<String> = []

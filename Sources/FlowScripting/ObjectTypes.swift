@@ -5,6 +5,11 @@ internal import LuaVM
 final class ObjectTypes {
   let op: LuaObjectType<Op>
   let flow: LuaObjectType<Flow>
+  let machine: LuaObjectType<MachineOp>
+  /// What `flow.step` and `flow.any_step` make.
+  let step: LuaObjectType<StepPart>
+  /// What `flow.on` and `flow.next` make.
+  let handler: LuaObjectType<HandlerPart>
   let dispatcher: LuaObjectType<DispatcherBox>
   let run: LuaObjectType<Run>
   /// Tasks that aren't runs.
@@ -24,6 +29,16 @@ final class ObjectTypes {
       "flow", of: Flow.self, methods: binder.bind(ScriptHost.flowMethods),
       getter: binder.bind(ScriptHost.opProperty),
       metamethods: { _ in binder.bind(ScriptHost.flowMetamethods) })
+    machine = try vm.defineObjectType(
+      "machine", of: MachineOp.self, methods: binder.bind(ScriptHost.machineMethods),
+      getter: binder.bind(ScriptHost.opProperty),
+      metamethods: { _ in binder.bind(ScriptHost.machineMetamethods) })
+    step = try vm.defineObjectType(
+      "step", of: StepPart.self, methods: [:],
+      metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
+    handler = try vm.defineObjectType(
+      "handler", of: HandlerPart.self, methods: [:],
+      metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     dispatcher = try vm.defineObjectType(
       "dispatcher", of: DispatcherBox.self, methods: [:],
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
@@ -56,9 +71,10 @@ final class ObjectTypes {
 }
 
 extension ScriptHost {
-  /// The op or flow in an argument.
+  /// The op, flow or machine in an argument.
   func op(_ call: LuaCall, _ index: Int) -> Op? {
     call.object(index, types.op) ?? call.object(index, types.flow)
+      ?? call.object(index, types.machine)
   }
 
   /// The type of an argument as messages show it. A script can release an object before its time, by
@@ -73,6 +89,9 @@ extension ScriptHost {
     switch name {
     case types.op.name: return call.object(index, types.op) == nil
     case types.flow.name: return call.object(index, types.flow) == nil
+    case types.machine.name: return call.object(index, types.machine) == nil
+    case types.step.name: return call.object(index, types.step) == nil
+    case types.handler.name: return call.object(index, types.handler) == nil
     case types.dispatcher.name: return call.object(index, types.dispatcher) == nil
     case types.run.name: return call.object(index, types.run) == nil
     case types.task.name: return call.object(index, types.task) == nil
@@ -87,7 +106,8 @@ extension ScriptHost {
     [
       "__tostring": BoundMethod { host, call in
         if let op = host.op(call, 1) {
-          return try host.answer(call, .bytes("\(op is Flow ? "flow" : "op"): \(op.name)"))
+          let kind = op is Flow ? "flow" : op is MachineOp ? "machine" : "op"
+          return try host.answer(call, .bytes("\(kind): \(op.name)"))
         }
         if let run = call.object(1, host.types.run) {
           return try host.answer(call, .bytes("run: \(run.name) (\(run.state.name))"))
@@ -103,6 +123,12 @@ extension ScriptHost {
           let context = host.loop.context(slot: handle.slot, generation: handle.generation)
           return try host.answer(
             call, .bytes(context.map { "ctx: \($0.displayName)" } ?? "ctx (finished)"))
+        }
+        if let step = call.object(1, host.types.step) {
+          return try host.answer(call, .bytes(step.name.map { "step: \($0)" } ?? "any_step"))
+        }
+        if let handler = call.object(1, host.types.handler) {
+          return try host.answer(call, .bytes(handler.event.map { "on: \($0)" } ?? "next"))
         }
         if call.object(1, host.types.dispatcher) != nil {
           return call.answer(.string("dispatcher"))

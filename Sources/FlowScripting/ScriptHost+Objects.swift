@@ -10,6 +10,7 @@ extension ScriptHost {
   /// - Throws: A `LuaError` when memory runs out or the host is closed.
   public func value(of op: Op) throws -> LuaValue {
     if let flow = op as? Flow { return try vm.value(of: flow, types.flow) }
+    if let machine = op as? MachineOp { return try vm.value(of: machine, types.machine) }
     return try vm.value(of: op, types.op)
   }
 
@@ -24,6 +25,7 @@ extension ScriptHost {
   public func op(in value: LuaValue) -> Op? {
     guard isOwn(value) else { return nil }
     return vm.object(in: value, types.op) ?? vm.object(in: value, types.flow)
+      ?? vm.object(in: value, types.machine)
   }
 
   /// The run in a value of a script; nil when it is something else.

@@ -35,6 +35,8 @@ public final class ScriptHost {
   let registry = OpRegistry()
   /// The metatable of error tables.
   let errorMetatable: LuaReference
+  /// The metatable of what `flow.continue`, `flow.finish` and `flow.retry` return.
+  let reductionMetatable: LuaReference
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
   static let typeCacheLimit = 1000
@@ -58,6 +60,7 @@ public final class ScriptHost {
     self.vm = vm
     self.loop = loop
     errorMetatable = try vm.makeErrorMetatable()
+    reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
     types = try ObjectTypes(vm: vm, binder: binder)
     let index = try vm.makeFunction(binder.bind(Self.moduleProperty))
     module = try vm.makeTable(
@@ -143,6 +146,7 @@ public final class ScriptHost {
     try installOps()
     try installFlows()
     try installGroups()
+    try installMachines()
     try installTime()
     try installTasks()
     try installPrograms()

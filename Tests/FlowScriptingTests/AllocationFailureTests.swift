@@ -59,6 +59,20 @@ struct AllocationFailureTests {
       if failure.error.code ~= 3 then error(failure.error) end
     end
     assert(#run.data.squares == 3 and run.data.failures[1].index == 3)
+    local machine = flow.machine {
+      name = "machine", start = "a",
+      emit = function(result) flow.sleep(1) return result.made and "made" end,
+      reduce = function(state, result)
+        return flow.continue { count = state.count, made = result.made }
+      end,
+      flow.step("a", { run = function() return { made = "made" } end,
+        flow.on("made", flow.forward "b") }),
+      flow.step("b", { run = MakeOp, flow.on("made", flow.forward "c") }),
+      flow.step("c", { run = function(state) return { n = state.count } end }),
+    }
+    local steps = machine:run { count = 1 }
+    if steps.error then error(steps.error) end
+    assert(#machine:dot() + #machine:mermaid() > 100)
     return "finished"
     """
 

@@ -44,7 +44,28 @@ struct ErrorBalanceTests {
     Misuse("flow.new", "flow.new", "{}, {nil}, {''}, {{}}, {1}, {io.stdout}"),
     Misuse("flow.dispatcher", "flow.dispatcher", dispatchers),
     Misuse("flow.sleep", "flow.sleep", "{}, {nil}, {-1}, {0/0}, {1/0}, {'1'}, {{}}"),
-    Misuse("flow.machine", "function() return flow.machine end", "{}"),
+    Misuse(
+      "flow.machine", "flow.machine",
+      """
+      {}, {1}, {{}}, {{ name = "m" }}, {{ name = "m", start = "a" }}, {{ name = "m", start = "a", 1 }},
+      {{ name = "m", start = "b", o.step }}, {{ name = "m", start = "a", o.step, o.step }},
+      {{ name = "m", start = "a", emit = 1, o.step }}, {{ name = "m", start = "a", nme = 1 }},
+      {{ name = "m", start = "a", emit = print, transition = print, o.step }},
+      {{ name = "m", start = "a", retry = 0, o.step }}, {{ name = "m", start = "a", nil, o.step }}
+      """),
+    Misuse(
+      "flow.step", "flow.step",
+      "{}, {1}, {'a'}, {'a', { run = 1 }}, {'a', { rn = 1 }}, {'a', { 1 }}, {'', {}}"),
+    Misuse("flow.any_step", "flow.any_step", "{}, {{ run = print }}, {{ 1 }}, {'a', {}}"),
+    Misuse("flow.on", "flow.on", "{}, {'e'}, {1, flow.stay()}, {'e', {}}, {'e', { kind = {} }}"),
+    Misuse("flow.next", "flow.next", "{}, {1}, {{}}, {{ kind = 'forward' }}"),
+    Misuse("flow.forward", "flow.forward", "{}, {1}, {''}, {{}}"),
+    Misuse("flow.back", "flow.back", "{1}, {''}, {{}}"),
+    Misuse("machine()", "debug.getmetatable(o.machine).__call", of: "o.machine", "{}, {1}"),
+    Misuse("machine:continue", "o.machine.continue", of: "o.machine", "{}, {1}, {'b'}, {{}, 1}"),
+    Misuse(
+      "machine:dot", "o.machine.dot", of: "o.machine",
+      "{1}, {{ rankdir = 'x' }}, {{ shape = '' }}, {{ strict = 1 }}, {{ strct = true }}"),
     Misuse("op()", "debug.getmetatable(o.op).__call", of: "o.swift", "{}, {1}"),
     Misuse("op:start", "o.op.start", of: "o.op", "{1}, {{1}}, {'x'}, {o.flow}"),
     Misuse("op:run", "o.op.run", of: "o.op", "{1}, {{1}}, {'x'}, {o.flow}"),
@@ -112,6 +133,8 @@ struct ErrorBalanceTests {
       local o = { op = flow.op("AnOp", function() end), flow = flow.new("aFlow"), swift = swift,
         dispatcher = flow.dispatcher { input = "list" }, released = flow.dispatcher { input = "list" } }
       o.run = flow.op("RunOp", function(ctx) o.finished = ctx end):run()
+      o.step = flow.step("a", { run = print })
+      o.machine = flow.machine { name = "m", start = "a", o.step }
       debug.getmetatable(o.released).__gc(o.released)
       local run = flow.op("CtxOp", function(ctx)
         o.ctx = ctx

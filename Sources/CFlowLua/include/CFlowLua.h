@@ -389,6 +389,29 @@ int32_t flowlua_perform(
     int32_t arguments, int32_t count, int64_t deadline, int64_t grace,
     flowlua_coroutine *_Nullable *_Nonnull coroutine, int32_t *_Nonnull result_count);
 
+// MARK: - Callbacks
+
+/// Runs a function in a coroutine of the pool, in one call: with `count` arguments and, if it is to
+/// get one, a handle behind them, watched unless `deadline` is 0. When it finished and its first result is a scalar or a
+/// table, that is in `result` (FLOWLUA_ARGUMENT with the 0-based index for a table that is one of the
+/// arguments; reference 0 when memory ran out) and the coroutine is back in the pool
+/// (FLOWLUA_DONE). A result of any type that has finished is taken out of its mark, which is in
+/// `mark`; 0 without one. FLOWLUA_NO_ROOM when memory ran out.
+int32_t flowlua_call_back(
+    flowlua_host *_Nonnull host, int32_t function, flowlua_value *_Nonnull arguments,
+    int32_t count, bool has_handle, uint32_t slot, uint64_t generation, int64_t deadline,
+    int64_t grace, flowlua_coroutine *_Nullable *_Nonnull coroutine,
+    int32_t *_Nonnull result_count, int32_t *_Nonnull mark, flowlua_value *_Nonnull result);
+/// A function that puts its first argument into a userdata with a mark, which isn't 0. Protected.
+/// [-0, +1, -]
+int32_t flowlua_make_marker(flowlua_host *_Nonnull host, int32_t mark, int32_t metatable);
+/// Takes a marked value on top of the stack out of its mark; 0 for anything else. The caller has seen
+/// to the room for one more. [-1, +1, -]
+int32_t flowlua_unmark(flowlua_host *_Nonnull host, lua_State *_Nonnull L);
+/// Writes `file:line: ` of where a function was defined; nothing for one of C. Returns the length.
+int32_t flowlua_where_defined(
+    flowlua_host *_Nonnull host, int32_t function, char *_Nonnull buffer, int32_t capacity);
+
 // MARK: - Stopping a busy coroutine
 
 /// Watches the coroutine of the operation with this handle, which has been started and not returned.

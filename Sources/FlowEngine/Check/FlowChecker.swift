@@ -112,7 +112,7 @@ final class FlowChecker: BlueprintVisitor {
   func visit(_ op: Op, _ place: StepPlace) {
     checkNeeds(.op(op.name), op.needs)
     if let retry = place.step.policy?.retry, retry.attempts > 1 { checkNextAttempt(op) }
-    if !op.name.bytes.suffix(2).elementsEqual("Op".utf8) {
+    if !(op is MachineOp), !op.name.bytes.suffix(2).elementsEqual("Op".utf8) {
       report(.warning, op.name, "the name [\(op.name)] doesn't end in 'Op'")
     }
     apply(op.gives, of: op)

@@ -62,7 +62,7 @@ extension FlowGraph {
   }
 
   /// Lines as a quoted string, in which Graphviz neither ends early nor replaces anything.
-  private static func quoted(_ lines: some Sequence<ByteString>) -> ByteString {
+  static func quoted(_ lines: some Sequence<ByteString>) -> ByteString {
     var text = String.UnicodeScalarView()
     for scalar in GraphText.scalars(GraphText.join(Array(lines), "\n") { $0 }) {
       switch scalar {

@@ -28,9 +28,16 @@ extension FlowGraph {
     return ByteString(text.bytes)
   }
 
-  /// Lines as a quoted string. Labels become HTML there, after several passes that look for what is
-  /// special: so everything but letters, digits and a few signs becomes a number.
+  /// Lines as a quoted string.
   private static func quoted(_ lines: [ByteString]) -> ByteString {
+    "\"\(GraphText.mermaid(lines))\""
+  }
+}
+
+extension GraphText {
+  /// Lines as a label of Mermaid. Labels become HTML there, after several passes that look for what is
+  /// special: so everything but letters, digits and a few signs becomes a number.
+  static func mermaid(_ lines: [ByteString]) -> ByteString {
     var text = String.UnicodeScalarView()
     for scalar in GraphText.scalars(GraphText.join(lines, "\n") { $0 }) {
       switch scalar {
@@ -41,7 +48,7 @@ extension FlowGraph {
       default: text.append(scalar)
       }
     }
-    return ByteString("\"" + String(text) + "\"")
+    return ByteString(String(text))
   }
 }
 

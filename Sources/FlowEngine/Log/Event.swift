@@ -112,6 +112,9 @@ extension EventLog {
       kind = .case
       message = caseMessage(of: record)
     case .progress: kind = .progress
+    case .transition:
+      kind = .transition
+      message = text(record.firstPayload)
     }
     let isSet = kind == .set || kind == .replace
     let (op, index) = op(of: record)

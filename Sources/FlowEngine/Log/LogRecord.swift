@@ -13,6 +13,8 @@ enum LogKind: UInt8 {
   case caseMatched, noCase, caseFailed
   /// How far an op is: `first` of `second`, if that is known.
   case progress
+  /// A machine went to another step: `first` is the line's text.
+  case transition
 }
 
 /// How the 8 bytes of a payload are read.

@@ -197,6 +197,30 @@ public final class OpContext {
     return made
   }
 
+  // MARK: Machines
+
+  /// Adds a line about a transition of the op, whose text `payload` puts into the log.
+  @inline(__always)
+  func logTransition(_ payload: (EventLog) -> Payload) {
+    guard let owner, !isSettled else { return }
+    owner._withUnsafeGuaranteedRef {
+      // Safe: the run holds its log, and the strand its run.
+      let log = Unmanaged.passUnretained($0.log)
+      let time = $0.loop.now()
+      log._withUnsafeGuaranteedRef {
+        $0.append(
+          .transition, time: time, scope: scope, position: position, attempt: attempt,
+          first: payload($0))
+      }
+    }
+  }
+
+  /// Notes with which value a machine has finished, if it is all that the run consists of.
+  func noteFinish(_ value: Value) {
+    guard let strand, !isSettled, strand.group == nil, strand.frames.isEmpty else { return }
+    strand.run.noteFinish(value)
+  }
+
   // MARK: The end
 
   /// Settles the op with `error` at this call; the body may run on. The first settle wins.
@@ -223,6 +247,15 @@ public final class OpContext {
     let wasSuspended = phase == .suspended
     phase = .ended
     if wasSuspended { strand.wake(.op) }
+  }
+
+  /// Says that a body has ended that the engine runs as a work of its own: what comes next goes on as
+  /// one, too.
+  func endAsWork() {
+    guard let strand, phase == .suspended else { return }
+    settle(nil)
+    phase = .ended
+    strand.goOnAsWork(.op)
   }
 
   /// Says that `deadline` has passed while the body was busy; answers what to end with.

@@ -12,6 +12,14 @@ public final class Run: FlowTask<DataBucket> {
   /// Whether no case of the flow matched, so that it ended before its last step.
   public private(set) var isFinishedEarly = false
 
+  /// The value that a machine has finished with, of a run that consists of one; `.null` is none.
+  public private(set) var finishValue: Value?
+
+  /// The same, unless only the machine's own functions understand it.
+  public var plainFinishValue: Value? {
+    (op as? MachineOp)?.logic.hasPlainStates == true ? finishValue : nil
+  }
+
   let snapshot: FlowSnapshot?
   /// Tasks that ops have left to the run.
   private(set) var owned: OwnedTasks?
@@ -90,7 +98,9 @@ public final class Run: FlowTask<DataBucket> {
 
   // MARK: For the engine
 
-  func begin(_ given: [(ByteString, Value)], owner: OpContext?) {
+  /// Begins and goes on until its first wait: at once or, asked by a work of the loop, as the work
+  /// that comes next.
+  func begin(_ given: [(ByteString, Value)], owner: OpContext?, asWork: Bool = false) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
     if let owner { log.hideSecrets(of: owner.run.log) }
@@ -110,7 +120,7 @@ public final class Run: FlowTask<DataBucket> {
     self.strand = strand
     strand.prepare(
       op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
-    loop.drive(strand)
+    if asWork { loop.push(strand) } else { loop.drive(strand) }
   }
 
   private func begin(with name: ByteString, _ value: Value) {
@@ -135,6 +145,8 @@ public final class Run: FlowTask<DataBucket> {
   }
 
   func noteFinishedEarly() { isFinishedEarly = true }
+
+  func noteFinish(_ value: Value) { finishValue = value }
 
   /// Makes a task end with this run at the latest, as one that its callbacks started.
   public func adopt(_ task: AnyFlowTask) {

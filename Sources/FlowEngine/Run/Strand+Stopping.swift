@@ -152,6 +152,7 @@ extension Strand {
     for frame in frames { frame.timer?.cancel() }
     frames = []
     context.extras?.owned?.abandon()
+    machine?.abandon()
     // What a body keeps there may hold the context.
     context.close()
     detachContext()
@@ -159,7 +160,13 @@ extension Strand {
   }
 
   /// The strands that this one waits for.
-  var members: [Strand] { child?.members ?? [] }
+  var members: [Strand] {
+    if let child { return child.members }
+    return machine?.child?.strand.map { [$0] } ?? []
+  }
+
+  /// The machine that the op is, while it executes.
+  private var machine: MachineExecution? { context.state as? MachineExecution }
 
   /// Stops what waits in this strand itself as stalled; answers whether anything did.
   func failStalled() -> Bool {
@@ -171,6 +178,7 @@ extension Strand {
       completion.finish(error)
       return true
     }
+    if machine?.waitsForRun == true, stop == nil { return false }
     if context.phase == .suspended {
       let error = FlowError.stalled(op: context.displayName)
       if isAsked {

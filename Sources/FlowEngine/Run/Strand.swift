@@ -215,6 +215,12 @@ final class Strand: Work {
     loop.enqueue(self)
   }
 
+  /// Goes on at once, as the loop's next work: for what runs as one itself.
+  func goOnAsWork(_ reason: Resume) {
+    resume = reason
+    loop.push(self)
+  }
+
   /// Goes on because a timer was due.
   func timerFired(_ reason: Resume) {
     if reason == .grace {

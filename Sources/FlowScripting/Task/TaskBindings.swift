@@ -117,7 +117,9 @@ extension ScriptHost {
     guard task.state == .succeeded else { return .nil }
     if let task = task.ofValues { return try luaValue(task.resultOrNull) }
     switch task {
-    case let run as Run: return .reference(try table(of: run.data))
+    case let run as Run:
+      if let value = run.plainFinishValue { return try luaValue(value) }
+      return .reference(try table(of: run.data))
     case let program as ProcessTask:
       if let kept = program.attachment as? LuaReference { return .reference(kept) }
       guard let result = program.result else { return .nil }

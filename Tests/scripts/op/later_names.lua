@@ -9,7 +9,6 @@ local function later(object, names)
     check.usage(function() return object[name] end, name, "isn't supported in this version")
   end
 end
-later(flow, "machine step any_step on forward back stay next continue finish retry")
 check.usage(function() run:next(print, { thread = "worker" }) end, "next", "#2", "thread", "version")
 check.usage(function() flow.op("AnOp", { run = print, thread = "worker" }) end, "op", "thread", "version")
 -- What nobody knows is nil, as everywhere in Lua.

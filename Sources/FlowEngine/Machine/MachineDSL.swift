@@ -1,0 +1,118 @@
+/// The steps and transitions of a machine as they are written, in the words of the seed.
+///
+/// ```swift
+/// struct TransferDSL: MachineDSLBuilder {
+///   typealias Step = MyStep, StepResult = MyResult, State = MyState
+///   enum Event { case invalidAmount, editAmount, error }
+///
+///   static var dsl: MachineDSL<Self> {
+///     MachineDSL {
+///       emit { result, state in … }
+///       step { on(.error) { forward(to: .alert) } }
+///       step(.amount) {
+///         on(.invalidAmount) { forward(to: .invalidAmount) }
+///         next { forward(to: .tariffs) }
+///       }
+///     }
+///   }
+/// }
+/// ```
+///
+/// Source: the seed's `FlowDSL` (FlowKit).
+public struct MachineDSL<Builder: MachineDSLBuilder> {
+  let parts: [MachineDSLPart<Builder>]
+
+  public init(@MachineListBuilder<MachineDSLPart<Builder>> parts: () -> [MachineDSLPart<Builder>]) {
+    self.parts = parts()
+  }
+
+  /// What says which event a result is; the last one counts.
+  var emitter: Builder.Emitter? {
+    var emitter: Builder.Emitter?
+    for case .emitter(let one) in parts { emitter = one }
+    return emitter
+  }
+}
+
+/// A place to write a machine's transitions at: it knows the types, so that steps and events can be
+/// written as `.amount`.
+///
+/// Source: the seed's `FlowDSLBuilder` (FlowKit).
+public protocol MachineDSLBuilder {
+  associatedtype Step: Hashable
+  associatedtype StepResult
+  associatedtype State
+  /// What a step's result can mean for the way on.
+  associatedtype Event: Hashable
+}
+
+extension MachineDSLBuilder {
+  /// Says which event a result is, given the new state; nil when it is none. May wait.
+  public typealias Emitter =
+    nonisolated(nonsending) (StepResult, State) async throws -> Event?
+
+  /// Has events made by `emitter`.
+  public static func emit(using emitter: @escaping Emitter) -> MachineDSLPart<Self> {
+    .emitter(emitter)
+  }
+
+  /// What happens behind a step.
+  public static func step(
+    _ step: Step,
+    @MachineListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>]
+  ) -> MachineDSLPart<Self> { .step(step, handlers()) }
+
+  /// A step behind which nothing happens: the machine ends with its state.
+  public static func step(_ step: Step) -> MachineDSLPart<Self> { .step(step, []) }
+
+  /// What happens behind any step, unless that itself says.
+  public static func step(
+    @MachineListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>]
+  ) -> MachineDSLPart<Self> { .step(nil, handlers()) }
+
+  /// What happens on an event.
+  public static func on(
+    _ event: Event, _ transition: () -> Transition<Step>
+  ) -> MachineDSLHandler<Self> { MachineDSLHandler(event: event, transition: transition()) }
+
+  /// What happens when there is no event.
+  public static func next(_ transition: () -> Transition<Step>) -> MachineDSLHandler<Self> {
+    MachineDSLHandler(event: nil, transition: transition())
+  }
+
+  public static func forward(to step: Step) -> Transition<Step> { .forward(to: step) }
+
+  /// To an earlier step of the history, or without one to the previous step.
+  public static func back(to step: Step? = nil) -> Transition<Step> { .back(to: step) }
+
+  public static func stay() -> Transition<Step> { .stay }
+}
+
+/// A part of a `MachineDSL`.
+public enum MachineDSLPart<Builder: MachineDSLBuilder> {
+  case emitter(Builder.Emitter)
+  /// A step with what happens behind it; nil is any step.
+  case step(Builder.Step?, [MachineDSLHandler<Builder>])
+}
+
+/// What happens behind a step.
+public struct MachineDSLHandler<Builder: MachineDSLBuilder> {
+  let event: Builder.Event?
+  let transition: Transition<Builder.Step>
+}
+
+/// Builds a list of parts or handlers. `if` and `for` decide when the machine is made.
+@resultBuilder
+public enum MachineListBuilder<Part> {
+  public static func buildExpression(_ part: Part) -> [Part] { [part] }
+
+  public static func buildBlock(_ parts: [Part]...) -> [Part] { parts.flatMap { $0 } }
+
+  public static func buildOptional(_ part: [Part]?) -> [Part] { part ?? [] }
+
+  public static func buildEither(first part: [Part]) -> [Part] { part }
+
+  public static func buildEither(second part: [Part]) -> [Part] { part }
+
+  public static func buildArray(_ parts: [[Part]]) -> [Part] { parts.flatMap { $0 } }
+}

@@ -1,0 +1,387 @@
+/// A machine that is executing. It goes on as far as it can without waiting, one phase after another;
+/// the runs of its steps are works of the loop beside it, so that no depth of nesting recurses.
+final class MachineExecution: Work, TaskObserver {
+  private enum Phase {
+    /// The present step is to be performed.
+    case perform
+    /// Its result is to be reduced.
+    case reduce
+    /// The transition behind it is to be found.
+    case decide
+    case ended
+  }
+
+  let blueprint: MachineBlueprint
+  // Unowned, because retains would cost as much as the rest. Safe: the blueprint holds both.
+  private unowned(unsafe) let logic: any MachineLogic
+  private unowned(unsafe) let table: TransitionTable
+  private let call: MachineCall
+  // Cleared at the end, so that the context can be used again.
+  private var context: OpContext?
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call of a function.
+
+  @exclusivity(unchecked) private var phase = Phase.perform
+  @exclusivity(unchecked) private(set) var step = 0
+  @exclusivity(unchecked) private var state: Value = .null
+  @exclusivity(unchecked) private var result: Value = .null
+  /// How the present step was entered.
+  @exclusivity(unchecked) private var transition: Transition<Int> = .stay
+  @exclusivity(unchecked) private var history = MachineHistory()
+  @exclusivity(unchecked) private var transitionCount = 0
+  /// The run of the present step.
+  @exclusivity(unchecked) private(set) var child: Run?
+  /// Why it has to stop, and whether what it waits for has been told.
+  @exclusivity(unchecked) private var stop: FlowError?
+  @exclusivity(unchecked) private var hasPassedStop = false
+  /// Whether `proceed` is going on.
+  @exclusivity(unchecked) private var isProceeding = false
+  /// Whether a job to go on is on its way.
+  @exclusivity(unchecked) private var isEnqueued = false
+  private let lines: TransitionLines
+  /// Keys that a step's run has set from secrets.
+  private var secretNames: Set<ByteString> = []
+
+  init(_ blueprint: MachineBlueprint, _ context: OpContext) {
+    self.blueprint = blueprint
+    logic = blueprint.logic
+    table = blueprint.table
+    self.context = context
+    lines = TransitionLines(blueprint.logic)
+    let unbound = MachineCall(context)
+    call = unbound
+    super.init(loop: context.loop)
+    unbound.bind(self)
+  }
+
+  // MARK: Begin and end
+
+  /// Begins, in the body of the op; answers whether it has ended.
+  func start(_ entry: MachineEntry?) -> OpProgress {
+    guard let context else { return .finished }
+    do {
+      let given = try entry.flatMap { try logic.own($0.state) }
+      state = try given ?? logic.state(of: context.bucket)
+    } catch {
+      end(.from(error))
+      return .finished
+    }
+    if let done = entry?.done {
+      step = done.step
+      result = done.result
+      phase = .reduce
+    } else {
+      step = blueprint.definition.start
+      transition = .forward(to: step)
+    }
+    history.push(step)
+    proceedOnce()
+    return phase == .ended ? .finished : .suspended
+  }
+
+  override func proceed() {
+    isEnqueued = false
+    guard phase != .ended, let context else { return }
+    proceedOnce()
+    if phase == .ended { context.endAsWork() }
+  }
+
+  /// Goes on until it waits or has ended.
+  private func proceedOnce() {
+    isProceeding = true
+    while phase != .ended, goOn() {}
+    isProceeding = false
+    loop.stamp = 0
+  }
+
+  var waitingTask: AnyFlowTask? { context?.run }
+
+  /// Goes on behind the run of a step, without a turn of the loop: what ends a run is one of its works.
+  func taskEnded(_ task: AnyFlowTask) { loop.push(self) }
+
+  /// Goes on behind a wait, as a job of its own: what calls this may be in the middle of anything.
+  func wake() {
+    guard !isEnqueued, !isProceeding, phase != .ended else { return }
+    isEnqueued = true
+    loop.enqueue(self)
+  }
+
+  /// Ends: with `error`, or successfully. The op is settled here, and goes on elsewhere.
+  private func end(_ error: FlowError?) {
+    if let error { context?.fail(error) }
+    abandon()
+  }
+
+  /// Lets go of all it holds and waits for.
+  func abandon() {
+    phase = .ended
+    context = nil
+    child = nil
+    call.end()
+  }
+
+  /// Ends successfully with a value, whose fields go into the data bucket.
+  private func finish(_ value: Value) {
+    guard let context else { return }
+    do {
+      for (name, field) in try logic.outputs(of: value) {
+        context.set(name, secretNames.contains(name) ? .secret(field) : field)
+      }
+    } catch {
+      end(.from(error))
+      return
+    }
+    context.noteFinish(value)
+    end(nil)
+  }
+
+  // MARK: Stopping
+
+  /// Asks it to stop because of `error`; the first error counts.
+  func cancel(_ error: FlowError) {
+    guard phase != .ended, stop == nil else { return }
+    stop = error
+    if !isProceeding {
+      // A job passes it on, so that no depth of nesting recurses.
+      wake()
+    } else if call.isInCall {
+      // Asked for by the very function that is being called, or by what that has called.
+      logic.interrupt(call, error)
+    }
+  }
+
+  /// Whether it waits for a run, which can be asked itself what that waits for.
+  var waitsForRun: Bool { child != nil }
+
+  // MARK: Phases
+
+  /// Takes one step further; false when it has to wait.
+  private func goOn() -> Bool {
+    if let child {
+      guard child.isConcluded else {
+        if let stop, !hasPassedStop {
+          hasPassedStop = true
+          child.stop(stop.asReason)
+          // One that was idle has ended at once.
+          return child.isConcluded
+        }
+        return false
+      }
+      self.child = nil
+      take(child)
+    } else if call.isPending {
+      guard let answer = call.takeAnswer() else {
+        if let stop, !hasPassedStop {
+          hasPassedStop = true
+          logic.cancel(call, stop)
+          return true
+        }
+        return false
+      }
+      take(answer)
+    } else if let stop {
+      end(stop)
+    } else if context?.isOpen == true {
+      beginPhase()
+    } else {
+      // A function has failed the op by its context.
+      end(nil)
+    }
+    return true
+  }
+
+  private func beginPhase() {
+    switch phase {
+    case .perform: perform()
+    case .reduce:
+      if blueprint.hasReducer {
+        history.note(result, state)
+        ask { logic.reduce(step, result, state, call) }
+      } else {
+        if !result.isNull { state = result }
+        phase = .decide
+      }
+    case .decide:
+      if blueprint.hasProvider {
+        ask { logic.transition(step, result, state, call) }
+      } else if blueprint.hasEmitter {
+        ask { logic.emit(step, result, state, call) }
+      } else {
+        follow(nil)
+      }
+    case .ended: break
+    }
+  }
+
+  /// Calls a function, and takes its answer if it gives one at once.
+  @inline(__always)
+  private func ask(_ function: () -> MachineAnswer?) {
+    if let answer = call.begin(function) { take(answer) }
+  }
+
+  /// Performs the present step.
+  private func perform() {
+    guard table.isOp(step), let op = table.op(step) else {
+      ask { logic.perform(transition, step, state, call) }
+      return
+    }
+    guard let context else { return }
+    // A machine takes any state.
+    let machine = op as? MachineOp
+    let data: [(ByteString, Value)]
+    do {
+      data = try machine == nil ? logic.data(of: state) : logic.outputs(of: state)
+    } catch {
+      fail("can't run '\(op.name)' as step '\(name(of: step))': \(FlowError.from(error).message)")
+      return
+    }
+    let shown = data.map { ($0, isSecret($0, context) ? Value.secret($1) : $1) }
+    let begun = machine?.entering(MachineEntry(state: state, done: nil)) ?? op
+    let run = Run(begun, on: loop, name: op.name, sinks: loop.eventSinks)
+    // Its failure is this machine's.
+    run.markObserved()
+    child = run
+    run.observe(self)
+    run.begin(shown, owner: context, asWork: true)
+  }
+
+  private func isSecret(_ name: ByteString, _ context: OpContext) -> Bool {
+    secretNames.contains(name)
+      || context.run.log.secrets != nil && context.bucket.isSecret(loop.keys.intern(name))
+  }
+
+  /// Takes what has become of the present step's run.
+  private func take(_ run: Run) {
+    if let error = run.error {
+      end(error)
+      return
+    }
+    do {
+      result = try run.plainFinishValue ?? logic.result(of: run)
+    } catch {
+      end(.from(error))
+      return
+    }
+    if run.log.secrets != nil {
+      for entry in run.data.entries where run.data.isSecret(entry.key) {
+        secretNames.insert(loop.keys.name(of: entry.key))
+        context?.run.log.hide(entry.value)
+      }
+    }
+    phase = .reduce
+  }
+
+  /// Takes what a function has answered.
+  private func take(_ answer: MachineAnswer) {
+    switch (answer, phase) {
+    case (.failed(let error), _): end(error)
+    case (.result(let value), .perform):
+      result = value
+      phase = .reduce
+    case (.reduction(.continue(let value)), .reduce):
+      state = value
+      phase = .decide
+    case (.reduction(.finish(let value)), .reduce): finish(value)
+    case (.reduction(.retry), .reduce): retry()
+    case (.event(let event), .decide): follow(event)
+    case (.transition(let next?), .decide): take(next, nil, blueprint.definition.providerPlace)
+    case (.transition(nil), .decide): finish(state)
+    default:
+      end(
+        .usage("machine '\(blueprint.definition.name)': a function gave an answer of another kind"))
+    }
+  }
+
+  // MARK: Transitions
+
+  /// Makes the transition that the steps' own lists say.
+  private func follow(_ event: MachineEvent?) {
+    var number: Int?
+    switch event {
+    case .known(let known): number = known
+    case .unknown(let event):
+      fail("has no transition on event '\(event)' for step '\(name(of: step))'")
+      return
+    case nil: break
+    }
+    if let handler = table.handler(after: step, on: number) {
+      take(handler.transition, number, handler.place)
+    } else if let number {
+      let event = logic.name(ofEvent: number)
+      fail("has no transition on event '\(event)' for step '\(name(of: step))'")
+    } else if table.isFinal(step) {
+      finish(state)
+    } else {
+      fail("has no transition without an event for step '\(name(of: step))'")
+    }
+  }
+
+  private func take(_ next: Transition<Int>, _ event: Int?, _ place: Int) {
+    let from = step
+    switch next {
+    case .forward(let target):
+      guard blueprint.isOpen || table.has(target) else {
+        fail(
+          "goes forward from step '\(name(of: from))' to unknown step '\(name(of: target))'", place)
+        return
+      }
+      guard count() else { return }
+      history.push(target)
+      step = target
+      transition = next
+    case .back(let target):
+      let index = target.map { history.lastIndex(of: $0) } ?? history.count - 2
+      guard let index, index >= 0 else {
+        let what: ByteString =
+          target.map { "to step '\(name(of: $0))', which wasn't entered before" }
+          ?? "with an empty history"
+        fail("goes back from step '\(name(of: from))' \(what)", place)
+        return
+      }
+      guard count() else { return }
+      history.cut(to: index)
+      step = history[index]
+      transition = .back(to: step)
+    case .stay:
+      guard count() else { return }
+      transition = .stay
+    }
+    context?.logTransition { lines.payload(from, step, event, $0) }
+    phase = .perform
+  }
+
+  /// Takes the previous step's result again.
+  private func retry() {
+    guard count() else { return }
+    if let previous = history.previous {
+      history.cut(to: history.count - 2)
+      step = history[history.count - 1]
+      result = previous.result
+      state = previous.state
+      phase = .reduce
+    } else {
+      transition = .stay
+      phase = .perform
+    }
+    context?.logTransition { lines.payload(retrying: step, $0) }
+  }
+
+  /// Counts a transition; false, and the end, when it is one too many.
+  private func count() -> Bool {
+    guard transitionCount < blueprint.maxTransitions else {
+      end(FlowError(.error, "exceeded max_transitions (\(blueprint.maxTransitions))"))
+      return false
+    }
+    transitionCount += 1
+    return true
+  }
+
+  private func name(of step: Int) -> ByteString { logic.name(ofStep: step) }
+
+  /// Ends with an error of the definition, which names where that was written: by default the step.
+  private func fail(_ message: ByteString, _ place: Int? = nil) {
+    let place = place ?? table.place(of: step)
+    end(.usage("\(logic.position(of: place))machine '\(blueprint.definition.name)' \(message)"))
+  }
+}

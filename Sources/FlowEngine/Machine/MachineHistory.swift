@@ -1,0 +1,62 @@
+/// The steps that a machine has entered, and what the last of them resulted in.
+struct MachineHistory {
+  /// What a step left, so that it can be taken again.
+  struct Outcome {
+    let result: Value
+    /// The state before the result was reduced.
+    let state: Value
+  }
+
+  private var steps: ContiguousArray<UInt32> = []
+  /// Of the steps from `firstOutcome` on; the present step may not have one yet.
+  private var outcomes: ContiguousArray<Outcome> = []
+  private var firstOutcome = 0
+
+  /// How many outcomes are kept at least: a machine that makes a million transitions doesn't hold a
+  /// million results.
+  static let outcomeLimit = 1024
+
+  /// The number of steps, the present one included.
+  var count: Int { steps.count }
+
+  /// Enters a step.
+  mutating func push(_ step: Int) { steps.append(UInt32(truncatingIfNeeded: step)) }
+
+  /// The step at an index.
+  subscript(index: Int) -> Int { Int(steps[index]) }
+
+  /// Where a step stands before the present one, the last time; nil when it doesn't.
+  func lastIndex(of step: Int) -> Int? {
+    steps.dropLast().lastIndex(of: UInt32(truncatingIfNeeded: step))
+  }
+
+  /// Forgets all behind an index.
+  mutating func cut(to index: Int) {
+    steps.removeLast(steps.count - index - 1)
+    let kept = max(0, index + 1 - firstOutcome)
+    if outcomes.count > kept { outcomes.removeLast(outcomes.count - kept) }
+  }
+
+  /// Notes what the present step resulted in.
+  mutating func note(_ result: Value, _ state: Value) {
+    let last = steps.count - 1
+    if outcomes.isEmpty { firstOutcome = last }
+    let outcome = Outcome(result: result, state: state)
+    if last - firstOutcome < outcomes.count {
+      outcomes[last - firstOutcome] = outcome
+    } else {
+      outcomes.append(outcome)
+    }
+    if outcomes.count >= Self.outcomeLimit * 2 {
+      outcomes.removeFirst(Self.outcomeLimit)
+      firstOutcome += Self.outcomeLimit
+    }
+  }
+
+  /// What the step before the present one resulted in; nil at the first step, and where it isn't kept
+  /// any more.
+  var previous: Outcome? {
+    let place = steps.count - 2 - firstOutcome
+    return steps.count > 1 && outcomes.indices.contains(place) ? outcomes[place] : nil
+  }
+}

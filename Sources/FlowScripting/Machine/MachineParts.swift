@@ -1,0 +1,176 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What `flow.step` and `flow.any_step` make.
+final class StepPart {
+  /// nil for any step.
+  let name: ByteString?
+  /// An op, flow, machine or function; nil when the machine's `navigate` performs it.
+  let run: Action?
+  let handlers: [HandlerPart]
+  /// Where it was written.
+  let position: LuaString
+
+  enum Action {
+    case op(Op)
+    case function(LuaReference)
+  }
+
+  init(_ name: ByteString?, _ run: Action?, _ handlers: [HandlerPart], _ position: LuaString) {
+    self.name = name
+    self.run = run
+    self.handlers = handlers
+    self.position = position
+  }
+}
+
+/// What `flow.on` and `flow.next` make.
+final class HandlerPart {
+  /// nil for `next`.
+  let event: ByteString?
+  let transition: Transition<ByteString>
+  /// Where it was written.
+  let position: LuaString
+
+  init(_ event: ByteString?, _ transition: Transition<ByteString>, _ position: LuaString) {
+    self.event = event
+    self.transition = transition
+    self.position = position
+  }
+}
+
+/// What `reduce` returns: a value with one of these marks, made by the function of this name.
+enum ReductionMark: Int32, CaseIterable {
+  case `continue` = 1
+  case finish = 2
+  case retry = 3
+}
+
+/// The functions of the module that machines are written with.
+extension ScriptHost {
+  func installMachineParts() throws {
+    try define("forward") { host, call in
+      let step = try Arguments(host, call, "forward").name(1)
+      return try host.answer(call, .forward(to: step))
+    }
+    try define("back") { host, call in
+      let arguments = Arguments(host, call, "back")
+      return try host.answer(call, .back(to: arguments.isNil(1) ? nil : try arguments.name(1)))
+    }
+    try define("stay") { host, call in try host.answer(call, .stay) }
+    try define("on") { host, call in
+      let arguments = Arguments(host, call, "on")
+      let event = try arguments.name(1)
+      let part = HandlerPart(event, try arguments.transition(2), call.position)
+      return call.answer(part, host.types.handler)
+    }
+    try define("next") { host, call in
+      let part = HandlerPart(
+        nil, try Arguments(host, call, "next").transition(1), call.position)
+      return call.answer(part, host.types.handler)
+    }
+    try define("step") { host, call in
+      let arguments = Arguments(host, call, "step")
+      let name = try arguments.name(1)
+      let part = try arguments.step(name, 2)
+      return call.answer(part, host.types.step)
+    }
+    try define("any_step") { host, call in
+      let part = try Arguments(host, call, "any_step").step(nil, 1)
+      return call.answer(part, host.types.step)
+    }
+    for mark in ReductionMark.allCases {
+      let marker = try vm.makeMarker(mark.rawValue, metatable: reductionMetatable)
+      try vm.set(.reference(marker), "\(mark)", in: module)
+    }
+  }
+
+  private func answer(_ call: LuaCall, _ transition: Transition<ByteString>) throws -> LuaAnswer {
+    call.answer(.reference(try table(of: transition.kindName, transition.step)))
+  }
+
+  /// `{ kind = "forward", step = name }`.
+  func table(of kind: ByteString, _ step: ByteString?) throws -> LuaReference {
+    var fields: [(LuaString, LuaValue)] = [("kind", .string(LuaString(kind)))]
+    if let step { fields.append(("step", .string(LuaString(step)))) }
+    return try vm.makeTable(fields: fields)
+  }
+
+  /// The transition in a value of a script; nil when it is none.
+  func transition(in value: LuaValue) throws -> Transition<ByteString>? {
+    guard case .reference(let table) = value, table.kind == .table,
+      case .string(let kind) = try vm.field("kind", of: table)
+    else { return nil }
+    let step = try vm.field("step", of: table)
+    switch (kind, step) {
+    case ("forward", .string(let name)): return .forward(to: ByteString(name))
+    case ("back", .string(let name)): return .back(to: ByteString(name))
+    case ("back", .nil): return .back(to: nil)
+    case ("stay", .nil): return .stay
+    default: return nil
+    }
+  }
+}
+
+extension Arguments {
+  /// A transition.
+  fileprivate func transition(_ index: Int) throws -> Transition<ByteString> {
+    guard let transition = try host.transition(in: try call.value(place(index))) else {
+      throw wrong(
+        index, expected: "transition (flow.forward, flow.back or flow.stay)")
+    }
+    return transition
+  }
+
+  /// The table of a step.
+  fileprivate func step(_ name: ByteString?, _ index: Int) throws -> StepPart {
+    let (fields, list) = try parts(index)
+    if name == nil, !fields.isEmpty {
+      throw wrong(index, "any_step has no fields: it lists flow.on and flow.next only")
+    }
+    let options = try Options(self, index, fields, ["run"], [])
+    let handlers = try list.enumerated().map { place, value in
+      guard let handler = host.vm.object(in: value, host.types.handler) else {
+        throw wrong(
+          index,
+          "entry \(place + 1): flow.on or flow.next expected, got \(host.kindName(of: value))")
+      }
+      return handler
+    }
+    return StepPart(name, try options.action("run"), handlers, call.position)
+  }
+
+  /// A table with named fields and a list, apart.
+  func parts(
+    _ index: Int
+  ) throws -> (fields: [(key: LuaValue, value: LuaValue)], list: [LuaValue]) {
+    var fields: [(key: LuaValue, value: LuaValue)] = []
+    var list: [Int64: LuaValue] = [:]
+    for (key, value) in try host.vm.pairs(of: try table(index)) {
+      if case .integer(let place) = key { list[place] = value } else { fields.append((key, value)) }
+    }
+    var ordered: [LuaValue] = []
+    while let value = list.removeValue(forKey: Int64(ordered.count + 1)) { ordered.append(value) }
+    if let stray = list.keys.min() {
+      throw wrong(index, "the list has a hole: nothing stands before entry \(stray)")
+    }
+    return (fields, ordered)
+  }
+}
+
+extension Options {
+  /// What performs a step.
+  fileprivate func action(_ name: ByteString) throws -> StepPart.Action? {
+    guard let value = value(name) else { return nil }
+    if let op = arguments.host.op(in: value) {
+      if let body = op.body as? OpClassBody {
+        throw arguments.wrong(index, "field '\(name)': \(body.complaint)")
+      }
+      return .op(op)
+    }
+    guard case .reference(let function) = value, function.kind == .function else {
+      throw wrong(name, expected: "op, flow, machine or function")
+    }
+    return .function(function)
+  }
+}

@@ -1,0 +1,377 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// Which function of a machine a coroutine is.
+enum MachinePart {
+  case step, reduce, emit, transition
+}
+
+/// The functions of a machine written in Lua: coroutines, so they may wait.
+final class ScriptMachineLogic: MachineLogic {
+  // A Swift program may hold the machine longer than the host. The cycle ends when the host is closed.
+  private let host: ScriptHost
+  private let machine: ByteString
+  /// Where the machine was made.
+  private let position: LuaString
+  private(set) var steps = NameTable<ByteString>()
+  private(set) var events = NameTable<ByteString>()
+  /// Where things were written, by their places.
+  private var positions: [LuaString] = []
+
+  /// Performs a step each, by their numbers.
+  private var functions: ContiguousArray<LuaCallback?> = []
+  var navigate: LuaCallback?
+  var reduce: LuaCallback?
+  var emit: LuaCallback?
+  var transition: LuaCallback?
+
+  init(_ host: ScriptHost, machine: ByteString, position: LuaString) {
+    self.host = host
+    self.position = position
+    self.machine = machine
+  }
+
+  // MARK: Making it
+
+  func number(ofStep name: ByteString) -> Int { steps.add(name, name: name) }
+
+  func number(ofEvent name: ByteString) -> Int { events.add(name, name: name) }
+
+  func place(_ position: LuaString) -> Int {
+    positions.append(position)
+    return positions.count - 1
+  }
+
+  func setFunction(_ function: LuaReference, of step: Int) {
+    while functions.count <= step { functions.append(nil) }
+    functions[step] = LuaCallback(function, getsHandle: true)
+  }
+
+  // MARK: Names and places
+
+  func name(ofStep step: Int) -> ByteString { steps.names[step] }
+
+  func name(ofEvent event: Int) -> ByteString { events.names[event] }
+
+  func position(of place: Int) -> ByteString {
+    positions.indices.contains(place) ? ByteString(positions[place]) : ""
+  }
+
+  // MARK: Data
+
+  func state(of data: DataBucket) throws -> Value {
+    .opaque(ScriptValue(try host.table(ofAllIn: data)))
+  }
+
+  func data(of state: Value) throws -> [(ByteString, Value)] {
+    if state.isNull { return [] }
+    guard case .opaque(let value) = state.plain, let table = value as? ScriptValue,
+      table.reference.kind == .table
+    else {
+      throw FlowError.usage("its state must be a table, got \(state.typeName)")
+    }
+    return try fields(table.reference) { key in
+      let type = ByteString(host.vm.typeName(of: key))
+      throw FlowError.usage("keys of its state are strings, got a key of type \(type)")
+    }
+  }
+
+  func result(of run: Run) throws -> Value {
+    .opaque(ScriptValue(try host.table(of: run.data)))
+  }
+
+  func outputs(of value: Value) throws -> [(ByteString, Value)] {
+    guard case .opaque(let value) = value.plain, let table = value as? ScriptValue,
+      table.reference.kind == .table
+    else { return [] }
+    return try fields(table.reference) { _ in }
+  }
+
+  /// The string keys of a table with their values, in order.
+  private func fields(
+    _ table: LuaReference, other: (LuaValue) throws -> Void
+  ) throws -> [(ByteString, Value)] {
+    var result: [(ByteString, Value)] = []
+    for (key, value) in try host.vm.pairs(of: table) {
+      guard case .string(let name) = key else {
+        try other(key)
+        continue
+      }
+      result.append((ByteString(name), Value(value)))
+    }
+    return result.sorted { $0.0 < $1.0 }
+  }
+
+  /// A state of elsewhere becomes a Lua value once, so that all functions see the same one.
+  func own(_ state: Value) throws -> Value? { Value(try host.luaValue(state)) }
+
+  // MARK: Functions
+
+  func perform(
+    _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    if let navigate {
+      do {
+        // It is told where it is to go also where the transition names no step.
+        let table = try host.table(of: transition.kindName, steps.names[step])
+        return start(navigate, .step, .opaque(ScriptValue(table)), state, call)
+      } catch {
+        return .failed(host.flowError(thrown: error, op: nil))
+      }
+    }
+    guard functions.indices.contains(step), let function = functions[step] else {
+      return refusal("nothing performs step '\(steps.names[step])'", nil)
+    }
+    return start(function, .step, state, nil, call)
+  }
+
+  func reduce(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    reduce.flatMap { start($0, .reduce, state, result, call) }
+  }
+
+  func emit(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    emit.flatMap { start($0, .emit, result, state, call) }
+  }
+
+  func transition(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let transition else { return nil }
+    let name = Value.bytes(steps.names[step])
+    return start(call, .transition, result, state) { context, limit in
+      transition.start(
+        try [name, result, state].map { try host.luaValue($0) }, slot: context.slot,
+        generation: context.generation, deadline: limit, grace: host.loop.gracePeriod)
+    }
+  }
+
+  @inline(__always)
+  private func start(
+    _ callback: LuaCallback, _ part: MachinePart, _ first: Value, _ second: Value?,
+    _ call: MachineCall
+  ) -> MachineAnswer? {
+    start(call, part, first, second) { context, limit in
+      callback.start(
+        try host.luaValue(first), try second.map { try host.luaValue($0) }, slot: context.slot,
+        generation: context.generation, deadline: limit, grace: host.loop.gracePeriod)
+    }
+  }
+
+  /// Calls a function, up to its first wait.
+  @inline(__always)
+  private func start(
+    _ call: MachineCall, _ part: MachinePart, _ first: Value, _ second: Value?,
+    _ body: (OpContext, Int64) throws -> LuaCallback.Progress
+  ) -> MachineAnswer? {
+    guard let context = call.context else { return nil }
+    let deadline = context.deadline
+    let limit = deadline == .max ? .max : host.watchDeadline(deadline)
+    // As `ScriptHost.run`, without a closure on the hot path.
+    let outer = host.current
+    host.current.task = nil
+    host.current.op = .passUnretained(context)
+    defer { host.current = outer }
+    do {
+      switch try body(context, limit == .max ? 0 : limit) {
+      case .returned(let value, let mark):
+        return answer(value, mark, part, call)
+      case .returnedArgument(let index, let mark):
+        // No other form is needed than that which it came in.
+        let value = index == 0 ? first : second ?? .null
+        if part == .step, mark == 0 { return .result(value) }
+        if part == .reduce, let reduction = reduction(mark, value) { return .reduction(reduction) }
+        return answer(try host.luaValue(value), mark, part, call)
+      case .step(let step, let mark): return try goOn(step, mark, part, call)
+      case .refused(let error): return .failed(FlowError(.error, ByteString(error.message)))
+      }
+    } catch {
+      return .failed(host.flowError(thrown: error, op: nil))
+    }
+  }
+
+  private func goOn(
+    _ step: LuaStep, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
+  ) throws -> MachineAnswer? {
+    switch step.outcome {
+    case .finished:
+      let value = try host.vm.firstResult(step)
+      host.vm.release(step.coroutine, finished: true)
+      return answer(value, mark, part, call)
+    case .parked:
+      host.vm.unwatch(step.coroutine)
+      let fiber = Fiber(host, step.coroutine, owner: .machine(call, part))
+      call.state = fiber
+      fiber.park()
+      return nil
+    case .stopped:
+      host.vm.release(step.coroutine, finished: false)
+      return .failed(call.expire())
+    case .failed, .yielded:
+      let error = host.takeFailure(step, op: call.context?.displayName)
+      host.vm.release(step.coroutine, finished: false)
+      return .failed(error)
+    }
+  }
+
+  func cancel(_ call: MachineCall, _ error: FlowError) {
+    if let fiber = call.state as? Fiber {
+      fiber.cancel(error)
+    } else if let follower = call.state as? ResultFollower {
+      follower.cancel(error)
+    }
+  }
+
+  /// A function that goes on regardless, although its first stretch isn't over, is stopped after the
+  /// grace period.
+  func interrupt(_ call: MachineCall, _ error: FlowError) {
+    guard let context = call.context else { return }
+    let end = min(
+      LuaVM.monotonicTime + host.loop.gracePeriod, host.watchDeadline(context.deadline))
+    host.vm.watchOperation(
+      slot: context.slot, generation: context.attemptGeneration, deadline: end,
+      grace: host.loop.gracePeriod)
+  }
+
+  // MARK: Answers
+
+  /// Takes what a function has returned that has waited.
+  func finish(_ value: LuaValue, _ part: MachinePart, _ call: MachineCall) {
+    do {
+      let (mark, value) = try host.vm.unmark(value)
+      if let answer = answer(value, mark, part, call) { call.finish(answer) }
+    } catch {
+      call.finish(.failed(host.flowError(thrown: error, op: nil)))
+    }
+  }
+
+  /// What a returned value says; nil when it is yet to come.
+  private func answer(
+    _ value: LuaValue, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
+  ) -> MachineAnswer? {
+    switch part {
+    case .step where mark == 0:
+      if case .reference(let reference) = value, reference.kind == .userdata,
+        let task = host.task(in: value)
+      {
+        return ResultFollower.follow(task, call, host)
+      }
+      return .result(Value(value))
+    case .reduce:
+      if let reduction = reduction(mark, Value(value)) { return .reduction(reduction) }
+    case .emit where mark == 0:
+      switch value {
+      case .nil, .boolean(false): return .event(nil)
+      case .string(let string):
+        let name = ByteString(string)
+        return .event(events.number(of: name).map { .known($0) } ?? .unknown(name))
+      default: break
+      }
+    case .transition where mark == 0:
+      if value.isNil { return .transition(nil) }
+      if let next = try? host.transition(in: value) {
+        let number = next.step.map { self.number(ofStep: $0) }
+        return .transition(next.map { _ in number ?? 0 })
+      }
+    default: break
+    }
+    return refusal(value, mark, part, call)
+  }
+
+  private func reduction(_ mark: Int32, _ value: Value) -> Reduction<Value>? {
+    switch ReductionMark(rawValue: mark) {
+    case .continue: .continue(value)
+    case .finish: .finish(value)
+    case .retry: .retry
+    case nil: nil
+    }
+  }
+
+  /// The error of a function that returned what it shouldn't; the message begins with its line.
+  private func refusal(
+    _ value: LuaValue, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
+  ) -> MachineAnswer {
+    let (field, function, expected): (ByteString, LuaCallback?, ByteString) =
+      switch part {
+      case .step: ("run", navigate ?? functions[call.step], "result")
+      case .reduce: ("reduce", reduce, "flow.continue, flow.finish or flow.retry")
+      case .emit: ("emit", emit, "name of an event, or nil,")
+      case .transition: ("transition", transition, "transition, or nil,")
+      }
+    var got = ByteString(host.kindName(of: value))
+    if let mark = ReductionMark(rawValue: mark) { got = "flow.\(String(describing: mark))" }
+    let message: ByteString = """
+      '\(field)' returned a wrong value for step '\(steps.names[call.step])' \
+      (\(expected) expected, got \(got))
+      """
+    return refusal(message, function)
+  }
+
+  private func refusal(_ message: ByteString, _ function: LuaCallback?) -> MachineAnswer {
+    // A function of C has no line.
+    let place = function.map(\.position).flatMap { $0.bytes.isEmpty ? nil : $0 } ?? position
+    return .failed(.usage("\(ByteString(place))machine '\(machine)': \(message)"))
+  }
+}
+
+/// Takes the result of a task that a step has returned.
+private final class ResultFollower: TaskObserver {
+  private let host: ScriptHost
+  private var call: MachineCall?
+  /// Weak, as the task holds what observes it: on a loop that is shut down it never ends.
+  private weak var task: AnyFlowTask?
+  /// Set once it has ended.
+  private var ended: AnyFlowTask?
+
+  private init(_ host: ScriptHost, _ task: AnyFlowTask, _ call: MachineCall) {
+    self.host = host
+    self.task = task
+    self.call = call
+  }
+
+  /// The answer of a task that has ended; nil for one that the call is to wait for.
+  static func follow(
+    _ task: AnyFlowTask, _ call: MachineCall, _ host: ScriptHost
+  ) -> MachineAnswer? {
+    task.markObserved()
+    let follower = ResultFollower(host, task, call)
+    if task.isConcluded { return follower.answer(of: task) }
+    call.state = follower
+    task.observe(follower)
+    return nil
+  }
+
+  var waitingTask: AnyFlowTask? { call?.context?.run }
+
+  func taskEnded(_ task: AnyFlowTask) {
+    ended = task
+    host.loop.enqueue(self)
+  }
+
+  private func answer(of task: AnyFlowTask) -> MachineAnswer {
+    if let error = host.outcomeError(of: task) { return .failed(error) }
+    do {
+      return .result(try host.result(of: task))
+    } catch {
+      return .failed(host.flowError(thrown: error, op: nil))
+    }
+  }
+
+  func run() {
+    guard let task = ended, let call else { return }
+    ended = nil
+    self.call = nil
+    call.finish(answer(of: task))
+  }
+
+  /// The machine has been stopped, which stops the task too if the machine has started it.
+  func cancel(_ error: FlowError) {
+    task?.unobserve(self)
+    let asked = call
+    call = nil
+    asked?.finish(.failed(error))
+  }
+}

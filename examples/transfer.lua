@@ -1,0 +1,26 @@
+-- A state machine: asks on the terminal, or answers by itself where there is none.
+local here = arg[0]:match("^(.*)/") or "."
+package.path = here .. "/lib/?.lua;" .. package.path
+
+local is_terminal = os.execute "test -t 0"
+local answers = { "twenty", "20", "200", "cheap", "editAmount", "300", "express", "continue" }
+
+local function ask(question, choices)
+  io.write(question, choices and " (" .. table.concat(choices, ", ") .. ")" or "", " ")
+  if not is_terminal then
+    local answer = table.remove(answers, 1)
+    print(answer)
+    return answer
+  end
+  local answer = io.read "l" or os.exit(1)
+  for _, choice in ipairs(choices or { answer }) do
+    if choice == answer then return answer end
+  end
+  return ask(question, choices)
+end
+
+local transfer = require "transfer" (ask)
+local run = transfer:run { country = "DE" }
+print(run:summary())
+print(("amount %g, fee %g"):format(run.result.amount, run.result.fee))
+print(transfer:dot())
