@@ -4,13 +4,11 @@ local n = tonumber(arg[1])
 local create, resume = coroutine.create, coroutine.resume
 local function count(state) return state + 1 end
 local steps = { ping = { run = count, next = "pong" }, pong = { run = count, next = "ping" } }
-local function emit(result) if result > n then return "done" end end
 local step, state = steps.ping, 1
 local before = os.clock()
-repeat
+for _ = 1, n do
   local _, result = resume(create(step.run), state)
   state = result
-  local _, event = resume(create(emit), result, state)
   step = steps[step.next]
-until event
+end
 print((os.clock() - before) / n * 1e9)
