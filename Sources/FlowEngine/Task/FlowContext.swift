@@ -93,6 +93,18 @@ public final class FlowContext<Success> {
 // the rest never changes. What is handed over is Sendable.
 extension FlowContext: @unchecked Sendable where Success: Sendable {}
 
+// Without generics, as scripts use it often.
+extension FlowContext where Success == Value {
+  /// Has the task succeed, on the loop's thread; false when it has settled.
+  package func trySetValue(_ value: Value) -> Bool {
+    identity.check()
+    guard settled.claim() else { return false }
+    settled.end(withValue: value)
+    work?.end()
+    return true
+  }
+}
+
 /// A task that is settled by whoever is first: its context, on any thread, or a cancellation.
 private final class ContextTask<Success>: FlowTask<Success> {
   private let isClaimed = Atomic<Bool>(false)
