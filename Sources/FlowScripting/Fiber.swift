@@ -1,4 +1,4 @@
-internal import FlowEngine
+@_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
 /// What limits a coroutine's time, what it belongs to, and what is told how it ended.
@@ -32,7 +32,7 @@ enum FiberOwner {
     case .cleanup(_, let completion), .callback(_, let completion),
       .predicate(_, let completion):
       completion.expire()
-    case .task(let code): code.expireTask()
+    case .task(let code): code.expire()
     }
   }
 

@@ -103,7 +103,8 @@ public final class EventLoop {
   @exclusivity(unchecked) var continuationDepth: UInt8 = 0
   /// Continuations that run when the outermost one has returned.
   @exclusivity(unchecked) var immediates = JobQueue()
-  @exclusivity(unchecked) var released: ContiguousArray<any TaskObserver> = []
+  /// Observers of tasks that are gone.
+  @exclusivity(unchecked) var released: ContiguousArray<(any TaskObserver)?> = []
   @exclusivity(unchecked) var isReleasing = false
   /// Says where a task was made, from its `origin`.
   package var describeOrigin: ((UInt64) -> ByteString)?

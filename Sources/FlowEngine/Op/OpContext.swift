@@ -2,7 +2,7 @@
 ///
 /// Contexts are reused once nothing else holds them. A body that keeps one beyond its end sees it
 /// closed: it never becomes a later execution's, and writing to it does nothing.
-public final class OpContext: TaskOwner {
+public final class OpContext {
   enum Phase: UInt8 {
     case idle, inBody, suspended, ended
   }
@@ -184,7 +184,7 @@ public final class OpContext: TaskOwner {
       run.adopt(task)
     } else {
       let extras = makeExtras()
-      let owned = extras.owned ?? OwnedTasks(self)
+      let owned = extras.owned ?? OwnedTasks(of: self)
       extras.owned = owned
       owned.add(task)
     }
@@ -233,7 +233,7 @@ public final class OpContext: TaskOwner {
   }
 
   /// Says that `deadline` has passed while a task of the op was busy; answers why that ends.
-  package func expireTask() -> FlowError {
+  func expireTask() -> FlowError {
     guard let strand else { return .cancelled() }
     strand.loop.checkThread()
     return strand.expireTask()

@@ -58,12 +58,14 @@ public class AnyFlowTask {
   }
 
   deinit {
-    guard let first = firstObserver else { return }
-    firstObserver = nil
-    first.taskIsGone()
+    guard firstObserver != nil else { return }
+    firstObserver?.taskIsGone()
     for observer in furtherObservers { observer.taskIsGone() }
-    loop.release(first)
-    for observer in furtherObservers { loop.release(observer) }
+    // Moved, as whoever holds the last reference here is released within this.
+    loop.released.append(firstObserver.take())
+    for observer in furtherObservers { loop.released.append(observer) }
+    furtherObservers = []
+    loop.releaseObservers()
   }
 
   public final var state: State { storedState }
@@ -126,7 +128,7 @@ public class AnyFlowTask {
     guard firstObserver != nil else { return false }
     var open: ContiguousArray<AnyFlowTask> = [self]
     var (next, checked) = (0, 1)
-    while next < open.count, open.count < 1000 {
+    while next < open.count, open.count < 40 {
       open[next].addWaiting(to: &open)
       next += 1
       while checked < open.count {
@@ -168,10 +170,10 @@ public class AnyFlowTask {
   }
 
   /// When what has started it times out; `.max` for never.
-  package final var ownerDeadline: Int64 { owner?.holder?.deadline ?? .max }
+  package final var ownerDeadline: Int64 { owner?.deadline ?? .max }
 
   /// Called at `ownerDeadline` for code of the task that was busy; answers what the code ends with.
-  package final func expire() -> FlowError { owner?.holder?.expireTask() ?? .cancelled() }
+  package final func expire() -> FlowError { owner?.expire() ?? .cancelled() }
 
   /// Asks what goes on in this task itself to stop; answers the task that is to be asked next.
   package func requestStop(_ error: FlowError) -> AnyFlowTask? {
@@ -290,12 +292,12 @@ extension EventLoop {
     return UnobservedFailure(id: task.id, name: task.title, error: error, order: failureOrder)
   }
 
-  /// Lets go of an observer whose own observers may go with it, and theirs, without recursion.
-  func release(_ observer: consuming any TaskObserver) {
-    released.append(observer)
-    guard released.count == 1, !isReleasing else { return }
+  /// Lets go of observers of tasks that are gone. Their own observers may go with them, and theirs, so
+  /// it is done without recursion.
+  func releaseObservers() {
+    guard !isReleasing else { return }
     isReleasing = true
-    while let next = released.popLast() { _ = consume next }
+    while !released.isEmpty { _ = released.popLast() }
     isReleasing = false
   }
 }

@@ -22,7 +22,7 @@
 /// What the code is, and the type of the value, is the business of subclasses. The task that is waited
 /// for holds the continuation, not the other way round, so a chain whose first task is given up goes
 /// with it. On the loop's thread only.
-@_spi(Scripting) open class Continuation: TaskObserver, TaskOwner {
+@_spi(Scripting) open class Continuation: TaskObserver {
   private enum Stage: UInt8 {
     /// Waits for the task before, or for its turn.
     case waiting
@@ -161,6 +161,8 @@
     if task.isAwaited(by: next) { return failed(.waitsForItself(task)) }
     if next.isConcluded { return finish(following: next) }
     stage = .following
+    // What follows itself step by step stays flat: a step that is stopped stops the next one anyway.
+    if let owned, owned.isOnly(next) { passOn(owned) }
     hold()
     awaited = next
     next.observe(self)
@@ -196,13 +198,19 @@
     guard let owned, !owned.isEmpty else { return settle(error) }
     guard let reason = stop ?? error else {
       // What code leaves when it succeeds goes on, as a part of what has started the task.
-      if let owner = task.owner { owner.takeAll(from: owned) } else { owned.abandon() }
+      passOn(owned)
       return settle(nil)
     }
     stage = .completing
     hold()
-    owned.whenEmpty { [self] in settle(error) }
+    // As a job: tasks can have started each other in a row of any length.
+    owned.whenEmpty { [self] in task.loop.enqueue { self.settle(error) } }
     owned.cancelAll(reason.asReason)
+  }
+
+  private func passOn(_ owned: OwnedTasks) {
+    self.owned = nil
+    if let owner = task.owner { owner.takeAll(from: owned) } else { owned.abandon() }
   }
 
   private func settle(_ error: FlowError?) {
@@ -238,14 +246,14 @@
   /// Makes a task belong to this one, whose code has started it.
   package final func adopt(_ other: AnyFlowTask) {
     guard stage != .over, !other.isConcluded else { return }
-    let owned = owned ?? OwnedTasks(self)
+    let owned = owned ?? OwnedTasks(within: task.owner)
     self.owned = owned
     owned.add(other)
   }
 
   package final var deadline: Int64 { task.ownerDeadline }
 
-  package final func expireTask() -> FlowError { task.expire() }
+  package final func expire() -> FlowError { task.expire() }
 
   /// Ends what waits in it and nothing can end any more; answers whether anything did.
   final func stopStalled() -> Bool {

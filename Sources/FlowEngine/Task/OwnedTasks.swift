@@ -1,23 +1,36 @@
-/// What has started tasks, which end with it at the latest: its time is theirs.
-package protocol TaskOwner: AnyObject {
-  /// When it times out; `.max` for never.
-  var deadline: Int64 { get }
-
-  /// Called at `deadline` for a task of it that was busy; answers why that ends.
-  func expireTask() -> FlowError
-}
-
 /// The tasks that an op or a run has started and that haven't ended: they end with it at the latest.
 package final class OwnedTasks {
   private var tasks: [UInt64: AnyFlowTask] = [:]
   /// Called when the last task has ended.
   private var whenEmpty: (() -> Void)?
-  // Unowned: it holds this, and hands its tasks on or waits for them.
-  package private(set) unowned(unsafe) var holder: (any TaskOwner)?
+  /// The op that has started them, while it goes on. Unowned: it holds this, and hands its tasks on or
+  /// waits for them.
+  private unowned(unsafe) var op: OpContext?
+  /// Of tasks that a task has started: those of the op in which that has been.
+  private let outermost: OwnedTasks?
 
-  package init(_ holder: (any TaskOwner)? = nil) {
-    self.holder = holder
+  /// What an op has started.
+  init(of op: OpContext) {
+    self.op = op
+    outermost = nil
   }
+
+  /// What a run has, or a task has started that itself belongs to `owner`.
+  init(within owner: OwnedTasks? = nil) {
+    outermost = owner?.outermost ?? owner
+  }
+
+  /// The op whose time is that of the tasks.
+  private var limit: OpContext? {
+    if let outermost { return outermost.op }
+    return op
+  }
+
+  /// When that op times out; `.max` for never.
+  var deadline: Int64 { limit?.deadline ?? .max }
+
+  /// Called at `deadline` for a task that was busy; answers why it ends.
+  func expire() -> FlowError { limit?.expireTask() ?? .cancelled() }
 
   package var isEmpty: Bool { tasks.isEmpty }
 
@@ -42,7 +55,7 @@ package final class OwnedTasks {
   package func takeAll(from other: OwnedTasks) {
     let taken = other.tasks
     other.tasks = [:]
-    other.holder = nil
+    other.op = nil
     for task in taken.values { add(task) }
   }
 
@@ -51,13 +64,16 @@ package final class OwnedTasks {
     for task in tasks.values.sorted(by: { $0.id > $1.id }) { task.stop(error) }
   }
 
+  /// Whether `task` is all there is.
+  func isOnly(_ task: AnyFlowTask) -> Bool { tasks.count == 1 && tasks[task.id] != nil }
+
   /// Calls `body` when all have ended, of which there is at least one.
   package func whenEmpty(_ body: @escaping () -> Void) { whenEmpty = body }
 
   /// Lets everything go, for a loop that is shut down.
   package func abandon() {
     whenEmpty = nil
-    holder = nil
+    op = nil
     for task in tasks.values { task.owner = nil }
     tasks = [:]
   }
