@@ -6,6 +6,7 @@ extension ScriptHost {
   /// The methods that continue a task, by name.
   ///
   /// - Parameter kind: What messages call the task.
+  /// - Returns: The methods, by name.
   static func continuationMethods(of kind: String) -> [String: BoundMethod] {
     let kinds: [(String, ContinuationKind)] = [
       ("next", .next), ("next_on_success", .nextOnSuccess), ("next_on_error", .nextOnError),
