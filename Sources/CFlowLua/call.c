@@ -52,6 +52,17 @@ static bool push_heavy(flowlua_call *call) {
   return false;
 }
 
+/// Pushes a result that is one object without a protected call, where that is possible.
+static bool push_single_object(flowlua_call *call) {
+  flowlua_value *result = &call->results[0];
+  if (call->result_count != 1 || result->kind != FLOWLUA_OBJECT || call->overflow != LUA_OK)
+    return false;
+  // A C function has room for it, as for results that aren't heavy.
+  if (!flowlua_push_object(call->L, call->host, result)) return false;
+  flowlua_dispose(call->host, result);
+  return true;
+}
+
 /// Raises a Swift error in the userdata that was made in advance: no memory is needed. [-0, +0, v]
 static int raise_failure(flowlua_call *call) {
   flowlua_push_any(call->L, call->host, &call->results[0]);
@@ -65,7 +76,7 @@ static int finish(flowlua_call *call, int32_t outcome) {
       && !call->host->spare_used)
     return raise_failure(call);
   if (call->heavy || call->overflow != LUA_OK || call->many_results != NULL) {
-    if (!push_heavy(call)) return lua_error(L);
+    if (!push_single_object(call) && !push_heavy(call)) return lua_error(L);
   } else {
     // A C function has room for 20 values beyond its arguments; of these Swift has used at most one
     // for each of the 6 results.
@@ -115,28 +126,6 @@ static int trampoline(lua_State *L) {
   return finish(&call, enter(&call, host->callbacks.call));
 }
 
-/// A scalar at an index; false for anything else.
-static bool read_scalar(lua_State *L, int index, flowlua_value *value) {
-  int type = lua_type(L, index);
-  switch (type) {
-  case LUA_TNIL: value->kind = FLOWLUA_NIL; return true;
-  case LUA_TBOOLEAN:
-    value->kind = FLOWLUA_BOOLEAN;
-    value->integer = lua_toboolean(L, index);
-    return true;
-  case LUA_TNUMBER:
-    if (lua_isinteger(L, index)) {
-      value->kind = FLOWLUA_INTEGER;
-      value->integer = lua_tointegerx(L, index, NULL);
-    } else {
-      value->kind = FLOWLUA_NUMBER;
-      value->number = lua_tonumberx(L, index, NULL);
-    }
-    return true;
-  default: return false;
-  }
-}
-
 /// A method that is mostly called with a handle, an interned string and at most one scalar: Swift gets
 /// these ready to use. Whatever is different goes the way of all calls.
 static int keyed_trampoline(lua_State *L) {
@@ -147,7 +136,7 @@ static int keyed_trampoline(lua_State *L) {
   if ((count != 2 && count != 3) || (block = flowlua_handle_block(host, L, 1)) == NULL)
     return trampoline(L);
   call.key = flowlua_interned(host, L, 2);
-  if (call.key < 0 || (count == 3 && !read_scalar(L, 3, &call.value))) return trampoline(L);
+  if (call.key < 0 || (count == 3 && !flowlua_read_scalar(L, 3, &call.value))) return trampoline(L);
   call.context = host->context;
   call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
   call.argument_count = count;
@@ -162,6 +151,42 @@ static int keyed_trampoline(lua_State *L) {
   if (results < 0) return trampoline(L);
   if (results == 1) flowlua_push_plain(L, host, &call.value);
   return results;
+}
+
+/// A method that is mostly called with its object and at most one argument, a scalar or a function, and
+/// that answers a scalar or an object: Swift gets these ready to use, without the means to raise.
+/// Whatever is different goes the way of all calls.
+static int object_trampoline(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  int count = lua_gettop(L);
+  flowlua_object_call call;
+  const object_block *block;
+  if (count < 1 || count > 2 || (block = flowlua_block_at(host, L, 1)) == NULL
+      || block->pointer == NULL)
+    return trampoline(L);
+  if (count == 2 && !flowlua_read_scalar(L, 2, &call.value)) {
+    if (lua_type(L, 2) != LUA_TFUNCTION) return trampoline(L);
+    call.value.kind = FLOWLUA_ARGUMENT;
+    call.value.reference = 2;
+  }
+  call.L = L;
+  call.host = host;
+  call.context = host->context;
+  call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
+  call.argument_count = count;
+  call.type = (int32_t)(block->magic ^ host->secret);
+  call.object = block->pointer;
+  lua_State *previous = host->running;
+  host->running = L;
+  int32_t results = host->callbacks.object_call(&call);
+  flowlua_current = host;
+  int32_t status = LUA_OK;
+  if (results == 1) status = flowlua_push_protected(host, &call.value);
+  host->running = previous;
+  if (results < 0) return trampoline(L);
+  if (status == FLOWLUA_NO_ROOM) return luaL_error(L, "stack overflow");
+  if (status == FLOWLUA_NO_MEMORY) flowlua_raise_memory(L);
+  return status == LUA_OK ? results : lua_error(L);
 }
 
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait) {
@@ -211,6 +236,16 @@ static int make_keyed_function(lua_State *L, void *argument) {
 
 int32_t flowlua_make_keyed_function(flowlua_host *host, int32_t function) {
   return flowlua_protect(host, make_keyed_function, &function);
+}
+
+static int make_object_function(lua_State *L, void *argument) {
+  lua_pushinteger(L, *(int32_t *)argument);
+  lua_pushcclosure(L, object_trampoline, 1);
+  return 1;
+}
+
+int32_t flowlua_make_object_function(flowlua_host *host, int32_t function) {
+  return flowlua_protect(host, make_object_function, &function);
 }
 
 static int make_index(lua_State *L, void *argument) {

@@ -135,6 +135,8 @@ static int set_up(lua_State *L) {
   lua_xmove(L, anchor, 1);
   lua_pushliteral(L, "cannot resume non-suspended coroutine");
   lua_xmove(L, anchor, 1);
+  lua_createtable(L, 0, 0);
+  lua_xmove(L, anchor, 1);
   host->anchor = anchor;
   if (configuration->generational) lua_gc(L, LUA_GCGEN, 0, 0);
   return 1;
@@ -162,8 +164,8 @@ flowlua_host *flowlua_open(
   host->free_held = NONE_HELD;
   host->free_references = malloc(sizeof(int32_t) * 64);
   host->type_capacity = 16;
-  host->type_metatables = malloc(sizeof(int32_t) * 17);
-  if (host->free_references == NULL || host->type_metatables == NULL) goto failed;
+  host->types = malloc(sizeof(object_type) * 17);
+  if (host->free_references == NULL || host->types == NULL) goto failed;
   for (int32_t i = 0; i < 64; i++) host->free_references[i] = 64 - i;
   host->free_count = 64;
   choose_secret(host);
@@ -196,7 +198,7 @@ flowlua_host *flowlua_open(
   return host;
 failed:
   free(host->free_references);
-  free(host->type_metatables);
+  free(host->types);
   free(host);
   return NULL;
 }
@@ -259,9 +261,10 @@ void flowlua_free(flowlua_host *host) {
   }
   flowlua_release_held(host);
   free(host->held);
+  free(host->buckets);
   free(host->sources);
   free(host->free_references);
-  free(host->type_metatables);
+  free(host->types);
   free(host);
 }
 

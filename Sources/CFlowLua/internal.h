@@ -15,13 +15,14 @@
 enum {
   ANCHOR_REFERENCES = 1,  // table: reference -> value
   ANCHOR_INTERNED = 2,    // table: string -> integer
-  ANCHOR_OBJECTS = 3,     // table with weak values: Swift reference -> its userdata
+  ANCHOR_OBJECTS = 3,     // table with weak values: 1 + place of a Swift reference -> its userdata
   ANCHOR_NAME_KEY = 4,    // the string "__name"
   ANCHOR_SPARE = 5,       // a userdata for the next Swift error, or nil once it is used
   // Texts that are pushed onto coroutines from outside, where making a string must not fail.
   ANCHOR_STOPPED = 6,
   ANCHOR_NOT_SUSPENDED = 7,
-  ANCHOR_HANDLES = 8,  // from here on: handles made in advance
+  ANCHOR_RESERVES = 8,  // table: type -> coroutine with userdata made in advance
+  ANCHOR_HANDLES = 9,  // from here on: handles made in advance
 };
 
 /// What a userdata of ours holds. `magic` can't be guessed and tells state and type, so it is
@@ -40,6 +41,16 @@ typedef struct held_object {
 } held_object;
 
 enum { NONE_HELD = UINT32_MAX };
+
+/// A kind of objects, or of handles.
+typedef struct object_type {
+  int32_t metatable;
+  uint32_t made;  // one by one
+  // Userdata with a place but without an object, on a coroutine that never runs; NULL while only few
+  // objects were made.
+  lua_State *reserve;
+  int32_t reserve_count;
+} object_type;
 
 /// A string that `flowlua_intern` was given, by its address.
 typedef struct interned_string {
@@ -169,6 +180,9 @@ struct flowlua_host {
   uint32_t held_count;
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
+  // The index from an object to its place: a power of two of places or NONE_HELD.
+  uint32_t *buckets;
+  uint32_t bucket_mask;
   interned_string interned[INTERNED_CACHE];
   // Names of the sources that `flowlua_origin` has met.
   char (*sources)[LUA_IDSIZE];
@@ -179,7 +193,7 @@ struct flowlua_host {
   uint64_t secret;
   int32_t type_count;
   int32_t type_capacity;
-  int32_t *type_metatables;
+  object_type *types;  // counted from 1
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;
@@ -236,11 +250,27 @@ void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
 
+// objects.c
+/// The block of a userdata of ours, whatever its type; NULL for anything else. [-0, +0, -]
+object_block *flowlua_block_at(flowlua_host *host, lua_State *L, int index);
+/// A userdata of a type, not holding anything: without its metatable, and with it. [-0, +1, m]
+object_block *flowlua_bare_block(lua_State *L, flowlua_host *host, int32_t type);
+object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type);
+/// Gives a Swift reference to a userdata of which the index knows nothing. [-0, +0, m]
+void flowlua_hold_apart(lua_State *L, object_block *block, void *pointer);
+/// Pushes the userdata of a Swift object: the one it already has, so that identity holds, or one of
+/// the reserve, which takes the reference over. false when there is none. [-0, +(0|1), -]
+bool flowlua_push_object(lua_State *L, flowlua_host *host, flowlua_value *value);
+/// The same, with a new userdata where need be. [-0, +1, m]
+void flowlua_require_object(lua_State *L, flowlua_host *host, flowlua_value *value);
+void flowlua_release_held(flowlua_host *host);
+
 // values.c
 void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
+/// Reads a scalar at an index; false for anything else. [-0, +0, -]
+bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
-void flowlua_release_held(flowlua_host *host);
 
 // coroutine.c
 int flowlua_resume_tracked(

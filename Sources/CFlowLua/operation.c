@@ -1,4 +1,4 @@
-// Operations: the hot path, one call from Swift for each.
+// Operations and continuations: the hot path, one call from Swift for each.
 #include "internal.h"
 
 /// Takes a coroutine, pushes function, handle and arguments, and runs it. NULL when memory ran out.
@@ -46,6 +46,45 @@ int32_t flowlua_perform(
       return FLOWLUA_DONE;
     }
   }
+  return status;
+}
+
+int32_t flowlua_run_function(
+    flowlua_host *host, int32_t function, flowlua_value *value, int64_t deadline,
+    int64_t grace, flowlua_coroutine **coroutine, int32_t *result_count) {
+  flowlua_coroutine *taken = flowlua_coroutine_take(host);
+  *coroutine = NULL;
+  if (taken == NULL) {
+    flowlua_unreference(host, function);
+    return FLOWLUA_NO_ROOM;
+  }
+  lua_State *co = taken->L;
+  flowlua_coroutine_push_body(taken);
+  flowlua_push_reference(host, co, function);
+  flowlua_unreference(host, function);
+  int32_t status;
+  if (value->kind != FLOWLUA_STRING) {
+    flowlua_push_plain(co, host, value);
+  } else {
+    // It needs memory, so it goes over the running coroutine, protected.
+    status = flowlua_push_protected(host, value);
+    if (status != LUA_OK) {
+      flowlua_discard_error(host, status);
+      flowlua_coroutine_release(host, taken, taken->generation, true);
+      return FLOWLUA_NO_ROOM;
+    }
+    lua_xmove(host->running, co, 1);
+  }
+  if (deadline != 0) flowlua_watch(host, taken, deadline, grace);
+  status = flowlua_coroutine_run(host, taken, 3, result_count);
+  if (status == FLOWLUA_FINISHED) {
+    value->kind = FLOWLUA_NIL;
+    if (*result_count == 0 || flowlua_read_scalar(co, -*result_count, value)) {
+      flowlua_recycle(host, taken);
+      return FLOWLUA_DONE;
+    }
+  }
+  *coroutine = taken;
   return status;
 }
 

@@ -1,4 +1,4 @@
-// Values from Swift to Lua, references, and Swift objects in userdata.
+// Values from Swift to Lua, references, and handles.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,17 +6,15 @@
 
 // MARK: - References
 
+/// Doubles the array part of the table: all of it is in use, so that one value more makes Lua do so.
 static int grow_references(lua_State *L, void *argument) {
   flowlua_host *host = argument;
-  int32_t old = host->reference_capacity;
-  lua_createtable(L, old * 2, 0);
-  for (int32_t i = 1; i <= old; i++) {
-    lua_rawgeti(host->anchor, ANCHOR_REFERENCES, i);
-    lua_xmove(host->anchor, L, 1);
-    lua_rawseti(L, -2, i);
-  }
-  lua_xmove(L, host->anchor, 1);
-  lua_replace(host->anchor, ANCHOR_REFERENCES);
+  lua_pushvalue(host->anchor, ANCHOR_REFERENCES);
+  lua_xmove(host->anchor, L, 1);
+  lua_pushboolean(L, 1);
+  lua_rawseti(L, -2, host->reference_capacity + 1);
+  lua_pushnil(L);
+  lua_rawseti(L, -2, host->reference_capacity + 1);
   return 0;
 }
 
@@ -27,12 +25,7 @@ static bool make_room_for_references(flowlua_host *host) {
   int32_t *grown = realloc(host->free_references, sizeof(int32_t) * (size_t)old * 2);
   if (grown == NULL) return false;
   host->free_references = grown;
-  // No finalizer may run meanwhile: it would give back or take references of the old table. While
-  // one runs already, there is no collection, and the answer is neither.
-  bool is_collecting = lua_gc(host->running, LUA_GCISRUNNING) == 1;
-  if (is_collecting) lua_gc(host->running, LUA_GCSTOP);
   int32_t status = flowlua_protect(host, grow_references, host);
-  if (is_collecting) lua_gc(host->running, LUA_GCRESTART);
   if (status != LUA_OK) {
     flowlua_discard_error(host, status);
     return false;
@@ -74,163 +67,12 @@ int32_t flowlua_reference_count(const flowlua_host *host) {
   return host->reference_capacity - host->free_count;
 }
 
-// MARK: - Objects
-
-/// The block of a userdata of ours, whatever its type; NULL for anything else.
-static object_block *block_at(flowlua_host *host, lua_State *L, int index) {
-  // Light userdata, whose pointer may be anything, has the length 0; what else has a length is no
-  // userdata.
-  if (lua_rawlen(L, index) != sizeof(object_block)) return NULL;
-  object_block *block = lua_touserdata(L, index);
-  if (block == NULL) return NULL;
-  uint64_t type = block->magic ^ host->secret;
-  return type >= 1 && type <= (uint64_t)host->type_count ? block : NULL;
-}
-
-int32_t flowlua_define_type(flowlua_host *host, int32_t metatable) {
-  if (host->type_count == host->type_capacity) {
-    int32_t capacity = host->type_capacity * 2;
-    if (capacity > 0x7FFF) return 0;
-    int32_t *grown =
-        realloc(host->type_metatables, sizeof(int32_t) * ((size_t)capacity + 1));
-    if (grown == NULL) return 0;
-    host->type_metatables = grown;
-    host->type_capacity = capacity;
-  }
-  host->type_count += 1;
-  host->type_metatables[host->type_count] = metatable;
-  return host->type_count;
-}
-
-void *flowlua_object(flowlua_host *host, lua_State *L, int32_t index, int32_t type) {
-  object_block *block = block_at(host, L, index);
-  if (block == NULL || block->magic != (host->secret ^ (uint64_t)type)) return NULL;
-  return block->pointer;
-}
-
-/// A place for one more Swift reference; NONE_HELD if there is no memory. The place is taken by
-/// `hold`.
-static uint32_t place_to_hold(flowlua_host *host) {
-  if (host->free_held != NONE_HELD) return host->free_held;
-  if (host->held_count == host->held_capacity) {
-    uint32_t capacity = host->held_capacity == 0 ? 32 : host->held_capacity * 2;
-    if (capacity > INT32_MAX) return NONE_HELD;
-    held_object *grown = realloc(host->held, sizeof(held_object) * capacity);
-    if (grown == NULL) return NONE_HELD;
-    host->held = grown;
-    host->held_capacity = capacity;
-  }
-  host->held[host->held_count] = (held_object){NULL, NONE_HELD};
-  host->free_held = host->held_count++;
-  return host->free_held;
-}
-
-/// Gives the first free place, which `place_to_hold` has made sure of, to the block's reference.
-static void hold(flowlua_host *host, object_block *block, void *pointer) {
-  uint32_t place = host->free_held;
-  host->free_held = host->held[place].next_free;
-  host->held[place] = (held_object){pointer, NONE_HELD};
-  block->pointer = pointer;
-  block->slot = place;
-}
-
-void flowlua_release_held(flowlua_host *host) {
-  // A deinit may not make objects any more, so that the count stands.
-  for (uint32_t i = 0; i < host->held_count; i++) {
-    void *pointer = host->held[i].pointer;
-    host->held[i].pointer = NULL;
-    if (pointer != NULL) host->callbacks.release(pointer);
-  }
-}
-
-/// `__gc` of every object. A script can call it by hand, with anything, any number of times.
-static int object_gc(lua_State *L) {
-  flowlua_host *host = host_of(L);
-  object_block *block = block_at(host, L, 1);
-  if (block != NULL && block->pointer != NULL) {
-    void *pointer = block->pointer;
-    block->pointer = NULL;
-    host->held[block->slot] = (held_object){NULL, host->free_held};
-    host->free_held = block->slot;
-    host->callbacks.release(pointer);
-    // The object's deinit may have used another state.
-    flowlua_current = host;
-  }
-  return 0;
-}
-
-typedef struct metatable_argument {
-  int32_t metatable;
-  bool finalizer;
-} metatable_argument;
-
-static int prepare_metatable(lua_State *L, void *argument) {
-  const metatable_argument *what = argument;
-  flowlua_push_reference(host_of(L), L, what->metatable);
-  if (what->finalizer) {
-    lua_pushliteral(L, "__gc");
-    lua_pushcfunction(L, object_gc);
-    lua_rawset(L, -3);
-  }
-  lua_pushliteral(L, "__metatable");
-  lua_pushboolean(L, 0);
-  lua_rawset(L, -3);
-  return 0;
-}
-
-int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable, bool finalizer) {
-  metatable_argument what = {metatable, finalizer};
-  return flowlua_protect(host, prepare_metatable, &what);
-}
-
-/// A userdata of a type, without its metatable. [-0, +1, m]
-static object_block *bare_block(lua_State *L, flowlua_host *host, int32_t type) {
-  object_block *block = lua_newuserdatauv(L, sizeof(object_block), 0);
-  block->magic = host->secret ^ (uint64_t)type;
-  block->pointer = NULL;
-  block->generation = 0;
-  block->slot = 0;
-  return block;
-}
-
-/// A userdata of a type, not yet holding anything. [-0, +1, m]
-static object_block *new_block(lua_State *L, flowlua_host *host, int32_t type) {
-  object_block *block = bare_block(L, host, type);
-  flowlua_push_reference(host, L, host->type_metatables[type]);
-  lua_setmetatable(L, -2);
-  return block;
-}
-
-/// Pushes the userdata of a Swift object: the one it already has, so that identity holds, or a new
-/// one, which takes the reference over. [-0, +1, m]
-static void push_object(lua_State *L, flowlua_host *host, flowlua_value *value) {
-  void *pointer = (void *)value->pointer;
-  lua_rawgetp(host->anchor, ANCHOR_OBJECTS, pointer);
-  lua_xmove(host->anchor, L, 1);
-  object_block *block = block_at(host, L, -1);
-  if (block != NULL && block->pointer == pointer
-      && block->magic == (host->secret ^ (uint64_t)value->reference))
-    return;  // the reference that came along is given back with the value
-  lua_settop(L, -2);
-  // What a finalizer makes while the state closes is never finalized itself.
-  if (host->closing) luaL_error(L, "the Lua state is closing");
-  block = new_block(L, host, value->reference);
-  lua_pushvalue(host->anchor, ANCHOR_OBJECTS);
-  lua_xmove(host->anchor, L, 1);
-  lua_pushvalue(L, -2);
-  lua_rawsetp(L, -2, pointer);
-  lua_settop(L, -2);
-  if (place_to_hold(host) == NONE_HELD) flowlua_raise_memory(L);
-  hold(host, block, pointer);
-  value->pointer = NULL;
-}
-
 // MARK: - Swift errors on their way through Lua
 
 /// [-0, +0, m]
 void flowlua_make_spare(lua_State *L) {
   flowlua_host *host = host_of(L);
-  new_block(L, host, 1);
+  flowlua_new_block(L, host, 1);
   lua_xmove(L, host->anchor, 1);
   lua_replace(host->anchor, ANCHOR_SPARE);
   host->spare_used = false;
@@ -257,15 +99,14 @@ static void push_failure(lua_State *L, flowlua_host *host, flowlua_value *value)
   if (!host->spare_used) {
     lua_pushvalue(host->anchor, ANCHOR_SPARE);
     lua_xmove(host->anchor, L, 1);
-    block = block_at(host, L, -1);
+    block = flowlua_block_at(host, L, -1);
     if (block == NULL) lua_settop(L, -2);
     lua_pushnil(host->anchor);
     lua_replace(host->anchor, ANCHOR_SPARE);
     host->spare_used = true;
   }
-  if (block == NULL) block = new_block(L, host, 1);
-  if (place_to_hold(host) == NONE_HELD) flowlua_raise_memory(L);
-  hold(host, block, (void *)value->pointer);
+  if (block == NULL) block = flowlua_new_block(L, host, 1);
+  flowlua_hold_apart(L, block, (void *)value->pointer);
   value->pointer = NULL;
 }
 
@@ -288,7 +129,7 @@ void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *v
 /// Pushes any value. What it takes over it clears in the value. [-0, +1, m]
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value) {
   switch (value->kind) {
-  case FLOWLUA_OBJECT: push_object(L, host, value); break;
+  case FLOWLUA_OBJECT: flowlua_require_object(L, host, value); break;
   case FLOWLUA_FAILURE: push_failure(L, host, value); break;
   default: flowlua_push_plain(L, host, value); break;
   }
@@ -314,9 +155,9 @@ enum { HANDLE_BATCH = 64 };
 
 static int make_handles(lua_State *L, void *argument) {
   flowlua_host *host = argument;
-  flowlua_push_reference(host, L, host->type_metatables[host->handle_type]);
+  flowlua_push_reference(host, L, host->types[host->handle_type].metatable);
   while (host->handle_count < HANDLE_BATCH) {
-    bare_block(L, host, host->handle_type);
+    flowlua_bare_block(L, host, host->handle_type);
     lua_pushvalue(L, 1);
     lua_setmetatable(L, 2);
     lua_xmove(L, host->anchor, 1);
@@ -352,7 +193,7 @@ bool flowlua_push_handle(
 }
 
 const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index) {
-  object_block *block = block_at(host, L, index);
+  object_block *block = flowlua_block_at(host, L, index);
   uint64_t magic = host->secret ^ (uint64_t)host->handle_type;
   return block != NULL && block->magic == magic ? block : NULL;
 }
@@ -360,7 +201,7 @@ const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int i
 bool flowlua_handle(
     flowlua_host *host, lua_State *L, int32_t index, int32_t type, uint32_t *slot,
     uint64_t *generation) {
-  object_block *block = block_at(host, L, index);
+  object_block *block = flowlua_block_at(host, L, index);
   if (block == NULL || block->magic != (host->secret ^ (uint64_t)type)) return false;
   *slot = block->slot;
   *generation = block->generation;
@@ -375,6 +216,27 @@ const char *flowlua_bytes(lua_State *L, int32_t index, size_t *count) {
   // lua_tolstring raises only where it converts a number, which this excludes.
   if (lua_type(L, index) != LUA_TSTRING) return NULL;
   return lua_tolstring(L, index, count);
+}
+
+bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value) {
+  int type = lua_type(L, index);
+  switch (type) {
+  case LUA_TNIL: value->kind = FLOWLUA_NIL; return true;
+  case LUA_TBOOLEAN:
+    value->kind = FLOWLUA_BOOLEAN;
+    value->integer = lua_toboolean(L, index);
+    return true;
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, index)) {
+      value->kind = FLOWLUA_INTEGER;
+      value->integer = lua_tointegerx(L, index, NULL);
+    } else {
+      value->kind = FLOWLUA_NUMBER;
+      value->number = lua_tonumberx(L, index, NULL);
+    }
+    return true;
+  default: return false;
+  }
 }
 
 bool flowlua_is_table(lua_State *L, int32_t index) { return lua_type(L, index) == LUA_TTABLE; }

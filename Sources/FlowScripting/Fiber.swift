@@ -259,11 +259,15 @@ extension ScriptHost {
       current.op = nil
       current.run = .passUnretained(owner)
     case .machine(let call, _): current.op = call.context.map { .passUnretained($0) }
-    case .task(let code):
-      current.task = .passUnretained(code)
-      current.op = code.holdOp()
-      current.run = nil
+    case .task(let code): _ = enter(code)
     }
+    return outer
+  }
+
+  /// The same for the function of a task.
+  private func enter(_ code: ScriptContinuation) -> Current {
+    let outer = current
+    current = Current(op: code.holdOp(), run: nil, task: .passUnretained(code))
     return outer
   }
 
@@ -299,34 +303,81 @@ extension ScriptHost {
   func runFiber(
     _ function: LuaReference, _ arguments: [LuaValue], owner: FiberOwner
   ) -> Fiber? {
+    let limit = watchDeadline(owner.deadline)
     do {
-      let limit = watchDeadline(owner.deadline)
       let step = try run(owner) {
         Result {
           try vm.start(
             function, arguments, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
         }
       }.get()
-      switch step.outcome {
-      case .parked:
-        if limit != .max { vm.unwatch(step.coroutine) }
-        let fiber = Fiber(self, step.coroutine, owner: owner)
-        fiber.park()
-        return fiber
-      case .finished:
-        let value = try vm.firstResult(step)
-        vm.release(step.coroutine, finished: true)
-        owner.finish(.returned(value), self)
-      case .stopped where limit != .max:
-        vm.release(step.coroutine, finished: false)
-        owner.finish(.failed(owner.expire()), self)
-      case .failed, .yielded, .stopped:
-        let error = takeFailure(step, op: nil)
-        vm.release(step.coroutine, finished: false)
-        owner.finish(.failed(error), self)
-      }
+      return take(step, owner, limit)
     } catch {
       owner.finish(.failed(flowError(thrown: error, op: nil)), self)
+      return nil
+    }
+  }
+
+  /// The same for the function of a task that has been spawned.
+  func runFiber(
+    _ function: consuming LuaUniqueReference, _ arguments: [LuaValue],
+    of code: ScriptContinuation
+  ) -> Fiber? {
+    let limit = watchDeadline(code.deadline)
+    let outer = enter(code)
+    do {
+      let step = try vm.start(
+        function, arguments, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
+      current = outer
+      return take(step, .task(code), limit)
+    } catch {
+      current = outer
+      code.ended(.failed(flowError(thrown: error, op: nil)))
+      return nil
+    }
+  }
+
+  /// The same for a continuation.
+  func runFiber(
+    _ function: consuming LuaUniqueReference, _ argument: LuaValue, of code: ScriptContinuation
+  ) -> Fiber? {
+    let limit = watchDeadline(code.deadline)
+    let outer = enter(code)
+    let progress = vm.run(
+      function, argument, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
+    current = outer
+    switch progress {
+    case .returned(let value): code.returned(scalar: value)
+    case .step(let step): return take(step, .task(code), limit)
+    case .refused(let error): code.ended(.failed(flowError(thrown: error, op: nil)))
+    }
+    return nil
+  }
+
+  /// Takes how far a coroutine has got from its start; answers it if it waits.
+  private func take(_ step: LuaStep, _ owner: FiberOwner, _ limit: Int64) -> Fiber? {
+    switch step.outcome {
+    case .parked:
+      if limit != .max { vm.unwatch(step.coroutine) }
+      let fiber = Fiber(self, step.coroutine, owner: owner)
+      fiber.park()
+      return fiber
+    case .finished:
+      let result: Fiber.End
+      do {
+        result = .returned(try vm.firstResult(step))
+      } catch {
+        result = .failed(flowError(thrown: error, op: nil))
+      }
+      vm.release(step.coroutine, finished: true)
+      owner.finish(result, self)
+    case .stopped where limit != .max:
+      vm.release(step.coroutine, finished: false)
+      owner.finish(.failed(owner.expire()), self)
+    case .failed, .yielded, .stopped:
+      let error = takeFailure(step, op: nil)
+      vm.release(step.coroutine, finished: false)
+      owner.finish(.failed(error), self)
     }
     return nil
   }

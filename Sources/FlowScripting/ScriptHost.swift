@@ -162,20 +162,24 @@ typealias BoundFunction = (ScriptHost, LuaCall) throws -> LuaAnswer
 /// The same for keyed calls.
 typealias BoundKeyedFunction = (ScriptHost, LuaKeyedCall) -> LuaKeyedAnswer
 
+/// The same for calls with an object.
+typealias BoundObjectFunction = (ScriptHost, LuaObjectCall) -> LuaObjectAnswer
+
 /// A function of the API in a table of methods; see `LuaMethod`.
 struct BoundMethod {
   let function: BoundFunction
+  /// A faster way for most calls; it does nothing where it passes.
   let keyed: BoundKeyedFunction?
+  /// The same for another kind of calls.
+  let direct: BoundObjectFunction?
 
-  init(_ function: @escaping BoundFunction) {
-    self.function = function
-    keyed = nil
-  }
-
-  /// A method that has a faster way for most calls; that one does nothing where it passes.
-  init(keyed: @escaping BoundKeyedFunction, _ function: @escaping BoundFunction) {
+  init(
+    keyed: BoundKeyedFunction? = nil, direct: BoundObjectFunction? = nil,
+    _ function: @escaping BoundFunction
+  ) {
     self.function = function
     self.keyed = keyed
+    self.direct = direct
   }
 }
 
@@ -195,7 +199,9 @@ final class Binder {
 
   func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
     methods.mapValues { method in
-      LuaMethod(bind(method.function), keyed: method.keyed.map { KeyedMethod(self, $0) })
+      LuaMethod(
+        bind(method.function), keyed: method.keyed.map { KeyedMethod(self, $0) },
+        direct: method.direct.map { DirectMethod(self, $0) })
     }
   }
 
@@ -210,6 +216,22 @@ final class Binder {
     }
 
     override func answer(_ call: LuaKeyedCall) -> LuaKeyedAnswer {
+      guard let host = binder.host else { return call.pass() }
+      return host._withUnsafeGuaranteedRef { function($0, call) }
+    }
+  }
+
+  /// A method's way for calls with an object.
+  private final class DirectMethod: LuaObjectMethod {
+    private let binder: Binder
+    private let function: BoundObjectFunction
+
+    init(_ binder: Binder, _ function: @escaping BoundObjectFunction) {
+      self.binder = binder
+      self.function = function
+    }
+
+    override func answer(_ call: LuaObjectCall) -> LuaObjectAnswer {
       guard let host = binder.host else { return call.pass() }
       return host._withUnsafeGuaranteedRef { function($0, call) }
     }

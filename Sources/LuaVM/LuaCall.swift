@@ -20,15 +20,22 @@ public struct LuaMethod {
   public let function: LuaFunction
   /// What is asked first when it is called as a `LuaKeyedCall`.
   let keyed: LuaKeyedMethod?
+  /// What is asked first when it is called as a `LuaObjectCall`.
+  let direct: LuaObjectMethod?
 
-  /// A function to put into a collection.
+  /// A function to put into a collection, with at most one faster way.
   ///
   /// - Parameters:
   ///   - function: The function.
   ///   - keyed: A faster way for calls of the kind of `LuaKeyedCall`.
-  public init(_ function: @escaping LuaFunction, keyed: LuaKeyedMethod? = nil) {
+  ///   - direct: A faster way for calls of the kind of `LuaObjectCall`.
+  public init(
+    _ function: @escaping LuaFunction, keyed: LuaKeyedMethod? = nil,
+    direct: LuaObjectMethod? = nil
+  ) {
     self.function = function
     self.keyed = keyed
+    self.direct = direct
   }
 }
 

@@ -16,13 +16,7 @@ public struct LuaKeyedCall {
 
   /// The third argument: nil, a boolean or a number.
   public var value: LuaValue {
-    guard hasValue else { return .nil }
-    switch Int(raw.pointee.value.kind) {
-    case FLOWLUA_BOOLEAN: return .boolean(raw.pointee.value.integer != 0)
-    case FLOWLUA_INTEGER: return .integer(raw.pointee.value.integer)
-    case FLOWLUA_NUMBER: return .number(raw.pointee.value.number)
-    default: return .nil
-    }
+    hasValue ? raw.pointee.value.scalar : .nil
   }
 
   // MARK: Answers

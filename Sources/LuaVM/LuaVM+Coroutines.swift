@@ -46,6 +46,24 @@ extension LuaVM {
   ) throws -> LuaStep {
     try enter()
     checkHome(function)
+    return try start(function.id, arguments, deadline, grace)
+  }
+
+  /// The same with a function that is used up.
+  public func start(
+    _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], deadline: Int64 = 0,
+    grace: Int64 = 0
+  ) throws -> LuaStep {
+    try enter()
+    let id = function.take(for: self)
+    // The coroutine has it on its stack from the start on; while it runs, one reference more is held.
+    defer { release(reference: id) }
+    return try start(id, arguments, deadline, grace)
+  }
+
+  private func start(
+    _ function: Int32, _ arguments: [LuaValue], _ deadline: Int64, _ grace: Int64
+  ) throws -> LuaStep {
     guard let raw = flowlua_coroutine_take(host) else {
       throw LuaError(.memory, "not enough memory")
     }
@@ -56,7 +74,7 @@ extension LuaVM {
       throw takeError(room)
     }
     flowlua_coroutine_push_body(raw)
-    flowlua_push_reference(host, lua, function.id)
+    flowlua_push_reference(host, lua, function)
     for argument in arguments {
       // Strings need memory, so each goes over the running coroutine, protected.
       let status = withRawValues(of: self, [argument]) { flowlua_push_protected(host, $0) }

@@ -9,11 +9,17 @@ extension LuaVM {
     return try popReference(running, .function)
   }
 
-  /// As above; with a way for keyed calls when the method has one.
+  /// As above; with the faster way that the method has.
   private func makeFunction(_ method: LuaMethod) throws -> LuaReference {
-    guard method.keyed != nil else { return try makeFunction(method.function) }
     try enter()
-    try check(flowlua_make_keyed_function(host, add(method: method)))
+    let number = add(method: method)
+    if method.keyed != nil {
+      try check(flowlua_make_keyed_function(host, number))
+    } else if method.direct != nil {
+      try check(flowlua_make_object_function(host, number))
+    } else {
+      try check(flowlua_make_function(host, number))
+    }
     return try popReference(running, .function)
   }
 

@@ -37,8 +37,8 @@ public final class LuaVM {
       generational: configuration.generationalCollector,
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
-      call: answerCall, keyed_call: answerKeyedCall, resume_wait: answerWait, pump: pumpWait,
-      release: releaseObject)
+      call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
+      resume_wait: answerWait, pump: pumpWait, release: releaseObject)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -308,6 +308,12 @@ public final class LuaVM {
     return method._withUnsafeGuaranteedRef { $0.answer(LuaKeyedCall(raw: raw)) }.results
   }
 
+  fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_object_call>) -> Int32 {
+    if released.isPending { drainReleased() }
+    guard let method = functions[direct: raw.pointee.function] else { return -1 }
+    return method._withUnsafeGuaranteedRef { $0.answer(LuaObjectCall(raw: raw)) }.results
+  }
+
   // MARK: Waiting
 
   func hold(_ wait: LuaWait) { begunWait = wait }
@@ -407,6 +413,10 @@ private final class FunctionList {
     number >= 0 && number < count ? base[Int(number)].keyed.map { .passUnretained($0) } : nil
   }
 
+  subscript(direct number: Int32) -> Unmanaged<LuaObjectMethod>? {
+    number >= 0 && number < count ? base[Int(number)].direct.map { .passUnretained($0) } : nil
+  }
+
   func removeAll() {
     // A closure's end may run code that adds or calls: first none are left.
     let present = Int(count)
@@ -449,6 +459,10 @@ private func answerCall(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
 }
 
 private func answerKeyedCall(_ raw: UnsafeMutablePointer<flowlua_keyed_call>) -> Int32 {
+  Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
+}
+
+private func answerObjectCall(_ raw: UnsafeMutablePointer<flowlua_object_call>) -> Int32 {
   Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
 }
 

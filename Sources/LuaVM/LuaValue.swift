@@ -73,6 +73,33 @@ extension flowlua_value {
       kind: Int32(FLOWLUA_NIL), reference: 0, integer: 0, number: 0, pointer: nil)
   }
 
+  /// Nil, a boolean or a number; nil for anything else.
+  init(scalar: LuaValue) {
+    self = .empty
+    switch scalar {
+    case .boolean(let flag):
+      kind = Int32(FLOWLUA_BOOLEAN)
+      integer = flag ? 1 : 0
+    case .integer(let exact):
+      kind = Int32(FLOWLUA_INTEGER)
+      integer = exact
+    case .number(let float):
+      kind = Int32(FLOWLUA_NUMBER)
+      number = float
+    default: break
+    }
+  }
+
+  /// The scalar that it holds; nil for anything else.
+  var scalar: LuaValue {
+    switch Int(kind) {
+    case FLOWLUA_BOOLEAN: .boolean(integer != 0)
+    case FLOWLUA_INTEGER: .integer(integer)
+    case FLOWLUA_NUMBER: .number(number)
+    default: .nil
+    }
+  }
+
   static func reference(_ id: Int32) -> flowlua_value {
     flowlua_value(
       kind: Int32(FLOWLUA_REFERENCE), reference: id, integer: 0, number: 0, pointer: nil)

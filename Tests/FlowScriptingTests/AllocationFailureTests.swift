@@ -76,10 +76,41 @@ struct AllocationFailureTests {
     return "finished"
     """
 
-  @Test("Whichever allocation fails, a script gets an error and the host stays usable")
-  func eachAllocationOfAScript() throws {
+  /// Makes, continues and settles tasks, more than are made in advance.
+  static let tasks = """
+    local function increment(value) return value + 1 end
+    local context = flow.context()
+    local chain = context.task
+    for i = 1, 150 do chain = chain:next_on_success(increment) end
+    local others = {
+      chain:next_on_success(function(value) return "text " .. value end),
+      chain:next(function(task) return { task.result } end):finally(function() flow.sleep(1) end),
+      chain:next(function(task) return flow.resolved(task) end, { thread = "main" }),
+      context.task:next_on_success(function() error("lost", 0) end)
+        :next_on_error(function(e) if e.message ~= "lost" then error(e) end return e.message end),
+      flow.spawn(function(...) flow.sleep(1) return select("#", ...) end, "a", {}, nil, 4),
+    }
+    context:set_result(0)
+    if not rawequal(chain, chain) or chain:await() ~= 150 then error "a link was lost" end
+    local results = flow.when_all_succeed(others):await()
+    assert(results[1] == "text 150" and results[2][1] == 150 and rawequal(results[3], chain))
+    assert(results[4] == "lost" and results[5] == 4)
+    for i = 1, 40 do
+      local each = flow.context()
+      local sum = 0
+      each.task:next_on_success(function(value) sum = value end)
+      each:set_result(i)
+      assert(sum == i and each.task:await() == i)
+    end
+    return "finished"
+    """
+
+  @Test(
+    "Whichever allocation fails, a script gets an error and the host stays usable",
+    arguments: [everything, tasks])
+  func eachAllocationOfAScript(_ script: String) throws {
     let program = try ScriptProgram()
-    let chunk = try program.load(Self.everything)
+    let chunk = try program.load(script)
     let check = try program.load("return flow.op('FineOp', function() flow.sleep(1) end):run().ok")
     _ = try program.vm.call(chunk)
     try program.collect()
@@ -114,8 +145,9 @@ struct AllocationFailureTests {
     try program.collect()
     // The failures that nobody observed are kept, each with its error table.
     let kept = program.host.unobservedFailures().count
-    // The pool keeps some idle coroutines; a reference lost in each failure would be a hundred.
-    #expect(program.vm.referenceCount <= references + kept + 16)
+    // The pool keeps some idle coroutines, made by the batch; a reference lost in each failure would
+    // be a hundred.
+    #expect(program.vm.referenceCount <= references + kept + 32)
     #expect(program.loop.pendingRuns.isEmpty)
   }
 

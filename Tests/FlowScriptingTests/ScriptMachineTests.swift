@@ -130,6 +130,7 @@ struct ScriptMachineTests {
     for _ in 0..<5 { _ = try measure() }
     let after = try measure()
     #expect(after.references == before.references)
-    #expect(after.memory <= before.memory + 4000)
+    // Userdata made in advance come and go by the batch; a function kept in each would be 60 kB more.
+    #expect(after.memory <= before.memory + 16_000)
   }
 }

@@ -99,8 +99,22 @@ end
 do
   local ours, peer = in_turn(
     with(flowlua, "machine.lua", "1000000"), with("lua5.4", "machine_peer.lua", "1000000"))
-  row("a transition, with an emitter / by hand", ours, peer, "ns", ours / peer, "<= 600 ns",
+  row("a machine's transition / by hand", ours, peer, "ns", ours / peer, "<= 600 ns",
     ours <= 600)
+end
+
+do
+  local settle, settle_peer, chain, chain_peer, await = in_turn(
+    with(flowlua, "tasks.lua", "settle", "100000"),
+    with("lua5.4", "tasks_peer.lua", "settle", "100000"),
+    with(flowlua, "tasks.lua", "chain", "100000"),
+    with("lua5.4", "tasks_peer.lua", "chain", "100000"),
+    with(flowlua, "tasks.lua", "await", "1000000"))
+  row("a settled continuation / closure", settle, settle_peer, "ns", settle / settle_peer,
+    "<= 500 ns", settle <= 500)
+  row("a chain of 100,000 / closures", chain, chain_peer, "ms", chain / chain_peer, "<= 60 ms",
+    chain <= 60)
+  row("await of a settled task", await, nil, "ns", nil, "<= 200 ns", await <= 200)
 end
 
 do

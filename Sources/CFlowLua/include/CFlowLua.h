@@ -108,12 +108,30 @@ typedef struct flowlua_keyed_call {
   flowlua_value value;
 } flowlua_keyed_call;
 
+/// A call with an object and at most one argument; see `flowlua_make_object_function`.
+typedef struct flowlua_object_call {
+  lua_State *_Nonnull L;
+  flowlua_host *_Nonnull host;
+  /// The host's context.
+  void *_Nonnull context;
+  int32_t function;
+  /// 1, or 2 with a value.
+  int32_t argument_count;
+  /// The Swift object, which the userdata holds, and its type.
+  int32_t type;
+  void *_Nonnull object;
+  /// The second argument: a scalar or, as FLOWLUA_ARGUMENT, a function; afterwards the result.
+  flowlua_value value;
+} flowlua_object_call;
+
 /// How Swift is called. All are called on the owner thread and must not raise.
 typedef struct flowlua_callbacks {
   int32_t (*_Nonnull call)(flowlua_call *_Nonnull);
   /// Answers how many results it has, 0 or a scalar in `value`; -1 to be called again by `call`, for
   /// which it must have done nothing.
   int32_t (*_Nonnull keyed_call)(flowlua_keyed_call *_Nonnull);
+  /// The same for calls with an object; the result may also be an object.
+  int32_t (*_Nonnull object_call)(flowlua_object_call *_Nonnull);
   /// A wait is over: produce its results, its error, or wait again.
   int32_t (*_Nonnull resume_wait)(flowlua_call *_Nonnull);
   /// Run the event loop until the wait is ready, or note in the wait why that can't be.
@@ -241,6 +259,9 @@ int32_t flowlua_make_function(flowlua_host *_Nonnull host, int32_t function);
 /// The same for a method that is mostly called with a handle and an interned string: such calls are
 /// `keyed_call`s. [-0, +1, -]
 int32_t flowlua_make_keyed_function(flowlua_host *_Nonnull host, int32_t function);
+/// The same for a method that is mostly called with its object and at most one argument, a scalar or
+/// a function: such calls are `object_call`s. [-0, +1, -]
+int32_t flowlua_make_object_function(flowlua_host *_Nonnull host, int32_t function);
 /// A function that looks a field up: first in the table `methods`, else by Swift function number
 /// `getter` (called with object and key). [-0, +1, -]
 int32_t flowlua_make_index(flowlua_host *_Nonnull host, int32_t methods, int32_t getter);
@@ -411,6 +432,15 @@ int32_t flowlua_unmark(flowlua_host *_Nonnull host, lua_State *_Nonnull L);
 /// Writes `file:line: ` of where a function was defined; nothing for one of C. Returns the length.
 int32_t flowlua_where_defined(
     flowlua_host *_Nonnull host, int32_t function, char *_Nonnull buffer, int32_t capacity);
+
+/// Runs a function as a coroutine in one call, watched unless `deadline` is 0: gives its reference
+/// back, and takes the one argument, a scalar, string or reference, from `value`. When it finished
+/// with a scalar or nothing for its first result, that is in `value`, and the coroutine is back in the
+/// pool at once (FLOWLUA_DONE). FLOWLUA_NO_ROOM when memory ran out.
+int32_t flowlua_run_function(
+    flowlua_host *_Nonnull host, int32_t function, flowlua_value *_Nonnull value,
+    int64_t deadline, int64_t grace, flowlua_coroutine *_Nullable *_Nonnull coroutine,
+    int32_t *_Nonnull result_count);
 
 // MARK: - Stopping a busy coroutine
 

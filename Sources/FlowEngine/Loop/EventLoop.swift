@@ -88,7 +88,7 @@ public final class EventLoop {
   @exclusivity(unchecked) var contexts: ContiguousArray<Unmanaged<OpContext>?> = []
   @exclusivity(unchecked) var freeSlots: ContiguousArray<UInt32> = []
   @exclusivity(unchecked) var freeContexts: ContiguousArray<OpContext> = []
-  var lastTaskID: UInt64 = 0
+  @exclusivity(unchecked) var lastTaskID: UInt64 = 0
   /// Runs that aren't concluded.
   var pending: [UInt64: Run] = [:]
   /// Continuations whose code, or what that has handed over, goes on, by the ids of their tasks.
@@ -102,10 +102,10 @@ public final class EventLoop {
   /// How many continuations run within one another.
   @exclusivity(unchecked) var continuationDepth: UInt8 = 0
   /// Continuations that run when the outermost one has returned.
-  var immediates = JobQueue()
+  @exclusivity(unchecked) var immediates = JobQueue()
   /// What is to be let go of, whose end may add more: see `releaseAll`.
-  var released: ContiguousArray<AnyObject> = []
-  var isReleasing = false
+  @exclusivity(unchecked) var released: ContiguousArray<AnyObject> = []
+  @exclusivity(unchecked) var isReleasing = false
   /// Says where a task was made, from its `origin`.
   package var describeOrigin: ((UInt64) -> ByteString)?
 

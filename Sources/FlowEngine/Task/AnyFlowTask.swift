@@ -21,11 +21,9 @@ public class AnyFlowTask {
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
   // a call. Not public, because the attribute is lost on the way to another module.
+  // There can be very many tasks, so what takes a byte stands together.
 
-  @exclusivity(unchecked) private final var storedState: State = .pending
   @exclusivity(unchecked) private final var storedError: FlowError?
-  @exclusivity(unchecked) private final var hasConcluded = false
-  @exclusivity(unchecked) private final var wasObserved = false
   /// Most tasks have one observer at most.
   @exclusivity(unchecked) private final var firstObserver: (any TaskObserver)?
   @exclusivity(unchecked) private final var furtherObservers: ContiguousArray<any TaskObserver> = []
@@ -34,15 +32,26 @@ public class AnyFlowTask {
   /// What settles it, where that is code that runs at its time. Unowned: it holds the task, and says
   /// when it goes.
   @exclusivity(unchecked) final unowned(unsafe) var continuation: Continuation?
+  /// What it gives when that is a value of the engine's, once it is known. Here, since a generic
+  /// property makes the end of each task look up its type.
+  @exclusivity(unchecked) final var storedValue: Value?
+  @exclusivity(unchecked) private final var storedState: State = .pending
+  @exclusivity(unchecked) private final var hasConcluded = false
+  @exclusivity(unchecked) private final var wasObserved = false
   /// Whether what it gives is a value of the engine's.
-  final var isOfValues = false
+  package final let isOfValues: Bool
   /// Room for what the program that shows the task to somebody keeps with it.
   public final var attachment: AnyObject?
   /// Where the task was made, as the loop's `describeOrigin` understands it; 0 when nobody said.
-  package final var origin: UInt64 = 0
+  package final var origin: UInt64 {
+    get { storedOrigin }
+    set { storedOrigin = newValue }
+  }
+  @exclusivity(unchecked) private final var storedOrigin: UInt64 = 0
 
-  init(on loop: EventLoop) {
+  init(on loop: EventLoop, isOfValues: Bool = false) {
     loop.checkThread()
+    self.isOfValues = isOfValues
     self.loop = loop
     loop.lastTaskID += 1
     id = loop.lastTaskID
@@ -217,11 +226,15 @@ public class AnyFlowTask {
   func conclude() {
     guard !hasConcluded else { return }
     hasConcluded = true
-    if let first = firstObserver {
-      let further = furtherObservers
-      dropObservers()
-      first.taskEnded(self)
-      for observer in further { observer.taskEnded(self) }
+    if let first = firstObserver.take() {
+      if furtherObservers.isEmpty {
+        first.taskEnded(self)
+      } else {
+        let further = furtherObservers
+        furtherObservers = []
+        first.taskEnded(self)
+        for observer in further { observer.taskEnded(self) }
+      }
     }
     if let owner {
       self.owner = nil

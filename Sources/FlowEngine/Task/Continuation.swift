@@ -133,9 +133,8 @@
 
   /// Goes on after the end of what it has waited for.
   public final func run() {
-    if let followed {
-      self.followed = nil
-      finish(following: followed)
+    if followed != nil {
+      if let followed = followed.take() { finish(following: followed) }
     } else if let source, stage == .waiting {
       guard let kind, stop == nil, kind.runs(after: source.state) else { return pass(source) }
       stage = .running

@@ -96,6 +96,18 @@ public final class FlowContext<Success> {
 // changes. What is handed over is Sendable.
 extension FlowContext: @unchecked Sendable where Success: Sendable {}
 
+// Without generics, as scripts use it often.
+extension FlowContext where Success == Value {
+  /// Has the task succeed, on the loop's thread; false when it has settled.
+  package func trySetValue(_ value: Value) -> Bool {
+    identity.check()
+    guard claim.take() else { return false }
+    settled.content?.end(withValue: value)
+    work?.end()
+    return true
+  }
+}
+
 /// Who settles a task: the first to ask, on any thread.
 private final class Claim: Sendable {
   private let isTaken = Atomic<Bool>(false)

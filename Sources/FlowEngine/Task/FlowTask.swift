@@ -3,24 +3,34 @@
 /// Confined to its loop's thread; `handle` is for all others. The seed (Flow-Swift) calls it `Flow`,
 /// Bolts `Task`.
 public class FlowTask<Success>: AnyFlowTask {
-  // As in `AnyFlowTask`.
-  @exclusivity(unchecked) private final var storedResult: Success?
+  /// What it gives, unless that is a value of the engine's; see `storedValue`.
+  private final var box: ResultBox<Success>?
 
   /// What it gave; nil unless it has succeeded.
-  public final var result: Success? { storedResult }
+  public final var result: Success? {
+    if !isOfValues { return box?.result }
+    // Safe: both are the same type; see `init`.
+    return unsafeBitCast(storedValue, to: Success?.self)
+  }
 
-  package override init(on loop: EventLoop) {
-    super.init(on: loop)
-    isOfValues = Success.self == Value.self
+  package init(on loop: EventLoop) {
+    super.init(on: loop, isOfValues: Success.self == Value.self)
   }
 
   /// Keeps what it gives; the caller settles it.
-  final func keep(_ result: Success) { storedResult = result }
+  final func keep(_ result: Success) {
+    if isOfValues {
+      // As above.
+      storedValue = unsafeBitCast(result, to: Value.self)
+    } else {
+      box = ResultBox(result)
+    }
+  }
 
   /// Succeeds, unless it has settled.
   package final func end(with result: Success) {
     guard state == .pending else { return }
-    storedResult = result
+    keep(result)
     settle(nil)
     conclude()
   }
@@ -28,27 +38,39 @@ public class FlowTask<Success>: AnyFlowTask {
   /// The outcome of a settled task; nil before.
   public final var outcome: Result<Success, FlowError>? {
     if let error { return .failure(error) }
-    return storedResult.map { .success($0) }
+    return result.map { .success($0) }
+  }
+}
+
+private final class ResultBox<Success> {
+  let result: Success
+
+  init(_ result: Success) {
+    self.result = result
   }
 }
 
 // MARK: Tasks of values
 
+// Without generics, as scripts use them often.
 extension AnyFlowTask {
-  /// The task as one of the engine's values; nil for another.
-  package final var ofValues: FlowTask<Value>? {
-    // Safe: see `FlowTask.init`.
-    isOfValues ? unsafeDowncast(self, to: FlowTask<Value>.self) : nil
+  /// Of a task of values: has it succeed, unless it has settled.
+  package final func end(withValue value: Value) {
+    guard state == .pending else { return }
+    storedValue = value
+    settle(nil)
+    conclude()
   }
+
+  /// Of a task of values: what it gave; nil unless it has succeeded.
+  package final var resultValue: Value? { storedValue }
 }
 
-// Without generics, as scripts use them often.
 extension FlowTask where Success == Value {
-  /// Succeeds, unless it has settled.
-  package func end(withValue value: Value) { end(with: value) }
-
-  /// What it gave; null unless it has succeeded.
-  package var resultOrNull: Value { result ?? .null }
+  /// Makes a pending task.
+  package static func makeOfValues(on loop: EventLoop) -> FlowTask<Value> {
+    FlowTask<Value>(on: loop)
+  }
 }
 
 // MARK: Settled and delayed tasks

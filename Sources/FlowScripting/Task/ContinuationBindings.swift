@@ -6,7 +6,7 @@ extension ScriptHost {
   /// The methods that continue a task, by name.
   ///
   /// - Parameter kind: What messages call the task.
-  /// - Returns: The methods.
+  /// - Returns: The methods, by name.
   static func continuationMethods(of kind: String) -> [String: BoundMethod] {
     let kinds: [(String, ContinuationKind)] = [
       ("next", .next), ("next_on_success", .nextOnSuccess), ("next_on_error", .nextOnError),
@@ -16,17 +16,36 @@ extension ScriptHost {
       uniqueKeysWithValues: kinds.map { name, continuation in
         (
           name,
-          BoundMethod { host, call in
+          BoundMethod(
+            direct: { host, call in
+              guard let task = host.task(call), let function = call.uniqueFunction() else {
+                return call.pass()
+              }
+              let made = host.continue(task, continuation, .automatic, function, call.origin)
+              return call.answer(made, host.types.task)
+            }
+          ) { host, call in
             let (task, arguments) = try host.task(call, name, kind)
-            let function = try arguments.function(1)
+            guard let function = try call.uniqueFunction(arguments.place(1)) else {
+              throw arguments.wrong(1, expected: "function")
+            }
             let thread = try host.thread(arguments, 2)
-            let made = FlowTask<Value>(on: host.loop)
-            host.begin(made, call)
-            ScriptContinuation(host, of: made, continuation, thread, function).begin(after: task)
+            let made = host.continue(task, continuation, thread, function, call.origin)
             return call.answer(made, host.types.task)
           }
         )
       })
+  }
+
+  /// Has a task go on with a function, and answers the task of that.
+  private func `continue`(
+    _ task: AnyFlowTask, _ kind: ContinuationKind, _ thread: ContinuationThread,
+    _ function: consuming LuaUniqueReference, _ origin: UInt64
+  ) -> FlowTask<Value> {
+    let made = FlowTask.makeOfValues(on: loop)
+    begin(made, origin)
+    ScriptContinuation(self, of: made, kind, thread, function).begin(after: task)
+    return made
   }
 
   /// What `opts.thread` asks for.

@@ -20,25 +20,27 @@ final class ScriptContinuation: Continuation {
   }
 
   private let host: ScriptHost
-  private let output: FlowTask<Value>
   private let input: Input
   /// The op in whose code the task was made; generation 0 for none.
-  private let makerSlot: UInt32
   private let makerGeneration: UInt64
-  private var function: LuaReference?
-  private var result: Value = .null
-  private var fiber: Fiber?
+
+  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
+  // a call. There can be very many continuations, so what is small stands together.
+
+  @exclusivity(unchecked) private var function: LuaUniqueReference?
+  private let makerSlot: UInt32
+  @exclusivity(unchecked) private var result: Value = .null
+  @exclusivity(unchecked) private var wasAskedWhenStalled = false
+  @exclusivity(unchecked) private var fiber: Fiber?
   /// See `holdOp`.
-  private var op: OpContext?
-  private var wasAskedWhenStalled = false
+  @exclusivity(unchecked) private var op: OpContext?
 
   init(
     _ host: ScriptHost, of task: FlowTask<Value>, _ kind: ContinuationKind,
-    _ thread: ContinuationThread, _ function: LuaReference
+    _ thread: ContinuationThread, _ function: consuming LuaUniqueReference
   ) {
     self.host = host
-    output = task
-    self.function = function
+    self.function = consume function
     input = Input(kind)
     (makerSlot, makerGeneration) = host.currentHandle
     super.init(of: task, kind, thread)
@@ -46,16 +48,18 @@ final class ScriptContinuation: Continuation {
 
   /// The code of a task without one before.
   init(
-    _ host: ScriptHost, of task: FlowTask<Value>, _ function: LuaReference,
+    _ host: ScriptHost, of task: FlowTask<Value>, _ function: consuming LuaUniqueReference,
     _ arguments: [LuaValue]
   ) {
     self.host = host
-    output = task
-    self.function = function
+    self.function = consume function
     input = .arguments(arguments)
     (makerSlot, makerGeneration) = host.currentHandle
     super.init(of: task)
   }
+
+  // The state that a function belongs to goes with the host, if that goes here.
+  deinit { function = nil }
 
   /// The op in whose code the task was made, while that goes on; for a stretch of this one's code, in
   /// which the op may end.
@@ -66,12 +70,15 @@ final class ScriptContinuation: Continuation {
   }
 
   override func runCode(after source: AnyFlowTask?) {
-    guard let function else { return }
-    self.function = nil
-    do {
-      fiber = host.runFiber(function, try arguments(source), owner: .task(self))
-    } catch {
-      return failed(host.flowError(thrown: error, op: nil))
+    guard let function = function.take() else { return }
+    if case .arguments(let arguments) = input {
+      fiber = host.runFiber(function, arguments, of: self)
+    } else {
+      do {
+        fiber = host.runFiber(function, try argument(source), of: self)
+      } catch {
+        return failed(host.flowError(thrown: error, op: nil))
+      }
     }
     guard let fiber else { return }
     hold()
@@ -79,14 +86,14 @@ final class ScriptContinuation: Continuation {
     if let stopError { fiber.cancel(stopError) }
   }
 
-  private func arguments(_ source: AnyFlowTask?) throws -> [LuaValue] {
+  /// What a continuation gets of the task before.
+  private func argument(_ source: AnyFlowTask?) throws -> LuaValue {
+    guard let source else { return .nil }
     switch input {
-    case .arguments(let arguments): return arguments
-    case .task: return [try source.map { try host.value(of: $0) } ?? .nil]
-    case .result: return [try source.map { try host.luaResult(of: $0) } ?? .nil]
-    case .error:
-      let error = try source.flatMap { try host.error(of: $0) }
-      return [try error.map { try host.luaError($0) } ?? .nil]
+    case .arguments: return .nil
+    case .task: return try host.value(of: source)
+    case .result: return try host.luaResult(of: source)
+    case .error: return try host.error(of: source).map { try host.luaError($0) } ?? .nil
     }
   }
 
@@ -100,6 +107,12 @@ final class ScriptContinuation: Continuation {
       returned()
     case .failed(let error): failed(error)
     }
+  }
+
+  /// Takes a scalar that the function has returned.
+  func returned(scalar: LuaValue) {
+    result = Value(scalar)
+    returned()
   }
 
   override func stopCode(_ error: FlowError) { fiber?.cancel(error) }
@@ -124,7 +137,7 @@ final class ScriptContinuation: Continuation {
   override func succeed() {
     let result = result
     self.result = .null
-    output.end(withValue: result)
+    task.end(withValue: result)
   }
 }
 

@@ -9,7 +9,19 @@ extension ScriptHost {
   /// - Returns: The methods, by name.
   static func taskMethods(of kind: String) -> [String: BoundMethod] {
     let methods = [
-      "await": BoundMethod { host, call in
+      "await": BoundMethod(
+        direct: { host, call in
+          guard !call.hasArgument, let task = host.task(call), task.isConcluded,
+            let result = task.resultValue
+          else { return call.pass() }
+          switch result {
+          case .null, .boolean, .integer, .number:
+            task.markObserved()
+            return call.answer(scalar: LuaValue(scalar: result))
+          default: return call.pass()
+          }
+        }
+      ) { host, call in
         let (task, _) = try host.task(call, "await", kind)
         task.markObserved()
         if task.isConcluded { return try host.outcome(call, task) }
@@ -87,6 +99,11 @@ extension ScriptHost {
     call.object(index, types.run) ?? call.object(index, types.task)
   }
 
+  /// The task or run that a method is called with.
+  func task(_ call: LuaObjectCall) -> AnyFlowTask? {
+    call.object(types.task) ?? call.object(types.run)
+  }
+
   /// The task or run in a value.
   func task(in value: LuaValue) -> AnyFlowTask? {
     vm.object(in: value, types.run) ?? vm.object(in: value, types.task)
@@ -115,7 +132,7 @@ extension ScriptHost {
   /// What a task that succeeded has for a result; nil for another.
   func luaResult(of task: AnyFlowTask) throws -> LuaValue {
     guard task.state == .succeeded else { return .nil }
-    if let task = task.ofValues { return try luaValue(task.resultOrNull) }
+    if task.isOfValues { return try luaValue(task.resultValue ?? .null) }
     switch task {
     case let run as Run:
       if let value = run.plainFinishValue { return try luaValue(value) }
@@ -132,7 +149,7 @@ extension ScriptHost {
 
   /// The same as the engine has it.
   func result(of task: AnyFlowTask) throws -> Value {
-    if let task = task.ofValues { return task.resultOrNull }
+    if task.isOfValues { return task.resultValue ?? .null }
     return Value(try luaResult(of: task))
   }
 

@@ -5,7 +5,15 @@ internal import LuaVM
 extension ScriptHost {
   static var taskContextMethods: [String: BoundMethod] {
     [
-      "set_result": settling("set_result", isTry: false) { host, context, arguments in
+      "set_result": settling(
+        "set_result", isTry: false,
+        direct: { host, call in
+          guard let context = call.object(host.types.taskContext), let result = call.scalar,
+            context.trySetValue(Value(result))
+          else { return call.pass() }
+          return call.answer()
+        }
+      ) { host, context, arguments in
         context.trySetResult(Value(try arguments.call.value(2)))
       },
       "try_set_result": settling("try_set_result", isTry: true) { host, context, arguments in
@@ -23,10 +31,10 @@ extension ScriptHost {
   }
 
   private static func settling(
-    _ name: String, isTry: Bool,
+    _ name: String, isTry: Bool, direct: BoundObjectFunction? = nil,
     _ settle: @escaping (ScriptHost, FlowContext<Value>, Arguments) throws -> Bool
   ) -> BoundMethod {
-    BoundMethod { host, call in
+    BoundMethod(direct: direct) { host, call in
       let arguments = Arguments(host, call, method: name)
       guard let context = call.object(1, host.types.taskContext) else {
         throw arguments.wrongSelf("context")

@@ -6,10 +6,12 @@ extension ScriptHost {
   func installTasks() throws {
     loop.describeOrigin = { [unowned vm] in ByteString(vm.text(ofOrigin: $0)) }
     try define("spawn") { host, call in
-      let function = try Arguments(host, call, "spawn").function(1)
+      guard let function = try call.uniqueFunction(1) else {
+        throw Arguments(host, call, "spawn").wrong(1, expected: "function")
+      }
       let arguments = try (0..<max(0, call.count - 1)).map { try call.value($0 + 2) }
-      let task = FlowTask<Value>(on: host.loop)
-      host.begin(task, call)
+      let task = FlowTask.makeOfValues(on: host.loop)
+      host.begin(task, call.origin)
       ScriptContinuation(host, of: task, function, arguments).begin()
       return call.answer(task, host.types.task)
     }
@@ -29,13 +31,13 @@ extension ScriptHost {
     try define("with_delay") { host, call in
       let seconds = try Arguments(host, call, "with_delay").seconds(1)
       let task = FlowTask.withDelay(seconds, Value(try call.value(2)), on: host.loop)
-      host.begin(task, call)
+      host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }
     try define("context") { host, call in
       // A script that drops it can't settle the task any more; nothing goes on off the loop.
       let context = FlowContext<Value>(on: host.loop, keepsLoop: false)
-      host.begin(context.task, call)
+      host.begin(context.task, call.origin)
       return call.answer(context, host.types.taskContext)
     }
     try installJoins()
@@ -69,7 +71,7 @@ extension ScriptHost {
     let join = JoinTask<Value>(goal, on: loop, error: { [self] in outcomeError(of: $0) }) {
       Value(try result($0))
     }
-    begin(join, call)
+    begin(join, call.origin)
     join.begin(tasks)
     return call.answer(join, types.task)
   }
@@ -92,15 +94,15 @@ extension ScriptHost {
 
   /// A task that has failed or was cancelled.
   private func settled(_ error: FlowError, _ call: LuaCall) -> FlowTask<Value> {
-    let task = FlowTask<Value>(on: loop)
+    let task = FlowTask.makeOfValues(on: loop)
     task.origin = call.origin
     task.end(error: error)
     return task
   }
 
   /// Notes where a new task is made, and what it belongs to.
-  func begin(_ task: AnyFlowTask, _ call: LuaCall) {
-    task.origin = call.origin
+  func begin(_ task: AnyFlowTask, _ origin: UInt64) {
+    task.origin = origin
     adopt(task)
   }
 

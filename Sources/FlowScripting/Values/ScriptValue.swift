@@ -71,6 +71,18 @@ extension Value {
   }
 }
 
+extension LuaValue {
+  /// A scalar of the engine's; nil for anything else.
+  init(scalar value: Value) {
+    switch value {
+    case .boolean(let flag): self = .boolean(flag)
+    case .integer(let integer): self = .integer(integer)
+    case .number(let number): self = .number(number)
+    case .null, .bytes, .opaque: self = .nil
+    }
+  }
+}
+
 extension ScriptHost {
   /// An engine value as Lua sees it: tables come back as the same tables.
   func luaValue(_ value: Value) throws -> LuaValue {
