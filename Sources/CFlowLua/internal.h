@@ -140,6 +140,8 @@ struct flowlua_host {
   lua_State *volatile running;
   // Also read by the watchdog.
   _Atomic(flowlua_coroutine *) activity;
+  // What signals have asked for, in bits; see interrupt.c.
+  _Atomic(uint8_t) requests;
   // The hook that a script had set where the stop hook went.
   lua_State *volatile hooked;
   volatile lua_Hook hooked_function;
@@ -211,11 +213,17 @@ static inline void clear_flag(lua_State *L, uintptr_t flag) { EXTRA(L) &= ~flag;
 extern _Thread_local flowlua_host *flowlua_current;
 
 /// Whether what runs now has been asked to stop.
-static inline bool is_stopping(const flowlua_host *host) {
+static inline bool is_asked_to_stop(const flowlua_host *host) {
   const flowlua_coroutine *activity =
       atomic_load_explicit(&host->activity, memory_order_relaxed);
   return activity != NULL
       && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0;
+}
+
+/// Whether what goes on next needs the hook: it has been asked to stop, or a signal wants something.
+static inline bool is_stopping(const flowlua_host *host) {
+  return is_asked_to_stop(host)
+      || atomic_load_explicit(&host->requests, memory_order_relaxed) != 0;
 }
 
 // host.c
@@ -239,6 +247,9 @@ void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
 void flowlua_release_held(flowlua_host *host);
 
+// protect.c
+int flowlua_traceback_handler(lua_State *L);
+
 // coroutine.c
 int flowlua_resume_tracked(
     flowlua_host *host, lua_State *co, lua_State *from, int count, int *result_count);
@@ -256,6 +267,10 @@ const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int i
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
+
+// interrupt.c
+/// Does what signals have asked for. Called by the hook, with the running coroutine. [-0, +0, v]
+void flowlua_answer_requests(lua_State *L);
 
 // stop.c
 void flowlua_arm_stop(lua_State *L);
