@@ -152,6 +152,8 @@ struct flowlua_host {
   lua_State *volatile running;
   // Also read by the watchdog.
   _Atomic(flowlua_coroutine *) activity;
+  // What signals have asked for, in bits; see interrupt.c.
+  _Atomic(uint8_t) requests;
   // The hook that a script had set where the stop hook went.
   lua_State *volatile hooked;
   volatile lua_Hook hooked_function;
@@ -228,11 +230,17 @@ static inline void clear_flag(lua_State *L, uintptr_t flag) { EXTRA(L) &= ~flag;
 extern _Thread_local flowlua_host *flowlua_current;
 
 /// Whether what runs now has been asked to stop.
-static inline bool is_stopping(const flowlua_host *host) {
+static inline bool is_asked_to_stop(const flowlua_host *host) {
   const flowlua_coroutine *activity =
       atomic_load_explicit(&host->activity, memory_order_relaxed);
   return activity != NULL
       && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0;
+}
+
+/// Whether what goes on next needs the hook: it has been asked to stop, or a signal wants something.
+static inline bool is_stopping(const flowlua_host *host) {
+  return is_asked_to_stop(host)
+      || atomic_load_explicit(&host->requests, memory_order_relaxed) != 0;
 }
 
 // host.c
@@ -272,6 +280,9 @@ void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
 
+// protect.c
+int flowlua_traceback_handler(lua_State *L);
+
 // coroutine.c
 int flowlua_resume_tracked(
     flowlua_host *host, lua_State *co, lua_State *from, int count, int *result_count);
@@ -289,6 +300,10 @@ const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int i
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
+
+// interrupt.c
+/// Does what signals have asked for. Called by the hook, with the running coroutine. [-0, +0, v]
+void flowlua_answer_requests(lua_State *L);
 
 // stop.c
 void flowlua_arm_stop(lua_State *L);

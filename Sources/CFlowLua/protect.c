@@ -70,7 +70,7 @@ int32_t flowlua_load_file(flowlua_host *host, const char *path, const char *mode
 
 /// The message handler of scripts, with the texts of the stand-alone interpreter. An error of the
 /// host passes as it is: it has its own traceback.
-static int traceback_handler(lua_State *L) {
+int flowlua_traceback_handler(lua_State *L) {
   const char *message = lua_tostring(L, 1);
   if (message == NULL) {
     flowlua_host *host = host_of(L);
@@ -100,7 +100,7 @@ static int call_function(lua_State *L, void *argument) {
   call_argument *what = argument;
   flowlua_host *host = host_of(L);
   flowlua_require_room(L, what->count + 8, "too many arguments");
-  if (what->traceback) lua_pushcfunction(L, traceback_handler);
+  if (what->traceback) lua_pushcfunction(L, flowlua_traceback_handler);
   flowlua_push_reference(host, L, what->function);
   for (int32_t i = 0; i < what->count; i++)
     flowlua_push_plain(L, host, &what->arguments[i]);

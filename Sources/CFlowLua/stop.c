@@ -43,13 +43,14 @@ void flowlua_raise_memory(lua_State *L) {
 static void stop_hook(lua_State *L, lua_Debug *frame) {
   (void)frame;
   flowlua_host *host = host_of(L);
-  if (!is_stopping(host)) {
-    // A stale one: what it was meant for is over.
+  if (!is_asked_to_stop(host)) {
+    // For a signal, or a stale one: what it was meant for is over.
     if (host->hooked == L)
       lua_sethook(L, host->hooked_function, host->hooked_mask, host->hooked_count);
     else
       lua_sethook(L, NULL, 0, 0);
     if (host->hooked == L) host->hooked = NULL;
+    flowlua_answer_requests(L);
     return;
   }
   lua_sethook(L, NULL, 0, 0);

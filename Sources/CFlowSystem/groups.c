@@ -78,7 +78,7 @@ void flowsystem_end_programs(void) {
 
 /// Ends the groups, then this process by the same signal. Its handler is gone by now, and the signal
 /// isn't blocked, so a second one ends the process at once.
-static void on_ending_signal(int number) {
+void flowsystem_on_ending_signal(int number) {
   flowsystem_end_programs();
   raise(number);
 }
@@ -94,7 +94,7 @@ static void watch_end(void) {
     if (sigaction(ENDING_SIGNALS[i], NULL, &action) != 0) continue;
     if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
     action = (struct sigaction){
-        .sa_handler = on_ending_signal, .sa_flags = SA_RESTART | SA_RESETHAND | SA_NODEFER};
+        .sa_handler = flowsystem_on_ending_signal, .sa_flags = SA_RESTART | SA_RESETHAND | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     sigaction(ENDING_SIGNALS[i], &action, NULL);
   }

@@ -16,6 +16,9 @@ flowsystem_group *flowsystem_prepare_group(void);
 /// Notes the leader of a group, which is the number of the group too.
 void flowsystem_enter_group(flowsystem_group *group, int leader);
 
+/// Handles a signal, once its handler is gone: ends the programs, then this process by the same signal.
+void flowsystem_on_ending_signal(int number);
+
 /// Gives the room back, before the leader is reaped.
 void flowsystem_release_group(flowsystem_group *group);
 

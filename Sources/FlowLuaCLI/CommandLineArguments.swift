@@ -2,12 +2,6 @@ internal import FlowEngine
 
 /// What the command line asks for. Words are bytes: a file name needn't be UTF-8.
 struct CommandLineArguments {
-  /// Where the script comes from.
-  enum Source {
-    case file(ByteString)
-    case standardInput
-  }
-
   /// Why a command line can't be understood, and with which status the program ends then.
   struct Misuse: Error {
     let message: ByteString
@@ -15,90 +9,125 @@ struct CommandLineArguments {
     let showsUsage: Bool
   }
 
-  /// An option of the short kind stands for itself; a long one is flowlua's own.
-  private enum Option: String, CaseIterable {
-    case help = "--help"
-    case version = "--version"
+  /// What is done before the script, in the order of the words.
+  enum Preparation {
+    /// `-e`
+    case execute(ByteString)
+    /// `-l`: a module, and the global variable that it goes into.
+    case require(module: ByteString, global: ByteString)
+    /// `-W`
+    case warnings
   }
 
-  /// What happens instead of running a script.
-  enum Information { case help, version }
+  /// Where the script comes from.
+  enum Script {
+    case file(ByteString)
+    case standardInput
+  }
 
-  let program: ByteString
-  private(set) var source: Source = .standardInput
-  private(set) var information: Information?
-  /// Where the script's name stands in the vector; its end when there is none.
-  private(set) var scriptIndex: Int
+  private(set) var preparations: [Preparation] = []
+  /// nil: none is named.
+  private(set) var script: Script?
+  /// `-i`
+  private(set) var isInteractive = false
+  /// `-v`, which `-i` implies.
+  private(set) var showsVersion = false
+  /// `-E`
+  private(set) var ignoresEnvironment = false
+  /// Whether there is a `-e`.
+  private(set) var executes = false
+  /// The long options.
+  private(set) var options = LongOptions()
+
   private let vector: [ByteString]
+  /// Where the script's name stands in the vector; its end when there is none.
+  private var scriptIndex: Int
 
   init(_ vector: [ByteString]) throws(Misuse) {
     self.vector = vector
-    program = vector.first ?? "flowlua"
     scriptIndex = vector.count
     var index = 1
-    while index < vector.count {
+    var isAfterDashes = false
+    scan: while index < vector.count {
       let word = vector[index]
+      guard word.bytes.first == UInt8(ascii: "-"), word != "-" else { break }
       if word == "--" {
+        isAfterDashes = true
         index += 1
-        break
+        break scan
       }
-      guard word.bytes.starts(with: "-".utf8), word != "-" else { break }
-      guard word.bytes.starts(with: "--".utf8) else {
-        throw Misuse(message: "unrecognized option '\(word)'", status: 1, showsUsage: true)
+      if word.bytes.starts(with: "--".utf8) {
+        index += try options.take(word, next: index + 1 < vector.count ? vector[index + 1] : nil)
+      } else {
+        index += try takeShort(at: index)
       }
-      switch Option(rawValue: word.description) {
-      case .help: information = .help
-      case .version: information = .version
-      case nil:
-        throw Misuse(message: Self.unknown(word), status: 2, showsUsage: false)
-      }
-      index += 1
     }
     if index < vector.count {
       scriptIndex = index
-      source = vector[index] == "-" ? .standardInput : .file(vector[index])
+      script =
+        vector[index] == "-" && !isAfterDashes ? .standardInput : .file(vector[index])
     }
   }
 
-  /// The arguments of the script: what `...` and `arg` from 1 on are.
-  var scriptArguments: ArraySlice<ByteString> { vector.dropFirst(scriptIndex + 1) }
+  /// The program's name in messages.
+  var program: ByteString { Self.programName(vector) }
+
+  static func programName(_ vector: [ByteString]) -> ByteString {
+    vector.first.flatMap { $0.bytes.isEmpty ? nil : $0 } ?? "flowlua"
+  }
+
+  /// Takes a short option; answers how many words it has.
+  private mutating func takeShort(at index: Int) throws(Misuse) -> Int {
+    let word = vector[index]
+    let letter = word.bytes[1]
+    let rest = ByteString(Array(word.bytes.dropFirst(2)))
+    if letter == UInt8(ascii: "e") || letter == UInt8(ascii: "l") {
+      var value = rest
+      if rest.bytes.isEmpty {
+        guard index + 1 < vector.count, vector[index + 1].bytes.first != UInt8(ascii: "-") else {
+          throw Misuse(message: "'\(word)' needs argument", status: 1, showsUsage: true)
+        }
+        value = vector[index + 1]
+      }
+      if letter == UInt8(ascii: "e") {
+        executes = true
+        preparations.append(.execute(value))
+      } else {
+        preparations.append(Self.library(value))
+      }
+      return rest.bytes.isEmpty ? 2 : 1
+    }
+    guard rest.bytes.isEmpty else { throw Self.unrecognized(word) }
+    switch letter {
+    case UInt8(ascii: "E"): ignoresEnvironment = true
+    case UInt8(ascii: "W"): preparations.append(.warnings)
+    case UInt8(ascii: "i"):
+      isInteractive = true
+      showsVersion = true
+    case UInt8(ascii: "v"): showsVersion = true
+    default: throw Self.unrecognized(word)
+    }
+    return 1
+  }
+
+  private static func unrecognized(_ word: ByteString) -> Misuse {
+    Misuse(message: "unrecognized option '\(word)'", status: 1, showsUsage: true)
+  }
+
+  /// `mod` or `global=mod`.
+  private static func library(_ value: ByteString) -> Preparation {
+    guard let sign = value.bytes.firstIndex(of: UInt8(ascii: "=")) else {
+      return .require(module: value, global: value)
+    }
+    return .require(
+      module: ByteString(Array(value.bytes[(sign + 1)...])),
+      global: ByteString(Array(value.bytes[..<sign])))
+  }
 
   /// The pairs of the table `arg`: the script at 0, its arguments behind, all before it negative.
   var argPairs: [(index: Int, text: ByteString)] {
     vector.enumerated().map {
       ($0.offset - (scriptIndex < vector.count ? scriptIndex : 0), $0.element)
     }
-  }
-
-  static let usage: ByteString = """
-    usage: flowlua [options] [script [args]]
-    Available options are:
-      --help     show this help
-      --version  show the version
-      --         stop handling options
-      -          stop handling options and execute stdin
-
-    """
-
-  private static func unknown(_ word: ByteString) -> ByteString {
-    let nearest = Option.allCases.map(\.rawValue)
-      .min { distance($0, word.description) < distance($1, word.description) }
-    let hint = nearest.map { " (did you mean '\($0)'?)" } ?? ""
-    return "unrecognized option '\(word)'\(hint)"
-  }
-
-  /// How many letters must change to turn one word into another.
-  private static func distance(_ left: String, _ right: String) -> Int {
-    var row = Array(0...right.utf8.count)
-    for (i, a) in left.utf8.enumerated() {
-      var diagonal = row[0]
-      row[0] = i + 1
-      for (j, b) in right.utf8.enumerated() {
-        let above = row[j + 1]
-        row[j + 1] = min(diagonal + (a == b ? 0 : 1), above + 1, row[j] + 1)
-        diagonal = above
-      }
-    }
-    return row[right.utf8.count]
   }
 }

@@ -1,73 +1,160 @@
 internal import FlowEngine
 internal import FlowScripting
+internal import Glibc
 internal import LuaVM
 
-/// Runs one script to its end, as the stand-alone interpreter does, and then what it has started.
-struct Interpreter {
+/// Does what the stand-alone interpreter does, in its order: the environment, the options, the script or
+/// standard input; and then waits for what was started.
+final class Interpreter {
   let arguments: CommandLineArguments
+  let deferred: DeferredScriptHost
+  let signals: Signals
+  let messages: Messages
+  private let monitors: Monitors
+  var vm: LuaVM { deferred.vm }
 
-  /// Returns the exit status.
+  /// A step has failed, which has been reported.
+  private struct Failed: Error {
+    /// Whether the exit status is 0 all the same.
+    var isForgiven = false
+  }
+
+  init(_ arguments: CommandLineArguments) throws {
+    self.arguments = arguments
+    let vm = try LuaVM(
+      configuration: LuaConfiguration(ignoresEnvironment: arguments.ignoresEnvironment))
+    let isVirtual = arguments.options.usesVirtualClock
+    deferred = try DeferredScriptHost(vm: vm) {
+      EventLoop(clock: isVirtual ? VirtualClock() : SystemClock())
+    }
+    signals = Signals(vm)
+    messages = Messages(program: arguments.program)
+    monitors = Monitors(arguments.options, messages)
+    deferred.onMake = { [signals, messages, monitors] host in
+      messages.host = host
+      signals.catchTermination(host)
+      monitors.watch(host.loop)
+    }
+  }
+
+  /// Runs everything to its end; answers the exit status.
   func run() -> Int32 {
+    if arguments.showsVersion { printVersions() }
+    signals.catchInterruption()
+    let end = ScriptEnd(deferred, messages)
+    var succeeds: Bool
     do {
-      let deferred = try DeferredScriptHost(vm: try LuaVM())
-      let status = run(on: deferred)
-      // An error of the script leaves what it started.
-      EventLoop.endPrograms()
-      deferred.close()
-      return status
+      try setArguments()
+      if !arguments.ignoresEnvironment { try runInitialization() }
+      for preparation in arguments.preparations { try run(preparation) }
+      try runScript()
+      succeeds = end.finish()
     } catch {
-      Output.error(program: arguments.program, ByteString(String(describing: error)))
-      return 1
+      // What isn't reported yet is an error outside of any chunk, which has no traceback.
+      let failed = error as? Failed
+      if failed == nil { messages.report(error) }
+      let isClean = end.cancel(because: messages.lastError)
+      succeeds = isClean && failed?.isForgiven == true
     }
+    signals.stopAsking()
+    monitors.finish()
+    // What outlived its run, if anything.
+    EventLoop.endPrograms()
+    deferred.close()
+    if monitors.hasFailed { succeeds = false }
+    return succeeds ? 0 : 1
   }
 
-  private func run(on deferred: DeferredScriptHost) -> Int32 {
-    do {
-      try setArguments(deferred.vm)
-      let chunk: LuaReference
-      switch arguments.source {
-      case .file(let path): chunk = try deferred.vm.loadFile(LuaString(path.bytes))
-      case .standardInput: chunk = try deferred.vm.loadFile(nil)
-      }
-      let values = arguments.scriptArguments.map { LuaValue.string(LuaString($0.bytes)) }
-      _ = try deferred.vm.call(chunk, values, traceback: true)
-    } catch {
-      report(error, deferred.host)
-      if let host = deferred.host { _ = reportFailures(host) }
-      return 1
-    }
-    guard let host = deferred.host else { return 0 }
-    host.runToEnd()
-    return reportFailures(host) ? 1 : 0
-  }
-
-  private func report(_ error: any Error, _ host: ScriptHost?) {
-    let text: ByteString
-    if let host {
-      text = host.report(of: error)
-    } else if let error = error as? LuaError {
-      text = ByteString(error.message.bytes)
+  /// What `-v` shows. Where a chunk follows, that comes right behind Lua's line, as in lua5.4.
+  private func printVersions() {
+    if arguments.isInteractive || !arguments.executes && arguments.script == nil {
+      Self.printVersion()
     } else {
-      text = ByteString(String(describing: error))
+      Output.write(ByteString(LuaVM.copyright) + "\n", toError: false)
     }
-    Output.error(program: arguments.program, text)
   }
 
-  private func setArguments(_ vm: LuaVM) throws {
-    let table = try vm.makeTable()
-    for (index, text) in arguments.argPairs {
+  /// Lua's line, then that of this program.
+  static func printVersion() {
+    Output.write(ByteString(LuaVM.copyright) + "\n" + Usage.version + "\n", toError: false)
+  }
+
+  private func setArguments() throws {
+    let pairs = arguments.argPairs
+    let table = try vm.makeTable(
+      values: pairs.filter { $0.index > 0 }.map { .string(LuaString($0.text.bytes)) })
+    for (index, text) in pairs where index <= 0 {
       try vm.set(.string(LuaString(text.bytes)), at: index, in: table)
     }
     try vm.setGlobal("arg", .reference(table))
   }
 
-  /// Tells of every failure that nobody looked at; false when there is none.
-  private func reportFailures(_ host: ScriptHost) -> Bool {
-    let failures = host.unobservedFailures()
-    for failure in failures {
-      Output.error(
-        program: arguments.program, "\(failure.name) failed: \(host.report(of: failure.error))")
+  /// `LUA_INIT_5_4`, else `LUA_INIT`: a chunk, or `@` and a file.
+  private func runInitialization() throws {
+    for name in ["LUA_INIT_5_4", "LUA_INIT"] {
+      guard let value = getenv(name) else { continue }
+      let text = Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+      if text.first == UInt8(ascii: "@") {
+        try call { try vm.loadFile(LuaString(Array(text.dropFirst()))) }
+      } else {
+        try call { try vm.load(LuaString(text), name: "=\(name)") }
+      }
+      return
     }
-    return !failures.isEmpty
+  }
+
+  private func run(_ preparation: CommandLineArguments.Preparation) throws {
+    switch preparation {
+    case .execute(let text):
+      try call { try vm.load(LuaString(text.bytes), name: "=(command line)") }
+    case .warnings: try vm.warn("@on")
+    case .require(let module, let global):
+      let results = try reporting {
+        try vm.call(
+          global: "require", [.string(LuaString(module.bytes))], traceback: true)
+      }
+      try vm.assignGlobal(LuaString(global.bytes), results.first ?? .nil)
+    }
+  }
+
+  private func runScript() throws {
+    switch arguments.script {
+    case .file(let path):
+      let chunk = try reporting { try vm.loadFile(LuaString(path.bytes)) }
+      try reporting { try vm.callScript(chunk) }
+    case .standardInput:
+      let chunk = try reporting { try vm.loadFile(nil) }
+      try reporting { try vm.callScript(chunk) }
+    case nil:
+      if arguments.isInteractive || arguments.executes || arguments.showsVersion { break }
+      guard isatty(STDIN_FILENO) != 0 else {
+        do {
+          try call { try vm.loadFile(nil) }
+        } catch is Failed {
+          // What lua5.4 does with a chunk that comes from standard input unasked.
+          throw Failed(isForgiven: true)
+        }
+        return
+      }
+      Self.printVersion()
+      LineLoop(self).run()
+      return
+    }
+    if arguments.isInteractive { LineLoop(self).run() }
+  }
+
+  /// Loads a chunk and calls it without arguments.
+  private func call(_ load: () throws -> LuaReference) throws {
+    try reporting { _ = try vm.call(try load(), traceback: true) }
+  }
+
+  /// Reports what is thrown.
+  private func reporting<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch {
+      messages.report(error)
+      throw Failed()
+    }
   }
 }

@@ -1,5 +1,7 @@
+internal import CFlowSystem
 internal import FlowEngine
 internal import Glibc
+internal import LuaVM
 
 /// The words of the command line as they are: `CommandLine.arguments` would repair what isn't UTF-8.
 let words = UnsafeBufferPointer(
@@ -8,23 +10,36 @@ let words = UnsafeBufferPointer(
   word.map { ByteString(Array(UnsafeRawBufferPointer(start: $0, count: strlen($0)))) }
 }
 
+flowsystem_hold_streams()
+flowsystem_check_output_at_exit(CommandLine.unsafeArgv[0])
+
 let status: Int32
 do throws(CommandLineArguments.Misuse) {
   let arguments = try CommandLineArguments(words)
-  switch arguments.information {
-  case .help:
-    Output.write(CommandLineArguments.usage, toError: false)
+  if arguments.options.showsHelp {
+    Output.write(Usage.help(arguments.program), toError: false)
     status = 0
-  case .version:
-    Output.write("flowlua 0.1.0\n", toError: false)
+  } else if arguments.options.showsVersion {
+    Interpreter.printVersion()
     status = 0
-  case nil:
+  } else {
     EventLoop.endProgramsWithProcess()
-    status = Interpreter(arguments: arguments).run()
+    status = start(arguments)
   }
 } catch {
-  Output.error(program: words.first ?? "flowlua", error.message)
-  if error.showsUsage { Output.write(CommandLineArguments.usage, toError: true) }
+  let program = CommandLineArguments.programName(words)
+  Output.error(program: program, error.message)
+  if error.showsUsage { Output.write(Usage.interpreter(program), toError: true) }
   status = error.status
 }
 exit(status)
+
+/// Runs the interpreter; answers the exit status.
+private func start(_ arguments: CommandLineArguments) -> Int32 {
+  do {
+    return try Interpreter(arguments).run()
+  } catch {
+    Output.error(program: arguments.program, "cannot create state: not enough memory")
+    return 1
+  }
+}

@@ -8,6 +8,8 @@ public final class DeferredScriptHost {
   public let vm: LuaVM
   /// The host; nil as long as no script has required `flow`.
   public private(set) var host: ScriptHost?
+  /// Called once, when the host has come to be.
+  public var onMake: ((ScriptHost) -> Void)?
 
   /// Lets `require "flow"` make the host.
   ///
@@ -19,8 +21,10 @@ public final class DeferredScriptHost {
     self.vm = vm
     // The state keeps this function, and the function this object, until the state is closed.
     try vm.preload("flow") { [self] call in
-      let host = try self.host ?? ScriptHost(vm: call.vm, loop: makeLoop())
+      if let host = self.host { return call.answer(.reference(host.module)) }
+      let host = try ScriptHost(vm: call.vm, loop: makeLoop())
       self.host = host
+      onMake?(host)
       return call.answer(.reference(host.module))
     }
   }

@@ -46,6 +46,11 @@ public final class ScriptHost {
   /// The module table `flow`.
   public private(set) var module: LuaReference
 
+  /// Ends the process, once it has been asked to end and all is cancelled; see `LuaVM.terminator`.
+  public var onTermination: (() -> Void)?
+  /// Set once the process has been asked to end.
+  var isTerminating = false
+
   private let binder = Binder()
   /// What the loop had before this host: it outlives the host.
   private let previousMakers: Makers
@@ -69,6 +74,7 @@ public final class ScriptHost {
     binder.host = .passUnretained(self)
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
+    vm.onTermination = { [unowned self] in terminate() }
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in
       self.makeFailure(index: index, input: input, error: error)
@@ -96,6 +102,8 @@ public final class ScriptHost {
 
   private func detach() {
     vm.scheduler = nil
+    vm.onTermination = nil
+    onTermination = nil
     binder.host = nil
     (loop.makeList, loop.makeFailure) = previousMakers
     loop.describeOrigin = nil
@@ -103,21 +111,13 @@ public final class ScriptHost {
 
   // MARK: The end of a script
 
-  /// Goes on until every run and task has settled and nothing is left to do. Runs that nothing can end any
-  /// more fail as stalled.
-  public func runToEnd() {
-    var asked: [UInt64: Int] = [:]
-    // An op that ignores the first request is ended by the second.
-    repeat { loop.runUntilIdle() } while failStalled(&asked, times: 2)
-  }
-
   /// Asks the youngest pending run or task to fail as stalled.
   ///
   /// - Parameters:
   ///   - asked: How often each was asked.
   ///   - times: How often one is asked at most.
   /// - Returns: Whether one was asked.
-  private func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
+  func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
     guard let task = loop.pendingTasks.last(where: { asked[$0.id, default: 0] < times }) else {
       return false
     }
@@ -242,10 +242,14 @@ extension ScriptHost: LuaScheduler {
   /// Runs the loop while the main chunk, or a C function, waits in place.
   public func pump(_ wait: LuaWait) {
     var asked: [UInt64: Int] = [:]
-    while !loop.run(until: { wait.isReady }) {
-      // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
-      // would be ended even while it stands below on the stack.
-      guard failStalled(&asked, times: 1) else { break }
+    while !wait.isReady {
+      if loop.run(until: { wait.isReady || vm.hasRequest || isTerminating }) {
+        if vm.hasRequest || isTerminating { answerRequests(wait) }
+      } else {
+        // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
+        // would be ended even while it stands below on the stack.
+        guard failStalled(&asked, times: 1) else { break }
+      }
     }
     if !wait.isReady {
       let error = FlowError(

@@ -11,16 +11,21 @@ public struct LuaConfiguration: Sendable {
   /// Whether the collector runs in generational mode, as in the stand-alone interpreter.
   public var generationalCollector: Bool
 
+  /// Whether the standard libraries leave environment variables such as `LUA_PATH` alone.
+  public var ignoresEnvironment: Bool
+
   /// For tests of running out of memory: the allocation of the state that fails once, with
   /// Lua's second try at it, counted from 1.
   package var failingAllocation: UInt64 = 0
 
   /// A configuration; without arguments that of the stand-alone interpreter.
   public init(
-    memoryLimit: Int? = nil, standardLibraries: Bool = true, generationalCollector: Bool = true
+    memoryLimit: Int? = nil, standardLibraries: Bool = true, generationalCollector: Bool = true,
+    ignoresEnvironment: Bool = false
   ) {
     self.memoryLimit = memoryLimit
     self.standardLibraries = standardLibraries
     self.generationalCollector = generationalCollector
+    self.ignoresEnvironment = ignoresEnvironment
   }
 }

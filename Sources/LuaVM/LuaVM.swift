@@ -26,6 +26,10 @@ public final class LuaVM {
   /// reference would make every retain of the scheduler slow.)
   public var scheduler: (any LuaScheduler)?
 
+  /// Called when the process has been asked to end, by the `terminator`, while Lua code runs: between
+  /// two of its instructions. It may end the process; if it returns, the code goes on.
+  public var onTermination: (() -> Void)?
+
   /// Whether the state can still be used.
   public private(set) var isOpen = true
 
@@ -35,10 +39,11 @@ public final class LuaVM {
       memory_limit: configuration.memoryLimit ?? 0,
       standard_libraries: configuration.standardLibraries,
       generational: configuration.generationalCollector,
+      ignores_environment: configuration.ignoresEnvironment,
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
       call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
-      resume_wait: answerWait, pump: pumpWait, release: releaseObject)
+      resume_wait: answerWait, pump: pumpWait, release: releaseObject, terminate: endProcess)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -86,6 +91,7 @@ public final class LuaVM {
     flowlua_drop_leftovers(host)
     functions.removeAll()
     scheduler = nil
+    onTermination = nil
     begunWait = nil
     pumpedWait = nil
   }
@@ -476,4 +482,8 @@ private func pumpWait(_ host: OpaquePointer, _ wait: UnsafeMutableRawPointer) {
 
 private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
   Unmanaged<AnyObject>.fromOpaque(pointer).release()
+}
+
+private func endProcess(_ host: OpaquePointer) {
+  vm(of: host)?.onTermination?()
 }

@@ -138,6 +138,8 @@ typedef struct flowlua_callbacks {
   void (*_Nonnull pump)(flowlua_host *_Nonnull, void *_Nonnull wait);
   /// Give back one Swift reference.
   void (*_Nonnull release)(void *_Nonnull object);
+  /// The process has been asked to end while Lua code runs: called between two instructions of it.
+  void (*_Nonnull terminate)(flowlua_host *_Nonnull);
 } flowlua_callbacks;
 
 // MARK: - The state
@@ -149,6 +151,8 @@ typedef struct flowlua_configuration {
   bool standard_libraries;
   /// The collector in generational mode, as the stand-alone interpreter has it.
   bool generational;
+  /// The libraries read no environment variables.
+  bool ignores_environment;
   /// For tests: the allocation that fails once, counted from 1; 0 for none.
   uint64_t failing_allocation;
 } flowlua_configuration;
@@ -224,6 +228,19 @@ int32_t flowlua_load_file(
 int32_t flowlua_call_function(
     flowlua_host *_Nonnull host, int32_t function, const flowlua_value *_Nullable arguments,
     int32_t count, bool traceback, int32_t *_Nonnull result_count);
+/// The same for a script of the stand-alone interpreter: its arguments are those that the global table
+/// `arg` holds, its results are dropped. [-0, +0|1, -]
+int32_t flowlua_call_script(flowlua_host *_Nonnull host, int32_t function);
+/// Calls what a global variable holds. [-0, +results|1, -]
+int32_t flowlua_call_global(
+    flowlua_host *_Nonnull host, const char *_Nonnull name,
+    const flowlua_value *_Nullable arguments, int32_t count, bool traceback,
+    int32_t *_Nonnull result_count);
+/// Sets a global variable, with metamethods. [-0, +0|1, -]
+int32_t flowlua_assign_global(
+    flowlua_host *_Nonnull host, const char *_Nonnull name, const flowlua_value *_Nonnull value);
+/// Reads a global variable, with metamethods. [-0, +1, -]
+int32_t flowlua_read_global(flowlua_host *_Nonnull host, const char *_Nonnull name);
 /// Says which metatable errors of the host have: they pass the traceback handler as they are.
 void flowlua_set_error_metatable(flowlua_host *_Nonnull host, int32_t metatable);
 /// A new table with `count` values from 1 on, then `pairs` keys and values. [-0, +1, -]
@@ -342,6 +359,8 @@ int32_t flowlua_intern(
 /// The length of a table that is a list without holes: the values 1…n and no other keys. -1 for
 /// any other value. [-0, +0, -]
 int64_t flowlua_list_count(lua_State *_Nonnull L, int32_t index);
+/// LUA_COPYRIGHT, a macro that Swift can't import.
+static inline const char *_Nonnull flowlua_copyright(void) { return LUA_COPYRIGHT; }
 /// LUA_REGISTRYINDEX, a macro that Swift can't import.
 static inline int32_t flowlua_registry_index(void) { return LUA_REGISTRYINDEX; }
 bool flowlua_is_table(lua_State *_Nonnull L, int32_t index);
@@ -457,6 +476,24 @@ bool flowlua_watch(
 void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
 /// Asks for a stop now, from any thread, while the coroutine is watched.
 void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
+
+// MARK: - Requests of signals
+
+/// What a signal can ask for: an error "interrupted!" in the coroutine that runs, or the end of the
+/// process.
+enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2 };
+
+/// Asks for something. Safe in a signal handler on the owner thread; the argument is the host, which
+/// must not have been freed.
+typedef void (*flowlua_request_function)(void *_Nullable host);
+flowlua_request_function _Nonnull flowlua_interrupter(void);
+flowlua_request_function _Nonnull flowlua_terminator(void);
+/// Whether something was asked for that nobody has taken.
+bool flowlua_has_request(const flowlua_host *_Nonnull host);
+/// Takes requests of a kind; whether there was one.
+bool flowlua_take_request(flowlua_host *_Nonnull host, uint8_t what);
+/// Whether a coroutine of the scheduler is executing, below whatever runs now.
+bool flowlua_runs_scheduled(const flowlua_host *_Nonnull host);
 
 #ifdef __cplusplus
 }

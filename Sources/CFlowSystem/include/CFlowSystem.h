@@ -87,6 +87,44 @@ void flowsystem_end_programs_with_process(void);
 /// taken.
 void flowsystem_end_programs(void);
 
+/// Asks for something, in a signal handler.
+typedef void (*flowsystem_request)(void *context);
+
+/// Has the first SIGINT call `function`, on the main thread, which this is; the second ends the process,
+/// and programs with it. To be called again for the next "first" one.
+void flowsystem_catch_interruption(
+    flowsystem_request function, void *context);
+
+/// The same for SIGTERM, unless that is ignored. From now on both kinds also write to the eventfd
+/// `wake`. Unless `flowsystem_begin_termination` is called in time, SIGTERM ends the process all the
+/// same: it may be in a C function that takes long.
+void flowsystem_catch_termination(
+    flowsystem_request function, void *context, int wake);
+
+/// Says that the end that SIGTERM has asked for has begun.
+void flowsystem_begin_termination(void);
+
+/// Has both signals end the process from now on: nobody is there any more to be asked.
+void flowsystem_end_requests(void);
+
+/// Ends the programs, then this process as the default action of a signal does.
+void flowsystem_end_by_signal(int number) __attribute__((noreturn));
+
+/// Sees to it that descriptors 0, 1 and 2 are taken, so that no file that is opened gets the place of a
+/// closed stream.
+void flowsystem_hold_streams(void);
+
+/// When the process exits with status 0 and what it wrote to stdout couldn't be written, it says so and
+/// the status is 1. `program` must stay.
+void flowsystem_check_output_at_exit(const char *program);
+
+/// A line of stdin with its newline, malloc's; NULL at the end. stdin is a macro for a global variable.
+char *flowsystem_read_line(size_t *count);
+
+/// Writes a file; false with errno set when that fails.
+bool flowsystem_write_file(
+    const char *path, const void *bytes, size_t count);
+
 /// write(2) without a SIGPIPE when nobody reads any more, whatever the program makes of that signal.
 ptrdiff_t flowsystem_write_quietly(int fd, const void *bytes, size_t count);
 

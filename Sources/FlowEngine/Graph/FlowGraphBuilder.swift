@@ -66,6 +66,18 @@ final class FlowGraphBuilder: BlueprintVisitor {
     return builder.finish(nil)
   }
 
+  /// The graph of what a run has started, as it was then, without how it goes.
+  static func blueprint(of run: Run) -> FlowGraph {
+    let builder = FlowGraphBuilder(run.op, nil, secrets: run.log.secrets)
+    if let flow = run.op as? Flow {
+      let blueprint = run.log.scopes.first?.blueprint
+      BlueprintWalker.walk(flow, blueprint: blueprint, snapshot: run.snapshot, builder)
+    } else {
+      builder.appendOp(run.op, run.op.policy, .root, isGrouped: false)
+    }
+    return builder.finish(nil)
+  }
+
   /// The graph of what a run consists of, with how it went.
   static func graph(of run: Run) -> FlowGraph {
     let builder = FlowGraphBuilder(

@@ -29,6 +29,8 @@ public final class EventLoop {
   public var makeItemRunner: ((ItemWork) -> (any ItemRunner)?)?
   /// Sinks that every run started from now on writes to, besides its own.
   public var eventSinks: [any EventSink] = []
+  /// Who is told of each run that starts from now on and that no op of another run has started.
+  public var runMonitors: [any RunMonitor] = []
 
   /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
   /// that was stopped may take, in nanoseconds. Final steps of flows have no such limit.

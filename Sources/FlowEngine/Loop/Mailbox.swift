@@ -11,8 +11,9 @@ public final class Mailbox: @unchecked Sendable {
   // it has memory of its own, from init to deinit.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var queue: [@Sendable (EventLoop) -> Void] = []
-  /// Readable once the loop has been woken.
-  let descriptor: Int32
+  /// Readable once the loop has been woken. An eventfd: a signal handler may wake the loop, too, by
+  /// writing eight bytes that aren't all zero.
+  public let descriptor: Int32
   /// Whether the queue may hold something: spares the loop a lock at each turn.
   private let isFilled = Atomic<Bool>(false)
   private let pendingWork = Atomic<Int>(0)

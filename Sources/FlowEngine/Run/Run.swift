@@ -28,6 +28,8 @@ public final class Run: FlowTask<DataBucket> {
   /// Set until the run is concluded.
   private(set) var strand: Strand?
   private var ended: Int64?
+  /// Whether the loop's monitors know it: no op of another run has started it.
+  private var isMonitored = false
 
   /// The same as `data`.
   public var bucket: DataBucket { data }
@@ -115,12 +117,24 @@ public final class Run: FlowTask<DataBucket> {
     if let owner {
       owner.adopt(self)
       logStart(in: owner)
+    } else if !loop.runMonitors.isEmpty, !isExecuted() {
+      settle(nil)
+      conclude()
+      return
     }
     let strand = Strand(run: self, bucket: data, group: nil)
     self.strand = strand
     strand.prepare(
       op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
     if asWork { loop.push(strand) } else { loop.drive(strand) }
+  }
+
+  /// Tells the monitors that it begins; answers whether all of them let it be executed.
+  private func isExecuted() -> Bool {
+    isMonitored = true
+    var isExecuted = true
+    for monitor in loop.runMonitors where !monitor.runBegins(self) { isExecuted = false }
+    return isExecuted
   }
 
   private func begin(with name: ByteString, _ value: Value) {
@@ -193,6 +207,10 @@ public final class Run: FlowTask<DataBucket> {
     strand = nil
     owned = nil
     loop.pending[id] = nil
+    if isMonitored {
+      isMonitored = false
+      for monitor in loop.runMonitors { monitor.runEnded(self) }
+    }
     super.conclude()
   }
 

@@ -283,6 +283,12 @@ extension EventLoop {
     (Array(pending.values) + continuations.values.map(\.task)).sorted { $0.id < $1.id }
   }
 
+  /// How many of them there are.
+  package var pendingTaskCount: Int { pending.count }
+
+  /// The id of the task that was made last.
+  package var newestTask: UInt64 { lastTaskID }
+
   /// Failures that nobody observed, errors of `didFinish` callbacks among them, in their order.
   public var unobservedFailures: [UnobservedFailure] {
     (Array(unobserved.values) + lateFailures).sorted { $0.order < $1.order }

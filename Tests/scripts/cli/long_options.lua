@@ -1,10 +1,45 @@
--- Long options are flowlua's own; a misspelt one is status 2.
+-- Long options are flowlua's own; wrong use is status 2, with a message that helps.
 local host = require "host"
 local check = require "check"
+
 local result = host.run(host.binary, { "--help" })
-assert(result.status == 0 and result.stdout:find("script", 1, true))
+check.equal(result.status, 0)
+check.equal(result.stderr, "")
+check.contains(result.stdout, "usage: ", "--summary", "--graph FILE", "--check", "--virtual-clock",
+  "--workers N", "--no-progress", "--version", "-e STAT", "-l NAME=MOD", "130", "143")
+for line in result.stdout:gmatch("[^\n]+") do assert(#line <= 100 or line:find("usage:", 1, true), line) end
 result = host.run(host.binary, { "--version" })
-assert(result.status == 0 and result.stdout:find("flowlua", 1, true))
-result = host.run(host.binary, { "--versoin" })
-check.equal(result.status, 2, "status")
-check.contains(result.stderr, "--versoin", "--version")
+check.equal(result.status, 0)
+check.contains(result.stdout, "Lua 5.4.4", "\nflowlua 0.1.0\n")
+
+for _, case in ipairs {
+  { "--versoin", "unrecognized option '--versoin' (did you mean '--version'?)" },
+  { "--summry", "'--summary'" }, { "--virtualclock", "'--virtual-clock'" }, { "--chekc", "'--check'" },
+  { "--noprogress", "'--no-progress'" }, { "--xyzzy", "did you mean" },
+  { "--" .. ("x"):rep(10000), "did you mean" }, { "--\255", "did you mean" },
+  { "---", "unrecognized option '---'" }, { "--=", "unrecognized option '--'" },
+  { "--help=1", "'--help' takes no value" }, { "--check=", "'--check' takes no value" },
+  { "--summary=xml", "'text' or 'json', not 'xml'" }, { "--summary=", "'text' or 'json', not ''" },
+  { "--graph", "--graph FILE" }, { "--graph=", "--graph FILE" }, { "--graph=x.png", ".dot, .mmd or .svg" },
+  { "--graph=.dot", ".dot, .mmd or .svg" }, { "--workers", "--workers N" },
+  { "--workers=", "--workers N" }, { "--workers=0", "not '0'" }, { "--workers=-1", "not '-1'" },
+  { "--workers=+1", "not '+1'" }, { "--workers=x", "not 'x'" }, { "--workers=1e3", "not '1e3'" },
+  { "--workers=99999999999999999999", "from 1 to 1024" },
+} do
+  result = host.run(host.binary, { case[1] })
+  check.equal(result.status, 2, case[1])
+  check.equal(result.stdout, "")
+  check.contains(result.stderr, case[2])
+  check.equal(select(2, result.stderr:gsub("\n", "")), 1, "lines of " .. case[1])
+end
+-- Nothing is run when there is a wrong one, wherever it stands.
+result = host.run(host.binary, { "-e", "print(1)", "--nope" })
+check.equal(result.status, 2)
+check.equal(result.stdout, "")
+
+-- They stand among the others, and are part of `arg`.
+result = host.run(host.binary, {
+  "--workers", "2", "-e", "x = 1", "--no-progress", "--workers=3", "-", "--not-an-option" },
+  { stdin = "print(x, arg[0], arg[-1], ...)" })
+check.equal(result.stderr, "")
+check.equal(result.stdout, "1\t-\t--workers=3\t--not-an-option\n")

@@ -1,0 +1,59 @@
+// The three standard streams of a program, from its first moment to its last.
+#include "CFlowSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void flowsystem_hold_streams(void) {
+  for (int fd = 0; fd <= 2; fd++) {
+    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one. The wrong way round: what reads or writes there fails as if
+    // the stream were still closed.
+    open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
+static const char *name_of_program = "flowlua";
+
+/// The last thing that a process does which exits.
+static void check_output(int status, void *unused) {
+  (void)unused;
+  bool has_failed = ferror(stdout) != 0;
+  errno = 0;
+  if (fflush(stdout) != 0) has_failed = true;
+  if (!has_failed || status != 0) return;
+  if (errno != 0) fprintf(stderr, "%s: can't write to stdout: %s\n", name_of_program, strerror(errno));
+  else fprintf(stderr, "%s: can't write to stdout\n", name_of_program);
+  _exit(EXIT_FAILURE);
+}
+
+void flowsystem_check_output_at_exit(const char *program) {
+  name_of_program = program;
+  on_exit(check_output, NULL);
+}
+
+char *flowsystem_read_line(size_t *count) {
+  char *line = NULL;
+  size_t capacity = 0;
+  ssize_t length = getline(&line, &capacity, stdin);
+  if (length < 0) {
+    free(line);
+    return NULL;
+  }
+  *count = (size_t)length;
+  return line;
+}
+
+bool flowsystem_write_file(const char *path, const void *bytes, size_t count) {
+  FILE *file = fopen(path, "we");
+  if (file == NULL) return false;
+  bool ok = fwrite(bytes, 1, count, file) == count;
+  int problem = errno;
+  if (fclose(file) != 0 && ok) return false;
+  errno = problem;
+  return ok;
+}

@@ -1,0 +1,54 @@
+internal import CFlowSystem
+internal import FlowEngine
+internal import Glibc
+
+/// Writes the graph that `--graph` asks for.
+enum GraphFileWriter {
+  struct Failure: Error {
+    let message: ByteString
+  }
+
+  static func write(
+    _ graphs: GraphCollection, to file: LongOptions.GraphFile
+  ) throws(Failure) {
+    switch file.form {
+    case .dot: try save(graphs.dot(), file.path)
+    case .mmd: try save(graphs.mermaid(), file.path)
+    case .svg: try save(try draw(graphs.dot(), file.path), file.path)
+    }
+  }
+
+  private static func save(_ text: ByteString, _ path: ByteString) throws(Failure) {
+    let name = path.bytes.map { CChar(bitPattern: $0) } + [0]
+    let isWritten = text.withUnsafeBytes { bytes in
+      flowsystem_write_file(name, bytes.baseAddress, bytes.count)
+    }
+    guard isWritten else {
+      let reason = String(cString: strerror(errno))
+      throw Failure(message: "can't write the graph to '\(path)': \(reason)")
+    }
+  }
+
+  /// Has Graphviz draw a graph.
+  private static func draw(_ dot: ByteString, _ path: ByteString) throws(Failure) -> ByteString {
+    let loop = EventLoop()
+    let request = ProcessRequest(["dot", "-Tsvg"], stdin: dot)
+    var outcome: Result<ProcessResult, FlowError>?
+    loop.startProcess(request) { outcome = $0 }
+    _ = loop.run { outcome != nil }
+    switch outcome {
+    case .success(let result)? where result.status == 0 && result.signal == nil:
+      return result.stdout
+    case .success(let result)?:
+      throw Failure(
+        message: "can't draw '\(path)': Graphviz' dot failed: \(result.stderr)")
+    case .failure(let error)?:
+      throw Failure(
+        message: """
+          can't draw '\(path)': \(error.message); .svg needs Graphviz (on Debian: apt install \
+          graphviz), .dot and .mmd need nothing
+          """)
+    case nil: throw Failure(message: "can't draw '\(path)'")
+    }
+  }
+}

@@ -1,0 +1,129 @@
+internal import FlowEngine
+
+/// The options that are flowlua's own. They stand before the script, among those of the interpreter; a
+/// value follows as the next word or behind `=`.
+struct LongOptions {
+  enum SummaryForm { case text, json }
+
+  /// A file for the graph, its form told by the end of its name.
+  struct GraphFile {
+    enum Form: String, CaseIterable { case dot, mmd, svg }
+    let path: ByteString
+    let form: Form
+  }
+
+  private(set) var showsHelp = false
+  private(set) var showsVersion = false
+  /// How the summary of each run is written to stderr; nil: not at all.
+  private(set) var summary: SummaryForm?
+  private(set) var graph: GraphFile?
+  private(set) var usesVirtualClock = false
+  /// How many workers there are; nil: one for each core.
+  private(set) var workers: Int?
+  /// Whether flows are checked instead of executed.
+  private(set) var checks = false
+  private(set) var showsProgress = true
+
+  private enum Name: String, CaseIterable {
+    case check, graph, help, summary, version, workers
+    case noProgress = "no-progress"
+    case virtualClock = "virtual-clock"
+  }
+
+  /// Takes an option; answers how many words it has.
+  mutating func take(
+    _ word: ByteString, next: ByteString?
+  ) throws(CommandLineArguments.Misuse) -> Int {
+    let parts = word.bytes.split(
+      separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+    let written = ByteString(Array(parts[0]))
+    let value = parts.count > 1 ? ByteString(Array(parts[1])) : nil
+    guard let name = Name(rawValue: String(written.description.dropFirst(2))) else {
+      throw Self.misuse(Self.unknown(written))
+    }
+    switch name {
+    case .graph, .workers:
+      // Only an option of these two takes the next word.
+      guard let given = value ?? next, value != nil || given.bytes.first != UInt8(ascii: "-"),
+        !given.bytes.isEmpty
+      else {
+        let what = name == .graph ? "a file: --graph FILE" : "a number: --workers N"
+        throw Self.misuse("option '\(written)' needs \(what)")
+      }
+      if name == .graph {
+        graph = try Self.graphFile(given)
+      } else {
+        workers = try Self.number(given)
+      }
+      return value == nil ? 2 : 1
+    case .summary:
+      switch value {
+      case nil, "text": summary = .text
+      case "json": summary = .json
+      case let other?:
+        throw Self.misuse("option '--summary' takes 'text' or 'json', not '\(other)'")
+      }
+      return 1
+    default: break
+    }
+    if value != nil { throw Self.misuse("option '\(written)' takes no value") }
+    switch name {
+    case .help: showsHelp = true
+    case .version: showsVersion = true
+    case .virtualClock: usesVirtualClock = true
+    case .check: checks = true
+    case .noProgress: showsProgress = false
+    case .graph, .workers, .summary: break
+    }
+    return 1
+  }
+
+  private static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
+    CommandLineArguments.Misuse(message: message, status: 2, showsUsage: false)
+  }
+
+  private static func graphFile(
+    _ path: ByteString
+  ) throws(CommandLineArguments.Misuse) -> GraphFile {
+    for form in GraphFile.Form.allCases
+    where path.bytes.count > form.rawValue.utf8.count + 1
+      && path.bytes.suffix(form.rawValue.utf8.count + 1).elementsEqual(".\(form.rawValue)".utf8)
+    {
+      return GraphFile(path: path, form: form)
+    }
+    throw misuse("option '--graph' needs a file that ends in .dot, .mmd or .svg, not '\(path)'")
+  }
+
+  private static func number(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Int {
+    guard let number = Int(text.description), number >= 1, number <= 1024,
+      text.bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+    else {
+      throw misuse("option '--workers' needs a number from 1 to 1024, not '\(text)'")
+    }
+    return number
+  }
+
+  private static func unknown(_ word: ByteString) -> ByteString {
+    let text = word.description
+    let nearest = Name.allCases.map { (name: "--\($0.rawValue)", distance($0.rawValue, text)) }
+      .min { $0.1 < $1.1 }
+    return "unrecognized option '\(word)' (did you mean '\(nearest?.name ?? "--help")'?)"
+  }
+
+  /// How many letters must change to turn one word into another, the dashes left out.
+  private static func distance(_ name: String, _ word: String) -> Int {
+    // Somebody else chooses the length.
+    let right = Array(word.utf8.drop { $0 == UInt8(ascii: "-") }.prefix(40))
+    var row = Array(0...right.count)
+    for (i, a) in name.utf8.enumerated() {
+      var diagonal = row[0]
+      row[0] = i + 1
+      for (j, b) in right.enumerated() {
+        let above = row[j + 1]
+        row[j + 1] = min(diagonal + (a == b ? 0 : 1), above + 1, row[j] + 1)
+        diagonal = above
+      }
+    }
+    return row[right.count]
+  }
+}

@@ -1,0 +1,38 @@
+internal import FlowEngine
+internal import FlowScripting
+
+/// The end of a script: what it has started goes on, or is cancelled, and no failure is lost.
+struct ScriptEnd {
+  private let deferred: DeferredScriptHost
+  private let messages: Messages
+
+  init(_ deferred: DeferredScriptHost, _ messages: Messages) {
+    self.deferred = deferred
+    self.messages = messages
+  }
+
+  /// The main chunk has returned: waits until everything has settled. Answers whether the script has
+  /// succeeded.
+  func finish() -> Bool {
+    guard let host = deferred.host else { return true }
+    let ending = host.runToEnd()
+    // As at a wait of the main chunk, where it would have been an error.
+    if ending == .interrupted { messages.say("interrupted!") }
+    return !reportFailures(host) && ending == .settled
+  }
+
+  /// The main chunk has failed, which has been reported: cancels everything and waits for the cleanups.
+  /// Answers whether there is no other failure.
+  func cancel(because reason: ByteString) -> Bool {
+    guard let host = deferred.host else { return true }
+    host.cancelEverything(reason: reason)
+    return !reportFailures(host)
+  }
+
+  /// Tells of every failure that nobody looked at; false when there is none.
+  private func reportFailures(_ host: ScriptHost) -> Bool {
+    let failures = host.unobservedFailures()
+    for failure in failures { messages.report(failure.error, of: failure.name) }
+    return !failures.isEmpty
+  }
+}

@@ -1,0 +1,40 @@
+internal import CFlowSystem
+internal import FlowEngine
+internal import FlowScripting
+internal import Glibc
+internal import LuaVM
+
+/// What Ctrl-C and SIGTERM do: the first asks the script, the second ends the process.
+///
+/// SIGTERM is caught only once there can be runs to cancel; until then it ends the process at once.
+/// Signals that this program doesn't name do what they do by default.
+struct Signals {
+  private let vm: LuaVM
+
+  /// The state must live until `stopAsking`, or as long as the process.
+  init(_ vm: LuaVM) {
+    self.vm = vm
+  }
+
+  /// Has the next Ctrl-C interrupt what runs.
+  func catchInterruption() {
+    flowsystem_catch_interruption(LuaVM.interrupter, vm.requestContext)
+  }
+
+  /// Has SIGTERM cancel the runs of a host, and both signals wake its loop.
+  func catchTermination(_ host: ScriptHost) {
+    host.onTermination = { Self.end(by: SIGTERM) }
+    flowsystem_catch_termination(
+      LuaVM.terminator, vm.requestContext, host.loop.mailbox.descriptor)
+  }
+
+  /// Has both end the process from now on.
+  func stopAsking() { flowsystem_end_requests() }
+
+  /// Ends the process as the signal would have done, but with all that was printed.
+  static func end(by signal: Int32) -> Never {
+    flowsystem_begin_termination()
+    fflush(nil)
+    flowsystem_end_by_signal(signal)
+  }
+}

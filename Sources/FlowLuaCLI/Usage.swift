@@ -1,0 +1,64 @@
+internal import FlowEngine
+
+/// Texts about how to call the program.
+enum Usage {
+  static let version: ByteString = "flowlua 0.1.0"
+
+  /// What wrong use of the interpreter's own options shows: the text of lua5.4.
+  static func interpreter(_ program: ByteString) -> ByteString {
+    """
+    usage: \(program) [options] [script [args]]
+    Available options are:
+      -e stat   execute string 'stat'
+      -i        enter interactive mode after executing 'script'
+      -l mod    require library 'mod' into global 'mod'
+      -l g=mod  require library 'mod' into global 'g'
+      -v        show version information
+      -E        ignore environment variables
+      -W        turn warnings on
+      --        stop handling options
+      -         stop handling options and execute stdin
+
+    """
+  }
+
+  /// What `--help` shows.
+  static func help(_ program: ByteString) -> ByteString {
+    """
+    flowlua runs Lua 5.4 scripts, as lua5.4 does, and gives them the module 'flow': named
+    operations, flows, runs with a log, groups and tasks.
+
+    usage: \(program) [options] [script [args]]
+
+    Without a script it reads standard input; on a terminal it asks for lines.
+
+    What flowlua adds:
+      --summary[=text|json]  print the summary of each run to stderr when the run ends
+      --graph FILE           write the flows that the script started as a graph, to a file that ends
+                             in .dot or .mmd (Mermaid), or in .svg (needs Graphviz)
+      --check                run the script, but check its flows and print their plans instead of
+                             running them; status 1 when the check finds errors
+      --virtual-clock        let no sleep take time
+      --workers N            run at most N workers
+      --no-progress          show no line of progress on a terminal
+      --version              show the version
+      --help                 show this help
+
+    What lua5.4 has:
+      -e STAT                execute a statement
+      -l MOD                 require a module into the global of its name
+      -l NAME=MOD            require a module into the global NAME
+      -i                     ask for lines after the script
+      -v                     show the versions
+      -E                     ignore the environment: LUA_INIT, LUA_PATH, LUA_CPATH
+      -W                     turn warnings on
+      --                     end of the options
+      -                      end of the options; run standard input
+
+    The exit status is 0 when all went well; 1 for an error of the script, a failure that nobody
+    looked at, or wrong use of an option of lua5.4; 2 for wrong use of one of flowlua's own; 130
+    after a second Ctrl-C, 143 after SIGTERM.
+
+    """
+  }
+}

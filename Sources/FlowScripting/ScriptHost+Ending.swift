@@ -1,0 +1,81 @@
+public import FlowEngine
+internal import LuaVM
+
+/// How scripts end: by themselves, by Ctrl-C, or with the process.
+extension ScriptHost {
+  /// How the wait for the end of everything came out.
+  public enum Ending: Sendable {
+    /// Every run and task has settled.
+    case settled
+    /// An interruption has come, and all were cancelled because of it.
+    case interrupted
+  }
+
+  static let interruption: ByteString = "interrupted!"
+  static let termination: ByteString = "terminated"
+
+  /// Goes on until every run and task has settled and nothing is left to do. Runs that nothing can end any
+  /// more fail as stalled; an interruption cancels them all.
+  @discardableResult
+  public func runToEnd() -> Ending {
+    var asked: [UInt64: Int] = [:]
+    repeat {
+      // An op that ignores the first request is ended by the second.
+      while !loop.run(until: { vm.hasRequest || isTerminating }),
+        failStalled(&asked, times: 2)
+      {}
+      if vm.takeTermination() || isTerminating { terminate() }
+      if vm.takeInterruption() {
+        cancelEverything(reason: Self.interruption)
+        return .interrupted
+      }
+    } while vm.hasRequest
+    return .settled
+  }
+
+  /// Cancels all runs and tasks, those included that their cleanups start, and goes on until all have
+  /// settled. Not to be called by what one of them runs.
+  public func cancelEverything(reason: ByteString) {
+    loop.cancelProcesses(of: ObjectIdentifier(self))
+    var asked: [UInt64: Int] = [:]
+    var newest: UInt64 = 0
+    // A callback may start a flow anew whenever that is cancelled.
+    var rounds = 100
+    repeat {
+      rounds -= 1
+      for task in loop.pendingTasks where task.id > newest { task.cancel(reason: reason) }
+      newest = loop.newestTask
+      while !loop.run(until: { loop.pendingTaskCount == 0 || loop.newestTask != newest }),
+        failStalled(&asked, times: 2)
+      {}
+    } while loop.pendingTaskCount > 0 && loop.newestTask != newest && rounds > 0
+  }
+
+  /// Cancels everything for the end of the process; ends it if no op is executing below.
+  ///
+  /// An op that is has a moment for its cleanup. The wait that it then comes back to calls this again.
+  func terminate() {
+    isTerminating = true
+    guard !vm.runsScheduledCoroutine else {
+      for task in loop.pendingTasks { task.cancel(reason: Self.termination) }
+      return
+    }
+    cancelEverything(reason: Self.termination)
+    onTermination?()
+  }
+
+  /// Answers what signals ask for while the main chunk, or a C function, waits in place.
+  func answerRequests(_ wait: LuaWait) {
+    if vm.takeTermination() || isTerminating {
+      terminate()
+      // Still here: it waits in an op, which has to unwind.
+      wait.fail(raise(.cancelled(reason: Self.termination)))
+    }
+    if vm.takeInterruption() {
+      // Within an op it is that op's error, as if it had been busy.
+      if !vm.runsScheduledCoroutine { cancelEverything(reason: Self.interruption) }
+      let message = LuaString(ByteString(vm.position) + Self.interruption)
+      wait.fail(LuaError(value: .string(message), message: message))
+    }
+  }
+}

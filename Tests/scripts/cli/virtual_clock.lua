@@ -1,0 +1,14 @@
+-- With --virtual-clock no sleep takes time.
+local host = require "host"
+local check = require "check"
+local began = os.time()
+local result = host.script([[
+  local flow = require "flow"
+  local begin = flow.now()
+  flow.sleep(3600)
+  local run = flow.op("WaitOp", function() flow.sleep(86400) end):run()
+  print(run.ok, run.duration, flow.now() - begin)
+]], {}, { before = { "--virtual-clock" } })
+check.equal(result.stderr, "")
+check.equal(result.stdout, "true\t86400.0\t90000.0\n")
+assert(os.time() - began < 60)
