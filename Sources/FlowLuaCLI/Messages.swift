@@ -7,7 +7,9 @@ final class Messages {
   /// What stands before each message; nil while lines are asked for.
   var program: ByteString?
   /// Knows the texts of errors that ops raise, once there is one.
-  weak var host: ScriptHost?
+  // Not weak: a weak reference would make every retain of the host slower. Both live as long as the
+  // process.
+  var host: ScriptHost?
   /// The first line of the error that was reported last.
   private(set) var lastError: ByteString = ""
 
