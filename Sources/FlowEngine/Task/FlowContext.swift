@@ -30,9 +30,9 @@ public final class FlowContext<Success> {
   }
 
   deinit {
+    // First the task goes home, then the loop may be idle.
+    if !identity.isCurrentThread { settled.sendHome(mailbox) }
     work?.end()
-    guard !identity.isCurrentThread else { return }
-    settled.sendHome(mailbox)
   }
 
   /// The task that this settles. On its loop's thread.
