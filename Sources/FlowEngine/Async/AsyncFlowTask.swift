@@ -52,6 +52,7 @@ private final class AsyncFlowTask<Success>: FlowTask<Success> {
 }
 
 /// The Swift task of an `AsyncFlowTask`.
+// As `LoopTask`: all of it is touched on the loop's thread only.
 private final class AsyncCode<Success>: LoopTask, @unchecked Sendable {
   private let body: AsyncTaskBody<Success>
   // Cleared at the end: each holds the other until then.

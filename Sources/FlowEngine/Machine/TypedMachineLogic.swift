@@ -162,6 +162,7 @@ private final class MachineBox<Content>: OpaqueValue {
 }
 
 /// The Swift task of one function.
+// As `LoopTask`: all of it is touched on the loop's thread only.
 private final class MachineTask: LoopTask, @unchecked Sendable {
   private var call: MachineCall?
   private var body: (nonisolated(nonsending) () async throws -> MachineAnswer)?
