@@ -14,6 +14,9 @@ public struct LuaConfiguration: Sendable {
   /// Whether the standard libraries leave environment variables such as `LUA_PATH` alone.
   public var ignoresEnvironment: Bool
 
+  /// Whether `os.exit` raises: in states beside that of the program.
+  public var refusesExit = false
+
   /// For tests of running out of memory: the allocation of the state that fails once, with
   /// Lua's second try at it, counted from 1.
   package var failingAllocation: UInt64 = 0

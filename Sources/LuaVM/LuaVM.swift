@@ -30,6 +30,10 @@ public final class LuaVM {
   /// two of its instructions. It may end the process; if it returns, the code goes on.
   public var onTermination: (() -> Void)?
 
+  /// Called when another thread has used `attention`: while Lua code runs, between two of its
+  /// instructions.
+  public var onAttention: (() -> Void)?
+
   /// Whether the state can still be used.
   public private(set) var isOpen = true
 
@@ -40,10 +44,12 @@ public final class LuaVM {
       standard_libraries: configuration.standardLibraries,
       generational: configuration.generationalCollector,
       ignores_environment: configuration.ignoresEnvironment,
+      refuses_exit: configuration.refusesExit,
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
       call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
-      resume_wait: answerWait, pump: pumpWait, release: releaseObject, terminate: endProcess)
+      resume_wait: answerWait, pump: pumpWait, release: releaseObject, terminate: endProcess,
+      attend: answerAttention)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -92,6 +98,7 @@ public final class LuaVM {
     functions.removeAll()
     scheduler = nil
     onTermination = nil
+    onAttention = nil
     begunWait = nil
     pumpedWait = nil
   }
@@ -486,4 +493,8 @@ private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
 
 private func endProcess(_ host: OpaquePointer) {
   vm(of: host)?.onTermination?()
+}
+
+private func answerAttention(_ host: OpaquePointer) {
+  vm(of: host)?.onAttention?()
 }

@@ -136,7 +136,8 @@ final class GroupExecution: MemberGroup {
         parent: scope, position: position, attempt: 1, kind: .group, op: op, blueprint: nil))
     let work = ItemWork(
       op: op, run: parent.run, data: parent.bucket, count: source.count, maxConcurrent: limit,
-      itemKey: itemKey, collectKey: collected)
+      itemKey: itemKey, collectKey: collected, allowFailure: dispatcher.allowFailure,
+      policy: policy)
     if let made = op.body?.itemRunner(for: work) ?? loop.makeItemRunner?(work) {
       handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
     } else {

@@ -113,6 +113,25 @@ public final class OpContext {
     }
   }
 
+  /// The same for what happened elsewhere, at `time` of the loop's clock.
+  package func set(_ key: Key, _ value: Value, at time: Int64) {
+    guard let strand, !isSettled else { return }
+    strand.store(
+      key, value, scope: scope, position: position, attempt: attempt, at: plausible(time))
+  }
+
+  /// The same for a line.
+  package func log(_ text: ByteString, at time: Int64) {
+    guard let strand, !isSettled else { return }
+    strand.loop.checkThread()
+    strand.log.append(
+      .log, time: plausible(time), scope: scope, position: position, attempt: attempt,
+      first: strand.log.payload(text))
+  }
+
+  /// A time that another thread gave, not before the op's begin and not after now.
+  private func plausible(_ time: Int64) -> Int64 { max(began, min(time, loop.now())) }
+
   /// The value of `key`; when it is absent or of another type, the op fails right there.
   public func require(_ key: Key, _ type: ValueType?) -> Result<Value, FlowError> {
     let error: FlowError
@@ -304,6 +323,13 @@ public final class OpContext {
     phase = .ended
   }
 
+  /// Says that an op that has just begun does so for another loop: the attempt and, in a group, the
+  /// index there.
+  package func standIn(index: Int, attempt: Int) {
+    index32 = UInt32(truncatingIfNeeded: index)
+    attempt32 = UInt32(truncatingIfNeeded: attempt)
+  }
+
   /// Begins the next attempt.
   func beginAgain(generation: UInt64) {
     number = generation
@@ -373,6 +399,14 @@ public final class OpContext {
         first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
     }
     if let outcome, strand.frames.isEmpty { strand.group?.memberFailed(outcome) }
+  }
+
+  /// Logs the success of an op whose start can't be completed any more.
+  @inline(never)
+  func logSuccess(_ log: EventLog, time: Int64) {
+    log.append(
+      .finish, time: time, scope: scope, position: position, attempt: attempt,
+      second: .integer(time &- began))
   }
 
   /// Ends with another outcome than the body's, before that is logged.
