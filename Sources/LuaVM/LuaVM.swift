@@ -33,6 +33,8 @@ public final class LuaVM {
   /// Called when another thread has used `attention`: while Lua code runs, between two of its
   /// instructions.
   public var onAttention: (() -> Void)?
+  /// How marked objects travel; see `setSecretType`.
+  var secrets: SecretTravel?
 
   /// Whether the state can still be used.
   public private(set) var isOpen = true
@@ -48,8 +50,8 @@ public final class LuaVM {
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
       call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
-      resume_wait: answerWait, pump: pumpWait, release: releaseObject, terminate: endProcess,
-      attend: answerAttention)
+      resume_wait: answerWait, pump: pumpWait, unwrap: unwrapSecret, wrap: wrapSecret,
+      release: releaseObject, terminate: endProcess, attend: answerAttention)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -99,6 +101,7 @@ public final class LuaVM {
     scheduler = nil
     onTermination = nil
     onAttention = nil
+    secrets = nil
     begunWait = nil
     pumpedWait = nil
   }
@@ -485,6 +488,19 @@ private func answerWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
 
 private func pumpWait(_ host: OpaquePointer, _ wait: UnsafeMutableRawPointer) {
   vm(of: host)?.pump(wait)
+}
+
+private func unwrapSecret(
+  _ host: OpaquePointer, _ object: UnsafeMutableRawPointer,
+  _ value: UnsafeMutablePointer<flowlua_value>
+) -> Bool {
+  vm(of: host)?.takeOut(of: object, into: &value.pointee) ?? false
+}
+
+private func wrapSecret(
+  _ host: OpaquePointer, _ value: UnsafeMutablePointer<flowlua_value>
+) -> Bool {
+  vm(of: host)?.mark(&value.pointee) ?? false
 }
 
 private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
