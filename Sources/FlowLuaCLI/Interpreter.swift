@@ -31,6 +31,7 @@ final class Interpreter {
     messages = Messages(program: arguments.program)
     monitors = Monitors(arguments.options, messages)
     deferred.onMake = { [signals, messages, monitors] host in
+      if let workers = arguments.options.workers { host.workerLimit = workers }
       messages.host = host
       signals.catchTermination(host)
       monitors.watch(host.loop)

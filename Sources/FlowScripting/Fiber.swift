@@ -161,6 +161,7 @@ final class Fiber: LoopJob, LuaWaiter {
     if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
     // It may be below on the stack, or have asked for it itself.
     if isRunning {
+      ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime + host.busyGrace)
       host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.loop.gracePeriod)
     }
   }

@@ -33,14 +33,19 @@ public final class LuaVM {
   /// Called when another thread has used `attention`: while Lua code runs, between two of its
   /// instructions.
   public var onAttention: (() -> Void)?
+
   /// How marked objects travel; see `setSecretType`.
   var secrets: SecretTravel?
 
   /// Whether the state can still be used.
   public private(set) var isOpen = true
 
+  /// How it was made: another state with it is like this one.
+  public let configuration: LuaConfiguration
+
   /// Makes a state. Throws a `LuaError` of code `memory` when the limit is too small for it.
   public init(configuration: LuaConfiguration = LuaConfiguration()) throws {
+    self.configuration = configuration
     var plain = flowlua_configuration(
       memory_limit: configuration.memoryLimit ?? 0,
       standard_libraries: configuration.standardLibraries,

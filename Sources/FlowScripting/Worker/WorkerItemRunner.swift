@@ -167,7 +167,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     share.items.reserveCapacity(share.items.count + batch.count)
     for index in batch.first..<batch.first + batch.count {
       do throws(WireProblem) {
-        wired.values.append(try host.wire(group.item(at: index), &wired))
+        let item = try host.wire(group.item(at: index), &wired)
+        wired.values.append(item)
         share.items[index] = batch.attempt
       } catch {
         send()

@@ -69,7 +69,8 @@ final class WorkerOpBody: OpBody {
     for index in 0..<argumentCount {
       do {
         let value = try host.vm.rawGet(.integer(Int64(index + 1)), in: arguments)
-        batch.values.append(try host.wire(value, &batch))
+        let wired = try host.wire(value, &batch)
+        batch.values.append(wired)
       } catch let problem as WireProblem {
         throw FlowError(.error, problem.message("argument #\(index + 1)"))
       } catch {
