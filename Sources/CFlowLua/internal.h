@@ -143,6 +143,8 @@ typedef struct small_pool {
   pool_page *partial[POOL_CLASSES];  // pages with a free block, by size
 } small_pool;
 
+enum { LAYOUT_UNKNOWN = 0, LAYOUT_EXPECTED = 1, LAYOUT_OTHER = 2 };
+
 struct flowlua_host {
   lua_State *main;
   lua_State *anchor;
@@ -199,6 +201,7 @@ struct flowlua_host {
   object_type *types;  // counted from 1
   int32_t secret_type;  // 0 without one; see flowlua_set_secret_type
   int32_t guarded_globals;  // a reference; 0 without
+  uint8_t layout;  // whether tables are laid out as layout.c knows it
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;

@@ -324,7 +324,7 @@ bool flowlua_encode_top(encoder *e, lua_State *L) {
   }
   case LUA_TTABLE: return encode_table(e, L);
   case LUA_TFUNCTION:
-    return e->is_code ? flowlua_encode_function(e, L) : flowlua_refuse(e, L);
+    return e->is_code ? flowlua_encode_function(e, L, true) : flowlua_refuse(e, L);
   case LUA_TUSERDATA: return encode_userdata(e, L);
   default: return flowlua_refuse(e, L);
   }
@@ -474,7 +474,7 @@ static bool encode_entry(encoder *e, lua_State *L) {
 
 static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t listed) {
   int64_t count = 0;
-  if (count_keys(L, table) == listed) return 0;
+  if (listed > 0 && count_keys(L, table) == listed) return 0;
   if (e->is_code) {
     int64_t total = push_sorted_keys(L, table, listed);
     int keys = lua_gettop(L);
@@ -502,10 +502,19 @@ static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t liste
 /// Writes the table on top: list values, entries, and in code its metatable. [-0, +0, m]
 static bool encode_body(encoder *e, lua_State *L) {
   int table = lua_gettop(L);
-  int64_t listed = encode_list(e, L, table);
-  if (listed < 0) return false;
-  int64_t entries = encode_entries(e, L, table, listed);
-  if (entries < 0) return false;
+  int64_t listed, entries = 0;
+  size_t numbers;
+  const list_slot *slots = flowlua_list_slots(e, L, table, &numbers);
+  if (slots != NULL) {
+    flowlua_write_slots(space(L, e->out, numbers * 9), slots, numbers);
+    e->out->count += numbers * 9;
+    listed = (int64_t)numbers;
+  } else {
+    listed = encode_list(e, L, table);
+    if (listed < 0) return false;
+    entries = encode_entries(e, L, table, listed);
+    if (entries < 0) return false;
+  }
   uint32_t counts[2] = {(uint32_t)listed, (uint32_t)entries};
   memcpy(e->out->bytes + e->objects[e->current].named_at + 1, counts, sizeof counts);
   if (!e->is_code) return true;
@@ -714,29 +723,35 @@ static bool decode_secret(flowlua_reader *r, lua_State *L) {
   return true;
 }
 
+/// Pushes a number, most of what large lists have, if one comes next. [-0, +(0|1), -]
+static inline bool decode_number(flowlua_reader *r, lua_State *L) {
+  if (remaining(r) < 9) return false;
+  const uint8_t *at = r->bytes + r->offset;
+  if (*at == TAG_INTEGER) {
+    lua_Integer integer;
+    memcpy(&integer, at + 1, 8);
+    lua_pushinteger(L, integer);
+  } else if (*at == TAG_FLOAT) {
+    lua_Number number;
+    memcpy(&number, at + 1, 8);
+    lua_pushnumber(L, number);
+  } else {
+    return false;
+  }
+  r->offset += 9;
+  return true;
+}
+
 bool flowlua_decode_value(flowlua_reader *r, lua_State *L) {
   uint8_t tag;
+  if (decode_number(r, L)) return true;
   if (!flowlua_get_byte(r, &tag)) return false;
   switch (tag) {
   case TAG_NIL: lua_pushnil(L); return true;
   case TAG_FALSE: lua_pushboolean(L, 0); return true;
   case TAG_TRUE: lua_pushboolean(L, 1); return true;
-  case TAG_INTEGER: {
-    lua_Integer integer;
-    if (remaining(r) < 8) return ends_early(r);
-    memcpy(&integer, r->bytes + r->offset, 8);
-    r->offset += 8;
-    lua_pushinteger(L, integer);
-    return true;
-  }
-  case TAG_FLOAT: {
-    lua_Number number;
-    if (remaining(r) < 8) return ends_early(r);
-    memcpy(&number, r->bytes + r->offset, 8);
-    r->offset += 8;
-    lua_pushnumber(L, number);
-    return true;
-  }
+  case TAG_INTEGER:
+  case TAG_FLOAT: return ends_early(r);
   case TAG_STRING: {
     const char *bytes;
     size_t count;
@@ -776,7 +791,7 @@ static bool decode_body(flowlua_reader *r, lua_State *L, announced counts) {
   int table = lua_gettop(L);
   r->promised -= (size_t)counts.list + 2 * (size_t)counts.entries + (r->is_code ? 1 : 0);
   for (uint32_t i = 1; i <= counts.list; i++) {
-    if (!flowlua_decode_value(r, L)) return false;
+    if (!decode_number(r, L) && !flowlua_decode_value(r, L)) return false;
     lua_rawseti(L, table, i);
   }
   for (uint32_t i = 0; i < counts.entries; i++) {

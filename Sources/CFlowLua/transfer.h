@@ -67,7 +67,7 @@ typedef struct encoder {
   // Stack indices.
   int root;
   int queue;  // a table of the objects but the first; 0 while there is none
-  int names;  // code: from what has a name to the bytes that say it
+  int names;  // code: a table from what has a name to the bytes that say it; nil until it is needed
   met_object few[INLINE_OBJECTS];
 } encoder;
 
@@ -85,6 +85,14 @@ bool flowlua_meet(encoder *e, lua_State *L, uint32_t *index);
 /// Notes that the value on top can't go, with what is known of it. Answers false. [-0, +0, -]
 bool flowlua_refuse(encoder *e, lua_State *L);
 
+// layout.c
+typedef struct list_slot list_slot;
+/// The slots of a table that has nothing but numbers as 1, 2, …; NULL for any other, or when it isn't
+/// known how to look. They are there until the state is used again. [-0, +0, m]
+const list_slot *flowlua_list_slots(encoder *e, lua_State *L, int index, size_t *count);
+/// Writes numbers, 9 bytes each.
+void flowlua_write_slots(uint8_t *at, const list_slot *slots, size_t count);
+
 void flowlua_put(lua_State *L, flowlua_buffer *out, const void *bytes, size_t count);
 void flowlua_put_byte(lua_State *L, flowlua_buffer *out, uint8_t byte);
 void flowlua_put_number(lua_State *L, flowlua_buffer *out, uint64_t number);
@@ -92,8 +100,8 @@ void flowlua_put_number(lua_State *L, flowlua_buffer *out, uint64_t number);
 // travel.c
 /// Writes how a table, function or userdata with a name is found, if it has one. [-0, +0, m]
 bool flowlua_encode_name(encoder *e, lua_State *L);
-/// Names the function on top, with its code if it is new. [-0, +0, m]
-bool flowlua_encode_function(encoder *e, lua_State *L);
+/// Names the function on top, with its code if it is new and has no name. [-0, +0, m]
+bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name);
 /// Writes the body of the function on top. [-0, +0, m]
 bool flowlua_encode_upvalues(encoder *e, lua_State *L);
 /// Completes a refusal with the upvalue through which the value was met.

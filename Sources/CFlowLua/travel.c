@@ -57,19 +57,9 @@ static bool is_named_field(lua_State *L, const char *module) {
 
 /// A table from everything that has a name, in package.loaded or as a field of a module there, to the
 /// bytes that say it. [-0, +1, m]
-static void push_names(lua_State *L, flowlua_host *host) {
+static void push_names(lua_State *L) {
   lua_createtable(L, 0, 256);
   int names = lua_gettop(L);
-  // The globals first: they are a module as well.
-  lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-  const char globals = TAG_GLOBALS;
-  lua_pushlstring(L, &globals, 1);
-  name_value(L, names);
-  if (host->guarded_globals != 0) {
-    flowlua_push_reference(host, L, host->guarded_globals);
-    lua_pushlstring(L, &globals, 1);
-    name_value(L, names);
-  }
   lua_pushstring(L, LUA_LOADED_TABLE);
   int loaded = names + 1;
   if (lua_rawget(L, LUA_REGISTRYINDEX) != LUA_TTABLE) {
@@ -104,7 +94,29 @@ static void push_names(lua_State *L, flowlua_host *host) {
   lua_settop(L, names);
 }
 
+/// Whether the value on top is a table of globals. [-0, +0, -]
+static bool is_globals(encoder *e, lua_State *L) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+  bool result = lua_rawequal(L, -1, -2);
+  lua_settop(L, -2);
+  if (!result && e->host->guarded_globals != 0) {
+    flowlua_push_reference(e->host, L, e->host->guarded_globals);
+    result = lua_rawequal(L, -1, -2);
+    lua_settop(L, -2);
+  }
+  return result;
+}
+
 bool flowlua_encode_name(encoder *e, lua_State *L) {
+  // Nearly every function has them, and for many that is all they refer to.
+  if (is_globals(e, L)) {
+    flowlua_put_byte(L, e->out, TAG_GLOBALS);
+    return true;
+  }
+  if (lua_type(L, e->names) == LUA_TNIL) {
+    push_names(L);
+    lua_replace(L, e->names);
+  }
   lua_pushvalue(L, -1);
   bool is_named = lua_rawget(L, e->names) == LUA_TSTRING;
   if (is_named) {
@@ -123,9 +135,9 @@ static int write_code(lua_State *L, const void *bytes, size_t count, void *buffe
   return flowlua_buffer_append(buffer, bytes, count) ? 0 : 1;
 }
 
-bool flowlua_encode_function(encoder *e, lua_State *L) {
+bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name) {
   uint32_t index;
-  if (flowlua_encode_name(e, L)) return true;
+  if (by_name && flowlua_encode_name(e, L)) return true;
   if (lua_iscfunction(L, -1)) return flowlua_refuse(e, L);
   if (!flowlua_meet(e, L, &index)) {
     flowlua_put_byte(L, e->out, TAG_KNOWN);
@@ -254,13 +266,16 @@ static int pack(lua_State *L) {
   flowlua_require_room(L, LUA_MINSTACK + FLOWLUA_PILE, "a function");
   lua_pushnil(L);
   lua_createtable(L, 0, 0);
-  push_names(L, e->host);
+  lua_pushnil(L);
   e->root = 1;
   e->queue = 2;
   e->names = 3;
   flowlua_put(L, e->out, flowlua_code_header, sizeof flowlua_code_header);
   flowlua_push_reference(e->host, L, what->function);
-  bool done = flowlua_encode_top(e, L);
+  // One that had no name has none now.
+  const size_t root = sizeof flowlua_code_header;
+  bool had_code = what->before_count > root && what->before[root] == TAG_FUNCTION;
+  bool done = had_code ? flowlua_encode_function(e, L, false) : flowlua_encode_top(e, L);
   lua_settop(L, 3);
   done = done && flowlua_encode_bodies(e, L);
   if (what->before == NULL || !done) return 0;

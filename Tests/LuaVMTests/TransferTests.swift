@@ -105,6 +105,47 @@ import Testing
     #expect(here == there)
   }
 
+  @Test func listsOfNumbersThatGrewAndShrank() throws {
+    let seed = UInt64.random(in: 0...(.max))
+    print("lists seed: \(seed)")
+    let make =
+      """
+      math.randomseed(\(seed & 0xFFFF_FFFF))
+      local function make()
+        local t = math.random(3) == 1 and {1, 2.5, 3} or {}
+        for _ = 1, math.random(4) do
+          local n = math.random(70)
+          for i = math.random(3), n do t[i] = math.random(2) == 1 and i or i + 0.5 end
+          for i = n, math.random(n), -1 do t[i] = nil end
+          if math.random(3) == 1 then t[math.random(80)] = nil end
+          if #t > 90 then t[#t + 1] = 1 end
+        end
+        if math.random(9) == 1 then t.key = 1 end
+        return t
+      end
+      local lists = {}
+      for i = 1, 300 do lists[i] = make() end
+      """
+    let show =
+      """
+      local texts = {}
+      for i, t in ipairs(lists) do
+        local parts = {}
+        for k, v in pairs(t) do parts[#parts + 1] = tostring(k) .. '=' .. tostring(v) end
+        table.sort(parts)
+        texts[i] = table.concat(parts, ',')
+      end
+      return table.concat(texts, ';')
+      """
+    let lists = try home.run("\(make) return lists")[0]
+    let buffer = TransferBuffer()
+    try home.vm.encode(lists, into: buffer)
+    let here = try home.text("local lists = ... \(show)", [lists])
+    let there = try away.text("local lists = ... \(show)", [try away.vm.decode(buffer).value])
+    #expect(here == there)
+    #expect(here.utf8.count > 10_000)
+  }
+
   @Test func noDepthIsTooDeep() throws {
     let question = "local n = 0 while v do n, v = n + 1, v[1] or v.next end return n"
     #expect(
