@@ -103,7 +103,9 @@ public final class Mailbox: @unchecked Sendable {
   }
 
   /// Sleeps until something is posted.
-  package func waitForMail() { wait(timeout: -1) }
+  package func waitForMail() {
+    if !mayHaveWork { wait(timeout: -1) }
+  }
 
   /// Takes note of having been woken.
   func drain() {

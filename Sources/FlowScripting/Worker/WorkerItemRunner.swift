@@ -147,6 +147,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   }
 
   func start(_ batch: ItemBatch) {
+    // Before the room shrinks, as less remains.
+    let neediest = neediest
     remaining = max(0, remaining - (batch.attempt == 1 ? batch.count : 0))
     if let refusal {
       for index in batch.first..<batch.first + batch.count {

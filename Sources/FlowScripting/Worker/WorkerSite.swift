@@ -60,9 +60,7 @@ final class WorkerSite {
         // Nothing here can go on; what waits for nothing else fails.
         if hasWork, host.failStalled(&asked, times: 2) { continue }
         asked = [:]
-        let hold = loop.mailbox.begin()
-        _ = loop.turn(mayBlock: true)
-        hold.end()
+        loop.mailbox.waitForMail()
       }
     }
     finish()
