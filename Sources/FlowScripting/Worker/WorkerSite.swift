@@ -141,6 +141,11 @@ final class WorkerSite {
   /// Takes the stops that have come, perhaps while a script is busy below on the stack.
   private func takeStops() {
     _ = vm.takeAttention()
+    if channel.shallEnd {
+      for job in jobs.values { job.cancel(.cancelled(reason: ScriptHost.termination)) }
+      for group in groups.values { group.cancel(.cancelled(reason: ScriptHost.termination)) }
+      return
+    }
     for (id, error) in channel.takeStops() {
       if let job = jobs[id] {
         job.cancel(error)
