@@ -229,6 +229,11 @@ bool flowlua_watch(
   return ok;
 }
 
+bool flowlua_watch_activity(flowlua_host *host, int64_t deadline, int64_t grace) {
+  flowlua_coroutine *activity = atomic_load(&host->activity);
+  return activity != NULL && flowlua_watch(host, activity, deadline, grace);
+}
+
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
   watch_record *watch = coroutine->watch;
   // Nobody has asked one to stop that was never watched, and only the owner thread, which this is,

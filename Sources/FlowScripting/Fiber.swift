@@ -372,7 +372,7 @@ extension ScriptHost {
       }
       vm.release(step.coroutine, finished: true)
       owner.finish(result, self)
-    case .stopped where limit != .max:
+    case .stopped where limit != .max || isWorker:
       vm.release(step.coroutine, finished: false)
       owner.finish(.failed(owner.expire()), self)
     case .failed, .yielded, .stopped:

@@ -551,6 +551,8 @@ bool flowlua_watch(
     flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int64_t deadline,
     int64_t grace);
 void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
+/// The same as `flowlua_watch` for the innermost coroutine that executes now; false without one.
+bool flowlua_watch_activity(flowlua_host *_Nonnull host, int64_t deadline, int64_t grace);
 /// Asks for a stop now, from any thread, while the coroutine is watched.
 void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
 

@@ -15,7 +15,8 @@ package final class ItemExecutor {
   /// The scope of the items in slices.
   static let scope: UInt32 = 1
 
-  private let run: Run
+  /// The run that items are part of.
+  package let run: Run
   private let body: ExecutorBody
   private var items: ExecutedItems? { body.items }
 

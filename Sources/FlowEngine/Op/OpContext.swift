@@ -88,6 +88,9 @@ public final class OpContext {
   /// Whether the op is still going on: neither settled nor ended.
   public var isOpen: Bool { !isSettled }
 
+  /// Whether its cleanups execute.
+  package var isCleaningUp: Bool { strand?.isCleaningUp ?? false }
+
   /// When this attempt, or a flow around it, times out: nanoseconds of the loop's clock; `.max` for
   /// never. The loop stops a body that waits; one that is busy has to see to it, and to call
   /// `expire()` then.

@@ -48,6 +48,9 @@ final class WorkerGroupSite: ItemExecutorOwner {
   /// Has all items end with an error.
   func refuse(_ error: FlowError) { refusal = error }
 
+  /// The run that its items are part of.
+  var run: Run? { executor?.run }
+
   var isExecuting: Bool { (executor?.count ?? 0) > 0 }
 
   /// Takes items.

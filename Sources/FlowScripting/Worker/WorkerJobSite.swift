@@ -7,7 +7,10 @@ final class WorkerJobSite: TaskObserver, EventSink {
   // Unowned: the site holds its jobs.
   private unowned let site: WorkerSite
   private var host: ScriptHost { site.host }
-  private var task: AnyFlowTask?
+  /// What it is executed as, from its first stretch on, in which it may be asked to stop.
+  fileprivate(set) var execution: Run?
+  /// What a function has returned.
+  fileprivate var result: Value = .null
   private var hasEnded = false
 
   init(_ id: UInt64, _ site: WorkerSite) {
@@ -20,15 +23,15 @@ final class WorkerJobSite: TaskObserver, EventSink {
   /// Begins, and goes on to the first wait.
   func start(_ job: WorkerJob, _ function: LuaReference) throws {
     let arguments = try job.arguments.values.map { try host.luaValue($0, in: job.arguments) }
-    let made: AnyFlowTask
+    let made: Run
     switch job.kind {
     case .op(let place): made = try start(place, function, arguments)
-    case .call(let input): made = try start(input, function, arguments)
+    case .call(let input):
+      let body = CallBody(host, function, try self.arguments(input, arguments), of: self)
+      made = Op(name: "continuation", body: body).start(on: host.loop)
     }
-    if hasEnded { return }
-    task = made
     made.markObserved()
-    if made.isConcluded { run() } else { made.observe(self) }
+    if made.isConcluded { ended(made) } else { made.observe(self) }
   }
 
   private func start(
@@ -40,7 +43,7 @@ final class WorkerJobSite: TaskObserver, EventSink {
     // Types were checked where the op was started: here its needs only say what it may ask for.
     let op = Op(
       name: place.name, needs: place.visible.map { Declaration($0, .anything) },
-      body: StandInBody(body, index: place.index, attempt: place.attempt))
+      body: StandInBody(body, index: place.index, attempt: place.attempt, of: self))
     var data: [(ByteString, Value)] = []
     for (name, value) in zip(place.keys, place.data.values) {
       data.append((name, try host.value(value, in: place.data)))
@@ -48,43 +51,44 @@ final class WorkerJobSite: TaskObserver, EventSink {
     return op.start(on: host.loop, data: data, sinks: [self])
   }
 
-  private func start(
-    _ input: WorkerJob.CallInput, _ function: LuaReference, _ arguments: [LuaValue]
-  ) throws -> AnyFlowTask {
-    var given = arguments
+  /// What a continuation gets.
+  private func arguments(
+    _ input: WorkerJob.CallInput, _ values: [LuaValue]
+  ) throws -> [LuaValue] {
     switch input {
-    case .values: break
-    case .error(let error): given = [try host.luaError(error.error(on: host))]
+    case .values: return values
+    case .error(let error): return [try host.luaError(error.error(on: host))]
     case .task(let error):
       let copy =
         error.map { FlowTask<Value>.failed($0.error(on: host), on: host.loop) }
-        ?? .resolved(Value(arguments.first ?? .nil), on: host.loop)
+        ?? .resolved(Value(values.first ?? .nil), on: host.loop)
       copy.markObserved()
-      given = [try host.value(of: copy)]
+      return [try host.value(of: copy)]
     }
-    return host.spawn(try host.vm.uniqueReference(to: function), given)
   }
 
   /// Asks it to stop.
-  func cancel(_ error: FlowError) { task?.stop(error) }
+  func cancel(_ error: FlowError) { execution?.stop(error) }
 
   /// Lets go of it, for a worker that ends.
   func drop() {
     hasEnded = true
-    task?.unobserve(self)
-    task = nil
+    execution?.unobserve(self)
+    execution = nil
   }
 
   // MARK: What happens
 
-  func run() {
-    guard !hasEnded, let task else { return }
+  func taskEnded(_ task: AnyFlowTask) { ended(task) }
+
+  func run() {}
+
+  private func ended(_ task: AnyFlowTask) {
+    guard !hasEnded else { return }
     hasEnded = true
-    self.task = nil
+    execution = nil
     let error = host.outcomeError(of: task)
-    var result = Value.null
-    if error == nil, !(task is Run) { result = (try? host.result(of: task)) ?? .null }
-    site.ended(job: id, error, result: result)
+    site.ended(job: id, error, result: error == nil ? result : .null)
   }
 
   func append(_ event: Event, value: Value?, in log: EventLog) {
@@ -115,19 +119,86 @@ private final class StandInBody: OpBody {
   private let body: ScriptOpBody
   private let index: Int
   private let attempt: Int
+  private weak var job: WorkerJobSite?
 
-  init(_ body: ScriptOpBody, index: Int, attempt: Int) {
+  init(_ body: ScriptOpBody, index: Int, attempt: Int, of job: WorkerJobSite) {
     self.body = body
     self.index = index
     self.attempt = attempt
+    self.job = job
   }
 
   func start(_ context: OpContext) -> OpProgress {
     context.standIn(index: index, attempt: attempt)
+    job?.execution = context.run
     return body.start(context)
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) { body.cancel(context, error) }
 
   func interrupt(_ context: OpContext, _ error: FlowError) { body.interrupt(context, error) }
+}
+
+/// Calls a function as the body of an op, so that all it starts is stopped with it.
+private final class CallBody: OpBody {
+  private let host: ScriptHost
+  private let function: LuaReference
+  private let arguments: [LuaValue]
+  private weak var job: WorkerJobSite?
+  private var task: AnyFlowTask?
+
+  init(
+    _ host: ScriptHost, _ function: LuaReference, _ arguments: [LuaValue],
+    of job: WorkerJobSite
+  ) {
+    self.host = host
+    self.function = function
+    self.arguments = arguments
+    self.job = job
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    job?.execution = context.run
+    do {
+      let function = try host.vm.uniqueReference(to: function)
+      let task = host.run(.op(context)) { host.spawn(function, arguments) }
+      task.markObserved()
+      self.task = task
+      if task.isConcluded {
+        if let error = end(task) { context.fail(error) }
+        return .finished
+      }
+      task.observe(CallEnd(self, context))
+      return .suspended
+    } catch {
+      context.fail(host.flowError(unpacking: error))
+      return .finished
+    }
+  }
+
+  /// Keeps the result; answers the error of a task that has none.
+  fileprivate func end(_ task: AnyFlowTask) -> FlowError? {
+    if let error = host.outcomeError(of: task) { return error }
+    job?.result = (try? host.result(of: task)) ?? .null
+    return nil
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) { task?.stop(error) }
+}
+
+/// Ends the op of a call when the call has ended.
+private final class CallEnd: TaskObserver {
+  private let body: CallBody
+  private let context: OpContext
+
+  init(_ body: CallBody, _ context: OpContext) {
+    self.body = body
+    self.context = context
+  }
+
+  var waitingTask: AnyFlowTask? { context.run }
+
+  func taskEnded(_ task: AnyFlowTask) { context.end(body.end(task)) }
+
+  func run() {}
 }

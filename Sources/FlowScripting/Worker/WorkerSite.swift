@@ -144,17 +144,30 @@ final class WorkerSite {
     if channel.shallEnd {
       for job in jobs.values { job.cancel(.cancelled(reason: ScriptHost.termination)) }
       for group in groups.values { group.cancel(.cancelled(reason: ScriptHost.termination)) }
+      stopActivity()
       return
     }
+    var stopsActivity = false
+    let running = host.currentOp.flatMap { $0.isCleaningUp ? nil : $0.run }
     for (id, error) in channel.takeStops() {
       if let job = jobs[id] {
+        if let running, job.execution === running { stopsActivity = true }
         job.cancel(error)
       } else if let group = groups[id] {
+        if let running, group.run === running { stopsActivity = true }
         group.cancel(error)
       } else {
         early[id] = error
       }
     }
+    if stopsActivity { stopActivity() }
+  }
+
+  /// Stops the code that is busy below on the stack: that of a task, for example, which the op that is
+  /// to stop has just started.
+  private func stopActivity() {
+    vm.watchActivity(
+      deadline: LuaVM.monotonicTime + host.busyGrace, grace: loop.gracePeriod)
   }
 
   // MARK: For jobs and groups
