@@ -160,8 +160,9 @@ private final class CallBody: OpBody {
   func start(_ context: OpContext) -> OpProgress {
     job?.execution = context.run
     do {
-      let function = try host.vm.uniqueReference(to: function)
-      let task = host.run(.op(context)) { host.spawn(function, arguments) }
+      let task = try host.run(.op(context)) {
+        Result { host.spawn(try host.vm.uniqueReference(to: function), arguments) }
+      }.get()
       task.markObserved()
       self.task = task
       if task.isConcluded {
