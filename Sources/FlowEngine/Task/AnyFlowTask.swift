@@ -294,6 +294,22 @@ extension EventLoop {
     (Array(unobserved.values) + lateFailures).sorted { $0.order < $1.order }
   }
 
+  /// The same, which are then another loop's to tell.
+  package func takeUnobservedFailures() -> [UnobservedFailure] {
+    if unobserved.isEmpty, lateFailures.isEmpty { return [] }
+    let taken = unobservedFailures
+    unobserved = [:]
+    lateFailures = []
+    return taken
+  }
+
+  /// Takes over a failure of another loop.
+  package func reportFailure(_ error: FlowError, name: ByteString) {
+    failureOrder += 1
+    lateFailures.append(
+      UnobservedFailure(id: 0, name: name, error: error, order: failureOrder))
+  }
+
   func report(_ error: FlowError, of task: AnyFlowTask) {
     unobserved[task.id] = failure(error, of: task)
   }

@@ -3,9 +3,9 @@
 /// What is to be done is a *task*: one execution of an op, a call, or the share of a group that one
 /// worker executes. A worker is *free* when it has no task, or when all its tasks wait for something.
 /// Tasks that find none free wait, the oldest first.
-struct PoolState {
+package struct PoolState {
   /// What the pool has to do, in order.
-  enum Action: Equatable {
+  package enum Action: Equatable {
     /// Start the thread of a worker.
     case start(worker: Int)
     /// Give a task to a worker.
@@ -25,61 +25,61 @@ struct PoolState {
   }
 
   /// The most workers that live.
-  let size: Int
+  package let size: Int
   private var workers: [Worker] = []
   private var waiting: [Waiting] = []
   private var groups: [UInt64: UInt64] = [:]
 
-  init(size: Int) {
+  package init(size: Int) {
     self.size = max(1, size)
   }
 
   /// How many workers live.
-  var count: Int { workers.count { $0.isAlive } }
+  package var count: Int { workers.count { $0.isAlive } }
   /// Whether there is anything to do, or being done.
-  var isIdle: Bool { waiting.isEmpty && workers.allSatisfy { $0.tasks.isEmpty } }
+  package var isIdle: Bool { waiting.isEmpty && workers.allSatisfy { $0.tasks.isEmpty } }
 
   /// Which worker has a task; nil while it waits, and after its end.
-  func worker(of task: UInt64) -> Int? { workers.firstIndex { $0.tasks.contains(task) } }
+  package func worker(of task: UInt64) -> Int? { workers.firstIndex { $0.tasks.contains(task) } }
 
   /// The tasks of a worker, the oldest first.
-  func tasks(of worker: Int) -> [UInt64] { workers[worker].tasks.sorted() }
+  package func tasks(of worker: Int) -> [UInt64] { workers[worker].tasks.sorted() }
 
-  func isAsleep(_ worker: Int) -> Bool { workers[worker].isAsleep }
+  package func isAsleep(_ worker: Int) -> Bool { workers[worker].isAsleep }
 
   /// Takes a new task; `group` is nil unless it is a group's.
-  mutating func submit(_ task: UInt64, group: UInt64? = nil) -> [Action] {
+  package mutating func submit(_ task: UInt64, group: UInt64? = nil) -> [Action] {
     waiting.append(Waiting(task: task, group: group))
     return assign()
   }
 
   /// Drops a task that waits; false when it doesn't.
-  mutating func withdraw(_ task: UInt64) -> Bool {
+  package mutating func withdraw(_ task: UInt64) -> Bool {
     guard let place = waiting.firstIndex(where: { $0.task == task }) else { return false }
     waiting.remove(at: place)
     return true
   }
 
   /// A task has ended.
-  mutating func ended(_ task: UInt64) -> [Action] {
+  package mutating func ended(_ task: UInt64) -> [Action] {
     if let worker = worker(of: task) { workers[worker].tasks.remove(task) }
     groups[task] = nil
     return assign()
   }
 
   /// All that a worker does waits for something.
-  mutating func fellAsleep(_ worker: Int) -> [Action] {
+  package mutating func fellAsleep(_ worker: Int) -> [Action] {
     guard workers[worker].isAlive else { return [] }
     workers[worker].isAsleep = true
     return assign()
   }
 
   /// A worker got something to do, or goes on with what it does.
-  mutating func wokeUp(_ worker: Int) { workers[worker].isAsleep = false }
+  package mutating func wokeUp(_ worker: Int) { workers[worker].isAsleep = false }
 
   /// A worker that has been executing items of a group is between two of them: so that a long group
   /// doesn't keep others from their turn, one task that waits may come in between.
-  mutating func passedBoundary(_ worker: Int) -> [Action] {
+  package mutating func passedBoundary(_ worker: Int) -> [Action] {
     guard workers[worker].isAlive,
       let place = waiting.firstIndex(where: { $0.group == nil })
     else { return [] }
@@ -88,7 +88,7 @@ struct PoolState {
 
   /// A worker is given up, or couldn't be started; answers what it had to do. Another one takes its
   /// place.
-  mutating func lost(_ worker: Int) -> (tasks: [UInt64], actions: [Action]) {
+  package mutating func lost(_ worker: Int) -> (tasks: [UInt64], actions: [Action]) {
     guard workers[worker].isAlive else { return ([], []) }
     let tasks = tasks(of: worker)
     workers[worker].isAlive = false

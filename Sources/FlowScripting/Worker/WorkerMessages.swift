@@ -93,8 +93,10 @@ struct WorkerReport: Sendable {
   var wakesAt: Int64?
   var jobs: [JobEvent] = []
   var groups: [GroupEvents] = []
+  /// Failures of tasks that nobody observed, and nobody can any more.
+  var failures: [(name: ByteString, error: WireError)] = []
 
-  var isEmpty: Bool { jobs.isEmpty && groups.isEmpty }
+  var isEmpty: Bool { jobs.isEmpty && groups.isEmpty && failures.isEmpty }
 
   struct JobEvent: Sendable {
     let id: UInt64

@@ -24,6 +24,9 @@ final class WorkerOutbox {
     report.jobs.append(WorkerReport.JobEvent(id: id, time: time, what: what))
   }
 
+  /// Adds a failure that nobody observed.
+  func add(_ name: ByteString, _ error: WireError) { report.failures.append((name, error)) }
+
   /// Whether it is time for a report.
   var isDue: Bool { LuaVM.monotonicTime - lastTime >= Self.interval }
 

@@ -47,6 +47,8 @@ final class WorkerPool {
     var sent: UInt64 = 0
     /// Held while it has something to do, unless it waits for a time of a virtual clock.
     var external: ExternalWork?
+    /// Tasks that are over once it has taken so many orders.
+    var closing: [(task: UInt64, order: UInt64)] = []
     /// When it is to be told the virtual time.
     var alarm: Timer?
   }
@@ -117,13 +119,13 @@ final class WorkerPool {
     wokeUp(worker)
   }
 
-  /// Says that a task of which workers tell no end is done.
+  /// Says that a task of which workers tell no end is done: for its worker, once that has taken all it
+  /// was sent. Then nothing comes of it any more, not even a failure that nobody has observed.
   func end(_ number: UInt64) {
     guard tasks.removeValue(forKey: number) != nil else { return }
     if state.withdraw(number) { return }
-    let worker = state.worker(of: number)
-    perform(state.ended(number))
-    if let worker { release(worker) }
+    guard let worker = state.worker(of: number) else { return }
+    workers[worker].closing.append((number, workers[worker].sent))
   }
 
   /// Says that no group with this number is there any more.
@@ -205,8 +207,15 @@ final class WorkerPool {
       }
       task.take(event)
     }
+    for failure in report.failures {
+      loop.reportFailure(failure.error.error(on: host), name: failure.name)
+    }
     for events in report.groups { groups[events.id]?.group?.take(events, worker: worker) }
     guard workers[worker].isAlive else { return }
+    while let first = workers[worker].closing.first, first.order <= report.taken {
+      workers[worker].closing.removeFirst()
+      perform(state.ended(first.task))
+    }
     if !report.groups.isEmpty { perform(state.passedBoundary(worker)) }
     if report.isAsleep, report.taken == workers[worker].sent {
       perform(state.fellAsleep(worker))

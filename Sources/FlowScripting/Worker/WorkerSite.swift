@@ -53,6 +53,7 @@ final class WorkerSite {
       takeStops()
       takeOrders()
       if loop.turn(mayBlock: false) == .worked { continue }
+      tellFailures()
       outbox.flush(groups.values, asleepUntil: nil)
       switch loop.turn(mayBlock: true) {
       case .worked, .waiting: continue
@@ -64,6 +65,14 @@ final class WorkerSite {
       }
     }
     finish()
+  }
+
+  /// Tells of failures that nobody observed, once there is nobody left who could.
+  private func tellFailures() {
+    guard jobs.isEmpty, groups.isEmpty else { return }
+    for failure in loop.takeUnobservedFailures() {
+      outbox.add(failure.name, WireError(failure.error, from: host))
+    }
   }
 
   private var hasWork: Bool {
