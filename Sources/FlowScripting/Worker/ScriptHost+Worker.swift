@@ -43,6 +43,12 @@ extension ScriptHost {
     throw usage(call, problem.message("the value of <\(name)>").description)
   }
 
+  /// Whether `flow` is a global of the state.
+  var hasGlobalModule: Bool {
+    guard case .reference(let value)? = try? vm.global("flow") else { return false }
+    return vm.areSame(value, module)
+  }
+
   /// Where the main state finds modules, for its workers.
   var packagePaths: [(field: ByteString, text: ByteString)] {
     guard case .reference(let package)? = try? vm.global("package") else { return [] }

@@ -162,7 +162,8 @@ final class WorkerPool {
     let channel = WorkerChannel()
     workers.append(Worker(channel: channel))
     let setting = WorkerSetting(
-      configuration: configuration, paths: host.packagePaths, isVirtual: loop.clock.isVirtual,
+      configuration: configuration, paths: host.packagePaths,
+      hasGlobalModule: host.hasGlobalModule, isVirtual: loop.clock.isVirtual,
       gracePeriod: loop.gracePeriod, channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in
         mailbox.post { _ in link.pool?.take(report, from: index) }

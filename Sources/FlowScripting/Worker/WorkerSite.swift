@@ -32,6 +32,7 @@ final class WorkerSite {
       loop.gracePeriod = setting.gracePeriod
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)
+      if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()
     } catch {
       vm.close()

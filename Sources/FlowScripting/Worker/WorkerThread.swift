@@ -8,6 +8,8 @@ struct WorkerSetting: Sendable {
   let configuration: LuaConfiguration
   /// `package.path` and `package.cpath` of the main state.
   let paths: [(field: ByteString, text: ByteString)]
+  /// Whether `flow` is a global of the main state, as in the REPL.
+  let hasGlobalModule: Bool
   let isVirtual: Bool
   let gracePeriod: Int64
   let channel: WorkerChannel
