@@ -56,8 +56,6 @@ public final class ScriptHost {
   public var workerLimit = ScriptHost.coreCount
   /// The workers of this host, once it has needed some.
   private(set) var openPool: WorkerPool?
-  /// In a worker: what it does. Unowned by what holds the host.
-  weak var site: WorkerSite?
   /// Whether this is the host of a worker: its module has what can be done there.
   let isWorker: Bool
 

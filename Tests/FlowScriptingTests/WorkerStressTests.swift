@@ -19,6 +19,7 @@ struct WorkerStressTests {
   }
 
   private static let definitions = """
+    local flow = flow
     W = { thread = "worker" }
     ItemOp = flow.op("ItemOp", { needs = { n = "any" }, gives = { m = "any" }, thread = "worker",
       run = function(ctx)

@@ -42,6 +42,8 @@ final class GroupExecution: MemberGroup {
     super.init(parent: parent)
   }
 
+  deinit { handout?.detach() }
+
   override var collectKey: Key? { collected }
   override var members: [Strand] { runner?.members ?? [] }
 

@@ -30,7 +30,7 @@ package final class ItemExecutor {
   ///   - collectKey: The key whose value is the output of an item; nil when nothing is collected.
   ///   - limit: The most items that execute at the same time; at least 1.
   ///   - stopsAtFailure: Whether none begins any more once one has failed.
-  ///   - owner: Who is told of the ends; not held.
+  ///   - owner: Who is told of the ends; not held. It must live until it has called `end`.
   package init(
     _ op: Op, on loop: EventLoop, data: [(ByteString, Value)], itemKey: ByteString,
     collectKey: ByteString?, limit: Int, stopsAtFailure: Bool, owner: any ItemExecutorOwner
@@ -75,7 +75,8 @@ private final class ExecutorBody: OpBody {
   private let collectKey: Key?
   private let limit: Int
   private let stopsAtFailure: Bool
-  private weak var owner: (any ItemExecutorOwner)?
+  // Safe: see `ItemExecutor.init`. A weak reference would make every retain of the owner slow.
+  private unowned(unsafe) let owner: any ItemExecutorOwner
   private(set) var items: ExecutedItems?
   private var context: OpContext?
 
@@ -92,7 +93,7 @@ private final class ExecutorBody: OpBody {
   }
 
   func start(_ context: OpContext) -> OpProgress {
-    guard let strand = context.strand, let owner else { return .finished }
+    guard let strand = context.strand else { return .finished }
     self.context = context
     _ = strand.log.addScope(
       LogScope(
@@ -121,8 +122,8 @@ private final class ExecutedItems: MemberGroup {
   private let collected: Key?
   private let limit: Int
   private let stopsAtFailure: Bool
-  // Unowned: the owner holds the executor, and with it this.
-  private unowned let owner: any ItemExecutorOwner
+  // Safe: as above.
+  private unowned(unsafe) let owner: any ItemExecutorOwner
 
   // Unchecked exclusivity: the loop's thread alone touches them, and no access lasts into a call of a
   // body.

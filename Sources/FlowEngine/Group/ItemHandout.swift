@@ -7,8 +7,9 @@ final class ItemHandout: ExecutedItemGroup {
   private let work: ItemWork
   private let source: ListSource
   private let scope: UInt32
-  // Weak: a runner may keep the handout beyond the group's end.
-  private weak var group: GroupExecution?
+  // Safe: a runner may keep the handout beyond the group's end, of which the group tells it. (A weak
+  // reference would make every retain of the group slow.)
+  private unowned(unsafe) var group: GroupExecution?
   private let runner: any ItemRunner
   private var next = 0
   /// How many items are out.
@@ -33,6 +34,14 @@ final class ItemHandout: ExecutedItemGroup {
     self.runner = runner
     attempts = ContiguousArray(repeating: 0, count: source.count)
     runner.attach(to: self)
+  }
+
+  deinit { runner.detach() }
+
+  /// The group has ended: whoever still has this talks to nobody.
+  func detach() {
+    group = nil
+    runner.detach()
   }
 
   private var loop: EventLoop { work.run.loop }

@@ -57,6 +57,13 @@ public struct ItemBatch: Sendable {
   public let count: Int
   /// Tells this execution of the items from an earlier one that was lost; 1-based.
   public let attempt: UInt32
+
+  /// A batch, for runners that keep a record of theirs.
+  package init(first: Int, count: Int, attempt: UInt32) {
+    self.first = first
+    self.count = count
+    self.attempt = attempt
+  }
 }
 
 /// Executes items of a group elsewhere than on its loop: in workers, on other machines.
@@ -78,10 +85,13 @@ public protocol ItemRunner: AnyObject {
   func start(_ batch: ItemBatch)
   /// Stops what executes and drops what is queued because of `error`; each item still ends.
   func cancel(_ error: FlowError)
+  /// Says that the group has ended, perhaps more than once: nothing it is told counts any more.
+  func detach()
 }
 
 extension ItemRunner {
   public var queues: Bool { false }
+  public func detach() {}
 }
 
 /// How an item has ended, for a group that is told of many at once.

@@ -4,8 +4,8 @@ internal import LuaVM
 /// The share of a group that a worker executes, as the worker has it.
 final class WorkerGroupSite: ItemExecutorOwner {
   private let id: UInt64
-  // Unowned: the site holds its groups.
-  private unowned let site: WorkerSite
+  // Safe: the site holds its groups, and drops them before it goes.
+  private unowned(unsafe) let site: WorkerSite
   private var host: ScriptHost { site.host }
   private let group: WorkerGroup
   private var executor: ItemExecutor?
@@ -92,7 +92,7 @@ final class WorkerGroupSite: ItemExecutorOwner {
 
   func itemEnded(_ index: Int, output: Value, error: FlowError?, time: Int64) {
     ended(index, output: output, error)
-    if !isClosed { site.itemEnded() }
+    if !isClosed { site.itemEnded(at: time) }
   }
 
   private func ended(_ index: Int, output: Value, _ error: FlowError?) {

@@ -20,11 +20,13 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   private final class Share: WorkerTask {
     let number: UInt64
     let limit: Int
-    // Weak: the pool may hold the share longer than the group lives.
-    weak var runner: WorkerItemRunner?
+    // Safe: the runner takes itself out when it goes, as the pool may hold the share longer.
+    unowned(unsafe) var runner: WorkerItemRunner?
     var worker: Int?
-    /// The items that it has, by runs: their first 0-based indices, counts and attempts.
-    var items: [Int: UInt32] = [:]
+    /// How many items it has.
+    var count = 0
+    /// The items that it was given since it had none last: some of them may have ended.
+    var given: [ItemBatch] = []
     /// Nanoseconds that an item takes; 0 while nobody knows.
     var itemTime: Int64 = 0
 
@@ -47,7 +49,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   private let refusal: FlowError?
   private let number: UInt64
   private var shares: [Share] = []
-  private weak var group: (any ExecutedItemGroup)?
+  // Safe: the group says when it goes. (A weak reference would make every retain of it slow.)
+  private unowned(unsafe) var group: (any ExecutedItemGroup)?
   /// How many items haven't been handed out yet.
   private var remaining: Int
   private var cancellation: FlowError?
@@ -85,10 +88,11 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   }
 
   deinit {
+    for share in shares { share.runner = nil }
     guard let pool = host.openPool else { return }
     for share in shares {
       if let worker = share.worker {
-        if !share.items.isEmpty {
+        if share.count > 0 {
           pool.stop(share.number, .cancelled(), of: worker, order: share.number)
         }
         pool.send(.close(id: share.number), to: worker)
@@ -117,6 +121,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     }
   }
 
+  func detach() { group = nil }
+
   var capacity: Int {
     if refusal != nil { return remaining }
     return neediest?.room ?? 0
@@ -134,9 +140,9 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 
   private func room(of share: Share) -> Int {
     let waiting = waitingLimit(share)
-    let room = share.limit + waiting - share.items.count
+    let room = share.limit + waiting - share.count
     // A few that would fit aren't worth a message while enough are waiting.
-    return share.items.count >= share.limit + waiting / 2 ? 0 : max(0, room)
+    return share.count >= share.limit + waiting / 2 ? 0 : max(0, room)
   }
 
   /// How many items may wait with a worker.
@@ -160,18 +166,19 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     var first = batch.first
     var wired = WireBatch()
     func send() {
-      if !wired.values.isEmpty {
+      let count = wired.values.count
+      if count > 0 {
+        share.count += count
+        share.given.append(ItemBatch(first: first, count: count, attempt: batch.attempt))
         host.workers.send(.items(id: share.number, first: first, wired), to: worker)
       }
       wired = WireBatch()
     }
     wired.values.reserveCapacity(batch.count)
-    share.items.reserveCapacity(share.items.count + batch.count)
     for index in batch.first..<batch.first + batch.count {
       do throws(WireProblem) {
         let item = try host.wire(group.item(at: index), &wired)
         wired.values.append(item)
-        share.items[index] = batch.attempt
       } catch {
         send()
         first = index + 1
@@ -188,7 +195,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   func cancel(_ error: FlowError) {
     cancellation = error
     for share in shares {
-      guard let worker = share.worker, !share.items.isEmpty else { continue }
+      guard let worker = share.worker, share.count > 0 else { continue }
       host.workers.stop(share.number, error, of: worker, order: share.number)
     }
   }
@@ -209,7 +216,6 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     ends.reserveCapacity(events.ends.count)
     for (place, end) in events.ends.enumerated() {
       let index = Int(end.index)
-      guard share.items.removeValue(forKey: index) != nil else { continue }
       var error = end.error?.error(on: host)
       var output = Value.null
       if error == nil {
@@ -221,6 +227,11 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
       }
       ends.append(ItemEnd(index: index, output: output, error: error))
     }
+    share.count -= ends.count
+    if share.count <= 0 {
+      share.count = 0
+      share.given.removeAll(keepingCapacity: true)
+    }
     if !ends.isEmpty {
       let time = max(1, events.busy / Int64(ends.count))
       share.itemTime = share.itemTime == 0 ? time : (share.itemTime * 3 + time) / 4
@@ -231,15 +242,19 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 
   /// The worker that had a share is gone: what it had is handed out again, unless it was to stop.
   private func lost(_ share: Share, _ error: FlowError) {
-    let items = share.items.sorted { $0.key < $1.key }
-    share.items = [:]
+    let given = share.given
+    share.given = []
+    share.count = 0
     share.worker = nil
     let pool = host.workers
-    for (index, attempt) in items {
-      if let cancellation {
-        end(index, attempt, cancellation)
-      } else {
-        group?.itemLost(index, attempt: attempt)
+    for batch in given {
+      for index in batch.first..<batch.first + batch.count {
+        // Of those that have ended the group knows.
+        if let cancellation {
+          end(index, batch.attempt, cancellation)
+        } else {
+          group?.itemLost(index, attempt: batch.attempt)
+        }
       }
     }
     guard cancellation == nil, group != nil else { return }

@@ -4,8 +4,8 @@ internal import LuaVM
 /// One execution of an op, or one call of a function, as the worker has it.
 final class WorkerJobSite: TaskObserver, EventSink {
   private let id: UInt64
-  // Unowned: the site holds its jobs.
-  private unowned let site: WorkerSite
+  // Safe: the site holds its jobs, and drops them before it goes.
+  private unowned(unsafe) let site: WorkerSite
   private var host: ScriptHost { site.host }
   /// What it is executed as, from its first stretch on, in which it may be asked to stop.
   fileprivate(set) var execution: Run?

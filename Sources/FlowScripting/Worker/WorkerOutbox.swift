@@ -8,8 +8,8 @@ final class WorkerOutbox {
 
   private let deliver: @Sendable (WorkerReport) -> Void
   private var report = WorkerReport()
-  /// When the last one was sent, of the monotonic clock.
-  private var lastTime = LuaVM.monotonicTime
+  /// When it was time for the last one, of the loop's clock.
+  private var lastTime: Int64 = 0
   /// How many orders were taken.
   var taken: UInt64 = 0
   /// What was told last, to tell it once.
@@ -27,8 +27,13 @@ final class WorkerOutbox {
   /// Adds a failure that nobody observed.
   func add(_ name: ByteString, _ error: WireError) { report.failures.append((name, error)) }
 
-  /// Whether it is time for a report.
-  var isDue: Bool { LuaVM.monotonicTime - lastTime >= Self.interval }
+  /// Whether it is time for a report; `time` is that of the loop's clock. (While a virtual one stands
+  /// still, it is when the worker has nothing more to do.)
+  func isDue(at time: Int64) -> Bool {
+    guard time - lastTime >= Self.interval else { return false }
+    lastTime = time
+    return true
+  }
 
   /// Sends what there is, with what the groups have.
   func flush(_ groups: some Sequence<WorkerGroupSite>) {
@@ -55,7 +60,6 @@ final class WorkerOutbox {
     report.taken = taken
     report.isAsleep = isAsleep
     report.wakesAt = time
-    lastTime = LuaVM.monotonicTime
     let sent = report
     report = WorkerReport()
     deliver(sent)

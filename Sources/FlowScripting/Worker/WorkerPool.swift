@@ -34,7 +34,7 @@ final class WorkerPool {
   private var state: PoolState
   private var workers: [Worker] = []
   private var tasks: [UInt64: any WorkerTask] = [:]
-  private var groups: [UInt64: Weak] = [:]
+  private var groups: [UInt64: Connection] = [:]
   private var lastNumber: UInt64 = 0
   private let link: Link
   private let configuration: LuaConfiguration
@@ -53,15 +53,18 @@ final class WorkerPool {
     var alarm: Timer?
   }
 
-  private struct Weak {
-    weak var group: (any WorkerGroupTask)?
+  private struct Connection {
+    // Safe: a group disconnects before it goes. (A weak reference would make every retain slow.)
+    unowned(unsafe) let group: any WorkerGroupTask
   }
 
   /// Leads reports to the pool, on the loop's thread.
-  // Unchecked: the pool is set and read on that thread alone.
+  // Unchecked: the pool is set and read on that thread alone; it takes itself out before it goes.
   private final class Link: @unchecked Sendable {
-    weak var pool: WorkerPool?
+    unowned(unsafe) var pool: WorkerPool?
   }
+
+  deinit { link.pool = nil }
 
   init(_ host: ScriptHost, size: Int, configuration: LuaConfiguration) {
     self.host = host
@@ -90,7 +93,7 @@ final class WorkerPool {
 
   /// Leads what happens to the items of a group to it.
   func connect(_ group: any WorkerGroupTask, _ number: UInt64) {
-    groups[number] = Weak(group: group)
+    groups[number] = Connection(group: group)
   }
 
   /// Has a task stop that waits, or that a worker does: it ends sooner or later.
@@ -211,7 +214,7 @@ final class WorkerPool {
     for failure in report.failures {
       loop.reportFailure(failure.error.error(on: host), name: failure.name)
     }
-    for events in report.groups { groups[events.id]?.group?.take(events, worker: worker) }
+    for events in report.groups { groups[events.id]?.group.take(events, worker: worker) }
     guard workers[worker].isAlive else { return }
     while let first = workers[worker].closing.first, first.order <= report.taken {
       workers[worker].closing.removeFirst()

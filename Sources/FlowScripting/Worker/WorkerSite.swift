@@ -38,7 +38,6 @@ final class WorkerSite {
       vm.close()
       throw error
     }
-    host.site = self
     clock?.wait = { [unowned self] in sleep(until: $0) }
     vm.onAttention = { [unowned self] in takeStops() }
     vm.acceptAttention()
@@ -95,7 +94,6 @@ final class WorkerSite {
     groups = [:]
     functions = [:]
     vm.onAttention = nil
-    host.site = nil
     channel.finish()
     loop.shutdown()
     host.close()
@@ -209,11 +207,11 @@ final class WorkerSite {
   /// Something has happened in a job, which is told soon even if it is busy.
   func tell(_ id: UInt64, at time: Int64, _ what: WorkerReport.JobEvent.What) {
     outbox.add(id, at: time, what)
-    if outbox.isDue { outbox.flush(groups.values) }
+    if outbox.isDue(at: loop.now()) { outbox.flush(groups.values) }
   }
 
   /// An item has ended.
-  func itemEnded() {
-    if outbox.isDue { outbox.flush(groups.values) }
+  func itemEnded(at time: Int64) {
+    if outbox.isDue(at: time) { outbox.flush(groups.values) }
   }
 }
