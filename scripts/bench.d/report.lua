@@ -125,6 +125,25 @@ do
 end
 
 do
+  local function in_workers(...)
+    local words = { flowlua, "--workers", "3", here .. "/workers.lua", ... }
+    return function() return output_of(table.unpack(words)) end
+  end
+  local worker, main = in_turn(
+    in_workers("compute", "64", "worker"), in_workers("compute", "64", "main"))
+  local cores = tonumber(io.popen("nproc"):read("l"))
+  local wanted = 0.95 * math.min(cores, 3)
+  row("64 items of 20 ms / on one thread", worker, main, "ms", main / worker,
+    (">= %.2f x"):format(wanted), main / worker >= wanted)
+  local trivial, string, numbers = in_turn(
+    in_workers("trivial", "100000"), in_workers("string", "1000"), in_workers("table", "1000"))
+  row("an item of 100,000 in 3 workers", trivial, nil, "ns", nil, "<= 500 ns (goal 220)",
+    trivial <= 500)
+  row("10 KB to a worker and back", string, nil, "us", nil, "<= 6 us", string <= 6)
+  row("1,000 numbers there and back", numbers, nil, "us", nil, "<= 35 us", numbers <= 35)
+end
+
+do
   local ours, peer = in_turn(
     with(flowlua, "steps.lua", "500000"), with("lua5.4", "steps_peer.lua", "500000"))
   row("a step with get and set / by hand", ours, peer, "ns", ours / peer,

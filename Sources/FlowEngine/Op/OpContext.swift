@@ -88,6 +88,16 @@ public final class OpContext {
   /// Whether the op is still going on: neither settled nor ended.
   public var isOpen: Bool { !isSettled }
 
+  /// Says that the body waits for its turn elsewhere, which doesn't count into the op's own timeout.
+  package func beginWaiting() {
+    if isOpen { strand?.stopLeafTimer() }
+  }
+
+  /// Says that it is the body's turn: the op's own timeout counts from now on.
+  package func endWaiting() {
+    if phase == .inBody || phase == .suspended, isOpen { strand?.startLeafTimer() }
+  }
+
   /// Whether its cleanups execute.
   package var isCleaningUp: Bool { strand?.isCleaningUp ?? false }
 

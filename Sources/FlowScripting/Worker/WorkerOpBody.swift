@@ -36,6 +36,7 @@ final class WorkerFunction {
 ///
 /// All that is about the op's policy, its needs and gives, and its place in a flow is done where the
 /// op was started, as for any other: the worker executes one attempt at its function. Only groups of
+/// The time that an op waits for a worker to be free doesn't count into its timeout. Groups of
 /// ops without a policy are left to `WorkerItemRunner`, so that tiny items can travel many at a time.
 final class WorkerOpBody: OpBody {
   private let shared: WorkerFunction
@@ -88,6 +89,7 @@ final class WorkerOpBody: OpBody {
         code: shared.code, arguments: try wireArguments(), kind: .op(try place(context)))
       let execution = WorkerExecution(host, number, job, context)
       context.state = execution
+      context.beginWaiting()
       host.workers.submit(execution, number)
       return .suspended
     } catch {
@@ -171,7 +173,9 @@ private final class WorkerExecution: WorkerTask {
   }
 
   func order(for worker: Int) -> WorkerOrder? {
-    context == nil ? nil : .start(id: number, job)
+    guard let context else { return nil }
+    context.endWaiting()
+    return .start(id: number, job)
   }
 
   func cancel(_ error: FlowError) { host.workers.stop(number, error) }
