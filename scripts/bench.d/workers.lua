@@ -1,7 +1,7 @@
--- Groups in workers: `workers.lua KIND COUNT THREAD`, with --workers as the caller likes. Prints what
--- an item takes, the median of five groups after the first one: nanoseconds of trivial items,
--- microseconds of 10 KB strings and of tables of 1,000 numbers there and back, milliseconds of items
--- that compute for about 20 ms.
+-- Groups in workers: `workers.lua KIND COUNT THREAD`, with --workers as the caller likes. Prints
+-- what an item takes, the median of five groups after the first one: nanoseconds of trivial items,
+-- microseconds of 10 KB strings and of tables of 1,000 numbers there and back, milliseconds of
+-- items that compute for about 20 ms.
 local flow = require "flow"
 local kind, count, thread = arg[1], tonumber(arg[2]), arg[3] or "worker"
 

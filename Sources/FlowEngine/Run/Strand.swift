@@ -398,8 +398,7 @@ final class Strand: Work {
   }
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
-  ///
-  /// - Parameter time: When it happened, if not now.
+  /// `time` is when it happened, if not now.
   func store(
     _ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int,
     at time: Int64? = nil

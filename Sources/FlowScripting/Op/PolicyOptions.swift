@@ -102,7 +102,8 @@ extension ScriptHost {
   }
 
   /// The body of an op whose options are these.
-  func body(_ function: LuaReference, _ thread: OpThread?, _ options: Options) throws -> any OpBody {
+  func body(_ function: LuaReference, _ thread: OpThread?, _ options: Options) throws -> any OpBody
+  {
     thread == .worker ? try workerBody(function, options) : ScriptOpBody(self, function)
   }
 

@@ -17,9 +17,7 @@ final class WireError: Sendable {
   /// How deep causes of causes are followed.
   private static let depthLimit = 16
 
-  /// - Parameters:
-  ///   - error: An error of the host's loop.
-  ///   - host: The host that it belongs to.
+  /// An error of the host's loop; `depth` is how many it is the cause of.
   init(_ error: FlowError, from host: ScriptHost, depth: Int = 0) {
     var batch = WireBatch()
     var fields: [(ByteString, WireValue)] = []

@@ -69,6 +69,9 @@ run = flow.new("g"):data { ns = ns }
     { input = "ns", max_concurrent = 2 }), { timeout = 0.03 }):run()
 check.equal(run.error.kind, "timeout")
 -- The workers are as good as before.
-local SumOp = worker("SumOp", { needs = { n = "integer" }, gives = { m = "integer" }, run = function(ctx) ctx:set("m", ctx:get("n") * 2) end })
+local SumOp = worker("SumOp", {
+  needs = { n = "integer" }, gives = { m = "integer" },
+  run = function(ctx) ctx:set("m", ctx:get("n") * 2) end,
+})
 run = flow.new("g"):data { ns = ns }:add_grouped(SumOp, { input = "ns", output = "out" }):run()
 check.equal(run.data.out[100], 200)
