@@ -1,8 +1,8 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// A continuation whose function is called in a worker: it gets a copy of what the task before has come
-/// to, and its result comes back as one.
+/// A continuation whose function is called in a worker: it gets a copy of what the task before has
+/// come to, and its result comes back as one.
 final class WorkerContinuation: Continuation, WorkerTask {
   private let host: ScriptHost
   private let kind: ContinuationKind

@@ -5,9 +5,9 @@ internal import LuaVM
 ///
 /// `max_concurrent` is shared out among the workers that take part: each executes at most its share
 /// at a time, so that the sum can't be exceeded whatever items do, and no worker has to ask. More
-/// items wait with a worker than execute there, as many as keep it busy while a report travels: their
-/// number follows from how long items take, and shrinks towards the end of the list, so that all
-/// workers end at about the same time.
+/// items wait with a worker than execute there, as many as keep it busy while a report travels:
+/// their number follows from how long items take, and shrinks towards the end of the list, so that
+/// all workers end at about the same time.
 final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   /// How long items that wait with a worker may keep it busy, in nanoseconds: a few times what a
   /// report takes to come and new items take to go.
