@@ -66,7 +66,7 @@ final class WorkerContinuation: Continuation, WorkerTask {
     }
   }
 
-  func lost(_ error: FlowError, worker: Int) { failed(error) }
+  func lost(_ error: FlowError, worker: Int, isReplaced: Bool) { failed(error) }
 
   // MARK: Its course
 

@@ -193,7 +193,7 @@ private final class WorkerExecution: WorkerTask {
     }
   }
 
-  func lost(_ error: FlowError, worker: Int) {
+  func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
     if worker >= 0 { context?.log(error.message) }
     end(error)
   }

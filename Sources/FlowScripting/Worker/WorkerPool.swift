@@ -8,8 +8,9 @@ protocol WorkerTask: AnyObject {
   func order(for worker: Int) -> WorkerOrder?
   /// Something has happened; `.ended` is the last that comes.
   func take(_ event: WorkerReport.JobEvent)
-  /// The worker that had it is gone, or couldn't be started; nothing more comes from it.
-  func lost(_ error: FlowError, worker: Int)
+  /// The worker that had it is gone, or couldn't be started; nothing more comes from it. Another takes
+  /// its place unless `isReplaced` is false.
+  func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
 }
 
 /// A group of which workers execute shares, as the main loop has it.
@@ -43,6 +44,8 @@ final class WorkerPool {
   private struct Worker {
     let channel: WorkerChannel
     var isAlive = true
+    /// Whether it has come to be.
+    var hasReported = false
     /// How many orders it was sent.
     var sent: UInt64 = 0
     /// Held while it has something to do, unless it waits for a time of a virtual clock.
@@ -100,7 +103,7 @@ final class WorkerPool {
   func stop(_ number: UInt64, _ error: FlowError) {
     if state.withdraw(number) {
       let task = tasks.removeValue(forKey: number)
-      task?.lost(error, worker: -1)
+      task?.lost(error, worker: -1, isReplaced: false)
     } else if let worker = state.worker(of: number) {
       stop(number, error, of: worker, order: number)
     }
@@ -203,6 +206,7 @@ final class WorkerPool {
 
   private func take(_ report: WorkerReport, from worker: Int) {
     guard workers[worker].isAlive else { return }
+    workers[worker].hasReported = true
     for event in report.jobs {
       guard let task = tasks[event.id] else { continue }
       if case .ended = event.what {
@@ -295,7 +299,9 @@ final class WorkerPool {
     workers[worker].alarm = nil
     let (lost, actions) = state.lost(worker)
     let told = lost.compactMap { tasks.removeValue(forKey: $0) }
-    for task in told { task.lost(error, worker: worker) }
+    for task in told {
+      task.lost(error, worker: worker, isReplaced: workers[worker].hasReported)
+    }
     perform(actions)
   }
 
