@@ -185,6 +185,8 @@ struct flowlua_host {
   // The index from an object to its place: a power of two of places or NONE_HELD.
   uint32_t *buckets;
   uint32_t bucket_mask;
+  /// How many bits the mask has.
+  uint32_t bucket_bits;
   interned_string interned[INTERNED_CACHE];
   // Names of the sources that `flowlua_origin` has met.
   char (*sources)[LUA_IDSIZE];

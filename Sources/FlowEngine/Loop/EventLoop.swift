@@ -93,8 +93,8 @@ public final class EventLoop {
   @exclusivity(unchecked) var lastTaskID: UInt64 = 0
   /// Runs that aren't concluded.
   var pending: [UInt64: Run] = [:]
-  /// Continuations whose code, or what that has handed over, goes on, by the ids of their tasks.
-  var continuations: [UInt64: Continuation] = [:]
+  /// Continuations whose code, or what that has handed over, goes on, by their ids.
+  var continuations: [UInt64: AnyFlowTask] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]
   var lateFailures: [UnobservedFailure] = []
   var failureOrder: UInt64 = 0
