@@ -241,6 +241,17 @@ int32_t flowlua_assign_global(
     flowlua_host *_Nonnull host, const char *_Nonnull name, const flowlua_value *_Nonnull value);
 /// Reads a global variable, with metamethods. [-0, +1, -]
 int32_t flowlua_read_global(flowlua_host *_Nonnull host, const char *_Nonnull name);
+
+/// What is done around the output of scripts to the terminal; on any thread that runs one.
+typedef struct flowlua_output_guard {
+  /// Called before it.
+  void (*_Nonnull hide)(void);
+  /// Called with whether the terminal's line is at its end then.
+  void (*_Nonnull wrote)(bool ends_line);
+} flowlua_output_guard;
+/// Guards the standard functions that use the terminal, before any script has got hold of them; every
+/// state of the process has to have the same guard. [-0, +0|1, -]
+int32_t flowlua_guard_output(flowlua_host *_Nonnull host, flowlua_output_guard with);
 /// Says which metatable errors of the host have: they pass the traceback handler as they are.
 void flowlua_set_error_metatable(flowlua_host *_Nonnull host, int32_t metatable);
 /// A new table with `count` values from 1 on, then `pairs` keys and values. [-0, +1, -]
