@@ -1,4 +1,5 @@
-// The form in which values and functions leave a state, as transfer.c and travel.c share it.
+// The form in which values and functions leave a state, as transfer.c, decode.c and travel.c
+// share it.
 //
 // `F P 2` (values) or `F C 1` (code), the root, then a body for each object (table or function) in the
 // order in which they were first named. A value is a tag and its payload; lengths and indices are
@@ -82,8 +83,16 @@ bool flowlua_encode_bodies(encoder *e, lua_State *L);
 void flowlua_push_met(encoder *e, lua_State *L, uint32_t index);
 /// Whether an object is new; if so it is noted. The object is on top. [-0, +0, m]
 bool flowlua_meet(encoder *e, lua_State *L, uint32_t *index);
-/// Notes that the value on top can't go, with what is known of it. Answers false. [-0, +0, -]
+// refusal.c
+/// Notes that the value on top can't go, and the way to it. Answers false. [-0, +0, v]
 bool flowlua_refuse(encoder *e, lua_State *L);
+
+// keys.c
+/// Whether a key is one of 1 to `listed`. [-0, +0, -]
+bool flowlua_is_listed(lua_State *L, int key, int64_t listed);
+/// The keys of a table but 1 to `listed`, as a list from 0 on; how many. Those that can be sorted are,
+/// before the others. [-0, +1, m]
+int64_t flowlua_push_sorted_keys(lua_State *L, int table, int64_t listed);
 
 // layout.c
 typedef struct list_slot list_slot;
