@@ -30,6 +30,7 @@ static struct {
   void (*redisplay)(void);
   void (*resize_terminal)(void);
   int (*variable_bind)(const char *, const char *);
+  char *(*variable_value)(const char *);
   void (*add_history)(const char *);
   void (*using_history)(void);
   char **line_buffer;
@@ -71,6 +72,7 @@ static bool look_up(void *library) {
       {&rl.redisplay, "rl_redisplay", false},
       {&rl.resize_terminal, "rl_resize_terminal", false},
       {&rl.variable_bind, "rl_variable_bind", false},
+      {&rl.variable_value, "rl_variable_value", false},
       {&rl.catch_signals, "rl_catch_signals", false},
       {&rl.catch_sigwinch, "rl_catch_sigwinch", false},
       {&rl.attempted_completion_over, "rl_attempted_completion_over", false},
@@ -287,6 +289,34 @@ static void hold_errors(bool holds) {
   setvbuf(stderr, holds ? buffer : NULL, holds ? _IOLBF : _IONBF, holds ? sizeof buffer : 0);
 }
 
+// MARK: - The locale
+
+/// Whether a locale has no characters beyond ASCII.
+static bool is_bare(const char *locale) {
+  return locale == NULL || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
+}
+
+/// Whether UTF-8 takes the place of a locale without character set.
+static bool replaces_locale;
+
+/// Calls the library, which looks at the environment for the locale itself, with the one that it is to
+/// find there.
+static void call_with_locale(void (*body)(void)) {
+  if (!replaces_locale) {
+    body();
+    return;
+  }
+  const char *own = getenv("LC_ALL");
+  char *kept = own != NULL ? strdup(own) : NULL;
+  setenv("LC_ALL", "C.UTF-8", 1);
+  body();
+  if (kept != NULL) setenv("LC_ALL", kept, 1);
+  else unsetenv("LC_ALL");
+  free(kept);
+}
+
+static void initialize(void) { rl.initialize(); }
+
 // MARK: - Editing
 
 static void leave(void) {
@@ -296,12 +326,21 @@ static void leave(void) {
   hold_errors(false);
 }
 
+/// Whether the library ends the line of a Ctrl-D itself, as it does where it tells pasted text.
+static bool ends_last_line(void) {
+  if (!is_gnu || rl.variable_value == NULL) return false;
+  const char *value = rl.variable_value("enable-bracketed-paste");
+  return value != NULL && strcmp(value, "on") == 0;
+}
+
 static void on_line(char *line) {
   leave();
-  if (line == NULL) write_plainly("\n", 1);
+  if (line == NULL && !ends_last_line()) write_plainly("\n", 1);
   callbacks.line(callbacks.context, line);
   free(line);
 }
+
+static void install(void) { rl.handler_install(shown_prompt, on_line); }
 
 void flowsystem_editor_begin(const char *prompt) {
   char *copy = strdup(prompt);
@@ -311,7 +350,7 @@ void flowsystem_editor_begin(const char *prompt) {
   fflush(stdout);
   hold_errors(true);
   tcgetattr(STDIN_FILENO, &modes_before);
-  rl.handler_install(shown_prompt, on_line);
+  call_with_locale(install);
   fflush(*rl.outstream);
   tcgetattr(STDIN_FILENO, &modes_of_editor);
   needs_redraw = 0;
@@ -397,26 +436,6 @@ void flowsystem_editor_add_history(const char *entry) { rl.add_history(entry); }
 
 // MARK: - Opening
 
-/// Whether a locale has no characters beyond ASCII.
-static bool is_bare(const char *locale) {
-  return locale == NULL || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
-}
-
-/// Has the library begin with UTF-8 where the environment asks for no character set.
-static void initialize(void) {
-  const char *own = getenv("LC_ALL");
-  char *kept = own != NULL ? strdup(own) : NULL;
-  bool replaces = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
-  // GNU readline looks at the environment itself.
-  if (replaces) setenv("LC_ALL", "C.UTF-8", 1);
-  rl.initialize();
-  if (replaces) {
-    if (kept != NULL) setenv("LC_ALL", kept, 1);
-    else unsetenv("LC_ALL");
-  }
-  free(kept);
-}
-
 bool flowsystem_editor_open(
     const char *library, const flowsystem_editor_callbacks *wanted) {
   const char *known[] = {"libreadline.so.8", "libreadline.so.7", "libedit.so.2"};
@@ -439,7 +458,8 @@ bool flowsystem_editor_open(
   if (rl.catch_sigwinch != NULL) *rl.catch_sigwinch = 0;
   if (rl.readline_name != NULL) *rl.readline_name = "flowlua";
   if (is_gnu && rl.variable_bind != NULL) rl.variable_bind("enable-bracketed-paste", "on");
-  initialize();
+  replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
+  call_with_locale(initialize);
   rl.using_history();
   if (rl.attempted_completion != NULL) *rl.attempted_completion = complete;
   if (rl.break_hook != NULL) *rl.break_hook = find_breaks;
