@@ -41,6 +41,7 @@ extension LuaVM {
   ///   - table: The table; its metatable isn't looked at.
   ///   - limit: How many entries there are at most.
   /// - Returns: The entries, and whether there are more.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func entries(
     of table: LuaReference, limit: Int
   ) throws -> (

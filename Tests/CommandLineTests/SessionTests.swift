@@ -25,8 +25,9 @@ struct SessionTests {
   func results(_ library: String) throws {
     let session = try start(library)
     #expect(try session.enter("1 + 1, 'a\\n\"\\xff'").contains("2\r\n\"a\\n\\\"\\xFF\"\r\n"))
-    #expect(try session.enter("{b = 1, a = {2, 3}, [1.5] = true}")
-      .contains("{[1.5] = true, a = {2, 3}, b = 1}\r\n"))
+    #expect(
+      try session.enter("{b = 1, a = {2, 3}, [1.5] = true}")
+        .contains("{[1.5] = true, a = {2, 3}, b = 1}\r\n"))
     #expect(try session.enter("_.a[2]").contains("\r\n3\r\n"))
     #expect(try session.enter("=_ + 1").contains("\r\n4\r\n"))
     #expect(try session.enter("t = {} t.t = t").contains("> "))
@@ -44,7 +45,8 @@ struct SessionTests {
     #expect(try session.enter("script, flow == require 'flow'").contains("nil\r\ntrue\r\n"))
   }
 
-  @Test("Chunks go on over lines and are recalled as one, in later sessions too",
+  @Test(
+    "Chunks go on over lines and are recalled as one, in later sessions too",
     arguments: libraries)
   func history(_ library: String) throws {
     let first = try start(library)
@@ -123,7 +125,8 @@ struct SessionTests {
     #expect(try nowhere.enter("6 * 7").contains("42\r\n"))
   }
 
-  @Test("Names, fields, methods, modules and files are completed; no code is run",
+  @Test(
+    "Names, fields, methods, modules and files are completed; no code is run",
     arguments: libraries)
   func completion(_ library: String) throws {
     let session = try start(library)
@@ -177,8 +180,9 @@ struct SessionTests {
     try session.type("\r")
     try session.expect("42\r\n")
     try session.prompt()
-    #expect(try String(contentsOfFile: state.history, encoding: .utf8)
-      == "local a = 20\\nlocal b = 22\\nprint(a + b)\n")
+    #expect(
+      try String(contentsOfFile: state.history, encoding: .utf8)
+        == "local a = 20\\nlocal b = 22\\nprint(a + b)\n")
   }
 
   @Test("Ctrl-C drops the line, and the lines before it", arguments: libraries + ["none"])
@@ -196,7 +200,8 @@ struct SessionTests {
     #expect(try session.enter("6 * 7").contains("42\r\n"))
   }
 
-  @Test("Ctrl-C interrupts a loop, a coroutine and a wait, again and again",
+  @Test(
+    "Ctrl-C interrupts a loop, a coroutine and a wait, again and again",
     arguments: libraries + ["none"])
   func interrupt(_ library: String) throws {
     let session = try start(library)
@@ -340,8 +345,8 @@ struct SessionTests {
     #expect(shown.contains("\u{1B}[31mstdin:1: bang\u{1B}[0m\r\n\u{1B}[2mstack traceback:\r\n"))
     #expect(!shown.contains("[C]: in ?"))
     let plain = try start(environment: ["NO_COLOR": "1"])
-    #expect(try plain.enter("error 'bang'").contains("\r\nstdin:1: bang\r\nstack traceback:") ||
-      plain.unseen.isEmpty)
+    #expect(
+      try plain.enter("error 'bang'").contains("stdin:1: bang\r\nstack traceback:\r\n"))
     let dumb = try start(environment: ["TERM": "dumb"])
     let text = try dumb.enter("error 'bang'")
     #expect(text.contains("stdin:1: bang\r\n") && !text.contains("\u{1B}"))

@@ -120,9 +120,8 @@ struct ResultFormatter {
     return title + [Self.opening] + parts.joined(separator: Array(", ".utf8)) + [Self.closing]
   }
 
-  /// - Parameters:
-  ///   - indent: How far the lines of a table that doesn't fit are indented.
-  ///   - before: How much stands before the node on its line.
+  /// On one line where that fits behind `before` columns, else with a line for each entry, indented below
+  /// `indent`.
   private func lines(_ node: Node, indent: Int, before: Int) -> [UInt8] {
     let flat = flat(node)
     guard case .table(let title, let entries, let isCut) = node, !entries.isEmpty,
