@@ -123,6 +123,7 @@ static inline bool is_watched(const flowlua_coroutine *coroutine) {
 }
 
 typedef struct pool_page pool_page;
+typedef struct flowlua_reader flowlua_reader;
 
 /// The largest block that a pool has.
 enum { POOL_LARGEST = 1024, POOL_CLASSES = POOL_LARGEST / 16 + 1 };
@@ -141,6 +142,8 @@ typedef struct small_pool {
   pool_page *empty;
   pool_page *partial[POOL_CLASSES];  // pages with a free block, by size
 } small_pool;
+
+enum { LAYOUT_UNKNOWN = 0, LAYOUT_EXPECTED = 1, LAYOUT_OTHER = 2 };
 
 struct flowlua_host {
   lua_State *main;
@@ -185,6 +188,8 @@ struct flowlua_host {
   // The index from an object to its place: a power of two of places or NONE_HELD.
   uint32_t *buckets;
   uint32_t bucket_mask;
+  /// How many bits the mask has.
+  uint32_t bucket_bits;
   interned_string interned[INTERNED_CACHE];
   // Names of the sources that `flowlua_origin` has met.
   char (*sources)[LUA_IDSIZE];
@@ -196,6 +201,9 @@ struct flowlua_host {
   int32_t type_count;
   int32_t type_capacity;
   object_type *types;  // counted from 1
+  int32_t secret_type;  // 0 without one; see flowlua_set_secret_type
+  int32_t guarded_globals;  // a reference; 0 without
+  uint8_t layout;  // whether tables are laid out as layout.c knows it
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;

@@ -59,8 +59,12 @@ object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type) 
 // Open addressing: a place stands at or behind where its object's address hashes to. There are two
 // buckets for each place, so that searches stay short.
 
+/// Objects that are neighbours in memory, as those made one after another are, have buckets that are:
+/// the caches then know the next one. What the mask cuts off moves each stretch of memory as a whole.
 static uint32_t first_bucket(const flowlua_host *host, const void *pointer) {
-  return (uint32_t)(((uintptr_t)pointer >> 4) * 0x9E3779B97F4A7C15u >> 32) & host->bucket_mask;
+  uint64_t unit = (uintptr_t)pointer >> 4;
+  uint64_t stretch = (unit >> host->bucket_bits) * 0x9E3779B97F4A7C15u >> 32;
+  return (uint32_t)(unit + stretch) & host->bucket_mask;
 }
 
 /// The bucket with the place of an object, or the empty one where it would go.
@@ -97,6 +101,7 @@ static bool grow_index(flowlua_host *host, uint32_t count) {
   uint32_t old_count = old != NULL ? host->bucket_mask + 1 : 0;
   host->buckets = grown;
   host->bucket_mask = count - 1;
+  host->bucket_bits = (uint32_t)__builtin_ctz(count);
   for (uint32_t i = 0; i < old_count; i++) {
     if (old[i] != NONE_HELD) *find_bucket(host, host->held[old[i]].pointer) = old[i];
   }

@@ -326,6 +326,7 @@ static void leave(void) {
   rl.handler_remove();
   fflush(*rl.outstream);
   hold_errors(false);
+  flowsystem_lend_terminal(false);
 }
 
 /// Whether the library ends the line of a Ctrl-D itself, as it does where it tells pasted text.
@@ -350,11 +351,16 @@ void flowsystem_editor_begin(const char *prompt) {
   free(shown_prompt);
   shown_prompt = copy;
   fflush(stdout);
+  // No status line while there is a prompt.
+  flowsystem_lend_terminal(true);
   hold_errors(true);
   tcgetattr(STDIN_FILENO, &modes_before);
   call_with_locale(install);
   fflush(*rl.outstream);
   tcgetattr(STDIN_FILENO, &modes_of_editor);
+  // Otherwise the terminal may throw away what is printed right behind a Ctrl-C.
+  modes_of_editor.c_lflag |= NOFLSH;
+  tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
   needs_redraw = 0;
   has_terminal = 1;
 }

@@ -110,6 +110,7 @@ void flowsystem_end_requests(void) {
 
 void flowsystem_end_by_signal(int number) {
   flowsystem_restore_terminal();
+  flowsystem_abandon_status();
   flowsystem_end_programs();
   set_handler(number, SIG_DFL, 0);
   sigset_t only;

@@ -39,6 +39,7 @@ final class Interpreter {
 
   /// Runs everything to its end; answers the exit status.
   func run() -> Int32 {
+    monitors.progress?.guardOutput(of: vm)
     if arguments.showsVersion { printVersions() }
     signals.catchInterruption()
     let end = ScriptEnd(deferred, messages)

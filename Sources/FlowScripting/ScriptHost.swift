@@ -17,7 +17,7 @@ public final class ScriptHost {
   /// The run whose `will_start` or predicate runs now.
   var currentRun: Run? { current.run?.takeUnretainedValue() }
   /// The task whose function runs now; nil in ops and callbacks.
-  var currentTask: ScriptContinuation? { current.task?.takeUnretainedValue() }
+  var currentTask: ScriptTask? { current.task?.takeUnretainedValue() }
   @exclusivity(unchecked) var current = Current()
 
   /// What the code that runs now belongs to.
@@ -27,7 +27,7 @@ public final class ScriptHost {
     var op: Unmanaged<OpContext>?
     var run: Unmanaged<Run>?
     /// The task whose function runs, which holds it; nil in ops and callbacks.
-    var task: Unmanaged<ScriptContinuation>?
+    var task: Unmanaged<ScriptTask>?
   }
 
   let types: ObjectTypes

@@ -106,6 +106,12 @@ public struct LuaCall {
     return try vm.value(in: state, at: Int32(index))
   }
 
+  /// Appends an argument to a buffer, as `LuaVM.encode`.
+  public func encode(_ index: Int, into buffer: TransferBuffer) throws {
+    guard index >= 1, index <= count else { return try vm.encode(.nil, into: buffer) }
+    try vm.encode(in: state, at: Int32(index), into: buffer)
+  }
+
   /// The Swift object in an argument, if it is one of this type. It is checked by what the userdata
   /// holds, so it is safe with anything a script passes, also when it calls a method by hand.
   public func object<Object>(_ index: Int, _ type: LuaObjectType<Object>) -> Object? {

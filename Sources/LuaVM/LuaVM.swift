@@ -30,6 +30,9 @@ public final class LuaVM {
   /// two of its instructions. It may end the process; if it returns, the code goes on.
   public var onTermination: (() -> Void)?
 
+  /// How marked objects travel; see `setSecretType`.
+  var secrets: SecretTravel?
+
   /// Whether the state can still be used.
   public private(set) var isOpen = true
 
@@ -43,7 +46,8 @@ public final class LuaVM {
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
       call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
-      resume_wait: answerWait, pump: pumpWait, release: releaseObject, terminate: endProcess)
+      resume_wait: answerWait, pump: pumpWait, unwrap: unwrapSecret, wrap: wrapSecret,
+      release: releaseObject, terminate: endProcess)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -92,6 +96,7 @@ public final class LuaVM {
     functions.removeAll()
     scheduler = nil
     onTermination = nil
+    secrets = nil
     begunWait = nil
     pumpedWait = nil
   }
@@ -478,6 +483,19 @@ private func answerWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
 
 private func pumpWait(_ host: OpaquePointer, _ wait: UnsafeMutableRawPointer) {
   vm(of: host)?.pump(wait)
+}
+
+private func unwrapSecret(
+  _ host: OpaquePointer, _ object: UnsafeMutableRawPointer,
+  _ value: UnsafeMutablePointer<flowlua_value>
+) -> Bool {
+  vm(of: host)?.takeOut(of: object, into: &value.pointee) ?? false
+}
+
+private func wrapSecret(
+  _ host: OpaquePointer, _ value: UnsafeMutablePointer<flowlua_value>
+) -> Bool {
+  vm(of: host)?.mark(&value.pointee) ?? false
 }
 
 private func releaseObject(_ pointer: UnsafeMutableRawPointer) {

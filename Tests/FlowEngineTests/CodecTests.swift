@@ -7,7 +7,7 @@ import Testing
     let atoms: [PlainValue.Atom] = [
       .null, .boolean(true), .boolean(false), .integer(.min), .integer(.max), .integer(-1),
       .number(-0.0), .number(.infinity), .number(Double(bitPattern: 0x7FF8_0000_DEAD_BEEF)),
-      .number(.leastNonzeroMagnitude), .bytes(""), .bytes(allBytes),
+      .number(.leastNonzeroMagnitude), .bytes(""), .bytes(allBytes), .secret(.bytes("hidden")),
     ]
     for atom in atoms {
       let value = PlainValue(atom)
@@ -44,7 +44,7 @@ import Testing
       PlainValue(
         .table(0),
         tables: [
-          .init(list: [.integer(7), .bytes("hello"), .table(1)]),
+          .init(list: [.integer(7), .bytes("hello"), .table(1), .secret(.integer(9))]),
           .init(entries: [.init(key: .bytes("k"), value: .number(2.5))]),
         ]))
     for _ in 0..<20_000 {
@@ -80,11 +80,14 @@ import Testing
 
   @Test(
     arguments: [
-      [], [0x46], [0x46, 0x50], [0x46, 0x50, 2, 0, 0],
-      [0x46, 0x50, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
-      [0x46, 0x50, 1, 0, 6, 0], [0x46, 0x50, 1, 0, 0, 0],
-      [0x46, 0x50, 1, 1, 0, 1, 0, 0, 6, 0],
-      [0x46, 0x50, 1, 0, 5, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F],
+      [], [0x46], [0x46, 0x50], [0x46, 0x50, 1, 0, 0], [0x46, 0x50, 3, 0],
+      [0x46, 0x50, 2, 5, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+      [0x46, 0x50, 2, 6, 0], [0x46, 0x50, 2, 0, 0], [0x46, 0x50, 2, 9],
+      [0x46, 0x50, 2, 7, 1, 0, 0, 0, 0, 0, 0, 0],
+      [0x46, 0x50, 2, 7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
+      [0x46, 0x50, 2, 7, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+      [0x46, 0x50, 2, 8], [0x46, 0x50, 2, 8, 0], [0x46, 0x50, 2, 8, 8, 1],
+      [0x46, 0x50, 2, 5, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F],
     ] as [[UInt8]])
   func refusesWhatIsWrong(bytes: [UInt8]) {
     #expect(throws: CodecError.self) { try PlainValueCodec.decode(bytes) }

@@ -280,7 +280,9 @@ import Testing
     #expect(SecretValue(once).plain.logText == "1234")
     #expect(Value.secret(.null).isNull)
     #expect(once.typeName == "secret" && once.logText == "<redacted>")
-    #expect(once.plainCopy() == nil)
+    #expect(once.plainCopy() == PlainValue(.secret(.integer(1234))))
+    #expect(once.plainCopy()?.logText() == "<redacted>")
+    #expect(once.plainCopy()?.flowValue.isSecret == true)
     #expect(
       "\(Secret("hunter22")) \(Mirror(reflecting: Secret("x")).children.count)" == "<redacted> 0")
     #expect(Secret<String>(flowValue: "plain".flowValue)?.value == "plain")

@@ -136,6 +136,14 @@ typedef struct flowlua_callbacks {
   int32_t (*_Nonnull resume_wait)(flowlua_call *_Nonnull);
   /// Run the event loop until the wait is ready, or note in the wait why that can't be.
   void (*_Nonnull pump)(flowlua_host *_Nonnull, void *_Nonnull wait);
+  /// A marked object is to travel: fill `value` with what is inside, or answer false when it can't
+  /// travel. A string has bytes of malloc's and `reference` 1; a reference lives on until the value is
+  /// written.
+  bool (*_Nonnull unwrap)(
+      flowlua_host *_Nonnull, void *_Nonnull object, flowlua_value *_Nonnull value);
+  /// The other way round: turn the value into a FLOWLUA_OBJECT, or answer false. A string's bytes are
+  /// lent; a reference, whose type is in `integer`, is given.
+  bool (*_Nonnull wrap)(flowlua_host *_Nonnull, flowlua_value *_Nonnull value);
   /// Give back one Swift reference.
   void (*_Nonnull release)(void *_Nonnull object);
   /// The process has been asked to end while Lua code runs: called between two instructions of it.
@@ -241,6 +249,17 @@ int32_t flowlua_assign_global(
     flowlua_host *_Nonnull host, const char *_Nonnull name, const flowlua_value *_Nonnull value);
 /// Reads a global variable, with metamethods. [-0, +1, -]
 int32_t flowlua_read_global(flowlua_host *_Nonnull host, const char *_Nonnull name);
+
+/// What is done around the output of scripts to the terminal; on any thread that runs one.
+typedef struct flowlua_output_guard {
+  /// Called before it.
+  void (*_Nonnull hide)(void);
+  /// Called with whether the terminal's line is at its end then.
+  void (*_Nonnull wrote)(bool ends_line);
+} flowlua_output_guard;
+/// Guards the standard functions that use the terminal, before any script has got hold of them; every
+/// state of the process has to have the same guard. [-0, +0|1, -]
+int32_t flowlua_guard_output(flowlua_host *_Nonnull host, flowlua_output_guard with);
 /// Says which metatable errors of the host have: they pass the traceback handler as they are.
 void flowlua_set_error_metatable(flowlua_host *_Nonnull host, int32_t metatable);
 /// A new table with `count` values from 1 on, then `pairs` keys and values. [-0, +1, -]
@@ -367,10 +386,75 @@ bool flowlua_is_table(lua_State *_Nonnull L, int32_t index);
 /// Whether a finalizer is running.
 bool flowlua_in_finalizer(lua_State *_Nonnull L);
 
-// MARK: - Coroutines of the scheduler
+// MARK: - Values and functions that go to another state
 
 /// Room for `file:line: ` with Lua's longest file name.
 enum { FLOWLUA_POSITION = 96 };
+
+/// Bytes that grow; `flowlua_buffer_free` ends it.
+typedef struct flowlua_buffer {
+  uint8_t *_Nullable bytes;
+  size_t count;
+  size_t capacity;
+} flowlua_buffer;
+
+void flowlua_buffer_free(flowlua_buffer *_Nonnull buffer);
+/// Appends bytes; false when memory ran out.
+bool flowlua_buffer_append(
+    flowlua_buffer *_Nonnull buffer, const void *_Nullable bytes, size_t count);
+
+/// What couldn't go, and where it was met.
+typedef struct flowlua_refusal {
+  /// Its basic type (LUA_TFUNCTION …), and its name in messages.
+  int32_t type;
+  /// Whether it is a key of the table at `path`.
+  bool is_key;
+  char type_name[64];
+  /// From the root, or from the upvalue, to it: `[3].handle`.
+  char path[224];
+  /// Of code: the upvalue, and where its function was defined; empty for what is reached otherwise.
+  char upvalue[64];
+  char function[FLOWLUA_POSITION];
+} flowlua_refusal;
+
+/// Answered when something can't go, which the refusal tells; nothing is on the stack.
+enum { FLOWLUA_REFUSED = -3, FLOWLUA_MALFORMED = -4 };
+
+/// Which type of objects travels marked, by the callbacks `unwrap` and `wrap`.
+void flowlua_set_secret_type(flowlua_host *_Nonnull host, int32_t type);
+
+/// Appends the value at an index, in the form of PlainValueCodec. Tables go without their metatables,
+/// and no metamethod runs. Whatever fails leaves the buffer as it was. LUA_OK, FLOWLUA_REFUSED, or the
+/// status of an error. [-0, +0|1, -]
+int32_t flowlua_encode(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index,
+    flowlua_buffer *_Nonnull buffer, flowlua_refusal *_Nonnull refusal);
+/// Pushes the `count` values that the bytes begin with and says how many bytes they took, or at which
+/// one it stopped. FLOWLUA_MALFORMED with the reason in `problem` for bytes that nobody wrote.
+/// [-0, +count or 1, -]
+int32_t flowlua_decode(
+    flowlua_host *_Nonnull host, lua_State *_Nonnull L, const uint8_t *_Nullable bytes, size_t size,
+    int32_t count, size_t *_Nonnull used, const char *_Nullable *_Nonnull problem);
+
+/// Appends a function with all it refers to. As `flowlua_encode`. [-0, +0|1, -]
+int32_t flowlua_pack(
+    flowlua_host *_Nonnull host, int32_t function, flowlua_buffer *_Nonnull buffer,
+    flowlua_refusal *_Nonnull refusal);
+/// Pushes a function that `flowlua_pack` wrote. The modules it names are required. [-0, +1, -]
+int32_t flowlua_unpack(
+    flowlua_host *_Nonnull host, const uint8_t *_Nullable bytes, size_t size,
+    const char *_Nullable *_Nonnull problem);
+/// Compares what a function refers to with what was packed: FLOWLUA_REFUSED with upvalue and function
+/// in `change` when it differs, LUA_OK when it doesn't. [-0, +0|1, -]
+int32_t flowlua_find_change(
+    flowlua_host *_Nonnull host, int32_t function, const uint8_t *_Nonnull bytes, size_t size,
+    flowlua_refusal *_Nonnull change);
+/// Lets functions that are unpacked find their globals in a table of their own: a copy of the globals
+/// as they are now. Reading another raises unless the true globals have it, setting one raises.
+/// [-0, +0|1, -]
+int32_t flowlua_guard_globals(flowlua_host *_Nonnull host);
+
+// MARK: - Coroutines of the scheduler
 
 /// A coroutine that the host runs: the unit that can be stopped.
 typedef struct flowlua_coroutine flowlua_coroutine;

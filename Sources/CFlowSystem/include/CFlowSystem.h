@@ -142,4 +142,26 @@ size_t flowsystem_format_g(char *buffer, size_t size, int precision, double numb
 /// are macros for global variables, which Swift's concurrency checks refuse.
 void flowsystem_write(const void *bytes, size_t count, bool to_error);
 
+// MARK: - The status line
+
+/// Shows a line of status at the bottom of the terminal that stderr is, in place of the one before;
+/// `text` is one line of at most 1,000 bytes that fits. Answers false, without showing it, while other
+/// output stands in that line or another program has the terminal.
+bool flowsystem_show_status(const char *text, size_t count);
+
+/// Takes the line away, before other output; may be called on any thread.
+void flowsystem_hide_status(void);
+
+/// Notes whether the output to the terminal ends with a whole line by now.
+void flowsystem_note_output(bool ends_line);
+
+/// Notes that a program which writes to this terminal begins or has ended.
+void flowsystem_lend_terminal(bool begins);
+
+/// The same as hiding, for a signal handler that ends the process.
+void flowsystem_abandon_status(void);
+
+/// The width of the terminal that stderr is; 0 when that isn't known.
+int flowsystem_terminal_columns(void);
+
 #endif

@@ -12,6 +12,8 @@ public struct PlainValue: Sendable, Equatable {
     case bytes(ByteString)
     /// An index into `tables`.
     case table(Int)
+    /// What no line shows: `flow.secret` of the atom within, which is neither null nor a secret.
+    indirect case secret(Atom)
   }
 
   public struct Entry: Sendable, Equatable {
@@ -54,13 +56,18 @@ extension PlainValue.Atom: Equatable {
     case (.number(let left), .number(let right)): left.bitPattern == right.bitPattern
     case (.bytes(let left), .bytes(let right)): left == right
     case (.table(let left), .table(let right)): left == right
+    case (.secret(let left), .secret(let right)): left == right
     default: false
     }
   }
 
   /// The same atom in a list of tables that has `base` others before.
   func shifted(by base: Int) -> Self {
-    if case .table(let index) = self { .table(index &+ base) } else { self }
+    switch self {
+    case .table(let index): .table(index &+ base)
+    case .secret(let atom): .secret(atom.shifted(by: base))
+    default: self
+    }
   }
 }
 

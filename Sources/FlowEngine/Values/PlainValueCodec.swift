@@ -1,29 +1,24 @@
 /// The one binary form of a `PlainValue`, for threads, processes, disks and other machines.
 ///
-/// Version 1: the bytes `F P 1`, the number of tables, each table (number of list values, number of
-/// entries, the values, key and value of each entry), then the root. An atom is a tag and its
-/// payload; numbers of things are LEB128, integers and floats 8 bytes, little endian.
+/// Version 2: the bytes `F P 2`, the root, then the body of each table in the order in which they were
+/// first named. An atom is a tag and its payload: an integer or a float 8 bytes, little endian; bytes
+/// their number and themselves; a table that was named before its index; a new table 4 bytes each for
+/// the numbers of its list values and of its entries; a secret the atom within. A body is the list
+/// values, then key and value of each entry. Other numbers of things are LEB128. Tables that nothing
+/// names aren't written. (The C side, for Lua values, is CFlowLua's `transfer.c`.)
 public enum PlainValueCodec {
-  private static let header: [UInt8] = [UInt8(ascii: "F"), UInt8(ascii: "P"), 1]
+  private static let header: [UInt8] = [UInt8(ascii: "F"), UInt8(ascii: "P"), 2]
 
   fileprivate enum Tag: UInt8 {
-    case null, falsehood, truth, integer, number, bytes, table
+    case null, falsehood, truth, integer, number, bytes, known, table, secret
   }
 
+  /// The bytes of a value.
   public static func encode(_ value: PlainValue) -> [UInt8] {
-    var output = header
-    append(count: value.tables.count, to: &output)
-    for table in value.tables {
-      append(count: table.list.count, to: &output)
-      append(count: table.entries.count, to: &output)
-      for atom in table.list { append(atom, to: &output) }
-      for entry in table.entries {
-        append(entry.key, to: &output)
-        append(entry.value, to: &output)
-      }
-    }
-    append(value.root, to: &output)
-    return output
+    var writer = PlainValueWriter(tables: value.tables, output: header)
+    writer.append(value.root)
+    writer.appendBodies()
+    return writer.output
   }
 
   /// Reads what `encode` wrote.
@@ -42,9 +37,23 @@ public enum PlainValueCodec {
       return try reader.value()
     }
   }
+}
 
-  private static func append(count: Int, to output: inout [UInt8]) {
-    // A table index may be anything when the value was made by hand: `decode` refuses it then.
+private struct PlainValueWriter {
+  let tables: [PlainValue.Table]
+  var output: [UInt8]
+  /// The tables that were named, in that order, and where each stands in it.
+  private var named: [Int] = []
+  private var places: [Int: Int] = [:]
+
+  init(tables: [PlainValue.Table], output: [UInt8]) {
+    self.tables = tables
+    self.output = output
+  }
+
+  private mutating func append(tag: PlainValueCodec.Tag) { output.append(tag.rawValue) }
+
+  private mutating func append(count: Int) {
     var rest = UInt64(truncatingIfNeeded: count)
     while rest >= 0x80 {
       output.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -53,30 +62,57 @@ public enum PlainValueCodec {
     output.append(UInt8(truncatingIfNeeded: rest))
   }
 
-  private static func append(bits: UInt64, to output: inout [UInt8]) {
-    for shift in stride(from: 0, to: 64, by: 8) {
-      output.append(UInt8(truncatingIfNeeded: bits >> UInt64(shift)))
+  private mutating func append<Bits: FixedWidthInteger>(bits: Bits) {
+    Swift.withUnsafeBytes(of: bits.littleEndian) { output.append(contentsOf: $0) }
+  }
+
+  mutating func append(_ atom: PlainValue.Atom) {
+    switch atom {
+    case .null: append(tag: .null)
+    case .boolean(let value): append(tag: value ? .truth : .falsehood)
+    case .integer(let value):
+      append(tag: .integer)
+      append(bits: value)
+    case .number(let value):
+      append(tag: .number)
+      append(bits: value.bitPattern)
+    case .bytes(let value):
+      append(tag: .bytes)
+      append(count: value.count)
+      output.append(contentsOf: value.bytes)
+    case .table(let index): append(table: index)
+    case .secret(let value):
+      var inner = value
+      while case .secret(let deeper) = inner { inner = deeper }
+      append(tag: .secret)
+      append(inner)
     }
   }
 
-  private static func append(_ atom: PlainValue.Atom, to output: inout [UInt8]) {
-    switch atom {
-    case .null: output.append(Tag.null.rawValue)
-    case .boolean(let value):
-      output.append(value ? Tag.truth.rawValue : Tag.falsehood.rawValue)
-    case .integer(let value):
-      output.append(Tag.integer.rawValue)
-      append(bits: UInt64(bitPattern: value), to: &output)
-    case .number(let value):
-      output.append(Tag.number.rawValue)
-      append(bits: value.bitPattern, to: &output)
-    case .bytes(let value):
-      output.append(Tag.bytes.rawValue)
-      append(count: value.count, to: &output)
-      output.append(contentsOf: value.bytes)
-    case .table(let index):
-      output.append(Tag.table.rawValue)
-      append(count: index, to: &output)
+  private mutating func append(table index: Int) {
+    guard places[index] == nil, tables.indices.contains(index) else {
+      append(tag: .known)
+      // In a value made by hand the index may be anything: `decode` refuses it then.
+      append(count: places[index] ?? -1)
+      return
+    }
+    places[index] = named.count
+    named.append(index)
+    append(tag: .table)
+    append(bits: UInt32(clamping: tables[index].list.count))
+    append(bits: UInt32(clamping: tables[index].entries.count))
+  }
+
+  mutating func appendBodies() {
+    var next = 0
+    while next < named.count {
+      let table = tables[named[next]]
+      for atom in table.list { append(atom) }
+      for entry in table.entries {
+        append(entry.key)
+        append(entry.value)
+      }
+      next += 1
     }
   }
 }
@@ -130,39 +166,59 @@ private struct PlainValueReader {
     throw CodecError("a length is too long", offset: offset)
   }
 
-  private mutating func bits() throws(CodecError) -> UInt64 {
-    var result: UInt64 = 0
-    for shift in stride(from: 0, to: 64, by: 8) {
-      result |= UInt64(try byte()) << UInt64(shift)
+  private mutating func bits<Bits: FixedWidthInteger>(
+    as type: Bits.Type
+  ) throws(CodecError) -> Bits {
+    guard remaining >= MemoryLayout<Bits>.size else {
+      throw CodecError("it ends too early", offset: offset)
     }
-    return result
+    defer { offset += MemoryLayout<Bits>.size }
+    return Bits(
+      littleEndian: UnsafeRawBufferPointer(buffer)
+        .loadUnaligned(fromByteOffset: offset, as: Bits.self))
   }
 
-  private mutating func atom(tables: Int) throws(CodecError) -> PlainValue.Atom {
+  /// How large the tables are that were named; their bodies come in this order.
+  private var announced: [(list: Int, entries: Int)] = []
+  /// What the bodies to come take at least: they must still fit, so that memory stays in proportion.
+  private var promised = 0
+
+  private mutating func atom(inSecret: Bool = false) throws(CodecError) -> PlainValue.Atom {
     let start = offset
     switch PlainValueCodec.Tag(rawValue: try byte()) {
-    case .null: return .null
+    case .null where !inSecret: return .null
     case .falsehood: return .boolean(false)
     case .truth: return .boolean(true)
-    case .integer: return .integer(Int64(bitPattern: try bits()))
-    case .number: return .number(Double(bitPattern: try bits()))
+    case .integer: return .integer(try bits(as: Int64.self))
+    case .number: return .number(Double(bitPattern: try bits(as: UInt64.self)))
     case .bytes:
       let count = try count(ofSize: 1)
       defer { offset += count }
       return .bytes(ByteString(UnsafeBufferPointer(rebasing: buffer[offset..<offset + count])))
-    case .table:
+    case .known:
       let index = try number()
-      guard index < UInt64(tables) else {
+      guard index < UInt64(announced.count) else {
         throw CodecError("a table is named that isn't there", offset: start)
       }
       return .table(Int(index))
+    case .table:
+      let list = Int(try bits(as: UInt32.self))
+      let entries = Int(try bits(as: UInt32.self))
+      guard list + 2 * entries <= remaining - promised else {
+        throw CodecError("a length goes beyond the end", offset: start)
+      }
+      promised += list + 2 * entries
+      announced.append((list, entries))
+      return .table(announced.count - 1)
+    case .secret where !inSecret: return .secret(try atom(inSecret: true))
+    case .null, .secret: throw CodecError("a secret has nothing in it", offset: start)
     case nil: throw CodecError("a tag isn't known", offset: start)
     }
   }
 
-  private mutating func key(tables: Int) throws(CodecError) -> PlainValue.Atom {
+  private mutating func key() throws(CodecError) -> PlainValue.Atom {
     let start = offset
-    let key = try atom(tables: tables)
+    let key = try atom()
     switch key {
     case .null: throw CodecError("a key is nil", offset: start)
     case .number(let number) where number.isNaN:
@@ -172,22 +228,21 @@ private struct PlainValueReader {
   }
 
   mutating func value() throws(CodecError) -> PlainValue {
-    // A table takes two bytes at least, an atom one, an entry two.
-    let tableCount = try count(ofSize: 2)
+    let root = try atom()
     var tables: [PlainValue.Table] = []
-    tables.reserveCapacity(tableCount)
-    for _ in 0..<tableCount {
-      let listCount = try count(ofSize: 1)
-      let entryCount = try count(ofSize: 2)
+    while tables.count < announced.count {
+      let (listCount, entryCount) = announced[tables.count]
+      promised -= listCount + 2 * entryCount
       var table = PlainValue.Table()
-      for _ in 0..<listCount { table.list.append(try atom(tables: tableCount)) }
+      table.list.reserveCapacity(listCount)
+      table.entries.reserveCapacity(entryCount)
+      for _ in 0..<listCount { table.list.append(try atom()) }
       for _ in 0..<entryCount {
-        let key = try key(tables: tableCount)
-        table.entries.append(PlainValue.Entry(key: key, value: try atom(tables: tableCount)))
+        let key = try key()
+        table.entries.append(PlainValue.Entry(key: key, value: try atom()))
       }
       tables.append(table)
     }
-    let root = try atom(tables: tableCount)
     guard remaining == 0 else { throw CodecError("bytes are left over", offset: offset) }
     return PlainValue(root, tables: tables)
   }

@@ -25,9 +25,12 @@ public final class SecretValue: OpaqueValue {
 
   public func element(at index: Int) -> Value { .null }
 
-  /// None: a copy would be a plain value, and nothing would tell it from others. Who may see a
-  /// secret copies `plain`.
-  public func plainCopy() -> PlainValue? { nil }
+  /// A copy that is marked as a secret, and becomes one again.
+  public func plainCopy() -> PlainValue? {
+    guard var copy = plain.plainCopy() else { return nil }
+    copy.root = .secret(copy.root)
+    return copy
+  }
 }
 
 extension Value {

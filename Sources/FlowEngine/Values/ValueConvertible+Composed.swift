@@ -91,6 +91,7 @@ extension PlainValue: ValueConvertible {
       case .number(let value): .number(value)
       case .bytes(let value): .bytes(value)
       case .table(let index): made.indices.contains(index) ? .opaque(made[index]) : .null
+      case .secret(let atom): .secret(value(atom))
       }
     }
     for (table, object) in zip(tables, made) {

@@ -121,6 +121,7 @@ extension Value {
     case .integer(let value): self = .integer(value)
     case .number(let value): self = .number(value)
     case .bytes(let value): self = .bytes(value)
+    case .secret: self = .bytes(SecretValue.mark)
     }
   }
 }
@@ -149,6 +150,7 @@ extension PlainValue.Atom {
     case .null: 2
     case .boolean: 3
     case .table: 4
+    case .secret: 5
     }
   }
 }

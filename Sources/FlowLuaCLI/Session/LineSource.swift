@@ -62,7 +62,12 @@ final class PlainLines: LineSource {
   private func waitForInput() -> Waiting {
     let input = InputFlag()
     guard let watch = try? host.loop.watch(STDIN_FILENO, input) else { return .readable }
-    defer { watch.end() }
+    // No status line while there is a prompt.
+    flowsystem_lend_terminal(true)
+    defer {
+      flowsystem_lend_terminal(false)
+      watch.end()
+    }
     while !flowsystem_has_input() {
       _ = host.loop.turn(mayBlock: true)
       session.reportFailures()

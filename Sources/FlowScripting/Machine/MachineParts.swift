@@ -44,6 +44,16 @@ enum ReductionMark: Int32, CaseIterable {
   case `continue` = 1
   case finish = 2
   case retry = 3
+
+  /// The function's name in the module. Not by reflection, whose first use would cost each script that
+  /// requires the module half a millisecond.
+  var name: String {
+    switch self {
+    case .continue: "continue"
+    case .finish: "finish"
+    case .retry: "retry"
+    }
+  }
 }
 
 /// The functions of the module that machines are written with.
@@ -81,7 +91,7 @@ extension ScriptHost {
     }
     for mark in ReductionMark.allCases {
       let marker = try vm.makeMarker(mark.rawValue, metatable: reductionMetatable)
-      try vm.set(.reference(marker), "\(mark)", in: module)
+      try vm.set(.reference(marker), mark.name, in: module)
     }
   }
 

@@ -18,10 +18,14 @@ extension ScriptHost {
           name,
           BoundMethod(
             direct: { host, call in
-              guard let task = host.task(call), let function = call.uniqueFunction() else {
-                return call.pass()
-              }
-              let made = host.continue(task, continuation, .automatic, function, call.origin)
+              // After one that has ended the function runs at once.
+              guard let task = call.uncountedObject(host.types.task),
+                !task._withUnsafeGuaranteedRef({ $0.isConcluded }),
+                let function = call.uniqueFunction()
+              else { return call.pass() }
+              let made = ScriptTask(host, continuation, .automatic, function)
+              host.begin(made, call.origin)
+              task._withUnsafeGuaranteedRef { made.begin(after: $0) }
               return call.answer(made, host.types.task)
             }
           ) { host, call in
@@ -42,9 +46,9 @@ extension ScriptHost {
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ function: consuming LuaUniqueReference, _ origin: UInt64
   ) -> FlowTask<Value> {
-    let made = FlowTask.makeOfValues(on: loop)
+    let made = ScriptTask(self, kind, thread, function)
     begin(made, origin)
-    ScriptContinuation(self, of: made, kind, thread, function).begin(after: task)
+    made.begin(after: task)
     return made
   }
 

@@ -165,7 +165,7 @@ extension ScriptHost {
 
 extension ScriptHost {
   /// The task whose code runs now, which can't end before its waits have; nil in the main chunk.
-  var waitingTask: AnyFlowTask? { currentTask?.task ?? currentOp?.run ?? currentRun }
+  var waitingTask: AnyFlowTask? { currentTask ?? currentOp?.run ?? currentRun }
 
   /// Refuses a wait for something that waits for what waits: a stall that needn't be waited for.
   fileprivate func checkWait(for task: AnyFlowTask) throws {

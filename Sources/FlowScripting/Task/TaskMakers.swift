@@ -10,9 +10,9 @@ extension ScriptHost {
         throw Arguments(host, call, "spawn").wrong(1, expected: "function")
       }
       let arguments = try (0..<max(0, call.count - 1)).map { try call.value($0 + 2) }
-      let task = FlowTask.makeOfValues(on: host.loop)
+      let task = ScriptTask(host, function, arguments)
       host.begin(task, call.origin)
-      ScriptContinuation(host, of: task, function, arguments).begin()
+      task.begin()
       return call.answer(task, host.types.task)
     }
     try define("resolved") { host, call in

@@ -14,12 +14,22 @@ extension ScriptHost {
       }
       // A secret of a secret is that secret.
       if call.object(1, host.types.secret) != nil { return call.answer(argument: 1) }
-      let secret = SecretValue(try call.engineValue(1))
-      // A script may make secrets without end; reports want those of late.
-      if host.secretTexts.count >= ScriptHost.secretTextLimit { host.secretTexts = SecretTexts() }
-      host.secretTexts.add(secret.plain)
+      let secret = host.makeSecret(try call.engineValue(1))
       return call.answer(secret, host.types.secret)
     }
+    // One that comes from another state hides its text here as well. The state calls these only while
+    // its host is there.
+    vm.setSecretType(
+      types.secret, unwrap: { [unowned self] secret in try? luaValue(secret.plain) },
+      wrap: { [unowned self] value in makeSecret(Value(value)) })
+  }
+
+  private func makeSecret(_ value: Value) -> SecretValue {
+    let secret = SecretValue(value)
+    // A script may make secrets without end; reports want those of late.
+    if secretTexts.count >= ScriptHost.secretTextLimit { secretTexts = SecretTexts() }
+    secretTexts.add(secret.plain)
+    return secret
   }
 
   static var secretMetamethods: [String: BoundMethod] {

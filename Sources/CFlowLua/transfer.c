@@ -1,0 +1,421 @@
+// Values from a state into bytes.
+#include <stdlib.h>
+
+#include "transfer.h"
+
+// MARK: - Buffers
+
+void flowlua_buffer_free(flowlua_buffer *buffer) {
+  free(buffer->bytes);
+  *buffer = (flowlua_buffer){NULL, 0, 0};
+}
+
+static bool make_space(flowlua_buffer *buffer, size_t count) {
+  if (count <= buffer->capacity - buffer->count) return true;
+  if (count > SIZE_MAX / 4 - buffer->count) return false;
+  size_t capacity = buffer->capacity < 64 ? 64 : buffer->capacity;
+  while (capacity - buffer->count < count) capacity *= 2;
+  uint8_t *grown = realloc(buffer->bytes, capacity);
+  if (grown == NULL) return false;
+  buffer->bytes = grown;
+  buffer->capacity = capacity;
+  return true;
+}
+
+bool flowlua_buffer_append(flowlua_buffer *buffer, const void *bytes, size_t count) {
+  if (!make_space(buffer, count)) return false;
+  if (count > 0) memcpy(buffer->bytes + buffer->count, bytes, count);
+  buffer->count += count;
+  return true;
+}
+
+/// [-0, +0, m]
+static inline uint8_t *space(lua_State *L, flowlua_buffer *out, size_t count) {
+  if (count > out->capacity - out->count && !make_space(out, count)) flowlua_raise_memory(L);
+  return out->bytes + out->count;
+}
+
+void flowlua_put(lua_State *L, flowlua_buffer *out, const void *bytes, size_t count) {
+  memcpy(space(L, out, count + 1), bytes, count);
+  out->count += count;
+}
+
+void flowlua_put_byte(lua_State *L, flowlua_buffer *out, uint8_t byte) {
+  *space(L, out, 1) = byte;
+  out->count += 1;
+}
+
+static size_t write_number(uint8_t *at, uint64_t number) {
+  size_t count = 0;
+  for (; number >= 0x80; number >>= 7) at[count++] = (uint8_t)(number | 0x80);
+  at[count++] = (uint8_t)number;
+  return count;
+}
+
+void flowlua_put_number(lua_State *L, flowlua_buffer *out, uint64_t number) {
+  out->count += write_number(space(L, out, 10), number);
+}
+
+// MARK: - Objects that were met
+
+void flowlua_encoder_open(
+    encoder *e, flowlua_host *host, flowlua_buffer *out, flowlua_refusal *refusal) {
+  memset(e, 0, offsetof(encoder, few));
+  e->host = host;
+  e->out = out;
+  e->refusal = refusal;
+  e->start = out->count;
+  e->objects = e->few;
+  e->capacity = INLINE_OBJECTS;
+  e->current = NO_OBJECT;
+}
+
+void flowlua_encoder_close(encoder *e) {
+  if (e->objects != e->few) free(e->objects);
+  free(e->buckets);
+  free(e->cells);
+  free(e->upvalues);
+}
+
+static uint32_t bucket_of(const encoder *e, const void *identity) {
+  return (uint32_t)(((uintptr_t)identity >> 4) * 0x9E3779B97F4A7C15u >> 32) & e->mask;
+}
+
+/// The bucket of an object, or the empty one where it would go.
+static uint32_t *find_met(encoder *e, const void *identity) {
+  uint32_t i = bucket_of(e, identity);
+  while (e->buckets[i] != NO_OBJECT && e->objects[e->buckets[i]].identity != identity)
+    i = (i + 1) & e->mask;
+  return &e->buckets[i];
+}
+
+/// Room for one object more. [-0, +0, m]
+static void grow_objects(encoder *e, lua_State *L) {
+  uint32_t capacity = e->capacity * 2;
+  if (capacity > UINT32_MAX / 8) flowlua_raise_memory(L);
+  bool is_inline = e->objects == e->few;
+  met_object *grown = realloc(is_inline ? NULL : e->objects, sizeof *grown * capacity);
+  if (grown == NULL) flowlua_raise_memory(L);
+  if (is_inline) memcpy(grown, e->few, sizeof e->few);
+  e->objects = grown;
+  uint32_t *buckets = realloc(e->buckets, sizeof *buckets * capacity * 2);
+  if (buckets == NULL) flowlua_raise_memory(L);
+  e->capacity = capacity;
+  e->buckets = buckets;
+  e->mask = capacity * 2 - 1;
+  memset(buckets, 0xFF, sizeof *buckets * capacity * 2);
+  for (uint32_t i = 0; i < e->count; i++) *find_met(e, e->objects[i].identity) = i;
+}
+
+bool flowlua_meet(encoder *e, lua_State *L, uint32_t *index) {
+  const void *identity = lua_topointer(L, -1);
+  if (e->buckets == NULL) {
+    for (uint32_t i = 0; i < e->count; i++) {
+      if (e->objects[i].identity == identity) {
+        *index = i;
+        return false;
+      }
+    }
+  } else {
+    *index = *find_met(e, identity);
+    if (*index != NO_OBJECT) return false;
+  }
+  if (e->count == e->capacity) grow_objects(e, L);
+  if (e->count == 0) {
+    // Those that follow are kept in the queue; the first one has its place on the stack.
+    lua_pushvalue(L, -1);
+    lua_replace(L, e->root);
+  } else {
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, e->queue, e->count);
+  }
+  e->objects[e->count] = (met_object){identity, e->out->count, 0, e->current};
+  if (e->buckets != NULL) *find_met(e, identity) = e->count;
+  *index = e->count++;
+  return true;
+}
+
+void flowlua_push_met(encoder *e, lua_State *L, uint32_t index) {
+  if (index == 0) lua_pushvalue(L, e->root);
+  else lua_rawgeti(L, e->queue, index);
+}
+
+// MARK: - Writing
+
+static inline void put_bits(lua_State *L, flowlua_buffer *out, uint8_t tag, const void *bits) {
+  uint8_t *at = space(L, out, 9);
+  at[0] = tag;
+  memcpy(at + 1, bits, 8);
+  out->count += 9;
+}
+
+static void put_string(lua_State *L, flowlua_buffer *out, const char *bytes, size_t count) {
+  uint8_t *at = space(L, out, count + 11);
+  *at = TAG_STRING;
+  size_t used = 1 + write_number(at + 1, count);
+  memcpy(at + used, bytes, count);
+  out->count += used + count;
+}
+
+static bool encode_table(encoder *e, lua_State *L) {
+  uint32_t index;
+  if (e->is_code && flowlua_encode_name(e, L)) return true;
+  if (flowlua_meet(e, L, &index)) {
+    uint8_t *at = space(L, e->out, 9);
+    memset(at, 0, 9);
+    at[0] = TAG_TABLE;
+    e->out->count += 9;
+  } else {
+    flowlua_put_byte(L, e->out, TAG_KNOWN);
+    flowlua_put_number(L, e->out, index);
+  }
+  return true;
+}
+
+static bool encode_userdata(encoder *e, lua_State *L) {
+  flowlua_host *host = e->host;
+  if (e->is_code && flowlua_encode_name(e, L)) return true;
+  void *object = host->secret_type == 0 ? NULL : flowlua_object(host, L, -1, host->secret_type);
+  flowlua_value value = {0};
+  if (object == NULL || !host->callbacks.unwrap(host, object, &value))
+    return flowlua_refuse(e, L);
+  flowlua_put_byte(L, e->out, TAG_SECRET);
+  if (value.kind == FLOWLUA_STRING) {
+    // Without making it a string of Lua's.
+    bool fits = make_space(e->out, (size_t)value.integer + 11);
+    if (fits) put_string(L, e->out, value.pointer, (size_t)value.integer);
+    flowlua_dispose(host, &value);
+    if (!fits) flowlua_raise_memory(L);
+    return true;
+  }
+  flowlua_require_room(L, 8, "a value");
+  flowlua_push_plain(L, host, &value);
+  bool done = flowlua_encode_top(e, L);
+  lua_settop(L, -2);
+  return done;
+}
+
+bool flowlua_encode_top(encoder *e, lua_State *L) {
+  flowlua_buffer *out = e->out;
+  switch (lua_type(L, -1)) {
+  case LUA_TNIL: flowlua_put_byte(L, out, TAG_NIL); return true;
+  case LUA_TBOOLEAN:
+    flowlua_put_byte(L, out, lua_toboolean(L, -1) ? TAG_TRUE : TAG_FALSE);
+    return true;
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, -1)) {
+      lua_Integer integer = lua_tointegerx(L, -1, NULL);
+      put_bits(L, out, TAG_INTEGER, &integer);
+    } else {
+      lua_Number number = lua_tonumberx(L, -1, NULL);
+      put_bits(L, out, TAG_FLOAT, &number);
+    }
+    return true;
+  case LUA_TSTRING: {
+    size_t count;
+    const char *bytes = lua_tolstring(L, -1, &count);
+    put_string(L, out, bytes, count);
+    return true;
+  }
+  case LUA_TTABLE: return encode_table(e, L);
+  case LUA_TFUNCTION:
+    return e->is_code ? flowlua_encode_function(e, L, true) : flowlua_refuse(e, L);
+  case LUA_TUSERDATA: return encode_userdata(e, L);
+  default: return flowlua_refuse(e, L);
+  }
+}
+
+/// The values of 1, 2, … up to the first hole; -1 when one is refused. They are read a pile at a time,
+/// as most of the time goes into calls. [-0, +0, m]
+static int64_t encode_list(encoder *e, lua_State *L, int table) {
+  lua_Integer length = (lua_Integer)lua_rawlen(L, table);
+  lua_Integer done = 0;
+  if (length > UINT32_MAX) flowlua_raise_memory(L);
+  while (done < length) {
+    int count = length - done > FLOWLUA_PILE ? FLOWLUA_PILE : (int)(length - done);
+    int top = lua_gettop(L);
+    bool only_numbers = true;
+    for (int i = 1; i <= count; i++) {
+      int type = lua_rawgeti(L, table, done + i);
+      if (type != LUA_TNUMBER) {
+        only_numbers = false;
+        if (type == LUA_TNIL) {
+          length = done + i - 1;
+          count = i - 1;
+        }
+      }
+    }
+    if (only_numbers) {
+      uint8_t *at = space(L, e->out, (size_t)count * 9);
+      for (int i = 1; i <= count; i++, at += 9) {
+        if (lua_isinteger(L, top + i)) {
+          lua_Integer integer = lua_tointegerx(L, top + i, NULL);
+          at[0] = TAG_INTEGER;
+          memcpy(at + 1, &integer, 8);
+        } else {
+          lua_Number number = lua_tonumberx(L, top + i, NULL);
+          at[0] = TAG_FLOAT;
+          memcpy(at + 1, &number, 8);
+        }
+      }
+      e->out->count += (size_t)count * 9;
+    } else {
+      for (int i = 1; i <= count; i++) {
+        lua_pushvalue(L, top + i);
+        if (!flowlua_encode_top(e, L)) return -1;
+        lua_settop(L, -2);
+      }
+    }
+    lua_settop(L, top);
+    done += count;
+  }
+  return done;
+}
+
+static int64_t count_keys(lua_State *L, int table) {
+  int64_t count = 0;
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    count += 1;
+    lua_settop(L, -2);
+  }
+  return count;
+}
+
+/// Writes key and value, which are on top. [-0, +0, m]
+static bool encode_entry(encoder *e, lua_State *L) {
+  lua_pushvalue(L, -2);
+  if (!flowlua_encode_top(e, L)) return false;
+  lua_settop(L, -2);
+  return flowlua_encode_top(e, L);
+}
+
+static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t listed) {
+  int64_t count = 0;
+  if (listed > 0 && count_keys(L, table) == listed) return 0;
+  if (e->is_code) {
+    int64_t total = flowlua_push_sorted_keys(L, table, listed);
+    int keys = lua_gettop(L);
+    for (int64_t i = 0; i < total; i++) {
+      lua_rawgeti(L, keys, i);
+      lua_pushvalue(L, -1);
+      lua_rawget(L, table);
+      if (!encode_entry(e, L)) return -1;
+      lua_settop(L, keys);
+    }
+    lua_settop(L, keys - 1);
+    return total;
+  }
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    if (!flowlua_is_listed(L, -2, listed)) {
+      if (!encode_entry(e, L)) return -1;
+      if (++count > UINT32_MAX) flowlua_raise_memory(L);
+    }
+    lua_settop(L, -2);
+  }
+  return count;
+}
+
+/// Writes the table on top: list values, entries, and in code its metatable. [-0, +0, m]
+static bool encode_body(encoder *e, lua_State *L) {
+  int table = lua_gettop(L);
+  int64_t listed, entries = 0;
+  size_t numbers;
+  const list_slot *slots = flowlua_list_slots(e, L, table, &numbers);
+  if (slots != NULL) {
+    flowlua_write_slots(space(L, e->out, numbers * 9), slots, numbers);
+    e->out->count += numbers * 9;
+    listed = (int64_t)numbers;
+  } else {
+    listed = encode_list(e, L, table);
+    if (listed < 0) return false;
+    entries = encode_entries(e, L, table, listed);
+    if (entries < 0) return false;
+  }
+  uint32_t counts[2] = {(uint32_t)listed, (uint32_t)entries};
+  memcpy(e->out->bytes + e->objects[e->current].named_at + 1, counts, sizeof counts);
+  if (!e->is_code) return true;
+  if (!lua_getmetatable(L, table)) lua_pushnil(L);
+  return flowlua_encode_top(e, L);
+}
+
+bool flowlua_encode_bodies(encoder *e, lua_State *L) {
+  int top = lua_gettop(L);
+  for (e->current = 0; e->current < e->count; e->current++) {
+    e->objects[e->current].body = e->out->count;
+    flowlua_push_met(e, L, e->current);
+    bool done = lua_type(L, -1) == LUA_TTABLE ? encode_body(e, L) : flowlua_encode_upvalues(e, L);
+    if (!done) return false;
+    lua_settop(L, top);
+  }
+  return true;
+}
+
+/// The value at 1. [-1, +0, m]
+static int encode(lua_State *L) {
+  encoder *e = lua_touserdata(L, 2);
+  lua_settop(L, 1);
+  flowlua_require_room(L, FLOWLUA_PILE + 20, "a value");
+  lua_createtable(L, 0, 0);
+  e->root = 1;
+  e->queue = 2;
+  lua_pushvalue(L, 1);
+  if (flowlua_encode_top(e, L)) {
+    lua_settop(L, 2);
+    flowlua_encode_bodies(e, L);
+  }
+  return 0;
+}
+
+const uint8_t flowlua_value_header[3] = {'F', 'P', 2};
+
+void flowlua_set_secret_type(flowlua_host *host, int32_t type) { host->secret_type = type; }
+
+/// Writes what is neither table nor object: nothing of that can raise. false for anything else, also
+/// when memory ran out.
+static bool encode_scalar(lua_State *L, int index, flowlua_buffer *out) {
+  size_t count = 0;
+  const char *bytes = NULL;
+  int type = lua_type(L, index);
+  if (type == LUA_TSTRING) bytes = lua_tolstring(L, index, &count);
+  else if (type != LUA_TNUMBER && type != LUA_TBOOLEAN && type != LUA_TNIL) return false;
+  if (!make_space(out, sizeof flowlua_value_header + 11 + count)) return false;
+  memcpy(out->bytes + out->count, flowlua_value_header, sizeof flowlua_value_header);
+  out->count += sizeof flowlua_value_header;
+  if (bytes != NULL) {
+    put_string(L, out, bytes, count);
+  } else if (type == LUA_TNUMBER && lua_isinteger(L, index)) {
+    lua_Integer integer = lua_tointegerx(L, index, NULL);
+    put_bits(L, out, TAG_INTEGER, &integer);
+  } else if (type == LUA_TNUMBER) {
+    lua_Number number = lua_tonumberx(L, index, NULL);
+    put_bits(L, out, TAG_FLOAT, &number);
+  } else {
+    bool is_true = lua_toboolean(L, index);
+    flowlua_put_byte(
+        L, out, type == LUA_TNIL ? TAG_NIL : is_true ? TAG_TRUE : TAG_FALSE);
+  }
+  return true;
+}
+
+int32_t flowlua_encode(
+    flowlua_host *host, lua_State *L, int32_t index, flowlua_buffer *buffer,
+    flowlua_refusal *refusal) {
+  if (encode_scalar(L, index, buffer)) return LUA_OK;
+  index = lua_absindex(L, index);
+  int32_t room = flowlua_make_room(host, L, LUA_MINSTACK);
+  if (room != LUA_OK) return room;
+  size_t start = buffer->count;
+  if (!flowlua_buffer_append(buffer, flowlua_value_header, sizeof flowlua_value_header)) return FLOWLUA_NO_MEMORY;
+  encoder e;
+  flowlua_encoder_open(&e, host, buffer, refusal);
+  lua_pushcfunction(L, encode);
+  lua_pushvalue(L, index);
+  lua_pushlightuserdata(L, &e);
+  int32_t status = lua_pcall(L, 2, 0, 0);
+  flowlua_encoder_close(&e);
+  if (status == LUA_OK && e.is_refused) status = FLOWLUA_REFUSED;
+  if (status != LUA_OK) buffer->count = start;
+  return status;
+}

@@ -1,0 +1,91 @@
+internal import CFlowLua
+internal import CLua
+
+/// What can't go to another state, and where it was met.
+public struct TravelError: Error, Sendable, CustomStringConvertible {
+  /// The basic type of what can't go.
+  public let kind: LuaKind
+  /// Its name in messages: `__name` of its metatable, `file`, or the basic type's name.
+  public let typeName: String
+  /// The way to it from the value, or from the upvalue: `[3].handle`; empty for the value itself.
+  public let path: String
+  /// Whether it is a key of the table at `path`.
+  public let isKey: Bool
+  /// Of code: the upvalue through which it was met; nil for a value.
+  public let upvalue: String?
+  /// Of code: where the function with that upvalue was defined, `file:line`.
+  public let function: String?
+
+  /// Whether it was met in a function that was to go, not in a value.
+  public let isCode: Bool
+
+  init(_ raw: inout flowlua_refusal, isCode: Bool) {
+    self.isCode = isCode
+    kind = LuaKind(rawValue: raw.type) ?? .none
+    typeName = text(&raw.type_name)
+    path = text(&raw.path)
+    isKey = raw.is_key
+    let upvalue = text(&raw.upvalue)
+    let function = text(&raw.function)
+    self.upvalue = upvalue.isEmpty ? nil : upvalue
+    self.function = function.isEmpty ? nil : function
+  }
+
+  /// What it is, with its article.
+  public var noun: String {
+    switch kind {
+    case .function: isCode ? "a C function" : "a function"
+    case .thread: "a coroutine"
+    case .lightUserdata: "a light userdata"
+    case .userdata: typeName == "userdata" ? "a userdata" : "a userdata (\(typeName))"
+    default: "a \(typeName)"
+    }
+  }
+
+  /// What to do instead.
+  public var advice: String {
+    switch kind {
+    case .function: "require its module inside the function"
+    case .userdata where typeName == "file": "open it inside the function"
+    default: "make it inside the function"
+    }
+  }
+
+  /// The sentence, with the name of the value that was to go: `images[3].handle is a function: …`.
+  public func description(of root: String) -> String {
+    guard let upvalue, let function else {
+      let place = root + path
+      if isCode { return "\(noun) can't go to a worker; \(advice)" }
+      if place.isEmpty { return "\(noun) can't go to or from a worker" }
+      return "\(isKey ? "a key of " : "")\(place) is \(noun): it can't go to or from a worker"
+    }
+    let owner = "upvalue '\(upvalue)' of function at \(function)"
+    let what =
+      path.isEmpty && !isKey
+      ? "is \(noun)" : "has \(noun) \(isKey ? "as a key of" : "at") \(upvalue)\(path)"
+    return "\(owner) \(what): it can't go to a worker; \(advice)"
+  }
+
+  /// The sentence.
+  public var description: String { description(of: "") }
+}
+
+/// An upvalue that holds something else than when its function was packed.
+public struct UpvalueChange: Sendable, Equatable {
+  /// Its name; `?` without debug information.
+  public let upvalue: String
+  /// Where its function was defined, `file:line`.
+  public let function: String
+
+  init(_ raw: inout flowlua_refusal) {
+    upvalue = text(&raw.upvalue)
+    function = text(&raw.function)
+  }
+}
+
+/// The text in an array of C characters.
+private func text<Characters>(_ characters: inout Characters) -> String {
+  withUnsafeBytes(of: &characters) { bytes in
+    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)  // swift-format-ignore
+  }
+}
