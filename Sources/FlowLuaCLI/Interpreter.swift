@@ -138,10 +138,10 @@ final class Interpreter {
         return
       }
       Self.printVersion()
-      LineLoop(self).run()
+      try Session(self).run()
       return
     }
-    if arguments.isInteractive { LineLoop(self).run() }
+    if arguments.isInteractive { try Session(self).run() }
   }
 
   /// Loads a chunk and calls it without arguments.

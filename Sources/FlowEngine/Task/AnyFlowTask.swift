@@ -297,6 +297,16 @@ extension EventLoop {
     (Array(unobserved.values) + lateFailures).sorted { $0.order < $1.order }
   }
 
+  /// Takes the failures that nobody observed, in their order: each is given once.
+  public func takeUnobservedFailures() -> [UnobservedFailure] {
+    checkThread()
+    if unobserved.isEmpty && lateFailures.isEmpty { return [] }
+    let failures = unobservedFailures
+    unobserved = [:]
+    lateFailures = []
+    return failures
+  }
+
   func report(_ error: FlowError, of task: AnyFlowTask) {
     unobserved[task.id] = failure(error, of: task)
   }
