@@ -188,6 +188,8 @@ struct flowlua_host {
   // The index from an object to its place: a power of two of places or NONE_HELD.
   uint32_t *buckets;
   uint32_t bucket_mask;
+  /// How many bits the mask has.
+  uint32_t bucket_bits;
   interned_string interned[INTERNED_CACHE];
   // Names of the sources that `flowlua_origin` has met.
   char (*sources)[LUA_IDSIZE];
@@ -263,6 +265,9 @@ void *flowlua_pool_take(small_pool *pool, size_t size);
 void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
+
+/// `__gc` of every object. A script can call it by hand, with anything, any number of times.
+int flowlua_object_gc(lua_State *L);
 
 // objects.c
 /// The block of a userdata of ours, whatever its type; NULL for anything else. [-0, +0, -]

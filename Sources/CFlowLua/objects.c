@@ -59,8 +59,12 @@ object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type) 
 // Open addressing: a place stands at or behind where its object's address hashes to. There are two
 // buckets for each place, so that searches stay short.
 
+/// Objects that are neighbours in memory, as those made one after another are, have buckets that are:
+/// the caches then know the next one. What the mask cuts off moves each stretch of memory as a whole.
 static uint32_t first_bucket(const flowlua_host *host, const void *pointer) {
-  return (uint32_t)(((uintptr_t)pointer >> 4) * 0x9E3779B97F4A7C15u >> 32) & host->bucket_mask;
+  uint64_t unit = (uintptr_t)pointer >> 4;
+  uint64_t stretch = (unit >> host->bucket_bits) * 0x9E3779B97F4A7C15u >> 32;
+  return (uint32_t)(unit + stretch) & host->bucket_mask;
 }
 
 /// The bucket with the place of an object, or the empty one where it would go.
@@ -97,6 +101,7 @@ static bool grow_index(flowlua_host *host, uint32_t count) {
   uint32_t old_count = old != NULL ? host->bucket_mask + 1 : 0;
   host->buckets = grown;
   host->bucket_mask = count - 1;
+  host->bucket_bits = (uint32_t)__builtin_ctz(count);
   for (uint32_t i = 0; i < old_count; i++) {
     if (old[i] != NONE_HELD) *find_bucket(host, host->held[old[i]].pointer) = old[i];
   }
@@ -153,7 +158,7 @@ void flowlua_release_held(flowlua_host *host) {
 }
 
 /// `__gc` of every object. A script can call it by hand, with anything, any number of times.
-static int object_gc(lua_State *L) {
+int flowlua_object_gc(lua_State *L) {
   flowlua_host *host = host_of(L);
   object_block *block = flowlua_block_at(host, L, 1);
   if (block != NULL && block->pointer != NULL) {
@@ -167,30 +172,6 @@ static int object_gc(lua_State *L) {
     flowlua_current = host;
   }
   return 0;
-}
-
-typedef struct metatable_argument {
-  int32_t metatable;
-  bool finalizer;
-} metatable_argument;
-
-static int prepare_metatable(lua_State *L, void *argument) {
-  const metatable_argument *what = argument;
-  flowlua_push_reference(host_of(L), L, what->metatable);
-  if (what->finalizer) {
-    lua_pushliteral(L, "__gc");
-    lua_pushcfunction(L, object_gc);
-    lua_rawset(L, -3);
-  }
-  lua_pushliteral(L, "__metatable");
-  lua_pushboolean(L, 0);
-  lua_rawset(L, -3);
-  return 0;
-}
-
-int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable, bool finalizer) {
-  metatable_argument what = {metatable, finalizer};
-  return flowlua_protect(host, prepare_metatable, &what);
 }
 
 // MARK: - Pushing objects

@@ -32,6 +32,7 @@ size_t flowsystem_format_g(char *buffer, size_t size, int precision, double numb
 
 void flowsystem_write(const void *bytes, size_t count, bool to_error) {
   FILE *stream = to_error ? stderr : stdout;
+  flowsystem_hide_status();
   if (count > 0) fwrite(bytes, 1, count, stream);
   fflush(stream);
 }

@@ -143,9 +143,13 @@ int flowsystem_spawn(
     problem = make_pipe(pipes[i], 0);
   if (problem == 0 && uses_reserve(request, pipes)) problem = EMFILE;
   // What was printed before the program stands before what the program prints.
-  if (!request->outputs_are_piped) fflush(NULL);
+  if (!request->outputs_are_piped) {
+    fflush(NULL);
+    flowsystem_lend_terminal(true);
+  }
   if (problem == 0) problem = begin(request, pipes, spawned);
   if (problem != 0) {
+    if (!request->outputs_are_piped) flowsystem_lend_terminal(false);
     close_all(pipes);
     return problem;
   }

@@ -6,6 +6,8 @@ final class Monitors: RunMonitor {
   private let options: LongOptions
   private let messages: Messages
   private let graphs = GraphCollection()
+  /// Nil where nobody would see it, or wants to.
+  let progress: ProgressDisplay?
   /// Whether something went wrong that decides about the exit status.
   private(set) var hasFailed = false
   private var isFinished = false
@@ -13,10 +15,12 @@ final class Monitors: RunMonitor {
   init(_ options: LongOptions, _ messages: Messages) {
     self.options = options
     self.messages = messages
+    progress = options.showsProgress && ProgressDisplay.isPossible ? ProgressDisplay() : nil
   }
 
   /// Begins to watch a loop, if an option wants that.
   func watch(_ loop: EventLoop) {
+    loop.progressMonitor = progress
     guard options.summary != nil || options.graph != nil || options.checks else { return }
     loop.runMonitors.append(self)
     guard options.graph != nil else { return }
@@ -54,6 +58,7 @@ final class Monitors: RunMonitor {
 
   /// Writes the graph, if one is wanted; further calls do nothing.
   func finish() {
+    progress?.end()
     guard let file = options.graph, !isFinished else { return }
     isFinished = true
     do throws(GraphFileWriter.Failure) {

@@ -11,6 +11,8 @@ public final class DeferredScriptHost {
   /// Called once, when the host has come to be.
   public var onMake: ((ScriptHost) -> Void)?
 
+  private let makeLoop: () -> EventLoop
+
   /// Lets `require "flow"` make the host.
   ///
   /// - Parameters:
@@ -19,14 +21,20 @@ public final class DeferredScriptHost {
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public init(vm: LuaVM, loop makeLoop: @escaping () -> EventLoop = { EventLoop() }) throws {
     self.vm = vm
+    self.makeLoop = makeLoop
     // The state keeps this function, and the function this object, until the state is closed.
     try vm.preload("flow") { [self] call in
-      if let host = self.host { return call.answer(.reference(host.module)) }
-      let host = try ScriptHost(vm: call.vm, loop: makeLoop())
-      self.host = host
-      onMake?(host)
-      return call.answer(.reference(host.module))
+      call.answer(.reference(try makeHost().module))
     }
+  }
+
+  /// The host, which is made if there is none yet.
+  public func makeHost() throws -> ScriptHost {
+    if let host { return host }
+    let host = try ScriptHost(vm: vm, loop: makeLoop())
+    self.host = host
+    onMake?(host)
+    return host
   }
 
   /// Closes the Lua state and, where there is one, the host.

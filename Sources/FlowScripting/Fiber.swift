@@ -14,7 +14,7 @@ enum FiberOwner {
   /// A function of a machine.
   case machine(MachineCall, MachinePart)
   /// The function of a task.
-  case task(ScriptContinuation)
+  case task(ScriptTask)
 
   /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
   var deadline: Int64 {
@@ -24,7 +24,7 @@ enum FiberOwner {
       .predicate(_, let completion):
       completion.deadline
     case .machine(let call, _): call.deadline
-    case .task(let code): code.deadline
+    case .task(let code): code.ownerDeadline
     }
   }
 
@@ -266,7 +266,7 @@ extension ScriptHost {
   }
 
   /// The same for the function of a task.
-  private func enter(_ code: ScriptContinuation) -> Current {
+  private func enter(_ code: ScriptTask) -> Current {
     let outer = current
     current = Current(op: code.holdOp(), run: nil, task: .passUnretained(code))
     return outer
@@ -322,9 +322,9 @@ extension ScriptHost {
   /// The same for the function of a task that has been spawned.
   func runFiber(
     _ function: consuming LuaUniqueReference, _ arguments: [LuaValue],
-    of code: ScriptContinuation
+    of code: ScriptTask
   ) -> Fiber? {
-    let limit = watchDeadline(code.deadline)
+    let limit = watchDeadline(code.ownerDeadline)
     let outer = enter(code)
     do {
       let step = try vm.start(
@@ -340,9 +340,9 @@ extension ScriptHost {
 
   /// The same for a continuation.
   func runFiber(
-    _ function: consuming LuaUniqueReference, _ argument: LuaValue, of code: ScriptContinuation
+    _ function: consuming LuaUniqueReference, _ argument: LuaValue, of code: ScriptTask
   ) -> Fiber? {
-    let limit = watchDeadline(code.deadline)
+    let limit = watchDeadline(code.ownerDeadline)
     let outer = enter(code)
     let progress = vm.run(
       function, argument, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)

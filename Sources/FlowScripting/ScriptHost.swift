@@ -17,7 +17,7 @@ public final class ScriptHost {
   /// The run whose `will_start` or predicate runs now.
   var currentRun: Run? { current.run?.takeUnretainedValue() }
   /// The task whose function runs now; nil in ops and callbacks.
-  var currentTask: ScriptContinuation? { current.task?.takeUnretainedValue() }
+  var currentTask: ScriptTask? { current.task?.takeUnretainedValue() }
   @exclusivity(unchecked) var current = Current()
 
   /// What the code that runs now belongs to.
@@ -27,7 +27,7 @@ public final class ScriptHost {
     var op: Unmanaged<OpContext>?
     var run: Unmanaged<Run>?
     /// The task whose function runs, which holds it; nil in ops and callbacks.
-    var task: Unmanaged<ScriptContinuation>?
+    var task: Unmanaged<ScriptTask>?
   }
 
   let types: ObjectTypes
@@ -45,12 +45,16 @@ public final class ScriptHost {
   static let secretTextLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
+  /// Functions of the module that it doesn't have yet.
+  private var definitions: LuaFields<LuaFunction> = [:]
 
   /// Ends the process, once it has been asked to end and all is cancelled; see `LuaVM.terminator`.
   public var onTermination: (() -> Void)?
   /// Set once the process has been asked to end.
   var isTerminating = false
 
+  /// An interruption of the main chunk's wait cancels what is newer than the task with this id.
+  var interruptionMark: UInt64 = 0
   /// How many workers there are at most; set it before the first one is needed. By default one for
   /// each core.
   public var workerLimit = ScriptHost.coreCount
@@ -134,11 +138,16 @@ public final class ScriptHost {
   /// - Parameters:
   ///   - asked: How often each was asked.
   ///   - times: How often one is asked at most.
+  ///   - mark: Tasks with this id and older ones aren't asked.
   /// - Returns: Whether one was asked.
-  func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
-    guard let task = loop.pendingTasks.last(where: { asked[$0.id, default: 0] < times }) else {
-      return false
-    }
+  func failStalled(
+    _ asked: inout [UInt64: Int], times: Int, newerThan mark: UInt64 = 0
+  ) -> Bool {
+    guard
+      let task = loop.pendingTasks.last(where: {
+        $0.id > mark && asked[$0.id, default: 0] < times
+      })
+    else { return false }
     asked[task.id, default: 0] += 1
     task.stopStalled()
     return true
@@ -150,10 +159,9 @@ public final class ScriptHost {
     loop.unobservedFailures.map { ($0.name, $0.error) }
   }
 
-  /// Defines a function of the module.
-  func define(_ name: String, _ function: @escaping BoundFunction) throws {
-    let made = try vm.makeFunction(binder.bind(function))
-    try vm.set(.reference(made), name, in: module)
+  /// Defines a function of the module, while that is made.
+  func define(_ name: String, _ function: @escaping BoundFunction) {
+    definitions.list.append((name: name, value: binder.bind(function)))
   }
 
   /// Makes a function of the API callable from Lua.
@@ -171,7 +179,7 @@ public final class ScriptHost {
 
   private func installModule() throws {
     if !isWorker {
-      registerBuiltInOps()
+      registry.addBuiltIns = { [unowned self] in registerBuiltInOps() }
       try installOps()
       try installFlows()
       try installGroups()
@@ -181,6 +189,8 @@ public final class ScriptHost {
     try installTasks()
     try installPrograms()
     try installSecrets()
+    try vm.set(functions: definitions, in: module)
+    definitions = [:]
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
   }
@@ -227,7 +237,7 @@ final class Binder {
     }
   }
 
-  func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
+  func bind(_ methods: LuaFields<BoundMethod>) -> LuaFields<LuaMethod> {
     methods.mapValues { method in
       LuaMethod(
         bind(method.function), keyed: method.keyed.map { KeyedMethod(self, $0) },

@@ -10,10 +10,15 @@ public struct LuaObjectCall {
 
   /// The object, if it is of this type.
   public func object<Object>(_ type: LuaObjectType<Object>) -> Object? {
+    uncountedObject(type)?.takeUnretainedValue()
+  }
+
+  /// The same without a count of its own. Lua holds it as long as no script code runs: that may call
+  /// the finalizer by hand.
+  public func uncountedObject<Object>(_ type: LuaObjectType<Object>) -> Unmanaged<Object>? {
     guard raw.pointee.type == type.id else { return nil }
-    let object = Unmanaged<AnyObject>.fromOpaque(raw.pointee.object).takeUnretainedValue()
     // The type's number was only ever given to objects of this class.
-    return unsafeDowncast(object, to: Object.self)
+    return .fromOpaque(raw.pointee.object)
   }
 
   /// Whether there is an argument besides the object.

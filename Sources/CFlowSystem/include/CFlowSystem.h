@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "LineEditor.h"
+
 /// A close-on-exec, non-blocking eventfd, or -1 with errno set. <sys/eventfd.h> isn't in Glibc's
 /// module map.
 int flowsystem_eventfd(void);
@@ -90,10 +92,14 @@ void flowsystem_end_programs(void);
 /// Asks for something, in a signal handler.
 typedef void (*flowsystem_request)(void *context);
 
+/// Answers something, in a signal handler.
+typedef bool (*flowsystem_question)(void *context);
+
 /// Has the first SIGINT call `function`, on the main thread, which this is; the second ends the process,
-/// and programs with it. To be called again for the next "first" one.
+/// and programs with it. To be called again for the next "first" one. With `is_asked` each one is a
+/// first one, unless that says that what the one before asked for is still to come.
 void flowsystem_catch_interruption(
-    flowsystem_request function, void *context);
+    flowsystem_request function, void *context, flowsystem_question is_asked);
 
 /// The same for SIGTERM, unless that is ignored. From now on both kinds also write to the eventfd
 /// `wake`. Unless `flowsystem_begin_termination` is called in time, SIGTERM ends the process all the
@@ -135,5 +141,27 @@ size_t flowsystem_format_g(char *buffer, size_t size, int precision, double numb
 /// Writes to the C stream stdout or stderr, behind what stands in its buffer, and flushes it. Both
 /// are macros for global variables, which Swift's concurrency checks refuse.
 void flowsystem_write(const void *bytes, size_t count, bool to_error);
+
+// MARK: - The status line
+
+/// Shows a line of status at the bottom of the terminal that stderr is, in place of the one before;
+/// `text` is one line of at most 1,000 bytes that fits. Answers false, without showing it, while other
+/// output stands in that line or another program has the terminal.
+bool flowsystem_show_status(const char *text, size_t count);
+
+/// Takes the line away, before other output; may be called on any thread.
+void flowsystem_hide_status(void);
+
+/// Notes whether the output to the terminal ends with a whole line by now.
+void flowsystem_note_output(bool ends_line);
+
+/// Notes that a program which writes to this terminal begins or has ended.
+void flowsystem_lend_terminal(bool begins);
+
+/// The same as hiding, for a signal handler that ends the process.
+void flowsystem_abandon_status(void);
+
+/// The width of the terminal that stderr is; 0 when that isn't known.
+int flowsystem_terminal_columns(void);
 
 #endif

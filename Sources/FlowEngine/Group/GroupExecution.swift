@@ -1,5 +1,5 @@
 /// A group that is executing: hands out items, counts what executes, collects, stops at a failure.
-final class GroupExecution: MemberGroup {
+final class GroupExecution: MemberGroup, ProgressSource {
   private let op: Op
   private let dispatcher: GroupDispatcher
   private let policy: OpPolicy?
@@ -14,6 +14,7 @@ final class GroupExecution: MemberGroup {
   private var succeeded = 0
   private var failed: [(index: Int, error: FlowError)] = []
   private var hasBegun = false
+  private var hasEnded = false
   /// Whether an output is secret, and so the list of them.
   private var hasSecrets = false
   private let limit: Int
@@ -128,6 +129,7 @@ final class GroupExecution: MemberGroup {
       outputs = ContiguousArray(repeating: .null, count: source.count)
     }
     makeRunner(source, itemKey: keys.intern(itemKey))
+    loop.progressMonitor?.progressChanged(self)
     return nil
   }
 
@@ -179,6 +181,7 @@ final class GroupExecution: MemberGroup {
       }
     }
     runner?.remove(member)
+    loop.progressMonitor?.progressChanged(self)
     if !isScheduled {
       isScheduled = true
       loop.push(self)
@@ -196,6 +199,7 @@ final class GroupExecution: MemberGroup {
         if output.isSecret { hasSecrets = true }
       }
     }
+    loop.progressMonitor?.progressChanged(self)
     schedule()
   }
 
@@ -236,8 +240,21 @@ final class GroupExecution: MemberGroup {
 
   // MARK: The end
 
+  /// How many of the items have ended, and what the others do; nil before the begin and after the end.
+  var progress: Progress? {
+    guard let source, !hasEnded else { return nil }
+    return Progress(
+      run: parent.log.shown(parent.run.name), op: parent.log.shown(op.name),
+      done: Double(succeeded + failed.count),
+      total: Double(source.count),
+      items: Progress.Items(
+        running: runner?.count ?? handout?.count ?? 0, failed: failed.count))
+  }
+
   private func finish() {
     isScheduled = true
+    hasEnded = true
+    loop.progressMonitor?.progressChanged(self)
     if let stop {
       parent.groupEnded(stop)
       return

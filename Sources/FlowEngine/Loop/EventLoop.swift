@@ -31,6 +31,8 @@ public final class EventLoop {
   public var eventSinks: [any EventSink] = []
   /// Who is told of each run that starts from now on and that no op of another run has started.
   public var runMonitors: [any RunMonitor] = []
+  /// Who shows how far groups and ops are; set before any run starts.
+  public var progressMonitor: (any ProgressMonitor)?
 
   /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
   /// that was stopped may take, in nanoseconds. Final steps of flows have no such limit.
@@ -93,8 +95,8 @@ public final class EventLoop {
   @exclusivity(unchecked) var lastTaskID: UInt64 = 0
   /// Runs that aren't concluded.
   var pending: [UInt64: Run] = [:]
-  /// Continuations whose code, or what that has handed over, goes on, by the ids of their tasks.
-  var continuations: [UInt64: Continuation] = [:]
+  /// Continuations whose code, or what that has handed over, goes on, by their ids.
+  var continuations: [UInt64: AnyFlowTask] = [:]
   var unobserved: [UInt64: UnobservedFailure] = [:]
   var lateFailures: [UnobservedFailure] = []
   var failureOrder: UInt64 = 0
@@ -305,8 +307,11 @@ public final class EventLoop {
   /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
   /// limit).
   private func wait(timeout: Int64) {
-    let mainQueue = tasks?.mainQueue?.descriptor ?? -1
     var timeout = timeout
+    if let monitor = progressMonitor, let rest = monitor.loopRests() {
+      timeout = timeout < 0 ? rest : min(rest, timeout)
+    }
+    let mainQueue = tasks?.mainQueue?.descriptor ?? -1
     if let deadline = outsideTimers.nextDeadline {
       let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
       timeout = timeout < 0 ? left : min(left, timeout)

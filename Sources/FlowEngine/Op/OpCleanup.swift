@@ -38,6 +38,8 @@ final class ClosureCleanup: OpCleanup {
 final class OpExtras {
   var cleanups: ContiguousArray<any OpCleanup> = []
   var owned: OwnedTasks?
+  /// What the op tells of its progress, where somebody looks.
+  var progress: OpProgressNote?
   /// What a context was about that somebody keeps beyond its use.
   var keptOp: Op?
   var keptRun: Run?

@@ -179,6 +179,14 @@ public final class OpContext {
     strand.log.append(
       .progress, time: strand.loop.now(), scope: scope, position: position, attempt: attempt,
       first: .number(done), second: total.map { .number($0) } ?? .none)
+    guard let monitor = strand.loop.progressMonitor else { return }
+    let extras = makeExtras()
+    let note = extras.progress ?? OpProgressNote(monitor)
+    extras.progress = note
+    let log = strand.log
+    note.update(
+      Progress(
+        run: log.shown(strand.run.name), op: log.shown(displayName), done: done, total: total))
   }
 
   // MARK: What it leaves behind
@@ -350,6 +358,7 @@ public final class OpContext {
     attempt32 += 1
     isSettled = false
     outcome = nil
+    extras?.progress?.update(nil)
     extras = nil
     phase = .inBody
   }
@@ -411,6 +420,7 @@ public final class OpContext {
         .finish, time: time, scope: scope, position: position, attempt: attempt,
         first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
     }
+    extras?.progress?.update(nil)
     if let outcome, strand.frames.isEmpty { strand.group?.memberFailed(outcome) }
   }
 

@@ -136,6 +136,7 @@ public final class ChildProcess {
     let isReaped = flowsystem_reap(pid, group, &status)
     pid = 0
     group = nil
+    if !request.capturesOutput { flowsystem_lend_terminal(false) }
     for output in outputs { output.end() }
     input?.end()
     endExitWatch()

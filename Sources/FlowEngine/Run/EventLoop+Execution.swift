@@ -32,7 +32,7 @@ extension EventLoop {
   func abandonRuns() {
     let held = continuations.values
     continuations = [:]
-    for continuation in held { continuation.abandon() }
+    for continuation in held { continuation.abandonContinuation() }
     var open = pending.values.compactMap { $0.abandon() }
     pending = [:]
     while let strand = open.popLast() { open.append(contentsOf: strand.abandon()) }

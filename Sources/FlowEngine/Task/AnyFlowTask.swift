@@ -1,7 +1,8 @@
 /// Something that is running or has settled, with one outcome: a run, a program, a continuation.
 ///
-/// What it gives when it succeeds is the business of `FlowTask`. Confined to its loop's thread.
-public class AnyFlowTask {
+/// What it gives when it succeeds is the business of `FlowTask`. Confined to its loop's thread. Open only
+/// for this package: nobody else can initialize a subclass.
+open class AnyFlowTask {
   public enum State: UInt8, Sendable {
     case pending, succeeded, failed, cancelled
 
@@ -29,11 +30,8 @@ public class AnyFlowTask {
   @exclusivity(unchecked) private final var furtherObservers: ContiguousArray<any TaskObserver> = []
   /// What ends at the latest when this task has to.
   @exclusivity(unchecked) package final var owner: OwnedTasks?
-  /// What settles it, where that is code that runs at its time. Unowned: it holds the task, and says
-  /// when it goes.
-  @exclusivity(unchecked) final unowned(unsafe) var continuation: Continuation?
-  /// What it gives when that is a value of the engine's, once it is known. Here, since a generic
-  /// property makes the end of each task look up its type.
+  /// What it gives when that is a value of the engine's, once it is known: perhaps before it has
+  /// succeeded. Here, since a generic property makes the end of each task look up its type.
   @exclusivity(unchecked) final var storedValue: Value?
   @exclusivity(unchecked) private final var storedState: State = .pending
   @exclusivity(unchecked) private final var hasConcluded = false
@@ -77,6 +75,8 @@ public class AnyFlowTask {
   // MARK: Observers
 
   /// Tells `observer` once all is done: now when that is so already, else in the order of these calls.
+  // Inlined, as the optimizer makes it generic otherwise, and looks up the types of generic observers.
+  @inline(__always)
   public final func observe(_ observer: any TaskObserver) {
     loop.checkThread()
     if hasConcluded {
@@ -168,7 +168,6 @@ public class AnyFlowTask {
 
   /// Asks what goes on in this task itself to stop; answers the task that is to be asked next.
   package func requestStop(_ error: FlowError) -> AnyFlowTask? {
-    if let continuation { return continuation.requestStop(error) }
     // Nothing comes any more that could settle it.
     end(error: error)
     return nil
@@ -176,7 +175,10 @@ public class AnyFlowTask {
 
   /// Stops what waits in it and nothing can end any more; answers whether anything did.
   @discardableResult
-  package func stopStalled() -> Bool { continuation?.stopStalled() ?? false }
+  package func stopStalled() -> Bool { false }
+
+  /// Lets everything go that a continuation holds, for a loop that is shut down.
+  func abandonContinuation() {}
 
   // MARK: The end
 
@@ -184,6 +186,7 @@ public class AnyFlowTask {
   func settle(_ error: FlowError?) {
     guard storedState == .pending else { return }
     if let error {
+      storedValue = nil
       storedError = error
       storedState = error.kind == .cancelled ? .cancelled : .failed
       if storedState == .failed, !wasObserved { loop.report(error, of: self) }
@@ -280,7 +283,7 @@ extension EventLoop {
   /// All that goes on by itself and isn't concluded, in the order of its start: runs, and tasks whose
   /// code waits.
   package var pendingTasks: [AnyFlowTask] {
-    (Array(pending.values) + continuations.values.map(\.task)).sorted { $0.id < $1.id }
+    (Array(pending.values) + Array(continuations.values)).sorted { $0.id < $1.id }
   }
 
   /// How many of them there are.
@@ -294,13 +297,14 @@ extension EventLoop {
     (Array(unobserved.values) + lateFailures).sorted { $0.order < $1.order }
   }
 
-  /// The same, which are then another loop's to tell.
-  package func takeUnobservedFailures() -> [UnobservedFailure] {
-    if unobserved.isEmpty, lateFailures.isEmpty { return [] }
-    let taken = unobservedFailures
+  /// Takes the failures that nobody observed, in their order: each is given once.
+  public func takeUnobservedFailures() -> [UnobservedFailure] {
+    checkThread()
+    if unobserved.isEmpty && lateFailures.isEmpty { return [] }
+    let failures = unobservedFailures
     unobserved = [:]
     lateFailures = []
-    return taken
+    return failures
   }
 
   /// Takes over a failure of another loop.

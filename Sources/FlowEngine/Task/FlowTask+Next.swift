@@ -120,8 +120,8 @@ extension FlowTask {
     _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ code: @escaping (FlowTask<Success>) throws -> ClosureEnd<New>
   ) -> FlowTask<New> {
-    let task = FlowTask<New>(on: loop)
-    ClosureContinuation(of: task, kind, thread, code).begin(after: self)
+    let task = ClosureTask<Success, New>(on: loop, kind, thread, code)
+    task.begin(after: self)
     return task
   }
 }
@@ -135,18 +135,16 @@ private enum ClosureEnd<Success> {
 }
 
 /// A continuation that is a Swift closure.
-private final class ClosureContinuation<Source, Success>: Continuation {
-  private let output: FlowTask<Success>
+private final class ClosureTask<Source, Success>: ContinuationTask<Success> {
   private var code: ((FlowTask<Source>) throws -> ClosureEnd<Success>)?
-  private var result: Success?
+  private var kept: Success?
 
   init(
-    of task: FlowTask<Success>, _ kind: ContinuationKind, _ thread: ContinuationThread,
+    on loop: EventLoop, _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ code: @escaping (FlowTask<Source>) throws -> ClosureEnd<Success>
   ) {
-    output = task
     self.code = code
-    super.init(of: task, kind, thread)
+    super.init(on: loop, kind, thread)
   }
 
   override func runCode(after source: AnyFlowTask?) {
@@ -155,7 +153,7 @@ private final class ClosureContinuation<Source, Success>: Continuation {
     do {
       switch try code(source) {
       case .value(let value):
-        result = value
+        kept = value
         returned()
       case .task(let next): follow(next)
       case .nothing: returned(after: source)
@@ -168,10 +166,10 @@ private final class ClosureContinuation<Source, Success>: Continuation {
   override func dropCode() { code = nil }
 
   override func keepResult(of task: AnyFlowTask) throws {
-    result = (task as? FlowTask<Success>)?.result
+    kept = (task as? FlowTask<Success>)?.result
   }
 
   override func succeed() {
-    if let result { output.end(with: result) }
+    if let kept = kept.take() { end(with: kept) }
   }
 }

@@ -1,14 +1,15 @@
 /// A task that gives a value when it succeeds: a future.
 ///
 /// Confined to its loop's thread; `handle` is for all others. The seed (Flow-Swift) calls it `Flow`,
-/// Bolts `Task`.
-public class FlowTask<Success>: AnyFlowTask {
+/// Bolts `Task`. Open only for this package, like `AnyFlowTask`.
+open class FlowTask<Success>: AnyFlowTask {
   /// What it gives, unless that is a value of the engine's; see `storedValue`.
   private final var box: ResultBox<Success>?
 
   /// What it gave; nil unless it has succeeded.
   public final var result: Success? {
     if !isOfValues { return box?.result }
+    if state != .succeeded { return nil }
     // Safe: both are the same type; see `init`.
     return unsafeBitCast(storedValue, to: Success?.self)
   }
@@ -63,7 +64,17 @@ extension AnyFlowTask {
   }
 
   /// Of a task of values: what it gave; nil unless it has succeeded.
-  package final var resultValue: Value? { storedValue }
+  package final var resultValue: Value? { state == .succeeded ? storedValue : nil }
+
+  /// Of a task of values: keeps what it gives if it succeeds.
+  package final func keep(value: Value) { storedValue = value }
+
+  /// Of a task of values: has it succeed with what was kept, unless it has settled.
+  package final func endWithKeptValue() {
+    guard state == .pending else { return }
+    settle(nil)
+    conclude()
+  }
 }
 
 extension FlowTask where Success == Value {

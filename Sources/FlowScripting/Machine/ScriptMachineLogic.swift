@@ -302,7 +302,7 @@ final class ScriptMachineLogic: MachineLogic {
       case .transition: ("transition", transition, "transition, or nil,")
       }
     var got = ByteString(host.kindName(of: value))
-    if let mark = ReductionMark(rawValue: mark) { got = "flow.\(String(describing: mark))" }
+    if let mark = ReductionMark(rawValue: mark) { got = "flow.\(mark.name)" }
     let message: ByteString = """
       '\(field)' returned a wrong value for step '\(steps.names[call.step])' \
       (\(expected) expected, got \(got))

@@ -7,21 +7,25 @@ extension ScriptHost {
   ///
   /// - Parameter kind: What messages call the task.
   /// - Returns: The methods, by name.
-  static func continuationMethods(of kind: String) -> [String: BoundMethod] {
+  static func continuationMethods(of kind: String) -> LuaFields<BoundMethod> {
     let kinds: [(String, ContinuationKind)] = [
       ("next", .next), ("next_on_success", .nextOnSuccess), ("next_on_error", .nextOnError),
       ("finally", .finally), ("finally_on_success", .finallyOnSuccess),
     ]
-    return Dictionary(
-      uniqueKeysWithValues: kinds.map { name, continuation in
+    return LuaFields(
+      kinds.map { name, continuation in
         (
           name,
           BoundMethod(
             direct: { host, call in
-              guard let task = host.task(call), let function = call.uniqueFunction() else {
-                return call.pass()
-              }
-              let made = host.continue(task, continuation, .automatic, function, call.origin)
+              // After one that has ended the function runs at once.
+              guard let task = call.uncountedObject(host.types.task),
+                !task._withUnsafeGuaranteedRef({ $0.isConcluded }),
+                let function = call.uniqueFunction()
+              else { return call.pass() }
+              let made = ScriptTask(host, continuation, .automatic, function)
+              host.begin(made, call.origin)
+              task._withUnsafeGuaranteedRef { made.begin(after: $0) }
               return call.answer(made, host.types.task)
             }
           ) { host, call in
@@ -45,9 +49,9 @@ extension ScriptHost {
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ function: consuming LuaUniqueReference, _ origin: UInt64
   ) -> FlowTask<Value> {
-    let made = FlowTask.makeOfValues(on: loop)
+    let made = ScriptTask(self, kind, thread, function)
     begin(made, origin)
-    ScriptContinuation(self, of: made, kind, thread, function).begin(after: task)
+    made.begin(after: task)
     return made
   }
 
@@ -64,9 +68,9 @@ extension ScriptHost {
     } catch let error as TravelError {
       throw usage(arguments.call, error.description)
     }
-    let made = FlowTask.makeOfValues(on: loop)
+    let made = WorkerContinuation(self, kind, function)
     begin(made, arguments.call.origin)
-    WorkerContinuation(self, of: made, kind, function).begin(after: task)
+    made.begin(after: task)
     return made
   }
 

@@ -3,27 +3,23 @@ internal import LuaVM
 
 /// A continuation whose function is called in a worker: it gets a copy of what the task before has
 /// come to, and its result comes back as one.
-final class WorkerContinuation: Continuation, WorkerTask {
+final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
   private let host: ScriptHost
   private let kind: ContinuationKind
   private var function: WorkerFunction?
   private var number: UInt64 = 0
   private var job: WorkerJob?
-  private var result: Value = .null
 
-  init(
-    _ host: ScriptHost, of task: AnyFlowTask, _ kind: ContinuationKind,
-    _ function: WorkerFunction
-  ) {
+  init(_ host: ScriptHost, _ kind: ContinuationKind, _ function: WorkerFunction) {
     self.host = host
     self.kind = kind
     self.function = function
-    super.init(of: task, kind, .automatic)
+    super.init(on: host.loop, kind, .automatic)
   }
 
   override func runCode(after source: AnyFlowTask?) {
     guard let source, let function else { return returned() }
-    if let problem = function.problem(of: task.title) { return failed(problem) }
+    if let problem = function.problem(of: title) { return failed(problem) }
     var batch = WireBatch()
     let input: WorkerJob.CallInput
     do {
@@ -59,7 +55,7 @@ final class WorkerContinuation: Continuation, WorkerTask {
     guard case .ended(let error, let value, let batch) = event.what else { return }
     if let error { return failed(error.error(on: host)) }
     do {
-      result = try host.value(value, in: batch)
+      keep(value: try host.value(value, in: batch))
       returned()
     } catch {
       failed(host.flowError(thrown: error, op: nil))
@@ -77,13 +73,9 @@ final class WorkerContinuation: Continuation, WorkerTask {
     job = nil
   }
 
-  override func keepResult(of task: AnyFlowTask) throws { result = try host.result(of: task) }
+  override func keepResult(of task: AnyFlowTask) throws { keep(value: try host.result(of: task)) }
 
   override func error(of task: AnyFlowTask) -> FlowError? { host.outcomeError(of: task) }
 
-  override func succeed() {
-    let result = result
-    self.result = .null
-    task.end(withValue: result)
-  }
+  override func succeed() { endWithKeptValue() }
 }

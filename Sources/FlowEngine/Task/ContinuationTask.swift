@@ -16,34 +16,33 @@
   var keepsOutcome: Bool { self == .finally || self == .finallyOnSuccess }
 }
 
-/// Runs code, perhaps once a task has ended, and has its own task end as that code says: with a value,
-/// or as a task that the code hands over.
-///
-/// What the code is, and the type of the value, is the business of subclasses. The task that is waited
-/// for holds the continuation, not the other way round, so a chain whose first task is given up goes
-/// with it. On the loop's thread only.
-@_spi(Scripting) open class Continuation: TaskObserver {
-  private enum Stage: UInt8 {
-    /// Waits for the task before, or for its turn.
-    case waiting
-    /// Its code goes on.
-    case running
-    /// Waits for the task that its code has handed over, or for its turn.
-    case following
-    /// Waits for the end of what its code has started.
-    case completing
-    case over
-  }
+/// How far a continuation has got.
+private enum ContinuationStage: UInt8 {
+  /// Waits for the task before, or for its turn.
+  case waiting
+  /// Its code goes on.
+  case running
+  /// Waits for the task that its code has handed over, or for its turn.
+  case following
+  /// Waits for the end of what its code has started.
+  case completing
+  case over
+}
 
-  /// The task that ends as the code says.
-  package final let task: AnyFlowTask
+/// A task that ends as code says that runs, perhaps once another task has ended: with a value, or as a
+/// task that the code hands over.
+///
+/// What the code is is the business of subclasses. The task that is waited for holds this one, not the
+/// other way round, so a chain whose first task is given up goes with it. One object is both the task
+/// and what runs its code, as there can be very many. On the loop's thread only.
+@_spi(Scripting) open class ContinuationTask<Success>: FlowTask<Success>, TaskObserver {
   /// Nil without a task before.
   private final let kind: ContinuationKind?
   private final let thread: ContinuationThread
 
   // As in `AnyFlowTask`.
 
-  @exclusivity(unchecked) private final var stage: Stage = .waiting
+  @exclusivity(unchecked) private final var stage: ContinuationStage = .waiting
   /// Whether the loop holds it, as its code, or what that has handed over, goes on.
   @exclusivity(unchecked) private final var isHeld = false
   /// The task that is waited for. Unowned: it holds this one, and says when it goes.
@@ -52,30 +51,27 @@
   @exclusivity(unchecked) private final var source: AnyFlowTask?
   /// The task that the code has handed over, once that has ended.
   @exclusivity(unchecked) private final var followed: AnyFlowTask?
-  @exclusivity(unchecked) private final var stop: FlowError?
+  @exclusivity(unchecked) private final var stopReason: FlowError?
   /// What its code has started and what hasn't ended.
   @exclusivity(unchecked) private final var owned: OwnedTasks?
 
-  /// Makes the continuation that settles `task`; one of the `begin`s sets it going.
+  /// Makes a pending task; one of the `begin`s sets it going.
   ///
   /// - Parameters:
-  ///   - task: A pending task that nothing else settles.
+  ///   - loop: The loop that it belongs to.
   ///   - kind: For which outcomes of the task before it runs; nil without one.
   ///   - thread: Where it runs.
   public init(
-    of task: AnyFlowTask, _ kind: ContinuationKind? = nil,
+    on loop: EventLoop, _ kind: ContinuationKind? = nil,
     _ thread: ContinuationThread = .immediate
   ) {
-    self.task = task
     self.kind = kind
     self.thread = thread
-    task.continuation = self
+    super.init(on: loop)
   }
 
-  deinit { task.continuation = nil }
-
   /// What the task ends with whatever the code does; set when it was asked to stop.
-  package final var stopError: FlowError? { stop }
+  package final var stopError: FlowError? { stopReason }
 
   // MARK: For subclasses
 
@@ -92,13 +88,13 @@
   /// Lets go of the code, which isn't run, or isn't heard, any more.
   open func dropCode() {}
 
-  /// Keeps the result of a task that has succeeded as that of its own task.
+  /// Keeps the result of a task that has succeeded as its own.
   open func keepResult(of task: AnyFlowTask) throws {}
 
   /// The error of a task, to pass on.
   open func error(of task: AnyFlowTask) -> FlowError? { task.error }
 
-  /// Has the task succeed with the result that was kept.
+  /// Succeeds with the result that was kept.
   open func succeed() {}
 
   // MARK: Its course
@@ -116,7 +112,7 @@
     runCode(after: nil)
   }
 
-  public final var waitingTask: AnyFlowTask? { task }
+  public final var waitingTask: AnyFlowTask? { self }
 
   public final func taskEnded(_ ended: AnyFlowTask) {
     awaited = nil
@@ -136,7 +132,7 @@
     if followed != nil {
       if let followed = followed.take() { finish(following: followed) }
     } else if let source, stage == .waiting {
-      guard let kind, stop == nil, kind.runs(after: source.state) else { return pass(source) }
+      guard let kind, stopReason == nil, kind.runs(after: source.state) else { return pass(source) }
       stage = .running
       runCode(after: source)
     }
@@ -154,13 +150,13 @@
   /// The code has raised an error.
   package final func failed(_ error: FlowError) { complete(error) }
 
-  /// The code has handed over a task: its own ends when that does and, unless it keeps the outcome of
+  /// The code has handed over a task: this one ends when that does and, unless it keeps the outcome of
   /// the one before, as that does.
   package final func follow(_ next: AnyFlowTask) {
     next.markObserved()
     // First, as it takes no search, and what has ended waits for nothing.
     if next.isConcluded { return finish(following: next) }
-    if task.isAwaited(by: next) { return failed(.waitsForItself(task)) }
+    if isAwaited(by: next) { return failed(.waitsForItself(self)) }
     stage = .following
     // What follows itself step by step stays flat: a step that is stopped stops the next one anyway.
     if let owned, owned.isOnly(next) { passOn(owned) }
@@ -168,7 +164,7 @@
     awaited = next
     next.observe(self)
     // It was stopped while its code ran.
-    if let stop { stopAwaited(next, stop)?.stop(stop) }
+    if let stopReason { stopAwaited(next, stopReason)?.stop(stopReason) }
   }
 
   private func finish(following next: AnyFlowTask) {
@@ -179,7 +175,7 @@
     }
   }
 
-  /// Has the task end as another one has.
+  /// Ends as another task has.
   private func pass(_ other: AnyFlowTask) {
     if let error = error(of: other) { return complete(error) }
     do {
@@ -192,34 +188,33 @@
 
   // MARK: Its end
 
-  /// Settles the task or, when that doesn't succeed, first stops what the code has started and waits
-  /// for it.
+  /// Settles or, when it doesn't succeed, first stops what the code has started and waits for it.
   private func complete(_ error: FlowError?) {
     source = nil
-    guard let owned, !owned.isEmpty else { return settle(error) }
-    guard let reason = stop ?? error else {
-      // What code leaves when it succeeds goes on, as a part of what has started the task.
+    guard let owned, !owned.isEmpty else { return close(error) }
+    guard let reason = stopReason ?? error else {
+      // What code leaves when it succeeds goes on, as a part of what has started this task.
       passOn(owned)
-      return settle(nil)
+      return close(nil)
     }
     stage = .completing
     hold()
     // As a job: tasks can have started each other in a row of any length.
-    owned.whenEmpty { [self] in task.loop.enqueue { self.settle(error) } }
+    owned.whenEmpty { [self] in loop.enqueue { self.close(error) } }
     owned.cancelAll(reason.asReason)
   }
 
   private func passOn(_ owned: OwnedTasks) {
     self.owned = nil
-    if let owner = task.owner { owner.takeAll(from: owned) } else { owned.abandon() }
+    if let owner { owner.takeAll(from: owned) } else { owned.abandon() }
   }
 
-  private func settle(_ error: FlowError?) {
+  private func close(_ error: FlowError?) {
     stage = .over
     owned = nil
     dropCode()
-    if isHeld { task.loop.continuations[task.id] = nil }
-    if let error = stop ?? error { task.end(error: error) } else { succeed() }
+    if isHeld { loop.continuations[id] = nil }
+    if let error = stopReason ?? error { end(error: error) } else { succeed() }
   }
 
   // MARK: While it goes on
@@ -228,11 +223,10 @@
   package final func hold() {
     if isHeld { return }
     isHeld = true
-    task.loop.continuations[task.id] = self
+    loop.continuations[id] = self
   }
 
-  /// Lets everything go, for a loop that is shut down.
-  final func abandon() {
+  final override func abandonContinuation() {
     awaited?.unobserve(self)
     awaited = nil
     source = nil
@@ -240,25 +234,20 @@
     owned?.abandon()
     owned = nil
     stage = .over
-    task.giveUpObservers()
+    giveUpObservers()
     dropCode()
   }
 
   /// Makes a task belong to this one, whose code has started it.
   package final func adopt(_ other: AnyFlowTask) {
     guard stage != .over, !other.isConcluded else { return }
-    let owned = owned ?? OwnedTasks(within: task.owner)
+    let owned = owned ?? OwnedTasks(within: owner)
     self.owned = owned
     owned.add(other)
   }
 
-  package final var deadline: Int64 { task.ownerDeadline }
-
-  package final func expire() -> FlowError { task.expire() }
-
-  /// Ends what waits in it and nothing can end any more; answers whether anything did.
-  final func stopStalled() -> Bool {
-    let error = FlowError.stalled(op: task.title)
+  package final override func stopStalled() -> Bool {
+    let error = FlowError.stalled(op: title)
     switch stage {
     case .waiting, .completing, .over: return false
     case .running: return stopStalledCode(error)
@@ -272,10 +261,9 @@
 
   // MARK: Cancellation
 
-  /// Asks it to stop because of `error`; answers the task that is to be asked next.
-  final func requestStop(_ error: FlowError) -> AnyFlowTask? {
-    guard stop == nil else { return nil }
-    stop = error
+  package final override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    guard stopReason == nil else { return nil }
+    stopReason = error
     switch stage {
     case .waiting, .following:
       if let awaited { return stopAwaited(awaited, error) }

@@ -1,9 +1,9 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// A continuation, or the code of a spawned task, that is a Lua function. It runs as a coroutine, so it
-/// may wait.
-final class ScriptContinuation: Continuation {
+/// A task that ends as a Lua function says: a continuation, or what was spawned. The function runs as a
+/// coroutine, so it may wait.
+final class ScriptTask: ContinuationTask<Value> {
   /// What the function gets: arguments, or what the task before has come to.
   enum Input {
     case arguments([LuaValue])
@@ -25,37 +25,35 @@ final class ScriptContinuation: Continuation {
   private let makerGeneration: UInt64
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
-  // a call. There can be very many continuations, so what is small stands together.
+  // a call. There can be very many such tasks, so what is small stands together.
 
   @exclusivity(unchecked) private var function: LuaUniqueReference?
   private let makerSlot: UInt32
-  @exclusivity(unchecked) private var result: Value = .null
   @exclusivity(unchecked) private var wasAskedWhenStalled = false
   @exclusivity(unchecked) private var fiber: Fiber?
   /// See `holdOp`.
   @exclusivity(unchecked) private var op: OpContext?
 
   init(
-    _ host: ScriptHost, of task: FlowTask<Value>, _ kind: ContinuationKind,
+    _ host: ScriptHost, _ kind: ContinuationKind,
     _ thread: ContinuationThread, _ function: consuming LuaUniqueReference
   ) {
     self.host = host
     self.function = consume function
     input = Input(kind)
     (makerSlot, makerGeneration) = host.currentHandle
-    super.init(of: task, kind, thread)
+    super.init(on: host.loop, kind, thread)
   }
 
   /// The code of a task without one before.
   init(
-    _ host: ScriptHost, of task: FlowTask<Value>, _ function: consuming LuaUniqueReference,
-    _ arguments: [LuaValue]
+    _ host: ScriptHost, _ function: consuming LuaUniqueReference, _ arguments: [LuaValue]
   ) {
     self.host = host
     self.function = consume function
     input = .arguments(arguments)
     (makerSlot, makerGeneration) = host.currentHandle
-    super.init(of: task)
+    super.init(on: host.loop)
   }
 
   // The state that a function belongs to goes with the host, if that goes here.
@@ -103,7 +101,7 @@ final class ScriptContinuation: Continuation {
     switch end {
     case .returned(let value):
       if let next = host.task(in: value) { return follow(next) }
-      result = Value(value)
+      keep(value: Value(value))
       returned()
     case .failed(let error): failed(error)
     }
@@ -111,7 +109,7 @@ final class ScriptContinuation: Continuation {
 
   /// Takes a scalar that the function has returned.
   func returned(scalar: LuaValue) {
-    result = Value(scalar)
+    keep(value: Value(scalar))
     returned()
   }
 
@@ -130,15 +128,11 @@ final class ScriptContinuation: Continuation {
     op = nil
   }
 
-  override func keepResult(of task: AnyFlowTask) throws { result = try host.result(of: task) }
+  override func keepResult(of task: AnyFlowTask) throws { keep(value: try host.result(of: task)) }
 
   override func error(of task: AnyFlowTask) -> FlowError? { host.outcomeError(of: task) }
 
-  override func succeed() {
-    let result = result
-    self.result = .null
-    task.end(withValue: result)
-  }
+  override func succeed() { endWithKeptValue() }
 }
 
 extension ScriptHost {
