@@ -21,12 +21,19 @@ public final class DeferredScriptHost {
     self.vm = vm
     // The state keeps this function, and the function this object, until the state is closed.
     try vm.preload("flow") { [self] call in
-      if let host = self.host { return call.answer(.reference(host.module)) }
-      let host = try ScriptHost(vm: call.vm, loop: makeLoop())
-      self.host = host
-      onMake?(host)
-      return call.answer(.reference(host.module))
+      call.answer(.reference(try makeHost(call.vm, makeLoop).module))
     }
+    try vm.preload(ScriptHost.testingName) { [self] call in
+      call.answer(.reference(try makeHost(call.vm, makeLoop).makeTestingModule()))
+    }
+  }
+
+  private func makeHost(_ vm: LuaVM, _ makeLoop: () -> EventLoop) throws -> ScriptHost {
+    if let host { return host }
+    let made = try ScriptHost(vm: vm, loop: makeLoop())
+    host = made
+    onMake?(made)
+    return made
   }
 
   /// Closes the Lua state and, where there is one, the host.

@@ -35,7 +35,7 @@ extension ScriptHost {
 
   /// Cancels all runs and tasks, those included that their cleanups start, and goes on until all have
   /// settled. Not to be called by what one of them runs.
-  public func cancelEverything(reason: ByteString) {
+  public func cancelEverything(reason: ByteString?) {
     loop.cancelProcesses(of: ObjectIdentifier(self))
     var asked: [UInt64: Int] = [:]
     var newest: UInt64 = 0
@@ -64,18 +64,31 @@ extension ScriptHost {
     onTermination?()
   }
 
-  /// Answers what signals ask for while the main chunk, or a C function, waits in place.
-  func answerRequests(_ wait: LuaWait) {
-    if vm.takeTermination() || isTerminating {
+  /// What signals ask for.
+  enum Request { case termination, interruption }
+
+  /// What signals ask for, from now on answered by the caller: nothing is raised for it elsewhere.
+  func takeRequest() -> Request? {
+    let isTermination = vm.takeTermination() || isTerminating
+    let isInterruption = vm.takeInterruption()
+    return isTermination ? .termination : isInterruption ? .interruption : nil
+  }
+
+  /// Answers a request while the main chunk, or a C function, waits in place.
+  ///
+  /// - Parameter request: What is asked.
+  /// - Returns: The error to end the wait with.
+  func answer(_ request: Request) -> any Error {
+    switch request {
+    case .termination:
       terminate()
       // Still here: it waits in an op, which has to unwind.
-      wait.fail(raise(.cancelled(reason: Self.termination)))
-    }
-    if vm.takeInterruption() {
+      return raise(.cancelled(reason: Self.termination))
+    case .interruption:
       // Within an op it is that op's error, as if it had been busy.
       if !vm.runsScheduledCoroutine { cancelEverything(reason: Self.interruption) }
       let message = LuaString(ByteString(vm.position) + Self.interruption)
-      wait.fail(LuaError(value: .string(message), message: message))
+      return LuaError(value: .string(message), message: message)
     }
   }
 }

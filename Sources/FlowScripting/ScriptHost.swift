@@ -9,8 +9,16 @@ public import LuaVM
 public final class ScriptHost {
   /// The Lua state.
   public let vm: LuaVM
-  /// The loop that everything runs on.
-  public let loop: EventLoop
+  /// The loop that everything runs on: the host's own, and during `testing.run` the test's.
+  public var loop: EventLoop { activeLoop }
+  // Not public, because the attribute is lost on the way to another module.
+  @exclusivity(unchecked) var activeLoop: EventLoop
+  /// The loops that stand still for the active one, the host's own first.
+  var waitingLoops: [EventLoop] = []
+  /// Loops for further tests, on which nothing is pending.
+  var idleTestLoops: [EventLoop] = []
+  /// Called whenever another loop is the active one, so that signals can wake that.
+  public var onLoopChange: ((EventLoop) -> Void)?
 
   /// The op whose code runs now; nil outside of ops. Set around each stretch of its coroutine.
   var currentOp: OpContext? { current.op?.takeUnretainedValue() }
@@ -63,7 +71,7 @@ public final class ScriptHost {
   /// Brings `flow` into a state: `require "flow"` gives the module.
   public init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
     self.vm = vm
-    self.loop = loop
+    activeLoop = loop
     errorMetatable = try vm.makeErrorMetatable()
     reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
     types = try ObjectTypes(vm: vm, binder: binder)
@@ -94,7 +102,7 @@ public final class ScriptHost {
   public func close() {
     guard isOpen else { return }
     isOpen = false
-    loop.cancelProcesses(of: ObjectIdentifier(self))
+    for loop in waitingLoops + [loop] { loop.cancelProcesses(of: ObjectIdentifier(self)) }
     vm.close()
     registry.removeAll()
     detach()
@@ -104,7 +112,10 @@ public final class ScriptHost {
     vm.scheduler = nil
     vm.onTermination = nil
     onTermination = nil
+    onLoopChange = nil
     binder.host = nil
+    idleTestLoops = []
+    let loop = waitingLoops.first ?? activeLoop
     (loop.makeList, loop.makeFailure) = previousMakers
     loop.describeOrigin = nil
   }
@@ -153,6 +164,9 @@ public final class ScriptHost {
     try installSecrets()
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
+    try vm.preload(
+      Self.testingName,
+      binder.bind { host, call in call.answer(.reference(try host.makeTestingModule())) })
   }
 }
 
@@ -244,7 +258,7 @@ extension ScriptHost: LuaScheduler {
     var asked: [UInt64: Int] = [:]
     while !wait.isReady {
       if loop.run(until: { wait.isReady || vm.hasRequest || isTerminating }) {
-        if vm.hasRequest || isTerminating { answerRequests(wait) }
+        if let request = takeRequest() { wait.fail(answer(request)) }
       } else {
         // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
         // would be ended even while it stands below on the stack.

@@ -1,0 +1,30 @@
+/// A failure that nobody observed; it holds nothing of the run but its name and error.
+public struct UnobservedFailure {
+  /// The task's id.
+  public let id: UInt64
+  public let name: ByteString
+  public let error: FlowError
+  let order: UInt64
+}
+
+/// The failures that nobody has observed, of a loop and those within it: their tasks' ids are unique
+/// among all of them. Confined to the loop's thread.
+final class FailureReports {
+  private var unobserved: [UInt64: UnobservedFailure] = [:]
+  /// Those that observing doesn't lift.
+  private var late: [UnobservedFailure] = []
+  private var order: UInt64 = 0
+
+  var inOrder: [UnobservedFailure] {
+    (Array(unobserved.values) + late).sorted { $0.order < $1.order }
+  }
+
+  func add(_ error: FlowError, of task: AnyFlowTask, isLate: Bool = false) {
+    order += 1
+    let failure = UnobservedFailure(id: task.id, name: task.title, error: error, order: order)
+    if isLate { late.append(failure) } else { unobserved[task.id] = failure }
+  }
+
+  /// Says that somebody has looked at a failed task.
+  func remove(_ id: UInt64) { unobserved[id] = nil }
+}
