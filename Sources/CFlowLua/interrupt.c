@@ -17,6 +17,13 @@ static void terminate(void *host) { request(host, FLOWLUA_TERMINATE); }
 flowlua_request_function flowlua_interrupter(void) { return interrupt; }
 flowlua_request_function flowlua_terminator(void) { return terminate; }
 
+static bool is_interrupting(void *context) {
+  const flowlua_host *host = context;
+  return host != NULL && (atomic_load(&host->requests) & FLOWLUA_INTERRUPT) != 0;
+}
+
+flowlua_question_function flowlua_interruption_question(void) { return is_interrupting; }
+
 bool flowlua_has_request(const flowlua_host *host) {
   return atomic_load_explicit(&host->requests, memory_order_relaxed) != 0;
 }

@@ -79,6 +79,7 @@ void flowsystem_end_programs(void) {
 /// Ends the groups, then this process by the same signal. Its handler is gone by now, and the signal
 /// isn't blocked, so a second one ends the process at once.
 void flowsystem_on_ending_signal(int number) {
+  flowsystem_restore_terminal();
   flowsystem_end_programs();
   raise(number);
 }

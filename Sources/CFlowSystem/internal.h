@@ -19,6 +19,12 @@ void flowsystem_enter_group(flowsystem_group *group, int leader);
 /// Handles a signal, once its handler is gone: ends the programs, then this process by the same signal.
 void flowsystem_on_ending_signal(int number);
 
+/// Wakes the loop that signals wake, if there is one. Safe in a signal handler.
+void flowsystem_wake_loop(void);
+
+/// Gives the terminal the modes that it had before the line editor took it. Safe in a signal handler.
+void flowsystem_restore_terminal(void);
+
 /// Gives the room back, before the leader is reaped.
 void flowsystem_release_group(flowsystem_group *group);
 

@@ -13,6 +13,8 @@
 typedef struct request {
   flowsystem_request function;
   void *context;
+  /// Whether what was asked for before is still to come; NULL: only the first time asks.
+  flowsystem_question is_asked;
 } request;
 
 static request interruption, termination;
@@ -33,6 +35,13 @@ static void end_next_time(int number) {
   set_handler(number, flowsystem_on_ending_signal, SA_RESETHAND | SA_NODEFER);
 }
 
+void flowsystem_wake_loop(void) {
+  int descriptor = atomic_load(&wake_descriptor);
+  uint64_t one = 1;
+  // Nothing to be done if it fails: the loop is then awake.
+  if (descriptor >= 0 && write(descriptor, &one, sizeof one) < 0) errno = 0;
+}
+
 /// Asks, on the thread that is asked; whether it was that one.
 static bool ask(int number, const request *what) {
   // Any thread that doesn't block the signal may get it.
@@ -41,12 +50,11 @@ static bool ask(int number, const request *what) {
     return false;
   }
   int problem = errno;
-  end_next_time(number);
+  if (what->is_asked == NULL || what->is_asked(what->context)) end_next_time(number);
+  // Nobody has taken note of the one before.
+  if (what->is_asked != NULL && what->is_asked(what->context)) raise(number);
   what->function(what->context);
-  int descriptor = atomic_load(&wake_descriptor);
-  uint64_t one = 1;
-  // Nothing to be done if it fails: the loop is then awake.
-  if (descriptor >= 0 && write(descriptor, &one, sizeof one) < 0) errno = 0;
+  flowsystem_wake_loop();
   errno = problem;
   return true;
 }
@@ -75,15 +83,16 @@ void flowsystem_begin_termination(void) {
   set_handler(SIGALRM, SIG_DFL, 0);
 }
 
-void flowsystem_catch_interruption(flowsystem_request function, void *context) {
-  interruption = (request){function, context};
+void flowsystem_catch_interruption(
+    flowsystem_request function, void *context, flowsystem_question is_asked) {
+  interruption = (request){function, context, is_asked};
   asked_thread = pthread_self();
   // Also where it was ignored, as the stand-alone interpreter does it.
   set_handler(SIGINT, on_interruption, 0);
 }
 
 void flowsystem_catch_termination(flowsystem_request function, void *context, int wake) {
-  termination = (request){function, context};
+  termination = (request){function, context, NULL};
   atomic_store(&wake_descriptor, wake);
   struct sigaction present;
   if (sigaction(SIGTERM, NULL, &present) != 0 || present.sa_handler == SIG_IGN) return;
@@ -102,6 +111,7 @@ void flowsystem_end_requests(void) {
 }
 
 void flowsystem_end_by_signal(int number) {
+  flowsystem_restore_terminal();
   flowsystem_abandon_status();
   flowsystem_end_programs();
   set_handler(number, SIG_DFL, 0);

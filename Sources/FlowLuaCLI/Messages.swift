@@ -10,6 +10,8 @@ final class Messages {
   // Not weak: a weak reference would make every retain of the host slower. Both live as long as the
   // process.
   var host: ScriptHost?
+  /// How errors are shown to a person; nil: as they are.
+  var decorate: ((ByteString) -> ByteString)?
   /// The first line of the error that was reported last.
   private(set) var lastError: ByteString = ""
 
@@ -21,12 +23,13 @@ final class Messages {
   func report(_ error: any Error) {
     let text = text(of: error)
     lastError = ByteString(Array(text.bytes.prefix { $0 != UInt8(ascii: "\n") }))
-    Output.error(program: program, text)
+    Output.error(program: program, decorate?(text) ?? text)
   }
 
   /// Reports a failure that nobody observed.
   func report(_ error: FlowError, of name: ByteString) {
-    Output.error(program: program, "\(name) failed: \(text(of: error))")
+    let text: ByteString = "\(name) failed: \(text(of: error))"
+    Output.error(program: program, decorate?(text) ?? text)
   }
 
   /// Says something that is no error of the script.

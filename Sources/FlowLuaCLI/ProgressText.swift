@@ -17,11 +17,12 @@ struct ProgressText {
   ///   - others: How many other things go on.
   /// - Returns: The line, without its end.
   func text(_ progress: Progress, after seconds: Double, others: Int) -> ByteString {
-    var parts = ["[\(progress.run)] \(progress.op)", amount(progress)]
+    var before = ["[\(progress.run)] \(progress.op)", amount(progress)]
+    var after: [String] = []
+    var bar = ""
     if let share = share(of: progress) {
-      let bar = bar(share)
-      if !bar.isEmpty { parts.append(bar) }
-      parts.append("\(whole(share * 100))%")
+      bar = self.bar(share)
+      after.append("\(whole(share * 100))%")
     }
     var notes: [String] = []
     if let items = progress.items {
@@ -29,8 +30,13 @@ struct ProgressText {
     }
     if let left = remaining(progress, after: seconds) { notes.append("\(duration(left)) left") }
     if others > 0 { notes.append("\(others) more") }
-    if !notes.isEmpty { parts.append(notes.joined(separator: ", ")) }
-    return fit(parts.joined(separator: " "))
+    if !notes.isEmpty { after.append(notes.joined(separator: ", ")) }
+    if !bar.isEmpty {
+      let line = (before + [bar] + after).joined(separator: " ")
+      if let whole = fit(line, cutting: false) { return whole }
+    }
+    before += after
+    return fit(before.joined(separator: " "), cutting: true) ?? ""
   }
 
   private func amount(_ progress: Progress) -> String {
@@ -75,16 +81,23 @@ struct ProgressText {
     return "\(all / 3600)h \(all / 60 % 60)m"
   }
 
-  /// Cuts a line to the width, and takes out what would move the cursor.
-  private func fit(_ line: String) -> ByteString {
+  /// Takes out what would move the cursor, and cuts a line to the width, between words where it can; nil
+  /// when it doesn't fit and isn't to be cut.
+  private func fit(_ line: String, cutting: Bool) -> ByteString? {
     var shown = String.UnicodeScalarView()
     var width = 0
+    var lastWord: String.UnicodeScalarView.Index?
     for scalar in line.unicodeScalars {
       let isControl = scalar.properties.generalCategory == .control
-      let width1 = isControl ? 1 : Self.width(of: scalar)
+      let columnsOfIt = isControl ? 1 : Self.width(of: scalar)
       // The last column stays empty: some terminals go on to the next line there.
-      guard width + width1 < columns else { break }
-      width += width1
+      guard width + columnsOfIt < columns else {
+        guard cutting else { return nil }
+        if let lastWord, scalar != " " { shown.removeSubrange(lastWord...) }
+        break
+      }
+      width += columnsOfIt
+      if scalar == " " { lastWord = shown.endIndex }
       shown.append(isControl || !isUTF8 && !scalar.isASCII ? "?" : scalar)
     }
     return ByteString(String(shown))

@@ -17,8 +17,12 @@ struct Signals {
   }
 
   /// Has the next Ctrl-C interrupt what runs.
-  func catchInterruption() {
-    flowsystem_catch_interruption(LuaVM.interrupter, vm.requestContext)
+  ///
+  /// - Parameter repeatedly: Whether each one does, not only the next, unless nothing has come of the one
+  ///   before.
+  func catchInterruption(repeatedly: Bool = false) {
+    flowsystem_catch_interruption(
+      LuaVM.interrupter, vm.requestContext, repeatedly ? LuaVM.interruptionQuestion : nil)
   }
 
   /// Has SIGTERM cancel the runs of a host, and both signals wake its loop.

@@ -11,6 +11,8 @@ public final class DeferredScriptHost {
   /// Called once, when the host has come to be.
   public var onMake: ((ScriptHost) -> Void)?
 
+  private let makeLoop: () -> EventLoop
+
   /// Lets `require "flow"` make the host.
   ///
   /// - Parameters:
@@ -19,21 +21,23 @@ public final class DeferredScriptHost {
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public init(vm: LuaVM, loop makeLoop: @escaping () -> EventLoop = { EventLoop() }) throws {
     self.vm = vm
+    self.makeLoop = makeLoop
     // The state keeps this function, and the function this object, until the state is closed.
     try vm.preload("flow") { [self] call in
-      call.answer(.reference(try makeHost(call.vm, makeLoop).module))
+      call.answer(.reference(try makeHost().module))
     }
     try vm.preload(ScriptHost.testingName) { [self] call in
-      call.answer(.reference(try makeHost(call.vm, makeLoop).makeTestingModule()))
+      call.answer(.reference(try makeHost().makeTestingModule()))
     }
   }
 
-  private func makeHost(_ vm: LuaVM, _ makeLoop: () -> EventLoop) throws -> ScriptHost {
+  /// The host, which is made if there is none yet.
+  public func makeHost() throws -> ScriptHost {
     if let host { return host }
-    let made = try ScriptHost(vm: vm, loop: makeLoop())
-    host = made
-    onMake?(made)
-    return made
+    let host = try ScriptHost(vm: vm, loop: makeLoop())
+    self.host = host
+    onMake?(host)
+    return host
   }
 
   /// Closes the Lua state and, where there is one, the host.

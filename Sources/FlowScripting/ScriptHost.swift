@@ -59,6 +59,9 @@ public final class ScriptHost {
   /// Set once the process has been asked to end.
   var isTerminating = false
 
+  /// An interruption of the main chunk's wait cancels what is newer than the task with this id.
+  var interruptionMark: UInt64 = 0
+
   private let binder = Binder()
   /// What the loop had before this host: it outlives the host.
   private let previousMakers: Makers
@@ -127,11 +130,16 @@ public final class ScriptHost {
   /// - Parameters:
   ///   - asked: How often each was asked.
   ///   - times: How often one is asked at most.
+  ///   - mark: Tasks with this id and older ones aren't asked.
   /// - Returns: Whether one was asked.
-  func failStalled(_ asked: inout [UInt64: Int], times: Int) -> Bool {
-    guard let task = loop.pendingTasks.last(where: { asked[$0.id, default: 0] < times }) else {
-      return false
-    }
+  func failStalled(
+    _ asked: inout [UInt64: Int], times: Int, newerThan mark: UInt64 = 0
+  ) -> Bool {
+    guard
+      let task = loop.pendingTasks.last(where: {
+        $0.id > mark && asked[$0.id, default: 0] < times
+      })
+    else { return false }
     asked[task.id, default: 0] += 1
     task.stopStalled()
     return true

@@ -76,11 +76,6 @@ extension LuaVM {
 
   /// Sets a global variable, without metamethods.
   public func setGlobal(_ name: String, _ value: LuaValue) throws {
-    try enter()
-    let L = running
-    guard lua_checkstack(L, 2) != 0 else { throw LuaError(.overflow, "stack overflow") }
-    lua_rawgeti(L, flowlua_registry_index(), lua_Integer(LUA_RIDX_GLOBALS))
-    let globals = try popReference(L, .table)
-    try set(value, name, in: globals)
+    try set(value, name, in: try globals())
   }
 }

@@ -10,6 +10,12 @@ extension LuaVM {
   /// If none runs, whoever waits has to take the request; see `takeInterruption`.
   public static var interrupter: RequestFunction { flowlua_interrupter() }
 
+  /// Answers whether an interruption was asked for that nobody has taken, also in a signal handler.
+  public typealias QuestionFunction = @convention(c) (UnsafeMutableRawPointer?) -> Bool
+
+  /// See `QuestionFunction`.
+  public static var interruptionQuestion: QuestionFunction { flowlua_interruption_question() }
+
   /// Says that the process is to end; see `onTermination` and `takeTermination`.
   public static var terminator: RequestFunction { flowlua_terminator() }
 

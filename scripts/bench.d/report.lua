@@ -1,202 +1,181 @@
 -- Measures flowlua beside its peers, and prints a table. Run by scripts/bench, with lua5.4:
 --
---   report.lua FLOWLUA FOLDER_OF_COMPILED_PEERS ROUNDS
---
--- Both sides of a row are measured in turn, A B A B; a figure is the median of the rounds.
-local flowlua, compiled, rounds = arg[1], arg[2], tonumber(arg[3])
-local here = arg[0]:match("^(.*)/")
+--   report.lua FLOWLUA FOLDER_OF_COMPILED_PEERS ROUNDS MACHINE [CHART.svg]
+package.path = arg[0]:match("^(.*)/") .. "/?.lua;" .. package.path
+local bench = require "harness"
+local in_turn, median, output_of = bench.in_turn, bench.median, bench.output_of
+local ours, lua, peer, wall, row = bench.ours, bench.lua, bench.peer, bench.wall, bench.row
+local here, rounds = bench.here, bench.rounds
 
-local function output_of(...)
-  local words = { ... }
-  for i, word in ipairs(words) do words[i] = "'" .. word:gsub("'", [['\'']]) .. "'" end
-  local command = table.concat(words, " ")
-  local pipe = assert(io.popen(command, "r"))
-  local text = pipe:read("a")
-  if not pipe:close() then error("failed: " .. command, 0) end
-  local numbers = {}
-  for line in text:gmatch("[^\n]+") do
-    numbers[#numbers + 1] = assert(tonumber(line), "no number: " .. line)
-  end
-  return table.unpack(numbers)
-end
-
-local function median(values)
-  table.sort(values)
-  local middle = #values // 2
-  if #values % 2 == 1 then return values[middle + 1] end
-  return (values[middle] + values[middle + 1]) / 2
-end
-
--- Medians of as many functions, called in turn.
-local function in_turn(...)
-  local sides, values = { ... }, {}
-  for _ = 1, rounds do
-    for i, side in ipairs(sides) do
-      values[i] = values[i] or {}
-      table.insert(values[i], (side()))
-    end
-  end
-  for i in ipairs(sides) do values[i] = median(values[i]) end
-  return table.unpack(values)
-end
-
-local function with(program, script, ...)
-  local words = { program, here .. "/" .. script, ... }
-  return function() return output_of(table.unpack(words)) end
-end
-
-local function wall(...)
-  local words = { here .. "/wall", ... }
-  return function() return output_of(table.unpack(words)) end
-end
-
-local FORMAT = "%-39s %12s %12s %9s   %-22s %s"
-local missed = 0
-
-local function row(name, ours, peer, unit, ratio, target, met)
-  local function figure(value)
-    return value and ("%.0f %s"):format(value, unit) or "-"
-  end
-  if met == false then missed = missed + 1 end
-  print((FORMAT:format(name, figure(ours), figure(peer), ratio and ("%.2f x"):format(ratio) or "-",
-    target or "-", met == nil and "-" or met and "met" or "MISSED")))
-end
-
-print((FORMAT:format("measure", "flowlua", "peer", "ratio", "target", "verdict")))
+bench.head()
 
 do
-  local ours, theirs, empty, loaded = {}, {}, {}, {}
+  local started, theirs, empty, loaded = {}, {}, {}, {}
+  local spawn, flowlua = bench.compiled .. "/spawn", bench.flowlua
   for i = 1, rounds do
-    ours[i], theirs[i] = output_of(
-      compiled .. "/spawn", "200", flowlua, "lua5.4", here .. "/empty.lua")
-    empty[i] = output_of(compiled .. "/spawn", "200", flowlua, flowlua, here .. "/empty.lua")
-    loaded[i] = output_of(compiled .. "/spawn", "200", flowlua, flowlua, here .. "/require.lua")
+    started[i], theirs[i] = output_of(spawn, "200", flowlua, "lua5.4", here .. "/empty.lua")
+    empty[i] = output_of(spawn, "200", flowlua, flowlua, here .. "/empty.lua")
+    loaded[i] = output_of(spawn, "200", flowlua, flowlua, here .. "/require.lua")
   end
-  local a, b = median(ours), median(theirs)
-  row("start-up / lua5.4", a, b, "us", a / b, "<= 1.40 x (goal 1.30)", a / b <= 1.4)
+  local a, b = median(started), median(theirs)
+  row { name = "start-up / lua5.4", ours = a, peer = b, unit = "us",
+    target = "<= 1.40 x (goal 1.30)", met = a / b <= 1.4, chart = "start-up", against = "lua5.4" }
   a, b = median(loaded), median(empty)
-  row('with require "flow" / without', a, b, "us", a / b, "<= 300 us more", a - b <= 300)
+  row { name = 'with require "flow" / without', ours = a, peer = b, unit = "us",
+    target = "<= 300 us more", met = a - b <= 300 }
 end
 
 do
-  local ours, theirs = in_turn(with(flowlua, "peak.lua"), with("lua5.4", "peak.lua"))
-  row("peak memory when idle / lua5.4", ours, theirs, "KiB", ours / theirs, "<= 8192 KiB",
-    ours <= 8192)
+  local a, b = in_turn(ours "peak.lua", lua "peak.lua")
+  row { name = "peak memory when idle / lua5.4", ours = a, peer = b, unit = "KiB",
+    target = "<= 8192 KiB", met = a <= 8192 }
 end
 
 do
   -- The best of the rounds: what disturbs a benchmark only ever makes it slower.
   local product, count = 1, 0
   local function best(name)
-    local ours, theirs = math.huge, math.huge
+    local a, b = math.huge, math.huge
     for _ = 1, rounds do
-      ours = math.min(ours, (with(flowlua, "plain.lua", name)()))
-      theirs = math.min(theirs, (with("lua5.4", "plain.lua", name)()))
+      a = math.min(a, (ours("plain.lua", name)()))
+      b = math.min(b, (lua("plain.lua", name)()))
     end
-    return ours, theirs
+    return a, b
   end
   for _, name in ipairs { "calls", "loops", "strings", "tables", "closures", "sort" } do
-    local ours, theirs = best(name)
-    row("plain Lua: " .. name, ours, theirs, "us", ours / theirs)
-    product, count = product * ours / theirs, count + 1
+    local a, b = best(name)
+    row { name = "plain Lua: " .. name, ours = a, peer = b, unit = "us" }
+    product, count = product * a / b, count + 1
   end
   local mean = product ^ (1 / count)
-  row("plain Lua: their mean / lua5.4", nil, nil, "us", mean, "<= 1.03 x", mean <= 1.03)
-  local ours, theirs = best "switches"
+  row { name = "plain Lua: their mean / lua5.4", unit = "us", ratio = mean, target = "<= 1.03 x",
+    met = mean <= 1.03, chart = "plain Lua code, mean of six", against = "lua5.4" }
+  local a, b = best "switches"
   -- Of 1,000,000 resumes and yields: in nanoseconds each.
-  ours, theirs = ours / 2000, theirs / 2000
-  row("a coroutine switch / lua5.4", ours, theirs, "ns", ours / theirs, "<= 25 ns more",
-    ours - theirs <= 25)
+  a, b = a / 2000, b / 2000
+  row { name = "a coroutine switch / lua5.4", ours = a, peer = b, unit = "ns",
+    target = "<= 25 ns more", met = a - b <= 25 }
 end
 
 do
-  local ours, coroutine_loop, queue = in_turn(
-    with(flowlua, "ops.lua", "1000000"), with("lua5.4", "ops_peer.lua", "1000000"),
-    function() return output_of(compiled .. "/operation_queue", "100000") end)
-  row("an op of 1,000,000 / coroutine", ours, coroutine_loop, "ns", ours / coroutine_loop,
-    "<= 300 ns (goal 150)", ours <= 300)
-  row("OperationQueue / an op", ours, queue, "ns", queue / ours, ">= 15.00 x", queue / ours >= 15)
+  local a, loop, queue, group = in_turn(
+    ours("ops.lua", "1000000"), lua("ops_peer.lua", "1000000"),
+    peer("operation_queue", "100000"), peer("task_group", "100000"))
+  row { name = "an op of 1,000,000 / coroutine", ours = a, peer = loop, unit = "ns",
+    target = "<= 300 ns (goal 150)", met = a <= 300 }
+  row { name = "an op / a TaskGroup's child", ours = a, peer = group, unit = "ns",
+    chart = "an op, logged", against = "Swift TaskGroup" }
+  row { name = "OperationQueue / an op", ours = a, peer = queue, unit = "ns", ratio = queue / a,
+    target = ">= 15.00 x", met = queue / a >= 15, chart = "an op, logged",
+    against = "OperationQueue", charted = a / queue }
 end
 
 do
-  local ours, peer = in_turn(
-    with(flowlua, "group.lua", "100000"), with("lua5.4", "group_peer.lua", "100000"))
-  row("an item of 100,000 / by hand", ours, peer, "ns", ours / peer, "<= 1500 ns", ours <= 1500)
+  local a, b = in_turn(ours("group.lua", "100000"), lua("group_peer.lua", "100000"))
+  row { name = "an item of 100,000 / by hand", ours = a, peer = b, unit = "ns",
+    target = "<= 1500 ns", met = a <= 1500 }
 end
 
 do
-  local ours, peer = in_turn(
-    with(flowlua, "steps.lua", "500000"), with("lua5.4", "steps_peer.lua", "500000"))
-  row("a step with get and set / by hand", ours, peer, "ns", ours / peer,
-    "<= 600 ns (goal 350)", ours <= 600)
+  local a, b = in_turn(ours("steps.lua", "500000"), lua("steps_peer.lua", "500000"))
+  row { name = "a step with get and set / by hand", ours = a, peer = b, unit = "ns",
+    target = "<= 600 ns (goal 350)", met = a <= 600 }
 end
 
 do
-  local ours, peer = in_turn(
-    with(flowlua, "machine.lua", "1000000"), with("lua5.4", "machine_peer.lua", "1000000"))
-  row("a machine's transition / by hand", ours, peer, "ns", ours / peer, "<= 600 ns",
-    ours <= 600)
+  local a, b = in_turn(ours("machine.lua", "1000000"), lua("machine_peer.lua", "1000000"))
+  row { name = "a machine's transition / by hand", ours = a, peer = b, unit = "ns",
+    target = "<= 600 ns", met = a <= 600 }
 end
 
 do
   local settle, settle_peer, chain, chain_peer, await = in_turn(
-    with(flowlua, "tasks.lua", "settle", "100000"),
-    with("lua5.4", "tasks_peer.lua", "settle", "100000"),
-    with(flowlua, "tasks.lua", "chain", "100000"),
-    with("lua5.4", "tasks_peer.lua", "chain", "100000"),
-    with(flowlua, "tasks.lua", "await", "1000000"))
-  row("a settled continuation / closure", settle, settle_peer, "ns", settle / settle_peer,
-    "<= 500 ns", settle <= 500)
-  row("a chain of 100,000 / closures", chain, chain_peer, "ms", chain / chain_peer, "<= 60 ms",
-    chain <= 60)
-  row("await of a settled task", await, nil, "ns", nil, "<= 200 ns", await <= 200)
+    ours("tasks.lua", "settle", "100000"), lua("tasks_peer.lua", "settle", "100000"),
+    ours("tasks.lua", "chain", "100000"), lua("tasks_peer.lua", "chain", "100000"),
+    ours("tasks.lua", "await", "1000000"))
+  row { name = "a settled continuation / closure", ours = settle, peer = settle_peer, unit = "ns",
+    target = "<= 500 ns", met = settle <= 500 }
+  row { name = "a chain of 100,000 / closures", ours = chain, peer = chain_peer, unit = "ms",
+    target = "<= 60 ms", met = chain <= 60 }
+  row { name = "await of a settled task", ours = await, unit = "ns", target = "<= 200 ns",
+    met = await <= 200 }
 end
 
 do
-  local over, memory, peer_over, peer_memory = {}, {}, {}, {}
+  local over, memory, luv_over, luv_memory, cqueues_over = {}, {}, {}, {}, {}
   for i = 1, rounds do
-    over[i], memory[i] = with(flowlua, "sleepers.lua", "100000")()
-    peer_over[i], peer_memory[i] = with("lua5.4", "sleepers_peer.lua", "100000")()
+    over[i], memory[i] = ours("sleepers.lua", "100000")()
+    luv_over[i], luv_memory[i] = lua("sleepers_peer.lua", "luv", "100000")()
+    cqueues_over[i] = lua("sleepers_peer.lua", "cqueues", "100000")()
   end
-  local a, b = median(over), median(peer_over)
-  row("100,000 sleeps, beyond them / luv", a, b, "ms", a / b, "<= 150 ms (goal 80)", a <= 150)
-  a, b = median(memory), median(peer_memory)
-  row("their memory at its peak / luv", a, b, "MiB", a / b, "<= 190 MiB (goal 150)", a <= 190)
+  local a, b, c = median(over), median(luv_over), median(cqueues_over)
+  row { name = "100,000 sleeps, beyond them / luv", ours = a, peer = b, unit = "ms",
+    target = "<= 150 ms (goal 80)", met = a <= 150, chart = "100,000 sleeps at once",
+    against = "luv" }
+  row { name = "100,000 sleeps, beyond them / cqueues", ours = a, peer = c, unit = "ms",
+    chart = "100,000 sleeps at once", against = "cqueues" }
+  a, b = median(memory), median(luv_memory)
+  row { name = "their memory at its peak / luv", ours = a, peer = b, unit = "MiB",
+    target = "<= 190 MiB (goal 150)", met = a <= 190 }
 end
 
 do
-  local ours, peer = in_turn(
-    with(flowlua, "build.lua", "1000000"), with("lua5.4", "build_peer.lua", "1000000"))
-  row("add and release / a table", ours, peer, "ns", ours / peer)
+  local a, b = in_turn(ours("build.lua", "1000000"), lua("build_peer.lua", "1000000"))
+  row { name = "add and release / a table", ours = a, peer = b, unit = "ns" }
 end
 
 do
   local count = "500"
   local captured, uncaptured, make, xargs = in_turn(
-    wall(flowlua, here .. "/programs.lua", count, "captured"),
-    wall(flowlua, here .. "/programs.lua", count, "uncaptured"),
+    wall(bench.flowlua, here .. "/programs.lua", count, "captured"),
+    wall(bench.flowlua, here .. "/programs.lua", count, "uncaptured"),
     wall("make", "-j8", "-f", here .. "/programs.mk", "COUNT=" .. count),
     wall("sh", "-c", "seq " .. count .. " | xargs -P8 -I{} /bin/true"))
-  row("500 programs / make -j8", uncaptured, make, "ms", uncaptured / make, "<= 1.15 x",
-    uncaptured <= 1.15 * make)
-  row("500 programs / xargs -P8", uncaptured, xargs, "ms", uncaptured / xargs, "< 1.00 x",
-    uncaptured < xargs)
-  row("500 with their output / make -j8", captured, make, "ms", captured / make, "<= 1.15 x",
-    captured <= 1.15 * make)
-  row("500 with their output / without", captured, uncaptured, "ms", captured / uncaptured,
-    "<= 1.35 x (goal 1.10)", captured <= 1.35 * uncaptured)
+  row { name = "500 programs / make -j8", ours = uncaptured, peer = make, unit = "ms",
+    target = "<= 1.15 x", met = uncaptured <= 1.15 * make, chart = "500 programs, 8 at a time",
+    against = "make -j8" }
+  row { name = "500 programs / xargs -P8", ours = uncaptured, peer = xargs, unit = "ms",
+    target = "< 1.00 x", met = uncaptured < xargs, chart = "500 programs, 8 at a time",
+    against = "xargs -P8" }
+  row { name = "500 with their output / make -j8", ours = captured, peer = make, unit = "ms",
+    target = "<= 1.15 x", met = captured <= 1.15 * make }
+  row { name = "500 with their output / without", ours = captured, peer = uncaptured, unit = "ms",
+    target = "<= 1.35 x (goal 1.10)", met = captured <= 1.35 * uncaptured }
+end
+
+do
+  local main, workers = in_turn(ours("workers.lua", "cpu_main"), ours("workers.lua", "cpu"))
+  row { name = "64 x 20 ms of Lua, main thread / workers", ours = workers, peer = main, unit = "ms",
+    ratio = main / workers, target = ">= 1.90 x", met = main / workers >= 1.9,
+    chart = "64 ops of 20 ms of Lua, in workers", against = "the main thread",
+    charted = workers / main }
+  for _, measure in ipairs {
+    { "trivial", "100,000 items in workers", 500, "ns", "<= 500 ns (goal 220)" },
+    { "strings", "10 KB to a worker and back", 6, "us", "<= 6 us" },
+    { "tables", "1,000 numbers to a worker and back", 35, "us", "<= 35 us" },
+  } do
+    local mode, name, limit, unit, target = table.unpack(measure)
+    local a, b = in_turn(ours("workers.lua", mode), lua("workers_peer.lua", mode))
+    row { name = name .. " / luv's pool", ours = a, peer = b, unit = unit, target = target,
+      met = a <= limit, chart = name, against = "luv's thread pool" }
+  end
 end
 
 do
   local few, many = "200000", "1000000"
   local built_few, built, run_few, run = in_turn(
-    with(flowlua, "memory.lua", "build", few), with(flowlua, "memory.lua", "build", many),
-    with(flowlua, "memory.lua", "run", few), with(flowlua, "memory.lua", "run", many))
+    ours("memory.lua", "build", few), ours("memory.lua", "build", many),
+    ours("memory.lua", "run", few), ours("memory.lua", "run", many))
   local add = (built - built_few) / (many - few)
   local op = (run - built - (run_few - built_few)) / (many - few)
-  row("memory of an add", add, nil, "B", nil, "<= 100 B", add <= 100)
-  row("memory of an op's log", op, nil, "B", nil, "<= 100 B", op <= 100)
+  row { name = "memory of an add", ours = add, unit = "B", target = "<= 100 B", met = add <= 100 }
+  row { name = "memory of an op's log", ours = op, unit = "B", target = "<= 100 B",
+    met = op <= 100 }
 end
 
 print()
-print(missed == 0 and "all targets met" or missed .. " missed")
+print(bench.missed == 0 and "all targets met" or bench.missed .. " missed")
+if arg[5] then
+  require "chart"(bench.rows, arg[4], arg[5])
+  print("the chart is in " .. arg[5])
+end

@@ -572,6 +572,9 @@ enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2 };
 typedef void (*flowlua_request_function)(void *_Nullable host);
 flowlua_request_function _Nonnull flowlua_interrupter(void);
 flowlua_request_function _Nonnull flowlua_terminator(void);
+/// Whether an interruption was asked for that nobody has taken. Safe in a signal handler.
+typedef bool (*flowlua_question_function)(void *_Nullable host);
+flowlua_question_function _Nonnull flowlua_interruption_question(void);
 /// Whether something was asked for that nobody has taken.
 bool flowlua_has_request(const flowlua_host *_Nonnull host);
 /// Takes requests of a kind; whether there was one.

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "LineEditor.h"
+
 /// A close-on-exec, non-blocking eventfd, or -1 with errno set. <sys/eventfd.h> isn't in Glibc's
 /// module map.
 int flowsystem_eventfd(void);
@@ -90,10 +92,14 @@ void flowsystem_end_programs(void);
 /// Asks for something, in a signal handler.
 typedef void (*flowsystem_request)(void *context);
 
+/// Answers something, in a signal handler.
+typedef bool (*flowsystem_question)(void *context);
+
 /// Has the first SIGINT call `function`, on the main thread, which this is; the second ends the process,
-/// and programs with it. To be called again for the next "first" one.
+/// and programs with it. To be called again for the next "first" one. With `is_asked` each one is a
+/// first one, unless that says that what the one before asked for is still to come.
 void flowsystem_catch_interruption(
-    flowsystem_request function, void *context);
+    flowsystem_request function, void *context, flowsystem_question is_asked);
 
 /// The same for SIGTERM, unless that is ignored. From now on both kinds also write to the eventfd
 /// `wake`. Unless `flowsystem_begin_termination` is called in time, SIGTERM ends the process all the

@@ -294,6 +294,12 @@ extension EventLoop {
   /// loop within another one those of both.
   public var unobservedFailures: [UnobservedFailure] { failures.inOrder }
 
+  /// Takes the failures that nobody observed, in their order: each is given once.
+  public func takeUnobservedFailures() -> [UnobservedFailure] {
+    checkThread()
+    return failures.takeAll()
+  }
+
   func report(_ error: FlowError, of task: AnyFlowTask) { failures.add(error, of: task) }
 
   /// Reports an error that came when the outcome was already known: observing doesn't lift it.

@@ -25,6 +25,16 @@ final class FailureReports {
     if isLate { late.append(failure) } else { unobserved[task.id] = failure }
   }
 
+  /// Gives each of them once.
+  func takeAll() -> [UnobservedFailure] {
+    if unobserved.isEmpty && late.isEmpty { return [] }
+    defer {
+      unobserved = [:]
+      late = []
+    }
+    return inOrder
+  }
+
   /// Says that somebody has looked at a failed task.
   func remove(_ id: UInt64) { unobserved[id] = nil }
 }

@@ -25,6 +25,9 @@ final class OpRegistry {
     iterator = nil
   }
 
+  /// The names in order.
+  var names: [ByteString] { ops.keys.sorted() }
+
   /// The name that follows `name`, the first one behind nil; a name needn't be known.
   func name(after name: ByteString?) -> ByteString? {
     if sorted.isEmpty { sorted = ops.keys.sorted() }

@@ -1,0 +1,484 @@
+// The few declarations of the readline interface that the editor uses stand here, so that no header of
+// a library is needed. libedit lacks some: each is looked up by itself and done without.
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+#include <wchar.h>
+
+typedef char **completion_function(const char *, int, int);
+
+/// What the library has; NULL for what it lacks.
+static struct {
+  int (*initialize)(void);
+  void (*handler_install)(const char *, void (*)(char *));
+  void (*handler_remove)(void);
+  void (*read_char)(void);
+  void (*sigcleanup)(void);
+  void (*free_line_state)(void);
+  int (*forced_update_display)(void);
+  void (*redisplay)(void);
+  void (*resize_terminal)(void);
+  int (*variable_bind)(const char *, const char *);
+  char *(*variable_value)(const char *);
+  void (*add_history)(const char *);
+  void (*using_history)(void);
+  char **line_buffer;
+  int *point;
+  int *end;
+  int *catch_signals;
+  int *catch_sigwinch;
+  int *attempted_completion_over;
+  int *completion_append_character;
+  const char **basic_quotes;
+  const char **readline_name;
+  const char **break_characters;
+  char *(**break_hook)(void);
+  completion_function **attempted_completion;
+  FILE **outstream;
+} rl;
+
+static flowsystem_editor_callbacks callbacks;
+static bool is_gnu;
+
+static bool look_up(void *library) {
+  struct {
+    void *to;
+    const char *name;
+    bool is_needed;
+  } symbols[] = {
+      {&rl.initialize, "rl_initialize", true},
+      {&rl.handler_install, "rl_callback_handler_install", true},
+      {&rl.handler_remove, "rl_callback_handler_remove", true},
+      {&rl.read_char, "rl_callback_read_char", true},
+      {&rl.forced_update_display, "rl_forced_update_display", true},
+      {&rl.line_buffer, "rl_line_buffer", true},
+      {&rl.point, "rl_point", true},
+      {&rl.end, "rl_end", true},
+      {&rl.outstream, "rl_outstream", true},
+      {&rl.add_history, "add_history", true},
+      {&rl.using_history, "using_history", true},
+      {&rl.sigcleanup, "rl_callback_sigcleanup", false},
+      {&rl.free_line_state, "rl_free_line_state", false},
+      {&rl.redisplay, "rl_redisplay", false},
+      {&rl.resize_terminal, "rl_resize_terminal", false},
+      {&rl.variable_bind, "rl_variable_bind", false},
+      {&rl.variable_value, "rl_variable_value", false},
+      {&rl.catch_signals, "rl_catch_signals", false},
+      {&rl.catch_sigwinch, "rl_catch_sigwinch", false},
+      {&rl.attempted_completion_over, "rl_attempted_completion_over", false},
+      {&rl.completion_append_character, "rl_completion_append_character", false},
+      {&rl.basic_quotes, "rl_basic_quote_characters", false},
+      {&rl.readline_name, "rl_readline_name", false},
+      {&rl.break_characters, "rl_completer_word_break_characters", false},
+      {&rl.break_hook, "rl_completion_word_break_hook", false},
+      {&rl.attempted_completion, "rl_attempted_completion_function", false},
+  };
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    void *found = dlsym(library, symbols[i].name);
+    if (found == NULL && symbols[i].is_needed) return false;
+    memcpy(symbols[i].to, &found, sizeof found);
+  }
+  return true;
+}
+
+// MARK: - The terminal's modes
+
+/// Whether the editor has the terminal; the modes before and since.
+static volatile sig_atomic_t has_terminal;
+static struct termios modes_before, modes_of_editor;
+static volatile sig_atomic_t needs_redraw;
+static volatile sig_atomic_t was_resized;
+
+static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
+
+static void write_plainly(const char *bytes, size_t count) {
+  int problem = errno;
+  if (write(STDOUT_FILENO, bytes, count) < 0) errno = problem;
+}
+
+void flowsystem_restore_terminal(void) {
+  if (!has_terminal) return;
+  if (is_gnu) write_plainly(paste_off, sizeof paste_off - 1);
+  tcsetattr(STDIN_FILENO, TCSANOW, &modes_before);
+}
+
+static void at_exit(void) {
+  flowsystem_restore_terminal();
+  has_terminal = 0;
+}
+
+static void on_resize(int number) {
+  (void)number;
+  int problem = errno;
+  was_resized = 1;
+  flowsystem_wake_loop();
+  errno = problem;
+}
+
+/// Ctrl-Z, and all else that stops a process for a while.
+static void on_stop(int number) {
+  int problem = errno;
+  flowsystem_restore_terminal();
+  struct sigaction standard = {.sa_handler = SIG_DFL}, own;
+  sigemptyset(&standard.sa_mask);
+  sigaction(number, &standard, &own);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  raise(number);
+  pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+  // Here it goes on.
+  sigaction(number, &own, NULL);
+  if (has_terminal) {
+    tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
+    if (is_gnu) write_plainly(paste_on, sizeof paste_on - 1);
+    needs_redraw = 1;
+    flowsystem_wake_loop();
+  }
+  errno = problem;
+}
+
+/// A signal that ends the process.
+static void on_end(int number) { flowsystem_end_by_signal(number); }
+
+static void catch_unless_taken(int number, void (*handler)(int)) {
+  struct sigaction present, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+  sigemptyset(&action.sa_mask);
+  if (sigaction(number, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
+  sigaction(number, &action, NULL);
+}
+
+void flowsystem_terminal_size(int *columns, int *rows) {
+  struct winsize size;
+  bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  *columns = is_known && size.ws_col > 0 ? size.ws_col : 80;
+  *rows = is_known && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+bool flowsystem_has_input(void) {
+  if (stdin->_IO_read_ptr < stdin->_IO_read_end) return true;
+  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+  return poll(&input, 1, 0) > 0;
+}
+
+// MARK: - Output while a line is edited
+
+// What takes the line off the screen stands in the buffers of stdout and stderr, in front of whatever
+// is printed. If nothing is, it is thrown away unseen: nothing flickers.
+
+enum { REMOVAL_SIZE = 32 };
+static char removal[REMOVAL_SIZE];
+static size_t removal_length;
+static const char short_removal[] = "\r\033[J";
+static bool awaits_output;
+static char *shown_prompt;
+
+/// The row of the cursor, counted from the row that the prompt begins in.
+static int cursor_row(void) {
+  int columns, rows;
+  flowsystem_terminal_size(&columns, &rows);
+  int row = 0, column = 0;
+  const char *texts[] = {shown_prompt != NULL ? shown_prompt : "", *rl.line_buffer};
+  for (int i = 0; i < 2; i++) {
+    const char *text = texts[i] != NULL ? texts[i] : "";
+    size_t left = strlen(text);
+    if (i == 1 && *rl.point >= 0 && (size_t)*rl.point < left) left = (size_t)*rl.point;
+    mbstate_t state = {0};
+    while (left > 0) {
+      wchar_t character = 0;
+      size_t length = mbrtowc(&character, text, left, &state);
+      int width = 1;
+      if (length == (size_t)-1 || length == (size_t)-2 || length == 0) {
+        length = 1;
+        // A byte that is no character is shown as \ooo.
+        width = 4;
+        memset(&state, 0, sizeof state);
+      } else if (character == L'\n') {
+        row += 1;
+        column = width = 0;
+      } else if (character == L'\t') {
+        width = 8 - column % 8;
+      } else {
+        width = wcwidth(character);
+        if (width < 0) width = 2;
+      }
+      text += length;
+      left -= length;
+      if (column + width > columns) {
+        row += 1;
+        column = 0;
+      }
+      column += width;
+      if (column >= columns) {
+        row += 1;
+        column -= columns;
+      }
+    }
+  }
+  return row;
+}
+
+/// Whether nothing stands in a stream's buffer but these bytes.
+static bool holds_only(FILE *stream, const char *bytes, size_t count) {
+  return __fpending(stream) == count && memcmp(stream->_IO_write_base, bytes, count) == 0;
+}
+
+void flowsystem_editor_await_output(void) {
+  if (awaits_output || !has_terminal) return;
+  int row = cursor_row();
+  if (row > 0) {
+    snprintf(removal, sizeof removal, "\r\033[%dA\033[J", row);
+  } else {
+    memcpy(removal, short_removal, sizeof short_removal);
+  }
+  removal_length = strlen(removal);
+  fflush(stdout);
+  // A script may have taken the buffer away.
+  if (__fbufsize(stdout) > REMOVAL_SIZE) fwrite(removal, 1, removal_length, stdout);
+  // The second to print must not take away what the first one has.
+  fwrite(short_removal, 1, sizeof short_removal - 1, stderr);
+  awaits_output = true;
+}
+
+void flowsystem_editor_settle_output(void) {
+  if (awaits_output) {
+    awaits_output = false;
+    bool is_buffered = __fbufsize(stdout) > REMOVAL_SIZE;
+    bool is_silent = !is_buffered || holds_only(stdout, removal, removal_length);
+    if (is_silent && is_buffered) __fpurge(stdout);
+    if (holds_only(stderr, short_removal, sizeof short_removal - 1)) __fpurge(stderr);
+    else is_silent = false;
+    if (!is_silent) {
+      fflush(stderr);
+      flowsystem_editor_begin_line();
+      needs_redraw = 1;
+    }
+  }
+  if (was_resized && has_terminal) {
+    was_resized = 0;
+    if (rl.resize_terminal != NULL) rl.resize_terminal();
+  }
+  if (needs_redraw && has_terminal) {
+    needs_redraw = 0;
+    rl.forced_update_display();
+    fflush(*rl.outstream);
+  }
+}
+
+void flowsystem_editor_begin_line(void) {
+  // So many spaces leave the cursor in its line only when it stood at the beginning of it.
+  int columns, rows;
+  flowsystem_terminal_size(&columns, &rows);
+  fprintf(stdout, "%*s\r\033[J", columns - 1, "");
+  fflush(stdout);
+}
+
+/// Whether what goes to stderr waits for the end of its line.
+static void hold_errors(bool holds) {
+  static char buffer[BUFSIZ];
+  fflush(stderr);
+  setvbuf(stderr, holds ? buffer : NULL, holds ? _IOLBF : _IONBF, holds ? sizeof buffer : 0);
+}
+
+// MARK: - The locale
+
+/// Whether a locale has no characters beyond ASCII.
+static bool is_bare(const char *locale) {
+  return locale == NULL || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
+}
+
+/// Whether UTF-8 takes the place of a locale without character set.
+static bool replaces_locale;
+
+/// Calls the library, which looks at the environment for the locale itself, with the one that it is to
+/// find there.
+static void call_with_locale(void (*body)(void)) {
+  if (!replaces_locale) {
+    body();
+    return;
+  }
+  const char *own = getenv("LC_ALL");
+  char *kept = own != NULL ? strdup(own) : NULL;
+  setenv("LC_ALL", "C.UTF-8", 1);
+  body();
+  if (kept != NULL) setenv("LC_ALL", kept, 1);
+  else unsetenv("LC_ALL");
+  free(kept);
+}
+
+static void initialize(void) { rl.initialize(); }
+
+// MARK: - Editing
+
+static void leave(void) {
+  has_terminal = 0;
+  rl.handler_remove();
+  fflush(*rl.outstream);
+  hold_errors(false);
+  flowsystem_lend_terminal(false);
+}
+
+/// Whether the library ends the line of a Ctrl-D itself, as it does where it tells pasted text.
+static bool ends_last_line(void) {
+  if (!is_gnu || rl.variable_value == NULL) return false;
+  const char *value = rl.variable_value("enable-bracketed-paste");
+  return value != NULL && strcmp(value, "on") == 0;
+}
+
+static void on_line(char *line) {
+  leave();
+  if (line == NULL && !ends_last_line()) write_plainly("\n", 1);
+  callbacks.line(callbacks.context, line);
+  free(line);
+}
+
+static void install(void) { rl.handler_install(shown_prompt, on_line); }
+
+void flowsystem_editor_begin(const char *prompt) {
+  char *copy = strdup(prompt);
+  if (copy == NULL) return;
+  free(shown_prompt);
+  shown_prompt = copy;
+  fflush(stdout);
+  // No status line while there is a prompt.
+  flowsystem_lend_terminal(true);
+  hold_errors(true);
+  tcgetattr(STDIN_FILENO, &modes_before);
+  modes_of_editor = modes_before;
+  // From here on: a signal may come as soon as the prompt is shown.
+  has_terminal = 1;
+  call_with_locale(install);
+  fflush(*rl.outstream);
+  tcgetattr(STDIN_FILENO, &modes_of_editor);
+  // Otherwise the terminal may throw away what is printed right behind a Ctrl-C.
+  modes_of_editor.c_lflag |= NOFLSH;
+  tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
+  needs_redraw = 0;
+}
+
+void flowsystem_editor_drop(void) {
+  if (!has_terminal) return;
+  if (is_gnu && rl.redisplay != NULL) {
+    *rl.point = *rl.end;
+    rl.redisplay();
+    fflush(*rl.outstream);
+  }
+  write_plainly("^C\n", 3);
+  if (is_gnu && rl.free_line_state != NULL) rl.free_line_state();
+  if (rl.sigcleanup != NULL) rl.sigcleanup();
+  leave();
+}
+
+void flowsystem_editor_read(void) {
+  if (!has_terminal) return;
+  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+  if (poll(&input, 1, 0) <= 0) return;
+  if ((input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+    on_line(NULL);
+  } else {
+    rl.read_char();
+    fflush(*rl.outstream);
+  }
+}
+
+// MARK: - Completion
+
+static char **matches;
+static size_t match_count, match_capacity;
+
+void flowsystem_editor_add_match(const char *match) {
+  // Room for the common beginning in front and NULL at the end.
+  if (match_count + 3 > match_capacity) {
+    size_t capacity = match_capacity == 0 ? 64 : match_capacity * 2;
+    char **grown = realloc(matches, capacity * sizeof *grown);
+    if (grown == NULL) return;
+    matches = grown;
+    match_capacity = capacity;
+  }
+  char *copy = strdup(match);
+  if (copy != NULL) matches[++match_count] = copy;
+}
+
+static char **complete(const char *text, int start, int end) {
+  (void)text;
+  if (rl.attempted_completion_over != NULL) *rl.attempted_completion_over = 1;
+  if (rl.completion_append_character != NULL) *rl.completion_append_character = 0;
+  matches = NULL;
+  match_count = match_capacity = 0;
+  callbacks.complete(callbacks.context, *rl.line_buffer, (size_t)start, (size_t)end);
+  if (match_count == 0) {
+    free(matches);
+    return NULL;
+  }
+  size_t common = strlen(matches[1]);
+  for (size_t i = 2; i <= match_count; i++) {
+    size_t same = 0;
+    while (same < common && matches[i][same] == matches[1][same]) same += 1;
+    common = same;
+  }
+  matches[0] = strndup(matches[1], common);
+  if (match_count == 1) {
+    // One match is the common beginning alone.
+    free(matches[1]);
+    match_count = 0;
+  }
+  matches[match_count + 1] = NULL;
+  return matches;
+}
+
+static char *find_breaks(void) {
+  return (char *)callbacks.breaks(
+      callbacks.context, *rl.line_buffer, *rl.point > 0 ? (size_t)*rl.point : 0);
+}
+
+void flowsystem_editor_add_history(const char *entry) { rl.add_history(entry); }
+
+// MARK: - Opening
+
+bool flowsystem_editor_open(
+    const char *library, const flowsystem_editor_callbacks *wanted) {
+  const char *known[] = {"libreadline.so.8", "libreadline.so.7", "libedit.so.2"};
+  void *opened = NULL;
+  if (library != NULL) {
+    opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  } else {
+    for (size_t i = 0; i < sizeof known / sizeof *known && opened == NULL; i++)
+      opened = dlopen(known[i], RTLD_NOW | RTLD_LOCAL);
+  }
+  if (opened == NULL || !look_up(opened)) return false;
+  // What the editor draws doesn't go through the buffer of a script's output.
+  int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
+  FILE *screen = copy >= 0 ? fdopen(copy, "w") : NULL;
+  if (screen == NULL) return false;
+  *rl.outstream = screen;
+  is_gnu = dlsym(opened, "rl_gnu_readline_p") != NULL && rl.sigcleanup != NULL;
+  callbacks = *wanted;
+  if (rl.catch_signals != NULL) *rl.catch_signals = 0;
+  if (rl.catch_sigwinch != NULL) *rl.catch_sigwinch = 0;
+  if (rl.readline_name != NULL) *rl.readline_name = "flowlua";
+  if (is_gnu && rl.variable_bind != NULL) rl.variable_bind("enable-bracketed-paste", "on");
+  replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
+  call_with_locale(initialize);
+  rl.using_history();
+  // A folder or a part of a module's name isn't the end of the string: no quote is added.
+  if (is_gnu && rl.basic_quotes != NULL) *rl.basic_quotes = "";
+  if (rl.attempted_completion != NULL) *rl.attempted_completion = complete;
+  if (rl.break_hook != NULL) *rl.break_hook = find_breaks;
+  atexit(at_exit);
+  catch_unless_taken(SIGWINCH, on_resize);
+  catch_unless_taken(SIGTSTP, on_stop);
+  catch_unless_taken(SIGHUP, on_end);
+  catch_unless_taken(SIGQUIT, on_end);
+  return true;
+}

@@ -1,0 +1,151 @@
+public import FlowEngine
+public import LuaVM
+
+/// What a person who types lines wants of a host.
+extension ScriptHost {
+  /// From now on an interruption of the main chunk's wait cancels only what is started later: what goes
+  /// on in the background stays.
+  public func beginChunk() { interruptionMark = loop.newestTask }
+
+  /// From now on an interruption cancels everything again.
+  public func endSession() { interruptionMark = 0 }
+
+  /// Cancels everything and ends the process, if it has been asked to end. Not to be called by what a run
+  /// or task executes.
+  public func answerTermination() {
+    if vm.takeTermination() || isTerminating { terminate() }
+  }
+
+  /// Failures that nobody observed; each is told once.
+  public func takeUnobservedFailures() -> [(name: ByteString, error: FlowError)] {
+    loop.takeUnobservedFailures().map { ($0.name, $0.error) }
+  }
+
+  /// What messages call the objects that a value is one of; nil for a value that isn't of this host.
+  func className(of value: LuaValue) -> String? {
+    guard case .reference(let reference) = value, reference.vm === vm else { return nil }
+    if vm.areSame(reference, module) { return AnnotationReader.module }
+    if isError(value) { return "error" }
+    guard reference.kind == .userdata else { return nil }
+    let name = vm.typeName(of: value).description
+    let own = [
+      types.op.name, types.flow.name, types.machine.name, types.run.name, types.task.name,
+      types.taskContext.name, types.context.name, types.registry.name, types.secret.name,
+      types.step.name, types.handler.name, types.dispatcher.name,
+    ]
+    return own.contains(name) ? name : nil
+  }
+
+  /// The names of what an object of this host has.
+  ///
+  /// - Parameters:
+  ///   - value: Any value.
+  ///   - methodsOnly: Whether fields are left out.
+  /// - Returns: The names, sorted; nil for a value that is no such object.
+  public func members(of value: LuaValue, methodsOnly: Bool) -> [String]? {
+    guard let name = className(of: value), name != AnnotationReader.module else { return nil }
+    if name == types.registry.name { return registry.names.map(\.description) }
+    return AnnotationReader().members(of: name, methodsOnly: methodsOnly)
+  }
+
+  /// The op that `flow.ops` has by a name, as scripts see it.
+  public func registeredOp(_ name: LuaString) -> LuaValue? {
+    registry[ByteString(name)].flatMap { try? value(of: $0) }
+  }
+
+  /// What there is to know about a value; nil explains `help` itself. Ends with a newline.
+  public func help(about value: LuaValue?) -> ByteString {
+    guard let value else { return ByteString(Self.introduction) }
+    let reader = AnnotationReader()
+    if let op = op(in: value) { return help(about: op, reader) }
+    if case .string(let name) = value { return help(named: name.description, reader) }
+    if let name = functionName(of: value), let text = reader.text(name, of: "module") {
+      return ByteString(text + "\n")
+    }
+    guard let name = className(of: value) else {
+      return
+        "there is no help about a \(ByteString(vm.typeName(of: value))) value; see help()\n"
+    }
+    let members = reader.members(of: name, methodsOnly: false).compactMap { member in
+      reader.text(member, of: name).map { Self.summary(of: $0) }
+    }
+    let lines = [reader.text(ofClass: name) ?? ""] + members.map { "  " + $0 }
+    return ByteString(lines.joined(separator: "\n") + "\n")
+  }
+
+  private static let introduction = """
+    help(x) tells what x is for:
+      help(flow)         the functions of the module
+      help(flow.op)      one of them; help "flow.op" does too, and help "run:summary" tells of a method
+      help(MyOp)         an op: its doc, what it needs and gives, its policy
+      help(my_flow)      a flow: its plan
+    _ is the last result. Tab completes, Ctrl-R searches the history, Ctrl-C drops the line or
+    interrupts what runs, Ctrl-D leaves once all has ended.
+
+    """
+
+  /// The signature with the first sentence.
+  private static func summary(of text: String) -> String {
+    let lines = text.split(separator: "\n", maxSplits: 2)
+    return lines.prefix(2).joined(separator: "  –  ")
+  }
+
+  /// `flow.op`, `op`, `run:summary`, `run.data`.
+  private func help(named name: String, _ reader: AnnotationReader) -> ByteString {
+    let words = name.split { $0 == "." || $0 == ":" }
+    if let last = words.last.map(String.init) {
+      let owner = words.count > 1 ? words[words.count - 2].lowercased() : "flow"
+      // A method of flows is called with a colon.
+      let isMethod = name.contains(":")
+      let places = owner == "flow" && !isMethod ? ["module", "flow"] : [owner]
+      for place in places {
+        if let text = reader.text(last, of: place) { return ByteString(text + "\n") }
+      }
+      if words.count == 1, let text = reader.text(ofClass: last.lowercased()) {
+        return ByteString(text + "\n")
+      }
+      if let op = registry[ByteString(last)] { return help(about: op, reader) }
+    }
+    return "there is no help about '\(ByteString(name))'; see help()\n"
+  }
+
+  /// By what name the module has a function.
+  private func functionName(of value: LuaValue) -> String? {
+    guard case .reference(let function) = value, function.kind == .function,
+      let pairs = try? vm.pairs(of: module)
+    else { return nil }
+    for case (.string(let name), .reference(let other)) in pairs where vm.areSame(function, other) {
+      return name.description
+    }
+    return nil
+  }
+
+  private func help(about op: Op, _ reader: AnnotationReader) -> ByteString {
+    let kind = op is Flow ? "flow" : op is MachineOp ? "machine" : "op"
+    var text: ByteString = "\(ByteString(kind)) \(op.name)\n"
+    if let doc = op.doc { text = text + doc + "\n" }
+    for (title, declared) in [("needs", op.needs), ("gives", op.gives)] where !declared.isEmpty {
+      text = text + "\(ByteString(title)):\n"
+      for each in declared { text = text + "  \(each.name): \(each.type.name)\n" }
+    }
+    if let retry = op.retry {
+      text = text + "retry: \(retry.attempts) attempts, delay \(Self.seconds(retry.delay))"
+      if retry.factor != 1 { text = text + ByteString(", factor \(retry.factor)" as String) }
+      if let longest = retry.maxDelay { text = text + ", at most \(Self.seconds(longest))" }
+      if retry.jitter > 0 { text = text + ByteString(", jitter \(retry.jitter)" as String) }
+      text = text + "\n"
+    }
+    if let timeout = op.timeout { text = text + "timeout: \(Self.seconds(timeout))\n" }
+    if op is Flow { return text + "plan:\n" + op.plan() }
+    if let machine = op as? MachineOp, let logic = machine.logic as? ScriptMachineLogic {
+      text = text + "steps:\n"
+      for step in logic.steps.names { text = text + "  \(step)\n" }
+    }
+    return text
+  }
+
+  private static func seconds(_ seconds: Double) -> String {
+    seconds == seconds.rounded() && seconds.magnitude < 1e15
+      ? "\(Int64(seconds))s" : "\(seconds)s"
+  }
+}
