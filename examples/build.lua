@@ -1,7 +1,7 @@
 -- run: release
 --
--- A build: a dependency that is seldom there is fetched, all modules are compiled, linked for one of
--- two targets, and tested within a second. What is left over is removed whatever happens.
+-- A build: a dependency that is seldom there is fetched, all modules are compiled, linked for one
+-- of two targets, and tested within a second. What is left over is removed whatever happens.
 --
 --   scripts/flowlua examples/build.lua [debug|release]
 local flow = require "flow"
