@@ -27,7 +27,7 @@ public final class OpClass {
   ///     script's line.
   public init(
     _ name: ByteString, doc: ByteString? = nil,
-    make: @escaping (OpArguments) throws -> some OpConvertible
+    make: @escaping (OpArguments) throws -> any OpConvertible
   ) {
     self.name = name
     self.doc = doc
