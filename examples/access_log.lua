@@ -37,7 +37,7 @@ local ParseOp = flow.op("ParseOp", {
   doc = "Counts the requests, failures and milliseconds of each page.",
   needs = { chunk = "string" },
   gives = { pages = "table" },
-  --thread = "worker", -- in a Lua state of its own, on another core
+  thread = "worker", -- in a Lua state of its own, on another core
   run = function(ctx)
     local pages = {}
     for page, status, time in ctx:get("chunk"):gmatch("GET (%S+) (%d+) (%d+)ms") do

@@ -76,6 +76,7 @@ extension ScriptHost {
 
   /// What signals ask for, from now on answered by the caller: nothing is raised for it elsewhere.
   func takeRequest() -> Request? {
+    if vm.takeAttention() { vm.onAttention?() }
     let isTermination = vm.takeTermination() || isTerminating
     let isInterruption = vm.takeInterruption()
     return isTermination ? .termination : isInterruption ? .interruption : nil

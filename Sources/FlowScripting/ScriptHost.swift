@@ -63,6 +63,17 @@ public final class ScriptHost {
 
   /// An interruption of the main chunk's wait cancels what is newer than the task with this id.
   var interruptionMark: UInt64 = 0
+  /// How many workers there are at most; set it before the first one is needed. By default one for
+  /// each core.
+  public var workerLimit = ScriptHost.coreCount
+  /// The workers of the active loop, once there has been need of some.
+  var openPool: WorkerPool?
+  /// Those of the loops that stand still, as far as they have some.
+  var waitingPools: [WorkerPool?] = []
+  /// Numbers what workers are told of.
+  var lastWorkNumber: UInt64 = 0
+  /// Whether this is the host of a worker: its module has what can be done there.
+  let isWorker: Bool
 
   private let binder = Binder()
   /// What the loop had before this host: it outlives the host.
@@ -74,9 +85,14 @@ public final class ScriptHost {
   )
 
   /// Brings `flow` into a state: `require "flow"` gives the module.
-  public init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
+  public convenience init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
+    try self.init(vm: vm, loop: loop, isWorker: false)
+  }
+
+  init(vm: LuaVM, loop: EventLoop, isWorker: Bool) throws {
     self.vm = vm
     activeLoop = loop
+    self.isWorker = isWorker
     errorMetatable = try vm.makeErrorMetatable()
     reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
     types = try ObjectTypes(vm: vm, binder: binder)
@@ -107,6 +123,9 @@ public final class ScriptHost {
   public func close() {
     guard isOpen else { return }
     isOpen = false
+    for pool in openPools { pool.close() }
+    openPool = nil
+    waitingPools = []
     for loop in waitingLoops + [loop] { loop.cancelProcesses(of: ObjectIdentifier(self)) }
     vm.close()
     registry.removeAll()
@@ -161,12 +180,25 @@ public final class ScriptHost {
   /// Makes a function of the API callable from Lua.
   func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
+  /// The workers of the active loop.
+  var workers: WorkerPool {
+    if let openPool { return openPool }
+    let made = WorkerPool(self, size: workerLimit, configuration: vm.configuration)
+    if isOpen { openPool = made }
+    return made
+  }
+
+  /// The workers of all loops.
+  var openPools: [WorkerPool] { (waitingPools + [openPool]).compactMap { $0 } }
+
   private func installModule() throws {
-    registry.addBuiltIns = { [unowned self] in registerBuiltInOps() }
-    try installOps()
-    try installFlows()
-    try installGroups()
-    try installMachines()
+    if !isWorker {
+      registry.addBuiltIns = { [unowned self] in registerBuiltInOps() }
+      try installOps()
+      try installFlows()
+      try installGroups()
+      try installMachines()
+    }
     try installTime()
     try installTasks()
     try installPrograms()
@@ -175,6 +207,7 @@ public final class ScriptHost {
     definitions = [:]
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
+    if isWorker { return }
     try vm.preload(
       Self.testingName,
       binder.bind { host, call in call.answer(.reference(try host.makeTestingModule())) })

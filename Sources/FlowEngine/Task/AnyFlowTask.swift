@@ -300,11 +300,14 @@ extension EventLoop {
     return failures.takeAll()
   }
 
+  /// Takes over a failure of another loop.
+  package func reportFailure(_ error: FlowError, name: ByteString) { failures.add(error, name: name) }
+
   func report(_ error: FlowError, of task: AnyFlowTask) { failures.add(error, of: task) }
 
   /// Reports an error that came when the outcome was already known: observing doesn't lift it.
   func reportLate(_ error: FlowError, of task: AnyFlowTask) {
-    failures.add(error, of: task, isLate: true)
+    failures.add(error, name: task.title, id: task.id)
   }
 
   /// Lets go of what is in `released`, and of what comes to it by that, without recursion.

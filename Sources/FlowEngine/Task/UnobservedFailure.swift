@@ -19,10 +19,16 @@ final class FailureReports {
     (Array(unobserved.values) + late).sorted { $0.order < $1.order }
   }
 
-  func add(_ error: FlowError, of task: AnyFlowTask, isLate: Bool = false) {
+  func add(_ error: FlowError, of task: AnyFlowTask) {
     order += 1
-    let failure = UnobservedFailure(id: task.id, name: task.title, error: error, order: order)
-    if isLate { late.append(failure) } else { unobserved[task.id] = failure }
+    unobserved[task.id] = UnobservedFailure(
+      id: task.id, name: task.title, error: error, order: order)
+  }
+
+  /// Adds one that observing doesn't lift.
+  func add(_ error: FlowError, name: ByteString, id: UInt64 = 0) {
+    order += 1
+    late.append(UnobservedFailure(id: id, name: name, error: error, order: order))
   }
 
   /// Gives each of them once.

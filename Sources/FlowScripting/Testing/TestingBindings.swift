@@ -49,9 +49,14 @@ extension ScriptHost {
     let outside = current
     current = Current()
     waitingLoops.append(outer)
+    waitingPools.append(openPool)
+    openPool = nil
     activeLoop = inner
     onLoopChange?(inner)
     defer {
+      // Workers know the test's time: those of the next test begin anew.
+      openPool?.close()
+      openPool = waitingPools.removeLast()
       waitingLoops.removeLast()
       activeLoop = outer
       current = outside
