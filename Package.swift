@@ -65,6 +65,13 @@ let package = Package(
       dependencies: ["FlowEngine"],
       path: "examples/engine-only",
       swiftSettings: strict),
+    // A program that embeds scripts, and registers ops of its own.
+    .executableTarget(
+      name: "SwiftHost",
+      dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      path: "examples/swift-host",
+      exclude: ["order.lua", "order.expected"],
+      swiftSettings: strict),
     .testTarget(
       name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
       swiftSettings: strict),
