@@ -355,6 +355,9 @@ void flowsystem_editor_begin(const char *prompt) {
   flowsystem_lend_terminal(true);
   hold_errors(true);
   tcgetattr(STDIN_FILENO, &modes_before);
+  modes_of_editor = modes_before;
+  // From here on: a signal may come as soon as the prompt is shown.
+  has_terminal = 1;
   call_with_locale(install);
   fflush(*rl.outstream);
   tcgetattr(STDIN_FILENO, &modes_of_editor);
@@ -362,7 +365,6 @@ void flowsystem_editor_begin(const char *prompt) {
   modes_of_editor.c_lflag |= NOFLSH;
   tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
   needs_redraw = 0;
-  has_terminal = 1;
 }
 
 void flowsystem_editor_drop(void) {
