@@ -40,7 +40,7 @@ static struct {
   int *catch_sigwinch;
   int *attempted_completion_over;
   int *completion_append_character;
-  int *completion_suppress_quote;
+  const char **basic_quotes;
   const char **readline_name;
   const char **break_characters;
   char *(**break_hook)(void);
@@ -78,7 +78,7 @@ static bool look_up(void *library) {
       {&rl.catch_sigwinch, "rl_catch_sigwinch", false},
       {&rl.attempted_completion_over, "rl_attempted_completion_over", false},
       {&rl.completion_append_character, "rl_completion_append_character", false},
-      {&rl.completion_suppress_quote, "rl_completion_suppress_quote", false},
+      {&rl.basic_quotes, "rl_basic_quote_characters", false},
       {&rl.readline_name, "rl_readline_name", false},
       {&rl.break_characters, "rl_completer_word_break_characters", false},
       {&rl.break_hook, "rl_completion_word_break_hook", false},
@@ -414,8 +414,6 @@ static char **complete(const char *text, int start, int end) {
   (void)text;
   if (rl.attempted_completion_over != NULL) *rl.attempted_completion_over = 1;
   if (rl.completion_append_character != NULL) *rl.completion_append_character = 0;
-  // A folder or a part of a module's name isn't the end of the string.
-  if (rl.completion_suppress_quote != NULL) *rl.completion_suppress_quote = 1;
   matches = NULL;
   match_count = match_capacity = 0;
   callbacks.complete(callbacks.context, *rl.line_buffer, (size_t)start, (size_t)end);
@@ -473,6 +471,8 @@ bool flowsystem_editor_open(
   replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
   call_with_locale(initialize);
   rl.using_history();
+  // A folder or a part of a module's name isn't the end of the string: no quote is added.
+  if (is_gnu && rl.basic_quotes != NULL) *rl.basic_quotes = "";
   if (rl.attempted_completion != NULL) *rl.attempted_completion = complete;
   if (rl.break_hook != NULL) *rl.break_hook = find_breaks;
   atexit(at_exit);
