@@ -70,6 +70,7 @@ extension LuaVM {
   /// - Parameters:
   ///   - hide: Called before it.
   ///   - wrote: Called with whether the terminal's line is at its end then.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func guardOutput(
     hide: @convention(c) () -> Void, wrote: @convention(c) (_ endsLine: Bool) -> Void
   ) throws {

@@ -14,7 +14,7 @@ function links.check(pages, report)
   local count, articles, known = 0, {}, {}
   for _, each in ipairs(pages) do
     known[each.path] = each
-    articles[each.path:match "([^/]+)%.md$"] = true
+    articles[each.path:match "([^/]+)%.md$"] = each
   end
   for _, each in ipairs(pages) do
     for _, link in ipairs(each.links) do
@@ -22,8 +22,11 @@ function links.check(pages, report)
       if target:find "^%a+://" then goto continue end
       count = count + 1
       if link.article then
-        if not articles[target] then
-          report(each.path, link.line, ("no article '%s'"):format(target))
+        local name, heading = target:match "^([^#]*)#?(.*)$"
+        if not articles[name] then
+          report(each.path, link.line, ("no article '%s'"):format(name))
+        elseif heading ~= "" and not articles[name].anchors[heading:lower()] then
+          report(each.path, link.line, ("no heading '%s' in article '%s'"):format(heading, name))
         end
         goto continue
       end

@@ -559,7 +559,7 @@ public enum Annotations {
 
     ---Makes an op, of a function or of a table of options.
     ---@param name string Not empty; by convention it ends in `Op`.
-    ---@param run async fun(ctx: flow.Ctx, ...: any): any | flow.OpOptions
+    ---@param run (async fun(ctx: flow.Ctx, ...: any): any)|flow.OpOptions
     ---@return flow.Op op
     function flow.op(name, run) end
 
