@@ -218,6 +218,14 @@ static int index_object(lua_State *L) {
   return finish(&call, enter(&call, host->callbacks.call));
 }
 
+// MARK: - Making functions and metatables
+
+static const lua_CFunction trampolines[] = {
+    [FLOWLUA_PLAIN_FUNCTION] = trampoline,
+    [FLOWLUA_KEYED_FUNCTION] = keyed_trampoline,
+    [FLOWLUA_OBJECT_FUNCTION] = object_trampoline,
+};
+
 static int make_function(lua_State *L, void *argument) {
   lua_pushinteger(L, *(int32_t *)argument);
   lua_pushcclosure(L, trampoline, 1);
@@ -228,35 +236,74 @@ int32_t flowlua_make_function(flowlua_host *host, int32_t function) {
   return flowlua_protect(host, make_function, &function);
 }
 
-static int make_keyed_function(lua_State *L, void *argument) {
-  lua_pushinteger(L, *(int32_t *)argument);
-  lua_pushcclosure(L, keyed_trampoline, 1);
+typedef struct function_list {
+  int32_t table;
+  const char *names;
+  const flowlua_named_function *functions;
+  int32_t count;
+} function_list;
+
+static int set_functions(lua_State *L, void *argument) {
+  const function_list *list = argument;
+  if (list->table == 0)
+    lua_createtable(L, 0, list->count);
+  else
+    flowlua_push_reference(host_of(L), L, list->table);
+  const char *name = list->names;
+  for (int32_t i = 0; i < list->count; i++) {
+    const flowlua_named_function *function = &list->functions[i];
+    lua_pushlstring(L, name, (size_t)function->name_length);
+    name += function->name_length;
+    lua_pushinteger(L, function->number);
+    lua_pushcclosure(L, trampolines[function->kind], 1);
+    lua_rawset(L, -3);
+  }
+  return list->table == 0 ? 1 : 0;
+}
+
+int32_t flowlua_make_functions(
+    flowlua_host *host, const char *names, const flowlua_named_function *functions,
+    int32_t count) {
+  function_list list = {0, names, functions, count};
+  return flowlua_protect(host, set_functions, &list);
+}
+
+int32_t flowlua_set_functions(
+    flowlua_host *host, int32_t table, const char *names,
+    const flowlua_named_function *functions, int32_t count) {
+  function_list list = {table, names, functions, count};
+  return flowlua_protect(host, set_functions, &list);
+}
+
+typedef struct metatable_argument {
+  const char *name;
+  int32_t methods;
+  int32_t getter;
+  bool finalizer;
+} metatable_argument;
+
+static int make_metatable(lua_State *L, void *argument) {
+  const metatable_argument *what = argument;
+  lua_createtable(L, 0, 8);
+  lua_pushstring(L, what->name);
+  lua_setfield(L, -2, "__name");
+  flowlua_push_reference(host_of(L), L, what->methods);
+  if (what->getter >= 0) {
+    lua_pushinteger(L, what->getter);
+    lua_pushcclosure(L, index_object, 2);
+  }
+  lua_setfield(L, -2, "__index");
+  if (what->finalizer) {
+    lua_pushcfunction(L, flowlua_object_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
   return 1;
 }
 
-int32_t flowlua_make_keyed_function(flowlua_host *host, int32_t function) {
-  return flowlua_protect(host, make_keyed_function, &function);
-}
-
-static int make_object_function(lua_State *L, void *argument) {
-  lua_pushinteger(L, *(int32_t *)argument);
-  lua_pushcclosure(L, object_trampoline, 1);
-  return 1;
-}
-
-int32_t flowlua_make_object_function(flowlua_host *host, int32_t function) {
-  return flowlua_protect(host, make_object_function, &function);
-}
-
-static int make_index(lua_State *L, void *argument) {
-  const int32_t *what = argument;
-  flowlua_push_reference(host_of(L), L, what[0]);
-  lua_pushinteger(L, what[1]);
-  lua_pushcclosure(L, index_object, 2);
-  return 1;
-}
-
-int32_t flowlua_make_index(flowlua_host *host, int32_t methods, int32_t getter) {
-  int32_t what[2] = {methods, getter};
-  return flowlua_protect(host, make_index, what);
+int32_t flowlua_make_metatable(
+    flowlua_host *host, const char *name, int32_t methods, int32_t getter, bool finalizer) {
+  metatable_argument what = {name, methods, getter, finalizer};
+  return flowlua_protect(host, make_metatable, &what);
 }

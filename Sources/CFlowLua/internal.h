@@ -266,6 +266,9 @@ void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
 
+/// `__gc` of every object. A script can call it by hand, with anything, any number of times.
+int flowlua_object_gc(lua_State *L);
+
 // objects.c
 /// The block of a userdata of ours, whatever its type; NULL for anything else. [-0, +0, -]
 object_block *flowlua_block_at(flowlua_host *host, lua_State *L, int index);

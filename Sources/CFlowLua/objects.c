@@ -158,7 +158,7 @@ void flowlua_release_held(flowlua_host *host) {
 }
 
 /// `__gc` of every object. A script can call it by hand, with anything, any number of times.
-static int object_gc(lua_State *L) {
+int flowlua_object_gc(lua_State *L) {
   flowlua_host *host = host_of(L);
   object_block *block = flowlua_block_at(host, L, 1);
   if (block != NULL && block->pointer != NULL) {
@@ -172,30 +172,6 @@ static int object_gc(lua_State *L) {
     flowlua_current = host;
   }
   return 0;
-}
-
-typedef struct metatable_argument {
-  int32_t metatable;
-  bool finalizer;
-} metatable_argument;
-
-static int prepare_metatable(lua_State *L, void *argument) {
-  const metatable_argument *what = argument;
-  flowlua_push_reference(host_of(L), L, what->metatable);
-  if (what->finalizer) {
-    lua_pushliteral(L, "__gc");
-    lua_pushcfunction(L, object_gc);
-    lua_rawset(L, -3);
-  }
-  lua_pushliteral(L, "__metatable");
-  lua_pushboolean(L, 0);
-  lua_rawset(L, -3);
-  return 0;
-}
-
-int32_t flowlua_prepare_metatable(flowlua_host *host, int32_t metatable, bool finalizer) {
-  metatable_argument what = {metatable, finalizer};
-  return flowlua_protect(host, prepare_metatable, &what);
 }
 
 // MARK: - Pushing objects

@@ -9,7 +9,7 @@
 
 enum { PRINT, WARN, IO_WRITE, IO_READ, FILE_WRITE, FILE_READ, IO_POPEN, OS_EXECUTE, FUNCTIONS };
 
-// The same in each state of the process, and set before any script runs.
+// The same in each state of the process: set for the first one, and only read from then on.
 static lua_CFunction originals[FUNCTIONS];
 static flowlua_output_guard guard;
 
@@ -126,7 +126,7 @@ static int replace_functions(lua_State *L, void *argument) {
     lua_getfield(L, -1, replacements[i].name);
     lua_CFunction present = lua_tocfunction(L, -1);
     if (present == NULL || present == replacements[i].function) continue;
-    originals[i] = present;
+    if (originals[i] == NULL) originals[i] = present;
     lua_pushcfunction(L, replacements[i].function);
     lua_setfield(L, -3, replacements[i].name);
   }
@@ -134,6 +134,6 @@ static int replace_functions(lua_State *L, void *argument) {
 }
 
 int32_t flowlua_guard_output(flowlua_host *host, flowlua_output_guard with) {
-  guard = with;
+  if (guard.hide == NULL) guard = with;
   return flowlua_protect(host, replace_functions, NULL);
 }

@@ -21,15 +21,16 @@ final class Interpreter {
 
   init(_ arguments: CommandLineArguments) throws {
     self.arguments = arguments
-    let vm = try LuaVM(
-      configuration: LuaConfiguration(ignoresEnvironment: arguments.ignoresEnvironment))
+    messages = Messages(program: arguments.program)
+    monitors = Monitors(arguments.options, messages)
+    var configuration = LuaConfiguration(ignoresEnvironment: arguments.ignoresEnvironment)
+    configuration.outputGuard = monitors.progress?.outputGuard
+    let vm = try LuaVM(configuration: configuration)
     let isVirtual = arguments.options.usesVirtualClock
     deferred = try DeferredScriptHost(vm: vm) {
       EventLoop(clock: isVirtual ? VirtualClock() : SystemClock())
     }
     signals = Signals(vm)
-    messages = Messages(program: arguments.program)
-    monitors = Monitors(arguments.options, messages)
     deferred.onMake = { [signals, messages, monitors] host in
       messages.host = host
       signals.catchTermination(host)
@@ -39,7 +40,6 @@ final class Interpreter {
 
   /// Runs everything to its end; answers the exit status.
   func run() -> Int32 {
-    monitors.progress?.guardOutput(of: vm)
     if arguments.showsVersion { printVersions() }
     signals.catchInterruption()
     let end = ScriptEnd(deferred, messages)

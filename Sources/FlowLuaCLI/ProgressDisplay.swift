@@ -37,9 +37,8 @@ final class ProgressDisplay: ProgressMonitor {
   }
 
   /// Has what scripts print take the line away.
-  func guardOutput(of vm: LuaVM) {
-    // Out of memory before any script has begun: that comes up again.
-    try? vm.guardOutput(hide: flowsystem_hide_status, wrote: flowsystem_note_output)
+  var outputGuard: LuaOutputGuard {
+    LuaOutputGuard(hide: { flowsystem_hide_status() }, wrote: { flowsystem_note_output($0) })
   }
 
   func progressChanged(_ source: any ProgressSource) {

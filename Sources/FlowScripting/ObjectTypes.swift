@@ -102,7 +102,7 @@ extension ScriptHost {
   }
 
   /// `tostring` of objects, kind and name; and that they have no fields to set.
-  static var describingMetamethods: [String: BoundMethod] {
+  static var describingMetamethods: LuaFields<BoundMethod> {
     [
       "__tostring": BoundMethod { host, call in
         if let op = host.op(call, 1) {

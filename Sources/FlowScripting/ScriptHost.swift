@@ -45,6 +45,8 @@ public final class ScriptHost {
   static let secretTextLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
+  /// Functions of the module that it doesn't have yet.
+  private var definitions: LuaFields<LuaFunction> = [:]
 
   /// Ends the process, once it has been asked to end and all is cancelled; see `LuaVM.terminator`.
   public var onTermination: (() -> Void)?
@@ -140,17 +142,16 @@ public final class ScriptHost {
     loop.unobservedFailures.map { ($0.name, $0.error) }
   }
 
-  /// Defines a function of the module.
-  func define(_ name: String, _ function: @escaping BoundFunction) throws {
-    let made = try vm.makeFunction(binder.bind(function))
-    try vm.set(.reference(made), name, in: module)
+  /// Defines a function of the module, while that is made.
+  func define(_ name: String, _ function: @escaping BoundFunction) {
+    definitions.list.append((name: name, value: binder.bind(function)))
   }
 
   /// Makes a function of the API callable from Lua.
   func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
   private func installModule() throws {
-    registerBuiltInOps()
+    registry.addBuiltIns = { [unowned self] in registerBuiltInOps() }
     try installOps()
     try installFlows()
     try installGroups()
@@ -159,6 +160,8 @@ public final class ScriptHost {
     try installTasks()
     try installPrograms()
     try installSecrets()
+    try vm.set(functions: definitions, in: module)
+    definitions = [:]
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
   }
@@ -205,7 +208,7 @@ final class Binder {
     }
   }
 
-  func bind(_ methods: [String: BoundMethod]) -> [String: LuaMethod] {
+  func bind(_ methods: LuaFields<BoundMethod>) -> LuaFields<LuaMethod> {
     methods.mapValues { method in
       LuaMethod(
         bind(method.function), keyed: method.keyed.map { KeyedMethod(self, $0) },

@@ -14,6 +14,9 @@ public struct LuaConfiguration: Sendable {
   /// Whether the standard libraries leave environment variables such as `LUA_PATH` alone.
   public var ignoresEnvironment: Bool
 
+  /// What is done around the use of the terminal by scripts; the same in every state of the process.
+  public var outputGuard: LuaOutputGuard?
+
   /// For tests of running out of memory: the allocation of the state that fails once, with
   /// Lua's second try at it, counted from 1.
   package var failingAllocation: UInt64 = 0
@@ -27,5 +30,22 @@ public struct LuaConfiguration: Sendable {
     self.standardLibraries = standardLibraries
     self.generationalCollector = generationalCollector
     self.ignoresEnvironment = ignoresEnvironment
+  }
+}
+
+/// What is done around the use of the terminal by `print`, `io.write` and their kin, on the thread that
+/// runs the script: a line of status makes way.
+public struct LuaOutputGuard: Sendable {
+  /// Called before it.
+  public let hide: @convention(c) @Sendable () -> Void
+  /// Called with whether the terminal's line is at its end then.
+  public let wrote: @convention(c) @Sendable (_ endsLine: Bool) -> Void
+
+  public init(
+    hide: @escaping @convention(c) @Sendable () -> Void,
+    wrote: @escaping @convention(c) @Sendable (_ endsLine: Bool) -> Void
+  ) {
+    self.hide = hide
+    self.wrote = wrote
   }
 }

@@ -64,20 +64,6 @@ extension LuaVM {
     withCName(message) { lua_warning(running, $0, 0) }
   }
 
-  /// Has something done around the use of the terminal by `print`, `io.write` and their kin; to be
-  /// called before any script runs.
-  ///
-  /// - Parameters:
-  ///   - hide: Called before it.
-  ///   - wrote: Called with whether the terminal's line is at its end then.
-  /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public func guardOutput(
-    hide: @convention(c) () -> Void, wrote: @convention(c) (_ endsLine: Bool) -> Void
-  ) throws {
-    try enter()
-    try check(flowlua_guard_output(host, flowlua_output_guard(hide: hide, wrote: wrote)))
-  }
-
   /// A name as C has it: it ends at the first zero byte.
   private func withCName<Result>(
     _ name: LuaString, _ body: (UnsafePointer<CChar>) -> Result

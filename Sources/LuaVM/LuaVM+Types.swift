@@ -9,18 +9,42 @@ extension LuaVM {
     return try popReference(running, .function)
   }
 
-  /// As above; with the faster way that the method has.
-  private func makeFunction(_ method: LuaMethod) throws -> LuaReference {
+  /// Makes Swift functions callable from Lua, as fields of a table.
+  public func set(functions: LuaFields<LuaFunction>, in table: LuaReference) throws {
     try enter()
-    let number = add(method: method)
-    if method.keyed != nil {
-      try check(flowlua_make_keyed_function(host, number))
-    } else if method.direct != nil {
-      try check(flowlua_make_object_function(host, number))
-    } else {
-      try check(flowlua_make_function(host, number))
+    checkHome(table)
+    try withNamed(functions.mapValues { LuaMethod($0) }) { names, list, count in
+      try check(flowlua_set_functions(host, table.id, names, list, count))
     }
-    return try popReference(running, .function)
+  }
+
+  /// Methods as C wants them: all names in a row, and what there is to know of each.
+  private func withNamed(
+    _ methods: LuaFields<LuaMethod>,
+    _ body: (UnsafePointer<CChar>, UnsafePointer<flowlua_named_function>, Int32) throws -> Void
+  ) throws {
+    var names: [CChar] = []
+    var list: [flowlua_named_function] = []
+    names.reserveCapacity(methods.list.count * 16)
+    list.reserveCapacity(methods.list.count)
+    for (name, method) in methods.list {
+      let kind =
+        method.keyed != nil
+        ? FLOWLUA_KEYED_FUNCTION
+        : method.direct != nil ? FLOWLUA_OBJECT_FUNCTION : FLOWLUA_PLAIN_FUNCTION
+      let length = names.count
+      for byte in name.utf8 { names.append(CChar(bitPattern: byte)) }
+      list.append(
+        flowlua_named_function(
+          number: add(method: method), name_length: Int32(names.count - length),
+          kind: Int32(kind)))
+    }
+    try names.withUnsafeBufferPointer { names in
+      try list.withUnsafeBufferPointer { list in
+        guard let names = names.baseAddress, let list = list.baseAddress else { return }
+        try body(names, list, Int32(methods.list.count))
+      }
+    }
   }
 
   /// Makes the objects of a Swift class usable by scripts.
@@ -34,15 +58,15 @@ extension LuaVM {
   /// - Returns: The type, by which objects are pushed and recognized.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func defineObjectType<Object: AnyObject>(
-    _ name: String, of type: Object.Type, methods: [String: LuaMethod],
+    _ name: String, of type: Object.Type, methods: LuaFields<LuaMethod>,
     getter: LuaFunction? = nil,
-    metamethods: (LuaObjectType<Object>) -> [String: LuaMethod] = { _ in [:] }
+    metamethods: (LuaObjectType<Object>) -> LuaFields<LuaMethod> = { _ in [:] }
   ) throws -> LuaObjectType<Object> {
     let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: true)
     let type = LuaObjectType<Object>(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
-    for (key, function) in metamethods(type).sorted(by: { $0.key < $1.key }) {
-      try set(LuaValue.reference(try makeFunction(function.function)), key, in: metatable)
+    try withNamed(metamethods(type)) { names, list, count in
+      try check(flowlua_set_functions(host, metatable.id, names, list, count))
     }
     metatable.keepForever()
     return type
@@ -51,9 +75,9 @@ extension LuaVM {
   /// As above, with bare closures.
   @_disfavoredOverload
   public func defineObjectType<Object: AnyObject>(
-    _ name: String, of type: Object.Type, methods: [String: LuaFunction],
+    _ name: String, of type: Object.Type, methods: LuaFields<LuaFunction>,
     getter: LuaFunction? = nil,
-    metamethods: (LuaObjectType<Object>) -> [String: LuaFunction] = { _ in [:] }
+    metamethods: (LuaObjectType<Object>) -> LuaFields<LuaFunction> = { _ in [:] }
   ) throws -> LuaObjectType<Object> {
     try defineObjectType(
       name, of: type, methods: methods.mapValues { LuaMethod($0) }, getter: getter,
@@ -62,14 +86,14 @@ extension LuaVM {
 
   /// Makes a kind of handle, like `defineObjectType`.
   public func defineHandleType(
-    _ name: String, methods: [String: LuaMethod], getter: LuaFunction? = nil,
-    metamethods: [String: LuaMethod] = [:]
+    _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction? = nil,
+    metamethods: LuaFields<LuaMethod> = [:]
   ) throws -> LuaHandleType {
     let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: false)
     let type = LuaHandleType(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
-    for (key, function) in metamethods.sorted(by: { $0.key < $1.key }) {
-      try set(LuaValue.reference(try makeFunction(function.function)), key, in: metatable)
+    try withNamed(metamethods) { names, list, count in
+      try check(flowlua_set_functions(host, metatable.id, names, list, count))
     }
     metatable.keepForever()
     flowlua_set_handle_type(host, type.id)
@@ -107,30 +131,28 @@ extension LuaVM {
   }
 
   private func makeMetatable(
-    _ name: String, methods: [String: LuaMethod], getter: LuaFunction?, finalizer: Bool
+    _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction?, finalizer: Bool
   ) throws -> LuaReference {
     try enter()
-    let metatable = try makeTable(fields: [("__name", .string(LuaString(name)))])
-    var fields: [(LuaString, LuaValue)] = []
-    for (key, function) in methods.sorted(by: { $0.key < $1.key }) {
-      fields.append((LuaString(key), .reference(try makeFunction(function))))
-    }
-    let table = try makeTable(fields: fields)
-    if let getter {
-      try check(flowlua_make_index(host, table.id, add(function: getter)))
-      try set(.reference(try popReference(running, .function)), "__index", in: metatable)
+    if methods.isEmpty {
+      try check(flowlua_make_functions(host, "", [flowlua_named_function()], 0))
     } else {
-      try set(.reference(table), "__index", in: metatable)
+      try withNamed(methods) { names, list, count in
+        try check(flowlua_make_functions(host, names, list, count))
+      }
     }
-    try check(flowlua_prepare_metatable(host, metatable.id, finalizer))
-    return metatable
+    let table = try popReference(running, .table)
+    try check(
+      flowlua_make_metatable(
+        host, name, table.id, getter.map { add(function: $0) } ?? -1, finalizer))
+    return try popReference(running, .table)
   }
 
   /// As above, with bare closures.
   @_disfavoredOverload
   public func defineHandleType(
-    _ name: String, methods: [String: LuaFunction], getter: LuaFunction? = nil,
-    metamethods: [String: LuaFunction] = [:]
+    _ name: String, methods: LuaFields<LuaFunction>, getter: LuaFunction? = nil,
+    metamethods: LuaFields<LuaFunction> = [:]
   ) throws -> LuaHandleType {
     try defineHandleType(
       name, methods: methods.mapValues { LuaMethod($0) }, getter: getter,

@@ -65,6 +65,12 @@ public final class LuaVM {
             }
           ]
         })
+      if let outputGuard = configuration.outputGuard {
+        try check(
+          flowlua_guard_output(
+            host,
+            flowlua_output_guard(hide: outputGuard.hide, wrote: outputGuard.wrote)))
+      }
       guard flowlua_refill_spare(host) else {
         throw LuaError(.memory, "not enough memory for a Lua state")
       }

@@ -28,12 +28,12 @@ struct HelpTests {
   func methods() {
     let reader = AnnotationReader()
     let methods: [(String, [String])] = [
-      ("op", Array(ScriptHost.opMethods.keys)), ("flow", Array(ScriptHost.flowMethods.keys)),
-      ("machine", Array(ScriptHost.machineMethods.keys)),
-      ("run", Array(ScriptHost.runMethods.keys)),
-      ("task", Array(ScriptHost.taskMethods(of: "task").keys)),
-      ("ctx", Array(ScriptHost.contextMethods.keys)),
-      ("context", Array(ScriptHost.taskContextMethods.keys)),
+      ("op", Array(ScriptHost.opMethods.names)), ("flow", Array(ScriptHost.flowMethods.names)),
+      ("machine", Array(ScriptHost.machineMethods.names)),
+      ("run", Array(ScriptHost.runMethods.names)),
+      ("task", Array(ScriptHost.taskMethods(of: "task").names)),
+      ("ctx", Array(ScriptHost.contextMethods.names)),
+      ("context", Array(ScriptHost.taskContextMethods.names)),
       ("dispatcher", []), ("secret", []), ("step", []), ("handler", []), ("ops", []),
     ]
     for (kind, names) in methods {

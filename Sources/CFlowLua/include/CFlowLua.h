@@ -93,7 +93,7 @@ enum {
   FLOWLUA_WAIT = 2,    // park the coroutine (or pump the loop) until `wait` is ready
 };
 
-/// A call with a handle, an interned string and at most one scalar; see `flowlua_make_keyed_function`.
+/// A call with a handle, an interned string and at most one scalar; see `FLOWLUA_KEYED_FUNCTION`.
 typedef struct flowlua_keyed_call {
   /// The host's context.
   void *_Nonnull context;
@@ -108,7 +108,7 @@ typedef struct flowlua_keyed_call {
   flowlua_value value;
 } flowlua_keyed_call;
 
-/// A call with an object and at most one argument; see `flowlua_make_object_function`.
+/// A call with an object and at most one argument; see `FLOWLUA_OBJECT_FUNCTION`.
 typedef struct flowlua_object_call {
   lua_State *_Nonnull L;
   flowlua_host *_Nonnull host;
@@ -292,19 +292,40 @@ int32_t flowlua_each_pair(
     bool (*_Nonnull each)(lua_State *_Nonnull, void *_Nullable), void *_Nullable argument);
 /// A function that calls Swift function number `function`. [-0, +1, -]
 int32_t flowlua_make_function(flowlua_host *_Nonnull host, int32_t function);
-/// The same for a method that is mostly called with a handle and an interned string: such calls are
-/// `keyed_call`s. [-0, +1, -]
-int32_t flowlua_make_keyed_function(flowlua_host *_Nonnull host, int32_t function);
-/// The same for a method that is mostly called with its object and at most one argument, a scalar or
-/// a function: such calls are `object_call`s. [-0, +1, -]
-int32_t flowlua_make_object_function(flowlua_host *_Nonnull host, int32_t function);
-/// A function that looks a field up: first in the table `methods`, else by Swift function number
-/// `getter` (called with object and key). [-0, +1, -]
-int32_t flowlua_make_index(flowlua_host *_Nonnull host, int32_t methods, int32_t getter);
-/// Hides a metatable of objects from scripts, and lets its objects release what they hold. (Those of
-/// handles hold nothing, and without a finalizer they are cheap.) [-0, +0|1, -]
-int32_t flowlua_prepare_metatable(
-    flowlua_host *_Nonnull host, int32_t metatable, bool finalizer);
+
+/// How a function calls Swift.
+enum {
+  FLOWLUA_PLAIN_FUNCTION,
+  /// It is mostly called with a handle and an interned string: such calls are `keyed_call`s.
+  FLOWLUA_KEYED_FUNCTION,
+  /// It is mostly called with its object and at most one argument, a scalar or a function: such calls
+  /// are `object_call`s.
+  FLOWLUA_OBJECT_FUNCTION,
+};
+
+/// A function to put into a table: its number in Swift, and how many bytes its name has.
+typedef struct flowlua_named_function {
+  int32_t number;
+  int32_t name_length;
+  int32_t kind;
+} flowlua_named_function;
+
+/// Makes a table of functions, whose names follow each other in `names`: in one protected call, as
+/// there are many. [-0, +1, -]
+int32_t flowlua_make_functions(
+    flowlua_host *_Nonnull host, const char *_Nonnull names,
+    const flowlua_named_function *_Nonnull functions, int32_t count);
+/// Sets functions in a table. [-0, +0|1, -]
+int32_t flowlua_set_functions(
+    flowlua_host *_Nonnull host, int32_t table, const char *_Nonnull names,
+    const flowlua_named_function *_Nonnull functions, int32_t count);
+/// Makes a metatable of objects, hidden from scripts. A field is looked up in the table `methods`,
+/// then by Swift function number `getter` (called with object and key; none: negative). With
+/// `finalizer` its objects release what they hold; those of handles hold nothing, and without one
+/// they are cheap. [-0, +1, -]
+int32_t flowlua_make_metatable(
+    flowlua_host *_Nonnull host, const char *_Nonnull name, int32_t methods, int32_t getter,
+    bool finalizer);
 /// package.preload[name] = function. [-0, +0|1, -]
 int32_t flowlua_preload(
     flowlua_host *_Nonnull host, const char *_Nonnull name, int32_t function);

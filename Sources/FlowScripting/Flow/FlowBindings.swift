@@ -4,14 +4,14 @@ internal import LuaVM
 /// `flow.new` and the builder's calls.
 extension ScriptHost {
   func installFlows() throws {
-    try define("new") { host, call in
+    define("new") { host, call in
       let name = try Arguments(host, call, "new").name(1)
       return call.answer(Flow(name), host.types.flow)
     }
   }
 
-  static var flowMethods: [String: BoundMethod] {
-    opMethods.merging([
+  static var flowMethods: LuaFields<BoundMethod> {
+    opMethods + [
       "needs": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "needs")
         let table = try arguments.table(1)
@@ -104,15 +104,15 @@ extension ScriptHost {
         let (flow, _) = try host.builder(call, "copy")
         return call.answer(flow.copy(), host.types.flow)
       },
-    ]) { $1 }.merging(graphMethods) { $1 }
+    ] + graphMethods
   }
 
-  static var flowMetamethods: [String: BoundMethod] {
-    describingMetamethods.merging([
+  static var flowMetamethods: LuaFields<BoundMethod> {
+    describingMetamethods + [
       "__call": BoundMethod { host, call in
         throw host.usage(call, "a flow takes no arguments: give it data")
       }
-    ]) { $1 }
+    ]
   }
 
   /// The flow that a builder call changes.

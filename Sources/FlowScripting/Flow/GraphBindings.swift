@@ -3,7 +3,7 @@ internal import LuaVM
 
 /// What a flow or run tells of itself without running: `check`, `dot`, `mermaid`.
 extension ScriptHost {
-  static var graphMethods: [String: BoundMethod] {
+  static var graphMethods: LuaFields<BoundMethod> {
     [
       "check": BoundMethod { host, call in
         let (flow, arguments) = try host.graphed(call, "check", host.types.flow, "flow")
@@ -29,7 +29,7 @@ extension ScriptHost {
     ]
   }
 
-  static var runGraphMethods: [String: BoundMethod] {
+  static var runGraphMethods: LuaFields<BoundMethod> {
     [
       "dot": BoundMethod { host, call in
         let (run, _) = try host.graphed(call, "dot", host.types.run, "run")

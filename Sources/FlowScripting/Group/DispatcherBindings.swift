@@ -13,7 +13,7 @@ final class DispatcherBox {
 /// `flow.dispatcher`.
 extension ScriptHost {
   func installGroups() throws {
-    try define("dispatcher") { host, call in
+    define("dispatcher") { host, call in
       let made = try host.makeDispatcher(Arguments(host, call, "dispatcher"), 1)
       return call.answer(DispatcherBox(made), host.types.dispatcher)
     }

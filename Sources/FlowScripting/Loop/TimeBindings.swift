@@ -4,11 +4,11 @@ internal import LuaVM
 /// `flow.sleep` and `flow.now`.
 extension ScriptHost {
   func installTime() throws {
-    try define("sleep") { host, call in
+    define("sleep") { host, call in
       let seconds = try Arguments(host, call, "sleep").seconds(1)
       return try call.wait(SleepWait(host.loop, until: host.loop.deadline(after: seconds)))
     }
-    try define("now") { host, call in
+    define("now") { host, call in
       call.answer(.number(Double(host.loop.now()) / 1e9))
     }
   }

@@ -5,13 +5,13 @@ internal import LuaVM
 extension ScriptHost {
   func installMachines() throws {
     try installMachineParts()
-    try define("machine") { host, call in
+    define("machine") { host, call in
       let machine = try MachineReader(Arguments(host, call, "machine")).machine()
       return call.answer(machine, host.types.machine)
     }
   }
 
-  static var machineMethods: [String: BoundMethod] {
+  static var machineMethods: LuaFields<BoundMethod> {
     [
       "with": BoundMethod(opWith),
       "start": BoundMethod { host, call in
@@ -54,12 +54,12 @@ extension ScriptHost {
     ]
   }
 
-  static var machineMetamethods: [String: BoundMethod] {
-    describingMetamethods.merging([
+  static var machineMetamethods: LuaFields<BoundMethod> {
+    describingMetamethods + [
       "__call": BoundMethod { host, call in
         throw host.usage(call, "a machine takes no arguments: start it with a state")
       }
-    ]) { $1 }
+    ]
   }
 
   private func machine(

@@ -59,33 +59,33 @@ enum ReductionMark: Int32, CaseIterable {
 /// The functions of the module that machines are written with.
 extension ScriptHost {
   func installMachineParts() throws {
-    try define("forward") { host, call in
+    define("forward") { host, call in
       let step = try Arguments(host, call, "forward").name(1)
       return try host.answer(call, .forward(to: step))
     }
-    try define("back") { host, call in
+    define("back") { host, call in
       let arguments = Arguments(host, call, "back")
       return try host.answer(call, .back(to: arguments.isNil(1) ? nil : try arguments.name(1)))
     }
-    try define("stay") { host, call in try host.answer(call, .stay) }
-    try define("on") { host, call in
+    define("stay") { host, call in try host.answer(call, .stay) }
+    define("on") { host, call in
       let arguments = Arguments(host, call, "on")
       let event = try arguments.name(1)
       let part = HandlerPart(event, try arguments.transition(2), call.position)
       return call.answer(part, host.types.handler)
     }
-    try define("next") { host, call in
+    define("next") { host, call in
       let part = HandlerPart(
         nil, try Arguments(host, call, "next").transition(1), call.position)
       return call.answer(part, host.types.handler)
     }
-    try define("step") { host, call in
+    define("step") { host, call in
       let arguments = Arguments(host, call, "step")
       let name = try arguments.name(1)
       let part = try arguments.step(name, 2)
       return call.answer(part, host.types.step)
     }
-    try define("any_step") { host, call in
+    define("any_step") { host, call in
       let part = try Arguments(host, call, "any_step").step(nil, 1)
       return call.answer(part, host.types.step)
     }

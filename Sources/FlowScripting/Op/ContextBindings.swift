@@ -3,7 +3,7 @@ internal import LuaVM
 
 /// `ctx`: what an op written in Lua works with.
 extension ScriptHost {
-  static var contextMethods: [String: BoundMethod] {
+  static var contextMethods: LuaFields<BoundMethod> {
     [
       "get": BoundMethod(
         keyed: { host, call in

@@ -4,7 +4,7 @@ internal import LuaVM
 /// `flow.op` and what op classes do.
 extension ScriptHost {
   func installOps() throws {
-    try define("op") { host, call in
+    define("op") { host, call in
       let arguments = Arguments(host, call, "op")
       let name = try arguments.name(1)
       let op: Op
@@ -41,7 +41,7 @@ extension ScriptHost {
       timeout: policy.timeout, body: ScriptOpBody(self, function))
   }
 
-  static var opMethods: [String: BoundMethod] {
+  static var opMethods: LuaFields<BoundMethod> {
     [
       "with": BoundMethod(opWith),
       "start": BoundMethod { host, call in
@@ -55,8 +55,8 @@ extension ScriptHost {
     ]
   }
 
-  static var opMetamethods: [String: BoundMethod] {
-    describingMetamethods.merging([
+  static var opMetamethods: LuaFields<BoundMethod> {
+    describingMetamethods + [
       "__call": BoundMethod { host, call in
         guard let op = call.object(1, host.types.op) else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
@@ -74,7 +74,7 @@ extension ScriptHost {
             host, body.function, arguments: table, argumentCount: values.count))
         return call.answer(bound, host.types.op)
       }
-    ]) { $1 }
+    ]
   }
 
   /// `op.name`, `op.doc`.

@@ -4,14 +4,27 @@ internal import LuaVM
 /// The ops written in Swift, by name: what scripts see as `flow.ops`.
 final class OpRegistry {
   private var ops: [ByteString: Op] = [:]
+  /// Adds the ops that flowlua brings along; called when an op is added or looked for.
+  var addBuiltIns: (() -> Void)?
   /// The names in order; empty until it is asked for.
   private var sorted: [ByteString] = []
   /// What `pairs(flow.ops)` calls; made when it is first asked for.
   var iterator: LuaReference?
 
-  subscript(name: ByteString) -> Op? { ops[name] }
+  subscript(name: ByteString) -> Op? {
+    complete()
+    return ops[name]
+  }
+
+  // Most scripts use none of them.
+  private func complete() {
+    guard let addBuiltIns else { return }
+    self.addBuiltIns = nil
+    addBuiltIns()
+  }
 
   func add(_ op: Op) {
+    complete()
     if ops.updateValue(op, forKey: op.name) != nil {
       misuse("an op named '\(op.name)' is registered already: each has a name of its own")
     }
@@ -20,17 +33,21 @@ final class OpRegistry {
 
   /// Lets go of all ops: one that a script made holds the host.
   func removeAll() {
+    addBuiltIns = nil
     ops = [:]
     sorted = []
     iterator = nil
   }
 
   /// The names in order.
-  var names: [ByteString] { ops.keys.sorted() }
+  var names: [ByteString] {
+    complete()
+    return ops.keys.sorted()
+  }
 
   /// The name that follows `name`, the first one behind nil; a name needn't be known.
   func name(after name: ByteString?) -> ByteString? {
-    if sorted.isEmpty { sorted = ops.keys.sorted() }
+    if sorted.isEmpty { sorted = names }
     guard let name else { return sorted.first }
     var low = 0
     var high = sorted.count
@@ -70,7 +87,7 @@ extension ScriptHost {
     return call.answer(try host.value(of: op))
   }
 
-  static var registryMetamethods: [String: BoundMethod] {
+  static var registryMetamethods: LuaFields<BoundMethod> {
     [
       "__newindex": BoundMethod { host, call in
         throw host.usage(

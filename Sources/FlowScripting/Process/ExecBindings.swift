@@ -4,7 +4,7 @@ internal import LuaVM
 /// `flow.exec`, and what `ExecOp` has in common with it.
 extension ScriptHost {
   func installPrograms() throws {
-    try define("exec") { host, call in
+    define("exec") { host, call in
       let (request, check) = try host.processRequest(OpArguments(Arguments(host, call, "exec")))
       let task = ProcessTask(request, check: check, on: host.loop)
       host.adopt(task)

@@ -3,8 +3,8 @@ internal import LuaVM
 
 /// What scripts do with a run.
 extension ScriptHost {
-  static var runMethods: [String: BoundMethod] {
-    taskMethods(of: "run").merging([
+  static var runMethods: LuaFields<BoundMethod> {
+    taskMethods(of: "run") + [
       "summary": BoundMethod { host, call in
         let (run, arguments) = try host.run(call, "summary")
         var options = SummaryOptions()
@@ -24,7 +24,7 @@ extension ScriptHost {
         let (run, _) = try host.run(call, "events")
         return call.answer(.reference(try host.events(of: run)))
       },
-    ]) { $1 }.merging(runGraphMethods) { $1 }
+    ] + runGraphMethods
   }
 
   static func runProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {

@@ -7,13 +7,13 @@ extension ScriptHost {
   ///
   /// - Parameter kind: What messages call the task.
   /// - Returns: The methods, by name.
-  static func continuationMethods(of kind: String) -> [String: BoundMethod] {
+  static func continuationMethods(of kind: String) -> LuaFields<BoundMethod> {
     let kinds: [(String, ContinuationKind)] = [
       ("next", .next), ("next_on_success", .nextOnSuccess), ("next_on_error", .nextOnError),
       ("finally", .finally), ("finally_on_success", .finallyOnSuccess),
     ]
-    return Dictionary(
-      uniqueKeysWithValues: kinds.map { name, continuation in
+    return LuaFields(
+      kinds.map { name, continuation in
         (
           name,
           BoundMethod(

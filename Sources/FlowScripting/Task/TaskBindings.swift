@@ -7,8 +7,8 @@ extension ScriptHost {
   ///
   /// - Parameter kind: What messages call it.
   /// - Returns: The methods, by name.
-  static func taskMethods(of kind: String) -> [String: BoundMethod] {
-    let methods = [
+  static func taskMethods(of kind: String) -> LuaFields<BoundMethod> {
+    let methods: LuaFields<BoundMethod> = [
       "await": BoundMethod(
         direct: { host, call in
           guard !call.hasArgument, let task = host.task(call), task.isConcluded,
@@ -48,19 +48,19 @@ extension ScriptHost {
         return call.answer(.boolean(task.cancel(reason: reason)))
       },
     ]
-    return methods.merging(continuationMethods(of: kind)) { $1 }
+    return methods + continuationMethods(of: kind)
   }
 
   /// `local t <close> = …`: the end of the scope cancels the task and waits for it.
-  static func taskMetamethods(of kind: String) -> [String: BoundMethod] {
-    describingMetamethods.merging([
+  static func taskMetamethods(of kind: String) -> LuaFields<BoundMethod> {
+    describingMetamethods + [
       "__close": BoundMethod { host, call in
         let (task, _) = try host.task(call, "__close", kind)
         task.cancel()
         if task.isConcluded { return call.answer() }
         return try call.wait(TaskWait(task, for: host.waitingTask, deadline: nil) { $0.answer() })
       }
-    ]) { $1 }
+    ]
   }
 
   /// The fields of a task that isn't a run.

@@ -3,7 +3,7 @@ internal import LuaVM
 
 /// What scripts do with what `flow.context()` gives them.
 extension ScriptHost {
-  static var taskContextMethods: [String: BoundMethod] {
+  static var taskContextMethods: LuaFields<BoundMethod> {
     [
       "set_result": settling(
         "set_result", isTry: false,

@@ -5,7 +5,7 @@ internal import LuaVM
 extension ScriptHost {
   func installTasks() throws {
     loop.describeOrigin = { [unowned vm] in ByteString(vm.text(ofOrigin: $0)) }
-    try define("spawn") { host, call in
+    define("spawn") { host, call in
       guard let function = try call.uniqueFunction(1) else {
         throw Arguments(host, call, "spawn").wrong(1, expected: "function")
       }
@@ -15,26 +15,26 @@ extension ScriptHost {
       task.begin()
       return call.answer(task, host.types.task)
     }
-    try define("resolved") { host, call in
+    define("resolved") { host, call in
       call.answer(
         FlowTask.resolved(Value(try call.value(1)), on: host.loop), host.types.task)
     }
-    try define("failed") { host, call in
+    define("failed") { host, call in
       let error = try host.error(Arguments(host, call, "failed"), 1)
       return call.answer(host.settled(error, call), host.types.task)
     }
-    try define("cancelled") { host, call in
+    define("cancelled") { host, call in
       let arguments = Arguments(host, call, "cancelled")
       let reason = arguments.isNil(1) ? nil : try arguments.string(1)
       return call.answer(host.settled(.cancelled(reason: reason), call), host.types.task)
     }
-    try define("with_delay") { host, call in
+    define("with_delay") { host, call in
       let seconds = try Arguments(host, call, "with_delay").seconds(1)
       let task = FlowTask.withDelay(seconds, Value(try call.value(2)), on: host.loop)
       host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }
-    try define("context") { host, call in
+    define("context") { host, call in
       // A script that drops it can't settle the task any more; nothing goes on off the loop.
       let context = FlowContext<Value>(on: host.loop, keepsLoop: false)
       host.begin(context.task, call.origin)
@@ -44,15 +44,15 @@ extension ScriptHost {
   }
 
   private func installJoins() throws {
-    try define("when_all_succeed") { host, call in
+    define("when_all_succeed") { host, call in
       let tasks = try host.tasks(Arguments(host, call, "when_all_succeed"), 1)
       return host.join(.allSucceed, tasks, call) { .reference(try host.list(ofResults: $0)) }
     }
-    try define("when_all_finish") { host, call in
+    define("when_all_finish") { host, call in
       let tasks = try host.tasks(Arguments(host, call, "when_all_finish"), 1)
       return host.join(.allFinish, tasks, call) { .reference(try host.outcomes(of: $0)) }
     }
-    try define("when_any_finish") { host, call in
+    define("when_any_finish") { host, call in
       let arguments = Arguments(host, call, "when_any_finish")
       let tasks = try host.tasks(arguments, 1)
       if tasks.isEmpty {

@@ -8,7 +8,7 @@ internal import LuaVM
 /// itself, and joining, comparing, counting or calling it is Lua's own error, which names the type.
 extension ScriptHost {
   func installSecrets() throws {
-    try define("secret") { host, call in
+    define("secret") { host, call in
       if call.isNil(1) {
         throw Arguments(host, call, "secret").wrong(1, expected: "value")
       }
@@ -32,7 +32,7 @@ extension ScriptHost {
     return secret
   }
 
-  static var secretMetamethods: [String: BoundMethod] {
+  static var secretMetamethods: LuaFields<BoundMethod> {
     [
       "__tostring": BoundMethod { host, call in
         if call.object(1, host.types.secret) != nil {
