@@ -12,13 +12,13 @@ local function escaped(text)
   return (text:gsub("[&<>]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;" }))
 end
 
--- `rows` lines of text, the command first, become an SVG of one fixed font.
+-- The command and the lines of its output become an SVG with a font of one width.
 function pictures.terminal(command, output)
   local lines = { "$ " .. command }
   for line in output:gmatch "([^\n]*)\n" do lines[#lines + 1] = line end
   local columns = 0
   for _, line in ipairs(lines) do columns = math.max(columns, utf8.len(line) or #line) end
-  local width, height = columns * 7.8 + 32, #lines * 18 + 60
+  local width, height = math.ceil(columns * 7.8) + 32, #lines * 18 + 52
   local out = {
     ('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">')
       :format(width, height, width, height),
