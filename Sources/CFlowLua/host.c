@@ -139,7 +139,7 @@ static int set_up(lua_State *L) {
     luaL_openlibs(L);
     flowlua_install_coroutine_library(L);
     flowlua_install_debug_library(L);
-    flowlua_install_exit(L);
+    flowlua_install_exit(L, configuration->refuses_exit);
   }
   lua_State *anchor = lua_newthread(L);
   // No matter how full it gets: luaL_checkstack would raise on the anchor.
@@ -311,10 +311,15 @@ static int os_exit(lua_State *L) {
   return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
-void flowlua_install_exit(lua_State *L) {
+/// os.exit of a state that isn't the process's own.
+static int refuse_exit(lua_State *L) {
+  return luaL_error(L, "os.exit can't be called in a worker");
+}
+
+void flowlua_install_exit(lua_State *L, bool refuses) {
   lua_getglobal(L, LUA_OSLIBNAME);
   lua_getfield(L, -1, "exit");
-  lua_pushcclosure(L, os_exit, 1);
+  lua_pushcclosure(L, refuses ? refuse_exit : os_exit, 1);
   lua_setfield(L, -2, "exit");
   lua_settop(L, -2);
 }

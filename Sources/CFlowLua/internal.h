@@ -317,12 +317,15 @@ int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
 void flowlua_answer_requests(lua_State *L);
 
 // stop.c
+/// Sends the signal that arms the hook, where something is asked for. From any thread; the host must
+/// be alive. false when that can't be.
+bool flowlua_signal_owner(flowlua_host *host);
 void flowlua_arm_stop(lua_State *L);
 void flowlua_raise_memory(lua_State *L);
 void flowlua_begin_grace(flowlua_coroutine *coroutine);
 void flowlua_end_grace(flowlua_coroutine *coroutine);
 void flowlua_install_debug_library(lua_State *L);
-void flowlua_install_exit(lua_State *L);
+void flowlua_install_exit(lua_State *L, bool refuses);
 void flowlua_forget_host(flowlua_host *host);
 
 #endif

@@ -24,6 +24,11 @@ static bool is_interrupting(void *context) {
 
 flowlua_question_function flowlua_interruption_question(void) { return is_interrupting; }
 
+bool flowlua_call_attention(flowlua_host *host) {
+  atomic_fetch_or(&host->requests, FLOWLUA_ATTEND);
+  return flowlua_signal_owner(host);
+}
+
 bool flowlua_has_request(const flowlua_host *host) {
   return atomic_load_explicit(&host->requests, memory_order_relaxed) != 0;
 }
@@ -37,15 +42,20 @@ bool flowlua_runs_scheduled(const flowlua_host *host) {
   return atomic_load_explicit(&host->activity, memory_order_relaxed) != NULL;
 }
 
+/// Calls back with L as the running coroutine. [-0, +0, -]
+static void call_back(lua_State *L, void (*callback)(flowlua_host *)) {
+  flowlua_host *host = host_of(L);
+  lua_State *previous = host->running;
+  host->running = L;
+  callback(host);
+  host->running = previous;
+  flowlua_current = host;
+}
+
 void flowlua_answer_requests(lua_State *L) {
   flowlua_host *host = host_of(L);
-  if (flowlua_take_request(host, FLOWLUA_TERMINATE)) {
-    lua_State *previous = host->running;
-    host->running = L;
-    host->callbacks.terminate(host);
-    host->running = previous;
-    flowlua_current = host;
-  }
+  if (flowlua_take_request(host, FLOWLUA_TERMINATE)) call_back(L, host->callbacks.terminate);
+  if (flowlua_take_request(host, FLOWLUA_ATTEND)) call_back(L, host->callbacks.attend);
   // As the stand-alone interpreter's hook, with the position of what called the interrupted function.
   if (flowlua_take_request(host, FLOWLUA_INTERRUPT)) luaL_error(L, "interrupted!");
 }

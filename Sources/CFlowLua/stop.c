@@ -181,16 +181,27 @@ static bool start_watchdog(void) {
   return true;
 }
 
+/// Lets the signal reach the owner thread, which this is: threads of Dispatch, among others, begin with
+/// all signals blocked.
+void flowlua_take_signal(flowlua_host *host) {
+  if (host->takes_signal) return;
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, STOP_SIGNAL);
+  pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+  host->takes_signal = true;
+}
+
+bool flowlua_signal_owner(flowlua_host *host) {
+  pthread_mutex_lock(&lock);
+  bool ok = start_watchdog();
+  pthread_mutex_unlock(&lock);
+  return ok && pthread_kill(host->owner, STOP_SIGNAL) == 0;
+}
+
 bool flowlua_watch(
     flowlua_host *host, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
-  // Threads of Dispatch, among others, begin with all signals blocked.
-  if (!host->takes_signal) {
-    sigset_t stop;
-    sigemptyset(&stop);
-    sigaddset(&stop, STOP_SIGNAL);
-    pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
-    host->takes_signal = true;
-  }
+  flowlua_take_signal(host);
   // A negative deadline counts from now.
   if (deadline < 0) deadline = now() - deadline;
   pthread_mutex_lock(&lock);
@@ -216,6 +227,11 @@ bool flowlua_watch(
   }
   pthread_mutex_unlock(&lock);
   return ok;
+}
+
+bool flowlua_watch_activity(flowlua_host *host, int64_t deadline, int64_t grace) {
+  flowlua_coroutine *activity = atomic_load(&host->activity);
+  return activity != NULL && flowlua_watch(host, activity, deadline, grace);
 }
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {

@@ -32,6 +32,7 @@ final class Interpreter {
     }
     signals = Signals(vm)
     deferred.onMake = { [signals, messages, monitors] host in
+      if let workers = arguments.options.workers { host.workerLimit = workers }
       messages.host = host
       signals.catchTermination(host)
       monitors.watch(host.loop)

@@ -161,6 +161,7 @@ final class Fiber: LoopJob, LuaWaiter {
     if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
     // It may be below on the stack, or have asked for it itself.
     if isRunning {
+      ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime + host.busyGrace)
       host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.loop.gracePeriod)
     }
   }
@@ -371,7 +372,7 @@ extension ScriptHost {
       }
       vm.release(step.coroutine, finished: true)
       owner.finish(result, self)
-    case .stopped where limit != .max:
+    case .stopped where limit != .max || isWorker:
       vm.release(step.coroutine, finished: false)
       owner.finish(.failed(owner.expire()), self)
     case .failed, .yielded, .stopped:

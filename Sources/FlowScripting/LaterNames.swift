@@ -27,6 +27,7 @@ extension ScriptHost {
 
   /// What `flow.name` gives for a name that the module doesn't have.
   static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    try host.missingField(call, later: LaterNames.module)
+    if host.isWorker { return try host.mainName(call) }
+    return try host.missingField(call, later: LaterNames.module)
   }
 }

@@ -73,6 +73,7 @@ extension ScriptHost {
 
   /// Answers what signals ask for while the main chunk, or a C function, waits in place.
   func answerRequests(_ wait: LuaWait) {
+    if vm.takeAttention() { vm.onAttention?() }
     if vm.takeTermination() || isTerminating {
       terminate()
       // Still here: it waits in an op, which has to unwind.

@@ -55,6 +55,13 @@ public final class ScriptHost {
 
   /// An interruption of the main chunk's wait cancels what is newer than the task with this id.
   var interruptionMark: UInt64 = 0
+  /// How many workers there are at most; set it before the first one is needed. By default one for
+  /// each core.
+  public var workerLimit = ScriptHost.coreCount
+  /// The workers of this host, once it has needed some.
+  private(set) var openPool: WorkerPool?
+  /// Whether this is the host of a worker: its module has what can be done there.
+  let isWorker: Bool
 
   private let binder = Binder()
   /// What the loop had before this host: it outlives the host.
@@ -66,9 +73,14 @@ public final class ScriptHost {
   )
 
   /// Brings `flow` into a state: `require "flow"` gives the module.
-  public init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
+  public convenience init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
+    try self.init(vm: vm, loop: loop, isWorker: false)
+  }
+
+  init(vm: LuaVM, loop: EventLoop, isWorker: Bool) throws {
     self.vm = vm
     self.loop = loop
+    self.isWorker = isWorker
     errorMetatable = try vm.makeErrorMetatable()
     reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
     types = try ObjectTypes(vm: vm, binder: binder)
@@ -99,6 +111,8 @@ public final class ScriptHost {
   public func close() {
     guard isOpen else { return }
     isOpen = false
+    openPool?.close()
+    openPool = nil
     loop.cancelProcesses(of: ObjectIdentifier(self))
     vm.close()
     registry.removeAll()
@@ -150,12 +164,22 @@ public final class ScriptHost {
   /// Makes a function of the API callable from Lua.
   func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
+  /// The workers of this host.
+  var workers: WorkerPool {
+    if let openPool { return openPool }
+    let made = WorkerPool(self, size: workerLimit, configuration: vm.configuration)
+    if isOpen { openPool = made }
+    return made
+  }
+
   private func installModule() throws {
-    registry.addBuiltIns = { [unowned self] in registerBuiltInOps() }
-    try installOps()
-    try installFlows()
-    try installGroups()
-    try installMachines()
+    if !isWorker {
+      registry.addBuiltIns = { [unowned self] in registerBuiltInOps() }
+      try installOps()
+      try installFlows()
+      try installGroups()
+      try installMachines()
+    }
     try installTime()
     try installTasks()
     try installPrograms()

@@ -17,6 +17,9 @@ public struct LuaConfiguration: Sendable {
   /// What is done around the use of the terminal by scripts; the same in every state of the process.
   public var outputGuard: LuaOutputGuard?
 
+  /// Whether `os.exit` raises: in states beside that of the program.
+  public var refusesExit = false
+
   /// For tests of running out of memory: the allocation of the state that fails once, with
   /// Lua's second try at it, counted from 1.
   package var failingAllocation: UInt64 = 0

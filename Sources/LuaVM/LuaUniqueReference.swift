@@ -45,6 +45,21 @@ extension LuaCall {
   }
 }
 
+extension LuaVM {
+  /// One more reference to a value, for one owner.
+  ///
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
+  public func uniqueReference(to reference: LuaReference) throws -> LuaUniqueReference {
+    try enter()
+    checkHome(reference)
+    try check(flowlua_make_room(host, running, 2))
+    flowlua_push_reference(host, running, reference.id)
+    let id = flowlua_reference(host, running)
+    guard id > 0 else { throw LuaError(.memory, "not enough memory") }
+    return LuaUniqueReference(vm: .passUnretained(self), id: id)
+  }
+}
+
 /// How a function went that was run with `LuaVM.run`.
 public enum LuaProgress {
   /// It returned a scalar, or nothing; its coroutine is back in the pool.

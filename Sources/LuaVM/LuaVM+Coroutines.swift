@@ -199,6 +199,13 @@ extension LuaVM {
     _ = flowlua_watch_operation(host, slot, generation, deadline, grace)
   }
 
+  /// Watches the innermost coroutine that executes now, below whatever runs now; see `watch`. The
+  /// watch ends with its present stretch.
+  public func watchActivity(deadline: Int64, grace: Int64) {
+    guard (try? enter()) != nil else { return }
+    _ = flowlua_watch_activity(host, deadline, grace)
+  }
+
   /// Ends the watch.
   public func unwatch(_ coroutine: LuaCoroutine) {
     guard isUsable(coroutine) else { return }

@@ -35,6 +35,28 @@ extension LuaVM {
     flowlua_take_request(host, UInt8(FLOWLUA_TERMINATE))
   }
 
+  /// Takes the request of another thread to be attended to; false when there is none.
+  public func takeAttention() -> Bool { flowlua_take_request(host, UInt8(FLOWLUA_ATTEND)) }
+
+  /// How other threads get the attention of this state while it is busy.
+  public var attention: LuaAttention { LuaAttention(host: host) }
+
+  /// Lets other threads' calls for attention through to this one, the owner.
+  public func acceptAttention() {
+    checkOwner()
+    flowlua_take_signal(host)
+  }
+
   /// Whether a coroutine of the scheduler is executing, below whatever runs now.
   public var runsScheduledCoroutine: Bool { flowlua_runs_scheduled(host) }
+}
+
+/// Has a state that may be busy call `onAttention`; see `LuaVM.attention`.
+// Unchecked: C's part of it is made for any thread, while the state object lives.
+public struct LuaAttention: @unchecked Sendable {
+  fileprivate let host: OpaquePointer
+
+  /// Calls for attention, from any thread. The state object must live. A call can come just before
+  /// Lua code begins, and is then not heard before it waits or ends: who needs to be heard calls again.
+  public func call() { flowlua_call_attention(host) }
 }

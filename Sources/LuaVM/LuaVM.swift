@@ -30,24 +30,33 @@ public final class LuaVM {
   /// two of its instructions. It may end the process; if it returns, the code goes on.
   public var onTermination: (() -> Void)?
 
+  /// Called when another thread has used `attention`: while Lua code runs, between two of its
+  /// instructions.
+  public var onAttention: (() -> Void)?
+
   /// How marked objects travel; see `setSecretType`.
   var secrets: SecretTravel?
 
   /// Whether the state can still be used.
   public private(set) var isOpen = true
 
+  /// How it was made: another state with it is like this one.
+  public let configuration: LuaConfiguration
+
   /// Makes a state. Throws a `LuaError` of code `memory` when the limit is too small for it.
   public init(configuration: LuaConfiguration = LuaConfiguration()) throws {
+    self.configuration = configuration
     var plain = flowlua_configuration(
       memory_limit: configuration.memoryLimit ?? 0,
       standard_libraries: configuration.standardLibraries,
       generational: configuration.generationalCollector,
       ignores_environment: configuration.ignoresEnvironment,
+      refuses_exit: configuration.refusesExit,
       failing_allocation: configuration.failingAllocation)
     var callbacks = flowlua_callbacks(
       call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
       resume_wait: answerWait, pump: pumpWait, unwrap: unwrapSecret, wrap: wrapSecret,
-      release: releaseObject, terminate: endProcess)
+      release: releaseObject, terminate: endProcess, attend: answerAttention)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -102,6 +111,7 @@ public final class LuaVM {
     functions.removeAll()
     scheduler = nil
     onTermination = nil
+    onAttention = nil
     secrets = nil
     begunWait = nil
     pumpedWait = nil
@@ -510,4 +520,8 @@ private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
 
 private func endProcess(_ host: OpaquePointer) {
   vm(of: host)?.onTermination?()
+}
+
+private func answerAttention(_ host: OpaquePointer) {
+  vm(of: host)?.onAttention?()
 }

@@ -39,7 +39,7 @@ struct ErrorBalanceTests {
       {"A", { run = print, gives = { 1 } }}, {"A", { run = print, retry = 0 }},
       {"A", { run = print, retry = "3" }}, {"A", { run = print, retry = {} }},
       {"A", { run = print, retry = { attempts = 2, delay = -1 } }}, {"A", { run = print, timeout = 0 }},
-      {"A", { run = print, thread = "worker" }}
+      {"A", { run = print, thread = "elsewhere" }}
       """),
     Misuse("flow.new", "flow.new", "{}, {nil}, {''}, {{}}, {1}, {io.stdout}"),
     Misuse("flow.dispatcher", "flow.dispatcher", dispatchers),

@@ -1,54 +1,67 @@
 -- The same with luv's thread pool: strings and numbers go to its threads as they are, tables are
 -- packed by hand. No log, no errors; results in order.
 --
---   workers_peer.lua trivial|strings|tables
+--   workers_peer.lua trivial|string|table COUNT
 local uv = require "luv"
-local mode = arg[1]
-local counts = { trivial = 100000, strings = 1000, tables = 1000 }
-local units = { trivial = 1, strings = 1e3, tables = 1e3 }
-local n = counts[mode]
+local kind, count = arg[1], tonumber(arg[2])
 
+local letters = ("j"):rep(1000)
+local function packed(list) return string.pack(letters, table.unpack(list)) end
+local function unpacked(text)
+  local list = { string.unpack(letters, text) }
+  list[#list] = nil -- where unpacking ended
+  return list
+end
+local function same(item) return item end
+
+local kinds = {
+  trivial = { unit = 1, item = same, pack = same, unpack = same },
+  string = {
+    unit = 1e3, pack = same, unpack = same,
+    item = function(i) return string.char(i % 256):rep(10240) end,
+  },
+  table = {
+    unit = 1e3, pack = packed, unpack = unpacked,
+    item = function(i)
+      local numbers = {}
+      for k = 1, 1000 do numbers[k] = k + i end
+      return numbers
+    end,
+  },
+}
+
+local chosen = assert(kinds[kind], "no such kind")
 local items, results, finished = {}, {}, 0
-for i = 1, n do
-  if mode == "trivial" then
-    items[i] = i
-  elseif mode == "strings" then
-    items[i] = ("%05d"):format(i):rep(2048)
-  else
-    items[i] = {}
-    for k = 1, 1000 do items[i][k] = i + k end
-  end
+for i = 1, count do items[i] = chosen.item(i) end
+
+local function done(index, item)
+  results[index] = chosen.unpack(item)
+  finished = finished + 1
 end
-
-local format = ("j"):rep(1000)
-local function packed(list) return string.pack(format:sub(1, #list), table.unpack(list)) end
-local function unpacked(text) return { string.unpack(format:sub(1, #text // 8), text) } end
-
 local work
-if mode == "tables" then
+if kind == "table" then
   work = uv.new_work(function(index, text)
-    local letters = ("j"):rep(#text // 8)
-    local list = { string.unpack(letters, text) }
-    list[#list] = nil  -- where unpacking ended
-    return index, string.pack(letters, table.unpack(list))
-  end, function(index, text)
-    results[index] = unpacked(text)
-    finished = finished + 1
-  end)
+    local format = ("j"):rep(#text // 8)
+    local list = { string.unpack(format, text) }
+    list[#list] = nil
+    return index, string.pack(format, table.unpack(list))
+  end, done)
+elseif kind == "trivial" then
+  work = uv.new_work(function(index, item) return index, item + 1 end, done)
 else
-  work = uv.new_work(function(index, item) return index, item end, function(index, item)
-    results[index] = item
-    finished = finished + 1
-  end)
+  work = uv.new_work(function(index, item) return index, item end, done)
 end
 
--- The threads are started before the clock runs.
-work:queue(1, mode == "tables" and packed { 1 } or items[1])
-uv.run()
-finished = 0
-local before = uv.hrtime()
-for i = 1, n do work:queue(i, mode == "tables" and packed(items[i]) or items[i]) end
-uv.run()
-local elapsed = uv.hrtime() - before
-assert(finished == n and #results == n)
-print(elapsed / n / units[mode])
+-- The first round starts the threads.
+local times = {}
+for round = 0, 5 do
+  collectgarbage()
+  finished = 0
+  local before = uv.hrtime()
+  for i = 1, count do work:queue(i, chosen.pack(items[i])) end
+  uv.run()
+  times[round] = uv.hrtime() - before
+  assert(finished == count and #results == count)
+end
+table.sort(times)
+print(times[3] / count / chosen.unit)

@@ -148,6 +148,8 @@ typedef struct flowlua_callbacks {
   void (*_Nonnull release)(void *_Nonnull object);
   /// The process has been asked to end while Lua code runs: called between two instructions of it.
   void (*_Nonnull terminate)(flowlua_host *_Nonnull);
+  /// Another thread wants the owner to look at what it has sent, while Lua code runs: called as above.
+  void (*_Nonnull attend)(flowlua_host *_Nonnull);
 } flowlua_callbacks;
 
 // MARK: - The state
@@ -161,6 +163,8 @@ typedef struct flowlua_configuration {
   bool generational;
   /// The libraries read no environment variables.
   bool ignores_environment;
+  /// os.exit raises: the state isn't the process's own.
+  bool refuses_exit;
   /// For tests: the allocation that fails once, counted from 1; 0 for none.
   uint64_t failing_allocation;
 } flowlua_configuration;
@@ -579,6 +583,8 @@ bool flowlua_watch(
     flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine, int64_t deadline,
     int64_t grace);
 void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
+/// The same as `flowlua_watch` for the innermost coroutine that executes now; false without one.
+bool flowlua_watch_activity(flowlua_host *_Nonnull host, int64_t deadline, int64_t grace);
 /// Asks for a stop now, from any thread, while the coroutine is watched.
 void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
 
@@ -586,7 +592,7 @@ void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
 
 /// What a signal can ask for: an error "interrupted!" in the coroutine that runs, or the end of the
 /// process.
-enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2 };
+enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2, FLOWLUA_ATTEND = 4 };
 
 /// Asks for something. Safe in a signal handler on the owner thread; the argument is the host, which
 /// must not have been freed.
@@ -596,6 +602,11 @@ flowlua_request_function _Nonnull flowlua_terminator(void);
 /// Whether an interruption was asked for that nobody has taken. Safe in a signal handler.
 typedef bool (*flowlua_question_function)(void *_Nullable host);
 flowlua_question_function _Nonnull flowlua_interruption_question(void);
+/// From any thread, while the host is alive: has the code that runs call `attend` soon. It may miss
+/// code that is just about to begin. false when no signal could be sent.
+bool flowlua_call_attention(flowlua_host *_Nonnull host);
+/// Lets the signal for it through to the calling thread, the owner.
+void flowlua_take_signal(flowlua_host *_Nonnull host);
 /// Whether something was asked for that nobody has taken.
 bool flowlua_has_request(const flowlua_host *_Nonnull host);
 /// Takes requests of a kind; whether there was one.

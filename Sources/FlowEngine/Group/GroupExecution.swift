@@ -43,6 +43,8 @@ final class GroupExecution: MemberGroup, ProgressSource {
     super.init(parent: parent)
   }
 
+  deinit { handout?.detach() }
+
   override var collectKey: Key? { collected }
   override var members: [Strand] { runner?.members ?? [] }
 
@@ -138,7 +140,8 @@ final class GroupExecution: MemberGroup, ProgressSource {
         parent: scope, position: position, attempt: 1, kind: .group, op: op, blueprint: nil))
     let work = ItemWork(
       op: op, run: parent.run, data: parent.bucket, count: source.count, maxConcurrent: limit,
-      itemKey: itemKey, collectKey: collected)
+      itemKey: itemKey, collectKey: collected, allowFailure: dispatcher.allowFailure,
+      policy: policy)
     if let made = op.body?.itemRunner(for: work) ?? loop.makeItemRunner?(work) {
       handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
     } else {

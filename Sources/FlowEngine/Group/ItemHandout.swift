@@ -1,27 +1,26 @@
 /// The items of a group that an `ItemRunner` has: which are out, at which attempt, and which have to
 /// be handed out again. Logs for them what a strand logs for its op.
-final class ItemHandout: ItemGroup {
+final class ItemHandout: ExecutedItemGroup {
   /// How often an item is started, at most, when what executes it is lost.
   static let maximumAttempts: UInt32 = 3
-
-  private struct Item {
-    let attempt: UInt32
-    /// When it began to execute; nil while it is queued.
-    var began: Int64?
-  }
 
   private let work: ItemWork
   private let source: ListSource
   private let scope: UInt32
-  // Weak: a runner may keep the handout beyond the group's end.
-  private weak var group: GroupExecution?
+  // Safe: a runner may keep the handout beyond the group's end, of which the group tells it. (A weak
+  // reference would make every retain of the group slow.)
+  private unowned(unsafe) var group: GroupExecution?
   private let runner: any ItemRunner
   private var next = 0
-  private var open: [Int: Item] = [:]
+  /// How many items are out.
+  private(set) var count = 0
+  /// The attempt at each item that is out, else 0: a list, because there can be very many.
+  private var attempts: ContiguousArray<UInt32>
+  /// When items began that haven't ended; those that are queued aren't here. One that is lost stays,
+  /// as its start stands in the log already.
+  private var began: [Int: Int64] = [:]
   /// Items that were lost and not handed out again yet, with the attempt to come.
   private var lost: [(index: Int, attempt: UInt32)] = []
-  /// Items that have begun and were lost since: their start stands in the log already.
-  private var begun: [Int: Int64] = [:]
   private var cancellation: FlowError?
 
   init(
@@ -33,14 +32,20 @@ final class ItemHandout: ItemGroup {
     self.scope = scope
     self.group = group
     self.runner = runner
+    attempts = ContiguousArray(repeating: 0, count: source.count)
     runner.attach(to: self)
+  }
+
+  deinit { runner.detach() }
+
+  /// The group has ended: whoever still has this talks to nobody.
+  func detach() {
+    group = nil
+    runner.detach()
   }
 
   private var loop: EventLoop { work.run.loop }
   private var log: EventLog { work.run.log }
-
-  /// How many items are out.
-  var count: Int { open.count }
 
   /// Whether all items have been handed out, and none has to be again.
   var isExhausted: Bool { next == source.count && lost.isEmpty }
@@ -49,7 +54,8 @@ final class ItemHandout: ItemGroup {
 
   /// Hands out a batch; false when there is none or the runner takes none now.
   func startNext() -> Bool {
-    let room = min(work.maxConcurrent - open.count, runner.capacity)
+    let limit = runner.queues ? Int.max : work.maxConcurrent
+    let room = min(limit - count, runner.capacity)
     guard room > 0, !isExhausted else { return false }
     let batch: ItemBatch
     if let again = lost.popLast() {
@@ -59,8 +65,9 @@ final class ItemHandout: ItemGroup {
       next += batch.count
     }
     for index in batch.first..<batch.first + batch.count {
-      open[index] = Item(attempt: batch.attempt, began: begun[index])
+      attempts[index] = batch.attempt
     }
+    count += batch.count
     runner.start(batch)
     return true
   }
@@ -75,10 +82,10 @@ final class ItemHandout: ItemGroup {
 
   /// Ends each item that is out as stalled; false when none is.
   func failStalled() -> Bool {
-    let stalled = open.sorted { $0.key < $1.key }
-    for (index, item) in stalled {
+    let stalled = attempts.indices.filter { attempts[$0] != 0 }
+    for index in stalled {
       let error = FlowError.stalled(op: displayName(index))
-      end(index, item, output: .null, error: error, time: loop.now())
+      end(index, attempts[index], output: .null, error: error, time: loop.now())
     }
     return !stalled.isEmpty
   }
@@ -94,39 +101,52 @@ final class ItemHandout: ItemGroup {
   }
 
   func itemStarted(_ index: Int, attempt: UInt32, time: Int64?) {
-    guard let item = find(index, attempt), item.began == nil else { return }
-    open[index]?.began = logStart(index, plausible(time, since: log.began))
+    guard isOut(index, attempt), began[index] == nil else { return }
+    began[index] = logStart(index, plausible(time, since: log.began))
   }
 
   func itemLogged(_ index: Int, attempt: UInt32, _ text: ByteString) {
-    guard find(index, attempt) != nil else { return }
+    guard isOut(index, attempt) else { return }
     logLine(index, attempt: attempt, text)
   }
 
   func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?, time: Int64?) {
-    guard let item = find(index, attempt) else { return }
-    let time = plausible(time, since: item.began ?? log.began)
-    end(index, item, output: output, error: error, time: time)
+    guard isOut(index, attempt) else { return }
+    let time = plausible(time, since: began[index] ?? log.began)
+    end(index, attempt, output: output, error: error, time: time)
   }
 
   func itemLost(_ index: Int, attempt: UInt32) {
-    guard let item = find(index, attempt) else { return }
+    guard isOut(index, attempt) else { return }
     let isLast = attempt >= Self.maximumAttempts
     if cancellation != nil || isLast {
       let error = FlowError(
         .error, "[\(displayName(index))] was lost \(attempt) times with what executed it")
-      end(index, item, output: .null, error: error, time: loop.now())
+      end(index, attempt, output: .null, error: error, time: loop.now())
       return
     }
-    open[index] = nil
-    if let began = item.began {
-      begun[index] = began
+    takeBack(index)
+    if began[index] != nil {
       logLine(
         index, attempt: attempt,
         "Retry \(attempt + 1)/\(Self.maximumAttempts) in 0s: lost with what executed it")
     }
     lost.append((index, attempt + 1))
     group?.schedule()
+  }
+
+  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: [ItemEnd]) {
+    loop.checkThread()
+    log.append(slice, scope: scope, lane: lane) { index, time in
+      if index >= 0, index < source.count, attempts[index] != 0 { began[index] = time }
+    }
+    for item in ends where item.index >= 0 && item.index < source.count {
+      guard attempts[item.index] != 0 else { continue }
+      takeBack(item.index)
+      if !began.isEmpty { began[item.index] = nil }
+      group?.itemEnded(
+        item.index, output: item.output, error: cancellation ?? attributed(item.error))
+    }
   }
 
   func capacityChanged() {
@@ -136,29 +156,39 @@ final class ItemHandout: ItemGroup {
 
   // MARK: Ends
 
-  /// The item, if this attempt at it is the one that counts and hasn't ended.
-  private func find(_ index: Int, _ attempt: UInt32) -> Item? {
+  /// Whether this attempt at the item is the one that counts and hasn't ended.
+  private func isOut(_ index: Int, _ attempt: UInt32) -> Bool {
     loop.checkThread()
-    guard let item = open[index], item.attempt == attempt else { return nil }
-    return item
+    return attempt != 0 && attempts.indices.contains(index) && attempts[index] == attempt
+  }
+
+  /// Notes that the item isn't out any more.
+  private func takeBack(_ index: Int) {
+    attempts[index] = 0
+    count -= 1
+  }
+
+  private func attributed(_ error: FlowError?) -> FlowError? {
+    (error?.attributed(to: work.op.name)).map { log.redacted($0) }
   }
 
   private func end(
-    _ index: Int, _ item: Item, output: Value, error: FlowError?, time: Int64
+    _ index: Int, _ attempt: UInt32, output: Value, error: FlowError?, time: Int64
   ) {
-    open[index] = nil
+    if attempts[index] != 0 { takeBack(index) }
     // Whatever an item makes of being asked to stop, it ends with what stopped it.
     var error = cancellation ?? error
     if error == nil, let key = work.collectKey, output.isNull {
       error = .missingOutput(loop.keys.name(of: key))
     }
-    error = (error?.attributed(to: work.op.name)).map { log.redacted($0) }
+    error = attributed(error)
+    let began = began.removeValue(forKey: index)
     // What never began and was dropped from a queue leaves no line.
-    if item.began != nil || cancellation == nil {
-      let began = item.began ?? logStart(index, time)
+    if began != nil || cancellation == nil {
+      let began = began ?? logStart(index, time)
       log.append(
         .finish, time: time, scope: scope, position: position(index),
-        attempt: Int(item.attempt), first: error.map { log.payload($0.logLine) } ?? .none,
+        attempt: Int(attempt), first: error.map { log.payload($0.logLine) } ?? .none,
         second: .integer(time &- began))
     }
     group?.itemEnded(index, output: output, error: error)
@@ -169,9 +199,7 @@ final class ItemHandout: ItemGroup {
     let dropped = lost.sorted { $0.index < $1.index }
     lost = []
     for (index, attempt) in dropped {
-      end(
-        index, Item(attempt: attempt, began: begun[index]), output: .null, error: error,
-        time: loop.now())
+      end(index, attempt, output: .null, error: error, time: loop.now())
     }
   }
 

@@ -43,6 +43,12 @@ public struct ItemWork {
   public let itemKey: Key
   /// The key whose value is the output of an item; nil when nothing is collected.
   public let collectKey: Key?
+  /// Whether the group goes on when an item fails.
+  public let allowFailure: Bool
+  /// The policy at the group's place: the op's own, unless another was given there.
+  let policy: OpPolicy?
+  /// Whether an item is tried again or has a time limit: who makes a runner sees to both.
+  public var hasPolicy: Bool { policy != nil }
 }
 
 /// Items that a runner is to execute: `count` of them, from the 0-based index `first` on.
@@ -53,6 +59,13 @@ public struct ItemBatch: Sendable {
   public let count: Int
   /// Tells this execution of the items from an earlier one that was lost; 1-based.
   public let attempt: UInt32
+
+  /// A batch, for runners that keep a record of theirs.
+  package init(first: Int, count: Int, attempt: UInt32) {
+    self.first = first
+    self.count = count
+    self.attempt = attempt
+  }
 }
 
 /// Executes items of a group elsewhere than on its loop: in workers, on other machines.
@@ -67,10 +80,33 @@ public protocol ItemRunner: AnyObject {
   func attach(to group: any ItemGroup)
   /// How many more items it takes now; call `ItemGroup.capacityChanged` when it has grown.
   var capacity: Int { get }
+  /// Whether items may wait with it before they begin, so that it sees to `ItemWork.maxConcurrent`
+  /// itself; false, the default, leaves that to the group.
+  var queues: Bool { get }
   /// Executes a batch of at most `capacity` items and tells the group how each ended.
   func start(_ batch: ItemBatch)
   /// Stops what executes and drops what is queued because of `error`; each item still ends.
   func cancel(_ error: FlowError)
+  /// Says that the group has ended, perhaps more than once: nothing it is told counts any more.
+  func detach()
+}
+
+extension ItemRunner {
+  public var queues: Bool { false }
+  public func detach() {}
+}
+
+/// How an item has ended, for a group that is told of many at once.
+package struct ItemEnd {
+  package let index: Int
+  package let output: Value
+  package let error: FlowError?
+
+  package init(index: Int, output: Value, error: FlowError?) {
+    self.index = index
+    self.output = output
+    self.error = error
+  }
 }
 
 /// What a runner tells of its items, on the loop's thread, in any order, also from within `start`.
@@ -91,4 +127,11 @@ public protocol ItemGroup: AnyObject {
   func itemLost(_ index: Int, attempt: UInt32)
   /// The runner takes more items than when it was last asked.
   func capacityChanged()
+}
+
+/// A group, for a runner whose items are executed by `ItemExecutor`s.
+package protocol ExecutedItemGroup: ItemGroup {
+  /// Takes what has happened to items, and which have ended: their starts, lines and finishes stand in
+  /// `slice`. To be called for the attempts that count only; `lane` is the worker, from 1 on.
+  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: [ItemEnd])
 }

@@ -14,12 +14,7 @@ final class LoopItemRunner {
   // Unchecked exclusivity: the loop's thread alone touches them, and no access lasts into a call
   // of a body.
 
-  /// All members, each at its `memberSlot`; nil where one has been let go.
-  @exclusivity(unchecked) private var strands: ContiguousArray<Strand?> = []
-  /// Members that don't execute, for the next items.
-  @exclusivity(unchecked) private var idle: ContiguousArray<Strand> = []
-  /// How many members execute.
-  @exclusivity(unchecked) private(set) var count = 0
+  @exclusivity(unchecked) private var pool = MemberPool()
   @exclusivity(unchecked) private var next = 0
 
   init(
@@ -33,8 +28,11 @@ final class LoopItemRunner {
     self.group = group
   }
 
+  /// How many members execute.
+  var count: Int { pool.count }
+
   /// Members that execute, in no order.
-  var members: [Strand] { strands.compactMap { $0?.isExecuting == true ? $0 : nil } }
+  var members: [Strand] { pool.members }
 
   /// Prepares a member for the next item; nil when there is none.
   @inline(__always)
@@ -42,41 +40,17 @@ final class LoopItemRunner {
     let index = next
     guard index < source.count else { return nil }
     next = index &+ 1
-    let member = idle.popLast() ?? makeStrand()
-    member.isExecuting = true
-    count &+= 1
-    member.beginItem(work.itemKey, source.item(at: index))
-    member.prepare(
-      work.op, policy: policy, scope: scope,
-      position: UInt32(truncatingIfNeeded: index &+ 1), index: index &+ 1)
-    return member
-  }
-
-  @inline(never)
-  private func makeStrand() -> Strand {
-    let bucket = DataBucket(keys: work.data.keys, parent: work.data)
-    let member = Strand(run: work.run, bucket: bucket, group: group)
-    member.memberSlot = strands.count
-    strands.append(member)
-    return member
+    return pool.start(
+      source.item(at: index), at: index, of: group, run: work.run, data: work.data, op: work.op,
+      policy: policy, key: work.itemKey, scope: scope)
   }
 
   /// Takes a member back that has ended.
   @inline(__always)
   func remove(_ member: Strand) {
-    member.isExecuting = false
-    count &-= 1
-    if next < source.count {
-      member.resetBucket()
-      idle.append(member)
-    } else {
-      // There are no more items. Now its memory is at hand: later it would have to be fetched.
-      strands[member.memberSlot] = nil
-    }
+    pool.remove(member, keeps: next < source.count)
   }
 
   /// Asks all members to stop, in the order of their items.
-  func cancel(_ error: FlowError) {
-    for member in members.sorted(by: { $0.index < $1.index }) { member.cancel(error) }
-  }
+  func cancel(_ error: FlowError) { pool.cancel(error) }
 }

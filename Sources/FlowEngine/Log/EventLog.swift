@@ -24,6 +24,8 @@ public final class EventLog {
 
   private var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
   @exclusivity(unchecked) private(set) var count = 0
+  /// How many of them have been taken out again; see `drain`.
+  @exclusivity(unchecked) private var drained = 0
   @exclusivity(unchecked) private var cursor: UnsafeMutablePointer<LogRecord>?
   @exclusivity(unchecked) private var limit: UnsafeMutablePointer<LogRecord>?
   private var arena: ContiguousArray<UInt8> = []
@@ -63,11 +65,42 @@ public final class EventLog {
     let record = LogRecord(
       time: time, first: first.bits, second: second.bits, scope: scope, position: position,
       key: key, meta: LogRecord.meta(kind, first.tag, second.tag, attempt: attempt))
+    put(record, value)
+  }
+
+  /// Appends a record as it is.
+  @inline(__always)
+  func put(_ record: LogRecord, _ value: Value? = nil) {
     if cursor == limit { grow() }
     cursor?.initialize(to: record)
     cursor = cursor?.advanced(by: 1)
     count &+= 1
     if !sinks.isEmpty { notify(record, value) }
+  }
+
+  /// Whether there are records that weren't taken out.
+  var isFilled: Bool { count > drained }
+
+  /// Takes all records and texts out.
+  func drain() -> (
+    records: ContiguousArray<LogRecord>, arena: ContiguousArray<UInt8>,
+    largeTexts: ContiguousArray<ByteString>
+  ) {
+    var records: ContiguousArray<LogRecord> = []
+    records.reserveCapacity(count - drained)
+    for chunk in chunks {
+      let left = count - drained - records.count
+      records.append(contentsOf: chunk.prefix(left))
+    }
+    drained = count
+    // The last chunk is the largest one: it is filled anew.
+    while chunks.count > 1 { chunks.removeFirst().deallocate() }
+    cursor = chunks.first?.baseAddress
+    limit = chunks.first.flatMap { $0.baseAddress?.advanced(by: $0.count) }
+    let texts = (arena, largeTexts)
+    arena = []
+    largeTexts = []
+    return (records, texts.0, texts.1)
   }
 
   /// Where the start of an op stands that executes now.
@@ -84,16 +117,18 @@ public final class EventLog {
     return Start(record: cursor?.advanced(by: -1), end: count)
   }
 
-  /// Appends the successful finish of an op that never waited, into the record of its start.
+  /// Appends the successful finish of an op that never waited, into the record of its start; false
+  /// when that has been taken out meanwhile.
   @inline(__always)
-  func appendFinish(of start: Start, time: Int64) {
-    guard let record = start.record else { return }
+  func appendFinish(of start: Start, time: Int64) -> Bool {
+    guard let record = start.record, start.end > drained else { return false }
     let duration = time &- record.pointee.time
     record.pointee.first = UInt64(truncatingIfNeeded: count &- start.end)
     record.pointee.second = UInt64(bitPattern: duration)
     record.pointee.meta =
       LogRecord.meta(.executed, .none, .integer, attempt: record.pointee.attempt)
     if !sinks.isEmpty { notify(record.pointee.finish, nil) }
+    return true
   }
 
   @inline(never)
@@ -171,6 +206,12 @@ public final class EventLog {
 
   /// The text of a payload as a line shows it.
   func text(_ payload: Payload) -> ByteString {
+    Self.text(payload, arena: arena, largeTexts: largeTexts)
+  }
+
+  static func text(
+    _ payload: Payload, arena: ContiguousArray<UInt8>, largeTexts: ContiguousArray<ByteString>
+  ) -> ByteString {
     switch payload.tag {
     case .none: return "nil"
     case .falsehood: return "false"

@@ -79,6 +79,7 @@ struct LogRecord {
     record.first = 0
     record.second = 0
     record.meta = Self.meta(.start, .none, .none, attempt: attempt)
+    record.lane = lane
     return record
   }
 
@@ -88,6 +89,23 @@ struct LogRecord {
     record.first = 0
     record.time = time &+ Int64(bitPattern: second)
     record.meta = Self.meta(.finish, .none, .integer, attempt: attempt)
+    record.lane = lane
+    return record
+  }
+
+  /// The worker that it comes from, counted from 1; 0 for the loop itself.
+  var lane: UInt8 {
+    get { UInt8(truncatingIfNeeded: meta >> 12) }
+    set { meta = meta & ~(0xFF << 12) | UInt32(newValue) << 12 }
+  }
+
+  /// The same record with other payloads.
+  func with(first: Payload, second: Payload) -> LogRecord {
+    var record = self
+    record.first = first.bits
+    record.second = second.bits
+    record.meta =
+      meta & ~(0x3F << 6) | UInt32(first.tag.rawValue) << 6 | UInt32(second.tag.rawValue) << 9
     return record
   }
 

@@ -214,7 +214,7 @@ public final class EventLoop {
 
   /// Runs `body` after so many seconds of real time, even while a virtual clock stands still because
   /// something is watched; once nothing is, the time may stay open.
-  func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+  package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
     guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
     let nanoseconds = Int64(exactly: (max(0, seconds) * 1e9).rounded()) ?? .max
     let (sum, overflow) = SystemClock.read(CLOCK_MONOTONIC).addingReportingOverflow(nanoseconds)
@@ -318,18 +318,26 @@ public final class EventLoop {
       timeout = timeout < 0 ? rest : min(rest, timeout)
     }
     let mainQueue = tasks?.mainQueue?.descriptor ?? -1
-    guard poller.isActive else { return mailbox.wait(timeout: timeout, or: mainQueue) }
     if let deadline = outsideTimers.nextDeadline {
       let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
       timeout = timeout < 0 ? left : min(left, timeout)
     }
-    poller.wait(timeout: timeout, or: mainQueue)
-    poll()
+    if poller.isActive {
+      poller.wait(timeout: timeout, or: mainQueue)
+      poll()
+    } else {
+      mailbox.wait(timeout: timeout, or: mainQueue)
+      takeOutsideTimers()
+    }
   }
 
   /// Tells those who watch descriptors of what is ready.
   private func poll() {
     if poller.tellReady() { mailbox.drain() }
+    takeOutsideTimers()
+  }
+
+  private func takeOutsideTimers() {
     guard !outsideTimers.isEmpty else { return }
     let time = SystemClock.read(CLOCK_MONOTONIC)
     while let job = outsideTimers.popDue(at: time) { ready.append(job) }

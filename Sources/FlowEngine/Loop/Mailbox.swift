@@ -102,6 +102,11 @@ public final class Mailbox: @unchecked Sendable {
     if flowsystem_wait_readable_any(descriptor, other, timeout) == 1 { drain() }
   }
 
+  /// Sleeps until something is posted.
+  package func waitForMail() {
+    if !mayHaveWork { wait(timeout: -1) }
+  }
+
   /// Takes note of having been woken.
   func drain() {
     var count: UInt64 = 0

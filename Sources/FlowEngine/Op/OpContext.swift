@@ -91,6 +91,19 @@ public final class OpContext {
   /// Whether the op is still going on: neither settled nor ended.
   public var isOpen: Bool { !isSettled }
 
+  /// Says that the body waits for its turn elsewhere, which doesn't count into the op's own timeout.
+  package func beginWaiting() {
+    if isOpen { strand?.stopLeafTimer() }
+  }
+
+  /// Says that it is the body's turn: the op's own timeout counts from now on.
+  package func endWaiting() {
+    if phase == .inBody || phase == .suspended, isOpen { strand?.startLeafTimer() }
+  }
+
+  /// Whether its cleanups execute.
+  package var isCleaningUp: Bool { strand?.isCleaningUp ?? false }
+
   /// When this attempt, or a flow around it, times out: nanoseconds of the loop's clock; `.max` for
   /// never. The loop stops a body that waits; one that is busy has to see to it, and to call
   /// `expire()` then.
@@ -117,6 +130,25 @@ public final class OpContext {
       $0.store(key, value, scope: scope, position: position, attempt: attempt)
     }
   }
+
+  /// The same for what happened elsewhere, at `time` of the loop's clock.
+  package func set(_ key: Key, _ value: Value, at time: Int64) {
+    guard let strand, !isSettled else { return }
+    strand.store(
+      key, value, scope: scope, position: position, attempt: attempt, at: plausible(time))
+  }
+
+  /// The same for a line.
+  package func log(_ text: ByteString, at time: Int64) {
+    guard let strand, !isSettled else { return }
+    strand.loop.checkThread()
+    strand.log.append(
+      .log, time: plausible(time), scope: scope, position: position, attempt: attempt,
+      first: strand.log.payload(text))
+  }
+
+  /// A time that another thread gave, not before the op's begin and not after now.
+  private func plausible(_ time: Int64) -> Int64 { max(began, min(time, loop.now())) }
 
   /// The value of `key`; when it is absent or of another type, the op fails right there.
   public func require(_ key: Key, _ type: ValueType?) -> Result<Value, FlowError> {
@@ -319,6 +351,13 @@ public final class OpContext {
     phase = .ended
   }
 
+  /// Says that an op that has just begun does so for another loop: the attempt and, in a group, the
+  /// index there.
+  package func standIn(index: Int, attempt: Int) {
+    index32 = UInt32(truncatingIfNeeded: index)
+    attempt32 = UInt32(truncatingIfNeeded: attempt)
+  }
+
   /// Begins the next attempt.
   func beginAgain(generation: UInt64) {
     number = generation
@@ -390,6 +429,14 @@ public final class OpContext {
     }
     extras?.progress?.update(nil)
     if let outcome, strand.frames.isEmpty { strand.group?.memberFailed(outcome) }
+  }
+
+  /// Logs the success of an op whose start can't be completed any more.
+  @inline(never)
+  func logSuccess(_ log: EventLog, time: Int64) {
+    log.append(
+      .finish, time: time, scope: scope, position: position, attempt: attempt,
+      second: .integer(time &- began))
   }
 
   /// Ends with another outcome than the body's, before that is logged.

@@ -19,11 +19,7 @@ extension Strand {
       return endBody()
     }
     guard let body = op.body else { return endBody() }
-    if let timeout = leafPolicy?.timeout {
-      leafDeadline = loop.deadline(after: timeout)
-      leafTimer = loop.schedule(
-        at: leafDeadline, TimeLimit(self, level: frames.count))
-    }
+    startLeafTimer()
     guard context.bodyReturned(body.start(context)) else {
       loop.stamp = 0
       askBody()
@@ -32,13 +28,24 @@ extension Strand {
     return endBody()
   }
 
+  /// Limits the time of the attempt from now on.
+  func startLeafTimer() {
+    guard let timeout = leafPolicy?.timeout else { return }
+    stopLeafTimer()
+    leafDeadline = loop.deadline(after: timeout)
+    leafTimer = loop.schedule(at: leafDeadline, TimeLimit(self, level: frames.count))
+  }
+
+  func stopLeafTimer() {
+    guard let leafTimer else { return }
+    leafTimer.cancel()
+    self.leafTimer = nil
+    leafDeadline = .max
+  }
+
   /// Goes on after the body has ended.
   func endBody() -> Progress {
-    if let leafTimer {
-      leafTimer.cancel()
-      self.leafTimer = nil
-      leafDeadline = .max
-    }
+    stopLeafTimer()
     guard context.extras != nil else { return endAttempt() }
     leafPhase = .children
     return continueLeaf()

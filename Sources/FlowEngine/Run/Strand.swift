@@ -353,7 +353,9 @@ final class Strand: Work {
     let time = loop.now()
     loop.stamp = time
     context.succeed(generation: loop.nextGeneration())
-    log._withUnsafeGuaranteedRef { $0.appendFinish(of: start, time: time) }
+    log._withUnsafeGuaranteedRef {
+      if !$0.appendFinish(of: start, time: time) { context.logSuccess($0, time: time) }
+    }
   }
 
   /// Returns the outcome of the op that has ended and makes the context ready for the next one.
@@ -396,26 +398,32 @@ final class Strand: Work {
   }
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.
-  func store(_ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int) {
+  /// `time` is when it happened, if not now.
+  func store(
+    _ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int,
+    at time: Int64? = nil
+  ) {
     // Unretained. Safe: storing replaces no bucket.
     let old = Unmanaged.passUnretained(bucket)._withUnsafeGuaranteedRef { $0.set(key, value) }
     guard log.secrets != nil || value.isSecret else {
-      logSet(key, value, replacing: old, scope: scope, position: position, attempt: attempt)
+      logSet(
+        key, value, replacing: old, scope: scope, position: position, attempt: attempt, at: time)
       return
     }
     let shown = log.shown(value, of: key, in: bucket)
     let oldShown = old.map { log.shown($0, of: key, in: bucket) }
-    logSet(key, shown, replacing: oldShown, scope: scope, position: position, attempt: attempt)
+    logSet(
+      key, shown, replacing: oldShown, scope: scope, position: position, attempt: attempt, at: time)
   }
 
   @inline(__always)
   private func logSet(
     _ key: Key, _ value: Value, replacing old: Value?, scope: UInt32, position: UInt32,
-    attempt: Int
+    attempt: Int, at time: Int64?
   ) {
     if !logsSets || (old == nil && value.isNull) { return }
     let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
-    let time = loop.stampedNow()
+    let time = time ?? loop.stampedNow()
     // Unretained. Safe: the run holds its log, and the strand its run.
     Unmanaged.passUnretained(log)._withUnsafeGuaranteedRef {
       $0.append(

@@ -320,6 +320,13 @@ extension EventLoop {
     return failures
   }
 
+  /// Takes over a failure of another loop.
+  package func reportFailure(_ error: FlowError, name: ByteString) {
+    failureOrder += 1
+    lateFailures.append(
+      UnobservedFailure(id: 0, name: name, error: error, order: failureOrder))
+  }
+
   func report(_ error: FlowError, of task: AnyFlowTask) {
     unobserved[task.id] = failure(error, of: task)
   }

@@ -33,6 +33,21 @@ public final class ValueType {
   /// Any value at all.
   public static var any: ValueType { ValueType(name: "any", isOptional: false, shape: .any) }
 
+  /// Any value, or none.
+  package static var anything: ValueType {
+    ValueType(name: "any", isOptional: true, shape: .any)
+  }
+
+  /// Whether a function of the program decides it, also within: such a type has no text to parse.
+  package var isTested: Bool {
+    switch shape {
+    case .predicate: true
+    case .union(let members): members.contains { $0.isTested }
+    case .list(let element): element.isTested
+    case .any, .builtin, .named: false
+    }
+  }
+
   /// A type that `test` decides: it answers nil for a value that matches, else the reason, which
   /// takes the place of the type's name in the line.
   public static func predicate(

@@ -30,8 +30,8 @@ extension ScriptHost {
       "add": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add")
         let op = try host.step(1, of: flow, arguments)
-        let policy = try host.policy(arguments, 2)
-        flow.add(op, retry: policy.retry, timeout: policy.timeout)
+        let policy = try host.policy(arguments, 2, for: op)
+        flow.add(policy.op, retry: policy.retry, timeout: policy.timeout)
         return call.answer(argument: 1)
       },
       "add_parallel": BoundMethod { host, call in
@@ -43,8 +43,8 @@ extension ScriptHost {
       "add_finally": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add_finally")
         let op = try host.step(1, of: flow, arguments)
-        let policy = try host.policy(arguments, 2)
-        flow.addFinally(op, retry: policy.retry, timeout: policy.timeout)
+        let policy = try host.policy(arguments, 2, for: op)
+        flow.addFinally(policy.op, retry: policy.retry, timeout: policy.timeout)
         return call.answer(argument: 1)
       },
       "case": BoundMethod { host, call in

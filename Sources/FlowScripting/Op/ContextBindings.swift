@@ -22,6 +22,7 @@ extension ScriptHost {
         let context = try host.context(call, "get")
         let key = try host.key(call, "get")
         let found = context.get(key)
+        if host.isWorker, found == nil { try host.checkVisible(key, context, call) }
         if call.count < 3 || call.isNil(3) {
           guard let found else {
             throw host.end(context, .missingInput(host.loop.keys.name(of: key)))
@@ -55,12 +56,17 @@ extension ScriptHost {
         if call.count < 3 {
           throw Arguments(host, call, method: "set").wrong(2, expected: "value")
         }
-        context.set(key, try call.engineValue(3))
+        let value = try call.engineValue(3)
+        if host.isWorker { try host.checkTravels(value, key, call) }
+        context.set(key, value)
         return call.answer()
       },
       "has": BoundMethod { host, call in
         let context = try host.context(call, "has")
-        return call.answer(.boolean(context.has(try host.key(call, "has"))))
+        let key = try host.key(call, "has")
+        let isThere = context.has(key)
+        if host.isWorker, !isThere { try host.checkVisible(key, context, call) }
+        return call.answer(.boolean(isThere))
       },
       "log": BoundMethod { host, call in
         let context = try host.context(call, "log")
@@ -124,6 +130,8 @@ extension ScriptHost {
     case "attempt": return call.answer(.integer(Int64(context.attempt)))
     case "index":
       return call.answer(context.index > 0 ? .integer(Int64(context.index)) : .nil)
+    case "run" where host.isWorker:
+      throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")
     case "run": return call.answer(context.run, host.types.run)
     default: return try host.missingField(call, later: LaterNames.context)
     }

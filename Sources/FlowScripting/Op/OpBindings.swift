@@ -38,7 +38,7 @@ extension ScriptHost {
       name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
-      timeout: policy.timeout, body: ScriptOpBody(self, function))
+      timeout: policy.timeout, body: try body(function, policy.thread, options))
   }
 
   static var opMethods: LuaFields<BoundMethod> {
@@ -64,15 +64,19 @@ extension ScriptHost {
         if let body = op.body as? OpClassBody {
           return call.answer(try host.value(of: try body.op(host, call)))
         }
-        guard let body = op.body as? ScriptOpBody else {
-          throw host.usage(call, "op '\(op.name)' takes no arguments: it is written in Swift")
-        }
         let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
         let table = values.isEmpty ? nil : try host.vm.makeTable(values: values)
-        let bound = op.withBody(
-          ScriptOpBody(
-            host, body.function, arguments: table, argumentCount: values.count))
-        return call.answer(bound, host.types.op)
+        switch op.body {
+        case let body as ScriptOpBody:
+          let bound = ScriptOpBody(
+            host, body.function, arguments: table, argumentCount: values.count)
+          return call.answer(op.withBody(bound), host.types.op)
+        case let body as WorkerOpBody:
+          return call.answer(
+            op.withBody(body.binding(table, count: values.count)), host.types.op)
+        default:
+          throw host.usage(call, "op '\(op.name)' takes no arguments: it is written in Swift")
+        }
       }
     ]
   }

@@ -1,6 +1,14 @@
 internal import FlowEngine
 internal import LuaVM
 
+/// Where an op written in Lua runs.
+enum OpThread: String {
+  /// On the thread of the script, as any other code of it.
+  case main
+  /// In a worker.
+  case worker
+}
+
 /// `retry`, `timeout` and `thread` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that are read here.
@@ -8,14 +16,18 @@ struct PolicyOptions {
 
   let retry: RetryPolicy?
   let timeout: Double?
+  /// Where it runs; nil leaves it.
+  let thread: OpThread?
 
   init(_ options: Options) throws {
     retry = try Self.retry(options)
     timeout = try options.seconds("timeout", orZero: false)
-    if let thread = try options.string("thread"), thread != "main" {
-      throw options.arguments.wrong(
-        options.index,
-        "field 'thread': \"main\" expected, got \"\(thread)\" (workers aren't in this version)")
+    thread = try options.string("thread").map { name in
+      guard let thread = OpThread(rawValue: name.description) else {
+        throw options.arguments.wrong(
+          options.index, "field 'thread': \"main\" or \"worker\" expected, got \"\(name)\"")
+      }
+      return thread
     }
   }
 
@@ -51,13 +63,48 @@ struct PolicyOptions {
 
 extension ScriptHost {
   /// The policy for one place that a builder's call was given; nothing when it wasn't.
-  func policy(_ arguments: Arguments, _ index: Int) throws -> (
-    retry: RetryPolicy?, timeout: Double?
+  ///
+  /// - Returns: The policy, and the op that runs where it says.
+  func policy(_ arguments: Arguments, _ index: Int, for op: Op) throws -> (
+    op: Op, retry: RetryPolicy?, timeout: Double?
   ) {
-    if arguments.isNil(index) { return (nil, nil) }
+    if arguments.isNil(index) { return (op, nil, nil) }
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
-    return (policy.retry, policy.timeout)
+    let placed = try self.op(op, on: policy.thread, options)
+    return (placed, policy.retry, policy.timeout)
+  }
+
+  /// An op that runs on a certain thread; itself if it does.
+  func op(_ op: Op, on thread: OpThread?, _ options: Options) throws -> Op {
+    switch (thread, op.body) {
+    case (nil, _), (.main?, is ScriptOpBody), (.worker?, is WorkerOpBody): return op
+    case (.main?, let body as WorkerOpBody): return op.withBody(body.onMain())
+    case (.main?, _): return op
+    case (.worker?, let body as ScriptOpBody):
+      return op.withBody(
+        try workerBody(body.function, options)
+          .binding(body.arguments, count: body.argumentCount))
+    case (.worker?, _):
+      throw options.arguments.wrong(
+        options.index,
+        "field 'thread': only ops written in Lua can run in a worker, not '\(op.name)'")
+    }
+  }
+
+  /// The body of an op that runs in a worker; throws an error of use when its function can't travel.
+  func workerBody(_ function: LuaReference, _ options: Options) throws -> WorkerOpBody {
+    do {
+      return WorkerOpBody(try WorkerFunction(self, function))
+    } catch let error as TravelError {
+      throw usage(options.arguments.call, error.description)
+    }
+  }
+
+  /// The body of an op whose options are these.
+  func body(_ function: LuaReference, _ thread: OpThread?, _ options: Options) throws -> any OpBody
+  {
+    thread == .worker ? try workerBody(function, options) : ScriptOpBody(self, function)
   }
 
   /// `Op:with { … }`.
@@ -71,7 +118,8 @@ extension ScriptHost {
     if let name, name.isEmpty {
       throw arguments.wrong(1, "field 'name': a name is a non-empty string")
     }
-    let made = op.with(
+    let placed = try host.op(op, on: policy.thread, options)
+    let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout,
       primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))

@@ -9,12 +9,17 @@ final class ScriptOpBody: OpBody {
 
   /// The function, without the bound arguments.
   var function: LuaReference { operation.function }
+  /// A table of the bound arguments; nil without any.
+  let arguments: LuaReference?
+  let argumentCount: Int
 
   init(
     _ host: ScriptHost, _ function: LuaReference, arguments: LuaReference? = nil,
     argumentCount: Int = 0
   ) {
     self.host = host
+    self.arguments = arguments
+    self.argumentCount = argumentCount
     operation = LuaOperation(function, arguments: arguments, argumentCount: argumentCount)
   }
 
@@ -94,7 +99,7 @@ final class ScriptOpBody: OpBody {
       return
     }
     let end = min(
-      LuaVM.monotonicTime + host.loop.gracePeriod, host.watchDeadline(context.deadline))
+      LuaVM.monotonicTime + host.busyGrace, host.watchDeadline(context.deadline))
     host.vm.watchOperation(
       slot: context.slot, generation: context.attemptGeneration, deadline: end,
       grace: host.loop.gracePeriod)

@@ -33,7 +33,10 @@ extension ScriptHost {
             guard let function = try call.uniqueFunction(arguments.place(1)) else {
               throw arguments.wrong(1, expected: "function")
             }
-            let thread = try host.thread(arguments, 2)
+            guard let thread = try host.thread(arguments, 2) else {
+              let made = try host.continueInWorker(task, continuation, arguments)
+              return call.answer(made, host.types.task)
+            }
             let made = host.continue(task, continuation, thread, function, call.origin)
             return call.answer(made, host.types.task)
           }
@@ -52,17 +55,34 @@ extension ScriptHost {
     return made
   }
 
-  /// What `opts.thread` asks for.
-  private func thread(_ arguments: Arguments, _ index: Int) throws -> ContinuationThread {
+  /// The same with a function that is called in a worker.
+  private func continueInWorker(
+    _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments
+  ) throws -> FlowTask<Value> {
+    if isWorker {
+      throw arguments.wrong(2, "field 'thread': a worker has no workers of its own")
+    }
+    let function: WorkerFunction
+    do {
+      function = try WorkerFunction(self, try arguments.function(1))
+    } catch let error as TravelError {
+      throw usage(arguments.call, error.description)
+    }
+    let made = WorkerContinuation(self, kind, function)
+    begin(made, arguments.call.origin)
+    made.begin(after: task)
+    return made
+  }
+
+  /// What `opts.thread` asks for; nil for a worker.
+  private func thread(_ arguments: Arguments, _ index: Int) throws -> ContinuationThread? {
     if arguments.isNil(index) { return .automatic }
     let options = try arguments.options(index, known: ["thread"])
     switch try options.string("thread") {
     case nil: return .automatic
     case "main": return .main
     case "immediate": return .immediate
-    case "worker":
-      throw arguments.wrong(
-        index, "field 'thread': \"worker\" isn't supported in this version")
+    case "worker": return nil
     case let name?:
       throw arguments.wrong(
         index, "field 'thread': \"main\", \"immediate\" or \"worker\" expected, got \"\(name)\"")

@@ -10,10 +10,8 @@ extension ScriptHost {
         throw Arguments(host, call, "spawn").wrong(1, expected: "function")
       }
       let arguments = try (0..<max(0, call.count - 1)).map { try call.value($0 + 2) }
-      let task = ScriptTask(host, function, arguments)
-      host.begin(task, call.origin)
-      task.begin()
-      return call.answer(task, host.types.task)
+      return call.answer(
+        host.spawn(function, arguments, origin: call.origin), host.types.task)
     }
     define("resolved") { host, call in
       call.answer(
@@ -41,6 +39,16 @@ extension ScriptHost {
       return call.answer(context, host.types.taskContext)
     }
     try installJoins()
+  }
+
+  /// Runs a function as a task, to its first wait at once.
+  func spawn(
+    _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], origin: UInt64 = 0
+  ) -> AnyFlowTask {
+    let task = ScriptTask(self, function, arguments)
+    begin(task, origin)
+    task.begin()
+    return task
   }
 
   private func installJoins() throws {

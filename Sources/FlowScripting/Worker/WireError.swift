@@ -1,0 +1,90 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// An error on its way between the main state and a worker: what makes its table there.
+final class WireError: Sendable {
+  private let plain: FlowError
+  private let values: WireBatch
+  /// The fields of its table that the script gave, by name; each stands in `values`.
+  private let fields: [(name: ByteString, value: WireValue)]
+  private let cause: Cause?
+
+  private enum Cause {
+    case value(WireValue)
+    case error(WireError)
+  }
+
+  /// How deep causes of causes are followed.
+  private static let depthLimit = 16
+
+  /// An error of the host's loop; `depth` is how many it is the cause of.
+  init(_ error: FlowError, from host: ScriptHost, depth: Int = 0) {
+    var batch = WireBatch()
+    var fields: [(ByteString, WireValue)] = []
+    var cause: Cause?
+    if case .opaque(let opaque)? = error.payload?.get(), let script = opaque as? ScriptValue,
+      let pairs = try? host.vm.pairs(of: script.reference)
+    {
+      for (key, value) in pairs {
+        guard case .string(let key) = key else { continue }
+        let name = ByteString(key)
+        if name == "cause" {
+          cause = Self.cause(value, &batch, host, depth)
+        } else if !Self.own.contains(name) {
+          fields.append((name, Self.wire(value, &batch, host)))
+        }
+      }
+    }
+    plain = FlowError(
+      error.kind, error.message, op: error.op, traceback: error.traceback, code: error.code,
+      seconds: error.seconds, process: error.process)
+    values = batch
+    self.fields = fields
+    self.cause = cause
+  }
+
+  private static let own: Set<ByteString> = ["kind", "message", "op", "traceback"]
+
+  private static func cause(
+    _ value: LuaValue, _ batch: inout WireBatch, _ host: ScriptHost, _ depth: Int
+  ) -> Cause {
+    if depth < depthLimit, host.isError(value), case .reference(let table) = value,
+      let error = try? host.flowError(table: table)
+    {
+      return .error(WireError(error, from: host, depth: depth + 1))
+    }
+    return .value(wire(value, &batch, host))
+  }
+
+  /// A value of the error; of what can't travel its text.
+  private static func wire(
+    _ value: LuaValue, _ batch: inout WireBatch, _ host: ScriptHost
+  ) -> WireValue {
+    if let wired = try? host.wire(value, &batch) { return wired }
+    let text = try? host.vm.tostring(value)
+    return .bytes(text.map { ByteString($0) } ?? "?")
+  }
+
+  /// The error on another loop, with a table of its own.
+  func error(on host: ScriptHost) -> FlowError {
+    guard let table = try? table(on: host) else { return plain }
+    return plain.with(payload: table, on: host.loop)
+  }
+
+  private func table(on host: ScriptHost) throws -> LuaReference {
+    var made: [(LuaString, LuaValue)] = []
+    for field in fields {
+      made.append((LuaString(field.name), try host.luaValue(field.value, in: values)))
+    }
+    var causeValue = LuaValue.nil
+    switch cause {
+    case .value(let value): causeValue = try host.luaValue(value, in: values)
+    case .error(let error): causeValue = .reference(try error.table(on: host))
+    case nil: break
+    }
+    if fields.isEmpty, cause == nil { return try host.makeError(plain) }
+    return try host.makeError(
+      plain.kind, plain.message, op: plain.op, traceback: plain.traceback, cause: causeValue,
+      fields: made)
+  }
+}

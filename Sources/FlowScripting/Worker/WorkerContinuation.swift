@@ -1,0 +1,81 @@
+@_spi(Scripting) internal import FlowEngine
+internal import LuaVM
+
+/// A continuation whose function is called in a worker: it gets a copy of what the task before has come
+/// to, and its result comes back as one.
+final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
+  private let host: ScriptHost
+  private let kind: ContinuationKind
+  private var function: WorkerFunction?
+  private var number: UInt64 = 0
+  private var job: WorkerJob?
+
+  init(_ host: ScriptHost, _ kind: ContinuationKind, _ function: WorkerFunction) {
+    self.host = host
+    self.kind = kind
+    self.function = function
+    super.init(on: host.loop, kind, .automatic)
+  }
+
+  override func runCode(after source: AnyFlowTask?) {
+    guard let source, let function else { return returned() }
+    if let problem = function.problem(of: title) { return failed(problem) }
+    var batch = WireBatch()
+    let input: WorkerJob.CallInput
+    do {
+      let error = try host.error(of: source)
+      switch (kind, error) {
+      case (.nextOnError, let error?): input = .error(WireError(error, from: host))
+      case (.next, let error), (.finally, let error):
+        input = .task(error.map { WireError($0, from: host) })
+      default: input = .values
+      }
+      if error == nil {
+        let value = try host.wire(try host.luaResult(of: source), &batch)
+        batch.values.append(value)
+      }
+    } catch let problem as WireProblem {
+      return failed(FlowError(.error, problem.message("the result")))
+    } catch {
+      return failed(host.flowError(thrown: error, op: nil))
+    }
+    number = host.workers.makeNumber()
+    job = WorkerJob(code: function.code, arguments: batch, kind: .call(input))
+    hold()
+    host.workers.submit(self, number)
+  }
+
+  // MARK: For the pool
+
+  func order(for worker: Int) -> WorkerOrder? {
+    job.take().map { .start(id: number, $0) }
+  }
+
+  func take(_ event: WorkerReport.JobEvent) {
+    guard case .ended(let error, let value, let batch) = event.what else { return }
+    if let error { return failed(error.error(on: host)) }
+    do {
+      keep(value: try host.value(value, in: batch))
+      returned()
+    } catch {
+      failed(host.flowError(thrown: error, op: nil))
+    }
+  }
+
+  func lost(_ error: FlowError, worker: Int) { failed(error) }
+
+  // MARK: Its course
+
+  override func stopCode(_ error: FlowError) { host.workers.stop(number, error) }
+
+  override func dropCode() {
+    function = nil
+    job = nil
+  }
+
+  override func keepResult(of task: AnyFlowTask) throws { keep(value: try host.result(of: task)) }
+
+  override func error(of task: AnyFlowTask) -> FlowError? { host.outcomeError(of: task) }
+
+  override func succeed() { endWithKeptValue() }
+}

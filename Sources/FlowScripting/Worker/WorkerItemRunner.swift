@@ -1,0 +1,272 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// Executes the items of a group in workers.
+///
+/// `max_concurrent` is shared out among the workers that take part: each executes at most its share
+/// at a time, so that the sum can't be exceeded whatever items do, and no worker has to ask. More
+/// items wait with a worker than execute there, as many as keep it busy while a report travels: their
+/// number follows from how long items take, and shrinks towards the end of the list, so that all
+/// workers end at about the same time.
+final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
+  /// How long items that wait with a worker may keep it busy, in nanoseconds: a few times what a
+  /// report takes to come and new items take to go.
+  private static let lookahead: Int64 = 600_000
+  /// From this time an item on, none waits: what a message takes doesn't count.
+  private static let longItem: Int64 = 1_000_000
+  private static let mostWaiting = 4096
+
+  /// A worker's share.
+  private final class Share: WorkerTask {
+    let number: UInt64
+    let limit: Int
+    // Safe: the runner takes itself out when it goes, as the pool may hold the share longer.
+    unowned(unsafe) var runner: WorkerItemRunner?
+    var worker: Int?
+    /// How many items it has.
+    var count = 0
+    /// The items that it was given since it had none last: some of them may have ended.
+    var given: [ItemBatch] = []
+    /// Nanoseconds that an item takes; 0 while nobody knows.
+    var itemTime: Int64 = 0
+
+    init(_ number: UInt64, limit: Int, _ runner: WorkerItemRunner) {
+      self.number = number
+      self.limit = limit
+      self.runner = runner
+    }
+
+    func order(for worker: Int) -> WorkerOrder? { runner?.begin(self, in: worker) }
+    func take(_ event: WorkerReport.JobEvent) {}
+    func lost(_ error: FlowError, worker: Int) { runner?.lost(self, error) }
+  }
+
+  private let host: ScriptHost
+  private var loop: EventLoop { host.loop }
+  private let work: ItemWork
+  private let shared: WorkerFunction
+  private let plan: WorkerGroup?
+  private let refusal: FlowError?
+  private let number: UInt64
+  private var shares: [Share] = []
+  // Safe: the group says when it goes. (A weak reference would make every retain of it slow.)
+  private unowned(unsafe) var group: (any ExecutedItemGroup)?
+  /// How many items haven't been handed out yet.
+  private var remaining: Int
+  private var cancellation: FlowError?
+
+  init(
+    _ host: ScriptHost, _ work: ItemWork, _ shared: WorkerFunction, arguments: WireBatch,
+    keys: [ByteString], data: WireBatch
+  ) {
+    self.host = host
+    self.work = work
+    self.shared = shared
+    refusal = nil
+    number = host.workers.makeNumber()
+    remaining = work.count
+    func declared(_ declarations: [Declaration]) -> [WorkerDeclaration] {
+      declarations.map { WorkerDeclaration(name: $0.name, type: $0.type.name) }
+    }
+    plan = WorkerGroup(
+      code: shared.code, arguments: arguments, name: work.op.name,
+      needs: declared(work.op.needs), gives: declared(work.op.gives),
+      itemKey: host.loop.keys.name(of: work.itemKey),
+      collectKey: work.collectKey.map { host.loop.keys.name(of: $0) }, keys: keys, data: data,
+      limit: 1, stopsAtFailure: !work.allowFailure)
+  }
+
+  /// One whose items all end with an error.
+  init(_ host: ScriptHost, _ work: ItemWork, _ shared: WorkerFunction, refusing error: FlowError) {
+    self.host = host
+    self.work = work
+    self.shared = shared
+    refusal = error
+    plan = nil
+    number = 0
+    remaining = work.count
+  }
+
+  deinit {
+    for share in shares { share.runner = nil }
+    guard let pool = host.openPool else { return }
+    for share in shares {
+      if let worker = share.worker {
+        if share.count > 0 {
+          pool.stop(share.number, .cancelled(), of: worker, order: share.number)
+        }
+        pool.send(.close(id: share.number), to: worker)
+      }
+      pool.disconnect(share.number)
+      pool.end(share.number)
+    }
+  }
+
+  // MARK: For the group
+
+  var queues: Bool { true }
+
+  func attach(to group: any ItemGroup) {
+    self.group = group as? any ExecutedItemGroup
+    guard refusal == nil else { return }
+    let pool = host.workers
+    let count = min(pool.size, work.maxConcurrent, work.count)
+    for place in 0..<count {
+      let limit = work.maxConcurrent / count + (place < work.maxConcurrent % count ? 1 : 0)
+      shares.append(Share(pool.makeNumber(), limit: min(limit, work.count), self))
+    }
+    for share in shares {
+      pool.connect(self, share.number)
+      pool.submit(share, share.number, group: number)
+    }
+  }
+
+  func detach() { group = nil }
+
+  var capacity: Int {
+    if refusal != nil { return remaining }
+    return neediest?.room ?? 0
+  }
+
+  /// The share that can take most, if any can take something.
+  private var neediest: (share: Share, room: Int)? {
+    var best: (share: Share, room: Int)?
+    for share in shares where share.worker != nil {
+      let room = room(of: share)
+      if room > (best?.room ?? 0) { best = (share, room) }
+    }
+    return best
+  }
+
+  private func room(of share: Share) -> Int {
+    let waiting = waitingLimit(share)
+    let room = share.limit + waiting - share.count
+    // A few that would fit aren't worth a message while enough are waiting.
+    return share.count >= share.limit + waiting / 2 ? 0 : max(0, room)
+  }
+
+  /// How many items may wait with a worker.
+  private func waitingLimit(_ share: Share) -> Int {
+    guard share.itemTime > 0, share.itemTime < Self.longItem else { return 0 }
+    let most = min(Int(Self.lookahead / share.itemTime), Self.mostWaiting)
+    return min(most, remaining / (2 * max(1, shares.count)))
+  }
+
+  func start(_ batch: ItemBatch) {
+    // Before the room shrinks, as less remains.
+    let neediest = neediest
+    remaining = max(0, remaining - (batch.attempt == 1 ? batch.count : 0))
+    if let refusal {
+      for index in batch.first..<batch.first + batch.count {
+        end(index, batch.attempt, refusal)
+      }
+      return
+    }
+    guard let group, let (share, _) = neediest, let worker = share.worker else { return }
+    var first = batch.first
+    var wired = WireBatch()
+    func send() {
+      let count = wired.values.count
+      if count > 0 {
+        share.count += count
+        share.given.append(ItemBatch(first: first, count: count, attempt: batch.attempt))
+        host.workers.send(.items(id: share.number, first: first, wired), to: worker)
+      }
+      wired = WireBatch()
+    }
+    wired.values.reserveCapacity(batch.count)
+    for index in batch.first..<batch.first + batch.count {
+      do throws(WireProblem) {
+        let item = try host.wire(group.item(at: index), &wired)
+        wired.values.append(item)
+      } catch {
+        send()
+        first = index + 1
+        end(index, batch.attempt, FlowError(.error, error.message("item #\(index + 1)")))
+      }
+    }
+    send()
+  }
+
+  private func end(_ index: Int, _ attempt: UInt32, _ error: FlowError) {
+    group?.itemEnded(index, attempt: attempt, output: .null, error: error, time: nil)
+  }
+
+  func cancel(_ error: FlowError) {
+    cancellation = error
+    for share in shares {
+      guard let worker = share.worker, share.count > 0 else { continue }
+      host.workers.stop(share.number, error, of: worker, order: share.number)
+    }
+  }
+
+  // MARK: From the pool
+
+  private func begin(_ share: Share, in worker: Int) -> WorkerOrder? {
+    guard cancellation == nil, let plan else { return nil }
+    share.worker = worker
+    // After the order for it has been sent.
+    loop.enqueue { [weak self] in self?.group?.capacityChanged() }
+    return .open(id: share.number, plan.with(limit: share.limit))
+  }
+
+  func take(_ events: WorkerReport.GroupEvents, worker: Int) {
+    guard let share = shares.first(where: { $0.number == events.id }), let group else { return }
+    var ends: [ItemEnd] = []
+    ends.reserveCapacity(events.ends.count)
+    for (place, end) in events.ends.enumerated() {
+      let index = Int(end.index)
+      var error = end.error?.error(on: host)
+      var output = Value.null
+      if error == nil {
+        do {
+          output = try host.value(events.outputs.values[place], in: events.outputs)
+        } catch let problem {
+          error = FlowError(.error, ByteString(describing: problem))
+        }
+      }
+      ends.append(ItemEnd(index: index, output: output, error: error))
+    }
+    share.count -= ends.count
+    if share.count <= 0 {
+      share.count = 0
+      share.given.removeAll(keepingCapacity: true)
+    }
+    if !ends.isEmpty {
+      let time = max(1, events.busy / Int64(ends.count))
+      share.itemTime = share.itemTime == 0 ? time : (share.itemTime * 3 + time) / 4
+    }
+    group.itemsExecuted(events.slice, lane: UInt8(truncatingIfNeeded: worker + 1), ends)
+    group.capacityChanged()
+  }
+
+  /// The worker that had a share is gone: what it had is handed out again, unless it was to stop.
+  private func lost(_ share: Share, _ error: FlowError) {
+    let given = share.given
+    share.given = []
+    share.count = 0
+    share.worker = nil
+    let pool = host.workers
+    for batch in given {
+      for index in batch.first..<batch.first + batch.count {
+        // Of those that have ended the group knows.
+        if let cancellation {
+          end(index, batch.attempt, cancellation)
+        } else {
+          group?.itemLost(index, attempt: batch.attempt)
+        }
+      }
+    }
+    guard cancellation == nil, group != nil else { return }
+    pool.submit(share, share.number, group: number)
+  }
+}
+
+extension WorkerGroup {
+  /// The same for a worker that executes so many at a time.
+  fileprivate func with(limit: Int) -> WorkerGroup {
+    WorkerGroup(
+      code: code, arguments: arguments, name: name, needs: needs, gives: gives, itemKey: itemKey,
+      collectKey: collectKey, keys: keys, data: data, limit: limit, stopsAtFailure: stopsAtFailure)
+  }
+}

@@ -1,0 +1,205 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// The function of an op, packed for the workers; those that have it drop it with this.
+final class WorkerFunction {
+  let host: ScriptHost
+  let function: LuaReference
+  let code: WorkerCode
+
+  /// Packs a function; throws a `TravelError`.
+  init(_ host: ScriptHost, _ function: LuaReference) throws {
+    self.host = host
+    self.function = function
+    code = WorkerCode(id: host.workers.makeNumber(), package: try host.vm.pack(function))
+  }
+
+  deinit { host.openPool?.forget(code) }
+
+  /// Why the function isn't the one that was packed; nil when it is.
+  func problem(of name: ByteString) -> FlowError? {
+    do {
+      guard let change = try host.vm.change(of: function, since: code.package) else { return nil }
+      return .usage(
+        """
+        upvalue '\(ByteString(describing: change.upvalue))' of function at \
+        \(ByteString(describing: change.function)) was assigned after [\(name)] was made: a worker \
+        has it as it was; pass it as an argument, or as data
+        """)
+    } catch {
+      return FlowError(.error, ByteString(describing: error))
+    }
+  }
+}
+
+/// The body of an op written in Lua that is executed by a worker.
+///
+/// All that is about the op's policy, its needs and gives, and its place in a flow is done where the
+/// op was started, as for any other: the worker executes one attempt at its function. Only groups of
+/// The time that an op waits for a worker to be free doesn't count into its timeout. Groups of
+/// ops without a policy are left to `WorkerItemRunner`, so that tiny items can travel many at a time.
+final class WorkerOpBody: OpBody {
+  private let shared: WorkerFunction
+  private let arguments: LuaReference?
+  private let argumentCount: Int
+  private var host: ScriptHost { shared.host }
+
+  /// The function, without the bound arguments.
+  var function: LuaReference { shared.function }
+
+  init(_ shared: WorkerFunction, arguments: LuaReference? = nil, argumentCount: Int = 0) {
+    self.shared = shared
+    self.arguments = arguments
+    self.argumentCount = argumentCount
+  }
+
+  /// The same with bound arguments.
+  func binding(_ arguments: LuaReference?, count: Int) -> WorkerOpBody {
+    WorkerOpBody(shared, arguments: arguments, argumentCount: count)
+  }
+
+  /// The same on the main thread.
+  func onMain() -> ScriptOpBody {
+    ScriptOpBody(host, function, arguments: arguments, argumentCount: argumentCount)
+  }
+
+  /// The bound arguments, ready to travel.
+  private func wireArguments() throws(FlowError) -> WireBatch {
+    var batch = WireBatch()
+    guard let arguments else { return batch }
+    for index in 0..<argumentCount {
+      do {
+        let value = try host.vm.rawGet(.integer(Int64(index + 1)), in: arguments)
+        let wired = try host.wire(value, &batch)
+        batch.values.append(wired)
+      } catch let problem as WireProblem {
+        throw FlowError(.error, problem.message("argument #\(index + 1)"))
+      } catch {
+        throw FlowError(.error, ByteString(describing: error))
+      }
+    }
+    return batch
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    do throws(FlowError) {
+      if let problem = shared.problem(of: context.op.name) { throw problem }
+      let number = host.workers.makeNumber()
+      let job = WorkerJob(
+        code: shared.code, arguments: try wireArguments(), kind: .op(try place(context)))
+      let execution = WorkerExecution(host, number, job, context)
+      context.state = execution
+      context.beginWaiting()
+      host.workers.submit(execution, number)
+      return .suspended
+    } catch {
+      context.fail(error)
+      return .finished
+    }
+  }
+
+  /// What the worker is told of the op's place: its needs and, in a group, what its item's bucket has.
+  private func place(_ context: OpContext) throws(FlowError) -> WorkerJob.OpPlace {
+    var visible = context.op.needs.map(\.name)
+    if context.index > 0 {
+      for entry in context.bucket.entries {
+        let name = host.loop.keys.name(of: entry.key)
+        if !visible.contains(name) { visible.append(name) }
+      }
+    }
+    let (keys, data) = try host.wire(visible, of: context.bucket)
+    return WorkerJob.OpPlace(
+      name: context.op.name, index: context.index, attempt: context.attempt, visible: visible,
+      keys: keys, data: data)
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? WorkerExecution)?.cancel(error)
+  }
+
+  func itemRunner(for work: ItemWork) -> (any ItemRunner)? {
+    let declared = work.op.needs + work.op.gives
+    guard !work.hasPolicy, work.count > 0, !declared.contains(where: { $0.type.isTested }) else {
+      // Each item by itself, with the policy's only implementation.
+      return nil
+    }
+    do throws(FlowError) {
+      if let problem = shared.problem(of: work.op.name) { throw problem }
+      let itemName = host.loop.keys.name(of: work.itemKey)
+      let (keys, data) = try host.wire(
+        work.op.needs.map(\.name).filter { $0 != itemName }, of: work.data)
+      return WorkerItemRunner(
+        host, work, shared, arguments: try wireArguments(), keys: keys, data: data)
+    } catch {
+      return WorkerItemRunner(host, work, shared, refusing: error)
+    }
+  }
+}
+
+extension ScriptHost {
+  /// The values of keys in a bucket, ready to travel; those that have none are left out.
+  func wire(
+    _ names: [ByteString], of bucket: DataBucket
+  ) throws(FlowError) -> (keys: [ByteString], data: WireBatch) {
+    var keys: [ByteString] = []
+    var batch = WireBatch()
+    for name in names {
+      let key = loop.keys.intern(name)
+      guard let value = bucket.get(key) else { continue }
+      do throws(WireProblem) {
+        let wired = try wire(value, &batch)
+        keys.append(name)
+        batch.values.append(bucket.isSecret(key) ? .secret(wired) : wired)
+      } catch {
+        throw FlowError(.error, error.message("the value of <\(name)>"))
+      }
+    }
+    return (keys, batch)
+  }
+}
+
+/// An op that a worker executes, as the main loop has it.
+private final class WorkerExecution: WorkerTask {
+  private let host: ScriptHost
+  private let number: UInt64
+  private let job: WorkerJob
+  private var context: OpContext?
+
+  init(_ host: ScriptHost, _ number: UInt64, _ job: WorkerJob, _ context: OpContext) {
+    self.host = host
+    self.number = number
+    self.job = job
+    self.context = context
+  }
+
+  func order(for worker: Int) -> WorkerOrder? {
+    guard let context else { return nil }
+    context.endWaiting()
+    return .start(id: number, job)
+  }
+
+  func cancel(_ error: FlowError) { host.workers.stop(number, error) }
+
+  func take(_ event: WorkerReport.JobEvent) {
+    guard let context else { return }
+    switch event.what {
+    case .log(let text): context.log(text, at: event.time)
+    case .progress(let done, let total): context.progress(done, of: total)
+    case .set(let key, let value, let batch):
+      let value = (try? host.value(value, in: batch)) ?? .null
+      context.set(host.loop.keys.intern(key), value, at: event.time)
+    case .ended(let error, _, _): end(error?.error(on: host))
+    }
+  }
+
+  func lost(_ error: FlowError, worker: Int) {
+    if worker >= 0 { context?.log(error.message) }
+    end(error)
+  }
+
+  private func end(_ error: FlowError?) {
+    let ended = context
+    context = nil
+    ended?.end(error)
+  }
+}

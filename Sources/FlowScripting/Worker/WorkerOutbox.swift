@@ -1,0 +1,67 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What a worker has to tell the main loop, collected: a report costs more than most of what it tells.
+final class WorkerOutbox {
+  /// How long a report may wait while the worker is busy, in nanoseconds.
+  static let interval: Int64 = 150_000
+
+  private let deliver: @Sendable (WorkerReport) -> Void
+  private var report = WorkerReport()
+  /// When it was time for the last one, of the loop's clock.
+  private var lastTime: Int64 = 0
+  /// How many orders were taken.
+  var taken: UInt64 = 0
+  /// What was told last, to tell it once.
+  private var told: (taken: UInt64, wakesAt: Int64?)?
+
+  init(_ deliver: @escaping @Sendable (WorkerReport) -> Void) {
+    self.deliver = deliver
+  }
+
+  /// Adds what has happened in a job.
+  func add(_ id: UInt64, at time: Int64, _ what: WorkerReport.JobEvent.What) {
+    report.jobs.append(WorkerReport.JobEvent(id: id, time: time, what: what))
+  }
+
+  /// Adds a failure that nobody observed.
+  func add(_ name: ByteString, _ error: WireError) { report.failures.append((name, error)) }
+
+  /// Whether it is time for a report; `time` is that of the loop's clock. (While a virtual one stands
+  /// still, it is when the worker has nothing more to do.)
+  func isDue(at time: Int64) -> Bool {
+    guard time - lastTime >= Self.interval else { return false }
+    lastTime = time
+    return true
+  }
+
+  /// Sends what there is, with what the groups have.
+  func flush(_ groups: some Sequence<WorkerGroupSite>) {
+    told = nil
+    send(groups, asleepUntil: nil, isAsleep: false)
+  }
+
+  /// The same before the worker sleeps; `time` is what it waits for, on a virtual clock.
+  func flush(_ groups: some Sequence<WorkerGroupSite>, asleepUntil time: Int64?) {
+    if report.isEmpty, let told, told.taken == taken, told.wakesAt == time,
+      groups.allSatisfy({ !$0.hasNews })
+    {
+      return
+    }
+    send(groups, asleepUntil: time, isAsleep: true)
+    told = (taken, time)
+  }
+
+  private func send(
+    _ groups: some Sequence<WorkerGroupSite>, asleepUntil time: Int64?, isAsleep: Bool
+  ) {
+    for group in groups where group.hasNews { report.groups.append(group.takeEvents()) }
+    guard isAsleep || !report.isEmpty else { return }
+    report.taken = taken
+    report.isAsleep = isAsleep
+    report.wakesAt = time
+    let sent = report
+    report = WorkerReport()
+    deliver(sent)
+  }
+}

@@ -1,0 +1,217 @@
+@_spi(Scripting) internal import FlowEngine
+internal import LuaVM
+
+/// A worker as its own thread has it: a Lua state, a loop, and what it was asked to do.
+///
+/// The engine that executes ops here is that of the main thread. What is about policies stays there:
+/// a job is one attempt.
+final class WorkerSite {
+  let host: ScriptHost
+  private var vm: LuaVM { host.vm }
+  private var loop: EventLoop { host.loop }
+  private let channel: WorkerChannel
+  private let outbox: WorkerOutbox
+
+  /// The functions that have arrived, by the numbers of their code.
+  private var functions: [UInt64: LuaReference] = [:]
+  private var jobs: [UInt64: WorkerJobSite] = [:]
+  private var groups: [UInt64: WorkerGroupSite] = [:]
+  /// Stops that came before what they are about.
+  private var early: [UInt64: FlowError] = [:]
+
+  /// To be called on the worker's thread; throws a `LuaError` when no state can be made.
+  init(_ setting: WorkerSetting) throws {
+    channel = setting.channel
+    outbox = WorkerOutbox(setting.deliver)
+    var configuration = setting.configuration
+    configuration.refusesExit = true
+    let clock = setting.isVirtual ? WorkerClock(channel) : nil
+    let vm = try LuaVM(configuration: configuration)
+    do {
+      let loop = EventLoop(clock: clock ?? SystemClock())
+      loop.gracePeriod = setting.gracePeriod
+      host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
+      try vm.setPackagePaths(setting.paths)
+      if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
+      try vm.guardGlobals()
+    } catch {
+      vm.close()
+      throw error
+    }
+    clock?.wait = { [unowned self] in sleep(until: $0) }
+    vm.onAttention = { [unowned self] in takeStops() }
+    vm.acceptAttention()
+    channel.begin(loop.mailbox, vm.attention)
+  }
+
+  // MARK: Its course
+
+  /// Does what it is asked until it is to end.
+  func run() {
+    var asked: [UInt64: Int] = [:]
+    while !channel.shallEnd {
+      takeStops()
+      takeOrders()
+      if loop.turn(mayBlock: false) == .worked { continue }
+      tellFailures()
+      outbox.flush(groups.values, asleepUntil: nil)
+      switch loop.turn(mayBlock: true) {
+      case .worked, .waiting: continue
+      case .idle:
+        // Nothing here can go on; what waits for nothing else fails.
+        if hasWork, host.failStalled(&asked, times: 2) { continue }
+        asked = [:]
+        loop.mailbox.waitForMail()
+      }
+    }
+    finish()
+  }
+
+  /// Tells of failures that nobody observed, once there is nobody left who could.
+  private func tellFailures() {
+    guard jobs.isEmpty, groups.isEmpty else { return }
+    for failure in loop.takeUnobservedFailures() {
+      outbox.add(failure.name, WireError(failure.error, from: host))
+    }
+  }
+
+  private var hasWork: Bool {
+    !jobs.isEmpty || groups.values.contains { $0.isExecuting }
+  }
+
+  /// Waits for anything to happen, as nothing is to be done before `time` of the virtual clock.
+  private func sleep(until time: Int64) {
+    takeStops()
+    outbox.flush(groups.values, asleepUntil: time)
+    loop.mailbox.waitForMail()
+  }
+
+  /// Ends all that goes on, and closes the state.
+  private func finish() {
+    for job in jobs.values { job.drop() }
+    jobs = [:]
+    for group in groups.values { group.drop() }
+    groups = [:]
+    functions = [:]
+    vm.onAttention = nil
+    channel.finish()
+    loop.shutdown()
+    host.close()
+  }
+
+  // MARK: Orders
+
+  private func takeOrders() {
+    for order in channel.takeOrders() {
+      outbox.taken += 1
+      take(order)
+    }
+  }
+
+  private func take(_ order: WorkerOrder) {
+    switch order {
+    case .start(let id, let job):
+      if let error = early.removeValue(forKey: id) {
+        ended(job: id, error, result: .null)
+        return
+      }
+      do {
+        let site = WorkerJobSite(id, self)
+        jobs[id] = site
+        try site.start(job, try function(job.code))
+      } catch {
+        ended(job: id, host.flowError(unpacking: error), result: .null)
+      }
+    case .open(let id, let group):
+      let site = WorkerGroupSite(id, self, group)
+      groups[id] = site
+      do {
+        try site.open(try function(group.code))
+      } catch {
+        site.refuse(host.flowError(unpacking: error))
+      }
+      if let error = early.removeValue(forKey: id) { site.cancel(error) }
+    case .items(let id, let first, let batch): groups[id]?.add(first: first, batch)
+    case .close(let id):
+      groups.removeValue(forKey: id)?.drop()
+      early[id] = nil
+    case .forget(let code): functions[code] = nil
+    }
+  }
+
+  private func function(_ code: WorkerCode) throws -> LuaReference {
+    if let known = functions[code.id] { return known }
+    let made = try vm.unpack(code.package)
+    functions[code.id] = made
+    return made
+  }
+
+  /// Takes the stops that have come, perhaps while a script is busy below on the stack.
+  private func takeStops() {
+    _ = vm.takeAttention()
+    if channel.shallEnd {
+      for job in jobs.values { job.cancel(.cancelled(reason: ScriptHost.termination)) }
+      for group in groups.values { group.cancel(.cancelled(reason: ScriptHost.termination)) }
+      stopActivity()
+      return
+    }
+    var stopsActivity = false
+    let running = host.currentOp.flatMap { $0.isCleaningUp ? nil : $0.run }
+    for (id, error) in channel.takeStops() {
+      if let job = jobs[id] {
+        if let running, job.execution === running { stopsActivity = true }
+        job.cancel(error)
+      } else if let group = groups[id] {
+        if let running, group.run === running { stopsActivity = true }
+        group.cancel(error)
+      } else {
+        early[id] = error
+      }
+    }
+    if stopsActivity { stopActivity() }
+  }
+
+  /// Stops the code that is busy below on the stack: that of a task, for example, which the op that is
+  /// to stop has just started.
+  private func stopActivity() {
+    vm.watchActivity(
+      deadline: LuaVM.monotonicTime + host.busyGrace, grace: loop.gracePeriod)
+  }
+
+  // MARK: For jobs and groups
+
+  /// A job has ended.
+  func ended(job id: UInt64, _ error: FlowError?, result: Value) {
+    jobs[id] = nil
+    var batch = WireBatch()
+    var wired = WireValue.null
+    var error = error
+    if error == nil {
+      do throws(WireProblem) {
+        wired = try host.wire(result, &batch)
+      } catch {
+        // Without `try?`: the error below is the one of this scope.
+        outbox.add(
+          id, at: loop.now(),
+          .ended(
+            WireError(FlowError(.error, error.message("the result")), from: host),
+            result: .null, WireBatch()))
+        return
+      }
+    }
+    outbox.add(
+      id, at: loop.now(),
+      .ended(error.take().map { WireError($0, from: host) }, result: wired, batch))
+  }
+
+  /// Something has happened in a job, which is told soon even if it is busy.
+  func tell(_ id: UInt64, at time: Int64, _ what: WorkerReport.JobEvent.What) {
+    outbox.add(id, at: time, what)
+    if outbox.isDue(at: loop.now()) { outbox.flush(groups.values) }
+  }
+
+  /// An item has ended.
+  func itemEnded(at time: Int64) {
+    if outbox.isDue(at: time) { outbox.flush(groups.values) }
+  }
+}

@@ -1,0 +1,222 @@
+import FlowEngine
+import Testing
+
+@Suite struct ItemExecutorTests {
+  /// Keeps what it is told.
+  private final class Owner: ItemExecutorOwner {
+    var ended: [Int] = []
+    var outputs: [Int: Value] = [:]
+    var errors: [Int: FlowError] = [:]
+    var refuses = false
+    var onEnd: ((Int) -> Void)?
+
+    func problem(with output: Value) -> FlowError? {
+      refuses ? FlowError(.error, "it can't travel") : nil
+    }
+
+    func itemEnded(_ index: Int, output: Value, error: FlowError?, time: Int64) {
+      ended.append(index)
+      outputs[index] = output
+      errors[index] = error
+      onEnd?(index)
+    }
+  }
+
+  private func executor(
+    _ op: Op, _ owner: Owner, on loop: EventLoop, limit: Int = 1, stopsAtFailure: Bool = false
+  ) -> ItemExecutor {
+    ItemExecutor(
+      op, on: loop, data: [("base", .integer(100))], itemKey: "n", collectKey: "m", limit: limit,
+      stopsAtFailure: stopsAtFailure, owner: owner)
+  }
+
+  private let addOp = Op("AddOp", needs: ["n": "integer"], gives: ["m": "integer"]) { context in
+    let n: Int = try context.value("n")
+    let base: Int = try context.value("base")
+    context.log("\(n)")
+    context.set("m", n + base)
+  }
+
+  @Test func itemsAreExecutedInOrderOverSharedData() {
+    let loop = makeLoop()
+    let owner = Owner()
+    let executor = executor(addOp, owner, on: loop)
+    executor.add(first: 4, [.integer(1), .integer(2)])
+    executor.add(first: 9, [.integer(3)])
+    loop.runUntilIdle()
+    #expect(owner.ended == [4, 5, 9])
+    #expect(owner.outputs[9]?.plainCopy() == PlainValue(.integer(103)))
+    #expect(executor.count == 0)
+    executor.end()
+  }
+
+  @Test func noMoreThanTheLimitExecuteAtATime() {
+    let loop = makeLoop()
+    for limit in [1, 2, 5] {
+      let owner = Owner()
+      var now = 0
+      var most = 0
+      let sleep = Op(
+        name: "WaitOp",
+        body: WaitingBody(
+          began: {
+            now += 1
+            most = max(most, now)
+          }, ended: { now -= 1 }))
+      let executor = ItemExecutor(
+        sleep, on: loop, data: [], itemKey: "n", collectKey: nil, limit: limit,
+        stopsAtFailure: false, owner: owner)
+      executor.add(first: 0, ContiguousArray((0..<20).map { .integer($0) }))
+      loop.runUntilIdle()
+      #expect(owner.ended.count == 20)
+      #expect(most == limit)
+      executor.end()
+    }
+  }
+
+  @Test func afterAFailureNothingBeginsUntilTheGroupCancels() {
+    let loop = makeLoop()
+    let owner = Owner()
+    let executor = executor(addOp, owner, on: loop, stopsAtFailure: true)
+    executor.add(first: 0, [.integer(1), .boolean(true), .integer(3)])
+    loop.runUntilIdle()
+    #expect(owner.ended == [0, 1])
+    #expect(owner.errors[1]?.kind == .mismatchedInput)
+    executor.cancel(.cancelled(reason: "group failed"))
+    loop.runUntilIdle()
+    #expect(owner.ended == [0, 1, 2])
+    #expect(owner.errors[2]?.message == "cancelled: group failed")
+    executor.end()
+  }
+
+  @Test func anOutputThatCantTravelFailsItsItem() {
+    let loop = makeLoop()
+    let owner = Owner()
+    owner.refuses = true
+    let executor = executor(addOp, owner, on: loop)
+    executor.add(first: 0, [.integer(1)])
+    loop.runUntilIdle()
+    #expect(owner.errors[0]?.message == "it can't travel")
+    executor.end()
+  }
+
+  @Test func theOwnerMayCancelFromWithinAnEnd() {
+    let loop = makeLoop()
+    let owner = Owner()
+    let executor = executor(addOp, owner, on: loop)
+    owner.onEnd = { if $0 == 0 { executor.cancel(.cancelled()) } }
+    executor.add(first: 0, [.integer(1), .integer(2)])
+    loop.runUntilIdle()
+    #expect(owner.ended == [0, 1])
+    #expect(owner.errors[1]?.kind == .cancelled)
+    executor.end()
+  }
+
+  /// The whole way: a group on one loop, whose items another one executes.
+  @Test func whatHappensStandsInTheGroupsLogInOrder() throws {
+    for slices in [1, 2, 7] {
+      let loop = makeLoop()
+      let runner = ExecutingRunner(addOp, slices: slices)
+      loop.makeItemRunner = { _ in
+        runner.loop = loop
+        return runner
+      }
+      let sink = LineSink()
+      let run = Flow().data("ns", [1, 2, 3]).addGrouped(
+        addOp, GroupDispatcher(input: "ns", output: "ms", maxConcurrent: 2)
+      ).start(on: loop, sinks: slices == 7 ? [sink] : [])
+      try run.wait()
+      #expect(run.data.value("ms", as: [Int].self) == [101, 102, 103])
+      let lines = body(run)
+      #expect(
+        lines.dropFirst().prefix(9).elementsEqual(
+          (1...3).flatMap {
+            [
+              "[AddOp #\($0)] WillStart", "[AddOp #\($0)] \($0)",
+              "[AddOp #\($0)] DidFinish: successfully",
+            ]
+          }))
+      if slices == 7 {
+        #expect(
+          sink.kinds.dropFirst().prefix(9)
+            == [.start, .log, .finish, .start, .log, .finish, .start, .log, .finish])
+      }
+      #expect(
+        lines.contains("[FlowArrayGroupDispatcher] all finished. output size: 3"))
+    }
+  }
+}
+
+/// Has an executor on a loop of its own do the items at once, and hands over what happened in slices.
+private final class ExecutingRunner: ItemRunner, ItemExecutorOwner {
+  weak var loop: EventLoop?
+  private let op: Op
+  private let slices: Int
+  private let other = makeLoop()
+  private var executor: ItemExecutor?
+  private weak var group: (any ExecutedItemGroup)?
+  private var ends: [ItemEnd] = []
+
+  init(_ op: Op, slices: Int) {
+    self.op = op
+    self.slices = slices
+  }
+
+  var capacity: Int { 100 }
+  var queues: Bool { true }
+
+  func attach(to group: any ItemGroup) { self.group = group as? any ExecutedItemGroup }
+
+  func start(_ batch: ItemBatch) {
+    let executor = ItemExecutor(
+      op, on: other, data: [("base", .integer(100))], itemKey: "n", collectKey: "m", limit: 1,
+      stopsAtFailure: false, owner: self)
+    self.executor = executor
+    for index in batch.first..<batch.first + batch.count {
+      executor.add(first: index, [group?.item(at: index) ?? .null])
+      other.runUntilIdle()
+      if slices > 1 { hand() }
+    }
+    hand()
+    executor.end()
+  }
+
+  private func hand() {
+    guard let executor else { return }
+    group?.itemsExecuted(executor.takeSlice(), lane: 1, ends)
+    ends = []
+  }
+
+  func cancel(_ error: FlowError) { executor?.cancel(error) }
+
+  func problem(with output: Value) -> FlowError? { nil }
+
+  func itemEnded(_ index: Int, output: Value, error: FlowError?, time: Int64) {
+    ends.append(ItemEnd(index: index, output: output, error: error))
+  }
+}
+
+private final class LineSink: EventSink {
+  var kinds: [Event.Kind] = []
+  func append(_ event: Event, value: Value?, in log: EventLog) { kinds.append(event.kind) }
+}
+
+/// Waits a moment of the loop's clock.
+private final class WaitingBody: OpBody {
+  private let began: () -> Void
+  private let ended: () -> Void
+
+  init(began: @escaping () -> Void, ended: @escaping () -> Void) {
+    self.began = began
+    self.ended = ended
+  }
+
+  func start(_ context: OpContext) -> OpProgress {
+    began()
+    context.loop.schedule(at: context.loop.deadline(after: 0.001)) { [ended] in
+      ended()
+      context.end()
+    }
+    return .suspended
+  }
+}

@@ -1,0 +1,115 @@
+import FlowEngine
+import FlowScripting
+import LuaVM
+import Testing
+
+/// Workers in numbers, for the thread sanitizer above all.
+@Suite("Many workers, tasks, cancels and ends", .serialized)
+struct WorkerStressTests {
+  /// A program with workers on the real clock.
+  private func program(workers: Int) throws -> ScriptHost {
+    let host = try ScriptHost(vm: LuaVM())
+    host.workerLimit = workers
+    try host.vm.setGlobal("flow", .reference(host.module))
+    return host
+  }
+
+  private func run(_ host: ScriptHost, _ source: String) throws {
+    _ = try host.vm.call(try host.vm.load(LuaString(source), name: "@script.lua", mode: "t"))
+  }
+
+  private static let definitions = """
+    local flow = require "flow"
+    W = { thread = "worker" }
+    ItemOp = flow.op("ItemOp", { needs = { n = "any" }, gives = { m = "any" }, thread = "worker",
+      run = function(ctx)
+        local n = ctx:get("n")
+        if n % 13 == 0 then flow.sleep(0.0003) end
+        if n % 29 == 0 then ctx:log("at", n) end
+        if n % 31 == 0 then flow.spawn(function() flow.sleep(0.0001) end):await() end
+        ctx:set("m", { n, tostring(n) })
+      end })
+    LoopOp = flow.op("LoopOp", { thread = "worker", run = function() while true do end end })
+    SleepOp = flow.op("SleepOp", { thread = "worker", run = function() flow.sleep(100) end })
+    ns = {}
+    for i = 1, 300 do ns[i] = i end
+    function group(limit)
+      return flow.new("g"):data { ns = ns }
+        :add_grouped(ItemOp, { input = "ns", output = "out", max_concurrent = limit })
+    end
+    """
+
+  @Test("Groups, calls and cancels at the same time end as they should")
+  func mixed() throws {
+    let host = try program(workers: 4)
+    defer { host.close() }
+    try run(host, Self.definitions)
+    for round in 0..<(isThreadSanitized ? 3 : 10) {
+      try run(
+        host,
+        """
+        local groups, calls, stopped = {}, {}, {}
+        for i = 1, 4 do groups[i] = group(i * 2 - 1):start() end
+        for i = 1, 40 do
+          calls[i] = flow.resolved({ i }):next_on_success(function(t) return t[1] * 2 end, W)
+        end
+        for i = 1, 3 do stopped[i] = (i % 2 == 0 and LoopOp or SleepOp):start() end
+        stopped[4] = group(3):start()
+        flow.sleep(0.002 * \(round % 3))
+        for _, run in ipairs(stopped) do run:cancel("enough") end
+        for i, run in ipairs(groups) do
+          run:wait()
+          assert(run.ok, run.error)
+          for k = 1, #ns do assert(run.data.out[k][1] == k and run.data.out[k][2] == tostring(k)) end
+        end
+        for i, call in ipairs(calls) do assert(call:await() == i * 2) end
+        for i = 1, 3 do
+          stopped[i]:wait()
+          assert(stopped[i].state == "cancelled")
+        end
+        stopped[4]:wait()
+        """)
+    }
+    #expect(host.unobservedFailures().isEmpty)
+  }
+
+  @Test("A host is closed while its workers are busy, asleep, or only just started")
+  func closing() throws {
+    for round in 0..<(isThreadSanitized ? 20 : 100) {
+      let host = try program(workers: 3)
+      try run(host, Self.definitions)
+      try run(
+        host,
+        """
+        LoopOp:start() SleepOp:start() group(5):start()
+        if \(round) % 4 > 0 then flow.sleep(0.001 * (\(round) % 4)) end
+        """)
+      host.close()
+      host.loop.shutdown()
+    }
+  }
+
+  @Test("Timeouts stop busy workers over and over, and retries go on in them")
+  func timeouts() throws {
+    let host = try program(workers: 2)
+    defer { host.close() }
+    try run(host, Self.definitions)
+    try run(
+      host,
+      """
+      local RetryOp = flow.op("RetryOp", { thread = "worker", timeout = 0.005, retry = 3,
+        needs = { n = "integer" }, gives = { m = "integer" },
+        run = function(ctx)
+          if ctx.attempt < 2 then while true do pcall(error) end end
+          ctx:set("m", ctx.attempt)
+        end })
+      local few = {}
+      for i = 1, \(isThreadSanitized ? 6 : 20) do few[i] = i end
+      local run = flow.new("g"):data { ns = few }
+        :add_grouped(RetryOp:with { timeout = \(isThreadSanitized ? "0.2" : "0.02") },
+          { input = "ns", output = "out", max_concurrent = 4 }):run()
+      assert(run.ok, run.error)
+      for i = 1, #few do assert(run.data.out[i] == 2) end
+      """)
+  }
+}
