@@ -5,7 +5,7 @@ local bindings = {}
 
 local root = "Sources/FlowScripting/"
 
--- Which Swift function answers for the fields of a class, and which it answers elsewhere.
+-- Which Swift function answers for the fields of a class, and what is answered elsewhere.
 local fields = {
   { "flow.Op", "Op/OpBindings.swift", "func opProperty" },
   { "flow.Run", "Run/RunBindings.swift", "func runProperty", { "result" } },
@@ -13,7 +13,7 @@ local fields = {
   { "flow.Ctx", "Op/ContextBindings.swift", "func contextProperty" },
 }
 
--- A function that takes each table of options. It refuses an unknown field, and lists those it knows.
+-- A function that takes each table of options: it refuses an unknown field, and lists the known.
 local function run() end
 local options = {
   { "flow.RetryOptions", function(t) flow.op("AnOp", { run = run, retry = t }) end },

@@ -38,6 +38,8 @@ local function lines_of(argv)
   return lines
 end
 
+require "self_test"(scratch, source)
+
 -- The Lua reference, and whether it is about what there is.
 local entries = annotations.read(source)
 put(catalogue .. "/LuaReference.md", annotations.reference(entries))

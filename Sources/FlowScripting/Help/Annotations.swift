@@ -13,9 +13,10 @@ public enum Annotations {
 
     ---Named operations, flows, machines, runs and tasks.
     ---
-    ---Every misuse raises an error of kind `usage`: its message begins with the script's `file:line:` and
-    ---names the function, the argument, what was expected and what was given. In tables of options an
-    ---unknown field is such an error. Times are seconds, as numbers; they are finite and not negative.
+    ---Every misuse raises an error of kind `usage`: its message begins with the script's `file:line:`
+    ---and names the function, the argument, what was expected and what was given. In tables of options
+    ---an unknown field is such an error. Times are seconds, as numbers; they are finite and not
+    ---negative.
     ---@class flow
     ---@field ops flow.Ops The ops that are written in Swift, by name.
     local flow = {}
@@ -23,10 +24,11 @@ public enum Annotations {
     ---A name in the data bucket with its value.
     ---@alias flow.Data table<string, any>
 
-    ---What a value has to be: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes), `"integer"`,
-    ---`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, the `__name` of a metatable,
-    ---`"T[]"` (a list without holes), `"T?"` (may be absent), `"A|B"`, or a function that tells; its second
-    ---result names the type in the line of a mismatch. The `?` binds to the whole union.
+    ---What a value has to be: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes),
+    ---`"integer"`, `"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, the `__name` of a
+    ---metatable, `"T[]"` (a list without holes), `"T?"` (may be absent), `"A|B"`, or a function that
+    ---tells; its second result names the type in the line of a mismatch. The `?` binds to the whole
+    ---union.
     ---@alias flow.Type string|fun(value: any): boolean, string?
 
     ---How a task stands.
@@ -50,15 +52,17 @@ public enum Annotations {
 
     ---Where an op's function runs: on the main thread, or in a Lua state of its own, in parallel. Code
     ---for a worker travels with its upvalues, as they are when the op is made; values come and go as
-    ---copies, and what can't travel is an error that names it. In a worker, globals are the standard ones.
+    ---copies, and what can't travel is an error that names it. In a worker, globals are the standard
+    ---ones.
     ---@alias flow.OpThread "main"|"worker"
 
-    ---Where a continuation runs: posted to the main loop, at once on completion, or in a Lua state of its
-    ---own, which gets a read-only copy of the settled task. Without it: at once, until 20 deep, then posted.
+    ---Where a continuation runs: posted to the main loop, at once on completion, or in a Lua state of
+    ---its own, which gets a read-only copy of the settled task. Without it: at once, until 20 deep,
+    ---then posted.
     ---@alias flow.Thread "main"|"immediate"|"worker"
 
-    ---How often an op is tried. Retried are errors of the kinds `error`, `timeout` and `missing_output`.
-    ---The data bucket isn't rolled back between attempts.
+    ---How often an op is tried. Retried are errors of the kinds `error`, `timeout` and
+    ---`missing_output`. The data bucket isn't rolled back between attempts.
     ---@class flow.RetryOptions
     ---@field attempts integer How many attempts there are in all, at least 1.
     ---@field delay? number Seconds before the second attempt; 0 without it.
@@ -171,8 +175,8 @@ public enum Annotations {
     ---@field done? number Of `progress`.
     ---@field total? number Of `progress`.
 
-    ---An op: a named, reusable operation. Calling it binds arguments, which `run` gets behind `ctx`; an op
-    ---that needs none is used as it is. Flows and machines are ops too, but take no arguments.
+    ---An op: a named, reusable operation. Calling it binds arguments, which `run` gets behind `ctx`; an
+    ---op that needs none is used as it is. Flows and machines are ops too, but take no arguments.
     ---@class flow.Op
     ---@field name string What lines and errors call it.
     ---@field doc string? What it is for.
@@ -184,20 +188,24 @@ public enum Annotations {
     ---@return flow.Run run
     function Op:start(data) end
 
-    ---Starts it alone and waits until it has settled. Its failure isn't raised: look at `run.ok` or `run.error`.
+    ---Starts it alone and waits until it has settled. Its failure isn't raised: look at `run.ok` or
+    ---`run.error`.
     ---@async
     ---@param data? flow.Data What the data bucket begins with.
     ---@return flow.Run run
     function Op:run(data) end
 
-    ---The same op with another name or policy.
+    ---The same op, flow or machine with another name or policy.
+    ---@generic T: flow.Op
+    ---@param self T
     ---@param options flow.WithOptions
-    ---@return flow.Op op
+    ---@return T op
     function Op:with(options) end
 
-    ---Ops in order, with cases and groups, over one data bucket. A flow is an op, and a blueprint: it can
-    ---be started many times, also at the same time. The builder's functions change the flow and return it; a run keeps
-    ---the blueprint that it began with. A flow inside a flow works on the same bucket.
+    ---Ops in order, with cases and groups, over one data bucket. A flow is an op, and a blueprint: it
+    ---can be started many times, also at the same time. The builder's functions change the flow and
+    ---return it; a run keeps the blueprint that it began with. A flow inside a flow works on the same
+    ---bucket.
     ---@class flow.Flow: flow.Op
     local Flow = {}
 
@@ -206,8 +214,8 @@ public enum Annotations {
     ---@return flow.Flow self
     function Flow:needs(needs) end
 
-    ---Gives data to begin with; several calls add up. What `start` and `run` are given goes before it; inside
-    ---another flow it fills absent keys only.
+    ---Gives data to begin with; several calls add up. What `start` and `run` are given goes before it;
+    ---inside another flow it fills absent keys only.
     ---@param data flow.Data
     ---@return flow.Flow self
     function Flow:data(data) end
@@ -218,29 +226,31 @@ public enum Annotations {
     ---@return flow.Flow self
     function Flow:add(op, policy) end
 
-    ---Adds an op that is executed for each item of a list, a few at a time. Each gets a bucket of its own,
-    ---which holds the item and reads through to the flow's; what it sets isn't logged. Without `allow_failure` the
-    ---first failure cancels what runs, starts nothing more, and fails the group.
+    ---Adds an op that is executed for each item of a list, a few at a time. Each gets a bucket of its
+    ---own, which holds the item and reads through to the flow's; what it sets isn't logged. Without
+    ---`allow_failure` the first failure cancels what runs, starts nothing more, and fails the group.
     ---@param op flow.Op
     ---@param dispatcher flow.Dispatcher|flow.DispatcherOptions
     ---@return flow.Flow self
     function Flow:add_grouped(op, dispatcher) end
 
-    ---Adds several ops that are executed at the same time, over the same data. The first failure stops the others.
+    ---Adds several ops that are executed at the same time, over the same data. The first failure stops
+    ---the others.
     ---@param ... flow.Op
     ---@return flow.Flow self
     function Flow:add_parallel(...) end
 
-    ---Adds an op that is executed at the end, after failure, cancellation and timeout too. A failing one fails a
-    ---flow that had succeeded.
+    ---Adds an op that is executed at the end, after failure, cancellation and timeout too. A failing
+    ---one fails a flow that had succeeded.
     ---@param op flow.Op
     ---@param policy? flow.PolicyOptions
     ---@return flow.Flow self
     function Flow:add_finally(op, policy) end
 
-    ---Begins a branch, up to the next `case`, `otherwise` or `combine`. It is taken, as the first that matches, when
-    ---the key's value is this string, or the predicate says so. When none matches, and there is no `otherwise`, the
-    ---flow ends early and successfully. Cases don't nest: put a flow inside a case instead.
+    ---Begins a branch, up to the next `case`, `otherwise` or `combine`. It is taken, as the first that
+    ---matches, when the key's value is this string, or the predicate says so. When none matches, and
+    ---there is no `otherwise`, the flow ends early and successfully. Cases don't nest: put a flow
+    ---inside a case instead.
     ---@param key string|async fun(data: flow.Data): boolean
     ---@param value? string With a key only.
     ---@return flow.Flow self
@@ -254,13 +264,14 @@ public enum Annotations {
     ---@return flow.Flow self
     function Flow:combine() end
 
-    ---Has a function called before the first op of each run; it may wait, and several add up. Its error fails the run.
+    ---Has a function called before the first op of each run; it may wait, and several add up. Its error
+    ---fails the run.
     ---@param fn async fun(run: flow.Run)
     ---@return flow.Flow self
     function Flow:will_start(fn) end
 
-    ---Has a function called when a run has settled, before anything that waits for the run goes on; it may wait, and
-    ---several add up. Its error is reported like a failure that nobody observed.
+    ---Has a function called when a run has settled, before anything that waits for the run goes on; it
+    ---may wait, and several add up. Its error is reported like a failure that nobody observed.
     ---@param fn async fun(run: flow.Run)
     ---@return flow.Flow self
     function Flow:did_finish(fn) end
@@ -269,8 +280,8 @@ public enum Annotations {
     ---@return flow.Flow copy
     function Flow:copy() end
 
-    ---Finds, without running anything, keys that nothing gives, types that don't fit, cases that can't match and
-    ---names without the suffix `Op`.
+    ---Finds, without running anything, keys that nothing gives, types that don't fit, cases that can't
+    ---match and names without the suffix `Op`.
     ---@param data? flow.Data What it would be started with.
     ---@return flow.Finding[] findings In the order of the steps; empty when there is nothing to say.
     function Flow:check(data) end
@@ -283,8 +294,9 @@ public enum Annotations {
     ---@return string mermaid Ends in a newline.
     function Flow:mermaid() end
 
-    ---A state machine over steps. A machine is an op; alone it is started with a state, any value, and inside a flow
-    ---its state begins as the bucket's data. When it finishes with a table, that table's string keys are set in the bucket.
+    ---A state machine over steps. A machine is an op; alone it is started with a state, any value, and
+    ---inside a flow its state begins as the bucket's data. When it finishes with a table, that table's
+    ---string keys are set in the bucket.
     ---@class flow.Machine: flow.Op
     local Machine = {}
 
@@ -299,7 +311,8 @@ public enum Annotations {
     ---@return flow.Run run
     function Machine:run(state) end
 
-    ---Enters it behind a step, whose result comes from elsewhere, such as a server. The history begins with that step.
+    ---Enters it behind a step, whose result comes from elsewhere, such as a server. The history begins
+    ---with that step.
     ---@param step string
     ---@param result any
     ---@param state any
@@ -315,9 +328,10 @@ public enum Annotations {
     ---@return string mermaid Ends in a newline.
     function Machine:mermaid() end
 
-    ---Something that goes on or has settled, with one outcome. A task is closable: `local t <close> = flow.spawn(f)`
-    ---cancels it and waits for its end when the scope is left. A failure that nobody observed is reported at the end
-    ---of the script; `await`, a continuation, and reading `error`, `state`, `faulted` or `result` observe it, `wait` doesn't.
+    ---Something that goes on or has settled, with one outcome. A task is closable:
+    ---`local t <close> = flow.spawn(f)` cancels it and waits for its end when the scope is left. A
+    ---failure that nobody observed is reported at the end of the script; `await`, a continuation, and
+    ---reading `error`, `state`, `faulted` or `result` observe it, `wait` doesn't.
     ---@class flow.Task<T>
     ---@field state flow.State
     ---@field completed boolean Whether it has settled.
@@ -328,29 +342,31 @@ public enum Annotations {
     ---@field index integer? Of `flow.when_any_finish`: which one was first, from 1 on.
     local Task = {}
 
-    ---Waits for the result. Raises the task's error when it fails or is cancelled, and the waiter's own cancellation,
-    ---timeout or Ctrl-C. It works anywhere: in the main chunk, an op, a coroutine, inside `pcall`; inside a callback of a C
-    ---function (`table.sort`, `string.gsub`) while no other wait of that kind is going on.
+    ---Waits for the result. Raises the task's error when it fails or is cancelled, and the waiter's own
+    ---cancellation, timeout or Ctrl-C. It works anywhere: in the main chunk, an op, a coroutine, inside
+    ---`pcall`; inside a callback of a C function (`table.sort`, `string.gsub`) while no other wait of
+    ---that kind is going on.
     ---@async
     ---@generic T
     ---@param self flow.Task<T>
     ---@return T result
     function Task:await() end
 
-    ---Waits until it has settled, or the time is up. Never raises the task's error, only the waiter's own.
+    ---Waits until it has settled, or the time is up. Never raises the task's error, only the waiter's
+    ---own.
     ---@async
     ---@param timeout? number Seconds.
     ---@return boolean settled
     function Task:wait(timeout) end
 
-    ---Asks it, and all that it has started, to stop. What waits for it meets an error of kind `cancelled`; code that goes on
-    ---regardless is closed after a grace period of 1 second.
+    ---Asks it, and all that it has started, to stop. What waits for it meets an error of kind
+    ---`cancelled`; code that goes on regardless is closed after a grace period of 1 second.
     ---@param reason? string
     ---@return boolean was_pending
     function Task:cancel(reason) end
 
-    ---Goes on with `fn(task)`, whatever the outcome. The new task ends as what `fn` returns: a task is followed, a value
-    ---wrapped; an error fails it.
+    ---Goes on with `fn(task)`, whatever the outcome. The new task ends as what `fn` returns: a task is
+    ---followed, a value wrapped; an error fails it.
     ---@generic T, U
     ---@param self flow.Task<T>
     ---@param fn async fun(task: flow.Task<T>): U|flow.Task<U>
@@ -366,7 +382,8 @@ public enum Annotations {
     ---@return flow.Task<U> task
     function Task:next_on_success(fn, opts) end
 
-    ---Goes on with `fn(error)` after a failure, as `next` does; a success and a cancellation pass through.
+    ---Goes on with `fn(error)` after a failure, as `next` does; a success and a cancellation pass
+    ---through.
     ---@generic T, U
     ---@param self flow.Task<T>
     ---@param fn async fun(error: flow.Error): U|flow.Task<U>
@@ -374,7 +391,8 @@ public enum Annotations {
     ---@return flow.Task<T|U> task
     function Task:next_on_error(fn, opts) end
 
-    ---Calls `fn(task)` at the end of a chain. The outcome stays what it was, once `fn` is done; an error in `fn` fails it.
+    ---Calls `fn(task)` at the end of a chain. The outcome stays what it was, once `fn` is done; an
+    ---error in `fn` fails it.
     ---@generic T
     ---@param self flow.Task<T>
     ---@param fn async fun(task: flow.Task<T>)
@@ -382,7 +400,8 @@ public enum Annotations {
     ---@return flow.Task<T> task
     function Task:finally(fn, opts) end
 
-    ---Calls `fn(result)` at the end of a chain that has succeeded. The outcome stays what it was; an error in `fn` fails it.
+    ---Calls `fn(result)` at the end of a chain that has succeeded. The outcome stays what it was; an
+    ---error in `fn` fails it.
     ---@generic T
     ---@param self flow.Task<T>
     ---@param fn async fun(result: T)
@@ -390,8 +409,8 @@ public enum Annotations {
     ---@return flow.Task<T> task
     function Task:finally_on_success(fn, opts) end
 
-    ---A started op, flow or machine: a task with data, a log and a summary. It settles when all that it has started has
-    ---ended, cleanups included.
+    ---A started op, flow or machine: a task with data, a log and a summary. It settles when all that it
+    ---has started has ended, cleanups included.
     ---@class flow.Run: flow.Task<flow.Data>
     ---@field name string What was started.
     ---@field id integer Each run of a process has its own.
@@ -423,8 +442,9 @@ public enum Annotations {
     ---@field run flow.Run The run that the op belongs to.
     local Ctx = {}
 
-    ---A value of the data bucket. Without one the op finishes here, with an error of kind `insufficient_input`; with one of
-    ---another type, with `mismatched_input`. No check is needed behind it.
+    ---A value of the data bucket. Without one the op finishes here, with an error of kind
+    ---`insufficient_input`; with one of another type, with `mismatched_input`. No check is needed
+    ---behind it.
     ---@param key string
     ---@param type? flow.Type With `"T?"` an absent value is nil.
     ---@return any value
@@ -441,7 +461,8 @@ public enum Annotations {
     ---@overload fun(self: flow.Ctx, key: string, type: "table?"): table?
     function Ctx:get(key, type) end
 
-    ---Stores a value in the data bucket and logs it. A `flow.secret` makes the key secret, and it stays so.
+    ---Stores a value in the data bucket and logs it. A `flow.secret` makes the key secret, and it stays
+    ---so.
     ---@param key string
     ---@param value any nil removes the key.
     function Ctx:set(key, value) end
@@ -460,8 +481,8 @@ public enum Annotations {
     ---@param fields? table<string, any> Further fields of the error, such as `code`.
     function Ctx:fail(message, fields) end
 
-    ---Registers a cleanup, run when the attempt ends, whatever the outcome, last in first out. It may wait and use `ctx`. One
-    ---that raises fails an op that had succeeded.
+    ---Registers a cleanup, run when the attempt ends, whatever the outcome, last in first out. It may
+    ---wait and use `ctx`. One that raises fails an op that had succeeded.
     ---@param fn async fun()
     function Ctx:defer(fn) end
 
@@ -508,7 +529,8 @@ public enum Annotations {
     ---@class flow.Dispatcher
     local Dispatcher = {}
 
-    ---A value that prints as `<redacted>` everywhere; made by `flow.secret`. Reading a field of it is an error.
+    ---A value that prints as `<redacted>` everywhere; made by `flow.secret`. Reading a field of it is
+    ---an error.
     ---@class flow.Secret
     local Secret = {}
 
@@ -530,8 +552,8 @@ public enum Annotations {
     ---@field step string? The step; nil for `back()` and `stay()`.
     local Transition = {}
 
-    ---The ops that are written in Swift, those that an embedding program has registered included. `pairs` goes
-    ---through them; an unknown name is nil.
+    ---The ops that are written in Swift, those that an embedding program has registered included.
+    ---`pairs` goes through them; an unknown name is nil.
     ---@class flow.Ops
     ---@field PrintOp fun(message: string|number): flow.Op Logs its message.
     ---@field SleepOp fun(seconds: number): flow.Op Waits.
@@ -541,8 +563,8 @@ public enum Annotations {
     ---@field [string] flow.Op
     local Ops = {}
 
-    ---What went wrong; `tostring` gives its message. Values that a script raises become its `cause`; an error of this form that
-    ---is raised again isn't wrapped again.
+    ---What went wrong; `tostring` gives its message. Values that a script raises become its `cause`; an
+    ---error of this form that is raised again isn't wrapped again.
     ---@class flow.Error
     ---@field kind flow.ErrorKind
     ---@field message string
@@ -573,8 +595,9 @@ public enum Annotations {
     ---@return flow.Dispatcher dispatcher
     function flow.dispatcher(options) end
 
-    ---Makes a value a secret, which prints as `<redacted>` in summaries, events, errors and reports. `ctx:get` gives the
-    ---plain value of a key that was set from one; a line that contains a secret's text of 4 bytes or more has it replaced.
+    ---Makes a value a secret, which prints as `<redacted>` in summaries, events, errors and reports.
+    ---`ctx:get` gives the plain value of a key that was set from one; a line that contains a secret's
+    ---text of 4 bytes or more has it replaced.
     ---@param value any Any value but nil.
     ---@return flow.Secret secret
     function flow.secret(value) end
@@ -611,8 +634,8 @@ public enum Annotations {
     ---@return flow.Transition transition
     function flow.forward(step) end
 
-    ---Goes back to a step of the history, with the present state, and cuts the history there; to a step that was never
-    ---entered it fails.
+    ---Goes back to a step of the history, with the present state, and cuts the history there; to a step
+    ---that was never entered it fails.
     ---@param step? string The one before, without it.
     ---@return flow.Transition transition
     function flow.back(step) end
@@ -631,8 +654,8 @@ public enum Annotations {
     ---@return flow.Reduction reduction
     function flow.finish(value) end
 
-    ---Of `reduce`: takes the previous step's result again, with the state before it was reduced, and then that step's
-    ---transition; at the first step it performs the step again.
+    ---Of `reduce`: takes the previous step's result again, with the state before it was reduced, and
+    ---then that step's transition; at the first step it performs the step again.
     ---@return flow.Reduction reduction
     function flow.retry() end
 
@@ -679,8 +702,8 @@ public enum Annotations {
     ---@return number seconds
     function flow.now() end
 
-    ---Succeeds with the list of results, in order, when all have succeeded; ends as the first that doesn't. An empty list
-    ---succeeds at once. The tasks themselves are never cancelled.
+    ---Succeeds with the list of results, in order, when all have succeeded; ends as the first that
+    ---doesn't. An empty list succeeds at once. The tasks themselves are never cancelled.
     ---@generic T
     ---@param tasks flow.Task<T>[]
     ---@return flow.Task<T[]> task
@@ -697,9 +720,10 @@ public enum Annotations {
     ---@return flow.Task<T> task
     function flow.when_any_finish(tasks) end
 
-    ---Runs a program, without a shell in between. It fails when the program can't be started or, unless `check = false`, ends with
-    ---a status other than 0; the error's `code`, `status`, `stdout` and `stderr` tell more. Cancelling it sends SIGTERM to the
-    ---program and all it has started, then SIGKILL after a second.
+    ---Runs a program, without a shell in between. It fails when the program can't be started or, unless
+    ---`check = false`, ends with a status other than 0; the error's `code`, `status`, `stdout` and
+    ---`stderr` tell more. Cancelling it sends SIGTERM to the program and all it has started, then
+    ---SIGKILL after a second.
     ---@param argv string[] The program and its arguments.
     ---@param options? flow.ExecOptions
     ---@return flow.Task<flow.ExecResult> task
