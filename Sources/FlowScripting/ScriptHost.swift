@@ -58,6 +58,9 @@ public final class ScriptHost {
   /// How many workers there are at most; set it before the first one is needed. By default one for
   /// each core.
   public var workerLimit = ScriptHost.coreCount
+  /// The most bytes that the state of each worker may hold; set it before the first one is needed. By
+  /// default as much as the state of the host.
+  public lazy var workerMemoryLimit: Int? = vm.memoryLimit
   /// The workers of this host, once it has needed some.
   private(set) var openPool: WorkerPool?
   /// Whether this is the host of a worker: its module has what can be done there.
@@ -167,7 +170,9 @@ public final class ScriptHost {
   /// The workers of this host.
   var workers: WorkerPool {
     if let openPool { return openPool }
-    let made = WorkerPool(self, size: workerLimit, configuration: vm.configuration)
+    var configuration = vm.configuration
+    configuration.memoryLimit = workerMemoryLimit
+    let made = WorkerPool(self, size: workerLimit, configuration: configuration)
     if isOpen { openPool = made }
     return made
   }
