@@ -33,7 +33,11 @@ let package = Package(
     .target(name: "FlowEngine", dependencies: ["CFlowSystem"], swiftSettings: strict),
     .target(name: "LuaVM", dependencies: ["CLua", "CFlowLua"], swiftSettings: strict),
     .target(
-      name: "FlowScripting", dependencies: ["FlowEngine", "LuaVM"], swiftSettings: strict),
+      name: "FlowScripting",
+      dependencies: ["FlowEngine", "LuaVM"],
+      // Editors read it; the program has it from Annotations.swift, which scripts/docs makes of it.
+      exclude: ["Help/flow.d.lua"],
+      swiftSettings: strict),
     .executableTarget(
       name: "FlowLuaCLI",
       dependencies: ["FlowScripting", "LuaVM", "FlowEngine", "CFlowSystem"],

@@ -44,6 +44,7 @@ public struct LuaOutputGuard: Sendable {
   /// Called with whether the terminal's line is at its end then.
   public let wrote: @convention(c) @Sendable (_ endsLine: Bool) -> Void
 
+  /// A guard of these two functions.
   public init(
     hide: @escaping @convention(c) @Sendable () -> Void,
     wrote: @escaping @convention(c) @Sendable (_ endsLine: Bool) -> Void

@@ -7,6 +7,7 @@ public struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
   /// The fields; a later one takes the place of another with its name.
   public var list: [(name: String, value: Value)]
 
+  /// Fields in the order of a list.
   @inlinable
   public init(_ list: [(name: String, value: Value)]) {
     self.list = list
@@ -17,6 +18,7 @@ public struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
     list = fields.map { (name: $0.0, value: $0.1) }
   }
 
+  /// Whether there are no fields.
   @inlinable
   public var isEmpty: Bool { list.isEmpty }
 

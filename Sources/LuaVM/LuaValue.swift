@@ -40,15 +40,25 @@ extension LuaValue: ExpressibleByStringLiteral {
 
 /// The basic type of a Lua value.
 public enum LuaKind: Int32, Sendable {
+  /// No value at all, such as an absent argument.
   case none = -1
+  /// The value nil.
   case `nil` = 0
+  /// A boolean.
   case boolean = 1
+  /// A bare pointer of C.
   case lightUserdata = 2
+  /// An integer or float.
   case number = 3
+  /// A string of bytes.
   case string = 4
+  /// A table.
   case table = 5
+  /// A function, of Lua or C.
   case function = 6
+  /// An object with a metatable.
   case userdata = 7
+  /// A coroutine.
   case thread = 8
 
   /// Lua's name of the type.

@@ -80,8 +80,8 @@ release_is_current() {
   [[ -x $BINARY && -e $STAMP ]] || return 1
   local inputs=("$ROOT/Package.swift" "$ROOT/Sources" "$ROOT/scripts/link") newer
   [[ ! -e $ROOT/Package.resolved ]] || inputs+=("$ROOT/Package.resolved")
-  # Folders count too: a file that was removed leaves only the folder's time.
-  newer=$(find "${inputs[@]}" -newer "$STAMP" -print -quit)
+  # Folders count too: a file that was removed leaves only the folder's time. Articles don't.
+  newer=$(find "${inputs[@]}" -name '*.docc' -prune -o -newer "$STAMP" -print -quit)
   [[ -z $newer ]]
 }
 

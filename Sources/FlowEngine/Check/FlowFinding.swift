@@ -1,8 +1,10 @@
 /// Something that `Flow.check` has found.
 public struct FlowFinding: Sendable, Hashable {
+  /// How bad a finding is.
   public enum Severity: Sendable {
     /// What is found ends a run when it comes there, on some path at least.
     case error
+    /// It may go well: what is given depends on the way through the flow.
     case warning
 
     /// The name that scripts use.
@@ -14,6 +16,7 @@ public struct FlowFinding: Sendable, Hashable {
     }
   }
 
+  /// How bad it is.
   public let severity: Severity
   /// The name of the op or flow that it is about; `Cases` for a case.
   public let op: ByteString

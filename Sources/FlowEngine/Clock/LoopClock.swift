@@ -14,6 +14,7 @@ public protocol LoopClock: AnyObject {
 
 /// The machine's monotonic clock.
 public final class SystemClock: LoopClock {
+  /// A clock that reads the system's monotonic time.
   public init() {}
 
   public func now() -> Int64 { Self.read(CLOCK_MONOTONIC) }
@@ -38,6 +39,7 @@ public final class SystemClock: LoopClock {
 public final class VirtualClock: LoopClock {
   private var time: Int64 = 0
 
+  /// A clock that stands at 2000-01-01 UTC until it is advanced.
   public init() {}
 
   public func now() -> Int64 { time }

@@ -3,12 +3,17 @@
 /// A bucket with a `parent` reads through to it and writes only to itself. Confined to the thread
 /// of its loop.
 public final class DataBucket {
+  /// A key with its value.
   public struct Entry {
+    /// The key.
     public let key: Key
+    /// The value.
     public internal(set) var value: Value
   }
 
+  /// The table that its keys are interned in.
   public let keys: KeyTable
+  /// What is looked at for keys that this bucket doesn't have; nil for none.
   public let parent: DataBucket?
 
   /// Up to this many entries are searched one by one, which is faster than an index.
@@ -34,6 +39,7 @@ public final class DataBucket {
     @exclusivity(unchecked) var secretKeys: Set<Key> = []
   }
 
+  /// An empty bucket; keys of another table can't be used with it.
   public init(keys: KeyTable, parent: DataBucket? = nil) {
     self.keys = keys
     self.parent = parent
@@ -71,6 +77,7 @@ public final class DataBucket {
   @inline(__always)
   func hasOwn(_ key: Key) -> Bool { key == itemKey || slot(of: key) != nil }
 
+  /// Whether there is a value under a key, here or in a parent.
   public func has(_ key: Key) -> Bool {
     keys.identity.check()
     if hasOwn(key) { return true }
@@ -209,6 +216,7 @@ public final class DataBucket {
 // MARK: - Typed access for Swift
 
 extension DataBucket {
+  /// The key of a name, interned.
   public func key(_ name: ByteString) -> Key { keys.intern(name) }
 
   /// The value under `name` as a Swift type; nil when it is absent or of another type.
@@ -218,10 +226,15 @@ extension DataBucket {
     get(keys.intern(name)).flatMap(Wanted.init(flowValue:))
   }
 
+  /// The string under a name; nil when there is none, or another type.
   public func string(_ name: ByteString) -> String? { value(name) }
+  /// The integer under a name; nil when there is none, or another type.
   public func integer(_ name: ByteString) -> Int64? { value(name) }
+  /// The number under a name; nil when there is none, or another type.
   public func number(_ name: ByteString) -> Double? { value(name) }
+  /// The boolean under a name; nil when there is none, or another type.
   public func boolean(_ name: ByteString) -> Bool? { value(name) }
 
+  /// The value under a name; nil when there is none.
   public subscript(name: ByteString) -> Value? { self.get(keys.intern(name)) }
 }

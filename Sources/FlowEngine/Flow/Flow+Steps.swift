@@ -30,6 +30,7 @@ extension Flow {
     }
   }
 
+  /// Adds ops that are executed at the same time; see the function that takes a list.
   @discardableResult
   public func addParallel(_ ops: Op...) -> Flow { addParallel(ops) }
 
@@ -61,6 +62,7 @@ extension Flow {
     branch(.predicate(predicate))
   }
 
+  /// Begins a branch that is taken when a predicate of the data says so; its error fails the flow.
   @discardableResult
   public func `case`(where predicate: @escaping (DataBucket) throws -> Bool) -> Flow {
     branch(.predicate(ClosurePredicate(predicate)))

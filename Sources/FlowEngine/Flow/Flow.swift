@@ -14,6 +14,11 @@ public final class Flow: Op {
   /// Counts the changes of all flows: tells whether a snapshot still holds.
   static let changes = Atomic<UInt64>(0)
 
+  /// A flow without steps.
+  ///
+  /// - Parameters:
+  ///   - name: What lines and errors call it.
+  ///   - doc: What it does, for people.
   public init(_ name: ByteString = "Flow", doc: ByteString? = nil) {
     blueprint = Blueprint()
     super.init(
@@ -54,11 +59,13 @@ public final class Flow: Op {
     change { $0.setData(name, value) }
   }
 
+  /// Gives one value to begin with; see `data(_:)`.
   @discardableResult
   public func data(_ name: ByteString, _ value: some ValueConvertible) -> Flow {
     data(name, value.flowValue)
   }
 
+  /// Gives data to begin with. A run is started with it, its own data before it under the same key.
   @discardableResult
   public func data(_ entries: KeyValuePairs<ByteString, any ValueConvertible>) -> Flow {
     change { blueprint in
@@ -74,6 +81,8 @@ public final class Flow: Op {
     change { $0.willStart.append(callback) }
   }
 
+  /// Has a closure called before the first op of each run, on the loop's thread. Its error fails the
+  /// run.
   @discardableResult
   public func willStart(_ body: @escaping (Run) throws -> Void) -> Flow {
     willStart(ClosureCallback(body))
@@ -85,6 +94,8 @@ public final class Flow: Op {
     change { $0.didFinish.append(callback) }
   }
 
+  /// Has a closure called when a run has settled, on the loop's thread, before anybody who waits goes
+  /// on.
   @discardableResult
   public func didFinish(_ body: @escaping (Run) throws -> Void) -> Flow {
     didFinish(ClosureCallback(body))
@@ -96,6 +107,7 @@ public final class Flow: Op {
     declare(needs: needs, gives: declarations.gives)
   }
 
+  /// Declares what data it needs, by types as scripts write them.
   @discardableResult
   public func needs(_ needs: KeyValuePairs<ByteString, ByteString>) -> Flow {
     self.needs(Op.declarations(needs))
@@ -107,6 +119,7 @@ public final class Flow: Op {
     declare(needs: declarations.needs, gives: gives)
   }
 
+  /// Declares what data it gives, by types as scripts write them.
   @discardableResult
   public func gives(_ gives: KeyValuePairs<ByteString, ByteString>) -> Flow {
     self.gives(Op.declarations(gives))

@@ -17,26 +17,33 @@
 /// `for` decide when the flow is built, not when it runs.
 @resultBuilder
 public enum FlowBuilder {
+  /// An op, or a class of ops, is a step.
   public static func buildExpression(_ step: some OpConvertible) -> [any FlowComponent] {
     [OpComponent(op: step.makeOp())]
   }
 
+  /// A group, a case and other parts of a flow.
   public static func buildExpression(_ component: some FlowComponent) -> [any FlowComponent] {
     [component]
   }
 
+  /// The steps one below the other.
   public static func buildBlock(_ parts: [any FlowComponent]...) -> [any FlowComponent] {
     parts.flatMap { $0 }
   }
 
+  /// An `if` without an `else`, decided when the flow is made.
   public static func buildOptional(_ part: [any FlowComponent]?) -> [any FlowComponent] {
     part ?? []
   }
 
+  /// The first way of an `if`, decided when the flow is made.
   public static func buildEither(first part: [any FlowComponent]) -> [any FlowComponent] { part }
 
+  /// The other way of an `if`, decided when the flow is made.
   public static func buildEither(second part: [any FlowComponent]) -> [any FlowComponent] { part }
 
+  /// A `for` that makes steps.
   public static func buildArray(_ parts: [[any FlowComponent]]) -> [any FlowComponent] {
     parts.flatMap { $0 }
   }
@@ -45,16 +52,22 @@ public enum FlowBuilder {
 /// Builds a list of ops: what `Parallel` and `Finally` consist of.
 @resultBuilder
 public enum OpListBuilder {
+  /// An op, or a class of ops.
   public static func buildExpression(_ op: some OpConvertible) -> [Op] { [op.makeOp()] }
 
+  /// The ops one below the other.
   public static func buildBlock(_ parts: [Op]...) -> [Op] { parts.flatMap { $0 } }
 
+  /// An `if` without an `else`, decided when the flow is made.
   public static func buildOptional(_ part: [Op]?) -> [Op] { part ?? [] }
 
+  /// The first way of an `if`, decided when the flow is made.
   public static func buildEither(first part: [Op]) -> [Op] { part }
 
+  /// The other way of an `if`, decided when the flow is made.
   public static func buildEither(second part: [Op]) -> [Op] { part }
 
+  /// A `for` that makes ops.
   public static func buildArray(_ parts: [[Op]]) -> [Op] { parts.flatMap { $0 } }
 }
 
@@ -112,6 +125,7 @@ public struct Grouped: FlowComponent {
   private let op: Op
   private let dispatcher: GroupDispatcher
 
+  /// A group of an op's executions, with all that a dispatcher can say.
   public init(_ op: some OpConvertible, _ dispatcher: GroupDispatcher) {
     self.op = op.makeOp()
     self.dispatcher = dispatcher
@@ -172,6 +186,7 @@ public struct Case: FlowComponent {
 public struct Otherwise: FlowComponent {
   private let steps: [any FlowComponent]
 
+  /// What is done when no case matches.
   public init(@FlowBuilder steps: () -> [any FlowComponent]) {
     self.steps = steps()
   }
@@ -186,6 +201,7 @@ public struct Otherwise: FlowComponent {
 public struct Parallel: FlowComponent {
   private let ops: [Op]
 
+  /// The ops that are executed at the same time.
   public init(@OpListBuilder ops: () -> [Op]) {
     self.ops = ops()
   }
@@ -197,6 +213,7 @@ public struct Parallel: FlowComponent {
 public struct Finally: FlowComponent {
   private let ops: [Op]
 
+  /// The ops that are executed at the end, whatever has happened.
   public init(@OpListBuilder ops: () -> [Op]) {
     self.ops = ops()
   }

@@ -7,8 +7,10 @@ public final class GraphCollection {
   // Held, so that no other object gets the identity of one that was seen.
   private var ops: ContiguousArray<Op> = []
 
+  /// A collection without graphs.
   public init() {}
 
+  /// Whether nothing has been collected.
   public var isEmpty: Bool { graphs.isEmpty }
 
   /// Adds what a run has started, unless that is there.

@@ -17,6 +17,7 @@ public final class GroupDispatcher {
   /// The key that is collected; by default the op's primary output.
   public let collect: ByteString?
 
+  /// How a group works, all of it; see the properties.
   public init(
     input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: ByteString? = nil,

@@ -2,7 +2,9 @@
 public final class ItemFailure: OpaqueValue {
   /// The 0-based index of the item.
   public let index: Int
+  /// The item that failed.
   public let input: Value
+  /// Why it failed.
   public let error: FlowError
 
   /// What is known of one failed item; `index` counts from 0.

@@ -53,7 +53,9 @@ public struct ItemWork {
 
 /// Items that a runner is to execute: `count` of them, from the 0-based index `first` on.
 public struct ItemBatch: Sendable {
+  /// The 0-based index of the first item.
   public let first: Int
+  /// How many items there are.
   public let count: Int
   /// Tells this execution of the items from an earlier one that was lost; 1-based.
   public let attempt: UInt32

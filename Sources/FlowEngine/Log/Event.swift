@@ -36,6 +36,7 @@ public struct Event: Sendable {
 
   /// Seconds since the run began.
   public let time: Double
+  /// What it tells.
   public let kind: Kind
   /// The name of the op it is about.
   public let op: ByteString

@@ -2,6 +2,7 @@ import Glibc
 
 /// How a summary is written.
 public struct SummaryOptions: Sendable {
+  /// How the times of a summary's lines are written.
   public enum Time: Sendable {
     /// `4:17:18 PM`, local time.
     case clock
@@ -9,10 +10,12 @@ public struct SummaryOptions: Sendable {
     case iso
   }
 
+  /// How times are written.
   public var time: Time
   /// Whether each `DidFinish` ends with how long it took, such as ` (0.5s)`.
   public var durations: Bool
 
+  /// Options of a summary; by default it is as in the seed.
   public init(time: Time = .clock, durations: Bool = false) {
     self.time = time
     self.durations = durations

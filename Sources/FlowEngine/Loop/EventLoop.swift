@@ -5,6 +5,7 @@ import Glibc
 /// An instance belongs to the thread that made it, with all its runs, buckets and values; only the
 /// `mailbox` may be used from elsewhere. A wrong thread ends the process with a sentence.
 public final class EventLoop {
+  /// What a turn of the loop did.
   public enum Turn {
     /// A job ran, or the loop slept and was woken.
     case worked
@@ -14,9 +15,11 @@ public final class EventLoop {
     case idle
   }
 
+  /// What tells the time.
   public let clock: any LoopClock
   /// The names of all keys that are used on this loop.
   public let keys: KeyTable
+  /// How other threads hand work to the loop.
   public let mailbox = Mailbox()
   /// Makes the list that a group collects.
   public var makeList: (ContiguousArray<Value>) -> Value = { .opaque(ListValue($0)) }
@@ -116,6 +119,7 @@ public final class EventLoop {
   /// Says where a task was made, from its `origin`.
   package var describeOrigin: ((UInt64) -> ByteString)?
 
+  /// A loop of its own, confined to the thread that makes it.
   public convenience init(clock: any LoopClock = SystemClock()) {
     self.init(clock: clock, keys: KeyTable(), failures: FailureReports())
   }
@@ -195,6 +199,7 @@ public final class EventLoop {
     if !isShutDown { ready.append(job) }
   }
 
+  /// Has a closure called in a turn of its own. On the loop's thread only.
   public func enqueue(_ body: @escaping () -> Void) {
     enqueue(ClosureJob(body))
   }
@@ -210,6 +215,7 @@ public final class EventLoop {
     return timer
   }
 
+  /// Has a closure called at a time, in nanoseconds of the loop's clock. On the loop's thread only.
   @discardableResult
   public func schedule(at time: Int64, _ body: @escaping () -> Void) -> Timer {
     schedule(at: time, ClosureJob(body))

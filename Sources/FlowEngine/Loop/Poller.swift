@@ -3,6 +3,7 @@ import Glibc
 
 /// Watches a descriptor for a loop until it is ended.
 public final class DescriptorWatch {
+  /// The file descriptor that is watched.
   public let descriptor: Int32
   /// Set while it watches: a job may well hold its watch.
   fileprivate var job: (any LoopJob)?

@@ -164,6 +164,7 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
   let transitions: NamedTransitions<Builder.Step, Builder.Event>
   private let table: TransitionTable
 
+  /// A provider of what a DSL describes.
   public init(_ dsl: MachineDSL<Builder>) {
     self.dsl = dsl
     var transitions = NamedTransitions<Builder.Step, Builder.Event>()

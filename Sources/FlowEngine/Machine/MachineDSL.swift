@@ -22,6 +22,7 @@
 public struct MachineDSL<Builder: MachineDSLBuilder> {
   let parts: [MachineDSLPart<Builder>]
 
+  /// A description of parts, one below the other.
   public init(@MachineListBuilder<MachineDSLPart<Builder>> parts: () -> [MachineDSLPart<Builder>]) {
     self.parts = parts()
   }
@@ -39,8 +40,11 @@ public struct MachineDSL<Builder: MachineDSLBuilder> {
 ///
 /// Source: the seed's `FlowDSLBuilder` (FlowKit).
 public protocol MachineDSLBuilder {
+  /// Names the steps.
   associatedtype Step: Hashable
+  /// What performing a step leaves.
   associatedtype StepResult
+  /// What the machine knows so far.
   associatedtype State
   /// What a step's result can mean for the way on.
   associatedtype Event: Hashable
@@ -80,16 +84,19 @@ extension MachineDSLBuilder {
     MachineDSLHandler(event: nil, transition: transition())
   }
 
+  /// To a step.
   public static func forward(to step: Step) -> Transition<Step> { .forward(to: step) }
 
   /// To an earlier step of the history, or without one to the previous step.
   public static func back(to step: Step? = nil) -> Transition<Step> { .back(to: step) }
 
+  /// To the same step again.
   public static func stay() -> Transition<Step> { .stay }
 }
 
 /// A part of a `MachineDSL`.
 public enum MachineDSLPart<Builder: MachineDSLBuilder> {
+  /// What makes events of results.
   case emitter(Builder.Emitter)
   /// A step with what happens behind it; nil is any step.
   case step(Builder.Step?, [MachineDSLHandler<Builder>])
@@ -104,15 +111,21 @@ public struct MachineDSLHandler<Builder: MachineDSLBuilder> {
 /// Builds a list of parts or handlers. `if` and `for` decide when the machine is made.
 @resultBuilder
 public enum MachineListBuilder<Part> {
+  /// One part.
   public static func buildExpression(_ part: Part) -> [Part] { [part] }
 
+  /// Parts one below the other.
   public static func buildBlock(_ parts: [Part]...) -> [Part] { parts.flatMap { $0 } }
 
+  /// An `if` without an `else`, decided when the machine is made.
   public static func buildOptional(_ part: [Part]?) -> [Part] { part ?? [] }
 
+  /// The first way of an `if`, decided when the machine is made.
   public static func buildEither(first part: [Part]) -> [Part] { part }
 
+  /// The other way of an `if`, decided when the machine is made.
   public static func buildEither(second part: [Part]) -> [Part] { part }
 
+  /// A `for` that makes parts.
   public static func buildArray(_ parts: [[Part]]) -> [Part] { parts.flatMap { $0 } }
 }

@@ -27,6 +27,12 @@ public struct MachineDefinition {
   /// How many transitions a run may make unless a machine says otherwise.
   public static let defaultMaxTransitions = 10_000
 
+  /// A definition with the defaults for all else.
+  ///
+  /// - Parameters:
+  ///   - name: What lines and errors call the machine.
+  ///   - start: The number of the first step.
+  ///   - steps: The steps with what leads on from them.
   public init(name: ByteString, start: Int, steps: [MachineStep]) {
     self.name = name
     self.start = start
@@ -51,12 +57,20 @@ public struct MachineStep {
 
   /// Its number; nil for the any-step.
   public let number: Int?
+  /// What performs it.
   public var action: Action
   /// What happens after it, in the order in which it was written.
   public var handlers: [MachineHandler]
   /// Where it was written; see `MachineLogic.position(of:)`.
   public let place: Int
 
+  /// A step.
+  ///
+  /// - Parameters:
+  ///   - number: Its number; nil for any step.
+  ///   - action: What performs it.
+  ///   - handlers: What leads on from it.
+  ///   - place: Where it was written; see `MachineLogic.position`.
   public init(_ number: Int?, _ action: Action, handlers: [MachineHandler], place: Int = -1) {
     self.number = number
     self.action = action
@@ -69,10 +83,17 @@ public struct MachineStep {
 public struct MachineHandler {
   /// The event's number; nil for the transition that is made without an event.
   public let event: Int?
+  /// Where it leads.
   public let transition: Transition<Int>
   /// Where it was written; see `MachineLogic.position(of:)`.
   public let place: Int
 
+  /// A handler.
+  ///
+  /// - Parameters:
+  ///   - event: The number of the event; nil for when there is none.
+  ///   - transition: Where it leads.
+  ///   - place: Where it was written; see `MachineLogic.position`.
   public init(on event: Int?, _ transition: Transition<Int>, place: Int = -1) {
     self.event = event
     self.transition = transition
@@ -85,8 +106,10 @@ public struct NameTable<Element: Hashable> {
   private var numbers: [Element: Int] = [:]
   /// By their numbers.
   public private(set) var elements: [Element] = []
+  /// The names by their numbers.
   public private(set) var names: [ByteString] = []
 
+  /// A table without names.
   public init() {}
 
   /// The number of an element, if it has one.

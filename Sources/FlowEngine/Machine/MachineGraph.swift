@@ -2,18 +2,24 @@
 public struct MachineDOTOptions: Sendable {
   /// Which way the graph goes.
   public enum Direction: String, Sendable, CaseIterable {
+    /// From left to right.
     case leftToRight = "LR"
+    /// From right to left.
     case rightToLeft = "RL"
+    /// From top to bottom.
     case topToBottom = "TB"
+    /// From bottom to top.
     case bottomToTop = "BT"
   }
 
   /// Whether several edges between two steps are drawn as one.
   public var isStrict: Bool
+  /// Which way the graph goes.
   public var direction: Direction
   /// The shape of the nodes: one that Graphviz knows.
   public var shape: ByteString
 
+  /// Options; by default those of the seed.
   public init(
     isStrict: Bool = true, direction: Direction = .leftToRight, shape: ByteString = "box"
   ) {

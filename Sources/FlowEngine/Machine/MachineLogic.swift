@@ -42,6 +42,7 @@ public protocol MachineLogic: AnyObject {
 
   /// The names of steps and events.
   func name(ofStep step: Int) -> ByteString
+  /// The name of an event, for lines and errors.
   func name(ofEvent event: Int) -> ByteString
   /// Where something was written, as messages begin: `file:12: `, or nothing.
   func position(of place: Int) -> ByteString
@@ -67,12 +68,15 @@ public enum MachineAnswer {
   case event(MachineEvent?)
   /// Of `transition`: where to go; nil ends the machine with its state.
   case transition(Transition<Int>?)
+  /// It failed, and the machine with it.
   case failed(FlowError)
 }
 
 /// An event, by its number if a step handles it.
 public enum MachineEvent {
+  /// One that a step handles, by its number.
   case known(Int)
+  /// One that no step handles, by its name.
   case unknown(ByteString)
 }
 

@@ -2,8 +2,11 @@
 ///
 /// Source: the seed's `TransitionNavigator` (FlowKit).
 public protocol TransitionNavigator<Step, StepResult, State> {
+  /// Names the steps.
   associatedtype Step: Hashable
+  /// What performing a step leaves.
   associatedtype StepResult
+  /// What the machine knows so far.
   associatedtype State
 
   /// Performs the step that a transition leads to, on the loop's thread; may wait.
@@ -24,7 +27,9 @@ public protocol TransitionNavigator<Step, StepResult, State> {
 ///
 /// Source: the seed's `StateReducer` (FlowKit).
 public protocol StateReducer<StepResult, State> {
+  /// What performing a step leaves.
   associatedtype StepResult
+  /// What the machine knows so far.
   associatedtype State
 
   /// Says what becomes of the state behind a step; may wait.
@@ -37,8 +42,11 @@ public protocol StateReducer<StepResult, State> {
 ///
 /// Source: the seed's `TransitionProvider` (FlowKit).
 public protocol TransitionProvider<Step, StepResult, State> {
+  /// Names the steps.
   associatedtype Step: Hashable
+  /// What performing a step leaves.
   associatedtype StepResult
+  /// What the machine knows so far.
   associatedtype State
 
   /// The transition that comes behind a step; nil when the machine ends with its state. May wait.
@@ -95,6 +103,7 @@ public struct DeclarativeNavigator<Step: Hashable, StepResult, State>: Transitio
 
 /// What performs one step, for a `DeclarativeNavigator`.
 public struct Perform<Step: Hashable, StepResult, State> {
+  /// What performs a step: with the state of then and the machine's execution; may wait.
   public typealias Body =
     nonisolated(nonsending) (State, OpContext) async throws -> StepResult
 
@@ -132,10 +141,12 @@ public struct Perform<Step: Hashable, StepResult, State> {
 /// Builds the list of a `DeclarativeNavigator`.
 @resultBuilder
 public enum StepListBuilder<Step: Hashable, StepResult, State> {
+  /// One step.
   public static func buildExpression(
     _ step: Perform<Step, StepResult, State>
   ) -> [Perform<Step, StepResult, State>] { [step] }
 
+  /// The steps one below the other.
   public static func buildBlock(
     _ parts: [Perform<Step, StepResult, State>]...
   ) -> [Perform<Step, StepResult, State>] { parts.flatMap { $0 } }

@@ -1,8 +1,11 @@
 /// A key that an op declares, with its type.
 public struct Declaration {
+  /// The key.
   public let name: ByteString
+  /// What its value has to be.
   public let type: ValueType
 
+  /// A key with its type.
   public init(_ name: ByteString, _ type: ValueType) {
     self.name = name
     self.type = type

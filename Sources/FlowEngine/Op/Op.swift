@@ -2,7 +2,9 @@
 ///
 /// Confined to one thread, like the loop that runs it.
 public class Op {
+  /// What lines and errors call it.
   public let name: ByteString
+  /// What it does, for people.
   public let doc: ByteString?
   /// nil for a flow, which the engine executes itself.
   public let body: (any OpBody)?
@@ -95,7 +97,9 @@ public class Op {
   public var needs: [Declaration] { declarations.needs }
   /// Declared outputs, in the order of their keys.
   public var gives: [Declaration] { declarations.gives }
+  /// The key under which a group gives it an item; nil when that isn't known.
   public var primaryInput: ByteString? { declarations.primaryInput }
+  /// The key whose value a group collects; nil when that isn't known.
   public var primaryOutput: ByteString? { declarations.primaryOutput }
   /// How often and when it is tried again; nil never.
   public var retry: RetryPolicy? { policy?.retry }

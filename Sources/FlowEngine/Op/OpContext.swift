@@ -63,6 +63,7 @@ public final class OpContext {
 
   // MARK: What it belongs to
 
+  /// The run that the op belongs to.
   public var run: Run {
     guard let run = strand?.run ?? extras?.keptRun else {
       misuse("an OpContext was used that belongs to no execution")
@@ -70,6 +71,7 @@ public final class OpContext {
     return run
   }
 
+  /// The op that is executed.
   public var op: Op {
     guard let op = extras?.keptOp ?? current else {
       misuse("an OpContext was used that belongs to no execution")
@@ -77,6 +79,7 @@ public final class OpContext {
     return op
   }
 
+  /// The loop that everything of the op runs on.
   public var loop: EventLoop { run.loop }
 
   /// The data of the flow, or of the item in a group.
@@ -108,6 +111,7 @@ public final class OpContext {
 
   // MARK: Data
 
+  /// The value under a key; nil when there is none.
   public func get(_ key: Key) -> Value? {
     guard let owner else { return bucket.get(key) }
     // Unretained. Safe: looking something up replaces no bucket.
@@ -115,6 +119,7 @@ public final class OpContext {
     return bucket._withUnsafeGuaranteedRef { $0.get(key) }
   }
 
+  /// Whether there is a value under a key.
   public func has(_ key: Key) -> Bool { bucket.has(key) }
 
   /// Whether it executes an item of a group, or a flow that does.
@@ -171,6 +176,7 @@ public final class OpContext {
       first: strand.log.payload(text))
   }
 
+  /// Writes a line of bytes to the log. Does nothing once the op has settled.
   public func log(_ bytes: UnsafeBufferPointer<UInt8>) {
     log(ByteString(bytes))
   }
@@ -206,6 +212,7 @@ public final class OpContext {
     makeExtras().cleanups.append(cleanup)
   }
 
+  /// Registers a cleanup, run last in first out when the attempt ends, whatever the outcome.
   public func `defer`(_ body: @escaping (OpContext) throws -> Void) {
     addCleanup(ClosureCleanup(body))
   }
@@ -482,10 +489,12 @@ extension OpContext {
     throw failing(error)
   }
 
+  /// Stores and logs a value of Swift. Does nothing once the op has settled.
   public func set(_ name: ByteString, _ value: some ValueConvertible) {
     set(bucket.keys.intern(name), value.flowValue)
   }
 
+  /// Stores and logs a value; `.null` removes the key. Does nothing once the op has settled.
   public func set(_ name: ByteString, _ value: Value) {
     set(bucket.keys.intern(name), value)
   }

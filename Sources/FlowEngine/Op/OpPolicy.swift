@@ -94,6 +94,7 @@ final class OpPolicy: Sendable {
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
+  /// A generator that draws the same numbers for the same seed.
   public init(seed: UInt64) {
     state = seed
   }

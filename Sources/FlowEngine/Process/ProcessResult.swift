@@ -8,7 +8,9 @@ public struct ProcessResult: Sendable {
   public let signal: Int?
   /// Whether its outputs were collected.
   public let isCaptured: Bool
+  /// What it wrote to its standard output; empty where that wasn't collected.
   public let stdout: ByteString
+  /// What it wrote to its standard error; empty where that wasn't collected.
   public let stderr: ByteString
   private let exitStatus: Int
 

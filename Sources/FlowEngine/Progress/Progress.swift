@@ -7,6 +7,7 @@ public struct Progress: Sendable, Equatable {
     /// How many have failed.
     public var failed: Int
 
+    /// How many items are executing, and how many have failed.
     public init(running: Int, failed: Int) {
       self.running = running
       self.failed = failed
@@ -24,6 +25,7 @@ public struct Progress: Sendable, Equatable {
   /// Nil unless it is a group.
   public var items: Items?
 
+  /// How far something is; see the properties.
   public init(
     run: ByteString, op: ByteString, done: Double, total: Double?, items: Items? = nil
   ) {

@@ -7,6 +7,7 @@ public final class ConfinedValue: @unchecked Sendable {
   private let owner: EventLoop.Identity
   private let mailbox: Mailbox
 
+  /// Confines a value to a loop: it is let go of on that loop's thread.
   public init(_ value: Value, on loop: EventLoop) {
     loop.checkThread()
     self.value = value

@@ -1,8 +1,25 @@
 /// Why an op, flow or task didn't succeed: data of a run, not a wrong use of the API.
 public final class FlowError: Error, Sendable, CustomStringConvertible {
+  /// What kind of error it is.
   public enum Kind: UInt8, Sendable, CaseIterable {
-    case error, insufficientInput, mismatchedInput, missingOutput, mismatchedOutput, timeout
-    case cancelled, stalled, usage
+    /// Something was raised or thrown, or the op said that it failed.
+    case error
+    /// A key that was needed isn't in the data bucket.
+    case insufficientInput
+    /// A value that was needed is of another type.
+    case mismatchedInput
+    /// A declared output wasn't set.
+    case missingOutput
+    /// A declared output is of another type.
+    case mismatchedOutput
+    /// It took longer than its timeout.
+    case timeout
+    /// It was asked to stop.
+    case cancelled
+    /// Nothing could make progress any more.
+    case stalled
+    /// A function was used wrongly.
+    case usage
 
     /// The name that scripts and reports use.
     public var name: ByteString {
@@ -20,11 +37,13 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
   }
 
+  /// What kind of error it is.
   public let kind: Kind
   /// What happened; for a cancellation the text of its log line.
   public let message: ByteString
   /// The name of the op in which it happened.
   public let op: ByteString?
+  /// Where it was raised, as Lua shows it; nil for errors of the engine.
   public let traceback: ByteString?
   /// A number the op gave with the error; the status of a program, or the system's `errno`.
   public let code: Int64?
@@ -35,6 +54,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The limit of a timeout, in seconds; also of a cancellation because something around timed out.
   public let seconds: Double?
 
+  /// An error; see the properties.
   public init(
     _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
     traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue? = nil,
@@ -58,19 +78,23 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     return FlowError(.error, ByteString(String(describing: error)))
   }
 
+  /// Something was used wrongly.
   public static func usage(_ message: ByteString) -> FlowError {
     FlowError(.usage, message)
   }
 
+  /// It was asked to stop, for a reason that its line shows.
   public static func cancelled(reason: ByteString? = nil) -> FlowError {
     FlowError(.cancelled, reason.map { "cancelled: \($0)" } ?? "cancelled")
   }
 
+  /// It took longer than its timeout.
   public static func timeout(seconds: Double) -> FlowError {
     FlowError(
       .timeout, "timed out after \(Value.text(ofSeconds: seconds))s", seconds: seconds)
   }
 
+  /// Nothing could make progress any more while the op was waiting.
   public static func stalled(op: ByteString) -> FlowError {
     FlowError(.stalled, "stalled: [\(op)] never finished", op: op)
   }
@@ -80,20 +104,24 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     FlowError(.stalled, "stalled: [\(task.title)] waits for itself")
   }
 
+  /// A key that was needed isn't in the bucket.
   public static func missingInput(_ key: ByteString) -> FlowError {
     FlowError(.insufficientInput, "can't find <\(key)> in data bucket")
   }
 
+  /// A value that was needed is of another type.
   public static func mismatchedInput(
     _ key: ByteString, _ value: Value, wanted: ByteString
   ) -> FlowError {
     FlowError(.mismatchedInput, mismatch(key, value, wanted))
   }
 
+  /// A declared output wasn't set.
   public static func missingOutput(_ key: ByteString) -> FlowError {
     FlowError(.missingOutput, "can't find <\(key)> in data bucket")
   }
 
+  /// A declared output is of another type.
   public static func mismatchedOutput(
     _ key: ByteString, _ value: Value, wanted: ByteString
   ) -> FlowError {

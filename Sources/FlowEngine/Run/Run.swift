@@ -1,10 +1,12 @@
 /// An op, flow or machine that was started: a task with data, an event log and a summary.
 public final class Run: FlowTask<DataBucket> {
+  /// The name of the op, flow or machine that was started.
   public let name: ByteString
   /// What was started.
   public let op: Op
   /// The run's data, during it and afterwards.
   public let data: DataBucket
+  /// What happened, in order.
   public let log: EventLog
   /// Errors of `didFinish` callbacks; each is also one of the loop's `unobservedFailures`.
   public private(set) var lateErrors: [FlowError] = []

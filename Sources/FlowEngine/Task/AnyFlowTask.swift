@@ -3,9 +3,18 @@
 /// What it gives when it succeeds is the business of `FlowTask`. Confined to its loop's thread. Open only
 /// for this package: nobody else can initialize a subclass.
 open class AnyFlowTask {
+  /// How a task stands.
   public enum State: UInt8, Sendable {
-    case pending, succeeded, failed, cancelled
+    /// It goes on.
+    case pending
+    /// It has a result.
+    case succeeded
+    /// It has an error.
+    case failed
+    /// It has an error of kind `cancelled`.
+    case cancelled
 
+    /// The name that scripts use.
     public var name: ByteString {
       switch self {
       case .pending: "pending"
@@ -16,6 +25,7 @@ open class AnyFlowTask {
     }
   }
 
+  /// The loop that it belongs to, whose thread alone may use it.
   public final let loop: EventLoop
   /// Unique on its loop, in the order of making; begins with 1.
   public final let id: UInt64
@@ -57,6 +67,7 @@ open class AnyFlowTask {
 
   deinit { giveUpObservers() }
 
+  /// How it stands.
   public final var state: State { storedState }
   /// Why it failed or was cancelled.
   public final var error: FlowError? { storedError }

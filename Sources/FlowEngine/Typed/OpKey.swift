@@ -15,11 +15,13 @@ public struct Input<Content: ValueConvertible & Sendable>: OpKey {
   /// What stands for an absent value; nil when the value has to be there.
   public let defaultValue: Content?
 
+  /// A key that has to be there.
   public init(_ name: ByteString) {
     self.name = name
     defaultValue = nil
   }
 
+  /// A key that may be absent, with the value that stands for it then.
   public init(_ name: ByteString, default defaultValue: Content) {
     self.name = name
     self.defaultValue = defaultValue
@@ -37,6 +39,7 @@ public struct Input<Content: ValueConvertible & Sendable>: OpKey {
 public struct Output<Content: ValueConvertible & Sendable>: OpKey {
   public let name: ByteString
 
+  /// A key that the op gives.
   public init(_ name: ByteString) {
     self.name = name
   }

@@ -37,6 +37,7 @@ public struct OpConfiguration: Sendable {
   /// Seconds that an attempt may take; nil for no limit.
   public var timeout: Double?
 
+  /// A configuration; see the properties.
   public init(
     name: ByteString? = nil, doc: ByteString? = nil, primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil

@@ -6,10 +6,12 @@ public struct ByteString: Hashable, Comparable, Sendable {
   /// The bytes as they are.
   public let bytes: [UInt8]
 
+  /// Bytes as they are.
   public init(_ bytes: [UInt8]) {
     self.bytes = bytes
   }
 
+  /// A copy of bytes.
   public init(_ bytes: UnsafeBufferPointer<UInt8>) {
     self.bytes = Array(bytes)
   }
@@ -19,13 +21,16 @@ public struct ByteString: Hashable, Comparable, Sendable {
     bytes = Array(string.utf8)
   }
 
+  /// The number of bytes.
   public var count: Int { bytes.count }
+  /// Whether there are no bytes.
   public var isEmpty: Bool { bytes.isEmpty }
 
   public static func < (left: ByteString, right: ByteString) -> Bool {
     left.bytes.lexicographicallyPrecedes(right.bytes)
   }
 
+  /// The bytes of both, one behind the other.
   public static func + (left: ByteString, right: ByteString) -> ByteString {
     ByteString(left.bytes + right.bytes)
   }
@@ -98,14 +103,17 @@ extension ByteString: ExpressibleByStringInterpolation {
       bytes.append(contentsOf: literal.utf8)
     }
 
+    /// Puts bytes into the text.
     public mutating func appendInterpolation(_ value: ByteString) {
       bytes.append(contentsOf: value.bytes)
     }
 
+    /// Puts a string into the text, as UTF-8.
     public mutating func appendInterpolation(_ value: String) {
       bytes.append(contentsOf: value.utf8)
     }
 
+    /// Puts an integer into the text, in decimal.
     public mutating func appendInterpolation(_ value: some BinaryInteger) {
       bytes.append(contentsOf: String(value).utf8)
     }

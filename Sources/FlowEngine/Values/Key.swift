@@ -18,6 +18,7 @@ public final class KeyTable {
   /// Open addressing: 0 is free, else the id of a key plus one. At most half full.
   private var slots = ContiguousArray<UInt32>(repeating: 0, count: 64)
 
+  /// A table without keys.
   public init() {}
 
   /// The key of `name`, the same for the same bytes.
@@ -36,6 +37,7 @@ public final class KeyTable {
     return insert(ByteString(bytes), at: slot)
   }
 
+  /// The name that a key was interned with.
   public func name(of key: Key) -> ByteString {
     guard Int(key.id) < names.count else {
       misuse("a Key was used with the KeyTable of another event loop")

@@ -1,11 +1,14 @@
 /// The engine's own list: what groups collect when no Lua is there.
 public final class ListValue: OpaqueValue {
+  /// The values in order.
   public private(set) var elements: ContiguousArray<Value>
 
+  /// A list of values.
   public init(_ elements: ContiguousArray<Value>) {
     self.elements = elements
   }
 
+  /// A list of the values of an array.
   public convenience init(_ elements: [Value]) {
     self.init(ContiguousArray(elements))
   }
@@ -25,6 +28,7 @@ public final class ListValue: OpaqueValue {
     }
   }
 
+  /// Adds a value at the end.
   public func append(_ value: Value) {
     elements.append(value)
   }

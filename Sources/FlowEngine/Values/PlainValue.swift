@@ -5,10 +5,15 @@
 public struct PlainValue: Sendable, Equatable {
   /// A value within the graph.
   public enum Atom: Sendable {
+    /// No value.
     case null
+    /// A boolean.
     case boolean(Bool)
+    /// An integer.
     case integer(Int64)
+    /// A float.
     case number(Double)
+    /// A string of bytes.
     case bytes(ByteString)
     /// An index into `tables`.
     case table(Int)
@@ -16,10 +21,14 @@ public struct PlainValue: Sendable, Equatable {
     indirect case secret(Atom)
   }
 
+  /// A key with its value, in a table.
   public struct Entry: Sendable, Equatable {
+    /// The key.
     public var key: Atom
+    /// The value.
     public var value: Atom
 
+    /// A key with its value.
     public init(key: Atom, value: Atom) {
       self.key = key
       self.value = value
@@ -28,18 +37,24 @@ public struct PlainValue: Sendable, Equatable {
 
   /// A table: the values of 1…n, and everything else as entries.
   public struct Table: Sendable, Equatable {
+    /// The values of the keys 1…n.
     public var list: [Atom]
+    /// Everything else.
     public var entries: [Entry]
 
+    /// A table of copies.
     public init(list: [Atom] = [], entries: [Entry] = []) {
       self.list = list
       self.entries = entries
     }
   }
 
+  /// The value itself.
   public var root: Atom
+  /// The tables that it consists of.
   public var tables: [Table]
 
+  /// A value with the tables that it consists of.
   public init(_ root: Atom, tables: [Table] = []) {
     self.root = root
     self.tables = tables

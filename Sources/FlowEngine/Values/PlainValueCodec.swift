@@ -119,6 +119,7 @@ private struct PlainValueWriter {
 
 /// Why bytes could not be decoded, and where.
 public struct CodecError: Error, Sendable, CustomStringConvertible {
+  /// What is wrong with the bytes.
   public let message: String
   /// The 0-based offset of the byte at which reading stopped.
   public let offset: Int

@@ -67,6 +67,7 @@ public struct Secret<Wrapped: ValueConvertible>: ValueConvertible, CustomStringC
   /// The value itself.
   public let value: Wrapped
 
+  /// A value that no log shows.
   public init(_ value: Wrapped) {
     self.value = value
   }

@@ -4,9 +4,13 @@ internal import CFlowSystem
 public enum Value {
   /// No value. A bucket never holds it: setting it removes the key.
   case null
+  /// A boolean.
   case boolean(Bool)
+  /// An integer.
   case integer(Int64)
+  /// A float.
   case number(Double)
+  /// A string of bytes.
   case bytes(ByteString)
   /// A value the engine passes on without looking into it, held by reference.
   case opaque(any OpaqueValue)
@@ -34,6 +38,7 @@ extension Value {
   /// The most characters that a log line shows of an opaque value.
   public static let logLimit = 120
 
+  /// Whether it is the absence of a value.
   public var isNull: Bool {
     if case .null = self { true } else { false }
   }

@@ -42,6 +42,7 @@ extension Dictionary: ValueConvertible where Key: FlowKeyConvertible, Value: Val
 public protocol FlowKeyConvertible: Hashable {
   /// nil when the bytes aren't the name of anything.
   init?(flowKey: ByteString)
+  /// The key that it is.
   var flowKey: ByteString { get }
 }
 
@@ -52,6 +53,7 @@ extension String: FlowKeyConvertible {
 
 extension ByteString: FlowKeyConvertible {
   public init?(flowKey: ByteString) { self = flowKey }
+  /// The bytes as they are.
   public var flowKey: ByteString { self }
 }
 
@@ -78,6 +80,7 @@ extension PlainValue: ValueConvertible {
     self = copy
   }
 
+  /// The copy as a value of the engine.
   public var flowValue: Value {
     let made: [any OpaqueValue] = tables.map { table in
       if table.entries.isEmpty { return ListValue([]) }

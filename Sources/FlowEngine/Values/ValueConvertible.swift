@@ -70,6 +70,7 @@ extension ByteString: ValueConvertible {
     self = value
   }
 
+  /// The bytes as they are.
   public var flowValue: Value { .bytes(self) }
 }
 

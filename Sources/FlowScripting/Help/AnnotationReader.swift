@@ -5,20 +5,31 @@ public struct AnnotationReader {
     /// `flow.op(name, run)`, `Run:summary(options)`, `Run.name`.
     let signature: String
     let lines: [String]
+    /// Whether it is called with a colon.
+    let isMethod: Bool
   }
 
-  /// What a class has.
+  /// What a class has. An alias is one without members.
   struct Class {
+    /// As it is written behind `flow.`: `Run`; the module is `flow`.
+    let title: String
     let parent: String?
-    let lines: [String]
+    fileprivate(set) var lines: [String]
     /// By name.
-    var members: [String: Entry] = [:]
+    fileprivate(set) var members: [String: Entry] = [:]
+    /// The names of `members` in the order of the text.
+    fileprivate(set) var names: [String] = []
+
+    mutating func add(_ name: Substring, _ entry: Entry) {
+      let name = String(name)
+      if members.updateValue(entry, forKey: name) == nil { names.append(name) }
+    }
   }
 
   /// What the module itself is called here: `flow` is what messages call its flows.
   static let module = "module"
 
-  /// By the name that messages show of an object: `op`, `run`; and the module.
+  /// By the name that messages show of an object, `op` or `run`; and the module.
   private(set) var classes: [String: Class] = [:]
   private var comment: [String] = []
   private var openClass: String?
@@ -28,36 +39,73 @@ public struct AnnotationReader {
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
       read(line)
     }
-    read("")
   }
 
   private mutating func read(_ line: Substring) {
-    if line.hasPrefix("---@class ") {
-      let words = line.dropFirst(10).split(separator: ":", maxSplits: 1)
-      let name = Self.shortName(words.first ?? "")
-      let parent = words.count > 1 ? Self.shortName(words[1]) : nil
-      classes[name] = Class(parent: parent, lines: comment)
-      openClass = name
+    guard line.hasPrefix("---") else {
+      if line.hasPrefix("function ") { readFunction(line.dropFirst(9)) }
       comment = []
-    } else if line.hasPrefix("---@field "), let openClass {
-      let words = line.dropFirst(10).split(separator: " ", maxSplits: 1)
-      guard let name = words.first else { return }
-      let what = words.count > 1 ? String(words[1]) : ""
-      classes[openClass]?.members[String(name)] = Entry(
-        signature: "\(openClass).\(name)", lines: [what])
-    } else if line.hasPrefix("---@param ") || line.hasPrefix("---@return ") {
-      comment.append("  " + line.dropFirst(4))
-    } else if line.hasPrefix("---@async") {
-      comment.append("  may wait")
-    } else if line.hasPrefix("---@") {
-      comment = []
-    } else if line.hasPrefix("---") {
-      comment.append(String(line.dropFirst(3)))
-    } else if line.hasPrefix("function ") {
-      readFunction(line.dropFirst(9))
-    } else {
-      comment = []
+      return
     }
+    let text = line.dropFirst(3)
+    if text.hasPrefix("|") {
+      // One of the values of the alias above: `| "pending" # It goes on.`
+      if let openClass { classes[openClass]?.lines.append("  " + text.dropFirst(2)) }
+      return
+    }
+    guard text.hasPrefix("@") else {
+      comment.append(String(text))
+      return
+    }
+    let words = text.split(separator: " ", maxSplits: 1)
+    let rest = words.count > 1 ? words[1] : ""
+    switch words[0] {
+    case "@class": readClass(rest)
+    case "@alias": readAlias(rest)
+    case "@field": readField(rest)
+    case "@param":
+      if !rest.hasPrefix("self ") { comment.append("  " + text.dropFirst()) }
+    case "@return", "@deprecated": comment.append("  " + text.dropFirst())
+    case "@async": comment.append("  may wait")
+    // What is for type checkers only.
+    default: break
+    }
+  }
+
+  /// `flow.Run: flow.Task<flow.Data>`.
+  private mutating func readClass(_ text: Substring) {
+    let words = text.split(separator: ":", maxSplits: 1)
+    let name = words.first ?? ""
+    let parent = words.count > 1 ? Self.shortName(words[1]) : nil
+    open(name, Class(title: Self.title(name), parent: parent, lines: comment))
+  }
+
+  /// `flow.Data table<string, any>`.
+  private mutating func readAlias(_ text: Substring) {
+    let words = text.split(separator: " ", maxSplits: 1)
+    let name = words.first ?? ""
+    let lines = words.count > 1 ? comment + ["  " + words[1]] : comment
+    open(name, Class(title: Self.title(name), parent: nil, lines: lines))
+  }
+
+  private mutating func open(_ name: Substring, _ made: Class) {
+    let name = Self.shortName(name)
+    classes[name] = made
+    openClass = name
+    comment = []
+  }
+
+  /// `timeout? number Seconds.`; `[string] any` has no name.
+  private mutating func readField(_ text: Substring) {
+    let words = text.split(separator: " ", maxSplits: 1)
+    guard let openClass, let name = words.first, !name.hasPrefix("[") else { return }
+    let bare = name.hasSuffix("?") ? name.dropLast() : name
+    let title = classes[openClass]?.title ?? openClass
+    let entry = Entry(
+      signature: "\(title).\(bare)", lines: comment + (words.count > 1 ? [String(words[1])] : []),
+      isMethod: false)
+    classes[openClass]?.add(bare, entry)
+    comment = []
   }
 
   /// `flow.op(name, run) end`.
@@ -66,15 +114,22 @@ public struct AnnotationReader {
     let words = signature.split(maxSplits: 2) { $0 == "." || $0 == ":" || $0 == "(" }
     guard words.count >= 2 else { return }
     let owner = words[0] == "flow" ? Self.module : words[0].lowercased()
-    classes[owner]?.members[String(words[1])] = Entry(
-      signature: String(signature), lines: comment)
-    comment = []
+    classes[owner]?.add(
+      words[1],
+      Entry(
+        signature: String(signature), lines: comment, isMethod: signature.contains(":")))
   }
 
   /// `flow.Op` as objects are called: `op`.
   private static func shortName(_ name: Substring) -> String {
+    let title = title(name)
+    return title == "flow" ? module : title.lowercased()
+  }
+
+  /// `flow.Task<T>` without the module and what is for type checkers: `Task`.
+  private static func title(_ name: Substring) -> String {
     let bare = name.split { $0 == " " || $0 == "<" }.first ?? ""
-    return bare == "flow" ? module : bare.dropFirst(5).lowercased()
+    return String(bare.hasPrefix("flow.") ? bare.dropFirst(5) : bare)
   }
 
   /// The names of what a class has, its parents' included.
@@ -87,7 +142,7 @@ public struct AnnotationReader {
     var names: Set<String> = []
     var next: String? = name
     while let current = next, let found = classes[current] {
-      for (name, entry) in found.members where !methodsOnly || entry.signature.contains(":") {
+      for (name, entry) in found.members where !methodsOnly || entry.isMethod {
         names.insert(name)
       }
       next = found.parent
@@ -95,20 +150,48 @@ public struct AnnotationReader {
     return names.sorted()
   }
 
-  /// The text about a member of a class or of its parents; nil when there is none.
+  /// The text about a member of a class or of its parents, with the fields of the options that a
+  /// function takes; nil when there is none.
   public func text(_ name: String, of className: String) -> String? {
     var next: String? = className
     while let current = next, let found = classes[current] {
       if let entry = found.members[name] {
-        return ([entry.signature] + entry.lines).joined(separator: "\n")
+        return ([entry.signature] + entry.lines + options(of: entry)).joined(separator: "\n")
       }
       next = found.parent
     }
     return nil
   }
 
-  /// What a class is for; nil for an unknown one.
+  /// What a class is for, with its values if it is an alias, or its fields if it is a table of options;
+  /// nil for an unknown one.
   public func text(ofClass name: String) -> String? {
-    classes[name]?.lines.joined(separator: "\n")
+    guard let found = classes[name] else { return nil }
+    let fields = name.hasSuffix("options") ? self.fields(of: name) : []
+    return (found.lines + fields).joined(separator: "\n")
+  }
+
+  /// The fields of each `flow.…Options` that the parameters of a function name.
+  private func options(of entry: Entry) -> [String] {
+    let names = entry.lines.filter { $0.hasPrefix("  param ") }.flatMap { line in
+      line.split { !$0.isLetter && $0 != "." }.filter {
+        $0.hasPrefix("flow.") && $0.hasSuffix("Options")
+      }
+    }
+    return names.flatMap { fields(of: Self.shortName($0)) }
+  }
+
+  /// A line for each field, its parents' last.
+  private func fields(of name: String) -> [String] {
+    var lines: [String] = []
+    var next: String? = name
+    while let current = next, let found = classes[current] {
+      for name in found.names {
+        let entry = found.members[name]
+        lines.append("    \(name): \(entry?.lines.joined(separator: " ") ?? "")")
+      }
+      next = found.parent
+    }
+    return lines
   }
 }

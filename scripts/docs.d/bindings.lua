@@ -1,0 +1,98 @@
+-- Compares the names of fields and options that the annotations know with those that the module
+-- answers to. Functions and methods are compared by a test.
+local flow = require "flow"
+local bindings = {}
+
+local root = "Sources/FlowScripting/"
+
+-- Which Swift function answers for the fields of a class, and what is answered elsewhere.
+local fields = {
+  { "flow.Op", "Op/OpBindings.swift", "func opProperty" },
+  { "flow.Run", "Run/RunBindings.swift", "func runProperty", { "result" } },
+  { "flow.Task", "Task/TaskBindings.swift", "func taskField", { "index" } },
+  { "flow.Ctx", "Op/ContextBindings.swift", "func contextProperty" },
+}
+
+-- A function that takes each table of options: it refuses an unknown field, and lists the known.
+local function run() end
+local options = {
+  { "flow.RetryOptions", function(t) flow.op("AnOp", { run = run, retry = t }) end },
+  { "flow.PolicyOptions", function(t) flow.new("f"):add(flow.new("g"), t) end },
+  { "flow.WithOptions", function(t) flow.op("AnOp", run):with(t) end },
+  { "flow.OpOptions", function(t) flow.op("AnOp", t) end },
+  { "flow.DispatcherOptions", function(t) flow.dispatcher(t) end },
+  { "flow.NextOptions", function(t) flow.resolved():next(run, t) end },
+  { "flow.SummaryOptions", function(t) flow.new("f"):run():summary(t) end },
+  { "flow.MachineOptions", function(t) flow.machine(t) end },
+  { "flow.StepOptions", function(t) flow.step("a", t) end },
+  { "flow.ExecOptions", function(t) flow.exec({ "true" }, t) end },
+  { "flow.MachineDotOptions", function(t)
+    flow.machine { name = "m", start = "a", flow.step("a", { run = run }) }:dot(t)
+  end },
+}
+
+-- The names in the cases of a Swift function.
+local function cases(path, place)
+  local file <close> = assert(io.open(root .. path))
+  local text = file:read "a"
+  local first = assert(text:find(place, 1, true), ("%s: no '%s' any more"):format(path, place))
+  local names = {}
+  for line in text:sub(first):match("^.-\n  }\n"):gmatch "[^\n]+" do
+    if line:find '^%s*case "' then
+      for name in line:match("^(.-):"):gmatch '"([%w_]+)"' do names[name] = true end
+    end
+  end
+  return names
+end
+
+-- The names in what a function says about an unknown one.
+local function known_options(call)
+  local ok, error = pcall(call, { zzqxjkvw = 1 })
+  assert(not ok, "an unknown field was taken")
+  local list = assert(tostring(error):match "known are (.*)$", tostring(error))
+  local names = {}
+  for name in list:gmatch "'([%w_]+)'" do names[name:match "[%w_]+$"] = true end
+  return names
+end
+
+function bindings.check(entries, path, report)
+  local count, classes = 0, {}
+  for _, entry in ipairs(entries) do
+    if entry.kind == "class" then classes[entry.name] = entry end
+  end
+  local function compare(name, real, elsewhere, with_parents)
+    local class = assert(classes[name], "no class " .. name)
+    local known, next = {}, class
+    while next do
+      for _, field in ipairs(next.fields) do
+        if not field.name:find "^%[" then
+          if next == class then count = count + 1 end
+          known[field.name] = true
+          if not real[field.name] and not elsewhere[field.name] then
+            report(path, field.line, ("%s: there is no '%s'"):format(name, field.name))
+          end
+        end
+      end
+      next = with_parents and next.parent and classes[next.parent]
+    end
+    for field in pairs(real) do
+      if not known[field] then report(path, class.line, ("%s lacks '%s'"):format(name, field)) end
+    end
+  end
+  for _, row in ipairs(fields) do
+    local elsewhere = {}
+    for _, name in ipairs(row[4] or {}) do elsewhere[name] = true end
+    compare(row[1], cases(row[2], row[3]), elsewhere)
+  end
+  for _, row in ipairs(options) do compare(row[1], known_options(row[2]), {}, true) end
+  -- And that there is something to read about each.
+  for _, entry in ipairs(entries) do
+    if #entry.doc == 0 then
+      report(path, entry.line, ("%s has no text"):format(entry.signature or entry.name))
+    end
+    if entry.kind == "function" then count = count + 1 end
+  end
+  return count
+end
+
+return bindings
