@@ -66,6 +66,9 @@ public final class ScriptHost {
   /// How many workers there are at most; set it before the first one is needed. By default one for
   /// each core.
   public var workerLimit = ScriptHost.coreCount
+  /// The most bytes that the state of each worker may hold; set it before the first one is needed. By
+  /// default as much as the state of the host.
+  public lazy var workerMemoryLimit: Int? = vm.memoryLimit
   /// The workers of the active loop, once there has been need of some.
   var openPool: WorkerPool?
   /// Those of the loops that stand still, as far as they have some.
@@ -183,7 +186,9 @@ public final class ScriptHost {
   /// The workers of the active loop.
   var workers: WorkerPool {
     if let openPool { return openPool }
-    let made = WorkerPool(self, size: workerLimit, configuration: vm.configuration)
+    var configuration = vm.configuration
+    configuration.memoryLimit = workerMemoryLimit
+    let made = WorkerPool(self, size: workerLimit, configuration: configuration)
     if isOpen { openPool = made }
     return made
   }

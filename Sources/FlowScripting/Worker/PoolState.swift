@@ -1,8 +1,8 @@
 /// Which worker does what: the pool's decisions, without threads and time.
 ///
 /// What is to be done is a *task*: one execution of an op, a call, or the share of a group that one
-/// worker executes. A worker is *free* when it has no task, or when all its tasks wait for something.
-/// Tasks that find none free wait, the oldest first.
+/// worker executes. A worker is *free* when it has no task, or when all its tasks wait for
+/// something. Tasks that find none free wait, the oldest first.
 package struct PoolState {
   /// What the pool has to do, in order.
   package enum Action: Equatable {
@@ -120,8 +120,8 @@ package struct PoolState {
     return .assign(task: next.task, worker: worker)
   }
 
-  /// The worker that can begin with a task: one with nothing to do, else a new one, else the one that
-  /// waits for the fewest.
+  /// The worker that can begin with a task: one with nothing to do, else a new one, else the one
+  /// that waits for the fewest.
   private mutating func freeWorker(for next: Waiting) -> (Int, isNew: Bool)? {
     let open = workers.indices.filter { worker in
       guard workers[worker].isAlive else { return false }

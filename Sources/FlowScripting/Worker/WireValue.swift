@@ -3,8 +3,8 @@ internal import LuaVM
 
 /// A value on its way between the main state and a worker.
 ///
-/// Scalars and strings go as they are, which costs less than any code; only tables are encoded, into
-/// the buffer of the batch that they are part of.
+/// Scalars and strings go as they are, which costs less than any code; only tables are encoded,
+/// into the buffer of the batch that they are part of.
 enum WireValue: Sendable {
   case null
   case boolean(Bool)

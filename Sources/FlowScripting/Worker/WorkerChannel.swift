@@ -8,7 +8,6 @@ internal import LuaVM
 /// their own: a worker that is busy takes them between two instructions of its script.
 // Unchecked: the mutex guards all that changes.
 final class WorkerChannel: @unchecked Sendable {
-  /// Counts orders, and those that were taken.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
   private var orders: [WorkerOrder] = []
@@ -141,10 +140,12 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
+  /// Says that what has come so far is about to be taken: what comes from now on wakes the worker.
+  func acknowledge() { locked { isWoken = false } }
+
   /// Orders that have come.
   func takeOrders() -> [WorkerOrder] {
     locked {
-      isWoken = false
       let taken = orders
       orders = []
       return taken

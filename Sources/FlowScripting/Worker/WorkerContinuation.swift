@@ -1,8 +1,8 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// A continuation whose function is called in a worker: it gets a copy of what the task before has come
-/// to, and its result comes back as one.
+/// A continuation whose function is called in a worker: it gets a copy of what the task before has
+/// come to, and its result comes back as one.
 final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
   private let host: ScriptHost
   private let kind: ContinuationKind
@@ -62,7 +62,7 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
     }
   }
 
-  func lost(_ error: FlowError, worker: Int) { failed(error) }
+  func lost(_ error: FlowError, worker: Int, isReplaced: Bool) { failed(error) }
 
   // MARK: Its course
 

@@ -5,9 +5,9 @@ internal import LuaVM
 ///
 /// `max_concurrent` is shared out among the workers that take part: each executes at most its share
 /// at a time, so that the sum can't be exceeded whatever items do, and no worker has to ask. More
-/// items wait with a worker than execute there, as many as keep it busy while a report travels: their
-/// number follows from how long items take, and shrinks towards the end of the list, so that all
-/// workers end at about the same time.
+/// items wait with a worker than execute there, as many as keep it busy while a report travels:
+/// their number follows from how long items take, and shrinks towards the end of the list, so that
+/// all workers end at about the same time.
 final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   /// How long items that wait with a worker may keep it busy, in nanoseconds: a few times what a
   /// report takes to come and new items take to go.
@@ -23,6 +23,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     // Safe: the runner takes itself out when it goes, as the pool may hold the share longer.
     unowned(unsafe) var runner: WorkerItemRunner?
     var worker: Int?
+    /// Whether there is a worker for it, or will be.
+    var isOpen = true
     /// How many items it has.
     var count = 0
     /// The items that it was given since it had none last: some of them may have ended.
@@ -38,7 +40,9 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 
     func order(for worker: Int) -> WorkerOrder? { runner?.begin(self, in: worker) }
     func take(_ event: WorkerReport.JobEvent) {}
-    func lost(_ error: FlowError, worker: Int) { runner?.lost(self, error) }
+    func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
+      runner?.lost(self, error, isReplaced: isReplaced)
+    }
   }
 
   private let host: ScriptHost
@@ -48,7 +52,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   private let work: ItemWork
   private let shared: WorkerFunction
   private let plan: WorkerGroup?
-  private let refusal: FlowError?
+  /// With what all items end that are handed out.
+  private var refusal: FlowError?
   private let number: UInt64
   private var shares: [Share] = []
   // Safe: the group says when it goes. (A weak reference would make every retain of it slow.)
@@ -127,7 +132,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   func detach() { group = nil }
 
   var capacity: Int {
-    if refusal != nil { return remaining }
+    if refusal != nil { return work.count }
     return neediest?.room ?? 0
   }
 
@@ -244,7 +249,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   }
 
   /// The worker that had a share is gone: what it had is handed out again, unless it was to stop.
-  private func lost(_ share: Share, _ error: FlowError) {
+  private func lost(_ share: Share, _ error: FlowError, isReplaced: Bool) {
     let given = share.given
     share.given = []
     share.count = 0
@@ -259,8 +264,15 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
         }
       }
     }
-    guard cancellation == nil, group != nil else { return }
-    pool.submit(share, share.number, group: number)
+    guard cancellation == nil, let group else { return }
+    if isReplaced {
+      pool.submit(share, share.number, group: number)
+    } else if shares.allSatisfy({ $0 === share || !$0.isOpen }) {
+      // There is none that could execute the rest.
+      refusal = error
+      group.capacityChanged()
+    }
+    share.isOpen = isReplaced
   }
 }
 

@@ -87,16 +87,25 @@ enum WorkerOrder: Sendable {
 struct WorkerReport: Sendable {
   /// How many orders it had taken.
   var taken: UInt64 = 0
-  /// Whether it now waits for something to happen: it can begin with something else.
-  var isAsleep = false
-  /// Of a worker on a virtual clock that waits for a time.
-  var wakesAt: Int64?
+  /// Whether it now waits for something to happen, so that it can begin with something else; nil
+  /// when it goes on.
+  var sleep: Sleep?
   var jobs: [JobEvent] = []
   var groups: [GroupEvents] = []
   /// Failures of tasks that nobody observed, and nobody can any more.
   var failures: [(name: ByteString, error: WireError)] = []
 
   var isEmpty: Bool { jobs.isEmpty && groups.isEmpty && failures.isEmpty }
+
+  /// What a worker waits for that has nothing to do.
+  enum Sleep: Equatable {
+    /// For somebody else: nothing of its own can go on.
+    case idle
+    /// For a time of the real clock, or a program.
+    case busyElsewhere
+    /// For a time of the virtual clock.
+    case until(Int64)
+  }
 
   struct JobEvent: Sendable {
     let id: UInt64

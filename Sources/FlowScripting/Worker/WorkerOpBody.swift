@@ -34,10 +34,10 @@ final class WorkerFunction {
 
 /// The body of an op written in Lua that is executed by a worker.
 ///
-/// All that is about the op's policy, its needs and gives, and its place in a flow is done where the
-/// op was started, as for any other: the worker executes one attempt at its function. Only groups of
-/// The time that an op waits for a worker to be free doesn't count into its timeout. Groups of
-/// ops without a policy are left to `WorkerItemRunner`, so that tiny items can travel many at a time.
+/// All that is about the op's policy, its needs and gives, and its place in a flow is done where
+/// the op was started, as for any other: the worker executes one attempt at its function. The time
+/// that an op waits for a worker to be free doesn't count into its timeout. Groups of ops without a
+/// policy are left to `WorkerItemRunner`, so that tiny items can travel many at a time.
 final class WorkerOpBody: OpBody {
   private let shared: WorkerFunction
   private let arguments: LuaReference?
@@ -98,7 +98,8 @@ final class WorkerOpBody: OpBody {
     }
   }
 
-  /// What the worker is told of the op's place: its needs and, in a group, what its item's bucket has.
+  /// What the worker is told of the op's place: its needs and, in a group, what its item's bucket
+  /// has.
   private func place(_ context: OpContext) throws(FlowError) -> WorkerJob.OpPlace {
     var visible = context.op.needs.map(\.name)
     if context.index > 0 {
@@ -192,7 +193,7 @@ private final class WorkerExecution: WorkerTask {
     }
   }
 
-  func lost(_ error: FlowError, worker: Int) {
+  func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
     if worker >= 0 { context?.log(error.message) }
     end(error)
   }

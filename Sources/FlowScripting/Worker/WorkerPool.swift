@@ -8,8 +8,9 @@ protocol WorkerTask: AnyObject {
   func order(for worker: Int) -> WorkerOrder?
   /// Something has happened; `.ended` is the last that comes.
   func take(_ event: WorkerReport.JobEvent)
-  /// The worker that had it is gone, or couldn't be started; nothing more comes from it.
-  func lost(_ error: FlowError, worker: Int)
+  /// The worker that had it is gone, or couldn't be started; nothing more comes from it. Another takes
+  /// its place unless `isReplaced` is false.
+  func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
 }
 
 /// A group of which workers execute shares, as the main loop has it.
@@ -20,13 +21,13 @@ protocol WorkerGroupTask: AnyObject {
 
 /// The workers of a host: Lua states on threads of their own, which execute ops and functions.
 ///
-/// Workers are started when there is something to do for them and none is free, up to `size`; one that
-/// has nothing to do sleeps. `PoolState` decides who does what, this carries it out. Confined to the
-/// thread of the host's loop; only `WorkerChannel`s and mailboxes are shared with workers.
+/// Workers are started when there is something to do for them and none is free, up to `size`; one
+/// that has nothing to do sleeps. `PoolState` decides who does what, this carries it out. Confined
+/// to the thread of the host's loop; only `WorkerChannel`s and mailboxes are shared with workers.
 ///
 /// A worker that doesn't answer a stop within the loop's grace period is in a C function that can't
-/// be stopped. It is given up: its thread ends by itself when that function returns, what comes from
-/// it is dropped, and another worker takes its place.
+/// be stopped. It is given up: its thread ends by itself when that function returns, what comes
+/// from it is dropped, and another worker takes its place.
 final class WorkerPool {
   // Unowned: the host holds its pool.
   private unowned let host: ScriptHost
@@ -43,6 +44,8 @@ final class WorkerPool {
   private struct Worker {
     let channel: WorkerChannel
     var isAlive = true
+    /// Whether it has come to be.
+    var hasReported = false
     /// How many orders it was sent.
     var sent: UInt64 = 0
     /// Held while it has something to do, unless it waits for a time of a virtual clock.
@@ -101,7 +104,7 @@ final class WorkerPool {
   func stop(_ number: UInt64, _ error: FlowError) {
     if state.withdraw(number) {
       let task = tasks.removeValue(forKey: number)
-      task?.lost(error, worker: -1)
+      task?.lost(error, worker: -1, isReplaced: false)
     } else if let worker = state.worker(of: number) {
       stop(number, error, of: worker, order: number)
     }
@@ -123,8 +126,8 @@ final class WorkerPool {
     wokeUp(worker)
   }
 
-  /// Says that a task of which workers tell no end is done: for its worker, once that has taken all it
-  /// was sent. Then nothing comes of it any more, not even a failure that nobody has observed.
+  /// Says that a task of which workers tell no end is done: for its worker, once that has taken all
+  /// it was sent. Then nothing comes of it any more, not even a failure that nobody has observed.
   func end(_ number: UInt64) {
     guard tasks.removeValue(forKey: number) != nil else { return }
     if state.withdraw(number) { return }
@@ -204,6 +207,7 @@ final class WorkerPool {
 
   private func take(_ report: WorkerReport, from worker: Int) {
     guard workers[worker].isAlive else { return }
+    workers[worker].hasReported = true
     for event in report.jobs {
       guard let task = tasks[event.id] else { continue }
       if case .ended = event.what {
@@ -222,15 +226,21 @@ final class WorkerPool {
       perform(state.ended(first.task))
     }
     if !report.groups.isEmpty { perform(state.passedBoundary(worker)) }
-    if report.isAsleep, report.taken == workers[worker].sent {
+    if let sleep = report.sleep, report.taken == workers[worker].sent {
       perform(state.fellAsleep(worker))
-      if state.isAsleep(worker), let time = report.wakesAt { sleep(worker, until: time) }
+      if state.isAsleep(worker) { fellAsleep(worker, sleep) }
     }
     release(worker)
   }
 
-  /// A worker on a virtual clock waits for a time: so does this loop, from which it has the clock.
-  private func sleep(_ worker: Int, until time: Int64) {
+  /// A worker has nothing to do now. If it waits for a time of the virtual clock, so does this
+  /// loop, from which it has the clock.
+  private func fellAsleep(_ worker: Int, _ sleep: WorkerReport.Sleep) {
+    if sleep == .idle {
+      workers[worker].external?.end()
+      workers[worker].external = nil
+    }
+    guard case .until(let time) = sleep else { return }
     guard time > loop.now() else {
       workers[worker].channel.tell(now: loop.now())
       return
@@ -247,8 +257,8 @@ final class WorkerPool {
 
   // MARK: Stops
 
-  /// Sees to it that a worker takes a stop: interrupts it again, at growing intervals, and gives it up
-  /// in the end.
+  /// Sees to it that a worker takes a stop: interrupts it again, at growing intervals, and gives it
+  /// up in the end.
   private func watch(
     _ number: UInt64, _ stop: Int, of worker: Int, since began: Int64, interval: Int64
   ) {
@@ -290,7 +300,9 @@ final class WorkerPool {
     workers[worker].alarm = nil
     let (lost, actions) = state.lost(worker)
     let told = lost.compactMap { tasks.removeValue(forKey: $0) }
-    for task in told { task.lost(error, worker: worker) }
+    for task in told {
+      task.lost(error, worker: worker, isReplaced: workers[worker].hasReported)
+    }
     perform(actions)
   }
 

@@ -3,8 +3,8 @@ internal import LuaVM
 
 /// A worker as its own thread has it: a Lua state, a loop, and what it was asked to do.
 ///
-/// The engine that executes ops here is that of the main thread. What is about policies stays there:
-/// a job is one attempt.
+/// The engine that executes ops here is that of the main thread. What is about policies stays
+/// there: a job is one attempt.
 final class WorkerSite {
   let host: ScriptHost
   private var vm: LuaVM { host.vm }
@@ -50,17 +50,22 @@ final class WorkerSite {
   func run() {
     var asked: [UInt64: Int] = [:]
     while !channel.shallEnd {
+      channel.acknowledge()
       takeStops()
       takeOrders()
-      if loop.turn(mayBlock: false) == .worked { continue }
+      let turn = loop.turn(mayBlock: false)
+      if turn == .worked {
+        outbox.noteWork()
+        continue
+      }
       tellFailures()
-      outbox.flush(groups.values, asleepUntil: nil)
-      switch loop.turn(mayBlock: true) {
-      case .worked, .waiting: continue
-      case .idle:
-        // Nothing here can go on; what waits for nothing else fails.
-        if hasWork, host.failStalled(&asked, times: 2) { continue }
+      if turn == .waiting {
+        outbox.flush(groups.values, sleep: .busyElsewhere)
+        _ = loop.turn(mayBlock: true)
+      } else if !hasWork || !host.failStalled(&asked, times: 2) {
+        // Nothing here can go on. (What waits for nothing else has failed by now.)
         asked = [:]
+        outbox.flush(groups.values, sleep: .idle)
         loop.mailbox.waitForMail()
       }
     }
@@ -81,8 +86,7 @@ final class WorkerSite {
 
   /// Waits for anything to happen, as nothing is to be done before `time` of the virtual clock.
   private func sleep(until time: Int64) {
-    takeStops()
-    outbox.flush(groups.values, asleepUntil: time)
+    outbox.flush(groups.values, sleep: .until(time))
     loop.mailbox.waitForMail()
   }
 
@@ -157,7 +161,9 @@ final class WorkerSite {
     }
     var stopsActivity = false
     let running = host.currentOp.flatMap { $0.isCleaningUp ? nil : $0.run }
-    for (id, error) in channel.takeStops() {
+    let stops = channel.takeStops()
+    if !stops.isEmpty { outbox.noteWork() }
+    for (id, error) in stops {
       if let job = jobs[id] {
         if let running, job.execution === running { stopsActivity = true }
         job.cancel(error)
@@ -171,8 +177,8 @@ final class WorkerSite {
     if stopsActivity { stopActivity() }
   }
 
-  /// Stops the code that is busy below on the stack: that of a task, for example, which the op that is
-  /// to stop has just started.
+  /// Stops the code that is busy below on the stack: that of a task, for example, which the op that
+  /// is to stop has just started.
   private func stopActivity() {
     vm.watchActivity(
       deadline: LuaVM.monotonicTime + host.busyGrace, grace: loop.gracePeriod)

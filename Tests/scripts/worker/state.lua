@@ -40,7 +40,9 @@ check.equal(FollowOp:run().data.a, 1)
 -- What nothing can end is stalled.
 failed = run(function() flow.context().task:await() end)
 check.equal(failed.error.kind, "stalled")
--- Memory that runs out, and deep recursion, fail the op alone.
+-- Strings that are too long, and deep recursion, fail the op alone.
+failed = run(function() return string.rep("x", 1 << 33) end)
+assert(failed.error.message:find("resulting string too large"), failed.error.message)
 failed = run(function() local function f() return 1 + f() end return f() end)
 assert(failed.error.message:find("stack overflow"), failed.error.message)
 check.equal(run(function() return 1 end).data.r, 1)
