@@ -74,8 +74,8 @@ function harness.head()
   print((FORMAT:format("measure", "flowlua", "peer", "ratio", "target", "verdict")))
 end
 
--- Prints a row, and keeps it for the chart: `name`, `ours` and `peer` in a `unit`, their `ratio` (ours
--- to the peer's unless given), the `target` in words, and whether it is `met`.
+-- Prints a row, and keeps it for the chart: `name`, `ours` and `peer` in a `unit`, their `ratio`
+-- (ours to the peer's unless given), the `target` in words, and whether it is `met`.
 function harness.row(row)
   harness.rows[#harness.rows + 1] = row
   if not row.ratio and row.ours and row.peer then row.ratio = row.ours / row.peer end
