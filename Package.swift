@@ -35,8 +35,8 @@ let package = Package(
     .target(
       name: "FlowScripting",
       dependencies: ["FlowEngine", "LuaVM"],
-      // Editors read it; the program has it from Annotations.swift, which scripts/docs makes of it.
-      exclude: ["Help/flow.d.lua"],
+      // Editors read them; the program has them from Annotations.swift, which scripts/docs makes.
+      exclude: ["Help/flow.d.lua", "Help/flow.testing.d.lua"],
       swiftSettings: strict),
     .executableTarget(
       name: "FlowLuaCLI",
@@ -68,6 +68,13 @@ let package = Package(
       name: "EngineOnly",
       dependencies: ["FlowEngine"],
       path: "examples/engine-only",
+      swiftSettings: strict),
+    // A program that embeds scripts, and registers ops of its own.
+    .executableTarget(
+      name: "SwiftHost",
+      dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      path: "examples/swift-host",
+      exclude: ["order.lua", "order.expected"],
       swiftSettings: strict),
     .testTarget(
       name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],

@@ -99,6 +99,8 @@ void flowsystem_catch_termination(flowsystem_request function, void *context, in
   set_handler(SIGTERM, on_termination, 0);
 }
 
+void flowsystem_wake_by_signals(int wake) { atomic_store(&wake_descriptor, wake); }
+
 void flowsystem_end_requests(void) {
   struct sigaction present;
   if (sigaction(SIGINT, NULL, &present) == 0 && present.sa_handler == on_interruption)

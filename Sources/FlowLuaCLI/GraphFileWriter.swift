@@ -1,6 +1,4 @@
-internal import CFlowSystem
 internal import FlowEngine
-internal import Glibc
 
 /// Writes the graph that `--graph` asks for.
 enum GraphFileWriter {
@@ -19,12 +17,7 @@ enum GraphFileWriter {
   }
 
   private static func save(_ text: ByteString, _ path: ByteString) throws(Failure) {
-    let name = path.bytes.map { CChar(bitPattern: $0) } + [0]
-    let isWritten = text.withUnsafeBytes { bytes in
-      flowsystem_write_file(name, bytes.baseAddress, bytes.count)
-    }
-    guard isWritten else {
-      let reason = String(cString: strerror(errno))
+    if let reason = TextFile.write(text, to: path) {
       throw Failure(message: "can't write the graph to '\(path)': \(reason)")
     }
   }

@@ -23,11 +23,23 @@ struct LongOptions {
   /// Whether flows are checked instead of executed.
   private(set) var checks = false
   private(set) var showsProgress = true
+  /// The folder that the annotations are written into, instead of all else.
+  private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case check, graph, help, summary, version, workers
+    case annotations, check, graph, help, summary, version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
+
+    /// What an option takes as its value.
+    var value: ByteString {
+      switch self {
+      case .graph: "a file: --graph FILE"
+      case .workers: "a number: --workers N"
+      case .annotations: "a folder: --annotations DIR"
+      default: "no value"
+      }
+    }
   }
 
   /// Takes an option; answers how many words it has.
@@ -42,18 +54,17 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .graph, .workers:
-      // Only an option of these two takes the next word.
+    case .annotations, .graph, .workers:
+      // Only an option of these takes the next word.
       guard let given = value ?? next, value != nil || given.bytes.first != UInt8(ascii: "-"),
         !given.bytes.isEmpty
       else {
-        let what = name == .graph ? "a file: --graph FILE" : "a number: --workers N"
-        throw Self.misuse("option '\(written)' needs \(what)")
+        throw Self.misuse("option '\(written)' needs \(name.value)")
       }
-      if name == .graph {
-        graph = try Self.graphFile(given)
-      } else {
-        workers = try Self.number(given)
+      switch name {
+      case .graph: graph = try Self.graphFile(given)
+      case .workers: workers = try Self.number(given)
+      default: annotations = given
       }
       return value == nil ? 2 : 1
     case .summary:
@@ -73,7 +84,7 @@ struct LongOptions {
     case .virtualClock: usesVirtualClock = true
     case .check: checks = true
     case .noProgress: showsProgress = false
-    case .graph, .workers, .summary: break
+    case .annotations, .graph, .workers, .summary: break
     }
     return 1
   }

@@ -30,6 +30,7 @@ struct Signals {
     host.onTermination = { Self.end(by: SIGTERM) }
     flowsystem_catch_termination(
       LuaVM.terminator, vm.requestContext, host.loop.mailbox.descriptor)
+    host.onLoopChange = { flowsystem_wake_by_signals($0.mailbox.descriptor) }
   }
 
   /// Has both end the process from now on.

@@ -2,7 +2,7 @@ internal import FlowEngine
 
 /// Texts about how to call the program.
 enum Usage {
-  static let version: ByteString = "flowlua 0.1.0"
+  static let version: ByteString = "flowlua \(Version.number)"
 
   /// What wrong use of the interpreter's own options shows: the text of lua5.4.
   static func interpreter(_ program: ByteString) -> ByteString {
@@ -41,6 +41,7 @@ enum Usage {
       --virtual-clock        let no sleep take time
       --workers N            run at most N workers
       --no-progress          show no line of progress on a terminal
+      --annotations DIR      write the annotations of 'flow' for LuaLS into a folder
       --version              show the version
       --help                 show this help
 

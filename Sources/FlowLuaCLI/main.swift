@@ -1,5 +1,6 @@
 internal import CFlowSystem
 internal import FlowEngine
+internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
@@ -22,6 +23,8 @@ do throws(CommandLineArguments.Misuse) {
   } else if arguments.options.showsVersion {
     Interpreter.printVersion()
     status = 0
+  } else if let folder = arguments.options.annotations {
+    status = writeAnnotations(to: folder, arguments.program)
   } else {
     EventLoop.endProgramsWithProcess()
     status = start(arguments)
@@ -33,6 +36,18 @@ do throws(CommandLineArguments.Misuse) {
   status = error.status
 }
 exit(status)
+
+/// Does what `--annotations` asks for; answers the exit status.
+private func writeAnnotations(to folder: ByteString, _ program: ByteString) -> Int32 {
+  for (name, text) in Annotations.files {
+    let path = folder + "/" + ByteString(name)
+    if let reason = TextFile.write(ByteString(text), to: path) {
+      Output.error(program: program, "can't write '\(path)': \(reason)")
+      return 1
+    }
+  }
+  return 0
+}
 
 /// Runs the interpreter; answers the exit status.
 private func start(_ arguments: CommandLineArguments) -> Int32 {

@@ -114,20 +114,28 @@ struct Arguments {
 
   /// Data for a bucket: a table with string keys, in the order of its sorted keys.
   func data(_ index: Int) throws -> [(ByteString, Value)] {
-    if isNil(index) { return [] }
-    var result: [(ByteString, Value)] = []
-    for (key, value) in try host.vm.pairs(of: try table(index)) {
-      guard case .string(let name) = key else {
-        throw wrong(
-          index, "keys of data are strings, got a key of type \(host.vm.typeName(of: key))")
-      }
-      result.append((ByteString(name), Value(value)))
-    }
-    return result.sorted { $0.0 < $1.0 }
+    isNil(index) ? [] : try host.data(in: try table(index)) { wrong(index, $0) }
   }
 
   func options(_ index: Int, known: [String], later: [String] = []) throws -> Options {
     try Options(self, index, try host.vm.pairs(of: try table(index)), known, later)
+  }
+}
+
+extension ScriptHost {
+  /// The data in a table with string keys, in the order of its sorted keys; `wrong` makes an error of a
+  /// sentence about it.
+  func data(
+    in table: LuaReference, _ wrong: (String) -> any Error
+  ) throws -> [(ByteString, Value)] {
+    var result: [(ByteString, Value)] = []
+    for (key, value) in try vm.pairs(of: table) {
+      guard case .string(let name) = key else {
+        throw wrong("keys of data are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      result.append((ByteString(name), Value(value)))
+    }
+    return result.sorted { $0.0 < $1.0 }
   }
 }
 

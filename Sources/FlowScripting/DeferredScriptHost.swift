@@ -26,6 +26,9 @@ public final class DeferredScriptHost {
     try vm.preload("flow") { [self] call in
       call.answer(.reference(try makeHost().module))
     }
+    try vm.preload(ScriptHost.testingName) { [self] call in
+      call.answer(.reference(try makeHost().makeTestingModule()))
+    }
   }
 
   /// The host, which is made if there is none yet.

@@ -96,6 +96,8 @@ final class Fiber: LoopJob, LuaWaiter {
   }
 
   private let host: ScriptHost
+  /// The loop that it runs on, which may stand still when its wait is ready.
+  private let loop: EventLoop
   private let coroutine: LuaCoroutine
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
@@ -114,6 +116,7 @@ final class Fiber: LoopJob, LuaWaiter {
 
   init(_ host: ScriptHost, _ coroutine: LuaCoroutine, owner: FiberOwner) {
     self.host = host
+    loop = host.loop
     self.coroutine = coroutine
     self.owner = owner
   }
@@ -140,13 +143,13 @@ final class Fiber: LoopJob, LuaWaiter {
       }
     }
     if wait.isReady {
-      host.loop.enqueue(self)
+      loop.enqueue(self)
     } else {
       wait.waiter = self
     }
   }
 
-  func waitIsReady() { host.loop.enqueue(self) }
+  func waitIsReady() { loop.enqueue(self) }
 
   /// Raises an error at the wait, and at all later ones. A coroutine that goes on regardless is closed
   /// after the grace period, even when it is busy.
@@ -154,7 +157,7 @@ final class Fiber: LoopJob, LuaWaiter {
     let ending = makeEnding()
     guard ending.cancellation == nil else { return }
     ending.cancellation = error
-    let grace = error.seconds != nil ? Self.unwindTime : host.loop.gracePeriod
+    let grace = error.seconds != nil ? Self.unwindTime : loop.gracePeriod
     ending.graceEnd = LuaVM.monotonicTime + grace
     wait?.fail(host.raise(error))
     // A timeout is the waiting op's own; who waited may try again.
@@ -162,7 +165,7 @@ final class Fiber: LoopJob, LuaWaiter {
     // It may be below on the stack, or have asked for it itself.
     if isRunning {
       ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime + host.busyGrace)
-      host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.loop.gracePeriod)
+      host.vm.watch(coroutine, deadline: ending.graceEnd, grace: loop.gracePeriod)
     }
   }
 
@@ -192,7 +195,7 @@ final class Fiber: LoopJob, LuaWaiter {
     let outer = host.enter(owner)
     let limit = watchLimit
     if limit != .max {
-      host.vm.watch(coroutine, deadline: limit, grace: host.loop.gracePeriod)
+      host.vm.watch(coroutine, deadline: limit, grace: loop.gracePeriod)
     }
     let step = host.vm.resume(coroutine)
     if limit != .max || ending != nil { host.vm.unwatch(coroutine) }

@@ -12,7 +12,7 @@ enum NearestName {
     guard bytes.count <= 40 else { return nil }
     var best: (distance: Int, name: String)?
     for name in names {
-      let distance = distance(bytes, Array(name.utf8))
+      let distance = distance(bytes, Array(name.lowercased().utf8))
       // More changes make one short word out of any other.
       let allowed = name.utf8.count < 4 ? 1 : 2
       if distance <= allowed, distance < best?.distance ?? .max { best = (distance, name) }

@@ -120,7 +120,7 @@ extension ScriptHost {
           return try host.answer(call, .bytes("context (\(context.task.state.name))"))
         }
         if let handle = call.handle(1, host.types.context) {
-          let context = host.loop.context(slot: handle.slot, generation: handle.generation)
+          let context = host.context(slot: handle.slot, generation: handle.generation)
           return try host.answer(
             call, .bytes(context.map { "ctx: \($0.displayName)" } ?? "ctx (finished)"))
         }

@@ -37,9 +37,9 @@ extension ScriptHost {
   /// settled. Not to be called by what one of them runs.
   ///
   /// - Parameters:
-  ///   - reason: What they show as the reason.
+  ///   - reason: What they show as the reason; nil for none.
   ///   - mark: Tasks with this id and older ones go on; programs do when there is a mark.
-  public func cancelEverything(reason: ByteString, newerThan mark: UInt64 = 0) {
+  public func cancelEverything(reason: ByteString?, newerThan mark: UInt64 = 0) {
     if mark == 0 { loop.cancelProcesses(of: ObjectIdentifier(self)) }
     var asked: [UInt64: Int] = [:]
     var newest = mark
@@ -71,21 +71,34 @@ extension ScriptHost {
     onTermination?()
   }
 
-  /// Answers what signals ask for while the main chunk, or a C function, waits in place.
-  func answerRequests(_ wait: LuaWait) {
+  /// What signals ask for.
+  enum Request { case termination, interruption }
+
+  /// What signals ask for, from now on answered by the caller: nothing is raised for it elsewhere.
+  func takeRequest() -> Request? {
     if vm.takeAttention() { vm.onAttention?() }
-    if vm.takeTermination() || isTerminating {
+    let isTermination = vm.takeTermination() || isTerminating
+    let isInterruption = vm.takeInterruption()
+    return isTermination ? .termination : isInterruption ? .interruption : nil
+  }
+
+  /// Answers a request while the main chunk, or a C function, waits in place.
+  ///
+  /// - Parameter request: What is asked.
+  /// - Returns: The error to end the wait with.
+  func answer(_ request: Request) -> any Error {
+    switch request {
+    case .termination:
       terminate()
       // Still here: it waits in an op, which has to unwind.
-      wait.fail(raise(.cancelled(reason: Self.termination)))
-    }
-    if vm.takeInterruption() {
+      return raise(.cancelled(reason: Self.termination))
+    case .interruption:
       // Within an op it is that op's error, as if it had been busy.
       if !vm.runsScheduledCoroutine {
         cancelEverything(reason: Self.interruption, newerThan: interruptionMark)
       }
       let message = LuaString(ByteString(vm.position) + Self.interruption)
-      wait.fail(LuaError(value: .string(message), message: message))
+      return LuaError(value: .string(message), message: message)
     }
   }
 }

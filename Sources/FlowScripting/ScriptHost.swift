@@ -9,8 +9,16 @@ public import LuaVM
 public final class ScriptHost {
   /// The Lua state.
   public let vm: LuaVM
-  /// The loop that everything runs on.
-  public let loop: EventLoop
+  /// The loop that everything runs on: the host's own, and during `testing.run` the test's.
+  public var loop: EventLoop { activeLoop }
+  // Not public, because the attribute is lost on the way to another module.
+  @exclusivity(unchecked) var activeLoop: EventLoop
+  /// The loops that stand still for the active one, the host's own first.
+  var waitingLoops: [EventLoop] = []
+  /// Loops for further tests, on which nothing is pending.
+  var idleTestLoops: [EventLoop] = []
+  /// Called whenever another loop is the active one, so that signals can wake that.
+  public var onLoopChange: ((EventLoop) -> Void)?
 
   /// The op whose code runs now; nil outside of ops. Set around each stretch of its coroutine.
   var currentOp: OpContext? { current.op?.takeUnretainedValue() }
@@ -61,8 +69,12 @@ public final class ScriptHost {
   /// The most bytes that the state of each worker may hold; set it before the first one is needed. By
   /// default as much as the state of the host.
   public lazy var workerMemoryLimit: Int? = vm.memoryLimit
-  /// The workers of this host, once it has needed some.
-  private(set) var openPool: WorkerPool?
+  /// The workers of the active loop, once there has been need of some.
+  var openPool: WorkerPool?
+  /// Those of the loops that stand still, as far as they have some.
+  var waitingPools: [WorkerPool?] = []
+  /// Numbers what workers are told of.
+  var lastWorkNumber: UInt64 = 0
   /// Whether this is the host of a worker: its module has what can be done there.
   let isWorker: Bool
 
@@ -82,7 +94,7 @@ public final class ScriptHost {
 
   init(vm: LuaVM, loop: EventLoop, isWorker: Bool) throws {
     self.vm = vm
-    self.loop = loop
+    activeLoop = loop
     self.isWorker = isWorker
     errorMetatable = try vm.makeErrorMetatable()
     reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
@@ -114,9 +126,10 @@ public final class ScriptHost {
   public func close() {
     guard isOpen else { return }
     isOpen = false
-    openPool?.close()
+    for pool in openPools { pool.close() }
     openPool = nil
-    loop.cancelProcesses(of: ObjectIdentifier(self))
+    waitingPools = []
+    for loop in waitingLoops + [loop] { loop.cancelProcesses(of: ObjectIdentifier(self)) }
     vm.close()
     registry.removeAll()
     detach()
@@ -126,7 +139,10 @@ public final class ScriptHost {
     vm.scheduler = nil
     vm.onTermination = nil
     onTermination = nil
+    onLoopChange = nil
     binder.host = nil
+    idleTestLoops = []
+    let loop = waitingLoops.first ?? activeLoop
     (loop.makeList, loop.makeFailure) = previousMakers
     loop.describeOrigin = nil
   }
@@ -167,7 +183,7 @@ public final class ScriptHost {
   /// Makes a function of the API callable from Lua.
   func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
-  /// The workers of this host.
+  /// The workers of the active loop.
   var workers: WorkerPool {
     if let openPool { return openPool }
     var configuration = vm.configuration
@@ -176,6 +192,9 @@ public final class ScriptHost {
     if isOpen { openPool = made }
     return made
   }
+
+  /// The workers of all loops.
+  var openPools: [WorkerPool] { (waitingPools + [openPool]).compactMap { $0 } }
 
   private func installModule() throws {
     if !isWorker {
@@ -193,6 +212,10 @@ public final class ScriptHost {
     definitions = [:]
     // Found by the host: a function of the state that held a value of it would keep the state.
     try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
+    if isWorker { return }
+    try vm.preload(
+      Self.testingName,
+      binder.bind { host, call in call.answer(.reference(try host.makeTestingModule())) })
   }
 }
 
@@ -284,7 +307,7 @@ extension ScriptHost: LuaScheduler {
     var asked: [UInt64: Int] = [:]
     while !wait.isReady {
       if loop.run(until: { wait.isReady || vm.hasRequest || isTerminating }) {
-        if vm.hasRequest || isTerminating { answerRequests(wait) }
+        if let request = takeRequest() { wait.fail(answer(request)) }
       } else {
         // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
         // would be ended even while it stands below on the stack.

@@ -107,6 +107,9 @@ void flowsystem_catch_interruption(
 void flowsystem_catch_termination(
     flowsystem_request function, void *context, int wake);
 
+/// Has both kinds write to another eventfd from now on.
+void flowsystem_wake_by_signals(int wake);
+
 /// Says that the end that SIGTERM has asked for has begun.
 void flowsystem_begin_termination(void);
 

@@ -51,4 +51,7 @@ public final class VirtualClock: LoopClock {
   public func advance(to time: Int64) {
     self.time = max(self.time, time)
   }
+
+  /// Begins anew, for a loop on which nothing is pending.
+  package func restart() { time = 0 }
 }

@@ -34,7 +34,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
     _ op: Op, policy: OpPolicy?, _ dispatcher: GroupDispatcher, parent: Strand, scope: UInt32,
     position: UInt32
   ) {
-    self.op = op
+    self.op = parent.loop.replacements?.fake(for: op) ?? op
     self.policy = policy
     self.dispatcher = dispatcher
     self.scope = scope

@@ -18,7 +18,7 @@ public final class EventLoop {
   /// What tells the time.
   public let clock: any LoopClock
   /// The names of all keys that are used on this loop.
-  public let keys = KeyTable()
+  public let keys: KeyTable
   /// How other threads hand work to the loop.
   public let mailbox = Mailbox()
   /// Makes the list that a group collects.
@@ -36,6 +36,8 @@ public final class EventLoop {
   public var runMonitors: [any RunMonitor] = []
   /// Who shows how far groups and ops are; set before any run starts.
   public var progressMonitor: (any ProgressMonitor)?
+  /// What is executed in place of other ops; set while no run is pending.
+  public var replacements: OpReplacements?
 
   /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
   /// that was stopped may take, in nanoseconds. Final steps of flows have no such limit.
@@ -100,14 +102,15 @@ public final class EventLoop {
   var pending: [UInt64: Run] = [:]
   /// Continuations whose code, or what that has handed over, goes on, by their ids.
   var continuations: [UInt64: AnyFlowTask] = [:]
-  var unobserved: [UInt64: UnobservedFailure] = [:]
-  var lateFailures: [UnobservedFailure] = []
-  var failureOrder: UInt64 = 0
+  /// Failures that nobody has observed.
+  let failures: FailureReports
 
   // Tasks: see ContinuationThread.swift and AnyFlowTask.swift.
 
   /// How many continuations run within one another.
   @exclusivity(unchecked) var continuationDepth: UInt8 = 0
+  /// Whether another loop runs in place of this one; see `standStill`.
+  @exclusivity(unchecked) var isStandingStill = false
   /// Continuations that run when the outermost one has returned.
   @exclusivity(unchecked) var immediates = JobQueue()
   /// What is to be let go of, whose end may add more: see `releaseAll`.
@@ -117,8 +120,14 @@ public final class EventLoop {
   package var describeOrigin: ((UInt64) -> ByteString)?
 
   /// A loop of its own, confined to the thread that makes it.
-  public init(clock: any LoopClock = SystemClock()) {
+  public convenience init(clock: any LoopClock = SystemClock()) {
+    self.init(clock: clock, keys: KeyTable(), failures: FailureReports())
+  }
+
+  init(clock: any LoopClock, keys: KeyTable, failures: FailureReports) {
     self.clock = clock
+    self.keys = keys
+    self.failures = failures
     usesSystemClock = clock is SystemClock
   }
 

@@ -95,11 +95,12 @@ extension Strand {
     let scope = frames[top].scope
     let end = frames[top].end
     var next = frames[top].next
+    let replaces = loop.replacements != nil
     while next < end {
       let place = next
       let position = UInt32(truncatingIfNeeded: place)
       next += 1
-      if steps[place].isPlain {
+      if steps[place].isPlain, !replaces {
         // Unretained, and without a copy of the step. Safe: the list holds the op.
         let op = Unmanaged.passUnretained(steps[place].op)
         let progress = op._withUnsafeGuaranteedRef {

@@ -283,6 +283,7 @@ final class Strand: Work {
   func launch(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
     -> Progress
   {
+    let op = loop.replacements?.fake(for: op) ?? op
     if op.isFlow, let flow = op as? Flow {
       enter(flow, policy: policy, scope: scope, position: position)
       return .moved

@@ -120,7 +120,7 @@ open class AnyFlowTask {
     loop.checkThread()
     if wasObserved { return }
     wasObserved = true
-    if storedState == .failed { loop.unobserved[id] = nil }
+    if storedState == .failed { loop.failures.remove(id) }
   }
 
   /// Whether `task` can't go on before this one has ended, directly or by others in between. Gives up
@@ -148,6 +148,13 @@ open class AnyFlowTask {
     for observer in furtherObservers {
       if let task = observer.waitingTask { tasks.append(task) }
     }
+  }
+
+  /// The error of waiting on `loop` for a task that is another loop's, which may stand still; nil when
+  /// the task is the loop's own, or has ended.
+  package final func foreignError(on loop: EventLoop) -> FlowError? {
+    guard self.loop !== loop, !hasConcluded else { return nil }
+    return .usage("attempt to wait for a task of another event loop: \(title)")
   }
 
   // MARK: Cancellation
@@ -278,17 +285,6 @@ extension TaskObserver {
   public func taskIsGone() {}
 }
 
-/// A failure that nobody observed; it holds nothing of the run but its name and error.
-public struct UnobservedFailure {
-  /// The task's id.
-  public let id: UInt64
-  /// What the task is called in reports.
-  public let name: ByteString
-  /// Why it failed.
-  public let error: FlowError
-  let order: UInt64
-}
-
 extension EventLoop {
   /// Runs that aren't concluded, in the order in which they were started.
   public var pendingRuns: [Run] { pending.values.sorted { $0.id < $1.id } }
@@ -300,45 +296,29 @@ extension EventLoop {
   }
 
   /// How many of them there are.
-  package var pendingTaskCount: Int { pending.count }
+  package var pendingTaskCount: Int { pending.count + continuations.count }
 
   /// The id of the task that was made last.
   package var newestTask: UInt64 { lastTaskID }
 
-  /// Failures that nobody observed, errors of `didFinish` callbacks among them, in their order.
-  public var unobservedFailures: [UnobservedFailure] {
-    (Array(unobserved.values) + lateFailures).sorted { $0.order < $1.order }
-  }
+  /// Failures that nobody observed, errors of `didFinish` callbacks among them, in their order. Of a
+  /// loop within another one those of both.
+  public var unobservedFailures: [UnobservedFailure] { failures.inOrder }
 
   /// Takes the failures that nobody observed, in their order: each is given once.
   public func takeUnobservedFailures() -> [UnobservedFailure] {
     checkThread()
-    if unobserved.isEmpty && lateFailures.isEmpty { return [] }
-    let failures = unobservedFailures
-    unobserved = [:]
-    lateFailures = []
-    return failures
+    return failures.takeAll()
   }
 
   /// Takes over a failure of another loop.
-  package func reportFailure(_ error: FlowError, name: ByteString) {
-    failureOrder += 1
-    lateFailures.append(
-      UnobservedFailure(id: 0, name: name, error: error, order: failureOrder))
-  }
+  package func reportFailure(_ error: FlowError, name: ByteString) { failures.add(error, name: name) }
 
-  func report(_ error: FlowError, of task: AnyFlowTask) {
-    unobserved[task.id] = failure(error, of: task)
-  }
+  func report(_ error: FlowError, of task: AnyFlowTask) { failures.add(error, of: task) }
 
   /// Reports an error that came when the outcome was already known: observing doesn't lift it.
   func reportLate(_ error: FlowError, of task: AnyFlowTask) {
-    lateFailures.append(failure(error, of: task))
-  }
-
-  private func failure(_ error: FlowError, of task: AnyFlowTask) -> UnobservedFailure {
-    failureOrder += 1
-    return UnobservedFailure(id: task.id, name: task.title, error: error, order: failureOrder)
+    failures.add(error, name: task.title, id: task.id)
   }
 
   /// Lets go of what is in `released`, and of what comes to it by that, without recursion.

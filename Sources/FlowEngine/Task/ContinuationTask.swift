@@ -102,6 +102,7 @@ private enum ContinuationStage: UInt8 {
   /// Waits for `source`, which counts as observed.
   package final func begin(after source: AnyFlowTask) {
     source.markObserved()
+    if let error = source.foreignError(on: loop) { return failed(error) }
     awaited = source
     source.observe(self)
   }
@@ -118,10 +119,10 @@ private enum ContinuationStage: UInt8 {
     awaited = nil
     if stage == .following {
       followed = ended
-      ended.loop.dispatch(self, .automatic)
+      loop.dispatch(self, .automatic)
     } else {
       source = ended
-      ended.loop.dispatch(self, thread)
+      loop.dispatch(self, thread)
     }
   }
 
@@ -156,6 +157,7 @@ private enum ContinuationStage: UInt8 {
     next.markObserved()
     // First, as it takes no search, and what has ended waits for nothing.
     if next.isConcluded { return finish(following: next) }
+    if let error = next.foreignError(on: loop) { return failed(error) }
     if isAwaited(by: next) { return failed(.waitsForItself(self)) }
     stage = .following
     // What follows itself step by step stays flat: a step that is stopped stops the next one anyway.

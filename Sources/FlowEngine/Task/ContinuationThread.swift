@@ -18,7 +18,7 @@ extension EventLoop {
   // Inlined for the same reason as `AnyFlowTask.observe`.
   @inline(__always)
   func dispatch(_ job: any LoopJob, _ thread: ContinuationThread) {
-    if thread == .main || isShutDown { return enqueue(job) }
+    if thread == .main || isShutDown || isStandingStill { return enqueue(job) }
     guard continuationDepth < Self.depthLimit else {
       if thread == .automatic { enqueue(job) } else { immediates.append(job) }
       return

@@ -79,6 +79,9 @@ public final class JoinTask<Success>: FlowTask<Success> {
   package func begin(_ tasks: [AnyFlowTask]) {
     for task in tasks { task.markObserved() }
     if tasks.isEmpty { return end(as: []) }
+    for task in tasks {
+      if let error = task.foreignError(on: loop) { return end(error: error) }
+    }
     ended = ContiguousArray(repeating: nil, count: tasks.count)
     pendingCount = tasks.count
     for (index, task) in tasks.enumerated() {

@@ -337,6 +337,7 @@ private final class ResultFollower: TaskObserver {
     _ task: AnyFlowTask, _ call: MachineCall, _ host: ScriptHost
   ) -> MachineAnswer? {
     task.markObserved()
+    if let error = task.foreignError(on: host.loop) { return .failed(error) }
     let follower = ResultFollower(host, task, call)
     if task.isConcluded { return follower.answer(of: task) }
     call.state = follower
@@ -348,7 +349,7 @@ private final class ResultFollower: TaskObserver {
 
   func taskEnded(_ task: AnyFlowTask) {
     ended = task
-    host.loop.enqueue(self)
+    task.loop.enqueue(self)
   }
 
   private func answer(of task: AnyFlowTask) -> MachineAnswer {

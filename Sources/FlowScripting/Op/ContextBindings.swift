@@ -149,10 +149,19 @@ extension ScriptHost {
     guard let handle = call.handle(1, types.context) else {
       throw Arguments(self, call, method: function).wrongSelf("ctx")
     }
-    guard let context = loop.context(slot: handle.slot, generation: handle.generation) else {
+    guard let context = context(slot: handle.slot, generation: handle.generation) else {
       throw usage(call, "bad use of '\(function)' (the op of this ctx has finished)")
     }
     return context
+  }
+
+  /// The live context of a handle, on whichever loop; nil when its op has finished.
+  func context(slot: UInt32, generation: UInt64) -> OpContext? {
+    if let context = loop.context(slot: slot, generation: generation) { return context }
+    for outer in waitingLoops.reversed() {
+      if let context = outer.context(slot: slot, generation: generation) { return context }
+    }
+    return nil
   }
 
   /// The key in argument 1, interned.

@@ -22,14 +22,16 @@ public final class OpClass {
   /// - Parameters:
   ///   - name: What scripts find it by; messages about its arguments name it.
   ///   - doc: What `op.doc` gives.
-  ///   - make: Makes an op of a call's arguments, which are valid until it returns. What it throws is
-  ///     raised in the script; what `OpArguments` throws is an error of use with the script's line.
+  ///   - make: Makes an op, or a typed op, of a call's arguments, which are valid until it returns. What
+  ///     it throws is raised in the script; what `OpArguments` throws is an error of use with the
+  ///     script's line.
   public init(
-    _ name: ByteString, doc: ByteString? = nil, make: @escaping (OpArguments) throws -> Op
+    _ name: ByteString, doc: ByteString? = nil,
+    make: @escaping (OpArguments) throws -> any OpConvertible
   ) {
     self.name = name
     self.doc = doc
-    self.make = make
+    self.make = { try make($0).makeOp() }
   }
 
   /// The class as scripts hold it: an op that has yet to get its arguments.

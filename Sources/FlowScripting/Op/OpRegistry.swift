@@ -63,9 +63,9 @@ extension ScriptHost {
   /// Makes an op, or a flow, known to scripts: they find it in `flow.ops` by its name and use it like
   /// one of their own. A name that is registered already ends the process with a sentence.
   ///
-  /// - Parameter op: An op that takes no arguments; see `OpClass` for those that do.
-  public func register(_ op: Op) {
-    registry.add(op)
+  /// - Parameter op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
+  public func register(_ op: some OpConvertible) {
+    registry.add(op.makeOp())
   }
 
   /// Makes a class of ops known to scripts: they call `flow.ops.NAME(…)` to make one. A name that is

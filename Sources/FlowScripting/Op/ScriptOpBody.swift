@@ -116,6 +116,10 @@ final class ScriptOpBody: OpBody {
     _ task: AnyFlowTask, _ context: OpContext, _ host: ScriptHost
   ) -> OpProgress {
     task.markObserved()
+    if let error = task.foreignError(on: host.loop) {
+      context.fail(error)
+      return .finished
+    }
     if task.isConcluded {
       if let error = host.outcomeError(of: task) { context.fail(error) }
       return .finished

@@ -63,7 +63,7 @@ final class ScriptTask: ContinuationTask<Value> {
   /// which the op may end.
   func holdOp() -> Unmanaged<OpContext>? {
     if makerGeneration == 0 { return nil }
-    op = host.loop.context(slot: makerSlot, generation: makerGeneration)
+    op = host.context(slot: makerSlot, generation: makerGeneration)
     return op.map { .passUnretained($0) }
   }
 

@@ -25,6 +25,7 @@ extension ScriptHost {
         let (task, _) = try host.task(call, "await", kind)
         task.markObserved()
         if task.isConcluded { return try host.outcome(call, task) }
+        try host.checkLoop(of: task, call)
         try host.checkWait(for: task)
         return try call.wait(
           TaskWait(task, for: host.waitingTask, deadline: nil) { [unowned host] in
@@ -36,6 +37,7 @@ extension ScriptHost {
         let deadline =
           arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
         if task.isConcluded { return call.answer(.boolean(true)) }
+        try host.checkLoop(of: task, call)
         if deadline == nil { try host.checkWait(for: task) }
         return try call.wait(
           TaskWait(task, for: host.waitingTask, deadline: deadline) {
@@ -58,6 +60,7 @@ extension ScriptHost {
         let (task, _) = try host.task(call, "__close", kind)
         task.cancel()
         if task.isConcluded { return call.answer() }
+        try host.checkLoop(of: task, call)
         return try call.wait(TaskWait(task, for: host.waitingTask, deadline: nil) { $0.answer() })
       }
     ]
@@ -166,6 +169,15 @@ extension ScriptHost {
 extension ScriptHost {
   /// The task whose code runs now, which can't end before its waits have; nil in the main chunk.
   var waitingTask: AnyFlowTask? { currentTask ?? currentOp?.run ?? currentRun }
+
+  /// Raises an error when a task belongs to a loop that stands still: to wait for it would never end.
+  fileprivate func checkLoop(of task: AnyFlowTask, _ call: LuaCall) throws {
+    guard task.foreignError(on: loop) != nil else { return }
+    throw usage(
+      call,
+      "attempt to wait for '\(task.title)', which stands still: it wasn't started in the present "
+        + "testing.run")
+  }
 
   /// Refuses a wait for something that waits for what waits: a stall that needn't be waited for.
   fileprivate func checkWait(for task: AnyFlowTask) throws {

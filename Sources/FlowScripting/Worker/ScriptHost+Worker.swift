@@ -11,6 +11,11 @@ extension ScriptHost {
   /// asks, and what waits for the worker is more than what is given up.
   var busyGrace: Int64 { isWorker ? 0 : loop.gracePeriod }
 
+  /// Has a task of workers stop, whichever loop it belongs to.
+  func stopWork(_ number: UInt64, _ error: FlowError) {
+    for pool in openPools { pool.stop(number, error) }
+  }
+
   /// Names of the module that only the main script has.
   private static let mainNames: Set<String> = [
     "op", "new", "dispatcher", "machine", "step", "any_step", "on", "next", "forward", "back",

@@ -66,7 +66,7 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
 
   // MARK: Its course
 
-  override func stopCode(_ error: FlowError) { host.workers.stop(number, error) }
+  override func stopCode(_ error: FlowError) { host.stopWork(number, error) }
 
   override func dropCode() {
     function = nil

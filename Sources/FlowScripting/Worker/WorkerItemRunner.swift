@@ -47,6 +47,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 
   private let host: ScriptHost
   private var loop: EventLoop { host.loop }
+  /// The workers of its loop.
+  private let pool: WorkerPool
   private let work: ItemWork
   private let shared: WorkerFunction
   private let plan: WorkerGroup?
@@ -65,10 +67,11 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     keys: [ByteString], data: WireBatch
   ) {
     self.host = host
+    pool = host.workers
     self.work = work
     self.shared = shared
     refusal = nil
-    number = host.workers.makeNumber()
+    number = pool.makeNumber()
     remaining = work.count
     func declared(_ declarations: [Declaration]) -> [WorkerDeclaration] {
       declarations.map { WorkerDeclaration(name: $0.name, type: $0.type.name) }
@@ -84,6 +87,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   /// One whose items all end with an error.
   init(_ host: ScriptHost, _ work: ItemWork, _ shared: WorkerFunction, refusing error: FlowError) {
     self.host = host
+    pool = host.workers
     self.work = work
     self.shared = shared
     refusal = error
@@ -94,7 +98,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 
   deinit {
     for share in shares { share.runner = nil }
-    guard let pool = host.openPool else { return }
+    guard host.openPools.contains(where: { $0 === pool }) else { return }
     for share in shares {
       if let worker = share.worker {
         if share.count > 0 {
@@ -114,7 +118,6 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   func attach(to group: any ItemGroup) {
     self.group = group as? any ExecutedItemGroup
     guard refusal == nil else { return }
-    let pool = host.workers
     let count = min(pool.size, work.maxConcurrent, work.count)
     for place in 0..<count {
       let limit = work.maxConcurrent / count + (place < work.maxConcurrent % count ? 1 : 0)
@@ -175,7 +178,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
       if count > 0 {
         share.count += count
         share.given.append(ItemBatch(first: first, count: count, attempt: batch.attempt))
-        host.workers.send(.items(id: share.number, first: first, wired), to: worker)
+        pool.send(.items(id: share.number, first: first, wired), to: worker)
       }
       wired = WireBatch()
     }
@@ -201,7 +204,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     cancellation = error
     for share in shares {
       guard let worker = share.worker, share.count > 0 else { continue }
-      host.workers.stop(share.number, error, of: worker, order: share.number)
+      pool.stop(share.number, error, of: worker, order: share.number)
     }
   }
 
@@ -251,7 +254,6 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     share.given = []
     share.count = 0
     share.worker = nil
-    let pool = host.workers
     for batch in given {
       for index in batch.first..<batch.first + batch.count {
         // Of those that have ended the group knows.

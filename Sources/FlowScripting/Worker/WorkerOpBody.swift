@@ -14,7 +14,7 @@ final class WorkerFunction {
     code = WorkerCode(id: host.workers.makeNumber(), package: try host.vm.pack(function))
   }
 
-  deinit { host.openPool?.forget(code) }
+  deinit { for pool in host.openPools { pool.forget(code) } }
 
   /// Why the function isn't the one that was packed; nil when it is.
   func problem(of name: ByteString) -> FlowError? {
@@ -179,7 +179,7 @@ private final class WorkerExecution: WorkerTask {
     return .start(id: number, job)
   }
 
-  func cancel(_ error: FlowError) { host.workers.stop(number, error) }
+  func cancel(_ error: FlowError) { host.stopWork(number, error) }
 
   func take(_ event: WorkerReport.JobEvent) {
     guard let context else { return }

@@ -31,12 +31,12 @@ protocol WorkerGroupTask: AnyObject {
 final class WorkerPool {
   // Unowned: the host holds its pool.
   private unowned let host: ScriptHost
-  private var loop: EventLoop { host.loop }
+  // Unowned: the host holds it as long as the pool.
+  private unowned let loop: EventLoop
   private var state: PoolState
   private var workers: [Worker] = []
   private var tasks: [UInt64: any WorkerTask] = [:]
   private var groups: [UInt64: Connection] = [:]
-  private var lastNumber: UInt64 = 0
   private let link: Link
   private let configuration: LuaConfiguration
 
@@ -71,6 +71,7 @@ final class WorkerPool {
 
   init(_ host: ScriptHost, size: Int, configuration: LuaConfiguration) {
     self.host = host
+    loop = host.loop
     self.configuration = configuration
     state = PoolState(size: size)
     link = Link()
@@ -80,10 +81,10 @@ final class WorkerPool {
   /// The most workers that there are.
   var size: Int { state.size }
 
-  /// A number for a task, a group or a function.
+  /// A number for a task, a group or a function, unique among all pools of the host.
   func makeNumber() -> UInt64 {
-    lastNumber += 1
-    return lastNumber
+    host.lastWorkNumber += 1
+    return host.lastWorkNumber
   }
 
   // MARK: Tasks

@@ -43,3 +43,22 @@ result = host.run(host.binary, {
   { stdin = "print(x, arg[0], arg[-1], ...)" })
 check.equal(result.stderr, "")
 check.equal(result.stdout, "1\t-\t--workers=3\t--not-an-option\n")
+
+-- --annotations writes files for LuaLS, and does nothing else.
+local folder = os.tmpname()
+os.remove(folder)
+check.equal(host.run("mkdir", { folder }).status, 0)
+result = host.run(host.binary, { "--annotations", folder, "-e", "print 'not run'" })
+check.same({ result.status, result.stdout, result.stderr }, { 0, "", "" })
+for _, name in ipairs { "flow", "flow.testing" } do
+  local path = ("%s/%s.d.lua"):format(folder, name)
+  assert(assert(io.open(path)):read "l" == "---@meta " .. name)
+  os.remove(path)
+end
+os.remove(folder)
+result = host.run(host.binary, { "--annotations", folder .. "/none" })
+check.equal(result.status, 1)
+check.contains(result.stderr, "can't write '" .. folder .. "/none/flow.d.lua': No such file or directory")
+result = host.run(host.binary, { "--annotations" })
+check.equal(result.status, 2)
+check.contains(result.stderr, "option '--annotations' needs a folder: --annotations DIR")

@@ -1,0 +1,63 @@
+/// Ops that are executed in place of others, found by name: what a test puts in the place of ops that
+/// it doesn't want to run.
+///
+/// Confined to the loop's thread, as the ops.
+public final class OpReplacements {
+  private let fakes: [ByteString: Op]
+  /// What is executed in place of an op, which is held so that its identity stays its own.
+  private var made: [ObjectIdentifier: (original: Op, fake: Op)] = [:]
+  /// The names of the ops that were replaced so far.
+  public private(set) var usedNames: Set<ByteString> = []
+
+  /// - Parameter fakes: What to execute, by the names of the ops that it replaces.
+  public init(_ fakes: [ByteString: Op]) {
+    self.fakes = fakes
+  }
+
+  /// What to execute in place of an op; nil when that is the op itself.
+  ///
+  /// It has the name, the declared data and the policy of the op: only what it does is another.
+  func fake(for op: Op) -> Op? {
+    guard let fake = fakes[op.name] else { return nil }
+    let identity = ObjectIdentifier(op)
+    // What replaces an op isn't replaced itself.
+    if let known = made[identity] { return known.fake === op ? nil : known.fake }
+    usedNames.insert(op.name)
+    let copy = fake.copy(name: op.name, declarations: op.declarations, policy: op.policy)
+    made[identity] = (op, copy)
+    made[ObjectIdentifier(copy)] = (copy, copy)
+    return copy
+  }
+}
+
+extension Op {
+  /// The names of this op and of all that it consists of, however deep. Ops that bodies start aren't
+  /// among them.
+  public var namesWithin: Set<ByteString> {
+    var names: Set<ByteString> = []
+    var seen: Set<ObjectIdentifier> = []
+    var open: [Op] = [self]
+    while let op = open.popLast() {
+      guard seen.insert(ObjectIdentifier(op)).inserted else { continue }
+      names.insert(op.name)
+      if let flow = op as? Flow {
+        open += (flow.blueprint.steps + flow.blueprint.finally).filter(\.isOfOp).map(\.op)
+      } else if let machine = op as? MachineOp {
+        for step in machine.blueprint.definition.steps {
+          if case .op(let inner) = step.action { open.append(inner) }
+        }
+      }
+    }
+    return names
+  }
+}
+
+extension Step {
+  /// Whether its op is one that is executed, and not just a name.
+  fileprivate var isOfOp: Bool {
+    switch kind {
+    case .op, .flow, .group: true
+    case .parallel, .cases: false
+    }
+  }
+}

@@ -1,0 +1,155 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// `require "flow.testing"`: how scripts test their own ops.
+extension ScriptHost {
+  static let testingName = "flow.testing"
+
+  /// The module. `require` keeps it, so it is made once.
+  func makeTestingModule() throws -> LuaReference {
+    let run = try vm.makeFunction(bind { host, call in try host.runTest(call) })
+    return try vm.makeTable(fields: [("run", .reference(run))])
+  }
+
+  /// `testing.run(op, options)`: runs an op to its end and answers the settled run.
+  private func runTest(_ call: LuaCall) throws -> LuaAnswer {
+    let arguments = Arguments(self, call, "run")
+    let op = try arguments.op(1)
+    let options = try TestOptions(arguments, 2, for: op)
+    let replacements = options.fakes.isEmpty ? nil : OpReplacements(options.fakes)
+    let (run, request) = onTestLoop { loop in
+      loop.replacements = replacements
+      defer { loop.replacements = nil }
+      let run = options.start(op, on: loop)
+      return (run, runToEnd(run))
+    }
+    if let request { throw answer(request) }
+    // Ops that bodies start are known only now.
+    let known = op.namesWithin.union(replacements?.usedNames ?? [])
+    if let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) }) {
+      throw arguments.wrong(
+        2, "field 'replace': no op called '\(unknown)' is in '\(op.name)', nor was one started")
+    }
+    return call.answer(run, types.run)
+  }
+
+  /// Runs `body` on a loop with a virtual clock, while the present loop stands still: whatever scripts
+  /// do meanwhile is done there.
+  ///
+  /// Another loop, rather than a part of the host's own, because time then can jump only for the test:
+  /// it has timers, programs and a clock to itself, and what else is pending neither goes on nor keeps
+  /// the clock from jumping. Nothing has to be copied, as both are confined to the same thread.
+  private func onTestLoop<Result>(_ body: (EventLoop) -> Result) -> Result {
+    let outer = activeLoop
+    // The loop of an earlier test saves its making, and the descriptor of its mailbox.
+    let clock = VirtualClock()
+    let inner = idleTestLoops.popLast() ?? EventLoop(within: outer, clock: clock)
+    (inner.clock as? VirtualClock)?.restart()
+    inner.randomNumberGenerator = SeededGenerator(seed: 1)
+    let outside = current
+    current = Current()
+    waitingLoops.append(outer)
+    waitingPools.append(openPool)
+    openPool = nil
+    activeLoop = inner
+    onLoopChange?(inner)
+    defer {
+      // Workers know the test's time: those of the next test begin anew.
+      openPool?.close()
+      openPool = waitingPools.removeLast()
+      waitingLoops.removeLast()
+      activeLoop = outer
+      current = outside
+      onLoopChange?(outer)
+      if inner.turn(mayBlock: false) == .idle {
+        idleTestLoops.append(inner)
+      } else {
+        inner.shutdown()
+      }
+    }
+    return outer.standStill(for: inner) { body(inner) }
+  }
+
+  /// Turns the test's loop until its run has ended, then ends what is left; answers what signals ask for.
+  private func runToEnd(_ run: Run) -> Request? {
+    var asked: [UInt64: Int] = [:]
+    // An op that ignores the first request is ended by the second.
+    while !loop.run(until: { run.isConcluded || vm.hasRequest || isTerminating }),
+      failStalled(&asked, times: 2)
+    {}
+    let request = takeRequest()
+    switch request {
+    case .termination:
+      isTerminating = true
+      cancelEverything(reason: Self.termination)
+    case .interruption: cancelEverything(reason: Self.interruption)
+    case nil: cancelEverything(reason: nil)
+    }
+    return request
+  }
+}
+
+/// What `testing.run` was told besides the op.
+private struct TestOptions {
+  /// What to execute in place of ops, by their names.
+  private(set) var fakes: [ByteString: Op] = [:]
+  private var data: [(ByteString, Value)] = []
+  /// What a machine begins with, which can be any value.
+  private var state: LuaValue = .nil
+
+  init(_ arguments: Arguments, _ index: Int, for op: Op) throws {
+    if arguments.isNil(index) { return }
+    let options = try arguments.options(index, known: ["data", "replace"])
+    if op is MachineOp {
+      state = options.value("data") ?? .nil
+    } else if let table = try options.table("data") {
+      data = try arguments.host.data(in: table) { arguments.wrong(index, "field 'data': \($0)") }
+    }
+    guard let table = try options.table("replace") else { return }
+    let wrong = { (what: String) in arguments.wrong(index, "field 'replace': \(what)") }
+    let names = op.namesWithin.map(\.description).sorted()
+    let host = arguments.host
+    for (key, value) in try host.vm.pairs(of: table) {
+      guard case .string(let key) = key else {
+        throw wrong("names of ops are strings, got a key of type \(host.vm.typeName(of: key))")
+      }
+      let name = ByteString(key)
+      let fake = try Self.fake(name, value, host) { wrong("'\(name)': \($0)") }
+      // Other names may be those of ops that bodies start. A misspelt one would have the real op run.
+      if !names.contains(name.description), fake.name != name || host.op(in: value) == nil,
+        let meant = NearestName.of(name.description, in: names)
+      {
+        throw wrong("no op called '\(name)' is in '\(op.name)' (did you mean '\(meant)'?)")
+      }
+      fakes[name] = fake
+    }
+  }
+
+  /// What a field of `replace` stands for: an op, a function, or data that the op leaves.
+  private static func fake(
+    _ name: ByteString, _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
+  ) throws -> Op {
+    if let op = host.op(in: value) {
+      if let body = op.body as? OpClassBody { throw wrong(body.complaint) }
+      return op
+    }
+    if case .reference(let reference) = value {
+      if reference.kind == .function {
+        return Op(name: name, body: ScriptOpBody(host, reference))
+      }
+      if reference.kind == .table {
+        let data = try host.data(in: reference, wrong)
+        return Op(name) { context in
+          for (key, value) in data { context.set(key, value) }
+        }
+      }
+    }
+    throw wrong("op, function or table of data expected, got \(host.kindName(of: value))")
+  }
+
+  /// Starts the op, or the machine with its state.
+  func start(_ op: Op, on loop: EventLoop) -> Run {
+    guard let machine = op as? MachineOp else { return op.start(on: loop, data: data) }
+    return machine.start(on: loop, from: Value(state))
+  }
+}

@@ -1,0 +1,16 @@
+-- Ctrl-C ends a test that waits, SIGTERM the whole script, cleanups included.
+local host, check = require "host", require "check"
+local script = [[
+  local flow, testing = require "flow", require "flow.testing"
+  local WaitOp = flow.op("WaitOp", function(ctx)
+    ctx:defer(function() io.stdout:write("cleanup\n") end)
+    flow.exec { "sh", "-c", "sleep 0.1; kill -%s $PPID; sleep 10" }:await()
+  end)
+  print(pcall(testing.run, WaitOp))
+  print(testing.run(flow.ops.SleepOp(3)).duration)
+]]
+local result = host.script(script:format("INT"))
+check.contains(result.stdout, "cleanup\n", "interrupted!", "3.0\n")
+result = host.script(script:format("TERM"))
+check.contains(result.stdout, "cleanup\n")
+check.lacks(result.stdout, "3.0")

@@ -1,0 +1,47 @@
+# Completion of flowlua's options for bash.
+# shellcheck shell=bash
+
+_flowlua() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} option='' at
+  COMPREPLY=()
+
+  # `--summary=json` may come as three words, as bash parts words at `=`.
+  if [[ $word == = ]]; then
+    option=$before word=''
+  elif [[ $before == = ]]; then
+    option=${COMP_WORDS[COMP_CWORD - 2]}
+  elif [[ $word == --*=* ]]; then
+    option=${word%%=*} word=${word#*=}
+  elif [[ $before == --graph || $before == --workers || $before == --annotations ||
+    $before == -e || $before == -l ]]; then
+    option=$before
+  fi
+
+  case $option in
+    --summary) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
+    --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
+    --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    --graph) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    -e | -l) ;;
+    *)
+      # Behind the script all words are its own.
+      for ((at = 1; at < COMP_CWORD; at++)); do
+        case ${COMP_WORDS[at]} in
+          --graph | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
+          --) break ;;
+          -?* | =) ;;
+          text | json) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;
+          *) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;
+        esac
+      done
+      if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --graph --help --no-progress
+          --summary --summary=json --version --virtual-clock --workers -e -i -l -v -E -W' -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      fi
+      ;;
+  esac
+}
+
+complete -o filenames -F _flowlua flowlua

@@ -1,0 +1,21 @@
+#compdef flowlua
+# Completion of flowlua's options for zsh.
+
+_arguments -S -s \
+  '--annotations=[write the annotations of flow for LuaLS]:folder:_files -/' \
+  '--check[check the flows instead of executing them]' \
+  '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
+  '--help[show the options]' \
+  '--no-progress[show no line of progress]' \
+  '--summary=[print the summary of each run]::form:(text json)' \
+  '--version[show the versions]' \
+  '--virtual-clock[let no sleep take time]' \
+  '--workers=[run at most so many workers]:number:' \
+  '*-e[execute a statement]:statement:' \
+  '-i[ask for lines after the script]' \
+  '*-l[require a module]:module:' \
+  '-v[show the versions]' \
+  '-E[ignore the environment]' \
+  '-W[turn warnings on]' \
+  '1:script:_files -g "*.lua(-.)"' \
+  '*::argument:_files'
