@@ -122,6 +122,9 @@ public final class OpContext {
   /// Whether there is a value under a key.
   public func has(_ key: Key) -> Bool { bucket.has(key) }
 
+  /// Whether it executes an item of a group, or a flow that does.
+  package var isGroupMember: Bool { strand?.group != nil }
+
   /// Stores and logs `value`; `.null` removes the key. Does nothing once the op has settled.
   public func set(_ key: Key, _ value: Value) {
     // The bucket checks the thread.

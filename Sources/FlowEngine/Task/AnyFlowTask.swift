@@ -312,7 +312,9 @@ extension EventLoop {
   }
 
   /// Takes over a failure of another loop.
-  package func reportFailure(_ error: FlowError, name: ByteString) { failures.add(error, name: name) }
+  package func reportFailure(_ error: FlowError, name: ByteString) {
+    failures.add(error, name: name)
+  }
 
   func report(_ error: FlowError, of task: AnyFlowTask) { failures.add(error, of: task) }
 

@@ -57,7 +57,10 @@ extension ScriptHost {
           throw Arguments(host, call, method: "set").wrong(2, expected: "value")
         }
         let value = try call.engineValue(3)
-        if host.isWorker { try host.checkTravels(value, key, call) }
+        // Of what an item sets only its output travels, which is looked at when it ends.
+        if host.isWorker, call.kind(3) != .table || !context.isGroupMember {
+          try host.checkTravels(value, key, call)
+        }
         context.set(key, value)
         return call.answer()
       },

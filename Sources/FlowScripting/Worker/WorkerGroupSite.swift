@@ -13,6 +13,8 @@ final class WorkerGroupSite: ItemExecutorOwner {
   private var refusal: FlowError?
   private var ends: ContiguousArray<(index: Int32, error: WireError?)> = []
   private var outputs = WireBatch()
+  /// The output that was looked at last, as it stands among `outputs`: most are asked for next.
+  private var checked: (output: any OpaqueValue, wired: WireValue)?
   private var isClosed = false
   /// When it was busy last, and since the last report.
   private var busySince: Int64 = 0
@@ -85,8 +87,12 @@ final class WorkerGroupSite: ItemExecutorOwner {
   // MARK: What happens
 
   func problem(with output: Value) -> FlowError? {
-    host.travelProblem(output).map { problem in
-      FlowError(.error, problem.message("the output <\(group.collectKey ?? "")>"))
+    guard case .opaque(let opaque) = output else { return nil }
+    do throws(WireProblem) {
+      checked = (opaque, try host.wire(output, &outputs))
+      return nil
+    } catch {
+      return FlowError(.error, error.message("the output <\(group.collectKey ?? "")>"))
     }
   }
 
@@ -98,7 +104,9 @@ final class WorkerGroupSite: ItemExecutorOwner {
   private func ended(_ index: Int, output: Value, _ error: FlowError?) {
     var wireError = error.map { WireError($0, from: host) }
     var wired = WireValue.null
-    if error == nil {
+    if error == nil, case .opaque(let opaque) = output, let checked, checked.output === opaque {
+      wired = checked.wired
+    } else if error == nil {
       do throws(WireProblem) {
         wired = try host.wire(output, &outputs)
       } catch {
@@ -107,6 +115,7 @@ final class WorkerGroupSite: ItemExecutorOwner {
     }
     ends.append((Int32(truncatingIfNeeded: index), wireError))
     outputs.values.append(wired)
+    checked = nil
   }
 
   /// Whether there is something to tell.
@@ -121,6 +130,7 @@ final class WorkerGroupSite: ItemExecutorOwner {
       id: id, slice: executor?.takeSlice() ?? LogSlice(), ends: ends, outputs: outputs, busy: busy)
     ends = []
     outputs = WireBatch()
+    checked = nil
     return events
   }
 }
