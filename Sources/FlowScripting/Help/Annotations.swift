@@ -735,6 +735,7 @@ public enum Annotations {
     function flow.exec(argv, options) end
 
     return flow
+
     """#
 
   /// The text of `flow.testing.d.lua`.
@@ -760,5 +761,6 @@ public enum Annotations {
     function testing.run(op, options) end
 
     return testing
+
     """#
 }
