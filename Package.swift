@@ -35,8 +35,8 @@ let package = Package(
     .target(
       name: "FlowScripting",
       dependencies: ["FlowEngine", "LuaVM"],
-      // Editors read it; the program has it from Annotations.swift, which scripts/docs makes of it.
-      exclude: ["Help/flow.d.lua"],
+      // Editors read them; the program has them from Annotations.swift, which scripts/docs makes.
+      exclude: ["Help/flow.d.lua", "Help/flow.testing.d.lua"],
       swiftSettings: strict),
     .executableTarget(
       name: "FlowLuaCLI",

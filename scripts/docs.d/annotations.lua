@@ -150,7 +150,8 @@ function annotations.reference(entries)
   local functions = {}
   for _, entry in ipairs(entries) do
     if entry.kind == "function" then
-      local owner = entry.owner == "flow" and "flow" or "flow." .. entry.owner
+      local owner = entry.owner
+      if owner ~= "flow" then owner = "flow." .. owner:gsub("^%l", string.upper) end
       functions[owner] = functions[owner] or {}
       table.insert(functions[owner], entry)
     end

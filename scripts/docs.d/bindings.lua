@@ -1,6 +1,6 @@
 -- Compares the names of fields and options that the annotations know with those that the module
 -- answers to. Functions and methods are compared by a test.
-local flow = require "flow"
+local flow, testing = require "flow", require "flow.testing"
 local bindings = {}
 
 local root = "Sources/FlowScripting/"
@@ -26,6 +26,7 @@ local options = {
   { "flow.MachineOptions", function(t) flow.machine(t) end },
   { "flow.StepOptions", function(t) flow.step("a", t) end },
   { "flow.ExecOptions", function(t) flow.exec({ "true" }, t) end },
+  { "flow.TestOptions", function(t) testing.run(flow.op("AnOp", run), t) end },
   { "flow.MachineDotOptions", function(t)
     flow.machine { name = "m", start = "a", flow.step("a", { run = run }) }:dot(t)
   end },

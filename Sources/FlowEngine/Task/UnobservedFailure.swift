@@ -2,7 +2,9 @@
 public struct UnobservedFailure {
   /// The task's id.
   public let id: UInt64
+  /// What the task is called in reports.
   public let name: ByteString
+  /// Why it failed.
   public let error: FlowError
   let order: UInt64
 }

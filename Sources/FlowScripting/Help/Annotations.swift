@@ -1,8 +1,13 @@
 /// What there is to know about the names of the module `flow`, as annotations for LuaLS: the one source
 /// for editors, for `help` and for completion.
 ///
-/// Made of `flow.d.lua` by scripts/docs: change that file.
+/// Made of `flow.d.lua` and `flow.testing.d.lua` by scripts/docs: change those files.
 public enum Annotations {
+  /// The files that editors need, by name.
+  public static var files: [(name: String, text: String)] {
+    [("flow.d.lua", text), ("flow.testing.d.lua", testing)]
+  }
+
   /// The text of `flow.d.lua`.
   public static let text = #"""
     ---@meta flow
@@ -730,5 +735,32 @@ public enum Annotations {
     function flow.exec(argv, options) end
 
     return flow
+
+    """#
+
+  /// The text of `flow.testing.d.lua`.
+  public static let testing = #"""
+    ---@meta flow.testing
+
+    ---Runs ops of one's own on a virtual clock, with other ops replaced: `require "flow.testing"`.
+    ---@class flow.Testing
+    local testing = {}
+
+    ---How an op is run in a test.
+    ---@class flow.TestOptions
+    ---@field data any What the data bucket begins with; of a machine, its state.
+    ---@field replace table<string, flow.Op|table<string, any>|fun(ctx: flow.Ctx): any>? What is executed in place of ops, by their names: an op, a function, or the data that they give.
+
+    ---Runs an op, flow or machine to its end and returns the settled run.
+    ---
+    ---A sleep takes no time, and `run.duration` is virtual. What was started outside stands still meanwhile:
+    ---to wait for it is an error. A replaced op keeps its name, its declared data, retries and timeout.
+    ---@param op flow.Op
+    ---@param options? flow.TestOptions
+    ---@return flow.Run
+    function testing.run(op, options) end
+
+    return testing
+
     """#
 }
