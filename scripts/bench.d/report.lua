@@ -160,7 +160,8 @@ do
     { "table", 1000, "1,000 numbers there and back", 35, "us", "<= 35 us" },
   } do
     local kind, count, name, limit, unit, target = table.unpack(measure)
-    local a, b = in_turn(in_workers(kind, count), lua("workers_peer.lua", kind, count))
+    local a, b = in_turn(
+      in_workers(kind, tostring(count)), lua("workers_peer.lua", kind, tostring(count)))
     row { name = name .. " / luv's pool", ours = a, peer = b, unit = unit, target = target,
       met = a <= limit, chart = name, against = "luv's thread pool" }
   end
