@@ -14,6 +14,7 @@ local ListOp = flow.op("ListOp", {
   doc = "Makes a list of what find has printed: only a NUL can't be part of a name.",
   needs = { stdout = "string" },
   gives = { paths = "string[]" },
+  thread = "worker",  -- sorting a million names holds up nothing else
   run = function(ctx)
     local paths = {}
     for name in ctx:get("stdout"):gmatch("([^\0]+)\0") do paths[#paths + 1] = name end

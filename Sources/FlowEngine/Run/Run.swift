@@ -126,6 +126,7 @@ public final class Run: FlowTask<DataBucket> {
     }
     let strand = Strand(run: self, bucket: data, group: nil)
     self.strand = strand
+    strand.isOwned = owner != nil
     strand.prepare(
       op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
     if asWork { loop.push(strand) } else { loop.drive(strand) }

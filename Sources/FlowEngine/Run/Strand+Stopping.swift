@@ -77,7 +77,11 @@ extension Strand {
   // MARK: Time
 
   /// When the innermost of the timeouts around the present op is over.
-  var deadline: Int64 { min(outerDeadline, leafDeadline) }
+  var deadline: Int64 {
+    let own = min(outerDeadline, leafDeadline)
+    guard isOwned, shields.isEmpty else { return own }
+    return min(own, run.ownerDeadline)
+  }
 
   /// When a busy callback or cleanup has to be stopped.
   var callbackDeadline: Int64 {
@@ -126,6 +130,8 @@ extension Strand {
       timeIsUp(frames.count)
     } else if let level = frames.firstIndex(where: { $0.deadline == due }) {
       timeIsUp(level)
+    } else if isOwned, run.ownerDeadline == due {
+      request(.everything(run.expire()))
     } else if var outer = group?.parent {
       // Members are asked later, by their group.
       while outer.inheritedDeadline == due, let next = outer.group?.parent { outer = next }

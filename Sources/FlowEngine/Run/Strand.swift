@@ -56,6 +56,8 @@ final class Strand: Work {
   @exclusivity(unchecked) var lastError: FlowError?
   /// When what is around the op times out.
   @exclusivity(unchecked) var outerDeadline: Int64 = .max
+  /// Whether an op has started the run that this strand executes: that one's time limits it as well.
+  @exclusivity(unchecked) var isOwned = false
   @exclusivity(unchecked) private var rare: Rare?
 
   /// 1-based in a group, 0 outside of one.

@@ -1,0 +1,44 @@
+-- A timeout ends what is busy in runs that the op has started, however deep.
+local flow = require "flow"
+local check = require "check"
+
+local BusyOp = flow.op("BusyOp", function() while true do end end)
+local function nested(start)
+  local OuterOp = flow.op("OuterOp", { timeout = 0.02, run = start })
+  local run = OuterOp:run()
+  check.equal(run.error.message, "timed out after 0.02s")
+  check.equal(run.error.op, "OuterOp")
+  check.equal(run.duration < 2, true)
+  return run
+end
+
+local summary = nested(function() BusyOp:start() end):summary()
+check.contains(summary, "[BusyOp] DidFinish: cancelled: timed out after 0.02s")
+nested(function() BusyOp:run() end)
+nested(function() flow.new("f"):add(BusyOp):run() end)
+nested(function() flow.op("MiddleOp", function() BusyOp:run() end):run() end)
+nested(function() flow.op("MiddleOp", { timeout = 60, run = function() BusyOp:run() end }):run() end)
+nested(function()
+  flow.sleep(0.001)
+  BusyOp:with { timeout = 60 }:run()
+end)
+
+-- Its own, where that is shorter.
+local limit = flow.op("OuterOp", { timeout = 60, run = function(ctx)
+  local run = BusyOp:with { timeout = 0.01 }:run()
+  ctx:set("message", run.error.message)
+end }):run()
+check.equal(limit.data.message, "timed out after 0.01s")
+
+-- What an op leaves to its run when it succeeds isn't limited by it any more.
+local left
+local LeavingOp = flow.op("LeavingOp", { timeout = 0.01, run = function()
+  left = flow.op("LeftOp", function(ctx)
+    flow.sleep(0.005)
+    local till = flow.now() + 0.02
+    while flow.now() < till do end
+    ctx:set("done", true)
+  end):start()
+end })
+flow.new("f"):add(LeavingOp):add(flow.op("WaitingOp", function() left:wait() end)):run()
+check.equal(left.data.done, true)
