@@ -39,6 +39,7 @@ import Testing
 
   @Test func itemsAreExecutedInOrderOverSharedData() {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let owner = Owner()
     let executor = executor(addOp, owner, on: loop)
     executor.add(first: 4, [.integer(1), .integer(2)])
@@ -52,6 +53,7 @@ import Testing
 
   @Test func noMoreThanTheLimitExecuteAtATime() {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     for limit in [1, 2, 5] {
       let owner = Owner()
       var now = 0
@@ -76,6 +78,7 @@ import Testing
 
   @Test func afterAFailureNothingBeginsUntilTheGroupCancels() {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let owner = Owner()
     let executor = executor(addOp, owner, on: loop, stopsAtFailure: true)
     executor.add(first: 0, [.integer(1), .boolean(true), .integer(3)])
@@ -91,6 +94,7 @@ import Testing
 
   @Test func anOutputThatCantTravelFailsItsItem() {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let owner = Owner()
     owner.refuses = true
     let executor = executor(addOp, owner, on: loop)
@@ -102,6 +106,7 @@ import Testing
 
   @Test func theOwnerMayCancelFromWithinAnEnd() {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let owner = Owner()
     let executor = executor(addOp, owner, on: loop)
     owner.onEnd = { if $0 == 0 { executor.cancel(.cancelled()) } }
@@ -116,7 +121,9 @@ import Testing
   @Test func whatHappensStandsInTheGroupsLogInOrder() throws {
     for slices in [1, 2, 7] {
       let loop = makeLoop()
+      defer { loop.shutdown() }
       let runner = ExecutingRunner(addOp, slices: slices)
+      defer { runner.other.shutdown() }
       loop.makeItemRunner = { _ in
         runner.loop = loop
         return runner
@@ -152,7 +159,7 @@ private final class ExecutingRunner: ItemRunner, ItemExecutorOwner {
   weak var loop: EventLoop?
   private let op: Op
   private let slices: Int
-  private let other = makeLoop()
+  let other = makeLoop()
   private var executor: ItemExecutor?
   private weak var group: (any ExecutedItemGroup)?
   private var ends: [ItemEnd] = []

@@ -24,6 +24,7 @@ import Testing
 
   @Test func aGroupTellsHowManyItemsHaveEnded() throws {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let recorder = Recorder()
     loop.progressMonitor = recorder
     let op = Op("ItemOp", needs: ["item": "integer"]) { context in
@@ -40,6 +41,7 @@ import Testing
 
   @Test func itemsThatWaitAreRunning() throws {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let recorder = Recorder()
     loop.progressMonitor = recorder
     let op = Op(name: "ItemOp", primaryInput: "item", body: CountingBody())
@@ -53,6 +55,7 @@ import Testing
   @Test func aGroupThatIsCancelledOrEmptyEndsToo() throws {
     for list in [[1, 2, 3], []] {
       let loop = makeLoop()
+      defer { loop.shutdown() }
       let recorder = Recorder()
       loop.progressMonitor = recorder
       let op = Op(name: "ItemOp", primaryInput: "item", body: CountingBody())
@@ -66,6 +69,7 @@ import Testing
 
   @Test func anOpTellsOfItsOwn() throws {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let recorder = Recorder()
     loop.progressMonitor = recorder
     let op = Op("CountOp", retry: RetryPolicy(attempts: 2)) { context in
@@ -81,6 +85,7 @@ import Testing
 
   @Test func secretsAreNotShown() throws {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let recorder = Recorder()
     loop.progressMonitor = recorder
     let op = Op("hunter2Op") { context in context.progress(1) }
@@ -91,6 +96,7 @@ import Testing
   /// A wish to be asked again is no work: a stall is still found, and no virtual time passes.
   @Test func restsAreNoTimers() {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let recorder = Recorder()
     recorder.rest = 1_000_000
     loop.progressMonitor = recorder
@@ -99,7 +105,6 @@ import Testing
     #expect(loop.run { false } == false)
     #expect(run.state == .pending)
     #expect(loop.now() == 0)
-    loop.shutdown()
   }
 
   /// While something outside is awaited the monitor is asked again and again.

@@ -69,7 +69,7 @@ package final class ItemExecutor {
 }
 
 /// The body of the run that items are part of.
-private final class ExecutorBody: OpBody {
+private final class ExecutorBody: OpBody, AbandonableBody {
   private let op: Op
   private let itemKey: Key
   private let collectKey: Key?
@@ -109,9 +109,16 @@ private final class ExecutorBody: OpBody {
   }
 
   func end() {
+    items?.dropIdle()
     let ended = context
     context = nil
     ended?.end()
+  }
+
+  func abandon() {
+    items?.abandonMembers()
+    items = nil
+    context = nil
   }
 }
 
@@ -214,6 +221,17 @@ private final class ExecutedItems: MemberGroup {
 
   private func dropWaiting(_ error: FlowError) {
     while let (index, _) = takeNext() { ended(index, output: .null, error) }
+  }
+
+  /// Lets go of members that wait for items, which hold this group.
+  func dropIdle() { pool.removeIdle() }
+
+  /// The same of all, for a loop that is shut down.
+  func abandonMembers() {
+    isScheduled = true
+    waiting = []
+    var open = pool.removeAll()
+    while let member = open.popLast() { open.append(contentsOf: member.abandon()) }
   }
 
   override func collectError(in bucket: DataBucket) -> FlowError? {

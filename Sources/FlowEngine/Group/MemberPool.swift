@@ -49,6 +49,22 @@ struct MemberPool {
     }
   }
 
+  /// Lets go of members that don't execute.
+  mutating func removeIdle() {
+    for member in idle { strands[member.memberSlot] = nil }
+    idle = []
+  }
+
+  /// Lets go of all members, and hands them over.
+  mutating func removeAll() -> [Strand] {
+    defer {
+      strands = []
+      idle = []
+      count = 0
+    }
+    return strands.compactMap { $0 }
+  }
+
   /// Asks all members to stop, in the order of their items.
   func cancel(_ error: FlowError) {
     for member in members.sorted(by: { $0.index < $1.index }) { member.cancel(error) }

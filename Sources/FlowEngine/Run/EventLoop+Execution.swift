@@ -13,6 +13,11 @@ class Work: LoopJob {
   func run() { loop.drive(self) }
 }
 
+/// A body that holds what executes in it, and lets go of it when its loop is shut down.
+protocol AbandonableBody: AnyObject {
+  func abandon()
+}
+
 extension EventLoop {
   /// Executes `work` and all that it pushes.
   func drive(_ work: Work) {
@@ -33,6 +38,7 @@ extension EventLoop {
     let held = continuations.values
     continuations = [:]
     for continuation in held { continuation.abandonContinuation() }
+    for run in pending.values { (run.op.body as? any AbandonableBody)?.abandon() }
     var open = pending.values.compactMap { $0.abandon() }
     pending = [:]
     while let strand = open.popLast() { open.append(contentsOf: strand.abandon()) }
