@@ -116,12 +116,15 @@ import Testing
     var ends: [Int64] = []
     context.task.finally { _ in ends.append(loop.now() - begun) }
     FlowTask.withDelay(1, on: loop).finally { _ in ends.append(loop.now() - begun) }
-    startThread {
+    let thread = JoinableThread {
       usleep(1000)
       _ = context.trySetResult(1)
     }
     loop.runUntilIdle()
     #expect(ends == [0, 1_000_000_000])
+    // What the thread lets go of last comes home.
+    thread.join()
+    loop.runUntilIdle()
   }
 
   // MARK: Other threads

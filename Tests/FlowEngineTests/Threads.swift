@@ -21,13 +21,20 @@ func startThread(_ work: @escaping @Sendable () -> Void) {
   pthread_detach(thread)
 }
 
-/// Does `work` on a thread of its own and waits for it, without leaving this one.
-func finishThread(_ work: @escaping @Sendable () -> Void) {
-  let box = Unmanaged.passRetained(Work(work))
-  var thread = pthread_t()
-  pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
-  pthread_join(thread, nil)
+/// A thread that does its work at once, and can be waited for without leaving this one.
+struct JoinableThread {
+  private var thread = pthread_t()
+
+  init(_ work: @escaping @Sendable () -> Void) {
+    let box = Unmanaged.passRetained(Work(work))
+    pthread_create(&thread, nil, { runWork($0) }, box.toOpaque())
+  }
+
+  func join() { pthread_join(thread, nil) }
 }
+
+/// Does `work` on a thread of its own and waits for it, without leaving this one.
+func finishThread(_ work: @escaping @Sendable () -> Void) { JoinableThread(work).join() }
 
 /// Lets threads go on once all of them have come.
 final class Gate: Sendable {
