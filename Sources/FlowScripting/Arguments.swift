@@ -117,8 +117,8 @@ struct Arguments {
     isNil(index) ? [] : try host.data(in: try table(index)) { wrong(index, $0) }
   }
 
-  func options(_ index: Int, known: [String], later: [String] = []) throws -> Options {
-    try Options(self, index, try host.vm.pairs(of: try table(index)), known, later)
+  func options(_ index: Int, known: [String]) throws -> Options {
+    try Options(self, index, try host.vm.pairs(of: try table(index)), known)
   }
 }
 
@@ -150,7 +150,7 @@ struct Options {
   /// Reads a table; `parent` is the field whose value it is, nil for the argument itself.
   init(
     _ arguments: Arguments, _ index: Int, _ pairs: [(key: LuaValue, value: LuaValue)],
-    _ known: [String], _ later: [String], of parent: String? = nil
+    _ known: [String], of parent: String? = nil
   ) throws {
     self.arguments = arguments
     self.index = index
@@ -162,11 +162,8 @@ struct Options {
           "fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))")
       }
       let name = string.description
-      if later.contains(name) {
-        throw arguments.wrong(index, "field '\(name)' isn't supported in this version")
-      }
       guard known.contains(name) else {
-        if let meant = NearestName.of(name, in: known + later) {
+        if let meant = NearestName.of(name, in: known) {
           throw arguments.wrong(
             index, "unknown field '\(prefix)\(name)' (did you mean '\(meant)'?)")
         }

@@ -123,7 +123,7 @@ private struct MachineReader {
       [
         "name", "start", "emit", "reduce", "navigate", "transition", "any", "max_transitions",
         "doc", "needs", "gives", "primary_input", "primary_output",
-      ] + PolicyOptions.fields, [])
+      ] + PolicyOptions.fields)
   }
 
   func machine() throws -> MachineOp {

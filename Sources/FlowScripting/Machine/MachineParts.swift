@@ -138,7 +138,7 @@ extension Arguments {
     if name == nil, !fields.isEmpty {
       throw wrong(index, "any_step has no fields: it lists flow.on and flow.next only")
     }
-    let options = try Options(self, index, fields, ["run"], [])
+    let options = try Options(self, index, fields, ["run"])
     let handlers = try list.enumerated().map { place, value in
       guard let handler = host.vm.object(in: value, host.types.handler) else {
         throw wrong(

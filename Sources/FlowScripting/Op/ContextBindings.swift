@@ -136,7 +136,7 @@ extension ScriptHost {
     case "run" where host.isWorker:
       throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")
     case "run": return call.answer(context.run, host.types.run)
-    default: return try host.missingField(call, later: LaterNames.context)
+    default: return call.answer(.nil)
     }
   }
 

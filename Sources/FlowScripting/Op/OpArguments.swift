@@ -96,7 +96,7 @@ public struct OpArguments {
   /// - Returns: The options.
   /// - Throws: An error of use when it is no table, or a field isn't known.
   public func options(_ index: Int, known: [String]) throws -> OpOptions {
-    if arguments.isNil(index) { return OpOptions(try Options(arguments, index, [], known, [])) }
+    if arguments.isNil(index) { return OpOptions(try Options(arguments, index, [], known)) }
     return OpOptions(try arguments.options(index, known: known))
   }
 }

@@ -90,7 +90,7 @@ extension ScriptHost {
     case "name": return try host.answer(call, .bytes(op.name))
     case "doc": return try host.answer(call, op.doc.map { .bytes($0) } ?? .null)
     default:
-      return try host.missingField(call, later: op is Flow ? LaterNames.flow : LaterNames.op)
+      return call.answer(.nil)
     }
   }
 

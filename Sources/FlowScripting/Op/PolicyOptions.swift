@@ -46,7 +46,7 @@ struct PolicyOptions {
     guard let table = try options.table("retry") else { return nil }
     let fields = try Options(
       options.arguments, options.index, try options.arguments.host.vm.pairs(of: table),
-      ["attempts", "delay", "factor", "max_delay", "jitter"], [], of: "retry")
+      ["attempts", "delay", "factor", "max_delay", "jitter"], of: "retry")
     guard let attempts = try fields.count("attempts") else {
       throw fields.wrong("attempts", expected: "integer of at least 1")
     }

@@ -31,6 +31,12 @@ extension ScriptHost {
       call, "flow.\(name) isn't there in a worker: ops and flows are made by the main script")
   }
 
+  /// What `flow.name` gives for a name that the module doesn't have: nil, or, in a worker, an error for
+  /// what is there elsewhere.
+  static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    host.isWorker ? try host.mainName(call) : call.answer(.nil)
+  }
+
   /// Refuses a key without a value that the op didn't declare: nobody has sent it.
   func checkVisible(_ key: Key, _ context: OpContext, _ call: LuaCall) throws {
     guard !context.op.needs(on: loop).contains(where: { $0.key == key }) else { return }
