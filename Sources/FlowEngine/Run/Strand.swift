@@ -414,22 +414,25 @@ final class Strand: Work {
   /// What the op needs and doesn't find.
   @inline(__always)
   private func inputError(of op: Op) -> FlowError? {
-    unretained(op.declarations) { declarations in
-      unretained(bucket) { declarations.inputError(in: $0) }
+    let isMet = unretained(op.declarations) { declarations in
+      unretained(bucket) { declarations.clearlyMeetsNeeds($0) }
     }
+    return isMet ? nil : op.declarations.inputError(in: bucket)
   }
 
   func outputError(of op: Op) -> FlowError? {
     // Most ops declare nothing.
     guard op.hasGives || isCollected else { return nil }
-    return unretained(bucket) { bucket in
-      if op.hasGives,
-        let error = unretained(op.declarations, { $0.outputError(in: bucket) })
-      {
-        return error
+    if op.hasGives {
+      let isKept = unretained(op.declarations) { declarations in
+        unretained(bucket) { declarations.clearlyKeepsGives($0) }
       }
-      guard frames.isEmpty, let memberOf else { return nil }
-      return memberOf._withUnsafeGuaranteedRef { $0.collectError(in: bucket) }
+      if !isKept, let error = op.declarations.outputError(in: bucket) { return error }
+    }
+    guard frames.isEmpty, let memberOf else { return nil }
+    // Safe: the strand holds its bucket, and its group, which holds the strand, is held as long.
+    return memberOf._withUnsafeGuaranteedRef { group in
+      unretained(bucket) { group.collectError(in: $0) }
     }
   }
 
