@@ -101,10 +101,7 @@ extension ScriptHost {
     }
     if let body = op.body as? OpClassBody { throw usage(arguments.call, body.complaint) }
     let data = try arguments.data(1)
-    // What an op, task or callback starts belongs to it.
-    let run = currentOp?.start(op, data: data) ?? op.start(on: loop, data: data)
-    if currentTask != nil || currentOp == nil { adopt(run) }
-    return run
+    return op.start(on: loop, data: data, owner: currentOp, adopt: adopt)
   }
 
   /// Makes a task belong to the task, op or callback that starts it, if there is one.
