@@ -104,14 +104,16 @@ extension ScriptHost {
     return op.start(on: loop, data: data, owner: currentOp, adopt: adopt)
   }
 
-  /// Makes a task belong to the task, op or callback that starts it, if there is one.
+  /// Makes a task belong to the task, op, callback or chunk of a session that starts it, if there is one.
   func adopt(_ task: AnyFlowTask) {
     if let currentTask {
       currentTask.adopt(task)
     } else if let currentOp {
       currentOp.adopt(task)
+    } else if let currentRun {
+      currentRun.adopt(task)
     } else {
-      currentRun?.adopt(task)
+      chunk?.tasks.add(task)
     }
   }
 }
