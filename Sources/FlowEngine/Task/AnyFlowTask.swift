@@ -78,9 +78,12 @@ open class AnyFlowTask {
   public final var isObserved: Bool { wasObserved }
 
   /// What a report calls it.
-  public var title: ByteString {
-    guard origin != 0, let place = loop.describeOrigin?(origin) else { return "task" }
-    return "task at \(place)"
+  public var title: ByteString { title(of: "task") }
+
+  /// The same for a kind of tasks.
+  final func title(of kind: ByteString) -> ByteString {
+    guard origin != 0, let place = loop.describeOrigin?(origin) else { return kind }
+    return "\(kind) at \(place)"
   }
 
   // MARK: Observers
