@@ -29,12 +29,14 @@ static bool has_byte(int milliseconds) {
   return poll(&input, 1, milliseconds) > 0;
 }
 
-/// A byte of the terminal's; -1 at its end, -2 when a signal came first.
+enum { AT_END = -1, INTERRUPTED = -2 };
+
+/// A byte of the terminal's; or one of the above, the second when a signal came first.
 static int read_byte(void) {
   unsigned char byte;
   ssize_t count = read(STDIN_FILENO, &byte, 1);
   if (count == 1) return byte;
-  return count < 0 && errno == EINTR ? -2 : -1;
+  return count < 0 && errno == EINTR ? INTERRUPTED : AT_END;
 }
 
 static int next_byte(void) {
@@ -50,9 +52,8 @@ int flowsystem_next_character(FILE *stream) {
   bool is_first = true;
   for (;;) {
     int byte = next_byte();
-    if (byte == -1) return -1;
-    // Ctrl-G ends what keys have begun.
-    if (byte == -2) return '\a';
+    // What keys have begun ends at a signal, too, as that may be a Ctrl-C.
+    if (byte < 0) return -1;
     char unit = (char)byte;
     wchar_t character;
     size_t length = mbrtowc(&character, &unit, 1, &state);
@@ -128,7 +129,7 @@ flowsystem_input flowsystem_read_input(void) {
     held_length = held_taken = 0;
     do {
       int byte = read_byte();
-      if (byte < 0 && held_length == 0) return byte == -1 ? FLOWSYSTEM_END : FLOWSYSTEM_PART;
+      if (byte < 0 && held_length == 0) return byte == AT_END ? FLOWSYSTEM_END : FLOWSYSTEM_PART;
       if (byte < 0) return FLOWSYSTEM_KEYS;
       held[held_length++] = (char)byte;
       if (memcmp(held, paste_begin, held_length) != 0) return FLOWSYSTEM_KEYS;

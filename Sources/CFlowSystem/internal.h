@@ -44,7 +44,7 @@ flowsystem_input flowsystem_read_input(void);
 /// Whether keys that have come aren't taken yet.
 bool flowsystem_holds_keys(void);
 
-/// The next key as a character, for which it waits; -1 at the end of the input.
+/// The next key as a character, for which it waits; -1 at the end of the input, and when a signal comes.
 int flowsystem_next_character(FILE *stream);
 
 /// What was pasted last, with Lua's line ends; valid until something is read.

@@ -194,6 +194,27 @@ struct SessionTests {
     }
   }
 
+  /// Runs a chunk that prints `gun`, and presses Ctrl-C then.
+  private func interrupt(
+    _ session: TerminalSession, _ library: String, _ chunk: String
+  ) throws {
+    try session.type(chunk + "\r")
+    try session.expect("gun\r\n")
+    try pressControlC(session, library)
+  }
+
+  @Test("Ctrl-C ends what keys have begun", arguments: libraries)
+  func halfKey(_ library: String) throws {
+    let session = try start(library)
+    for half: [UInt8] in [[0x1B], [0x27, 0xE2]] {
+      try session.type(half)
+      usleep(50_000)
+      session.send(signal: SIGINT)
+      try session.prompt()
+      #expect(try session.enter("6 * 7").contains("\r\n42\r\n"))
+    }
+  }
+
   @Test("Ctrl-C drops the line, and the lines before it", arguments: ["libreadline.so.8"])
   func drop(_ library: String) throws {
     let session = try start(library)
@@ -224,9 +245,7 @@ struct SessionTests {
       "pcall(function() print 'gun' while true do end end) print 'on' while true do end",
     ]
     for chunk in busy {
-      try session.type(chunk + "\r")
-      try session.expect("gun\r\n")
-      try pressControlC(session, library)
+      try interrupt(session, library, chunk)
       if chunk.contains("pcall") {
         try session.expect("on\r\n")
         try pressControlC(session, library)
@@ -276,21 +295,19 @@ struct SessionTests {
       "flow.op('Op', function() while true do end end):run()",
     ]
     for rest in busy {
-      try session.type(
+      try interrupt(
+        session, library,
         "p = flow.exec { 'sleep', '1000' } t = flow.spawn(function() p:wait() flow.sleep(1000) end) "
-          + "c = flow.context() print 'gun' \(rest)\r")
-      try session.expect("gun\r\n")
-      try pressControlC(session, library)
+          + "c = flow.context() print 'gun' \(rest)")
       try session.prompt()
       #expect(
         try session.enter("p.state, t.state, c.task.state").contains(
           "\"cancelled\"\r\n\"cancelled\"\r\n\"cancelled\"\r\n"))
     }
     // What has caught it may go on.
-    try session.type(
-      "pcall(function() print 'gun' while true do end end) t = flow.with_delay(1000)\r")
-    try session.expect("gun\r\n")
-    try pressControlC(session, library)
+    try interrupt(
+      session, library,
+      "pcall(function() print 'gun' while true do end end) t = flow.with_delay(1000)")
     try session.prompt()
     #expect(
       try session.enter("t.state, old.state, gone.state").contains(
