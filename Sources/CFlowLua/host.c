@@ -117,7 +117,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   }
   // Without a block the old size is a type tag.
   if (block != NULL) return resize_counted(host, block, old_size, new_size);
-  if (host->memory_used >= POOLED_FROM || is_watchful(host))
+  if (host->small.is_wanted || host->memory_used >= POOLED_FROM || is_watchful(host))
     return resize_counted(host, NULL, 0, new_size);
   void *result = malloc(new_size);
   if (result != NULL) host->memory_used += new_size;
