@@ -58,8 +58,8 @@ final class Strand: Work {
   @exclusivity(unchecked) var lastError: FlowError?
   /// When what is around the op times out.
   @exclusivity(unchecked) var outerDeadline: Int64 = .max
-  /// Whether an op has started the run that this strand executes: that one's time limits it as well.
-  @exclusivity(unchecked) var isOwned = false
+  /// Whether stops of the group around it don't reach into it.
+  @exclusivity(unchecked) private(set) var isShieldedAround = false
   @exclusivity(unchecked) private var rare: Rare?
 
   /// 1-based in a group, 0 outside of one.
@@ -117,6 +117,8 @@ final class Strand: Work {
     get { rare?.shields ?? [] }
     _modify { yield &(rare ?? makeRare()).shields }
   }
+  /// Whether stops from outside don't reach what is executed now.
+  var isShielded: Bool { isShieldedAround || rare?.shields.isEmpty == false }
   /// The group, callback or, asked to stop, the body that the strand waits for.
   var child: MemberGroup? {
     get { rare?.child }
@@ -191,9 +193,10 @@ final class Strand: Work {
     if stop != nil { stop = nil }
     isAsked = false
     if let memberOf {
-      let deadline = memberOf._withUnsafeGuaranteedRef {
-        unretained($0.parent) { $0.outerDeadline }
+      let (deadline, isShielded) = memberOf._withUnsafeGuaranteedRef {
+        unretained($0.parent) { ($0.outerDeadline, $0.isShielded) }
       }
+      isShieldedAround = isShielded
       inheritedDeadline = deadline
       outerDeadline = deadline
     }

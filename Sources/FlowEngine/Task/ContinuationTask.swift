@@ -45,7 +45,8 @@ private enum ContinuationStage: UInt8 {
   @exclusivity(unchecked) private final var stage: ContinuationStage = .waiting
   /// Whether the loop holds it, as its code, or what that has handed over, goes on.
   @exclusivity(unchecked) private final var isHeld = false
-  /// The task that is waited for. Unowned: it holds this one, and says when it goes.
+  /// The task that is waited for, while code runs the one that it waits for. Unowned: it holds this one,
+  /// and says when it goes, or the code's wait holds it.
   @exclusivity(unchecked) private final unowned(unsafe) var awaited: AnyFlowTask?
   /// The task before, from its end until the code has been run.
   @exclusivity(unchecked) private final var source: AnyFlowTask?
@@ -158,7 +159,7 @@ private enum ContinuationStage: UInt8 {
     // First, as it takes no search, and what has ended waits for nothing.
     if next.isConcluded { return finish(following: next) }
     if let error = next.foreignError(on: loop) { return failed(error) }
-    if isAwaited(by: next) { return failed(.waitsForItself(self)) }
+    if WaitCycle.isClosed(by: self, awaiting: next) { return failed(.waitsForItself(self)) }
     stage = .following
     // What follows itself step by step stays flat: a step that is stopped stops the next one anyway.
     if let owned, owned.isOnly(next) { passOn(owned) }
@@ -186,6 +187,20 @@ private enum ContinuationStage: UInt8 {
     } catch {
       complete(.from(error))
     }
+  }
+
+  final override var awaitedCount: Int { awaited == nil ? 0 : 1 }
+
+  final override func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) {
+    if let awaited { tasks.append(awaited) }
+  }
+
+  package final override func beginAwaiting(_ task: AnyFlowTask) {
+    if stage == .running { awaited = task }
+  }
+
+  package final override func endAwaiting(_ task: AnyFlowTask) {
+    if stage == .running, awaited === task { awaited = nil }
   }
 
   // MARK: Its end
