@@ -111,6 +111,8 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   if (new_size == 0) {
     if (block == NULL) return NULL;
     host->memory_used -= old_size;
+    if (old_size == host->object_size) flowlua_object_freed(host, block);
+    if (block == host->origin_function) host->origin_function = NULL;
     if (host->small.base == 0) free(block);
     else give_block(host, block);
     return NULL;
@@ -165,6 +167,9 @@ static int set_up(lua_State *L) {
   lua_xmove(L, anchor, 1);
   lua_createtable(L, 0, 0);
   lua_xmove(L, anchor, 1);
+  flowlua_prepare_objects(L);
+  lua_xmove(L, anchor, 1);
+  flowlua_learn_frames(L);
   host->anchor = anchor;
   if (configuration->generational) lua_gc(L, LUA_GCGEN, 0, 0);
   return 1;
@@ -190,10 +195,12 @@ flowlua_host *flowlua_open(
   host->owner = pthread_self();
   host->reference_capacity = 64;
   host->free_held = NONE_HELD;
+  host->dead_held = NONE_HELD;
   host->free_references = malloc(sizeof(int32_t) * 64);
+  host->shares = calloc(65, sizeof(uint32_t));
   host->type_capacity = 16;
   host->types = malloc(sizeof(object_type) * 17);
-  if (host->free_references == NULL || host->types == NULL) goto failed;
+  if (host->free_references == NULL || host->shares == NULL || host->types == NULL) goto failed;
   for (int32_t i = 0; i < 64; i++) host->free_references[i] = 64 - i;
   host->free_count = 64;
   choose_secret(host);
@@ -226,6 +233,7 @@ flowlua_host *flowlua_open(
   return host;
 failed:
   free(host->free_references);
+  free(host->shares);
   free(host->types);
   free(host);
   return NULL;
@@ -292,6 +300,7 @@ void flowlua_free(flowlua_host *host) {
   free(host->buckets);
   free(host->sources);
   free(host->free_references);
+  free(host->shares);
   free(host->types);
   free(host);
 }

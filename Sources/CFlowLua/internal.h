@@ -22,19 +22,20 @@ enum {
   ANCHOR_STOPPED = 6,
   ANCHOR_NOT_SUSPENDED = 7,
   ANCHOR_RESERVES = 8,  // table: type -> coroutine with userdata made in advance
-  ANCHOR_HANDLES = 9,  // from here on: handles made in advance
+  ANCHOR_HERALD = 9,  // the metatable of heralds
+  ANCHOR_HANDLES = 10,  // from here on: handles made in advance
 };
 
 /// What a userdata of ours holds. `magic` can't be guessed and tells state and type, so it is
 /// the content that identifies an object, whatever a script does to metatables.
 typedef struct object_block {
   uint64_t magic;
-  void *pointer;        // the Swift reference; NULL once released. Of a handle: unused
+  void *pointer;        // the Swift reference; NULL before it has one. Of a handle: unused
   uint64_t generation;  // of a handle
   uint32_t slot;        // of a handle; of an object its place among those held
 } object_block;
 
-/// A place for a Swift reference, or in the list of free places.
+/// A place for a Swift reference, or in the list of free places, or of those whose userdata are gone.
 typedef struct held_object {
   void *pointer;       // NULL: free
   uint32_t next_free;
@@ -58,7 +59,13 @@ typedef struct interned_string {
   int64_t integer;
 } interned_string;
 
-enum { MOST_SOURCES = 4096 };
+enum { MOST_SOURCES = 4096, KNOWN_ORIGINS = 4 };
+
+/// What `flowlua_origin` says of an instruction.
+typedef struct known_origin {
+  const void *instruction;
+  uint64_t origin;
+} known_origin;
 
 enum {
   INTERNED_CACHE = 64,
@@ -179,12 +186,20 @@ struct flowlua_host {
   int32_t *free_references;
   int32_t free_count;
   int32_t reference_capacity;
-  /// The Swift references that userdata hold. Lua gives up a finalizer when there is no memory for
-  /// the call or the C stack is full; what it then forgets is released from here at the end.
+  /// How many owners a reference has beyond the first. The function that was shared last has one.
+  uint32_t *shares;
+  int32_t shared_reference;  // 0 without one
+  const void *shared_function;
+  /// The Swift references that userdata hold.
   held_object *held;
   uint32_t held_count;
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
+  uint32_t dead_held;  // the first place whose userdata was freed, or NONE_HELD
+  /// The present herald; NULL without one. See objects.c.
+  void *herald;
+  /// How large a userdata with an `object_block` is for the allocator.
+  size_t object_size;
   // The index from an object to its place: a power of two of places or NONE_HELD.
   uint32_t *buckets;
   uint32_t bucket_mask;
@@ -195,7 +210,12 @@ struct flowlua_host {
   char (*sources)[LUA_IDSIZE];
   uint32_t source_count;
   uint32_t source_capacity;
-  uint32_t last_source;  // counts from 1
+  // The function that made the last call, until it is freed, its source, counted from 1, and where in
+  // it the last calls were: most come from where those before came from.
+  const void *origin_function;
+  uint32_t last_source;
+  uint32_t next_origin;
+  known_origin origins[KNOWN_ORIGINS];
   // Types.
   uint64_t secret;
   int32_t type_count;
@@ -204,6 +224,7 @@ struct flowlua_host {
   int32_t secret_type;  // 0 without one; see flowlua_set_secret_type
   int32_t guarded_globals;  // a reference; 0 without
   uint8_t layout;  // whether tables are laid out as layout.c knows it
+  bool knows_frames;  // whether frames are
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;
@@ -266,9 +287,6 @@ void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
 
-/// `__gc` of every object. A script can call it by hand, with anything, any number of times.
-int flowlua_object_gc(lua_State *L);
-
 // objects.c
 /// The block of a userdata of ours, whatever its type; NULL for anything else. [-0, +0, -]
 object_block *flowlua_block_at(flowlua_host *host, lua_State *L, int index);
@@ -282,10 +300,18 @@ void flowlua_hold_apart(lua_State *L, object_block *block, void *pointer);
 bool flowlua_push_object(lua_State *L, flowlua_host *host, flowlua_value *value);
 /// The same, with a new userdata where need be. [-0, +1, m]
 void flowlua_require_object(lua_State *L, flowlua_host *host, flowlua_value *value);
+/// Told by the allocator that memory of the size of a userdata of ours is freed.
+void flowlua_object_freed(flowlua_host *host, void *memory);
+/// Learns the size of userdata; the metatable of heralds is for the anchor. [-0, +1, m]
+void flowlua_prepare_objects(lua_State *L);
+/// Gives back all Swift references, of a state that is closed.
 void flowlua_release_held(flowlua_host *host);
 
 // values.c
 void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
+/// Pushes what needs no memory, or only what was taken in advance; false for anything else. What it
+/// takes over it clears in the value. [-0, +(0|1), -]
+bool flowlua_push_light(lua_State *L, flowlua_host *host, flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
 /// Reads a scalar at an index; false for anything else. [-0, +0, -]
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
@@ -308,6 +334,13 @@ void flowlua_forget_failure(flowlua_coroutine *coroutine);
 // values.c
 /// What a handle of the type that handles are made of says; NULL for anything else. [-0, +0, -]
 const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index);
+
+// layout.c
+/// Finds out whether frames can be looked into. [-0, +0, e]
+void flowlua_learn_frames(lua_State *L);
+/// The function of a frame, and where in its code it is; only if the host knows frames.
+const void *flowlua_frame_function(const lua_Debug *frame);
+const void *flowlua_frame_instruction(const lua_Debug *frame);
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
