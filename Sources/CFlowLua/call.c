@@ -132,7 +132,7 @@ static int keyed_trampoline(lua_State *L) {
   flowlua_host *host = host_of(L);
   int count = lua_gettop(L);
   flowlua_keyed_call call;
-  const object_block *block;
+  const handle_block *block;
   if ((count != 2 && count != 3) || (block = flowlua_handle_block(host, L, 1)) == NULL)
     return trampoline(L);
   call.key = flowlua_interned(host, L, 2);

@@ -169,7 +169,6 @@ static int set_up(lua_State *L) {
   lua_xmove(L, anchor, 1);
   flowlua_prepare_objects(L);
   lua_xmove(L, anchor, 1);
-  flowlua_learn_frames(L);
   host->anchor = anchor;
   if (configuration->generational) lua_gc(L, LUA_GCGEN, 0, 0);
   return 1;

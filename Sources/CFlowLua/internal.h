@@ -26,14 +26,25 @@ enum {
   ANCHOR_HANDLES = 10,  // from here on: handles made in advance
 };
 
-/// What a userdata of ours holds. `magic` can't be guessed and tells state and type, so it is
+/// What the userdata of an object holds. `magic` can't be guessed and tells state and type, so it is
 /// the content that identifies an object, whatever a script does to metatables.
 typedef struct object_block {
   uint64_t magic;
-  void *pointer;        // the Swift reference; NULL before it has one. Of a handle: unused
-  uint64_t generation;  // of a handle
-  uint32_t slot;        // of a handle; of an object its place among those held
+  void *pointer;  // the Swift reference; NULL before it has one
+  uint32_t slot;  // its place among those held
+  // The allocator is told sizes: that of this is neither a handle's nor a table's, with which nothing is
+  // to be done when they are freed.
+  uint64_t unused;
 } object_block;
+
+/// What the userdata of a handle holds.
+typedef struct handle_block {
+  uint64_t magic;
+  uint64_t generation;
+  uint32_t slot;
+} handle_block;
+
+_Static_assert(sizeof(handle_block) != sizeof(object_block), "the sizes tell them apart");
 
 /// A place for a Swift reference, or in the list of free places, or of those whose userdata are gone.
 typedef struct held_object {
@@ -224,7 +235,7 @@ struct flowlua_host {
   int32_t secret_type;  // 0 without one; see flowlua_set_secret_type
   int32_t guarded_globals;  // a reference; 0 without
   uint8_t layout;  // whether tables are laid out as layout.c knows it
-  bool knows_frames;  // whether frames are
+  uint8_t frames;  // the same of frames
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;
@@ -288,10 +299,9 @@ void flowlua_pool_give(small_pool *pool, void *block);
 size_t flowlua_pool_size(void *block);
 
 // objects.c
-/// The block of a userdata of ours, whatever its type; NULL for anything else. [-0, +0, -]
+/// The block of an object, whatever its type; NULL for anything else. [-0, +0, -]
 object_block *flowlua_block_at(flowlua_host *host, lua_State *L, int index);
-/// A userdata of a type, not holding anything: without its metatable, and with it. [-0, +1, m]
-object_block *flowlua_bare_block(lua_State *L, flowlua_host *host, int32_t type);
+/// A userdata for an object of a type, not holding anything. [-0, +1, m]
 object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type);
 /// Gives a Swift reference to a userdata of which the index knows nothing. [-0, +0, m]
 void flowlua_hold_apart(lua_State *L, object_block *block, void *pointer);
@@ -333,12 +343,12 @@ void flowlua_forget_failure(flowlua_coroutine *coroutine);
 
 // values.c
 /// What a handle of the type that handles are made of says; NULL for anything else. [-0, +0, -]
-const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index);
+const handle_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index);
 
 // layout.c
-/// Finds out whether frames can be looked into. [-0, +0, e]
-void flowlua_learn_frames(lua_State *L);
-/// The function of a frame, and where in its code it is; only if the host knows frames.
+/// Finds out whether frames are laid out as expected, unless a hook would notice. [-0, +0, -]
+void flowlua_learn_frames(flowlua_host *host, lua_State *L);
+/// The function of a frame, and where in its code it is; only if frames are as expected.
 const void *flowlua_frame_function(const lua_Debug *frame);
 const void *flowlua_frame_instruction(const lua_Debug *frame);
 

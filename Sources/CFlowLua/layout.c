@@ -114,18 +114,28 @@ static int note_frame(lua_State *L) {
   return 0;
 }
 
-void flowlua_learn_frames(lua_State *L) {
-  flowlua_host *host = host_of(L);
-  frame_notes notes = {.is_as_expected = lua_version(L) == 504};
+static int call_noting(lua_State *L, void *argument) {
+  frame_notes *notes = argument;
   static const char code[] = "local note = ... note() note()";
-  if (!notes.is_as_expected) return;
-  if (luaL_loadbufferx(L, code, sizeof code - 1, "=", "t") != LUA_OK) lua_error(L);
-  lua_pushlightuserdata(L, &notes);
+  notes->is_as_expected = lua_version(L) == 504;
+  if (!notes->is_as_expected) return 0;
+  if (luaL_loadbufferx(L, code, sizeof code - 1, "=", "t") != LUA_OK) return lua_error(L);
+  lua_pushlightuserdata(L, notes);
   lua_pushcclosure(L, note_frame, 1);
   lua_callk(L, 1, 0, 0, NULL);
+  return 0;
+}
+
+void flowlua_learn_frames(flowlua_host *host, lua_State *L) {
+  if (lua_gethook(L) != NULL) return;
+  frame_notes notes = {0};
+  int32_t status = flowlua_protect(host, call_noting, &notes);
+  // Another time, when there is memory.
+  if (status != LUA_OK) return flowlua_discard_error(host, status);
   // Each call takes two instructions.
-  host->knows_frames =
-      notes.count == 2 && notes.is_as_expected && notes.instructions[1] - notes.instructions[0] == 2;
+  bool is_expected = notes.is_as_expected && notes.count == 2
+      && notes.instructions[1] - notes.instructions[0] == 2;
+  host->frames = is_expected ? LAYOUT_EXPECTED : LAYOUT_OTHER;
 }
 
 const void *flowlua_frame_function(const lua_Debug *frame) {

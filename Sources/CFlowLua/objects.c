@@ -43,11 +43,11 @@ void *flowlua_object(flowlua_host *host, lua_State *L, int32_t index, int32_t ty
   return block->pointer;
 }
 
-object_block *flowlua_bare_block(lua_State *L, flowlua_host *host, int32_t type) {
+/// Without its metatable. [-0, +1, m]
+static object_block *bare_block(lua_State *L, flowlua_host *host, int32_t type) {
   object_block *block = lua_newuserdatauv(L, sizeof(object_block), 0);
   block->magic = host->secret ^ (uint64_t)type;
   block->pointer = NULL;
-  block->generation = 0;
   block->slot = NONE_HELD;
   return block;
 }
@@ -62,7 +62,7 @@ static inline void ensure_herald(lua_State *L, flowlua_host *host) {
 
 object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type) {
   ensure_herald(L, host);
-  object_block *block = flowlua_bare_block(L, host, type);
+  object_block *block = bare_block(L, host, type);
   flowlua_push_reference(host, L, host->types[type].metatable);
   lua_setmetatable(L, -2);
   return block;
@@ -251,7 +251,7 @@ static void push_tables(lua_State *L, flowlua_host *host, int32_t type) {
 /// A userdata with a place, for the next object of its type, above the tables. [-0, +1, m]
 static object_block *new_object(lua_State *L, flowlua_host *host, int32_t type) {
   ensure_herald(L, host);
-  object_block *block = flowlua_bare_block(L, host, type);
+  object_block *block = bare_block(L, host, type);
   lua_pushvalue(L, -2);
   lua_setmetatable(L, -2);
   // From here on no finalizer runs, which might take the place.

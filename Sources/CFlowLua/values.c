@@ -190,7 +190,8 @@ static int make_handles(lua_State *L, void *argument) {
   flowlua_host *host = argument;
   flowlua_push_reference(host, L, host->types[host->handle_type].metatable);
   while (host->handle_count < HANDLE_BATCH) {
-    flowlua_bare_block(L, host, host->handle_type);
+    handle_block *block = lua_newuserdatauv(L, sizeof(handle_block), 0);
+    *block = (handle_block){.magic = host->secret ^ (uint64_t)host->handle_type};
     lua_pushvalue(L, 1);
     lua_setmetatable(L, 2);
     lua_xmove(L, host->anchor, 1);
@@ -219,23 +220,30 @@ bool flowlua_push_handle(
   }
   host->handle_count -= 1;
   lua_xmove(host->anchor, L, 1);
-  object_block *block = lua_touserdata(L, -1);
+  handle_block *block = lua_touserdata(L, -1);
   block->slot = slot;
   block->generation = generation;
   return true;
 }
 
-const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index) {
-  object_block *block = flowlua_block_at(host, L, index);
-  uint64_t magic = host->secret ^ (uint64_t)host->handle_type;
-  return block != NULL && block->magic == magic ? block : NULL;
+/// The handle of a type at an index; NULL for anything else. [-0, +0, -]
+static const handle_block *handle_at(
+    const flowlua_host *host, lua_State *L, int index, int32_t type) {
+  // As in flowlua_block_at.
+  if (lua_rawlen(L, index) != sizeof(handle_block)) return NULL;
+  const handle_block *block = lua_touserdata(L, index);
+  return block != NULL && block->magic == (host->secret ^ (uint64_t)type) ? block : NULL;
+}
+
+const handle_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index) {
+  return handle_at(host, L, index, host->handle_type);
 }
 
 bool flowlua_handle(
     flowlua_host *host, lua_State *L, int32_t index, int32_t type, uint32_t *slot,
     uint64_t *generation) {
-  object_block *block = flowlua_block_at(host, L, index);
-  if (block == NULL || block->magic != (host->secret ^ (uint64_t)type)) return false;
+  const handle_block *block = handle_at(host, L, index, type);
+  if (block == NULL) return false;
   *slot = block->slot;
   *generation = block->generation;
   return true;
@@ -336,7 +344,7 @@ static uint32_t source_number(flowlua_host *host, const char *name) {
 /// The origin of a call from a frame, if it was found before; else 0.
 static uint64_t remembered_origin(const flowlua_host *host, const lua_Debug *frame) {
   // A function that was freed isn't found, even if another one has its address: see host.c.
-  if (!host->knows_frames || flowlua_frame_function(frame) != host->origin_function) return 0;
+  if (host->frames != LAYOUT_EXPECTED || flowlua_frame_function(frame) != host->origin_function) return 0;
   const void *instruction = flowlua_frame_instruction(frame);
   for (int i = 0; i < KNOWN_ORIGINS; i++) {
     if (host->origins[i].instruction == instruction) return host->origins[i].origin;
@@ -346,6 +354,8 @@ static uint64_t remembered_origin(const flowlua_host *host, const lua_Debug *fra
 
 /// Finds the origin of a call from a frame, and remembers it; 0 for a function of C. [-0, +0, -]
 static uint64_t find_origin(flowlua_host *host, lua_State *L, lua_Debug *frame) {
+  // First, as it may have a finalizer run that comes here.
+  if (host->frames == LAYOUT_UNKNOWN) flowlua_learn_frames(host, L);
   // As in flowlua_where, but for the function, for which a C function has room.
   lua_getinfo(L, "fl", frame);
   const void *function = lua_topointer(L, -1);
@@ -358,7 +368,7 @@ static uint64_t find_origin(flowlua_host *host, lua_State *L, lua_Debug *frame) 
     memset(host->origins, 0, sizeof host->origins);
   }
   uint64_t origin = (uint64_t)host->last_source << 32 | (uint32_t)frame->currentline;
-  if (host->knows_frames) {
+  if (host->frames == LAYOUT_EXPECTED) {
     host->origins[host->next_origin] =
         (known_origin){flowlua_frame_instruction(frame), origin};
     host->next_origin = (host->next_origin + 1) % KNOWN_ORIGINS;
