@@ -52,10 +52,9 @@ for i = 1, 50 do
   collectgarbage()
   local others = {}
   for n = 1, 200 do
-    local other = load(("\n"):rep(i) .. code, "@new" .. n .. ".lua")
-    others[n] = other
-    if tostring(other) == address then
-      check.equal(place(other(pending, pass)), ("new%d.lua:%d"):format(n, i + 1))
+    others[n] = load(("\n"):rep(i) .. code, "@new" .. n .. ".lua")
+    if tostring(others[n]) == address then
+      check.equal(place(others[n](pending, pass)), ("new%d.lua:%d"):format(n, i + 1))
       break
     end
   end
