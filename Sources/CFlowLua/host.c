@@ -37,11 +37,11 @@ static bool is_to_fail(flowlua_host *host, const void *block, size_t size) {
 }
 
 /// From this many bytes on, small blocks come from a pool: a small state would only touch more pages,
-/// unless it makes and drops many.
+/// unless it makes and drops many (see `pooled_from`).
 enum { POOLED_FROM = 1 << 20 };
 
 static void *take_block(flowlua_host *host, size_t size) {
-  if (size <= POOL_LARGEST && (host->small.is_wanted || host->memory_used >= POOLED_FROM)) {
+  if (size <= POOL_LARGEST && host->memory_used >= host->pooled_from) {
     if (!host->small.tried) flowlua_pool_open(&host->small);
     void *block = flowlua_pool_take(&host->small, size);
     if (block != NULL) return block;
@@ -119,7 +119,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   }
   // Without a block the old size is a type tag.
   if (block != NULL) return resize_counted(host, block, old_size, new_size);
-  if (host->memory_used >= POOLED_FROM || is_watchful(host))
+  if (host->memory_used >= host->pooled_from || is_watchful(host))
     return resize_counted(host, NULL, 0, new_size);
   void *result = malloc(new_size);
   if (result != NULL) host->memory_used += new_size;
@@ -195,6 +195,7 @@ flowlua_host *flowlua_open(
   host->reference_capacity = 64;
   host->free_held = NONE_HELD;
   host->dead_held = NONE_HELD;
+  host->pooled_from = POOLED_FROM;
   host->free_references = malloc(sizeof(int32_t) * 64);
   host->shares = calloc(65, sizeof(uint32_t));
   host->type_capacity = 16;

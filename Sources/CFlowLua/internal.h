@@ -152,7 +152,6 @@ typedef struct small_pool {
   void *mapped;
   size_t used;
   size_t committed;
-  bool is_wanted;  // also while the state is small
   bool tried;  // to reserve address space
   bool is_closing;  // all of it is given back soon
   uint32_t page_count;
@@ -186,6 +185,8 @@ struct flowlua_host {
   bool takes_signal;
   // Memory.
   size_t memory_used;
+  /// From so many bytes on, small blocks come from the pool; 0 once it pays in any case.
+  size_t pooled_from;
   size_t memory_limit;
   uint64_t failing_allocation;
   /// The request that was made to fail, whose repetition after a collection fails as well.

@@ -292,7 +292,7 @@ static void make_reserve(lua_State *L, flowlua_host *host, int32_t type) {
     lua_settop(L, -2);
   } else {
     // As with handles: the memory of those that are collected is used again.
-    host->small.is_wanted = true;
+    host->pooled_from = 0;
   }
   push_tables(L, host, type);
   while (host->types[type].reserve_count < OBJECT_BATCH) {

@@ -199,7 +199,7 @@ static int make_handles(lua_State *L, void *argument) {
   }
   // From the second batch on, new ones take the memory of those that are collected meanwhile, which
   // the pool makes cheap.
-  host->small.is_wanted = host->has_made_handles;
+  if (host->has_made_handles) host->pooled_from = 0;
   host->has_made_handles = true;
   return 0;
 }
