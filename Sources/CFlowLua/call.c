@@ -126,8 +126,18 @@ static int trampoline(lua_State *L) {
   return finish(&call, enter(&call, host->callbacks.call));
 }
 
-/// A method that is mostly called with a handle, an interned string and at most one scalar: Swift gets
-/// these ready to use. Whatever is different goes the way of all calls.
+/// Reads an argument that is a string; its bytes are lent as long as it stands there.
+static bool read_string(lua_State *L, int index, flowlua_value *value) {
+  size_t length;
+  value->pointer = flowlua_bytes(L, index, &length);
+  value->kind = FLOWLUA_STRING;
+  value->reference = 0;
+  value->integer = (int64_t)length;
+  return value->pointer != NULL;
+}
+
+/// A method that is mostly called with a handle, an interned string and at most one scalar or string:
+/// Swift gets these ready to use. Whatever is different goes the way of all calls.
 static int keyed_trampoline(lua_State *L) {
   flowlua_host *host = host_of(L);
   int count = lua_gettop(L);
@@ -136,7 +146,10 @@ static int keyed_trampoline(lua_State *L) {
   if ((count != 2 && count != 3) || (block = flowlua_handle_block(host, L, 1)) == NULL)
     return trampoline(L);
   call.key = flowlua_interned(host, L, 2);
-  if (call.key < 0 || (count == 3 && !flowlua_read_scalar(L, 3, &call.value))) return trampoline(L);
+  if (call.key < 0
+      || (count == 3 && !flowlua_read_scalar(L, 3, &call.value)
+          && !read_string(L, 3, &call.value)))
+    return trampoline(L);
   call.context = host->context;
   call.function = (int32_t)lua_tointegerx(L, lua_upvalueindex(1), NULL);
   call.argument_count = count;
@@ -149,7 +162,8 @@ static int keyed_trampoline(lua_State *L) {
   host->running = previous;
   flowlua_current = host;
   if (results < 0) return trampoline(L);
-  if (results == 1) flowlua_push_plain(L, host, &call.value);
+  // A string stands on the stack already.
+  if (results == 1 && call.value.kind != FLOWLUA_STRING) flowlua_push_plain(L, host, &call.value);
   return results;
 }
 

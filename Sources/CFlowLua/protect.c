@@ -127,6 +127,7 @@ typedef struct table_argument {
   const flowlua_value *keyed;
   int32_t pairs;
   int32_t reference;  // the table itself, or its metatable
+  int64_t first;      // where values begin in a table that is there
 } table_argument;
 
 static void set_fields_of_top(lua_State *L, flowlua_host *host, const table_argument *what) {
@@ -156,8 +157,36 @@ static int make_table(lua_State *L, void *argument) {
 int32_t flowlua_make_table(
     flowlua_host *host, const flowlua_value *values, int32_t count,
     const flowlua_value *keyed, int32_t pairs, int32_t metatable) {
-  table_argument what = {values, count, keyed, pairs, metatable};
+  table_argument what = {values, count, keyed, pairs, metatable, 1};
   return flowlua_protect(host, make_table, &what);
+}
+
+static int set_elements(lua_State *L, void *argument) {
+  const table_argument *what = argument;
+  flowlua_host *host = host_of(L);
+  flowlua_push_reference(host, L, what->reference);
+  for (int32_t i = 0; i < what->count; i++) {
+    flowlua_push_plain(L, host, &what->values[i]);
+    lua_rawseti(L, -2, (lua_Integer)what->first + i);
+  }
+  return 0;
+}
+
+int32_t flowlua_set_elements(
+    flowlua_host *host, int32_t table, int64_t first, const flowlua_value *values,
+    int32_t count) {
+  table_argument what = {.values = values, .count = count, .reference = table, .first = first};
+  return flowlua_protect(host, set_elements, &what);
+}
+
+static int make_list(lua_State *L, void *argument) {
+  lua_createtable(L, ((const table_argument *)argument)->count, 0);
+  return 1;
+}
+
+int32_t flowlua_make_list(flowlua_host *host, int32_t capacity) {
+  table_argument what = {.count = capacity};
+  return flowlua_protect(host, make_list, &what);
 }
 
 static int set_fields(lua_State *L, void *argument) {
@@ -169,7 +198,7 @@ static int set_fields(lua_State *L, void *argument) {
 
 int32_t flowlua_set_fields(
     flowlua_host *host, int32_t table, const flowlua_value *keyed, int32_t pairs) {
-  table_argument what = {NULL, 0, keyed, pairs, table};
+  table_argument what = {.keyed = keyed, .pairs = pairs, .reference = table};
   return flowlua_protect(host, set_fields, &what);
 }
 
@@ -182,7 +211,7 @@ static int get_field(lua_State *L, void *argument) {
 }
 
 int32_t flowlua_get_field(flowlua_host *host, int32_t table, const flowlua_value *key) {
-  table_argument what = {NULL, 0, key, 1, table};
+  table_argument what = {.keyed = key, .pairs = 1, .reference = table};
   return flowlua_protect(host, get_field, &what);
 }
 

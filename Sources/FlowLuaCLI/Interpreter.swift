@@ -1,3 +1,4 @@
+internal import CFlowSystem
 internal import FlowEngine
 internal import FlowScripting
 internal import Glibc
@@ -33,6 +34,7 @@ final class Interpreter {
     signals = Signals(vm)
     deferred.onMake = { [signals, messages, monitors] host in
       if let workers = arguments.options.workers { host.workerLimit = workers }
+      host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
       signals.catchTermination(host)
       monitors.watch(host.loop)

@@ -69,6 +69,9 @@ public final class ScriptHost {
   /// The most bytes that the state of each worker may hold; set it before the first one is needed. By
   /// default as much as the state of the host.
   public lazy var workerMemoryLimit: Int? = vm.memoryLimit
+  /// Called when there is need of workers, before the first one of a loop is started: a program may
+  /// prepare itself for more threads. On the thread of the host.
+  public var onNeedOfWorkers: (() -> Void)?
   /// The workers of the active loop, once there has been need of some.
   var openPool: WorkerPool?
   /// Those of the loops that stand still, as far as they have some.
@@ -188,6 +191,7 @@ public final class ScriptHost {
     if let openPool { return openPool }
     var configuration = vm.configuration
     configuration.memoryLimit = workerMemoryLimit
+    onNeedOfWorkers?()
     let made = WorkerPool(self, size: workerLimit, configuration: configuration)
     if isOpen { openPool = made }
     return made

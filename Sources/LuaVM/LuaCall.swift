@@ -299,16 +299,18 @@ public struct LuaCall {
       value.pointer = UnsafeRawPointer(room)
       raw.pointee.inline_used += UInt32(bytes.count)
     } else {
-      guard let copy = malloc(bytes.count), let base = bytes.baseAddress else {
+      // A long one goes on the stack now, so that it is copied once.
+      value.pointer = bytes.baseAddress
+      let status = flowlua_push_protected(raw.pointee.host, &value)
+      guard status == LUA_OK else {
         // Raised once Swift has returned.
-        raw.pointee.overflow = Int32(FLOWLUA_NO_MEMORY)
+        flowlua_discard_error(raw.pointee.host, status)
+        raw.pointee.overflow = Int32(
+          status == FLOWLUA_NO_ROOM ? FLOWLUA_NO_ROOM : FLOWLUA_NO_MEMORY)
         return
       }
-      memcpy(copy, base, bytes.count)
-      value.pointer = UnsafeRawPointer(copy)
-      // Marks the bytes as malloc's, which C frees.
-      value.reference = 1
-      raw.pointee.heavy = true
+      value.kind = Int32(FLOWLUA_ARGUMENT)
+      value.reference = lua_gettop(state)
     }
     append(value)
   }

@@ -1,7 +1,8 @@
 internal import CFlowLua
+internal import CLua
 
-/// A call of a method with a handle, a string that was interned, and perhaps a scalar: what a script
-/// does most, ready to use. Valid only until the function returns.
+/// A call of a method with a handle, a string that was interned, and perhaps a scalar or string: what a
+/// script does most, ready to use. Valid only until the function returns.
 public struct LuaKeyedCall {
   let raw: UnsafeMutablePointer<flowlua_keyed_call>
 
@@ -14,9 +15,17 @@ public struct LuaKeyedCall {
   /// Whether there is a third argument.
   public var hasValue: Bool { raw.pointee.argument_count == 3 }
 
-  /// The third argument: nil, a boolean or a number.
+  /// The third argument: nil, a boolean, a number, or a string, which is copied.
   public var value: LuaValue {
-    hasValue ? raw.pointee.value.scalar : .nil
+    guard hasValue else { return .nil }
+    return raw.pointee.value.kind == FLOWLUA_STRING ? .string(string) : raw.pointee.value.scalar
+  }
+
+  @inline(never)
+  private var string: LuaString {
+    let bytes = raw.pointee.value.pointer
+    return LuaString(
+      Array(UnsafeRawBufferPointer(start: bytes, count: Int(raw.pointee.value.integer))))
   }
 
   // MARK: Answers
@@ -42,6 +51,21 @@ public struct LuaKeyedCall {
   public func answer(_ number: Double) -> LuaKeyedAnswer {
     raw.pointee.value.kind = Int32(FLOWLUA_NUMBER)
     raw.pointee.value.number = number
+    return LuaKeyedAnswer(results: 1)
+  }
+
+  /// Bytes as the result; passes when there is no memory for them.
+  public func answer(bytes: UnsafeRawBufferPointer) -> LuaKeyedAnswer {
+    // The state is alive while it calls.
+    let host = Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.host }
+    raw.pointee.value.kind = Int32(FLOWLUA_STRING)
+    raw.pointee.value.integer = Int64(bytes.count)
+    raw.pointee.value.pointer = bytes.baseAddress
+    let status = flowlua_push_protected(host, &raw.pointee.value)
+    guard status == LUA_OK else {
+      flowlua_discard_error(host, status)
+      return pass()
+    }
     return LuaKeyedAnswer(results: 1)
   }
 

@@ -13,8 +13,8 @@ public struct LuaObjectCall {
     uncountedObject(type)?.takeUnretainedValue()
   }
 
-  /// The same without a count of its own. Lua holds it as long as no script code runs: that may call
-  /// the finalizer by hand.
+  /// The same without a count of its own. Lua holds it as long as no script code runs: by
+  /// the debug library that may take it off the stack.
   public func uncountedObject<Object>(_ type: LuaObjectType<Object>) -> Unmanaged<Object>? {
     guard raw.pointee.type == type.id else { return nil }
     // The type's number was only ever given to objects of this class.

@@ -89,6 +89,61 @@ extension LuaVM {
     return try popReference(running, .table)
   }
 
+  /// A new list of `count` values, which `value` is asked for in order; it may use the state. Takes
+  /// memory for the list alone, as the values are passed on a few at a time.
+  public func makeList(
+    count: Int, _ value: (Int) throws -> LuaValue
+  ) throws -> LuaReference {
+    try enter()
+    try check(flowlua_make_list(host, Int32(clamping: count)))
+    let list = try popReference(running, .table)
+    var next = 0
+    var some: [LuaValue] = []
+    some.reserveCapacity(min(count, Self.valuesAtOnce))
+    while next < count {
+      some.removeAll(keepingCapacity: true)
+      var long: LuaString?
+      while some.count < Self.valuesAtOnce, next + some.count < count {
+        let value = try value(next + some.count)
+        if case .string(let string) = value, string.bytes.count > Self.longString {
+          long = string
+          break
+        }
+        some.append(value)
+      }
+      try set(some, from: next, in: list)
+      next += some.count
+      if let long {
+        try set(long, at: next, in: list)
+        next += 1
+      }
+    }
+    return list
+  }
+
+  private static let valuesAtOnce = 64
+  /// Longer ones are lent to C as they are, each by itself, as a copy costs more than a call.
+  private static let longString = 256
+
+  private func set(_ values: [LuaValue], from index: Int, in list: LuaReference) throws {
+    if values.isEmpty { return }
+    try check(
+      withRawValues(of: self, values) {
+        flowlua_set_elements(host, list.id, Int64(index + 1), $0, Int32(values.count))
+      })
+  }
+
+  private func set(_ string: LuaString, at index: Int, in list: LuaReference) throws {
+    try check(
+      string.bytes.withUnsafeBytes {
+        var value = flowlua_value.empty
+        value.kind = Int32(FLOWLUA_STRING)
+        value.integer = Int64($0.count)
+        value.pointer = $0.baseAddress
+        return flowlua_set_elements(host, list.id, Int64(index + 1), &value, 1)
+      })
+  }
+
   /// Sets a field of a table, without metamethods.
   public func set(_ value: LuaValue, _ key: String, in table: LuaReference) throws {
     try enter()
@@ -119,6 +174,28 @@ extension LuaVM {
     lua_rawgeti(lua, -1, lua_Integer(index))
     defer { flowlua_pop(lua, 1) }
     return try popValue(lua)
+  }
+
+  /// The values at a range of indices of a table, in order, without metamethods. `body` may not use the
+  /// state.
+  public func forEachElement(
+    _ range: Range<Int>, of table: LuaReference, _ body: (LuaValue) -> Void
+  ) throws {
+    try enter()
+    checkHome(table)
+    let lua = running
+    guard table.kind == .table else { return range.forEach { _ in body(.nil) } }
+    try check(flowlua_make_room(host, lua, 4))
+    flowlua_push_reference(host, lua, table.id)
+    defer { flowlua_pop(lua, 1) }
+    for index in range {
+      if lua_rawgeti(lua, -1, lua_Integer(index)) == LUA_TNUMBER {
+        body(number(in: lua, at: -1))
+        flowlua_pop(lua, 1)
+      } else {
+        body(try popValue(lua))
+      }
+    }
   }
 
   /// The length of a list without holes and without other keys; nil for anything else.

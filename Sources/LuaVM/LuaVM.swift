@@ -216,8 +216,7 @@ public final class LuaVM {
     case .none, .nil: return .nil
     case .boolean: return .boolean(lua_toboolean(lua, index) != 0)
     case .number:
-      return lua_isinteger(lua, index) != 0
-        ? .integer(lua_tointegerx(lua, index, nil)) : .number(lua_tonumberx(lua, index, nil))
+      return number(in: lua, at: index)
     case .string:
       var count = 0
       let bytes = flowlua_bytes(lua, index, &count)
@@ -227,6 +226,13 @@ public final class LuaVM {
       lua_pushvalue(lua, index)
       return .reference(try popReference(lua, kind))
     }
+  }
+
+  /// The number at an index of a stack.
+  @inline(__always)
+  func number(in lua: OpaquePointer, at index: Int32) -> LuaValue {
+    lua_isinteger(lua, index) != 0
+      ? .integer(lua_tointegerx(lua, index, nil)) : .number(lua_tonumberx(lua, index, nil))
   }
 
   // MARK: Errors

@@ -2,32 +2,48 @@ import FlowEngine
 import Testing
 
 @Suite struct ItemExecutorTests {
-  /// Keeps what it is told.
+  /// Keeps what it is told, and takes the ends whenever they are due.
   private final class Owner: ItemExecutorOwner {
+    weak var executor: ItemExecutor?
     var ended: [Int] = []
     var outputs: [Int: Value] = [:]
     var errors: [Int: FlowError] = [:]
+    /// What it was told at once.
+    var special: [Int] = []
     var refuses = false
-    var onEnd: ((Int) -> Void)?
+    var onEnd: (() -> Void)?
 
-    func problem(with output: Value) -> FlowError? {
+    func problem(with output: any OpaqueValue) -> FlowError? {
       refuses ? FlowError(.error, "it can't travel") : nil
     }
 
-    func itemEnded(_ index: Int, output: Value, error: FlowError?, time: Int64) {
-      ended.append(index)
-      outputs[index] = output
-      errors[index] = error
-      onEnd?(index)
+    func itemEnded(at place: Int, of ends: borrowing ItemEnds) {
+      special.append(Int(ends.indices[place]))
+    }
+
+    func endsAreDue(at time: Int64) {
+      take()
+      onEnd?()
+    }
+
+    func take() {
+      guard let ends = executor?.takeEnds() else { return }
+      for (place, index) in ends.indices.enumerated() {
+        ended.append(Int(index))
+        outputs[Int(index)] = ends.outputs[place]
+      }
+      for failure in ends.failures { errors[Int(ends.indices[failure.place])] = failure.error }
     }
   }
 
   private func executor(
     _ op: Op, _ owner: Owner, on loop: EventLoop, limit: Int = 1, stopsAtFailure: Bool = false
   ) -> ItemExecutor {
-    ItemExecutor(
+    let executor = ItemExecutor(
       op, on: loop, data: [("base", .integer(100))], itemKey: "n", collectKey: "m", limit: limit,
       stopsAtFailure: stopsAtFailure, owner: owner)
+    owner.executor = executor
+    return executor
   }
 
   private let addOp = Op("AddOp", needs: ["n": "integer"], gives: ["m": "integer"]) { context in
@@ -68,6 +84,7 @@ import Testing
       let executor = ItemExecutor(
         sleep, on: loop, data: [], itemKey: "n", collectKey: nil, limit: limit,
         stopsAtFailure: false, owner: owner)
+      owner.executor = executor
       executor.add(first: 0, ContiguousArray((0..<20).map { .integer($0) }))
       loop.runUntilIdle()
       #expect(owner.ended.count == 20)
@@ -97,10 +114,29 @@ import Testing
     defer { loop.shutdown() }
     let owner = Owner()
     owner.refuses = true
-    let executor = executor(addOp, owner, on: loop)
+    let listOp = Op("ListOp") { $0.set($0.bucket.key("m"), .opaque(ListValue([.integer(1)]))) }
+    let executor = executor(listOp, owner, on: loop)
     executor.add(first: 0, [.integer(1)])
     loop.runUntilIdle()
     #expect(owner.errors[0]?.message == "it can't travel")
+    executor.end()
+  }
+
+  @Test func endsAreKeptUntilTheyAreDue() {
+    let loop = makeLoop()
+    defer { loop.shutdown() }
+    let owner = Owner()
+    let executor = executor(addOp, owner, on: loop)
+    executor.dueTime = .max
+    executor.add(first: 0, [.integer(1), .boolean(true), .integer(3)])
+    loop.runUntilIdle()
+    #expect(owner.ended.isEmpty)
+    #expect(owner.special == [1])
+    #expect(executor.hasNews)
+    owner.take()
+    #expect(owner.ended == [0, 1, 2])
+    #expect(owner.errors.keys.sorted() == [1])
+    #expect(owner.outputs[2]?.plainCopy() == PlainValue(.integer(103)))
     executor.end()
   }
 
@@ -109,7 +145,7 @@ import Testing
     defer { loop.shutdown() }
     let owner = Owner()
     let executor = executor(addOp, owner, on: loop)
-    owner.onEnd = { if $0 == 0 { executor.cancel(.cancelled()) } }
+    owner.onEnd = { if owner.ended == [0] { executor.cancel(.cancelled()) } }
     executor.add(first: 0, [.integer(1), .integer(2)])
     loop.runUntilIdle()
     #expect(owner.ended == [0, 1])
@@ -162,7 +198,6 @@ private final class ExecutingRunner: ItemRunner, ItemExecutorOwner {
   let other = makeLoop()
   private var executor: ItemExecutor?
   private weak var group: (any ExecutedItemGroup)?
-  private var ends: [ItemEnd] = []
 
   init(_ op: Op, slices: Int) {
     self.op = op
@@ -190,17 +225,14 @@ private final class ExecutingRunner: ItemRunner, ItemExecutorOwner {
 
   private func hand() {
     guard let executor else { return }
-    group?.itemsExecuted(executor.takeSlice(), lane: 1, ends)
-    ends = []
+    group?.itemsExecuted(executor.takeSlice(), lane: 1, executor.takeEnds())
   }
 
   func cancel(_ error: FlowError) { executor?.cancel(error) }
 
-  func problem(with output: Value) -> FlowError? { nil }
-
-  func itemEnded(_ index: Int, output: Value, error: FlowError?, time: Int64) {
-    ends.append(ItemEnd(index: index, output: output, error: error))
-  }
+  func problem(with output: any OpaqueValue) -> FlowError? { nil }
+  func itemEnded(at place: Int, of ends: borrowing ItemEnds) {}
+  func endsAreDue(at time: Int64) {}
 }
 
 private final class LineSink: EventSink {

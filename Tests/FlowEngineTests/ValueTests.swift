@@ -148,6 +148,42 @@ import Testing
     }
   }
 
+  /// A look at the kind of a value spares most checks; it must decide as they do.
+  @Test(arguments: [
+    "any", "any?", "boolean", "string", "integer", "float", "number", "table", "string?", "Point",
+    "string|integer", "boolean|float?", "string[]", "string[]|number", "any|table",
+  ])
+  func whatIsDeclaredIsCheckedTheSameEachTime(text: String) throws {
+    let type = try ValueType.parse(ByteString(text))
+    let values: [Value] = [
+      .null, .boolean(false), .integer(0), .number(0.5), .bytes("x"), list(["a"]), [1].flowValue,
+      .opaque(TestOpaque(type: "Point", base: "table")),
+    ]
+    let loop = makeLoop()
+    defer { loop.shutdown() }
+    for value in values {
+      let needing = Op("NeedOp", needs: ["v": ByteString(text)]) { _ in }
+      let giving = Op("GiveOp", gives: ["v": ByteString(text)]) {
+        $0.set($0.bucket.key("v"), value)
+      }
+      let isMatch = value.isNull ? type.isOptional : type.mismatch(value) == nil
+      for _ in 1...2 {
+        let needed = needing.start(on: loop, data: [("v", value)])
+        #expect((needed.state == .succeeded) == isMatch, "\(value.logText)")
+        let given = giving.start(on: loop)
+        #expect((given.state == .succeeded) == isMatch, "\(value.logText)")
+        needed.markObserved()
+        given.markObserved()
+        // Through a parent bucket, too.
+        let group = Flow().data("ns", [1]).data("v", value).addGrouped(
+          needing, GroupDispatcher(input: "ns", as: "n")
+        ).start(on: loop)
+        #expect((group.state == .succeeded) == isMatch, "\(value.logText)")
+        group.markObserved()
+      }
+    }
+  }
+
   @Test func namesOfMetatablesMatchTheirBaseToo() throws {
     let point = Value.opaque(TestOpaque(type: "Point", base: "table"))
     #expect(try ValueType.parse("Point").mismatch(point) == nil)

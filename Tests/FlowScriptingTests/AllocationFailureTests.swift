@@ -30,6 +30,8 @@ struct AllocationFailureTests {
       local run = flow.op("ChildOp", function(child) child:set("name", child.name) end):run { a = 1 }
       assert(run.ok, run.error)
       ctx:set("child", run.data.name .. ctx.attempt .. ctx.run.name)
+      ctx:set("long", ("x"):rep(1000))
+      if #ctx:get("long") + #ctx:get("child") ~= 1011 then error "a string was lost" end
       pcall(error, setmetatable({}, { __tostring = function() return "lost" end }))
       coroutine.wrap(function() flow.sleep(1) coroutine.yield() end)()
     end)

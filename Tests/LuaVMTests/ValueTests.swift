@@ -3,6 +3,58 @@ import Testing
 
 /// Values keep their bits, subtypes and identity on every way.
 @Suite struct ValueTests {
+  /// Short and long strings, a value of each kind, and none, at all places of what is passed at once.
+  @Test(arguments: [0, 1, 63, 64, 65, 200])
+  func listsOfAnyLengthKeepTheirValues(count: Int) throws {
+    let host = try TestHost()
+    let table = try host.vm.makeTable()
+    let value: (Int) -> LuaValue = { index in
+      switch index % 7 {
+      case 0: .integer(Int64(index))
+      case 1: .string(LuaString("short \(index)"))
+      case 2: .string(LuaString(String(repeating: "\(index),", count: 300)))
+      case 3: .boolean(index % 2 == 0)
+      case 4: .number(Double(index) / 2)
+      case 5: .nil
+      default: .reference(table)
+      }
+    }
+    let list = try host.vm.makeList(count: count, value)
+    for index in 0..<count {
+      #expect(same(try host.vm.element(index + 1, of: list), value(index)), "\(index)")
+    }
+    #expect(try host.vm.element(count + 1, of: list).isNil)
+    var read = 0
+    try host.vm.forEachElement(1..<count + 3, of: list) { element in
+      #expect(same(element, read < count ? value(read) : .nil), "\(read)")
+      read += 1
+    }
+    #expect(read == count + 2)
+  }
+
+  private func same(_ a: LuaValue, _ b: LuaValue) -> Bool {
+    switch (a, b) {
+    case (.nil, .nil): true
+    case (.boolean(let a), .boolean(let b)): a == b
+    case (.integer(let a), .integer(let b)): a == b
+    case (.number(let a), .number(let b)): a == b
+    case (.string(let a), .string(let b)): a == b
+    case (.reference(let a), .reference(let b)): a.vm.areSame(a, b)
+    default: false
+    }
+  }
+
+  @Test func aValueThatFailsEndsAList() throws {
+    let host = try TestHost()
+    #expect(throws: LuaError.self) {
+      try host.vm.makeList(count: 100) { index in
+        if index == 70 { throw LuaError(.argument, "no") }
+        return .integer(Int64(index))
+      }
+    }
+    #expect(try host.text("return 1 + 1") == "2")
+  }
+
   static let allBytes = LuaString((0...255).map { UInt8($0) } + [0, 0])
 
   @Test func allBytesPassEverywhere() throws {

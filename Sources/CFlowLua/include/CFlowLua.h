@@ -93,7 +93,8 @@ enum {
   FLOWLUA_WAIT = 2,    // park the coroutine (or pump the loop) until `wait` is ready
 };
 
-/// A call with a handle, an interned string and at most one scalar; see `FLOWLUA_KEYED_FUNCTION`.
+/// A call with a handle, an interned string and at most one scalar or string; see
+/// `FLOWLUA_KEYED_FUNCTION`.
 typedef struct flowlua_keyed_call {
   /// The host's context.
   void *_Nonnull context;
@@ -104,7 +105,7 @@ typedef struct flowlua_keyed_call {
   uint32_t slot;
   /// What is kept for the string.
   int64_t key;
-  /// The third argument; afterwards the result.
+  /// The third argument, a string's bytes lent; afterwards the result, a string on top of the stack.
   flowlua_value value;
 } flowlua_keyed_call;
 
@@ -127,7 +128,7 @@ typedef struct flowlua_object_call {
 /// How Swift is called. All are called on the owner thread and must not raise.
 typedef struct flowlua_callbacks {
   int32_t (*_Nonnull call)(flowlua_call *_Nonnull);
-  /// Answers how many results it has, 0 or a scalar in `value`; -1 to be called again by `call`, for
+  /// Answers how many results it has, 0 or the one in `value`; -1 to be called again by `call`, for
   /// which it must have done nothing.
   int32_t (*_Nonnull keyed_call)(flowlua_keyed_call *_Nonnull);
   /// The same for calls with an object; the result may also be an object.
@@ -270,6 +271,12 @@ void flowlua_set_error_metatable(flowlua_host *_Nonnull host, int32_t metatable)
 int32_t flowlua_make_table(
     flowlua_host *_Nonnull host, const flowlua_value *_Nullable values, int32_t count,
     const flowlua_value *_Nullable keyed, int32_t pairs, int32_t metatable);
+/// An empty list with room for `capacity` values. [-0, +1, -]
+int32_t flowlua_make_list(flowlua_host *_Nonnull host, int32_t capacity);
+/// Sets the values of a list from index `first` on, without metamethods. [-0, +0|1, -]
+int32_t flowlua_set_elements(
+    flowlua_host *_Nonnull host, int32_t table, int64_t first,
+    const flowlua_value *_Nonnull values, int32_t count);
 /// Sets fields of a table without metamethods. [-0, +0|1, -]
 int32_t flowlua_set_fields(
     flowlua_host *_Nonnull host, int32_t table, const flowlua_value *_Nonnull keyed,

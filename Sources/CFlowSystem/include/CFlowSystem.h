@@ -123,6 +123,11 @@ void flowsystem_end_by_signal(int number) __attribute__((noreturn));
 /// closed stream.
 void flowsystem_hold_streams(void);
 
+/// Has malloc keep what is freed, for a process whose threads hand each other values: what one of them
+/// frees the system would else take back at once and give again a page at a time, and each thread
+/// would have to take note.
+void flowsystem_keep_freed_memory(void);
+
 /// When the process exits with status 0 and what it wrote to stdout couldn't be written, it says so and
 /// the status is 1. `program` must stay.
 void flowsystem_check_output_at_exit(const char *program);

@@ -66,6 +66,25 @@ public final class DataBucket {
     return nil
   }
 
+  /// The kind of the value of `key`, here or in the nearest parent that has it.
+  @inline(__always)
+  func kind(of key: Key) -> ValueKinds {
+    keys.identity.check()
+    if key == itemKey { return item.kind }
+    if let slot = slot(of: key) { return slots[slot].value.kind }
+    return parent == nil ? .absent : inheritedKind(of: key)
+  }
+
+  @inline(never)
+  private func inheritedKind(of key: Key) -> ValueKinds {
+    var next = parent
+    while let bucket = next {
+      if let value = bucket.own(key) { return value.kind }
+      next = bucket.parent
+    }
+    return .absent
+  }
+
   /// The value of `key` in this bucket itself.
   @inline(__always)
   public func own(_ key: Key) -> Value? {

@@ -6,22 +6,22 @@ final class GroupExecution: MemberGroup, ProgressSource {
   private let scope: UInt32
   private let position: UInt32
   private var source: ListSource?
-  /// One of these executes the items.
-  private var runner: LoopItemRunner?
-  private var handout: ItemHandout?
+  // One of these executes the items; set at the begin, and taken at the end.
+  @exclusivity(unchecked) private var runner: LoopItemRunner?
+  @exclusivity(unchecked) private var handout: ItemHandout?
   private var collected: Key?
 
-  private var succeeded = 0
   private var failed: [(index: Int, error: FlowError)] = []
   private var hasBegun = false
   private var hasEnded = false
   /// Whether an output is secret, and so the list of them.
-  private var hasSecrets = false
+  private var isOutputSecret = false
   private let limit: Int
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts
   // into a call of a body or runner.
 
+  @exclusivity(unchecked) private var succeeded = 0
   @exclusivity(unchecked) private var outputs: ContiguousArray<Value> = []
   /// Why nothing more starts.
   @exclusivity(unchecked) private var stop: FlowError?
@@ -66,7 +66,8 @@ final class GroupExecution: MemberGroup, ProgressSource {
       askToStop()
       guard stop == nil, runner.count < limit, let member = runner.startNext() else { break }
       let depth = loop.works.count
-      member.proceed()
+      // Safe: the runner lets go of it when it has returned.
+      member._withUnsafeGuaranteedRef { $0.proceed() }
       if loop.works.count > depth {
         // The member has pushed work, which comes before the next item.
         loop.works.insert(self, at: depth)
@@ -175,13 +176,16 @@ final class GroupExecution: MemberGroup, ProgressSource {
       fail(index, error)
     } else {
       succeeded &+= 1
-      if let collectKey = collected, let output = member.bucket.own(collectKey) {
-        outputs[index] = output
-        if parent.log.secrets != nil, member.bucket.isSecret(collectKey) { hasSecrets = true }
+      if let collectKey = collected {
+        unretained(member.bucket) {
+          guard let output = $0.own(collectKey) else { return }
+          outputs[index] = output
+          if hasSecrets, $0.isSecret(collectKey) { isOutputSecret = true }
+        }
       }
     }
-    runner?.remove(member)
-    loop.progressMonitor?.progressChanged(self)
+    if let runner { unretained(runner) { $0.remove(member) } }
+    if loop.progressMonitor != nil { loop.progressMonitor?.progressChanged(self) }
     if !isScheduled {
       isScheduled = true
       loop.push(self)
@@ -189,6 +193,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
   }
 
   /// Called when an item that was handed out has ended, which its runner may say at any time.
+  @inline(__always)
   func itemEnded(_ index: Int, output: Value, error: FlowError?) {
     if let error {
       fail(index, error)
@@ -196,10 +201,10 @@ final class GroupExecution: MemberGroup, ProgressSource {
       succeeded += 1
       if collected != nil {
         outputs[index] = output.plain
-        if output.isSecret { hasSecrets = true }
+        if output.isSecret { isOutputSecret = true }
       }
     }
-    loop.progressMonitor?.progressChanged(self)
+    if loop.progressMonitor != nil { loop.progressMonitor?.progressChanged(self) }
     schedule()
   }
 
@@ -264,7 +269,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
     log(.groupFinished, .integer(Int64(list?.count ?? succeeded)))
     if let list, let output = dispatcher.output {
       let made = loop.makeList(list)
-      store(output, hasSecrets ? .secret(made) : made)
+      store(output, isOutputSecret ? .secret(made) : made)
     }
     if let key = dispatcher.failures {
       let records = failed.map {

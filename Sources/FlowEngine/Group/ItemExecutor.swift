@@ -1,9 +1,14 @@
 /// Hears what becomes of the items of an `ItemExecutor`, on its loop's thread.
+///
+/// Of items that have succeeded with plain values, which are the most, it hears nothing until it takes
+/// the ends.
 package protocol ItemExecutorOwner: AnyObject {
-  /// Why an item that has succeeded can't hand over its output; nil when it can.
-  func problem(with output: Value) -> FlowError?
-  /// An item has ended, at `time`; it may cancel the executor.
-  func itemEnded(_ index: Int, output: Value, error: FlowError?, time: Int64)
+  /// Why an item that has succeeded can't hand over its output, which isn't plain; nil when it can.
+  func problem(with output: any OpaqueValue) -> FlowError?
+  /// An item has failed, or ended with an output that isn't plain: it is at `place` of `ends`.
+  func itemEnded(at place: Int, of ends: borrowing ItemEnds)
+  /// `ItemExecutor.dueTime` has come: an item has just ended, at `time`. It may cancel the executor.
+  func endsAreDue(at time: Int64)
 }
 
 /// Executes items of a group that belongs to another loop, on this one: what a worker does.
@@ -55,8 +60,17 @@ package final class ItemExecutor {
   /// Drops what hasn't begun, and asks what executes to stop; each item ends.
   package func cancel(_ error: FlowError) { items?.cancel(error) }
 
-  /// Whether something has happened since.
-  package var hasNews: Bool { run.log.isFilled }
+  /// When `endsAreDue` is to be called, on the loop's clock; at each end from then on.
+  package var dueTime: Int64 {
+    get { items?.dueTime ?? .max }
+    set { items?.dueTime = newValue }
+  }
+
+  /// Whether something has happened that wasn't taken.
+  package var hasNews: Bool { run.log.isFilled || items?.ends.indices.isEmpty == false }
+
+  /// How items have ended since this was called last.
+  package func takeEnds() -> ItemEnds { items?.takeEnds() ?? ItemEnds() }
 
   /// What has happened since this was called last.
   package func takeSlice() -> LogSlice { run.log.takeSlice() }
@@ -136,11 +150,17 @@ private final class ExecutedItems: MemberGroup {
   // body.
 
   @exclusivity(unchecked) private var pool = MemberPool()
-  /// Items that haven't begun: runs of them, the next one at `next` of the first.
-  @exclusivity(unchecked) private var waiting: [(first: Int, values: ContiguousArray<Value>)] = []
+  /// Items of which the next one to begin is at `next`; the first one has the index `first`.
+  @exclusivity(unchecked) private var batch: ContiguousArray<Value> = []
+  @exclusivity(unchecked) private var first = 0
   @exclusivity(unchecked) private var next = 0
+  /// Items that come after these.
+  @exclusivity(unchecked) private var later: [(first: Int, values: ContiguousArray<Value>)] = []
   /// How many items haven't ended.
   @exclusivity(unchecked) private(set) var open = 0
+  /// How items have ended since the owner took it last.
+  @exclusivity(unchecked) private(set) var ends = ItemEnds()
+  @exclusivity(unchecked) var dueTime: Int64 = 0
   /// Why nothing more starts.
   @exclusivity(unchecked) private var stop: FlowError?
   /// Why what executes has to be asked to stop.
@@ -167,7 +187,7 @@ private final class ExecutedItems: MemberGroup {
   func add(first: Int, _ values: ContiguousArray<Value>) {
     guard !values.isEmpty else { return }
     open += values.count
-    waiting.append((first, values))
+    later.append((first, values))
     if let stop { dropWaiting(stop) } else { schedule() }
   }
 
@@ -188,10 +208,11 @@ private final class ExecutedItems: MemberGroup {
         break
       }
       let member = pool.start(
-        item, at: index, of: self, run: parent.run, data: parent.bucket, op: op, policy: nil,
-        key: itemKey, scope: ItemExecutor.scope)
+        item, at: index, of: self, op: op, policy: nil, key: itemKey, scope: ItemExecutor.scope
+      ) { (parent.run, parent.bucket) }
       let depth = loop.works.count
-      member.proceed()
+      // Safe: the pool lets go of it when it has returned.
+      member._withUnsafeGuaranteedRef { $0.proceed() }
       if loop.works.count > depth {
         // The member has pushed work, which comes before the next item.
         loop.works.insert(self, at: depth)
@@ -201,15 +222,31 @@ private final class ExecutedItems: MemberGroup {
     isScheduled = false
   }
 
+  private var hasWaiting: Bool { next < batch.count || !later.isEmpty }
+
+  @inline(__always)
   private func takeNext() -> (Int, Value)? {
-    guard let run = waiting.first else { return nil }
+    if next == batch.count, !takeBatch() { return nil }
     let place = next
-    next += 1
-    if next == run.values.count {
-      next = 0
-      waiting.removeFirst()
+    next = place &+ 1
+    return (first &+ place, batch[place])
+  }
+
+  @inline(never)
+  private func takeBatch() -> Bool {
+    next = 0
+    guard !later.isEmpty else {
+      batch = []
+      return false
     }
-    return (run.first + place, run.values[place])
+    (first, batch) = later.removeFirst()
+    return true
+  }
+
+  private func dropAll() {
+    batch = []
+    next = 0
+    later = []
   }
 
   private func askToStop() {
@@ -220,7 +257,7 @@ private final class ExecutedItems: MemberGroup {
   }
 
   private func dropWaiting(_ error: FlowError) {
-    while let (index, _) = takeNext() { ended(index, output: .null, error) }
+    while let (index, _) = takeNext() { ended(index, .null, error) }
   }
 
   /// Lets go of members that wait for items, which hold this group.
@@ -229,7 +266,7 @@ private final class ExecutedItems: MemberGroup {
   /// The same of all, for a loop that is shut down.
   func abandonMembers() {
     isScheduled = true
-    waiting = []
+    dropAll()
     var open = pool.removeAll()
     while let member = open.popLast() { open.append(contentsOf: member.abandon()) }
   }
@@ -239,7 +276,8 @@ private final class ExecutedItems: MemberGroup {
     guard let output = bucket.own(collected) else {
       return .missingOutput(loop.keys.name(of: collected))
     }
-    return owner.problem(with: output)
+    guard case .opaque(let opaque) = output else { return nil }
+    return owner.problem(with: opaque)
   }
 
   override func memberFailed(_ error: FlowError) {
@@ -249,21 +287,43 @@ private final class ExecutedItems: MemberGroup {
   override func memberEnded(_ member: Strand, _ error: FlowError?) {
     let index = member.index &- 1
     var output = Value.null
-    if error == nil, let collected, let value = member.bucket.own(collected) {
-      let isSecret = parent.log.secrets != nil && member.bucket.isSecret(collected)
-      output = isSecret ? .secret(value) : value
+    if error == nil, let collected {
+      unretained(member.bucket) {
+        guard let value = $0.own(collected) else { return }
+        output = hasSecrets && $0.isSecret(collected) ? .secret(value) : value
+      }
     }
-    pool.remove(member, keeps: !waiting.isEmpty)
-    ended(index, output: output, error)
-    if !isScheduled, !waiting.isEmpty, !hasFailed {
+    pool.remove(member, keeps: hasWaiting)
+    ended(index, output, error)
+    if !isScheduled, !hasFailed, hasWaiting {
       isScheduled = true
       loop.push(self)
     }
   }
 
-  private func ended(_ index: Int, output: Value, _ error: FlowError?) {
-    open -= 1
-    owner.itemEnded(index, output: output, error: error, time: loop.takeStamp())
+  @inline(__always)
+  private func ended(_ index: Int, _ output: Value, _ error: FlowError?) {
+    open &-= 1
+    ends.indices.append(Int32(truncatingIfNeeded: index))
+    ends.outputs.append(output)
+    if error != nil || output.kind == .opaque { endedSpecially(error) }
+    let time = loop.takeStamp()
+    if time >= dueTime { owner.endsAreDue(at: time) }
+  }
+
+  @inline(never)
+  private func endedSpecially(_ error: FlowError?) {
+    let place = ends.count - 1
+    if let error { ends.failures.append((place, error)) }
+    owner.itemEnded(at: place, of: ends)
+  }
+
+  func takeEnds() -> ItemEnds {
+    let taken = ends
+    ends = ItemEnds()
+    ends.indices.reserveCapacity(taken.count)
+    ends.outputs.reserveCapacity(taken.count)
+    return taken
   }
 
   private func schedule() {
@@ -274,6 +334,6 @@ private final class ExecutedItems: MemberGroup {
 
   override func abandon() {
     isScheduled = true
-    waiting = []
+    dropAll()
   }
 }

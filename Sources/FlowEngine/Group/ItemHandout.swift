@@ -9,16 +9,16 @@ final class ItemHandout: ExecutedItemGroup {
   private let scope: UInt32
   // Safe: a runner may keep the handout beyond the group's end, of which the group tells it. (A weak
   // reference would make every retain of the group slow.)
-  private unowned(unsafe) var group: GroupExecution?
+  private var group: Unmanaged<GroupExecution>?
   private let runner: any ItemRunner
   private var next = 0
   /// How many items are out.
-  private(set) var count = 0
+  @exclusivity(unchecked) private(set) var count = 0
   /// The attempt at each item that is out, else 0: a list, because there can be very many.
-  private var attempts: ContiguousArray<UInt32>
+  @exclusivity(unchecked) private var attempts: ContiguousArray<UInt32>
   /// When items began that haven't ended; those that are queued aren't here. One that is lost stays,
   /// as its start stands in the log already.
-  private var began: [Int: Int64] = [:]
+  @exclusivity(unchecked) private var began: [Int: Int64] = [:]
   /// Items that were lost and not handed out again yet, with the attempt to come.
   private var lost: [(index: Int, attempt: UInt32)] = []
   private var cancellation: FlowError?
@@ -30,7 +30,7 @@ final class ItemHandout: ExecutedItemGroup {
     self.work = work
     self.source = source
     self.scope = scope
-    self.group = group
+    self.group = .passUnretained(group)
     self.runner = runner
     attempts = ContiguousArray(repeating: 0, count: source.count)
     runner.attach(to: self)
@@ -132,26 +132,43 @@ final class ItemHandout: ExecutedItemGroup {
         "Retry \(attempt + 1)/\(Self.maximumAttempts) in 0s: lost with what executed it")
     }
     lost.append((index, attempt + 1))
-    group?.schedule()
+    group?._withUnsafeGuaranteedRef { $0.schedule() }
   }
 
-  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: [ItemEnd]) {
+  func items(of batch: ItemBatch) -> ContiguousArray<Value> {
+    loop.checkThread()
+    let range = (batch.first..<batch.first + batch.count).clamped(to: 0..<source.count)
+    let items = source.items(range)
+    for item in items where item.isSecret { log.hide(item) }
+    return items
+  }
+
+  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds) {
     loop.checkThread()
     log.append(slice, scope: scope, lane: lane) { index, time in
       if index >= 0, index < source.count, attempts[index] != 0 { began[index] = time }
     }
-    for item in ends where item.index >= 0 && item.index < source.count {
-      guard attempts[item.index] != 0 else { continue }
-      takeBack(item.index)
-      if !began.isEmpty { began[item.index] = nil }
-      group?.itemEnded(
-        item.index, output: item.output, error: cancellation ?? attributed(item.error))
+    var failures = ends.failures.makeIterator()
+    var failure = failures.next()
+    for (place, index32) in ends.indices.enumerated() {
+      let index = Int(index32)
+      var error = cancellation
+      if let failed = failure, failed.place == place {
+        error = error ?? attributed(failed.error)
+        failure = failures.next()
+      }
+      guard index >= 0, index < attempts.count, attempts[index] != 0 else { continue }
+      takeBack(index)
+      if !began.isEmpty { began[index] = nil }
+      group?._withUnsafeGuaranteedRef {
+        $0.itemEnded(index, output: ends.outputs[place], error: error)
+      }
     }
   }
 
   func capacityChanged() {
     loop.checkThread()
-    group?.schedule()
+    group?._withUnsafeGuaranteedRef { $0.schedule() }
   }
 
   // MARK: Ends
@@ -191,7 +208,7 @@ final class ItemHandout: ExecutedItemGroup {
         attempt: Int(attempt), first: error.map { log.payload($0.logLine) } ?? .none,
         second: .integer(time &- began))
     }
-    group?.itemEnded(index, output: output, error: error)
+    group?._withUnsafeGuaranteedRef { $0.itemEnded(index, output: output, error: error) }
   }
 
   /// Ends the items that wait to be started again, with what stopped the group.

@@ -25,6 +25,12 @@ final class ListSource: ItemSource {
   func item(at index: Int) -> Value {
     isSecret ? .secret(list.element(at: index)) : list.element(at: index)
   }
+
+  /// Several of them.
+  func items(_ range: Range<Int>) -> ContiguousArray<Value> {
+    let items = list.elements(range)
+    return isSecret ? ContiguousArray(items.map { .secret($0) }) : items
+  }
 }
 
 /// What a group wants done with each of its items, for whoever makes its runner.
@@ -96,17 +102,18 @@ extension ItemRunner {
   public func detach() {}
 }
 
-/// How an item has ended, for a group that is told of many at once.
-package struct ItemEnd {
-  package let index: Int
-  package let output: Value
-  package let error: FlowError?
+/// How items have ended, for a group that is told of many at once.
+package struct ItemEnds {
+  /// The 0-based indices of the items.
+  package var indices: ContiguousArray<Int32> = []
+  /// What is collected of each; `.null` of those that have failed.
+  package var outputs: ContiguousArray<Value> = []
+  /// The errors of those that have failed, each with its place in the lists, in order.
+  package var failures: [(place: Int, error: FlowError)] = []
 
-  package init(index: Int, output: Value, error: FlowError?) {
-    self.index = index
-    self.output = output
-    self.error = error
-  }
+  package init() {}
+
+  package var count: Int { indices.count }
 }
 
 /// What a runner tells of its items, on the loop's thread, in any order, also from within `start`.
@@ -131,7 +138,9 @@ public protocol ItemGroup: AnyObject {
 
 /// A group, for a runner whose items are executed by `ItemExecutor`s.
 package protocol ExecutedItemGroup: ItemGroup {
+  /// The items of a batch.
+  func items(of batch: ItemBatch) -> ContiguousArray<Value>
   /// Takes what has happened to items, and which have ended: their starts, lines and finishes stand in
   /// `slice`. To be called for the attempts that count only; `lane` is the worker, from 1 on.
-  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: [ItemEnd])
+  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds)
 }

@@ -36,13 +36,16 @@ final class LoopItemRunner {
 
   /// Prepares a member for the next item; nil when there is none.
   @inline(__always)
-  func startNext() -> Strand? {
+  func startNext() -> Unmanaged<Strand>? {
     let index = next
     guard index < source.count else { return nil }
     next = index &+ 1
-    return pool.start(
-      source.item(at: index), at: index, of: group, run: work.run, data: work.data, op: work.op,
-      policy: policy, key: work.itemKey, scope: scope)
+    return unretained(group) { group in
+      pool.start(
+        source.item(at: index), at: index, of: group, op: work.op, policy: policy,
+        key: work.itemKey, scope: scope
+      ) { (work.run, work.data) }
+    }
   }
 
   /// Takes a member back that has ended.

@@ -8,6 +8,13 @@ class MemberGroup: Work {
     super.init(loop: parent.loop)
   }
 
+  /// Whether its run has secrets.
+  final var hasSecrets: Bool {
+    @inline(__always) get {
+      unretained(parent) { unretained($0.run) { unretained($0.log) { $0.secrets != nil } } }
+    }
+  }
+
   /// The key that has to be there when a member succeeds, if its value is collected.
   var collectKey: Key? { nil }
   /// Whether what members set is logged.

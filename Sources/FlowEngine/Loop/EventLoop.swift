@@ -35,9 +35,9 @@ public final class EventLoop {
   /// Who is told of each run that starts from now on and that no op of another run has started.
   public var runMonitors: [any RunMonitor] = []
   /// Who shows how far groups and ops are; set before any run starts.
-  public var progressMonitor: (any ProgressMonitor)?
+  @exclusivity(unchecked) public var progressMonitor: (any ProgressMonitor)?
   /// What is executed in place of other ops; set while no run is pending.
-  public var replacements: OpReplacements?
+  @exclusivity(unchecked) public var replacements: OpReplacements?
 
   /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
   /// that was stopped may take, in nanoseconds. Final steps of flows have no such limit.

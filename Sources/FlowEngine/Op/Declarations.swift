@@ -23,7 +23,12 @@ final class Declarations {
   let givenPrimaryOutput: ByteString?
   let hasNeeds: Bool
   let hasGives: Bool
-  private var resolved: ResolvedDeclarations?
+  // Unchecked exclusivity: the loop's thread alone touches it, and no access lasts into a call.
+  @exclusivity(unchecked) private var resolved: ResolvedDeclarations? {
+    didSet { quick = resolved.map { .passUnretained($0) } }
+  }
+  // The same, for a look that retains nothing and calls nothing.
+  @exclusivity(unchecked) private var quick: Unmanaged<ResolvedDeclarations>?
 
   /// Both lists are kept in the order of their keys, which is the order of the checks.
   init(
@@ -49,7 +54,21 @@ final class Declarations {
   }
 
   /// The input error of the first need that `bucket` doesn't meet.
+  @inline(__always)
   func inputError(in bucket: DataBucket) -> FlowError? {
+    if let quick, quick._withUnsafeGuaranteedRef({ $0.clearlyMeetsNeeds(bucket) }) { return nil }
+    return checkedInputError(in: bucket)
+  }
+
+  /// The output error of the first promise that `bucket` doesn't keep.
+  @inline(__always)
+  func outputError(in bucket: DataBucket) -> FlowError? {
+    if let quick, quick._withUnsafeGuaranteedRef({ $0.clearlyKeepsGives(bucket) }) { return nil }
+    return checkedOutputError(in: bucket)
+  }
+
+  @inline(never)
+  private func checkedInputError(in bucket: DataBucket) -> FlowError? {
     let resolved = resolved(for: bucket.keys)
     guard let unmet = ResolvedDeclarations.firstUnmet(resolved.needs, in: bucket) else {
       return nil
@@ -59,8 +78,8 @@ final class Declarations {
     return .mismatchedInput(name, bucket.shown(value, of: unmet.key), wanted: wanted)
   }
 
-  /// The output error of the first promise that `bucket` doesn't keep.
-  func outputError(in bucket: DataBucket) -> FlowError? {
+  @inline(never)
+  private func checkedOutputError(in bucket: DataBucket) -> FlowError? {
     let resolved = resolved(for: bucket.keys)
     guard let unmet = ResolvedDeclarations.firstUnmet(resolved.gives, in: bucket) else {
       return nil
@@ -82,11 +101,48 @@ final class ResolvedDeclarations {
   let keys: KeyTable
   let needs: [(key: Key, type: ValueType)]
   let gives: [(key: Key, type: ValueType)]
+  // Of both lists, what a look at the values decides. Memory of their own, from init to deinit, as an
+  // array would be retained by each look.
+  private let quickNeeds: UnsafeMutableBufferPointer<Quick>
+  private let quickGives: UnsafeMutableBufferPointer<Quick>
+
+  /// A key, and the kinds of values that its type takes whatever they are.
+  private struct Quick {
+    let key: Key
+    let kinds: ValueKinds
+  }
 
   init(_ declarations: Declarations, _ keys: KeyTable) {
     self.keys = keys
     needs = declarations.needs.map { (keys.intern($0.name), $0.type) }
     gives = declarations.gives.map { (keys.intern($0.name), $0.type) }
+    quickNeeds = Self.quick(needs)
+    quickGives = Self.quick(gives)
+  }
+
+  deinit {
+    quickNeeds.deallocate()
+    quickGives.deallocate()
+  }
+
+  private static func quick(
+    _ declared: [(key: Key, type: ValueType)]
+  ) -> UnsafeMutableBufferPointer<Quick> {
+    let list = UnsafeMutableBufferPointer<Quick>.allocate(capacity: declared.count)
+    _ = list.initialize(from: declared.map { Quick(key: $0.key, kinds: $0.type.kinds) })
+    return list
+  }
+
+  /// Whether a bucket meets all needs; false also where only a closer look can tell.
+  @inline(__always)
+  func clearlyMeetsNeeds(_ bucket: DataBucket) -> Bool {
+    bucket.keys === keys && quickNeeds.allSatisfy { $0.kinds.contains(bucket.kind(of: $0.key)) }
+  }
+
+  /// The same of what is promised.
+  @inline(__always)
+  func clearlyKeepsGives(_ bucket: DataBucket) -> Bool {
+    bucket.keys === keys && quickGives.allSatisfy { $0.kinds.contains(bucket.kind(of: $0.key)) }
   }
 
   @inline(__always)

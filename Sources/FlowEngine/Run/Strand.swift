@@ -27,7 +27,9 @@ final class Strand: Work {
   let run: Run
   var log: EventLog { run.log }
   // Safe: a group holds its members until they have ended.
-  unowned(unsafe) let group: MemberGroup?
+  private let memberOf: Unmanaged<MemberGroup>?
+  /// The group that it is a member of.
+  var group: MemberGroup? { memberOf?.takeUnretainedValue() }
   /// For a member whose success depends on what it leaves under the group's `collectKey`.
   private let isCollected: Bool
   /// Whether what is set is logged: not in a bucket of an item.
@@ -161,7 +163,7 @@ final class Strand: Work {
   init(run: Run, bucket: DataBucket, group: MemberGroup?) {
     self.run = run
     self.bucket = bucket
-    self.group = group
+    memberOf = group.map { .passUnretained($0) }
     logsSets = group?.logsSets ?? true
     op = run.op
     isCollected = group?.collectKey != nil
@@ -188,9 +190,12 @@ final class Strand: Work {
     index32 = UInt32(truncatingIfNeeded: index)
     if stop != nil { stop = nil }
     isAsked = false
-    if let group {
-      inheritedDeadline = group.parent.outerDeadline
-      outerDeadline = inheritedDeadline
+    if let memberOf {
+      let deadline = memberOf._withUnsafeGuaranteedRef {
+        unretained($0.parent) { $0.outerDeadline }
+      }
+      inheritedDeadline = deadline
+      outerDeadline = deadline
     }
     resume = .begin
   }
@@ -203,9 +208,10 @@ final class Strand: Work {
   }
 
   /// Empties the bucket of a member for the next item.
+  @inline(__always)
   func resetBucket() {
     if isKnownUniquelyReferenced(&bucket) {
-      bucket.reset()
+      unretained(bucket) { $0.reset() }
     } else {
       bucket = DataBucket(keys: bucket.keys, parent: bucket.parent)
     }
@@ -241,7 +247,10 @@ final class Strand: Work {
     switch reason {
     case .none, .grace: return
     case .begin:
-      progress = launch(op, policy: policy, scope: scope, position: position, index: index)
+      // Safe: it stays, or is replaced when something else is prepared, after this.
+      progress = unretained(op) {
+        launch($0, policy: rare?.policy, scope: scope, position: position, index: index)
+      }
     case .op: progress = bodyEnded()
     case .leaf: progress = continueLeaf()
     case .owned: if context.extras != nil, leafPhase == .children { progress = continueLeaf() }
@@ -254,16 +263,16 @@ final class Strand: Work {
     while !frames.isEmpty {
       if advance() == .waiting { return }
     }
-    if group == nil, !endLeftovers() { return }
+    if memberOf == nil, !endLeftovers() { return }
     conclude()
   }
 
   /// The end of all that the strand had to do.
   private func conclude() {
     let error = stop?.error ?? lastError
-    lastError = nil
-    if let group {
-      group.memberEnded(self, error)
+    if lastError != nil { lastError = nil }
+    if let memberOf {
+      memberOf._withUnsafeGuaranteedRef { $0.memberEnded(self, error) }
     } else {
       run.settle(error)
       run.conclude()
@@ -285,7 +294,16 @@ final class Strand: Work {
   func launch(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
     -> Progress
   {
-    let op = loop.replacements?.fake(for: op) ?? op
+    if loop.replacements != nil, let fake = loop.replacements?.fake(for: op) {
+      return begin(fake, policy: policy, scope: scope, position: position, index: index)
+    }
+    return begin(op, policy: policy, scope: scope, position: position, index: index)
+  }
+
+  @inline(__always)
+  private func begin(
+    _ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int
+  ) -> Progress {
     if op.isFlow, let flow = op as? Flow {
       enter(flow, policy: policy, scope: scope, position: position)
       return .moved
@@ -315,7 +333,7 @@ final class Strand: Work {
       isAsked = false
       return beginAttempt()
     }
-    if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
+    if op.hasNeeds, let error = inputError(of: op) {
       context._withUnsafeGuaranteedRef { $0.end(error) }
     } else if let body = op.body {
       let isDone = context._withUnsafeGuaranteedRef {
@@ -393,11 +411,26 @@ final class Strand: Work {
     if !isKnownUniquelyReferenced(&context) { context.abandon() }
   }
 
+  /// What the op needs and doesn't find.
+  @inline(__always)
+  private func inputError(of op: Op) -> FlowError? {
+    unretained(op.declarations) { declarations in
+      unretained(bucket) { declarations.inputError(in: $0) }
+    }
+  }
+
   func outputError(of op: Op) -> FlowError? {
     // Most ops declare nothing.
     guard op.hasGives || isCollected else { return nil }
-    if let error = op.declarations.outputError(in: bucket) { return error }
-    return frames.isEmpty ? group?.collectError(in: bucket) : nil
+    return unretained(bucket) { bucket in
+      if op.hasGives,
+        let error = unretained(op.declarations, { $0.outputError(in: bucket) })
+      {
+        return error
+      }
+      guard frames.isEmpty, let memberOf else { return nil }
+      return memberOf._withUnsafeGuaranteedRef { $0.collectError(in: bucket) }
+    }
   }
 
   /// Stores a value in the strand's bucket and logs it, unless the bucket is that of an item.

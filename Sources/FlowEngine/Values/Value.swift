@@ -30,8 +30,16 @@ public protocol OpaqueValue: AnyObject {
   func listCount() -> Int?
   /// The element at a 0-based `index` below `listCount()`; `.null` when there is none.
   func element(at index: Int) -> Value
+  /// The elements at a range of indices, as `element(at:)` has them; the default asks it for each.
+  func elements(_ range: Range<Int>) -> ContiguousArray<Value>
   /// A copy without references, nil when the value can't be copied.
   func plainCopy() -> PlainValue?
+}
+
+extension OpaqueValue {
+  public func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
+    ContiguousArray(range.map { element(at: $0) })
+  }
 }
 
 extension Value {

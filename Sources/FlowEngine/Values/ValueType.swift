@@ -23,11 +23,28 @@ public final class ValueType {
   /// The type as it was written.
   public let name: ByteString
   let shape: Shape
+  /// The kinds whose values all match; of others only `mismatch` can tell.
+  let kinds: ValueKinds
 
   init(name: ByteString, isOptional: Bool, shape: Shape) {
     self.name = name
     self.isOptional = isOptional
     self.shape = shape
+    kinds = Self.kinds(shape).union(isOptional ? .absent : [])
+  }
+
+  private static func kinds(_ shape: Shape) -> ValueKinds {
+    switch shape {
+    case .any: [.boolean, .integer, .number, .bytes, .opaque]
+    case .builtin(.boolean): .boolean
+    case .builtin(.string): .bytes
+    case .builtin(.integer): .integer
+    case .builtin(.float): .number
+    case .builtin(.number): [.integer, .number]
+    case .union(let members):
+      members.reduce(into: ValueKinds()) { $0.formUnion($1.kinds.subtracting(.absent)) }
+    case .builtin, .named, .list, .predicate: []
+    }
   }
 
   /// Any value at all.

@@ -15,7 +15,8 @@ extension ScriptHost {
           case .boolean(let flag): return call.answer(flag)
           case .integer(let integer): return call.answer(integer)
           case .number(let number): return call.answer(number)
-          default: return call.pass()
+          case .bytes(let bytes): return bytes.bytes.withUnsafeBytes { call.answer(bytes: $0) }
+          case .null, .opaque, nil: return call.pass()
           }
         }
       ) { host, call in

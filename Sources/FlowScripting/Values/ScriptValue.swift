@@ -29,6 +29,28 @@ final class ScriptValue: OpaqueValue {
     return Value(value)
   }
 
+  func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
+    var elements: ContiguousArray<Value> = []
+    elements.reserveCapacity(range.count)
+    let places = range.lowerBound + 1..<range.upperBound + 1
+    // A secret among them asks the state what it is, so that values are made of these afterwards.
+    var others: [(place: Int, value: LuaValue)] = []
+    try? reference.vm.forEachElement(places, of: reference) { value in
+      switch value {
+      case .integer(let integer): elements.append(.integer(integer))
+      case .number(let number): elements.append(.number(number))
+      case .reference:
+        others.append((elements.count, value))
+        elements.append(.null)
+      default: elements.append(Value(value))
+      }
+    }
+    for (place, value) in others { elements[place] = Value(value) }
+    // Without the memory for one it is nothing, as `element(at:)` has it.
+    while elements.count < range.count { elements.append(.null) }
+    return elements
+  }
+
   func plainCopy() -> PlainValue? {
     var copier = PlainCopier(vm: reference.vm)
     return copier.copy(.reference(reference))
@@ -103,8 +125,7 @@ extension ScriptHost {
       guard let count = opaque.listCount() else {
         return .string(LuaString(opaque.logText(limit: Value.logLimit)))
       }
-      let values = try (0..<count).map { try luaValue(opaque.element(at: $0)) }
-      return .reference(try vm.makeTable(values: values))
+      return .reference(try vm.makeList(count: count) { try luaValue(opaque.element(at: $0)) })
     }
   }
 
@@ -118,9 +139,9 @@ extension ScriptHost {
 
   /// A list of the engine's, as a table.
   func makeList(_ values: ContiguousArray<Value>) -> Value {
-    guard let values = try? values.map({ try luaValue($0) }),
-      let table = try? vm.makeTable(values: values)
-    else { return .opaque(ListValue(values)) }
+    guard let table = try? vm.makeList(count: values.count, { try luaValue(values[$0]) }) else {
+      return .opaque(ListValue(values))
+    }
     return .opaque(ScriptValue(table))
   }
 

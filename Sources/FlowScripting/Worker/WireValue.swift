@@ -51,27 +51,51 @@ struct WireProblem: Error {
   }
 }
 
+extension WireValue {
+  /// A value that goes as it is; nil for others.
+  @inline(__always)
+  init?(plain value: Value) {
+    switch value {
+    case .null: self = .null
+    case .boolean(let flag): self = .boolean(flag)
+    case .integer(let integer): self = .integer(integer)
+    case .number(let number): self = .number(number)
+    case .bytes(let bytes): self = .bytes(bytes)
+    case .opaque: return nil
+    }
+  }
+}
+
+extension Value {
+  /// A value that came as it is; nil for others.
+  @inline(__always)
+  init?(plain wired: WireValue) {
+    switch wired {
+    case .null: self = .null
+    case .boolean(let flag): self = .boolean(flag)
+    case .integer(let integer): self = .integer(integer)
+    case .number(let number): self = .number(number)
+    case .bytes(let bytes): self = .bytes(bytes)
+    case .secret, .table: return nil
+    }
+  }
+}
+
 extension ScriptHost {
   /// Makes a value ready to travel with a batch; throws a `WireProblem`.
   func wire(_ value: Value, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
-    switch value {
-    case .null: return .null
-    case .boolean(let flag): return .boolean(flag)
-    case .integer(let integer): return .integer(integer)
-    case .number(let number): return .number(number)
-    case .bytes(let bytes): return .bytes(bytes)
-    case .opaque(let opaque):
-      if let secret = opaque as? SecretValue { return .secret(try wire(secret.plain, &batch)) }
-      let buffer = batch.makeBuffer()
-      let start = buffer.count
-      do {
-        // A list or map of the engine's goes as the table that scripts see.
-        try vm.encode(try luaValue(value), into: buffer)
-      } catch {
-        throw WireProblem(error)
-      }
-      return .table(start)
+    if let plain = WireValue(plain: value) { return plain }
+    guard case .opaque(let opaque) = value else { return .null }
+    if let secret = opaque as? SecretValue { return .secret(try wire(secret.plain, &batch)) }
+    let buffer = batch.makeBuffer()
+    let start = buffer.count
+    do {
+      // A list or map of the engine's goes as the table that scripts see.
+      try vm.encode(try luaValue(value), into: buffer)
+    } catch {
+      throw WireProblem(error)
     }
+    return .table(start)
   }
 
   /// The same for a value of a script.
@@ -81,16 +105,13 @@ extension ScriptHost {
 
   /// A value that has arrived.
   func value(_ wired: WireValue, in batch: WireBatch) throws -> Value {
+    if let plain = Value(plain: wired) { return plain }
     switch wired {
-    case .null: return .null
-    case .boolean(let flag): return .boolean(flag)
-    case .integer(let integer): return .integer(integer)
-    case .number(let number): return .number(number)
-    case .bytes(let bytes): return .bytes(bytes)
     case .secret(let inner): return .secret(try value(inner, in: batch))
     case .table(let offset):
       guard let buffer = batch.buffer else { return .null }
       return Value(try vm.decode(buffer, at: offset).value)
+    default: return .null
     }
   }
 

@@ -11,10 +11,15 @@ final class WorkerGroupSite: ItemExecutorOwner {
   private var executor: ItemExecutor?
   /// Why items can't be executed here.
   private var refusal: FlowError?
-  private var ends: ContiguousArray<(index: Int32, error: WireError?)> = []
+  // What can't go as it is of the ends that the executor keeps, by their places there: as it was when
+  // the item ended.
   private var outputs = WireBatch()
+  private var tables: [(place: Int, wired: WireValue)] = []
+  private var failures: [(place: Int, error: WireError)] = []
   /// The output that was looked at last, as it stands among `outputs`: most are asked for next.
   private var checked: (output: any OpaqueValue, wired: WireValue)?
+  /// Items that can't be executed here, with the reason; they end when the next report goes.
+  private var refused: [(index: Int32, error: WireError)] = []
   private var isClosed = false
   /// When it was busy last, and since the last report.
   private var busySince: Int64 = 0
@@ -60,7 +65,12 @@ final class WorkerGroupSite: ItemExecutorOwner {
     if busySince == 0 { busySince = LuaVM.monotonicTime }
     var values: ContiguousArray<Value> = []
     values.reserveCapacity(batch.values.count)
+    let host = host
     for (place, wired) in batch.values.enumerated() {
+      if refusal == nil, let plain = Value(plain: wired) {
+        values.append(plain)
+        continue
+      }
       do {
         if let refusal { throw refusal }
         values.append(try host.value(wired, in: batch))
@@ -68,7 +78,11 @@ final class WorkerGroupSite: ItemExecutorOwner {
         // One that can't be made here ends, and splits the batch.
         executor?.add(first: first + place - values.count, values)
         values.removeAll()
-        ended(first + place, output: .null, host.flowError(unpacking: error))
+        refused.append(
+          (
+            Int32(truncatingIfNeeded: first + place),
+            WireError(host.flowError(unpacking: error), from: host)
+          ))
       }
     }
     executor?.add(first: first + batch.values.count - values.count, values)
@@ -86,51 +100,67 @@ final class WorkerGroupSite: ItemExecutorOwner {
 
   // MARK: What happens
 
-  func problem(with output: Value) -> FlowError? {
-    guard case .opaque(let opaque) = output else { return nil }
+  func problem(with output: any OpaqueValue) -> FlowError? {
     do throws(WireProblem) {
-      checked = (opaque, try host.wire(output, &outputs))
+      checked = (output, try host.wire(.opaque(output), &outputs))
       return nil
     } catch {
       return FlowError(.error, error.message("the output <\(group.collectKey ?? "")>"))
     }
   }
 
-  func itemEnded(_ index: Int, output: Value, error: FlowError?, time: Int64) {
-    ended(index, output: output, error)
-    if !isClosed { site.itemEnded(at: time) }
+  func itemEnded(at place: Int, of ends: borrowing ItemEnds) {
+    defer { checked = nil }
+    if let failure = ends.failures.last, failure.place == place {
+      failures.append((place, WireError(failure.error, from: host)))
+      return
+    }
+    let output = ends.outputs[place]
+    if case .opaque(let opaque) = output, let checked, checked.output === opaque {
+      tables.append((place, checked.wired))
+      return
+    }
+    do throws(WireProblem) {
+      tables.append((place, try host.wire(output, &outputs)))
+    } catch {
+      failures.append(
+        (place, WireError(FlowError(.error, error.message("the output")), from: host)))
+    }
   }
 
-  private func ended(_ index: Int, output: Value, _ error: FlowError?) {
-    var wireError = error.map { WireError($0, from: host) }
-    var wired = WireValue.null
-    if error == nil, case .opaque(let opaque) = output, let checked, checked.output === opaque {
-      wired = checked.wired
-    } else if error == nil {
-      do throws(WireProblem) {
-        wired = try host.wire(output, &outputs)
-      } catch {
-        wireError = WireError(FlowError(.error, error.message("the output")), from: host)
-      }
-    }
-    ends.append((Int32(truncatingIfNeeded: index), wireError))
-    outputs.values.append(wired)
-    checked = nil
+  func endsAreDue(at time: Int64) {
+    if isClosed { return }
+    site.itemEnded(at: time)
+    executor?.dueTime = site.nextReport
   }
 
   /// Whether there is something to tell.
-  var hasNews: Bool { !ends.isEmpty || executor?.hasNews == true }
+  var hasNews: Bool { !refused.isEmpty || executor?.hasNews == true }
 
   /// What has happened since this was called last.
   func takeEvents() -> WorkerReport.GroupEvents {
     let now = LuaVM.monotonicTime
     let busy = busySince == 0 ? 0 : now - busySince
     busySince = isExecuting ? now : 0
-    let events = WorkerReport.GroupEvents(
-      id: id, slice: executor?.takeSlice() ?? LogSlice(), ends: ends, outputs: outputs, busy: busy)
-    ends = []
-    outputs = WireBatch()
-    checked = nil
-    return events
+    let ends = executor?.takeEnds() ?? ItemEnds()
+    var indices = ends.indices
+    outputs.values.reserveCapacity(ends.count + refused.count)
+    for output in ends.outputs { outputs.values.append(WireValue(plain: output) ?? .null) }
+    for (place, wired) in tables { outputs.values[place] = wired }
+    for (index, error) in refused {
+      failures.append((indices.count, error))
+      indices.append(index)
+      outputs.values.append(.null)
+    }
+    defer {
+      outputs = WireBatch()
+      tables = []
+      failures = []
+      refused = []
+      checked = nil
+    }
+    return WorkerReport.GroupEvents(
+      id: id, slice: executor?.takeSlice() ?? LogSlice(), indices: indices, outputs: outputs,
+      failures: failures, busy: busy)
   }
 }

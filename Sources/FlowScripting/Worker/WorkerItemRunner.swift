@@ -11,10 +11,15 @@ internal import LuaVM
 final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   /// How long items that wait with a worker may keep it busy, in nanoseconds: a few times what a
   /// report takes to come and new items take to go.
-  private static let lookahead: Int64 = 600_000
+  private static let lookahead: Int64 = 2_000_000
   /// From this time an item on, none waits: what a message takes doesn't count.
   private static let longItem: Int64 = 1_000_000
   private static let mostWaiting = 4096
+  /// Of so many items in one report the time of the next ones is expected.
+  private static let enoughItems = 8
+  /// Towards the end of the list fewer wait, but not fewer than keep a worker busy for so long: a
+  /// message costs more than the balance that is left.
+  private static let shortestLookahead: Int64 = 100_000
 
   /// A worker's share.
   private final class Share: WorkerTask {
@@ -157,7 +162,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   private func waitingLimit(_ share: Share) -> Int {
     guard share.itemTime > 0, share.itemTime < Self.longItem else { return 0 }
     let most = min(Int(Self.lookahead / share.itemTime), Self.mostWaiting)
-    return min(most, remaining / (2 * max(1, shares.count)))
+    let fair = remaining / (2 * max(1, shares.count))
+    return min(most, max(fair, Int(Self.shortestLookahead / share.itemTime)))
   }
 
   func start(_ batch: ItemBatch) {
@@ -183,11 +189,16 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
       wired = WireBatch()
     }
     wired.values.reserveCapacity(batch.count)
-    for index in batch.first..<batch.first + batch.count {
+    for (place, item) in group.items(of: batch).enumerated() {
+      if let plain = WireValue(plain: item) {
+        wired.values.append(plain)
+        continue
+      }
       do throws(WireProblem) {
-        let item = try host.wire(group.item(at: index), &wired)
+        let item = try host.wire(item, &wired)
         wired.values.append(item)
       } catch {
+        let index = batch.first + place
         send()
         first = index + 1
         end(index, batch.attempt, FlowError(.error, error.message("item #\(index + 1)")))
@@ -220,29 +231,33 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 
   func take(_ events: WorkerReport.GroupEvents, worker: Int) {
     guard let share = shares.first(where: { $0.number == events.id }), let group else { return }
-    var ends: [ItemEnd] = []
-    ends.reserveCapacity(events.ends.count)
-    for (place, end) in events.ends.enumerated() {
-      let index = Int(end.index)
-      var error = end.error?.error(on: host)
-      var output = Value.null
-      if error == nil {
-        do {
-          output = try host.value(events.outputs.values[place], in: events.outputs)
-        } catch let problem {
-          error = FlowError(.error, ByteString(describing: problem))
-        }
+    var ends = ItemEnds()
+    ends.indices = events.indices
+    ends.outputs.reserveCapacity(ends.count)
+    for wired in events.outputs.values {
+      if let plain = Value(plain: wired) {
+        ends.outputs.append(plain)
+        continue
       }
-      ends.append(ItemEnd(index: index, output: output, error: error))
+      do {
+        ends.outputs.append(try host.value(wired, in: events.outputs))
+      } catch {
+        ends.failures.append((ends.outputs.count, FlowError(.error, ByteString(describing: error))))
+        ends.outputs.append(.null)
+      }
     }
+    ends.failures.append(contentsOf: events.failures.map { ($0.place, $0.error.error(on: host)) })
+    ends.failures.sort { $0.place < $1.place }
     share.count -= ends.count
     if share.count <= 0 {
       share.count = 0
       share.given.removeAll(keepingCapacity: true)
     }
-    if !ends.isEmpty {
+    if !ends.indices.isEmpty {
       let time = max(1, events.busy / Int64(ends.count))
-      share.itemTime = share.itemTime == 0 ? time : (share.itemTime * 3 + time) / 4
+      // The mean of many tells more than what was thought before; few may be exceptions.
+      let isKnown = share.itemTime > 0 && ends.count < Self.enoughItems
+      share.itemTime = isKnown ? (share.itemTime * 3 + time) / 4 : time
     }
     group.itemsExecuted(events.slice, lane: UInt8(truncatingIfNeeded: worker + 1), ends)
     group.capacityChanged()

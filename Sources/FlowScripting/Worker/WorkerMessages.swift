@@ -124,9 +124,11 @@ struct WorkerReport: Sendable {
   struct GroupEvents: Sendable {
     let id: UInt64
     let slice: LogSlice
-    /// Which items have ended; the outputs stand at the same places.
-    let ends: ContiguousArray<(index: Int32, error: WireError?)>
+    /// The 0-based indices of the items that have ended; the outputs stand at the same places.
+    let indices: ContiguousArray<Int32>
     let outputs: WireBatch
+    /// The errors of those that have failed, each with its place, in order.
+    let failures: [(place: Int, error: WireError)]
     /// How long the worker was busy with it, in nanoseconds.
     let busy: Int64
   }

@@ -5,7 +5,7 @@ internal import LuaVM
 /// tells.
 final class WorkerOutbox {
   /// How long a report may wait while the worker is busy, in nanoseconds.
-  static let interval: Int64 = 150_000
+  static let interval: Int64 = 500_000
 
   private let deliver: @Sendable (WorkerReport) -> Void
   private var report = WorkerReport()
@@ -35,6 +35,9 @@ final class WorkerOutbox {
     lastTime = time
     return true
   }
+
+  /// When it is time for the next report.
+  var nextTime: Int64 { lastTime + Self.interval }
 
   /// Says that something has happened, so that it has to be told anew when the worker sleeps.
   func noteWork() { told = nil }

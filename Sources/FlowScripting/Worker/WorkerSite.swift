@@ -216,6 +216,9 @@ final class WorkerSite {
     if outbox.isDue(at: loop.now()) { outbox.flush(groups.values) }
   }
 
+  /// When `itemEnded` is to be told of an end again.
+  var nextReport: Int64 { outbox.nextTime }
+
   /// An item has ended.
   func itemEnded(at time: Int64) {
     if outbox.isDue(at: time) { outbox.flush(groups.values) }

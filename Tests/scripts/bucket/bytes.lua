@@ -6,6 +6,12 @@ all = table.concat(all)
 local BytesOp = flow.op("BytesOp", function(ctx)
   ctx:set("value", all)
   check.equal(ctx:get("value", "string"), all)
+  check.equal(ctx:get("value"), all)
+  for _, length in ipairs { 0, 1, 40, 41, 255, 256, 257, 5000 } do
+    local text = ("\0b"):rep(length // 2 + 1):sub(1, length)
+    ctx:set("text", text)
+    check.equal(ctx:get("text"), text)
+  end
   ctx:set(all, "under bytes")
   check.equal(ctx:get(all), "under bytes")
   ctx:set("", "under nothing")
