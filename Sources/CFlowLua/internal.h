@@ -37,7 +37,8 @@ typedef struct object_block {
   uint64_t unused;
 } object_block;
 
-/// What the userdata of a handle holds.
+/// What the userdata of a handle holds. Its `magic` is another one than an object's of any type: what is
+/// left of it in memory that was freed must not be taken for that.
 typedef struct handle_block {
   uint64_t magic;
   uint64_t generation;
@@ -261,6 +262,11 @@ enum {
 
 static inline flowlua_host *host_of(lua_State *L) {
   return (flowlua_host *)(EXTRA(L) & ~(uintptr_t)EXTRA_FLAGS);
+}
+
+/// The `magic` of handles of a type; types have 15 bits.
+static inline uint64_t handle_magic(const flowlua_host *host, int32_t type) {
+  return host->secret ^ (0x8000 | (uint64_t)type);
 }
 
 static inline bool has_flag(lua_State *L, uintptr_t flag) { return (EXTRA(L) & flag) != 0; }

@@ -188,6 +188,8 @@ void flowlua_object_freed(flowlua_host *host, void *memory) {
   block->magic = 0;
   // What is left when the state is closed is given back then.
   if (block->pointer == NULL || host->closing) return;
+  // Only what was written here by us gets so far; yet a list of places must never be wrong.
+  if (block->slot >= host->held_count || host->held[block->slot].pointer != block->pointer) return;
   forget_place(host, block->slot);
   host->held[block->slot].next_free = host->dead_held;
   host->dead_held = block->slot;

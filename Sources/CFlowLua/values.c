@@ -191,7 +191,7 @@ static int make_handles(lua_State *L, void *argument) {
   flowlua_push_reference(host, L, host->types[host->handle_type].metatable);
   while (host->handle_count < HANDLE_BATCH) {
     handle_block *block = lua_newuserdatauv(L, sizeof(handle_block), 0);
-    *block = (handle_block){.magic = host->secret ^ (uint64_t)host->handle_type};
+    *block = (handle_block){.magic = handle_magic(host, host->handle_type)};
     lua_pushvalue(L, 1);
     lua_setmetatable(L, 2);
     lua_xmove(L, host->anchor, 1);
@@ -232,7 +232,7 @@ static const handle_block *handle_at(
   // As in flowlua_block_at.
   if (lua_rawlen(L, index) != sizeof(handle_block)) return NULL;
   const handle_block *block = lua_touserdata(L, index);
-  return block != NULL && block->magic == (host->secret ^ (uint64_t)type) ? block : NULL;
+  return block != NULL && block->magic == handle_magic(host, type) ? block : NULL;
 }
 
 const handle_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index) {

@@ -335,4 +335,37 @@ import Testing
       #expect(texts.popLast() == "\(slot)/\(UInt64(slot) + (1 << 40))A5nil")
     }
   }
+
+  @Test("What handles leave in memory that tables take isn't taken for objects")
+  func handlesThatAreGone() throws {
+    let fixture = try Fixture()
+    let host = fixture.host
+    _ = try host.vm.defineHandleType("handle", methods: [:])
+    try host.run("kept = {} for i = 1, 500 do kept[i] = X.new(tostring(i)) end")
+    let function = try host.load("return")
+    let arguments = try host.vm.makeTable()
+    let operation = LuaOperation(function, arguments: arguments, argumentCount: 0)
+    for round in 0..<20 {
+      for slot in 0..<UInt32(500) {
+        guard case .done = operation.start(slot: slot, generation: .max - UInt64(slot)) else {
+          Issue.record("it didn't finish")
+          return
+        }
+      }
+      try host.vm.collectGarbage()
+      // Arrays of four, whose third values are never written.
+      try host.run(
+        """
+        local tables = {}
+        for i = 1, 2000 do
+          local t = {}
+          t[1] = i t[2] = i t[4] = i
+          tables[i] = t
+        end
+        """)
+      try host.vm.collectGarbage()
+      #expect(fixture.counter.living == 501, "in round \(round)")
+    }
+    try host.run("for i = 1, 500 do assert(kept[i]:name() == tostring(i)) end")
+  }
 }
