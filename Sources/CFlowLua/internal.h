@@ -67,7 +67,8 @@ typedef struct object_type {
 
 /// A string that `flowlua_intern` was given, by its address.
 typedef struct interned_string {
-  const char *bytes;
+  /// What lua_topointer gives for it.
+  const void *string;
   int64_t integer;
 } interned_string;
 

@@ -57,5 +57,8 @@ void flowlua_answer_requests(lua_State *L) {
   if (flowlua_take_request(host, FLOWLUA_TERMINATE)) call_back(L, host->callbacks.terminate);
   if (flowlua_take_request(host, FLOWLUA_ATTEND)) call_back(L, host->callbacks.attend);
   // As the stand-alone interpreter's hook, with the position of what called the interrupted function.
-  if (flowlua_take_request(host, FLOWLUA_INTERRUPT)) luaL_error(L, "interrupted!");
+  if (flowlua_take_request(host, FLOWLUA_INTERRUPT)) {
+    call_back(L, host->callbacks.interrupt);
+    luaL_error(L, "interrupted!");
+  }
 }

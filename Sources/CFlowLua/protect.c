@@ -68,6 +68,17 @@ int32_t flowlua_load_file(flowlua_host *host, const char *path, const char *mode
   return status != LUA_OK ? status : what.status;
 }
 
+/// Gives an error table of the host the traceback that it hasn't got where it came about. [-0, +0, m]
+static void add_traceback(lua_State *L) {
+  lua_pushliteral(L, "traceback");
+  if (lua_rawget(L, 1) == LUA_TNIL) {
+    lua_pushliteral(L, "traceback");
+    luaL_traceback(L, L, NULL, 1);
+    lua_rawset(L, 1);
+  }
+  lua_settop(L, 1);
+}
+
 /// The message handler of scripts, with the texts of the stand-alone interpreter. An error of the
 /// host passes as it is: it has its own traceback.
 int flowlua_traceback_handler(lua_State *L) {
@@ -78,7 +89,10 @@ int flowlua_traceback_handler(lua_State *L) {
       flowlua_push_reference(host, L, host->error_metatable);
       bool own = lua_rawequal(L, -1, -2);
       lua_settop(L, 1);
-      if (own) return 1;
+      if (own) {
+        add_traceback(L);
+        return 1;
+      }
     }
     if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) return 1;
     message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));

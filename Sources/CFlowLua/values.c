@@ -396,17 +396,18 @@ int32_t flowlua_origin_text(
 
 /// Where a string that is interned is remembered by its address. The table of interned strings keeps
 /// it alive, so that no other string can come to have the address.
-static interned_string *remembered(flowlua_host *host, const char *bytes) {
-  uintptr_t bits = (uintptr_t)bytes;
+static interned_string *remembered(flowlua_host *host, const void *string) {
+  uintptr_t bits = (uintptr_t)string;
   return &host->interned[(bits >> 4 ^ bits >> 10) % INTERNED_CACHE];
 }
 
 int64_t flowlua_interned(flowlua_host *host, lua_State *L, int32_t index) {
+  // Of what isn't a string it is NULL, or an address where no string can be.
+  const void *string = lua_topointer(L, index);
+  interned_string *place = remembered(host, string);
+  if (place->string == string && string != NULL) return place->integer;
   size_t length;
-  const char *bytes = flowlua_bytes(L, index, &length);
-  if (bytes == NULL) return -1;
-  interned_string *place = remembered(host, bytes);
-  if (place->bytes == bytes) return place->integer;
+  if (flowlua_bytes(L, index, &length) == NULL) return -1;
   if (!lua_checkstack(L, 3)) return -1;
   index = lua_absindex(L, index);
   lua_pushvalue(host->anchor, ANCHOR_INTERNED);
@@ -416,7 +417,7 @@ int64_t flowlua_interned(flowlua_host *host, lua_State *L, int32_t index) {
   lua_settop(L, -3);
   // A long string may be another one than the interned one that it equals.
   if (result >= 0 && length <= SHORT_STRING)
-    *place = (interned_string){bytes, result};
+    *place = (interned_string){string, result};
   return result;
 }
 

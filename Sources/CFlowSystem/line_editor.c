@@ -29,6 +29,7 @@ static struct {
   int (*forced_update_display)(void);
   void (*redisplay)(void);
   void (*resize_terminal)(void);
+  int (*insert_text)(const char *);
   int (*variable_bind)(const char *, const char *);
   char *(*variable_value)(const char *);
   void (*add_history)(const char *);
@@ -46,10 +47,13 @@ static struct {
   char *(**break_hook)(void);
   completion_function **attempted_completion;
   FILE **outstream;
+  int (**getc_function)(FILE *);
 } rl;
 
 static flowsystem_editor_callbacks callbacks;
 static bool is_gnu;
+/// Whether it is told by us what was pasted.
+static bool is_told_pastes;
 
 static bool look_up(void *library) {
   struct {
@@ -72,6 +76,8 @@ static bool look_up(void *library) {
       {&rl.free_line_state, "rl_free_line_state", false},
       {&rl.redisplay, "rl_redisplay", false},
       {&rl.resize_terminal, "rl_resize_terminal", false},
+      {&rl.insert_text, "rl_insert_text", false},
+      {&rl.getc_function, "rl_getc_function", false},
       {&rl.variable_bind, "rl_variable_bind", false},
       {&rl.variable_value, "rl_variable_value", false},
       {&rl.catch_signals, "rl_catch_signals", false},
@@ -107,9 +113,16 @@ static void write_plainly(const char *bytes, size_t count) {
   if (write(STDOUT_FILENO, bytes, count) < 0) errno = problem;
 }
 
+/// Asks the terminal to tell pasted text from keys, or not to.
+static void tell_pastes(bool tells) {
+  if (!is_gnu && !is_told_pastes) return;
+  if (tells) write_plainly(paste_on, sizeof paste_on - 1);
+  else write_plainly(paste_off, sizeof paste_off - 1);
+}
+
 void flowsystem_restore_terminal(void) {
   if (!has_terminal) return;
-  if (is_gnu) write_plainly(paste_off, sizeof paste_off - 1);
+  tell_pastes(false);
   tcsetattr(STDIN_FILENO, TCSANOW, &modes_before);
 }
 
@@ -140,12 +153,18 @@ static void on_stop(int number) {
   pthread_sigmask(SIG_UNBLOCK, &only, NULL);
   // Here it goes on.
   sigaction(number, &own, NULL);
-  if (has_terminal) {
-    tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
-    if (is_gnu) write_plainly(paste_on, sizeof paste_on - 1);
-    needs_redraw = 1;
-    flowsystem_wake_loop();
-  }
+  errno = problem;
+}
+
+/// The process goes on, whatever has stopped it. In the background, setting the modes stops it again.
+static void on_continue(int number) {
+  (void)number;
+  if (!has_terminal) return;
+  int problem = errno;
+  tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
+  tell_pastes(true);
+  needs_redraw = 1;
+  flowsystem_wake_loop();
   errno = problem;
 }
 
@@ -324,6 +343,10 @@ static void initialize(void) { rl.initialize(); }
 static void leave(void) {
   has_terminal = 0;
   rl.handler_remove();
+  if (is_told_pastes) {
+    tell_pastes(false);
+    write_plainly("\r", 1);
+  }
   fflush(*rl.outstream);
   hold_errors(false);
   flowsystem_lend_terminal(false);
@@ -358,6 +381,7 @@ void flowsystem_editor_begin(const char *prompt) {
   modes_of_editor = modes_before;
   // From here on: a signal may come as soon as the prompt is shown.
   has_terminal = 1;
+  if (is_told_pastes) tell_pastes(true);
   call_with_locale(install);
   fflush(*rl.outstream);
   tcgetattr(STDIN_FILENO, &modes_of_editor);
@@ -380,12 +404,38 @@ void flowsystem_editor_drop(void) {
   leave();
 }
 
+/// Brings the cursor to where the prompt begins, and takes all off the screen from there on.
+static void remove_line(void) {
+  int row = cursor_row();
+  if (row > 0) fprintf(*rl.outstream, "\r\033[%dA\033[J", row);
+  else fputs(short_removal, *rl.outstream);
+}
+
+/// Takes what was typed, for a library that can't tell pasted text.
+static void read_keys_and_pastes(void) {
+  switch (flowsystem_read_input()) {
+  case FLOWSYSTEM_END: on_line(NULL); return;
+  case FLOWSYSTEM_PART: return;
+  case FLOWSYSTEM_KEYS:
+    do rl.read_char();
+    while (has_terminal && flowsystem_holds_keys());
+    break;
+  case FLOWSYSTEM_PASTE:
+    remove_line();
+    rl.insert_text(flowsystem_pasted_text());
+    rl.forced_update_display();
+  }
+  fflush(*rl.outstream);
+}
+
 void flowsystem_editor_read(void) {
   if (!has_terminal) return;
   struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
   if (poll(&input, 1, 0) <= 0) return;
   if ((input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
     on_line(NULL);
+  } else if (is_told_pastes) {
+    read_keys_and_pastes();
   } else {
     rl.read_char();
     fflush(*rl.outstream);
@@ -467,6 +517,8 @@ bool flowsystem_editor_open(
   if (rl.catch_signals != NULL) *rl.catch_signals = 0;
   if (rl.catch_sigwinch != NULL) *rl.catch_sigwinch = 0;
   if (rl.readline_name != NULL) *rl.readline_name = "flowlua";
+  is_told_pastes = !is_gnu && rl.getc_function != NULL && rl.insert_text != NULL;
+  if (is_told_pastes) *rl.getc_function = flowsystem_next_character;
   if (is_gnu && rl.variable_bind != NULL) rl.variable_bind("enable-bracketed-paste", "on");
   replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
   call_with_locale(initialize);
@@ -478,6 +530,7 @@ bool flowsystem_editor_open(
   atexit(at_exit);
   catch_unless_taken(SIGWINCH, on_resize);
   catch_unless_taken(SIGTSTP, on_stop);
+  catch_unless_taken(SIGCONT, on_continue);
   catch_unless_taken(SIGHUP, on_end);
   catch_unless_taken(SIGQUIT, on_end);
   return true;

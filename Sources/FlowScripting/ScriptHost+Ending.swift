@@ -36,26 +36,21 @@ extension ScriptHost {
   /// Cancels all runs and tasks, those included that their cleanups start, and goes on until all have
   /// settled. Not to be called by what one of them runs.
   ///
-  /// - Parameters:
-  ///   - reason: What they show as the reason; nil for none.
-  ///   - mark: Tasks with this id and older ones go on; programs do when there is a mark.
-  public func cancelEverything(reason: ByteString?, newerThan mark: UInt64 = 0) {
-    if mark == 0 { loop.cancelProcesses(of: ObjectIdentifier(self)) }
+  /// - Parameter reason: What they show as the reason; nil for none.
+  public func cancelEverything(reason: ByteString?) {
+    loop.cancelProcesses(of: ObjectIdentifier(self))
     var asked: [UInt64: Int] = [:]
-    var newest = mark
+    var newest: UInt64 = 0
     // A callback may start a flow anew whenever that is cancelled.
     var rounds = 100
-    let isOver = { [loop] in
-      loop.pendingTaskCount == 0 || mark > 0 && loop.pendingRuns.last?.id ?? 0 <= mark
-    }
     repeat {
       rounds -= 1
       for task in loop.pendingTasks where task.id > newest { task.cancel(reason: reason) }
       newest = loop.newestTask
-      while !loop.run(until: { isOver() || loop.newestTask != newest }),
-        failStalled(&asked, times: 2, newerThan: mark)
+      while !loop.run(until: { [loop] in loop.pendingTaskCount == 0 || loop.newestTask != newest }),
+        failStalled(&asked, times: 2)
       {}
-    } while !isOver() && loop.newestTask != newest && rounds > 0
+    } while loop.pendingTaskCount > 0 && loop.newestTask != newest && rounds > 0
   }
 
   /// Cancels everything for the end of the process; ends it if no op is executing below.
@@ -95,7 +90,13 @@ extension ScriptHost {
     case .interruption:
       // Within an op it is that op's error, as if it had been busy.
       if !vm.runsScheduledCoroutine {
-        cancelEverything(reason: Self.interruption, newerThan: interruptionMark)
+        if let chunk {
+          cancel(chunk, reason: Self.interruption)
+        } else {
+          cancelEverything(reason: Self.interruption)
+        }
+      } else {
+        chunk?.noteInterruption()
       }
       let message = LuaString(ByteString(vm.position) + Self.interruption)
       return LuaError(value: .string(message), message: message)

@@ -61,8 +61,8 @@ public final class ScriptHost {
   /// Set once the process has been asked to end.
   var isTerminating = false
 
-  /// An interruption of the main chunk's wait cancels what is newer than the task with this id.
-  var interruptionMark: UInt64 = 0
+  /// The chunk of a session that runs now.
+  var chunk: SessionChunk?
   /// How many workers there are at most; set it before the first one is needed. By default one for
   /// each core.
   public var workerLimit = ScriptHost.coreCount
@@ -110,6 +110,7 @@ public final class ScriptHost {
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
     vm.onTermination = { [unowned self] in terminate() }
+    vm.onInterruption = { [unowned self] in chunk?.noteInterruption() }
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in
       self.makeFailure(index: index, input: input, error: error)
@@ -141,6 +142,7 @@ public final class ScriptHost {
   private func detach() {
     vm.scheduler = nil
     vm.onTermination = nil
+    vm.onInterruption = nil
     onTermination = nil
     onLoopChange = nil
     binder.host = nil
@@ -157,15 +159,13 @@ public final class ScriptHost {
   /// - Parameters:
   ///   - asked: How often each was asked.
   ///   - times: How often one is asked at most.
-  ///   - mark: Tasks with this id and older ones aren't asked.
+  ///   - tasks: Those that may be asked, the youngest last; by default all.
   /// - Returns: Whether one was asked.
   func failStalled(
-    _ asked: inout [UInt64: Int], times: Int, newerThan mark: UInt64 = 0
+    _ asked: inout [UInt64: Int], times: Int, among tasks: [AnyFlowTask]? = nil
   ) -> Bool {
     guard
-      let task = loop.pendingTasks.last(where: {
-        $0.id > mark && asked[$0.id, default: 0] < times
-      })
+      let task = (tasks ?? loop.pendingTasks).last(where: { asked[$0.id, default: 0] < times })
     else { return false }
     asked[task.id, default: 0] += 1
     task.stopStalled()

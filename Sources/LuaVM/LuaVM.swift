@@ -29,6 +29,9 @@ public final class LuaVM {
   /// Called when the process has been asked to end, by the `terminator`, while Lua code runs: between
   /// two of its instructions. It may end the process; if it returns, the code goes on.
   public var onTermination: (() -> Void)?
+  /// Called on the owner thread when an interruption is about to be raised in code that is busy. Nothing
+  /// of the state may be used.
+  public var onInterruption: (() -> Void)?
 
   /// Called when another thread has used `attention`: while Lua code runs, between two of its
   /// instructions.
@@ -56,7 +59,8 @@ public final class LuaVM {
     var callbacks = flowlua_callbacks(
       call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
       resume_wait: answerWait, pump: pumpWait, unwrap: unwrapSecret, wrap: wrapSecret,
-      release: releaseObject, terminate: endProcess, attend: answerAttention)
+      release: releaseObject, terminate: endProcess, interrupt: noteInterruption,
+      attend: answerAttention)
     guard let opened = flowlua_open(&plain, &callbacks) else {
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
@@ -111,6 +115,7 @@ public final class LuaVM {
     functions.removeAll()
     scheduler = nil
     onTermination = nil
+    onInterruption = nil
     onAttention = nil
     secrets = nil
     begunWait = nil
@@ -522,6 +527,10 @@ private func wrapSecret(
 
 private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
   Unmanaged<AnyObject>.fromOpaque(pointer).release()
+}
+
+private func noteInterruption(_ host: OpaquePointer) {
+  vm(of: host)?.onInterruption?()
 }
 
 private func endProcess(_ host: OpaquePointer) {

@@ -8,6 +8,10 @@ final class TerminalSession {
   private var status: Int32?
   /// What was shown and nobody has expected so far.
   private(set) var unseen: [UInt8] = []
+  /// The last byte that was expected.
+  private var lastSeen = UInt8(ascii: "\n")
+  /// Whether lines are edited, so that a prompt has something in front of it.
+  private let isEdited: Bool
 
   struct Failure: Error, CustomStringConvertible {
     let description: String
@@ -20,9 +24,11 @@ final class TerminalSession {
     ?? package.appending(path: ".build/release/flowlua").path
 
   /// Starts flowlua; where it keeps its history is up to the test.
+  ///
+  /// With `usesShell` a shell is started instead that has jobs, and flowlua's name in `FLOWLUA`.
   init(
     _ arguments: [String] = [], state: TemporaryFolder,
-    environment changes: [String: String?] = [:], columns: Int = 80
+    environment changes: [String: String?] = [:], columns: Int = 80, usesShell: Bool = false
   ) throws {
     // What posix_openpt, unlockpt and ptsname do, which Swift's Glibc doesn't import.
     master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
@@ -34,9 +40,10 @@ final class TerminalSession {
     var environment: [String: String] = [
       "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin", "TERM": "xterm",
       "HOME": state.path, "XDG_STATE_HOME": state.path, "INPUTRC": "/dev/null", "LC_ALL": "C",
-      "EDITRC": "/dev/null",
+      "EDITRC": "/dev/null", "PS1": Self.shellPrompt, "FLOWLUA": Self.binary,
     ]
     for (key, value) in changes { environment[key] = value }
+    isEdited = environment["FLOWLUA_READLINE"] != "none" && environment["TERM"] != "dumb"
     resize(columns: columns)
     // A terminal may throw away what is printed right behind a Ctrl-C, which no test could expect.
     var modes = termios()
@@ -63,7 +70,8 @@ final class TerminalSession {
     let flags = 0x80 /* POSIX_SPAWN_SETSID */ | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
     posix_spawnattr_setflags(&attributes, Int16(flags))
     let words =
-      ["/usr/bin/env", "--chdir", Self.package.path, Self.binary] + arguments
+      ["/usr/bin/env", "--chdir", Self.package.path] + (usesShell ? ["sh", "-i"] : [Self.binary])
+      + arguments
     let argv = words.map { strdup($0) } + [nil]
     let envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
     defer { (argv + envp).forEach { free($0) } }
@@ -106,20 +114,31 @@ final class TerminalSession {
     return try expect("\n") + (try prompt())
   }
 
-  /// Waits for a prompt, with nothing behind it.
+  /// What a shell asks with.
+  static let shellPrompt = "shell$ "
+
+  /// Waits for the prompt for a new chunk, `>> ` for a further line of one.
   @discardableResult
-  func prompt() throws -> String { try expect("> ") }
+  func prompt(_ text: String = "> ") throws -> String {
+    // Whoever edits lines first clears the rest of the screen, and asks to be told what is pasted.
+    if isEdited { return try expect("\r\u{1B}[J\u{1B}[?2004h" + text) }
+    return try expect(text) { $0 == UInt8(ascii: "\n") }
+  }
 
   /// Waits until something is shown; answers all up to its end.
   @discardableResult
-  func expect(_ text: String, seconds: Double = 10) throws -> String {
+  func expect(
+    _ text: String, seconds: Double = 10, behind fits: (UInt8) -> Bool = { _ in true }
+  ) throws -> String {
     let wanted = Array(text.utf8)
     let deadline = ContinuousClock.now + .seconds(seconds)
     while true {
-      if let end = Self.end(of: wanted, in: unseen) {
-        defer { unseen.removeFirst(end) }
+      if let end = end(of: wanted, behind: fits) {
+        let seen = unseen[..<end]
+        if let last = seen.last { lastSeen = last }
+        unseen.removeFirst(end)
         // What ends the editing of a line is no part of what follows.
-        return String(decoding: unseen[..<end], as: UTF8.self)
+        return String(decoding: seen, as: UTF8.self)
           .replacingOccurrences(of: "\u{1B}[?2004l\r", with: "")
       }
       guard try readMore(until: deadline) else {
@@ -166,10 +185,12 @@ final class TerminalSession {
     return true
   }
 
-  private static func end(of wanted: [UInt8], in shown: [UInt8]) -> Int? {
-    guard shown.count >= wanted.count, let first = wanted.first else { return nil }
-    for start in 0...(shown.count - wanted.count)
-    where shown[start] == first && shown[start...].starts(with: wanted) {
+  private func end(of wanted: [UInt8], behind fits: (UInt8) -> Bool) -> Int? {
+    guard unseen.count >= wanted.count, let first = wanted.first else { return nil }
+    for start in 0...(unseen.count - wanted.count)
+    where unseen[start] == first && unseen[start...].starts(with: wanted)
+      && fits(start > 0 ? unseen[start - 1] : lastSeen)
+    {
       return start + wanted.count
     }
     return nil

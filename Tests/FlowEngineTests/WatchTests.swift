@@ -57,6 +57,25 @@ import Testing
     #expect(reader.watch?.isActive == false)
   }
 
+  /// Descriptors are also looked at now and then in between.
+  @Test func aTurnThatHasReadDoesNotWaitForMore() throws {
+    let loop = EventLoop()
+    defer { loop.shutdown() }
+    let work = loop.mailbox.begin()
+    for _ in 0..<20 {
+      let pipe = Pipe()
+      let reader = Reader(pipe.ends[0])
+      reader.watch = try loop.watch(pipe.ends[0], reader)
+      pipe.closeWriter()
+      let deadline = loop.deadline(after: 1)
+      let limit = loop.schedule(at: deadline) {}
+      #expect(loop.run { reader.watch?.isActive == false })
+      #expect(loop.now() < deadline)
+      limit.cancel()
+    }
+    work.end()
+  }
+
   @Test func theVirtualClockStandsStillMeanwhile() throws {
     let loop = makeLoop()
     let pipe = Pipe()

@@ -7,7 +7,7 @@ _arguments -S -s \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
   '--no-progress[show no line of progress]' \
-  '--summary=[print the summary of each run]::form:(text json)' \
+  '--summary=-[print the summary of each run]::form:(text json)' \
   '--version[show the versions]' \
   '--virtual-clock[let no sleep take time]' \
   '--workers=[run at most so many workers]:number:' \

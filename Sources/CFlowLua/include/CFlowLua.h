@@ -149,6 +149,8 @@ typedef struct flowlua_callbacks {
   void (*_Nonnull release)(void *_Nonnull object);
   /// The process has been asked to end while Lua code runs: called between two instructions of it.
   void (*_Nonnull terminate)(flowlua_host *_Nonnull);
+  /// An interruption is about to be raised: called as above.
+  void (*_Nonnull interrupt)(flowlua_host *_Nonnull);
   /// Another thread wants the owner to look at what it has sent, while Lua code runs: called as above.
   void (*_Nonnull attend)(flowlua_host *_Nonnull);
 } flowlua_callbacks;

@@ -100,6 +100,8 @@ class OpTask: LoopTask, @unchecked Sendable {
   /// Notes an error that ends the op.
   func fail(_ error: any Error) { self.error = .from(error) }
 
+  override final var waitingTask: AnyFlowTask? { context?.run }
+
   /// The context, as long as the op waits for this task.
   var openContext: OpContext? { context?.state === self ? context : nil }
 

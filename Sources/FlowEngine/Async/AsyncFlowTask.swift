@@ -24,6 +24,8 @@ extension EventLoop {
 private final class AsyncFlowTask<Success>: FlowTask<Success> {
   private var code: AsyncCode<Success>?
   private var stopError: FlowError?
+  /// What the code waits for.
+  private var awaited = AwaitedTasks()
 
   override init(on loop: EventLoop) { super.init(on: loop) }
 
@@ -49,6 +51,14 @@ private final class AsyncFlowTask<Success>: FlowTask<Success> {
     code?.cancel()
     return nil
   }
+
+  override var awaitedCount: Int { awaited.count }
+
+  override func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) { awaited.add(to: &tasks) }
+
+  override func beginAwaiting(_ task: AnyFlowTask) { awaited.begin(task) }
+
+  override func endAwaiting(_ task: AnyFlowTask) { awaited.end(task) }
 }
 
 /// The Swift task of an `AsyncFlowTask`.
@@ -64,6 +74,8 @@ private final class AsyncCode<Success>: LoopTask, @unchecked Sendable {
     self.task = task
     super.init(on: task.loop)
   }
+
+  override var waitingTask: AnyFlowTask? { task }
 
   override nonisolated(nonsending) func perform() async {
     do {

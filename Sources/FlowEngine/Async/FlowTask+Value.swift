@@ -7,15 +7,24 @@ extension AnyFlowTask {
   /// - Parameter cancelsTask: Whether cancelling the caller asks this task to stop; the caller then
   ///   still waits for its end. Otherwise this task goes on.
   /// - Throws: `CancellationError` when the caller was cancelled and this task goes on, or when the
-  ///   loop was shut down.
+  ///   loop was shut down; a `FlowError` of kind `stalled` when this task itself waits for the one that
+  ///   the caller is.
   public nonisolated(nonsending) func finish(cancelsTask: Bool = false) async throws {
     loop.checkThread()
     if isConcluded { return }
+    let waiting = LoopTask.current?.waitingTask
+    if let waiting, WaitCycle.isClosed(by: waiting, awaiting: self) {
+      throw FlowError.waitsForItself(waiting)
+    }
     var job: LoopWait?
     let isDone = await LoopWait.wait(on: loop) {
       job = $0
+      $0.waitingTask = waiting
       observe($0)
+      waiting?.beginAwaiting(self)
     }
+    job?.waitingTask = nil
+    waiting?.endAwaiting(self)
     if isDone { return }
     if let job { unobserve(job) }
     // Of a loop that is shut down no end comes any more.

@@ -25,6 +25,9 @@ class LoopTask: @unchecked Sendable {
     identity = loop.identity
   }
 
+  /// The task of the loop that can't end before its waits have; nil for none.
+  var waitingTask: AnyFlowTask? { nil }
+
   /// What it does. On the loop's thread, as far as it isn't isolated elsewhere.
   nonisolated(nonsending) func perform() async {}
 

@@ -3,6 +3,8 @@
 final class LoopWait: TaskObserver, @unchecked Sendable {
   private let identity: EventLoop.Identity
   private let mailbox: Mailbox
+  /// Set while the wait is for a task.
+  var waitingTask: AnyFlowTask?
   private var continuation: UnsafeContinuation<Void, Never>?
   private var isOver = false
   private var isCancelled = false

@@ -256,7 +256,10 @@ public final class EventLoop {
       return .worked
     }
     // When nothing is ready the sleep looks at the descriptors.
-    if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock { poll() }
+    if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock, poll(), ready.isEmpty {
+      // That may be all that somebody turns for.
+      return .worked
+    }
     // Due timers get their turn even while jobs go on making jobs.
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
     if let job = ready.popFirst() {
@@ -340,10 +343,14 @@ public final class EventLoop {
     }
   }
 
-  /// Tells those who watch descriptors of what is ready.
-  private func poll() {
-    if poller.tellReady() { mailbox.drain() }
+  /// Tells those who watch descriptors of what is ready; answers whether anything was, or somebody has
+  /// woken the loop.
+  @discardableResult
+  private func poll() -> Bool {
+    let (hasTold, isMailReady) = poller.tellReady()
+    if isMailReady { mailbox.drain() }
     takeOutsideTimers()
+    return hasTold || isMailReady
   }
 
   private func takeOutsideTimers() {

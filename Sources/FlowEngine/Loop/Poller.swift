@@ -86,18 +86,20 @@ final class Poller {
     _ = flowsystem_wait_readable_any(epoll, other, timeout)
   }
 
-  /// Runs the jobs of what is ready; answers whether the mailbox is.
-  func tellReady() -> Bool {
-    var isMailReady = false
+  /// Runs the jobs of what is ready; answers whether there were any, and whether the mailbox is.
+  func tellReady() -> (hasTold: Bool, isMailReady: Bool) {
+    var (hasTold, isMailReady) = (false, false)
     withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.capacity) { tags in
       let count = flowsystem_epoll_take(epoll, tags.baseAddress, Int32(Self.capacity))
       for tag in tags.prefix(Int(count)) {
         if tag == Self.mailboxTag { isMailReady = true }
         // One job may have ended another's watch.
-        watches[tag]?.job?.run()
+        guard let job = watches[tag]?.job else { continue }
+        hasTold = true
+        job.run()
       }
     }
-    return isMailReady
+    return (hasTold, isMailReady)
   }
 
   private static func failure(_ number: Int32) -> FlowError {

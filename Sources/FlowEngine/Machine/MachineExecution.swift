@@ -115,6 +115,7 @@ final class MachineExecution: Work, TaskObserver {
 
   /// Lets go of all it holds and waits for.
   func abandon() {
+    if let child { context?.run.endAwaiting(child) }
     phase = .ended
     context = nil
     child = nil
@@ -169,6 +170,7 @@ final class MachineExecution: Work, TaskObserver {
         return false
       }
       self.child = nil
+      context?.run.endAwaiting(child)
       take(child)
     } else if call.isPending {
       guard let answer = call.takeAnswer() else {
@@ -243,6 +245,7 @@ final class MachineExecution: Work, TaskObserver {
     run.markObserved()
     child = run
     run.observe(self)
+    context.run.beginAwaiting(run)
     run.begin(shown, owner: context, asWork: true)
   }
 

@@ -76,10 +76,13 @@ public final class MachineOp: Op {
   ///   - loop: The loop that it belongs to; called on its thread.
   ///   - state: The state to begin with.
   ///   - owner: The op that it belongs to, if one starts it.
+  ///   - adopt: Called before anything is executed, to make the run belong to what else starts it.
   /// - Returns: The run, which may have settled already. Its data begins with what the state holds.
-  public func start(on loop: EventLoop, from state: Value, owner: OpContext? = nil) -> Run {
+  public func start(
+    on loop: EventLoop, from state: Value, owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
+  ) -> Run {
     entering(MachineEntry(state: state, done: nil))
-      .start(on: loop, data: data(of: state), name: nil, owner: owner)
+      .start(on: loop, data: data(of: state), owner: owner, adopt: adopt)
   }
 
   /// Starts the machine alone behind a step, whose result comes from elsewhere.
@@ -90,15 +93,17 @@ public final class MachineOp: Op {
   ///   - result: The step's result.
   ///   - state: The state of before the result is reduced.
   ///   - owner: The op that it belongs to, if one starts it.
+  ///   - adopt: Called before anything is executed, to make the run belong to what else starts it.
   /// - Returns: The run, which may have settled already.
   public func `continue`(
-    on loop: EventLoop, after step: Int, result: Value, state: Value, owner: OpContext? = nil
+    on loop: EventLoop, after step: Int, result: Value, state: Value, owner: OpContext? = nil,
+    adopt: ((Run) -> Void)? = nil
   ) -> Run {
     if !accepts(step: step) {
       misuse("machine '\(name)' was to go on behind a step that it doesn't have")
     }
     return entering(MachineEntry(state: state, done: (step, result)))
-      .start(on: loop, data: data(of: state), name: nil, owner: owner)
+      .start(on: loop, data: data(of: state), owner: owner, adopt: adopt)
   }
 
   /// What the run's data begins with: what a state holds that is a table.

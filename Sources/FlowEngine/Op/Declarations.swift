@@ -53,22 +53,21 @@ final class Declarations {
     return made
   }
 
+  /// Whether a bucket meets all needs, as far as a look at the kinds of its values tells: false also
+  /// where only `inputError` can say. Calls nothing that could let go of anything.
+  @inline(__always)
+  func clearlyMeetsNeeds(_ bucket: DataBucket) -> Bool {
+    quick?._withUnsafeGuaranteedRef { $0.clearlyMeetsNeeds(bucket) } ?? false
+  }
+
+  /// The same of what is promised.
+  @inline(__always)
+  func clearlyKeepsGives(_ bucket: DataBucket) -> Bool {
+    quick?._withUnsafeGuaranteedRef { $0.clearlyKeepsGives(bucket) } ?? false
+  }
+
   /// The input error of the first need that `bucket` doesn't meet.
-  @inline(__always)
   func inputError(in bucket: DataBucket) -> FlowError? {
-    if let quick, quick._withUnsafeGuaranteedRef({ $0.clearlyMeetsNeeds(bucket) }) { return nil }
-    return checkedInputError(in: bucket)
-  }
-
-  /// The output error of the first promise that `bucket` doesn't keep.
-  @inline(__always)
-  func outputError(in bucket: DataBucket) -> FlowError? {
-    if let quick, quick._withUnsafeGuaranteedRef({ $0.clearlyKeepsGives(bucket) }) { return nil }
-    return checkedOutputError(in: bucket)
-  }
-
-  @inline(never)
-  private func checkedInputError(in bucket: DataBucket) -> FlowError? {
     let resolved = resolved(for: bucket.keys)
     guard let unmet = ResolvedDeclarations.firstUnmet(resolved.needs, in: bucket) else {
       return nil
@@ -78,8 +77,8 @@ final class Declarations {
     return .mismatchedInput(name, bucket.shown(value, of: unmet.key), wanted: wanted)
   }
 
-  @inline(never)
-  private func checkedOutputError(in bucket: DataBucket) -> FlowError? {
+  /// The output error of the first promise that `bucket` doesn't keep.
+  func outputError(in bucket: DataBucket) -> FlowError? {
     let resolved = resolved(for: bucket.keys)
     guard let unmet = ResolvedDeclarations.firstUnmet(resolved.gives, in: bucket) else {
       return nil

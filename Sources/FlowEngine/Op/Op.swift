@@ -155,12 +155,14 @@ public class Op {
     start(on: loop, data: data, name: name, sinks: sinks, owner: nil)
   }
 
-  func start(
-    on loop: EventLoop, data: [(ByteString, Value)], name: ByteString?,
-    sinks: [any EventSink] = [], owner: OpContext?
+  /// Starts it for an op and, before anything is executed, has `adopt` make the run belong to what else
+  /// starts it.
+  package func start(
+    on loop: EventLoop, data: [(ByteString, Value)], name: ByteString? = nil,
+    sinks: [any EventSink] = [], owner: OpContext?, adopt: ((Run) -> Void)? = nil
   ) -> Run {
     let run = Run(self, on: loop, name: name ?? self.name, sinks: loop.eventSinks + sinks)
-    run.begin(data, owner: owner)
+    run.begin(data, owner: owner, adopt: adopt)
     return run
   }
 

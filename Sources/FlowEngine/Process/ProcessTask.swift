@@ -22,7 +22,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     if child.isPending { self.child = child }
   }
 
-  public override var title: ByteString { "exec" }
+  public override var title: ByteString { title(of: "exec") }
 
   /// Asks the program, and what it started, to stop: SIGTERM, and SIGKILL when the grace period is
   /// over. The task settles when they have ended.

@@ -25,6 +25,8 @@ public final class Run: FlowTask<DataBucket> {
   let snapshot: FlowSnapshot?
   /// Tasks that ops have left to the run.
   private(set) var owned: OwnedTasks?
+  /// What its ops and callbacks wait for.
+  private var awaited = AwaitedTasks()
   /// The run whose op has started this one, and the scope of this run's lines there.
   private var outer: (run: Run, scope: UInt32)?
   /// Set until the run is concluded.
@@ -104,7 +106,16 @@ public final class Run: FlowTask<DataBucket> {
 
   /// Begins and goes on until its first wait: at once or, asked by a work of the loop, as the work
   /// that comes next.
-  func begin(_ given: [(ByteString, Value)], owner: OpContext?, asWork: Bool = false) {
+  ///
+  /// - Parameters:
+  ///   - given: The data to begin with.
+  ///   - owner: The op that starts it.
+  ///   - adopt: Makes it belong to what else starts it, before anything of it is executed.
+  ///   - asWork: Whether it is the work that comes next.
+  func begin(
+    _ given: [(ByteString, Value)], owner: OpContext?, adopt: ((Run) -> Void)? = nil,
+    asWork: Bool = false
+  ) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
     if let owner { log.hideSecrets(of: owner.run.log) }
@@ -118,6 +129,7 @@ public final class Run: FlowTask<DataBucket> {
     logData(.startWith, time: log.began)
     if let owner {
       owner.adopt(self)
+      adopt?(self)
       logStart(in: owner)
     } else if !loop.runMonitors.isEmpty, !isExecuted() {
       settle(nil)
@@ -126,7 +138,7 @@ public final class Run: FlowTask<DataBucket> {
     }
     let strand = Strand(run: self, bucket: data, group: nil)
     self.strand = strand
-    strand.isOwned = owner != nil
+    if owner == nil { adopt?(self) }
     strand.prepare(
       op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
     if asWork { loop.push(strand) } else { loop.drive(strand) }
@@ -168,20 +180,25 @@ public final class Run: FlowTask<DataBucket> {
   /// Makes a task end with this run at the latest, as one that its callbacks started.
   public func adopt(_ task: AnyFlowTask) {
     guard state == .pending, !task.isConcluded, task.owner == nil else { return }
-    let owned = owned ?? OwnedTasks()
+    let owned = owned ?? OwnedTasks(of: self)
     self.owned = owned
     owned.add(task)
   }
 
   /// Takes over the tasks of an op that has succeeded.
   func adopt(all other: OwnedTasks) {
-    guard let owned else {
-      self.owned = OwnedTasks()
-      self.owned?.takeAll(from: other)
-      return
-    }
+    let owned = owned ?? OwnedTasks(of: self)
+    self.owned = owned
     owned.takeAll(from: other)
   }
+
+  override var awaitedCount: Int { awaited.count }
+
+  override func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) { awaited.add(to: &tasks) }
+
+  package override func beginAwaiting(_ task: AnyFlowTask) { awaited.begin(task) }
+
+  package override func endAwaiting(_ task: AnyFlowTask) { awaited.end(task) }
 
   /// Logs the start in the run of the op that has started this one.
   private func logStart(in owner: OpContext) {
@@ -208,7 +225,9 @@ public final class Run: FlowTask<DataBucket> {
 
   override func conclude() {
     strand = nil
+    owned?.abandon()
     owned = nil
+    awaited.removeAll()
     loop.pending[id] = nil
     if isMonitored {
       isMonitored = false
@@ -220,6 +239,7 @@ public final class Run: FlowTask<DataBucket> {
   /// Lets its strand go without an outcome, for a loop that is shut down.
   func abandon() -> Strand? {
     giveUpObservers()
+    awaited.removeAll()
     owned?.abandon()
     owned = nil
     outer = nil

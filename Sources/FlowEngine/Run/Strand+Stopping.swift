@@ -77,10 +77,25 @@ extension Strand {
   // MARK: Time
 
   /// When the innermost of the timeouts around the present op is over.
-  var deadline: Int64 {
-    let own = min(outerDeadline, leafDeadline)
-    guard isOwned, shields.isEmpty else { return own }
-    return min(own, run.ownerDeadline)
+  var deadline: Int64 { min(leafDeadline, deadlineAround) }
+
+  /// When that of the flows around it is, or of what has started the run.
+  private var deadlineAround: Int64 {
+    isShielded ? outerDeadline : min(outerDeadline, run.ownerDeadline)
+  }
+
+  /// When what begins the grace period of a busy cleanup is over.
+  private var deadlineAroundCleanups: Int64 {
+    let shields = shields
+    let own = shields.last?.deadlineAround ?? .max
+    return isShieldedAround || shields.count > 1 ? own : min(own, run.ownerDeadline)
+  }
+
+  /// The part of `deadline` that what has started the run has no part in; of what ops have left to the
+  /// run that of the whole of it.
+  func ownDeadline(leftovers: Bool) -> Int64 {
+    guard leftovers else { return min(leafDeadline, outerDeadline) }
+    return isShielded ? .max : frames.first?.deadline ?? .max
   }
 
   /// When a busy callback or cleanup has to be stopped.
@@ -88,16 +103,16 @@ extension Strand {
     if isCleaningUp {
       if let grace { return grace.deadline }
       // What times out around a busy cleanup begins its grace period.
-      return loop.endOfGrace(from: shields.last?.deadlineAround ?? .max)
+      return loop.endOfGrace(from: deadlineAroundCleanups)
     }
-    return frames.last?.phase == .didFinish ? .max : outerDeadline
+    return frames.last?.phase == .didFinish ? .max : deadlineAround
   }
 
   /// Called for a callback or cleanup that was stopped at `callbackDeadline`.
   func expireCallback() -> FlowError {
     guard isCleaningUp else { return expire() }
     isGraceOver = true
-    if grace == nil, let shield = shields.last { stopWhatIsDue(at: shield.deadlineAround) }
+    if grace == nil { stopWhatIsDue(at: deadlineAroundCleanups) }
     return graceError
   }
 
@@ -124,14 +139,25 @@ extension Strand {
     return (leafStop ?? .cancelled()).asReason
   }
 
+  /// Stops what is over for something busy that an op has left; answers why that ends.
+  func expireLeftover() -> FlowError {
+    if isShielded { return .cancelled() }
+    stopWhatIsDue(at: min(ownDeadline(leftovers: true), run.ownerDeadline))
+    return stop?.inner ?? .cancelled()
+  }
+
   /// Stops what times out at `due`: the op, or what is around it.
   private func stopWhatIsDue(at due: Int64) {
     if leafDeadline == due {
       timeIsUp(frames.count)
     } else if let level = frames.firstIndex(where: { $0.deadline == due }) {
       timeIsUp(level)
-    } else if isOwned, run.ownerDeadline == due {
-      request(.everything(run.expire()))
+    } else if run.ownerDeadline == due {
+      let error = run.expire()
+      // From the outside, so that it isn't a failure for the groups in between.
+      var around = [self]
+      while let group = around.last?.group { around.append(group.parent) }
+      for strand in around.reversed() { strand.request(.everything(error)) }
     } else if var outer = group?.parent {
       // Members are asked later, by their group.
       while outer.inheritedDeadline == due, let next = outer.group?.parent { outer = next }

@@ -58,8 +58,8 @@ final class Strand: Work {
   @exclusivity(unchecked) var lastError: FlowError?
   /// When what is around the op times out.
   @exclusivity(unchecked) var outerDeadline: Int64 = .max
-  /// Whether an op has started the run that this strand executes: that one's time limits it as well.
-  @exclusivity(unchecked) var isOwned = false
+  /// Whether stops of the group around it don't reach into it.
+  @exclusivity(unchecked) private(set) var isShieldedAround = false
   @exclusivity(unchecked) private var rare: Rare?
 
   /// 1-based in a group, 0 outside of one.
@@ -117,6 +117,8 @@ final class Strand: Work {
     get { rare?.shields ?? [] }
     _modify { yield &(rare ?? makeRare()).shields }
   }
+  /// Whether stops from outside don't reach what is executed now.
+  var isShielded: Bool { isShieldedAround || rare?.shields.isEmpty == false }
   /// The group, callback or, asked to stop, the body that the strand waits for.
   var child: MemberGroup? {
     get { rare?.child }
@@ -191,9 +193,10 @@ final class Strand: Work {
     if stop != nil { stop = nil }
     isAsked = false
     if let memberOf {
-      let deadline = memberOf._withUnsafeGuaranteedRef {
-        unretained($0.parent) { $0.outerDeadline }
+      let (deadline, isShielded) = memberOf._withUnsafeGuaranteedRef {
+        unretained($0.parent) { ($0.outerDeadline, $0.isShielded) }
       }
+      isShieldedAround = isShielded
       inheritedDeadline = deadline
       outerDeadline = deadline
     }
@@ -414,22 +417,25 @@ final class Strand: Work {
   /// What the op needs and doesn't find.
   @inline(__always)
   private func inputError(of op: Op) -> FlowError? {
-    unretained(op.declarations) { declarations in
-      unretained(bucket) { declarations.inputError(in: $0) }
+    let isMet = unretained(op.declarations) { declarations in
+      unretained(bucket) { declarations.clearlyMeetsNeeds($0) }
     }
+    return isMet ? nil : op.declarations.inputError(in: bucket)
   }
 
   func outputError(of op: Op) -> FlowError? {
     // Most ops declare nothing.
     guard op.hasGives || isCollected else { return nil }
-    return unretained(bucket) { bucket in
-      if op.hasGives,
-        let error = unretained(op.declarations, { $0.outputError(in: bucket) })
-      {
-        return error
+    if op.hasGives {
+      let isKept = unretained(op.declarations) { declarations in
+        unretained(bucket) { declarations.clearlyKeepsGives($0) }
       }
-      guard frames.isEmpty, let memberOf else { return nil }
-      return memberOf._withUnsafeGuaranteedRef { $0.collectError(in: bucket) }
+      if !isKept, let error = op.declarations.outputError(in: bucket) { return error }
+    }
+    guard frames.isEmpty, let memberOf else { return nil }
+    // Safe: the strand holds its bucket, and its group, which holds the strand, is held as long.
+    return memberOf._withUnsafeGuaranteedRef { group in
+      unretained(bucket) { group.collectError(in: $0) }
     }
   }
 

@@ -88,9 +88,12 @@ open class AnyFlowTask {
   }
 
   /// What a report calls it.
-  public var title: ByteString {
-    guard origin != 0, let place = loop.describeOrigin?(origin) else { return "task" }
-    return "task at \(place)"
+  public var title: ByteString { title(of: "task") }
+
+  /// The same for a kind of tasks.
+  final func title(of kind: ByteString) -> ByteString {
+    guard origin != 0, let place = loop.describeOrigin?(origin) else { return kind }
+    return "\(kind) at \(place)"
   }
 
   // MARK: Observers
@@ -135,32 +138,36 @@ open class AnyFlowTask {
     if storedState == .failed { loop.failures.remove(id) }
   }
 
-  /// Whether `task` can't go on before this one has ended, directly or by others in between. Gives up
-  /// the search where very many wait.
-  package final func isAwaited(by task: AnyFlowTask) -> Bool {
-    if task === self { return true }
-    guard firstObserver != nil else { return false }
-    var open: ContiguousArray<AnyFlowTask> = [self]
-    var (next, checked) = (0, 1)
-    while next < open.count, open.count < 40 {
-      open[next].addWaiting(to: &open)
-      next += 1
-      while checked < open.count {
-        if open[checked] === task { return true }
-        checked += 1
-      }
-    }
-    return false
+  // MARK: Waits between tasks
+
+  /// How many wait for the end.
+  final var observerCount: Int {
+    firstObserver == nil ? 0 : 1 + (extras?.furtherObservers.count ?? 0)
   }
 
-  /// Adds the tasks that wait for this one.
-  private func addWaiting(to tasks: inout ContiguousArray<AnyFlowTask>) {
+  /// Adds the tasks that can't go on before this one has ended.
+  final func addWaiting(to tasks: inout ContiguousArray<AnyFlowTask>) {
     guard let firstObserver else { return }
     if let task = firstObserver.waitingTask { tasks.append(task) }
     for observer in extras?.furtherObservers ?? [] {
       if let task = observer.waitingTask { tasks.append(task) }
     }
   }
+
+  /// How many tasks have to end before this one goes on.
+  var awaitedCount: Int { 0 }
+
+  /// Adds these tasks: those that have this one for the `waitingTask` of an observer.
+  func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) {}
+
+  /// Whether the end of one of them is enough.
+  var awaitsAny: Bool { false }
+
+  /// Says that code of this task waits for the end of another one.
+  package func beginAwaiting(_ task: AnyFlowTask) {}
+
+  /// Says that it doesn't any more.
+  package func endAwaiting(_ task: AnyFlowTask) {}
 
   /// The error of waiting on `loop` for a task that is another loop's, which may stand still; nil when
   /// the task is the loop's own, or has ended.
@@ -281,7 +288,8 @@ open class AnyFlowTask {
 
 /// Who is told that a task has ended.
 public protocol TaskObserver: LoopJob {
-  /// The task that can't go on before the observed one has ended; nil when it is no task.
+  /// The task that can't go on before the observed one has ended, and that is told so by `beginAwaiting`;
+  /// nil when it is no task, or doesn't wait for good.
   var waitingTask: AnyFlowTask? { get }
 
   /// Called once, on the loop's thread, when all of `task` is done. Has the loop run the observer as a

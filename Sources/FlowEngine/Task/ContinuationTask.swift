@@ -41,7 +41,8 @@ private enum ContinuationStage: UInt8 {
 @_spi(Scripting) open class ContinuationTask<Success>: FlowTask<Success>, TaskObserver {
   // As in `AnyFlowTask`; what few continuations have is there, too, in its `extras`.
 
-  /// The task that is waited for. Unowned: it holds this one, and says when it goes.
+  /// The task that is waited for, while code runs the one that it waits for. Unowned: it holds this one,
+  /// and says when it goes, or the code's wait holds it.
   @exclusivity(unchecked) private final unowned(unsafe) var awaited: AnyFlowTask?
   /// The task before, from its end until this has its turn; of one that keeps the outcome, until the
   /// code has been run.
@@ -168,7 +169,7 @@ private enum ContinuationStage: UInt8 {
     // First, as it takes no search, and what has ended waits for nothing.
     if next.isConcluded { return finish(following: next) }
     if let error = next.foreignError(on: loop) { return failed(error) }
-    if isAwaited(by: next) { return failed(.waitsForItself(self)) }
+    if WaitCycle.isClosed(by: self, awaiting: next) { return failed(.waitsForItself(self)) }
     stage = .following
     // What follows itself step by step stays flat: a step that is stopped stops the next one anyway.
     if let owned = extras?.owned, owned.isOnly(next) { passOn(owned) }
@@ -196,6 +197,20 @@ private enum ContinuationStage: UInt8 {
     } catch {
       complete(.from(error))
     }
+  }
+
+  final override var awaitedCount: Int { awaited == nil ? 0 : 1 }
+
+  final override func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) {
+    if let awaited { tasks.append(awaited) }
+  }
+
+  package final override func beginAwaiting(_ task: AnyFlowTask) {
+    if stage == .running { awaited = task }
+  }
+
+  package final override func endAwaiting(_ task: AnyFlowTask) {
+    if stage == .running, awaited === task { awaited = nil }
   }
 
   // MARK: Its end

@@ -131,6 +131,16 @@ public final class JoinTask<Success>: FlowTask<Success> {
     loop.releaseAll()
   }
 
+  override var awaitedCount: Int { inputs.count }
+
+  override func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) {
+    for input in inputs {
+      if let task = input.task { tasks.append(task) }
+    }
+  }
+
+  override var awaitsAny: Bool { goal == .anyFinish }
+
   package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
     letGo()
     end(error: error)

@@ -6,33 +6,51 @@ package final class OwnedTasks {
   /// The op that has started them, while it goes on. Unowned: it holds this, and hands its tasks on or
   /// waits for them.
   private unowned(unsafe) var op: OpContext?
-  /// Of tasks that a task has started: those of the op in which that has been.
-  private let outermost: OwnedTasks?
+  /// The run that has them. Unowned: it holds this until it is concluded, and waits for them.
+  private unowned(unsafe) var run: Run?
+  /// Of tasks that a task has started: those of the op or run in which that has been. Of those of an op
+  /// that has succeeded: the run's.
+  private var outermost: OwnedTasks?
+  /// How many were ever added.
+  package private(set) var additions = 0
 
   /// What an op has started.
   init(of op: OpContext) {
     self.op = op
-    outermost = nil
   }
 
-  /// What a run has, or a task has started that itself belongs to `owner`.
-  init(within owner: OwnedTasks? = nil) {
+  /// What the callbacks of a run have started, and its ops have left.
+  init(of run: Run) {
+    self.run = run
+  }
+
+  /// What a task has started that itself belongs to `owner`, or nothing does that has a limit.
+  package init(within owner: OwnedTasks? = nil) {
     outermost = owner?.outermost ?? owner
   }
 
-  /// The op whose time is that of the tasks.
-  private var limit: OpContext? {
-    if let outermost { return outermost.op }
-    return op
+  /// When the op, or the run, times out whose time is that of the tasks; `.max` for never.
+  var deadline: Int64 {
+    // Runs can have started each other in a row of any length.
+    var (deadline, around) = (Int64.max, Optional(self))
+    while let owned = around.map({ $0.outermost ?? $0 }) {
+      let strand = owned.op?.strand ?? owned.run?.strand
+      if let strand { deadline = min(deadline, strand.ownDeadline(leftovers: owned.run != nil)) }
+      around = strand.flatMap { $0.isShielded ? nil : $0.run.owner }
+    }
+    return deadline
   }
 
-  /// When that op times out; `.max` for never.
-  var deadline: Int64 { limit?.deadline ?? .max }
-
   /// Called at `deadline` for a task that was busy; answers why it ends.
-  func expire() -> FlowError { limit?.expireTask() ?? .cancelled() }
+  func expire() -> FlowError {
+    if let outermost { return outermost.expire() }
+    return op?.expireTask() ?? run?.strand?.expireLeftover() ?? .cancelled()
+  }
 
   package var isEmpty: Bool { tasks.isEmpty }
+
+  /// Those that haven't ended, the oldest first.
+  package var all: [AnyFlowTask] { tasks.values.sorted { $0.id < $1.id } }
 
   /// Takes a task over, from whoever has it, unless it has ended.
   package func add(_ task: AnyFlowTask) {
@@ -40,6 +58,7 @@ package final class OwnedTasks {
     if let owner = task.owner { owner.tasks[task.id] = nil }
     task.owner = self
     tasks[task.id] = task
+    additions += 1
   }
 
   /// Called by a task that has ended.
@@ -56,12 +75,13 @@ package final class OwnedTasks {
     let taken = other.tasks
     other.tasks = [:]
     other.op = nil
+    other.outermost = outermost ?? self
     for task in taken.values { add(task) }
   }
 
   /// Asks all to stop, the youngest first.
   package func cancelAll(_ error: FlowError) {
-    for task in tasks.values.sorted(by: { $0.id > $1.id }) { task.stop(error) }
+    for task in all.reversed() { task.stop(error) }
   }
 
   /// Whether `task` is all there is.
@@ -74,6 +94,7 @@ package final class OwnedTasks {
   package func abandon() {
     whenEmpty = nil
     op = nil
+    run = nil
     for task in tasks.values { task.owner = nil }
     tasks = [:]
   }

@@ -46,7 +46,6 @@ final class Session {
     }
     if !(source is EditedLines) { Output.write("\n", toError: false) }
     presence?.end()
-    host.endSession()
     if terminal.isInput { reportFailures() }
     interpreter.messages.decorate = nil
     interpreter.messages.program = program
@@ -65,11 +64,13 @@ final class Session {
   }
 
   private func run(_ chunk: LuaReference) throws -> [LuaValue] {
+    // Otherwise each line has its own first Ctrl-C.
+    if !terminal.isInput { interpreter.signals.catchInterruption() }
     host.beginChunk()
-    if terminal.isInput { return try vm.call(chunk, traceback: true) }
-    // Each line has its own first Ctrl-C.
-    interpreter.signals.catchInterruption()
-    defer { interpreter.signals.stopAsking() }
+    defer {
+      host.endChunk()
+      if !terminal.isInput { interpreter.signals.stopAsking() }
+    }
     return try vm.call(chunk, traceback: true)
   }
 

@@ -117,7 +117,13 @@ extension ScriptHost {
     raised value: LuaValue, at position: LuaString, op: ByteString? = nil,
     traceback: ByteString? = nil
   ) throws -> FlowError {
-    if isError(value), case .reference(let table) = value { return try flowError(table: table) }
+    if isError(value), case .reference(let table) = value {
+      // One of a program, or of the engine, comes with none.
+      if let traceback, try vm.field("traceback", of: table).isNil {
+        try vm.set(.string(LuaString(traceback)), "traceback", in: table)
+      }
+      return try flowError(table: table)
+    }
     let message = describe(value, position: ByteString(position))
     let table = try makeError(.error, message, op: op, traceback: traceback, cause: value)
     return FlowError(

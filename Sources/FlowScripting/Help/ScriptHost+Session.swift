@@ -3,13 +3,6 @@ public import LuaVM
 
 /// What a person who types lines wants of a host.
 extension ScriptHost {
-  /// From now on an interruption of the main chunk's wait cancels only what is started later: what goes
-  /// on in the background stays.
-  public func beginChunk() { interruptionMark = loop.newestTask }
-
-  /// From now on an interruption cancels everything again.
-  public func endSession() { interruptionMark = 0 }
-
   /// Cancels everything and ends the process, if it has been asked to end. Not to be called by what a run
   /// or task executes.
   public func answerTermination() {

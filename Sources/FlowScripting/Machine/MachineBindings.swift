@@ -39,8 +39,7 @@ extension ScriptHost {
         }
         let run = machine.continue(
           on: host.loop, after: step, result: try call.engineValue(3),
-          state: try call.engineValue(4), owner: host.currentOp)
-        host.adoptStarted(run)
+          state: try call.engineValue(4), owner: host.currentOp, adopt: host.adopt)
         return call.answer(run, host.types.run)
       },
       "dot": BoundMethod { host, call in
@@ -74,14 +73,7 @@ extension ScriptHost {
 
   /// Starts a machine with a state.
   private func start(_ machine: MachineOp, _ state: LuaValue) throws -> Run {
-    let run = machine.start(on: loop, from: Value(state), owner: currentOp)
-    adoptStarted(run)
-    return run
-  }
-
-  /// As `startOp`: what an op, task or callback starts belongs to it.
-  private func adoptStarted(_ run: Run) {
-    if currentTask != nil || currentOp == nil { adopt(run) }
+    machine.start(on: loop, from: Value(state), owner: currentOp, adopt: adopt)
   }
 }
 

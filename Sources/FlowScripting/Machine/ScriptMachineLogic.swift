@@ -340,6 +340,12 @@ private final class ResultFollower: TaskObserver {
     if let error = task.foreignError(on: host.loop) { return .failed(error) }
     let follower = ResultFollower(host, task, call)
     if task.isConcluded { return follower.answer(of: task) }
+    if let context = call.context {
+      if WaitCycle.isClosed(by: context.run, awaiting: task) {
+        return .failed(.stalled(op: context.displayName))
+      }
+      context.run.beginAwaiting(task)
+    }
     call.state = follower
     task.observe(follower)
     return nil
@@ -348,6 +354,7 @@ private final class ResultFollower: TaskObserver {
   var waitingTask: AnyFlowTask? { call?.context?.run }
 
   func taskEnded(_ task: AnyFlowTask) {
+    waitingTask?.endAwaiting(task)
     ended = task
     task.loop.enqueue(self)
   }
@@ -370,7 +377,10 @@ private final class ResultFollower: TaskObserver {
 
   /// The machine has been stopped, which stops the task too if the machine has started it.
   func cancel(_ error: FlowError) {
-    task?.unobserve(self)
+    if let task {
+      task.unobserve(self)
+      waitingTask?.endAwaiting(task)
+    }
     let asked = call
     call = nil
     asked?.finish(.failed(error))

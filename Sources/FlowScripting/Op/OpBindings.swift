@@ -101,20 +101,19 @@ extension ScriptHost {
     }
     if let body = op.body as? OpClassBody { throw usage(arguments.call, body.complaint) }
     let data = try arguments.data(1)
-    // What an op, task or callback starts belongs to it.
-    let run = currentOp?.start(op, data: data) ?? op.start(on: loop, data: data)
-    if currentTask != nil || currentOp == nil { adopt(run) }
-    return run
+    return op.start(on: loop, data: data, owner: currentOp, adopt: adopt)
   }
 
-  /// Makes a task belong to the task, op or callback that starts it, if there is one.
+  /// Makes a task belong to the task, op, callback or chunk of a session that starts it, if there is one.
   func adopt(_ task: AnyFlowTask) {
     if let currentTask {
       currentTask.adopt(task)
     } else if let currentOp {
       currentOp.adopt(task)
+    } else if let currentRun {
+      currentRun.adopt(task)
     } else {
-      currentRun?.adopt(task)
+      chunk?.tasks.add(task)
     }
   }
 }

@@ -95,7 +95,8 @@ extension ScriptHost {
   /// The body of an op that runs in a worker; throws an error of use when its function can't travel.
   func workerBody(_ function: LuaReference, _ options: Options) throws -> WorkerOpBody {
     do {
-      return WorkerOpBody(try WorkerFunction(self, function))
+      let position = options.arguments.call.position
+      return WorkerOpBody(try WorkerFunction(self, function, at: position))
     } catch let error as TravelError {
       throw usage(options.arguments.call, error.description)
     }

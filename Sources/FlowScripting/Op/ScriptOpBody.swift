@@ -124,9 +124,14 @@ final class ScriptOpBody: OpBody {
       if let error = host.outcomeError(of: task) { context.fail(error) }
       return .finished
     }
+    if WaitCycle.isClosed(by: context.run, awaiting: task) {
+      context.fail(.stalled(op: context.displayName))
+      return .finished
+    }
     let follower = Follower(host, task, context)
     context.state = follower
     task.observe(follower)
+    context.run.beginAwaiting(task)
     return .suspended
   }
 }
@@ -145,18 +150,19 @@ private final class Follower: TaskObserver {
 
   var waitingTask: AnyFlowTask? { context?.run }
 
-  func run() {
-    let ended = context
-    context = nil
-    ended?.end(host.outcomeError(of: task))
-  }
+  func run() { end(host.outcomeError(of: task)) }
 
   /// The op has been stopped, which stops the task too if the op has started it.
   func cancel(_ error: FlowError) {
     task.unobserve(self)
-    let ended = context
-    context = nil
-    ended?.end(error)
+    end(error)
+  }
+
+  private func end(_ error: FlowError?) {
+    guard let context else { return }
+    self.context = nil
+    context.run.endAwaiting(task)
+    context.end(error)
   }
 }
 

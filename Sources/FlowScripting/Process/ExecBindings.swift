@@ -7,7 +7,7 @@ extension ScriptHost {
     define("exec") { host, call in
       let (request, check) = try host.processRequest(OpArguments(Arguments(host, call, "exec")))
       let task = ProcessTask(request, check: check, on: host.loop)
-      host.adopt(task)
+      host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }
   }

@@ -54,6 +54,7 @@ extension ScriptHost {
   /// Answers a run once it has settled.
   func waitAndAnswer(_ call: LuaCall, _ run: Run) throws -> LuaAnswer {
     if run.isConcluded { return call.answer(run, types.run) }
+    try checkWait(for: run)
     let value = try vm.value(of: run, types.run)
     return try call.wait(TaskWait(run, for: waitingTask, deadline: nil) { $0.answer(value) })
   }

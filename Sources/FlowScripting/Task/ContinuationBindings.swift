@@ -64,7 +64,8 @@ extension ScriptHost {
     }
     let function: WorkerFunction
     do {
-      function = try WorkerFunction(self, try arguments.function(1))
+      function = try WorkerFunction(
+        self, try arguments.function(1), at: arguments.call.position)
     } catch let error as TravelError {
       throw usage(arguments.call, error.description)
     }

@@ -36,7 +36,7 @@ extension ScriptHost {
         try host.checkLoop(of: task, call)
         if deadline == nil { try host.checkWait(for: task) }
         return try call.wait(
-          TaskWait(task, for: host.waitingTask, deadline: deadline) {
+          TaskWait(task, for: deadline == nil ? host.waitingTask : nil, deadline: deadline) {
             $0.answer(.boolean(task.isConcluded))
           })
       },
@@ -189,8 +189,8 @@ extension ScriptHost {
   }
 
   /// Refuses a wait for something that waits for what waits: a stall that needn't be waited for.
-  fileprivate func checkWait(for task: AnyFlowTask) throws {
-    guard let waitingTask, waitingTask.isAwaited(by: task) else { return }
+  func checkWait(for task: AnyFlowTask) throws {
+    guard let waitingTask, WaitCycle.isClosed(by: waitingTask, awaiting: task) else { return }
     guard currentTask == nil, let currentOp else {
       throw raise(withTable(.waitsForItself(waitingTask), op: nil))
     }
@@ -204,11 +204,12 @@ extension ScriptHost {
 /// Waits for a task, at most until a deadline.
 final class TaskWait: LuaWait, TaskObserver {
   private let target: AnyFlowTask
-  // Safe: its code waits, so the loop holds it.
+  // Safe: its code waits, so the loop holds it. Cleared at the end of the wait.
   private(set) unowned(unsafe) var waitingTask: AnyFlowTask?
   private let answer: (LuaCall) throws -> LuaAnswer
   private var timer: Timer?
 
+  /// Begins a wait of `waiting`'s code; nil for that of no task, and for one that ends by itself.
   init(
     _ task: AnyFlowTask, for waiting: AnyFlowTask?, deadline: Int64?,
     answer: @escaping (LuaCall) throws -> LuaAnswer
@@ -218,6 +219,7 @@ final class TaskWait: LuaWait, TaskObserver {
     self.answer = answer
     super.init()
     task.observe(self)
+    waiting?.beginAwaiting(task)
     if let deadline { timer = task.loop.schedule(at: deadline, self) }
   }
 
@@ -229,6 +231,8 @@ final class TaskWait: LuaWait, TaskObserver {
   /// Lets go of both, the task and the timer: the one that didn't come would keep the wait.
   override func abandon() {
     target.unobserve(self)
+    waitingTask?.endAwaiting(target)
+    waitingTask = nil
     timer?.cancel()
     timer = nil
   }

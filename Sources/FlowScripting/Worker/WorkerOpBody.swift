@@ -6,11 +6,14 @@ final class WorkerFunction {
   let host: ScriptHost
   let function: LuaReference
   let code: WorkerCode
+  /// Where the script has made what calls the function.
+  private let position: LuaString
 
   /// Packs a function; throws a `TravelError`.
-  init(_ host: ScriptHost, _ function: LuaReference) throws {
+  init(_ host: ScriptHost, _ function: LuaReference, at position: LuaString) throws {
     self.host = host
     self.function = function
+    self.position = position
     code = WorkerCode(id: host.workers.makeNumber(), package: try host.vm.pack(function))
   }
 
@@ -22,7 +25,7 @@ final class WorkerFunction {
       guard let change = try host.vm.change(of: function, since: code.package) else { return nil }
       return .usage(
         """
-        upvalue '\(ByteString(describing: change.upvalue))' of function at \
+        \(ByteString(position))upvalue '\(ByteString(describing: change.upvalue))' of function at \
         \(ByteString(describing: change.function)) was assigned after [\(name)] was made: a worker \
         has it as it was; pass it as an argument, or as data
         """)

@@ -1,6 +1,6 @@
 -- A failure of flow.exec that nobody looked at isn't lost; a cancellation is none.
 -- expect-status: 1
--- expect-stderr: exec failed: sh -c 'exit 3' exited with status 3
+-- expect-stderr: exec at Tests/scripts/ops/exec_unobserved.lua:5 failed: sh -c 'exit 3' exited with status 3
 local flow = require "flow"
 flow.exec { "sh", "-c", "exit 3" }
 flow.exec({ "sleep", "100" }):cancel()

@@ -23,6 +23,33 @@ nested(function()
   BusyOp:with { timeout = 60 }:run()
 end)
 
+
+-- In groups, callbacks and cleanups of such runs, and in what was spawned.
+local function busy() while true do end end
+local ItemOp = flow.op("ItemOp", { needs = { n = "integer" }, run = busy })
+local group = flow.new("group"):data { ns = { 1, 2, 3 } }:add_grouped(ItemOp, { input = "ns" })
+nested(function() group:run() end)
+nested(function() flow.sleep(0.001) group:run() end)
+nested(function() flow.new("p"):add_parallel(BusyOp, BusyOp):run() end)
+nested(function()
+  flow.new("outer"):data { ns = { 1, 2 } }
+    :add_grouped(flow.new("inner"):needs { n = "integer" }:add(BusyOp), { input = "ns" }):run()
+end)
+nested(function() flow.new("f"):will_start(busy):run() end)
+nested(function() flow.new("f"):case(busy):add(BusyOp):run() end)
+nested(function()
+  flow.spawn(function()
+    flow.sleep(0)
+    return flow.spawn(function() flow.sleep(0) group:run() end)
+  end):await()
+end)
+nested(function() return flow.with_delay(0.001):next(function() group:run() end) end)
+nested(function() flow.machine { name = "m", start = "a", flow.step("a", { run = group }) }:run() end)
+local cleaned = nested(function()
+  flow.op("CleaningOp", function(ctx) ctx:defer(busy) end):run()
+end)
+check.equal(cleaned.duration < 1.5, true)
+
 -- Its own, where that is shorter.
 local limit = flow.op("OuterOp", { timeout = 60, run = function(ctx)
   local run = BusyOp:with { timeout = 0.01 }:run()
@@ -42,3 +69,15 @@ local LeavingOp = flow.op("LeavingOp", { timeout = 0.01, run = function()
 end })
 flow.new("f"):add(LeavingOp):add(flow.op("WaitingOp", function() left:wait() end)):run()
 check.equal(left.data.done, true)
+
+-- But by the time of a flow that it is in, and of what has started that.
+for _, left in ipairs { busy, function() BusyOp:run() end } do
+  local LeaveOp = flow.op("LeaveOp", function()
+    flow.spawn(function() flow.sleep(0.001) left() end)
+  end)
+  local leaving = flow.new("leaving"):add(LeaveOp):add(flow.ops.SleepOp(60))
+  local run = leaving:with { timeout = 0.02 }:run()
+  check.equal(run.error.message, "timed out after 0.02s")
+  check.equal(run.duration < 2, true)
+  nested(function() leaving:run() end)
+end

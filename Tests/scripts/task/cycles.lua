@@ -50,3 +50,59 @@ ticking:cancel()
 local limited
 limited = flow.spawn(function() flow.sleep(0) return limited:wait(0.001) end)
 check.equal(limited:await(), false)
+
+limited = flow.spawn(function() flow.sleep(0) return b:await() end)
+b = flow.spawn(function() return limited:wait(0.001) end)
+check.equal(limited:await(), false)
+
+-- So does one for the first of several that can end.
+local race, behind
+race = flow.spawn(function()
+  flow.sleep(0)
+  return flow.when_any_finish({ behind, flow.with_delay(0.001, "limit") }):await()
+end)
+behind = flow.spawn(function() return race:await() end)
+check.equal(behind:await(), "limit")
+race = flow.spawn(function() flow.sleep(0) return flow.when_any_finish({ race }):await() end)
+check.equal(race:wait(), true)
+check.contains(race.error.message, "waits for itself")
+
+-- Everything below fails although something else goes on for good.
+local on = flow.spawn(function() while true do flow.sleep(0.01) end end)
+local function fails(task)
+  check.equal(task:wait(1), true)
+  check.equal(task.error.kind, "stalled")
+end
+
+-- However many are in between, or wait as well.
+local first, last
+first = flow.spawn(function() flow.sleep(0) return last:await() end)
+local chain = { first }
+for i = 1, 1000 do chain[i + 1] = flow.spawn(function() return chain[i]:await() end) end
+last = chain[#chain]
+for _, each in ipairs(chain) do fails(each) end
+first = flow.spawn(function() flow.sleep(0) return last:await() end)
+local crowd = {}
+for i = 1, 1000 do crowd[i] = flow.spawn(function() return first:await() end) end
+last = crowd[567]
+fails(first)
+for _, each in ipairs(crowd) do fails(each) end
+
+-- By runs, which are waited for when they have begun.
+local starter
+local AwaitOp = flow.op("AwaitOp", function() return starter:await() end)
+for _, way in ipairs { "run", "start" } do
+  starter = flow.spawn(function() flow.sleep(0) AwaitOp[way](AwaitOp):await() end)
+  fails(starter)
+end
+starter = flow.spawn(function() flow.sleep(0) flow.new("f"):add(AwaitOp):run() end)
+fails(starter)
+local ReturnOp = flow.op("ReturnOp", function() return starter end)
+starter = flow.spawn(function() flow.sleep(0) ReturnOp:run() end)
+fails(starter)
+starter = flow.spawn(function()
+  flow.sleep(0)
+  flow.machine { name = "m", start = "a", flow.step("a", { run = function() return starter end }) }:run()
+end)
+fails(starter)
+on:cancel()

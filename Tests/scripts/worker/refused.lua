@@ -61,6 +61,11 @@ check.equal(StaleOp:run().data.k, 1)
 k = 2
 run = StaleOp:run()
 check.equal(run.error.kind, "usage")
-assert(run.error.message:find("upvalue 'k'", 1, true) and run.error.message:find("StaleOp"), run.error.message)
+check.contains(run.error.message, "refused.lua:56: upvalue 'k' of function at ")
+check.contains(run.error.message, "refused.lua:58 was assigned after [StaleOp] was made")
 run = flow.new("g"):data { ns = { 1, 2 } }:add_grouped(StaleOp, { input = "ns" }):run()
-assert(run.error.message:find("upvalue 'k'", 1, true), run.error.message)
+check.contains(run.error.message, "refused.lua:56: upvalue 'k'")
+local stale = flow.with_delay(0):next(function() return k end, { thread = "worker" })
+k = 3
+stale:wait()
+check.contains(stale.error.message, "refused.lua:68: upvalue 'k'")
