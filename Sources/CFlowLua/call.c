@@ -142,7 +142,7 @@ static int keyed_trampoline(lua_State *L) {
   flowlua_host *host = host_of(L);
   int count = lua_gettop(L);
   flowlua_keyed_call call;
-  const object_block *block;
+  const handle_block *block;
   if ((count != 2 && count != 3) || (block = flowlua_handle_block(host, L, 1)) == NULL)
     return trampoline(L);
   call.key = flowlua_interned(host, L, 2);
@@ -178,10 +178,13 @@ static int object_trampoline(lua_State *L) {
   if (count < 1 || count > 2 || (block = flowlua_block_at(host, L, 1)) == NULL
       || block->pointer == NULL)
     return trampoline(L);
-  if (count == 2 && !flowlua_read_scalar(L, 2, &call.value)) {
-    if (lua_type(L, 2) != LUA_TFUNCTION) return trampoline(L);
-    call.value.kind = FLOWLUA_ARGUMENT;
-    call.value.reference = 2;
+  if (count == 2) {
+    if (lua_type(L, 2) == LUA_TFUNCTION) {
+      call.value.kind = FLOWLUA_ARGUMENT;
+      call.value.reference = 2;
+    } else if (!flowlua_read_scalar(L, 2, &call.value)) {
+      return trampoline(L);
+    }
   }
   call.L = L;
   call.host = host;
@@ -195,7 +198,13 @@ static int object_trampoline(lua_State *L) {
   int32_t results = host->callbacks.object_call(&call);
   flowlua_current = host;
   int32_t status = LUA_OK;
-  if (results == 1) status = flowlua_push_protected(host, &call.value);
+  if (results == 1) {
+    // A C function has room for it.
+    if (!flowlua_push_light(L, host, &call.value))
+      status = flowlua_push_protected(host, &call.value);
+    else
+      flowlua_dispose(host, &call.value);
+  }
   host->running = previous;
   if (results < 0) return trampoline(L);
   if (status == FLOWLUA_NO_ROOM) return luaL_error(L, "stack overflow");
@@ -293,7 +302,6 @@ typedef struct metatable_argument {
   const char *name;
   int32_t methods;
   int32_t getter;
-  bool finalizer;
 } metatable_argument;
 
 static int make_metatable(lua_State *L, void *argument) {
@@ -307,17 +315,13 @@ static int make_metatable(lua_State *L, void *argument) {
     lua_pushcclosure(L, index_object, 2);
   }
   lua_setfield(L, -2, "__index");
-  if (what->finalizer) {
-    lua_pushcfunction(L, flowlua_object_gc);
-    lua_setfield(L, -2, "__gc");
-  }
   lua_pushboolean(L, 0);
   lua_setfield(L, -2, "__metatable");
   return 1;
 }
 
 int32_t flowlua_make_metatable(
-    flowlua_host *host, const char *name, int32_t methods, int32_t getter, bool finalizer) {
-  metatable_argument what = {name, methods, getter, finalizer};
+    flowlua_host *host, const char *name, int32_t methods, int32_t getter) {
+  metatable_argument what = {name, methods, getter};
   return flowlua_protect(host, make_metatable, &what);
 }

@@ -37,11 +37,11 @@ static bool is_to_fail(flowlua_host *host, const void *block, size_t size) {
 }
 
 /// From this many bytes on, small blocks come from a pool: a small state would only touch more pages,
-/// unless it makes and drops many.
+/// unless it makes and drops many (see `pooled_from`).
 enum { POOLED_FROM = 1 << 20 };
 
 static void *take_block(flowlua_host *host, size_t size) {
-  if (size <= POOL_LARGEST && (host->small.is_wanted || host->memory_used >= POOLED_FROM)) {
+  if (size <= POOL_LARGEST && host->memory_used >= host->pooled_from) {
     if (!host->small.tried) flowlua_pool_open(&host->small);
     void *block = flowlua_pool_take(&host->small, size);
     if (block != NULL) return block;
@@ -111,13 +111,15 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   if (new_size == 0) {
     if (block == NULL) return NULL;
     host->memory_used -= old_size;
+    if (old_size == host->object_size) flowlua_object_freed(host, block);
+    if (block == host->origin_function) host->origin_function = NULL;
     if (host->small.base == 0) free(block);
     else give_block(host, block);
     return NULL;
   }
   // Without a block the old size is a type tag.
   if (block != NULL) return resize_counted(host, block, old_size, new_size);
-  if (host->small.is_wanted || host->memory_used >= POOLED_FROM || is_watchful(host))
+  if (host->memory_used >= host->pooled_from || is_watchful(host))
     return resize_counted(host, NULL, 0, new_size);
   void *result = malloc(new_size);
   if (result != NULL) host->memory_used += new_size;
@@ -165,6 +167,8 @@ static int set_up(lua_State *L) {
   lua_xmove(L, anchor, 1);
   lua_createtable(L, 0, 0);
   lua_xmove(L, anchor, 1);
+  flowlua_prepare_objects(L);
+  lua_xmove(L, anchor, 1);
   host->anchor = anchor;
   if (configuration->generational) lua_gc(L, LUA_GCGEN, 0, 0);
   return 1;
@@ -190,10 +194,13 @@ flowlua_host *flowlua_open(
   host->owner = pthread_self();
   host->reference_capacity = 64;
   host->free_held = NONE_HELD;
+  host->dead_held = NONE_HELD;
+  host->pooled_from = POOLED_FROM;
   host->free_references = malloc(sizeof(int32_t) * 64);
+  host->shares = calloc(65, sizeof(uint32_t));
   host->type_capacity = 16;
   host->types = malloc(sizeof(object_type) * 17);
-  if (host->free_references == NULL || host->types == NULL) goto failed;
+  if (host->free_references == NULL || host->shares == NULL || host->types == NULL) goto failed;
   for (int32_t i = 0; i < 64; i++) host->free_references[i] = 64 - i;
   host->free_count = 64;
   choose_secret(host);
@@ -226,6 +233,7 @@ flowlua_host *flowlua_open(
   return host;
 failed:
   free(host->free_references);
+  free(host->shares);
   free(host->types);
   free(host);
   return NULL;
@@ -292,6 +300,7 @@ void flowlua_free(flowlua_host *host) {
   free(host->buckets);
   free(host->sources);
   free(host->free_references);
+  free(host->shares);
   free(host->types);
   free(host);
 }

@@ -22,19 +22,32 @@ enum {
   ANCHOR_STOPPED = 6,
   ANCHOR_NOT_SUSPENDED = 7,
   ANCHOR_RESERVES = 8,  // table: type -> coroutine with userdata made in advance
-  ANCHOR_HANDLES = 9,  // from here on: handles made in advance
+  ANCHOR_HERALD = 9,  // the metatable of heralds
+  ANCHOR_HANDLES = 10,  // from here on: handles made in advance
 };
 
-/// What a userdata of ours holds. `magic` can't be guessed and tells state and type, so it is
+/// What the userdata of an object holds. `magic` can't be guessed and tells state and type, so it is
 /// the content that identifies an object, whatever a script does to metatables.
 typedef struct object_block {
   uint64_t magic;
-  void *pointer;        // the Swift reference; NULL once released. Of a handle: unused
-  uint64_t generation;  // of a handle
-  uint32_t slot;        // of a handle; of an object its place among those held
+  void *pointer;  // the Swift reference; NULL before it has one
+  uint32_t slot;  // its place among those held
+  // The allocator is told sizes: that of this is neither a handle's nor a table's, with which nothing is
+  // to be done when they are freed.
+  uint64_t unused;
 } object_block;
 
-/// A place for a Swift reference, or in the list of free places.
+/// What the userdata of a handle holds. Its `magic` is another one than an object's of any type: what is
+/// left of it in memory that was freed must not be taken for that.
+typedef struct handle_block {
+  uint64_t magic;
+  uint64_t generation;
+  uint32_t slot;
+} handle_block;
+
+_Static_assert(sizeof(handle_block) != sizeof(object_block), "the sizes tell them apart");
+
+/// A place for a Swift reference, or in the list of free places, or of those whose userdata are gone.
 typedef struct held_object {
   void *pointer;       // NULL: free
   uint32_t next_free;
@@ -59,7 +72,13 @@ typedef struct interned_string {
   int64_t integer;
 } interned_string;
 
-enum { MOST_SOURCES = 4096 };
+enum { MOST_SOURCES = 4096, KNOWN_ORIGINS = 4 };
+
+/// What `flowlua_origin` says of an instruction.
+typedef struct known_origin {
+  const void *instruction;
+  uint64_t origin;
+} known_origin;
 
 enum {
   INTERNED_CACHE = 64,
@@ -135,7 +154,6 @@ typedef struct small_pool {
   void *mapped;
   size_t used;
   size_t committed;
-  bool is_wanted;  // also while the state is small
   bool tried;  // to reserve address space
   bool is_closing;  // all of it is given back soon
   uint32_t page_count;
@@ -169,6 +187,8 @@ struct flowlua_host {
   bool takes_signal;
   // Memory.
   size_t memory_used;
+  /// From so many bytes on, small blocks come from the pool; 0 once it pays in any case.
+  size_t pooled_from;
   size_t memory_limit;
   uint64_t failing_allocation;
   /// The request that was made to fail, whose repetition after a collection fails as well.
@@ -180,12 +200,20 @@ struct flowlua_host {
   int32_t *free_references;
   int32_t free_count;
   int32_t reference_capacity;
-  /// The Swift references that userdata hold. Lua gives up a finalizer when there is no memory for
-  /// the call or the C stack is full; what it then forgets is released from here at the end.
+  /// How many owners a reference has beyond the first. The function that was shared last has one.
+  uint32_t *shares;
+  int32_t shared_reference;  // 0 without one
+  const void *shared_function;
+  /// The Swift references that userdata hold.
   held_object *held;
   uint32_t held_count;
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
+  uint32_t dead_held;  // the first place whose userdata was freed, or NONE_HELD
+  /// The present herald; NULL without one. See objects.c.
+  void *herald;
+  /// How large a userdata with an `object_block` is for the allocator.
+  size_t object_size;
   // The index from an object to its place: a power of two of places or NONE_HELD.
   uint32_t *buckets;
   uint32_t bucket_mask;
@@ -196,7 +224,12 @@ struct flowlua_host {
   char (*sources)[LUA_IDSIZE];
   uint32_t source_count;
   uint32_t source_capacity;
-  uint32_t last_source;  // counts from 1
+  // The function that made the last call, until it is freed, its source, counted from 1, and where in
+  // it the last calls were: most come from where those before came from.
+  const void *origin_function;
+  uint32_t last_source;
+  uint32_t next_origin;
+  known_origin origins[KNOWN_ORIGINS];
   // Types.
   uint64_t secret;
   int32_t type_count;
@@ -205,6 +238,7 @@ struct flowlua_host {
   int32_t secret_type;  // 0 without one; see flowlua_set_secret_type
   int32_t guarded_globals;  // a reference; 0 without
   uint8_t layout;  // whether tables are laid out as layout.c knows it
+  uint8_t frames;  // the same of frames
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;
@@ -229,6 +263,11 @@ enum {
 
 static inline flowlua_host *host_of(lua_State *L) {
   return (flowlua_host *)(EXTRA(L) & ~(uintptr_t)EXTRA_FLAGS);
+}
+
+/// The `magic` of handles of a type; types have 15 bits.
+static inline uint64_t handle_magic(const flowlua_host *host, int32_t type) {
+  return host->secret ^ (0x8000 | (uint64_t)type);
 }
 
 static inline bool has_flag(lua_State *L, uintptr_t flag) { return (EXTRA(L) & flag) != 0; }
@@ -267,14 +306,10 @@ void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
 
-/// `__gc` of every object. A script can call it by hand, with anything, any number of times.
-int flowlua_object_gc(lua_State *L);
-
 // objects.c
-/// The block of a userdata of ours, whatever its type; NULL for anything else. [-0, +0, -]
+/// The block of an object, whatever its type; NULL for anything else. [-0, +0, -]
 object_block *flowlua_block_at(flowlua_host *host, lua_State *L, int index);
-/// A userdata of a type, not holding anything: without its metatable, and with it. [-0, +1, m]
-object_block *flowlua_bare_block(lua_State *L, flowlua_host *host, int32_t type);
+/// A userdata for an object of a type, not holding anything. [-0, +1, m]
 object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type);
 /// Gives a Swift reference to a userdata of which the index knows nothing. [-0, +0, m]
 void flowlua_hold_apart(lua_State *L, object_block *block, void *pointer);
@@ -283,10 +318,18 @@ void flowlua_hold_apart(lua_State *L, object_block *block, void *pointer);
 bool flowlua_push_object(lua_State *L, flowlua_host *host, flowlua_value *value);
 /// The same, with a new userdata where need be. [-0, +1, m]
 void flowlua_require_object(lua_State *L, flowlua_host *host, flowlua_value *value);
+/// Told by the allocator that memory of the size of a userdata of ours is freed.
+void flowlua_object_freed(flowlua_host *host, void *memory);
+/// Learns the size of userdata; the metatable of heralds is for the anchor. [-0, +1, m]
+void flowlua_prepare_objects(lua_State *L);
+/// Gives back all Swift references, of a state that is closed.
 void flowlua_release_held(flowlua_host *host);
 
 // values.c
 void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
+/// Pushes what needs no memory, or only what was taken in advance; false for anything else. What it
+/// takes over it clears in the value. [-0, +(0|1), -]
+bool flowlua_push_light(lua_State *L, flowlua_host *host, flowlua_value *value);
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
 /// Reads a scalar at an index; false for anything else. [-0, +0, -]
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
@@ -308,7 +351,14 @@ void flowlua_forget_failure(flowlua_coroutine *coroutine);
 
 // values.c
 /// What a handle of the type that handles are made of says; NULL for anything else. [-0, +0, -]
-const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index);
+const handle_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index);
+
+// layout.c
+/// Finds out whether frames are laid out as expected, unless a hook would notice. [-0, +0, -]
+void flowlua_learn_frames(flowlua_host *host, lua_State *L);
+/// The function of a frame, and where in its code it is; only if frames are as expected.
+const void *flowlua_frame_function(const lua_Debug *frame);
+const void *flowlua_frame_instruction(const lua_Debug *frame);
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);

@@ -2,6 +2,11 @@
 //
 // Each userdata has a place among those that hold a Swift reference, and a table with weak values has
 // it at that place. An index of our own finds the place by the object's address.
+//
+// The userdata have no finalizers: Lua would keep each for a round of its collector more, and call it,
+// which takes longer than all else that is done for it. Instead the allocator tells when one is freed.
+// That is in the middle of Lua's work, so the Swift reference is only noted there. It is given back by
+// one finalizer for all, that of the herald: a userdata that nobody holds, made anew in each round.
 #include <stdlib.h>
 
 #include "internal.h"
@@ -38,17 +43,26 @@ void *flowlua_object(flowlua_host *host, lua_State *L, int32_t index, int32_t ty
   return block->pointer;
 }
 
-object_block *flowlua_bare_block(lua_State *L, flowlua_host *host, int32_t type) {
+/// Without its metatable. [-0, +1, m]
+static object_block *bare_block(lua_State *L, flowlua_host *host, int32_t type) {
   object_block *block = lua_newuserdatauv(L, sizeof(object_block), 0);
   block->magic = host->secret ^ (uint64_t)type;
   block->pointer = NULL;
-  block->generation = 0;
-  block->slot = 0;
+  block->slot = NONE_HELD;
   return block;
 }
 
+static void make_herald(lua_State *L, flowlua_host *host);
+
+/// There is none at first, and when Lua had no memory or no room on the C stack for the last one.
+/// [-0, +0, m]
+static inline void ensure_herald(lua_State *L, flowlua_host *host) {
+  if (host->herald == NULL) make_herald(L, host);
+}
+
 object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type) {
-  object_block *block = flowlua_bare_block(L, host, type);
+  ensure_herald(L, host);
+  object_block *block = bare_block(L, host, type);
   flowlua_push_reference(host, L, host->types[type].metatable);
   lua_setmetatable(L, -2);
   return block;
@@ -149,6 +163,7 @@ void flowlua_hold_apart(lua_State *L, object_block *block, void *pointer) {
 }
 
 void flowlua_release_held(flowlua_host *host) {
+  host->dead_held = NONE_HELD;
   // A deinit may not make objects any more, so that the count stands.
   for (uint32_t i = 0; i < host->held_count; i++) {
     void *pointer = host->held[i].pointer;
@@ -157,36 +172,95 @@ void flowlua_release_held(flowlua_host *host) {
   }
 }
 
-/// `__gc` of every object. A script can call it by hand, with anything, any number of times.
-int flowlua_object_gc(lua_State *L) {
-  flowlua_host *host = host_of(L);
-  object_block *block = flowlua_block_at(host, L, 1);
-  if (block != NULL && block->pointer != NULL) {
-    void *pointer = block->pointer;
-    forget_place(host, block->slot);
-    block->pointer = NULL;
-    host->held[block->slot] = (held_object){NULL, host->free_held};
-    host->free_held = block->slot;
-    host->callbacks.release(pointer);
-    // The object's deinit may have used another state.
-    flowlua_current = host;
+// MARK: - The end of userdata
+
+void flowlua_object_freed(flowlua_host *host, void *memory) {
+  // What a userdata holds stands at its end.
+  object_block *block =
+      (object_block *)((char *)memory + host->object_size - sizeof(object_block));
+  if (block == host->herald) {
+    host->herald = NULL;
+    return;
   }
+  uint64_t type = block->magic ^ host->secret;
+  if (type < 1 || type > (uint64_t)host->type_count) return;
+  // What takes the memory next may leave it as it is.
+  block->magic = 0;
+  // What is left when the state is closed is given back then.
+  if (block->pointer == NULL || host->closing) return;
+  // Only what was written here by us gets so far; yet a list of places must never be wrong.
+  if (block->slot >= host->held_count || host->held[block->slot].pointer != block->pointer) return;
+  forget_place(host, block->slot);
+  host->held[block->slot].next_free = host->dead_held;
+  host->dead_held = block->slot;
+}
+
+/// Gives back the Swift references of userdata that were freed.
+static void release_dead(flowlua_host *host) {
+  while (host->dead_held != NONE_HELD) {
+    uint32_t place = host->dead_held;
+    void *pointer = host->held[place].pointer;
+    host->dead_held = host->held[place].next_free;
+    host->held[place] = (held_object){NULL, host->free_held};
+    host->free_held = place;
+    host->callbacks.release(pointer);
+  }
+  // A deinit may have used another state.
+  flowlua_current = host;
+}
+
+/// Sends the next herald on its way. [-0, +0, m]
+static void make_herald(lua_State *L, flowlua_host *host) {
+  // Of the size of those whose end is told, as Lua may give its finalizer up.
+  object_block *herald = lua_newuserdatauv(L, sizeof(object_block), 0);
+  memset(herald, 0, sizeof *herald);
+  lua_pushvalue(host->anchor, ANCHOR_HERALD);
+  lua_xmove(host->anchor, L, 1);
+  lua_setmetatable(L, -2);
+  lua_settop(L, -2);
+  host->herald = herald;
+}
+
+/// `__gc` of heralds: a round of the collector is over. No script can get hold of one.
+static int herald_end(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  host->herald = NULL;
+  if (host->closing) return 0;
+  release_dead(host);
+  make_herald(L, host);
   return 0;
 }
 
+void flowlua_prepare_objects(lua_State *L) {
+  flowlua_host *host = host_of(L);
+  size_t before = host->memory_used;
+  lua_newuserdatauv(L, sizeof(object_block), 0);
+  host->object_size = host->memory_used - before;
+  lua_settop(L, -2);
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, herald_end);
+  lua_setfield(L, -2, "__gc");
+}
 // MARK: - Pushing objects
 
-/// A userdata with a place, for the next object of its type. [-0, +1, m]
+/// What `new_object` needs on the stack. [-0, +2, -]
+static void push_tables(lua_State *L, flowlua_host *host, int32_t type) {
+  lua_pushvalue(host->anchor, ANCHOR_OBJECTS);
+  lua_xmove(host->anchor, L, 1);
+  flowlua_push_reference(host, L, host->types[type].metatable);
+}
+
+/// A userdata with a place, for the next object of its type, above the tables. [-0, +1, m]
 static object_block *new_object(lua_State *L, flowlua_host *host, int32_t type) {
-  object_block *block = flowlua_new_block(L, host, type);
+  ensure_herald(L, host);
+  object_block *block = bare_block(L, host, type);
+  lua_pushvalue(L, -2);
+  lua_setmetatable(L, -2);
   // From here on no finalizer runs, which might take the place.
   uint32_t place = free_place(host);
   if (place == NONE_HELD) flowlua_raise_memory(L);
-  lua_pushvalue(host->anchor, ANCHOR_OBJECTS);
-  lua_xmove(host->anchor, L, 1);
-  lua_pushvalue(L, -2);
-  lua_rawseti(L, -2, (lua_Integer)place + 1);
-  lua_settop(L, -2);
+  lua_pushvalue(L, -1);
+  lua_rawseti(L, -4, (lua_Integer)place + 1);
   take_place(host, block);
   return block;
 }
@@ -220,13 +294,15 @@ static void make_reserve(lua_State *L, flowlua_host *host, int32_t type) {
     lua_settop(L, -2);
   } else {
     // As with handles: the memory of those that are collected is used again.
-    host->small.is_wanted = true;
+    host->pooled_from = 0;
   }
+  push_tables(L, host, type);
   while (host->types[type].reserve_count < OBJECT_BATCH) {
     new_object(L, host, type);
     lua_xmove(L, host->types[type].reserve, 1);
     host->types[type].reserve_count += 1;
   }
+  lua_settop(L, -3);
 }
 
 bool flowlua_push_object(lua_State *L, flowlua_host *host, flowlua_value *value) {
@@ -243,8 +319,8 @@ bool flowlua_push_object(lua_State *L, flowlua_host *host, flowlua_value *value)
     lua_settop(L, -2);
   }
   object_type *type = &host->types[value->reference];
-  // What a finalizer makes while the state closes is never finalized itself.
-  if (type->reserve_count == 0 || host->closing) return false;
+  // While the state closes objects aren't made any more. Without a herald one has to be made first.
+  if (type->reserve_count == 0 || host->closing || host->herald == NULL) return false;
   type->reserve_count -= 1;
   lua_xmove(type->reserve, L, 1);
   object_block *block = lua_touserdata(L, -1);
@@ -259,7 +335,10 @@ void flowlua_require_object(lua_State *L, flowlua_host *host, flowlua_value *val
   if (host->closing) luaL_error(L, "the Lua state is closing");
   make_reserve(L, host, value->reference);
   if (flowlua_push_object(L, host, value)) return;
+  push_tables(L, host, value->reference);
   object_block *block = new_object(L, host, value->reference);
+  lua_rotate(L, -3, 1);
+  lua_settop(L, -3);
   hold(host, block, (void *)value->pointer);
   *find_bucket(host, block->pointer) = block->slot;
   value->pointer = NULL;

@@ -266,14 +266,8 @@ int32_t flowlua_push_protected(flowlua_host *host, const flowlua_value *value) {
   int32_t status = flowlua_make_room(host, L, 2);
   if (status == LUA_OK) {
     // What needs no memory needs no protection.
-    bool is_pushed = false;
-    if (taken.kind == FLOWLUA_OBJECT) {
-      is_pushed = flowlua_push_object(L, host, &taken);
-    } else if (taken.kind != FLOWLUA_STRING && taken.kind != FLOWLUA_FAILURE) {
-      flowlua_push_plain(L, host, &taken);
-      is_pushed = true;
-    }
-    if (!is_pushed) status = flowlua_protect(host, push_value, &taken);
+    if (!flowlua_push_light(L, host, &taken))
+      status = flowlua_protect(host, push_value, &taken);
   }
   flowlua_dispose(host, &taken);
   return status;

@@ -25,6 +25,10 @@ static bool make_room_for_references(flowlua_host *host) {
   int32_t *grown = realloc(host->free_references, sizeof(int32_t) * (size_t)old * 2);
   if (grown == NULL) return false;
   host->free_references = grown;
+  uint32_t *shares = realloc(host->shares, sizeof(uint32_t) * ((size_t)old * 2 + 1));
+  if (shares == NULL) return false;
+  memset(shares + old + 1, 0, sizeof(uint32_t) * (size_t)old);
+  host->shares = shares;
   int32_t status = flowlua_protect(host, grow_references, host);
   if (status != LUA_OK) {
     flowlua_discard_error(host, status);
@@ -51,8 +55,28 @@ int32_t flowlua_reference(flowlua_host *host, lua_State *L) {
   return reference;
 }
 
+int32_t flowlua_share(flowlua_host *host, lua_State *L, int32_t index) {
+  const void *function = lua_topointer(L, index);
+  int32_t reference = host->shared_reference;
+  // As long as there is the reference, no other function can have the address.
+  if (reference != 0 && host->shared_function == function) {
+    host->shares[reference] += 1;
+    return reference;
+  }
+  lua_pushvalue(L, index);
+  reference = flowlua_reference(host, L);
+  host->shared_reference = reference;
+  host->shared_function = function;
+  return reference;
+}
+
 void flowlua_unreference(flowlua_host *host, int32_t reference) {
   if (reference <= 0 || reference > host->reference_capacity) return;
+  if (host->shares[reference] > 0) {
+    host->shares[reference] -= 1;
+    return;
+  }
+  if (reference == host->shared_reference) host->shared_reference = 0;
   lua_pushnil(host->anchor);
   lua_rawseti(host->anchor, ANCHOR_REFERENCES, reference);
   host->free_references[host->free_count++] = reference;
@@ -126,6 +150,15 @@ void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *v
   }
 }
 
+bool flowlua_push_light(lua_State *L, flowlua_host *host, flowlua_value *value) {
+  switch (value->kind) {
+  case FLOWLUA_OBJECT: return flowlua_push_object(L, host, value);
+  case FLOWLUA_STRING:
+  case FLOWLUA_FAILURE: return false;
+  default: flowlua_push_plain(L, host, value); return true;
+  }
+}
+
 /// Pushes any value. What it takes over it clears in the value. [-0, +1, m]
 void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value) {
   switch (value->kind) {
@@ -157,7 +190,8 @@ static int make_handles(lua_State *L, void *argument) {
   flowlua_host *host = argument;
   flowlua_push_reference(host, L, host->types[host->handle_type].metatable);
   while (host->handle_count < HANDLE_BATCH) {
-    flowlua_bare_block(L, host, host->handle_type);
+    handle_block *block = lua_newuserdatauv(L, sizeof(handle_block), 0);
+    *block = (handle_block){.magic = handle_magic(host, host->handle_type)};
     lua_pushvalue(L, 1);
     lua_setmetatable(L, 2);
     lua_xmove(L, host->anchor, 1);
@@ -165,7 +199,7 @@ static int make_handles(lua_State *L, void *argument) {
   }
   // From the second batch on, new ones take the memory of those that are collected meanwhile, which
   // the pool makes cheap.
-  host->small.is_wanted = host->has_made_handles;
+  if (host->has_made_handles) host->pooled_from = 0;
   host->has_made_handles = true;
   return 0;
 }
@@ -186,23 +220,30 @@ bool flowlua_push_handle(
   }
   host->handle_count -= 1;
   lua_xmove(host->anchor, L, 1);
-  object_block *block = lua_touserdata(L, -1);
+  handle_block *block = lua_touserdata(L, -1);
   block->slot = slot;
   block->generation = generation;
   return true;
 }
 
-const object_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index) {
-  object_block *block = flowlua_block_at(host, L, index);
-  uint64_t magic = host->secret ^ (uint64_t)host->handle_type;
-  return block != NULL && block->magic == magic ? block : NULL;
+/// The handle of a type at an index; NULL for anything else. [-0, +0, -]
+static const handle_block *handle_at(
+    const flowlua_host *host, lua_State *L, int index, int32_t type) {
+  // As in flowlua_block_at.
+  if (lua_rawlen(L, index) != sizeof(handle_block)) return NULL;
+  const handle_block *block = lua_touserdata(L, index);
+  return block != NULL && block->magic == handle_magic(host, type) ? block : NULL;
+}
+
+const handle_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index) {
+  return handle_at(host, L, index, host->handle_type);
 }
 
 bool flowlua_handle(
     flowlua_host *host, lua_State *L, int32_t index, int32_t type, uint32_t *slot,
     uint64_t *generation) {
-  object_block *block = flowlua_block_at(host, L, index);
-  if (block == NULL || block->magic != (host->secret ^ (uint64_t)type)) return false;
+  const handle_block *block = handle_at(host, L, index, type);
+  if (block == NULL) return false;
   *slot = block->slot;
   *generation = block->generation;
   return true;
@@ -284,12 +325,8 @@ int32_t flowlua_where(lua_State *L, int32_t level, char *buffer, int32_t capacit
 
 /// The number, from 1, of the name of a source; 0 when there is no memory for it.
 static uint32_t source_number(flowlua_host *host, const char *name) {
-  // Most calls come from where the one before came from.
-  if (host->last_source != 0 && strcmp(host->sources[host->last_source - 1], name) == 0) {
-    return host->last_source;
-  }
   for (uint32_t i = 0; i < host->source_count; i++) {
-    if (strcmp(host->sources[i], name) == 0) return host->last_source = i + 1;
+    if (strcmp(host->sources[i], name) == 0) return i + 1;
   }
   if (host->source_count == host->source_capacity) {
     uint32_t capacity = host->source_capacity == 0 ? 8 : host->source_capacity * 2;
@@ -301,17 +338,50 @@ static uint32_t source_number(flowlua_host *host, const char *name) {
     host->source_capacity = capacity;
   }
   snprintf(host->sources[host->source_count], LUA_IDSIZE, "%s", name);
-  return host->last_source = ++host->source_count;
+  return ++host->source_count;
+}
+
+/// The origin of a call from a frame, if it was found before; else 0.
+static uint64_t remembered_origin(const flowlua_host *host, const lua_Debug *frame) {
+  // A function that was freed isn't found, even if another one has its address: see host.c.
+  if (host->frames != LAYOUT_EXPECTED || flowlua_frame_function(frame) != host->origin_function) return 0;
+  const void *instruction = flowlua_frame_instruction(frame);
+  for (int i = 0; i < KNOWN_ORIGINS; i++) {
+    if (host->origins[i].instruction == instruction) return host->origins[i].origin;
+  }
+  return 0;
+}
+
+/// Finds the origin of a call from a frame, and remembers it; 0 for a function of C. [-0, +0, -]
+static uint64_t find_origin(flowlua_host *host, lua_State *L, lua_Debug *frame) {
+  // First, as it may have a finalizer run that comes here.
+  if (host->frames == LAYOUT_UNKNOWN) flowlua_learn_frames(host, L);
+  // As in flowlua_where, but for the function, for which a C function has room.
+  lua_getinfo(L, "fl", frame);
+  const void *function = lua_topointer(L, -1);
+  lua_settop(L, -2);
+  if (frame->currentline <= 0) return 0;
+  if (function != host->origin_function) {
+    lua_getinfo(L, "S", frame);
+    host->last_source = source_number(host, frame->short_src);
+    host->origin_function = function;
+    memset(host->origins, 0, sizeof host->origins);
+  }
+  uint64_t origin = (uint64_t)host->last_source << 32 | (uint32_t)frame->currentline;
+  if (host->frames == LAYOUT_EXPECTED) {
+    host->origins[host->next_origin] =
+        (known_origin){flowlua_frame_instruction(frame), origin};
+    host->next_origin = (host->next_origin + 1) % KNOWN_ORIGINS;
+  }
+  return origin;
 }
 
 uint64_t flowlua_origin(flowlua_host *host, lua_State *L) {
   lua_Debug frame;
   for (int level = 1; level < 10 && lua_getstack(L, level, &frame); level++) {
-    // As in flowlua_where.
-    lua_getinfo(L, "Sl", &frame);
-    if (frame.currentline > 0) {
-      return (uint64_t)source_number(host, frame.short_src) << 32 | (uint32_t)frame.currentline;
-    }
+    uint64_t origin = remembered_origin(host, &frame);
+    if (origin == 0) origin = find_origin(host, L, &frame);
+    if (origin != 0) return origin;
   }
   return 0;
 }

@@ -350,10 +350,28 @@ extension ScriptHost {
     let progress = vm.run(
       function, argument, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
     current = outer
+    return take(progress, code, limit)
+  }
+
+  /// The same with a scalar as the argument.
+  func runFiber(
+    _ function: consuming LuaUniqueReference, scalar: LuaScalar, of code: ScriptTask
+  ) -> Fiber? {
+    let limit = watchDeadline(code.ownerDeadline)
+    let outer = enter(code)
+    let progress = vm.run(
+      function, scalar: scalar, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
+    current = outer
+    return take(progress, code, limit)
+  }
+
+  /// Takes how far the function of a continuation has got from its start; answers its coroutine if it
+  /// waits.
+  private func take(_ progress: LuaProgress, _ code: ScriptTask, _ limit: Int64) -> Fiber? {
     switch progress {
-    case .returned(let value): code.returned(scalar: value)
+    case .returned(let scalar): code.returned(scalar: scalar)
     case .step(let step): return take(step, .task(code), limit)
-    case .refused(let error): code.ended(.failed(flowError(thrown: error, op: nil)))
+    case .refused: code.ended(.failed(flowError(thrown: vm.refusal, op: nil)))
     }
     return nil
   }

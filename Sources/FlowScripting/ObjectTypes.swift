@@ -77,14 +77,14 @@ extension ScriptHost {
       ?? call.object(index, types.machine)
   }
 
-  /// The type of an argument as messages show it. A script can release an object before its time, by
-  /// the debug library or in a finalizer.
+  /// The type of an argument as messages show it. By the debug library a script can give the metatable
+  /// of an object to a userdata that is none.
   func shownType(_ call: LuaCall, _ index: Int) -> String {
     let name = call.typeName(index)
-    return isReleased(call, index, name) ? "\(name) that was released" : name
+    return isForged(call, index, name) ? "forged \(name)" : name
   }
 
-  private func isReleased(_ call: LuaCall, _ index: Int, _ name: String) -> Bool {
+  private func isForged(_ call: LuaCall, _ index: Int, _ name: String) -> Bool {
     guard call.kind(index) == .userdata else { return false }
     switch name {
     case types.op.name: return call.object(index, types.op) == nil
@@ -134,8 +134,8 @@ extension ScriptHost {
           return call.answer(.string("dispatcher"))
         }
         let name = call.typeName(1)
-        if host.isReleased(call, 1, name) {
-          return call.answer(.string(LuaString("\(name) (released)")))
+        if host.isForged(call, 1, name) {
+          return call.answer(.string(LuaString("forged \(name)")))
         }
         throw host.usage(
           call, "bad argument #1 to '__tostring' (object of flow expected, got \(name))")

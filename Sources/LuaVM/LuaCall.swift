@@ -199,7 +199,7 @@ public struct LuaCall {
     var value = flowlua_value.empty
     value.kind = Int32(FLOWLUA_OBJECT)
     value.reference = type.id
-    // Given back by C, or by the userdata's finalizer.
+    // Given back by C, or when the userdata is gone.
     value.pointer = UnsafeRawPointer(Unmanaged<AnyObject>.passRetained(object).toOpaque())
     raw.pointee.heavy = true
     append(value)
@@ -233,7 +233,7 @@ public struct LuaCall {
     } else {
       var value = flowlua_value.empty
       value.kind = Int32(FLOWLUA_FAILURE)
-      // Given back by C, or by the userdata's finalizer.
+      // Given back by C, or when the userdata is gone.
       value.pointer = UnsafeRawPointer(
         Unmanaged<AnyObject>.passRetained(LuaFailureBox(error)).toOpaque())
       raw.pointee.heavy = true

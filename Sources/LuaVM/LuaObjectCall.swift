@@ -13,8 +13,8 @@ public struct LuaObjectCall {
     uncountedObject(type)?.takeUnretainedValue()
   }
 
-  /// The same without a count of its own. Lua holds it as long as no script code runs: that may call
-  /// the finalizer by hand.
+  /// The same without a count of its own. Lua holds it as long as no script code runs: by
+  /// the debug library that may take it off the stack.
   public func uncountedObject<Object>(_ type: LuaObjectType<Object>) -> Unmanaged<Object>? {
     guard raw.pointee.type == type.id else { return nil }
     // The type's number was only ever given to objects of this class.
@@ -25,17 +25,16 @@ public struct LuaObjectCall {
   public var hasArgument: Bool { raw.pointee.argument_count == 2 }
 
   /// The argument when it is nil, a boolean or a number; nil as well without one.
-  public var scalar: LuaValue? {
+  public var scalar: LuaScalar? {
     if !hasArgument { return .nil }
-    return Int(raw.pointee.value.kind) == FLOWLUA_ARGUMENT ? nil : raw.pointee.value.scalar
+    return Int(raw.pointee.value.kind) == FLOWLUA_ARGUMENT ? nil : raw.pointee.value.plainScalar
   }
 
   /// The argument when it is a function, for one owner; nil also when memory ran out.
   public func uniqueFunction() -> LuaUniqueReference? {
     guard hasArgument, Int(raw.pointee.value.kind) == FLOWLUA_ARGUMENT else { return nil }
     // A C function has room for 20 values beyond its arguments.
-    lua_pushvalue(raw.pointee.L, raw.pointee.value.reference)
-    let id = flowlua_reference(raw.pointee.host, raw.pointee.L)
+    let id = flowlua_share(raw.pointee.host, raw.pointee.L, raw.pointee.value.reference)
     guard id > 0 else { return nil }
     // The state set its own address as C's context.
     return LuaUniqueReference(vm: .fromOpaque(raw.pointee.context), id: id)
@@ -49,9 +48,9 @@ public struct LuaObjectCall {
   /// No results.
   public func answer() -> LuaObjectAnswer { LuaObjectAnswer(results: 0) }
 
-  /// Nil, a boolean or a number as the result; nil for anything else.
-  public func answer(scalar: LuaValue) -> LuaObjectAnswer {
-    raw.pointee.value = flowlua_value(scalar: scalar)
+  /// Nil, a boolean or a number as the result.
+  public func answer(scalar: LuaScalar) -> LuaObjectAnswer {
+    raw.pointee.value = flowlua_value(scalar)
     return LuaObjectAnswer(results: 1)
   }
 
@@ -59,7 +58,7 @@ public struct LuaObjectCall {
   public func answer<Object>(_ object: Object, _ type: LuaObjectType<Object>) -> LuaObjectAnswer {
     raw.pointee.value.kind = Int32(FLOWLUA_OBJECT)
     raw.pointee.value.reference = type.id
-    // Given back by C, or by the userdata's finalizer.
+    // Given back by C, or when the userdata is gone.
     raw.pointee.value.pointer = UnsafeRawPointer(
       Unmanaged<AnyObject>.passRetained(object).toOpaque())
     return LuaObjectAnswer(results: 1)

@@ -7,7 +7,7 @@ public struct LuaObjectType<Object: AnyObject> {
 }
 
 /// A kind of handle: a userdata that carries a slot and a generation instead of a reference, so that
-/// making one costs no finalizer.
+/// it keeps nothing alive, and there is nothing to give back at its end.
 public struct LuaHandleType {
   /// The name that messages show.
   public let name: String

@@ -38,8 +38,7 @@ extension LuaCall {
   public func uniqueFunction(_ index: Int) throws -> LuaUniqueReference? {
     guard kind(index) == .function else { return nil }
     try vm.check(flowlua_make_room(raw.pointee.host, state, 2))
-    lua_pushvalue(state, Int32(index))
-    let id = flowlua_reference(raw.pointee.host, state)
+    let id = flowlua_share(raw.pointee.host, state, Int32(index))
     guard id > 0 else { throw LuaError(.memory, "not enough memory") }
     return LuaUniqueReference(vm: .fromOpaque(raw.pointee.context), id: id)
   }
@@ -61,13 +60,14 @@ extension LuaVM {
 }
 
 /// How a function went that was run with `LuaVM.run`.
+// None of its cases holds anything that is counted.
 public enum LuaProgress {
   /// It returned a scalar, or nothing; its coroutine is back in the pool.
-  case returned(LuaValue)
+  case returned(LuaScalar)
   /// It returned something else, failed, waits, or was stopped.
   case step(LuaStep)
-  /// It couldn't be started: memory ran out, or the state is closed.
-  case refused(LuaError)
+  /// It couldn't be started; see `LuaVM.refusal`.
+  case refused
 }
 
 extension LuaVM {
@@ -84,7 +84,7 @@ extension LuaVM {
     _ function: consuming LuaUniqueReference, _ argument: LuaValue, deadline: Int64 = 0,
     grace: Int64 = 0
   ) -> LuaProgress {
-    do { try enter() } catch { return .refused(LuaError(.closed, "the Lua state is closed")) }
+    do { try enter() } catch { return .refused }
     let id = function.take(for: self)
     var value = flowlua_value.empty
     switch argument {
@@ -105,6 +105,23 @@ extension LuaVM {
     }
   }
 
+  /// The same with a scalar as the argument.
+  public func run(
+    _ function: consuming LuaUniqueReference, scalar: LuaScalar, deadline: Int64 = 0,
+    grace: Int64 = 0
+  ) -> LuaProgress {
+    do { try enter() } catch { return .refused }
+    let id = function.take(for: self)
+    var value = flowlua_value(scalar)
+    return run(id, &value, deadline, grace)
+  }
+
+  /// Why a function couldn't be started just now: memory ran out, or the state is closed.
+  public var refusal: LuaError {
+    isOpen
+      ? LuaError(.memory, "not enough memory") : LuaError(.closed, "the Lua state is closed")
+  }
+
   private func run(
     _ function: Int32, _ value: inout flowlua_value, _ deadline: Int64, _ grace: Int64
   ) -> LuaProgress {
@@ -112,8 +129,8 @@ extension LuaVM {
     var results: Int32 = 0
     let status = flowlua_run_function(
       host, function, &value, deadline, grace, &coroutine, &results)
-    if status == FLOWLUA_DONE { return .returned(value.scalar) }
-    guard let coroutine else { return .refused(LuaError(.memory, "not enough memory")) }
+    if status == FLOWLUA_DONE { return .returned(value.plainScalar) }
+    guard let coroutine else { return .refused }
     return .step(step(LuaCoroutine(raw: coroutine), status, results))
   }
 }

@@ -62,7 +62,7 @@ extension LuaVM {
     getter: LuaFunction? = nil,
     metamethods: (LuaObjectType<Object>) -> LuaFields<LuaMethod> = { _ in [:] }
   ) throws -> LuaObjectType<Object> {
-    let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: true)
+    let metatable = try makeMetatable(name, methods: methods, getter: getter)
     let type = LuaObjectType<Object>(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
     try withNamed(metamethods(type)) { names, list, count in
@@ -89,7 +89,7 @@ extension LuaVM {
     _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction? = nil,
     metamethods: LuaFields<LuaMethod> = [:]
   ) throws -> LuaHandleType {
-    let metatable = try makeMetatable(name, methods: methods, getter: getter, finalizer: false)
+    let metatable = try makeMetatable(name, methods: methods, getter: getter)
     let type = LuaHandleType(name: name, id: flowlua_define_type(host, metatable.id))
     guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
     try withNamed(metamethods) { names, list, count in
@@ -108,7 +108,7 @@ extension LuaVM {
     var value = flowlua_value.empty
     value.kind = Int32(FLOWLUA_OBJECT)
     value.reference = type.id
-    // Given back by C, or by the userdata's finalizer.
+    // Given back by C, or when the userdata is gone.
     value.pointer = UnsafeRawPointer(Unmanaged<AnyObject>.passRetained(object).toOpaque())
     try check(flowlua_push_protected(host, &value))
     return .reference(try popReference(running, .userdata))
@@ -131,7 +131,7 @@ extension LuaVM {
   }
 
   private func makeMetatable(
-    _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction?, finalizer: Bool
+    _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction?
   ) throws -> LuaReference {
     try enter()
     if methods.isEmpty {
@@ -143,8 +143,7 @@ extension LuaVM {
     }
     let table = try popReference(running, .table)
     try check(
-      flowlua_make_metatable(
-        host, name, table.id, getter.map { add(function: $0) } ?? -1, finalizer))
+      flowlua_make_metatable(host, name, table.id, getter.map { add(function: $0) } ?? -1))
     return try popReference(running, .table)
   }
 

@@ -31,6 +31,18 @@ public enum LuaValue {
   }
 }
 
+/// A Lua value that is no more than its bits: copying it counts nothing.
+public enum LuaScalar {
+  /// Lua's nil.
+  case `nil`
+  /// A boolean.
+  case boolean(Bool)
+  /// A number of subtype integer.
+  case integer(Int64)
+  /// A number of subtype float.
+  case number(Double)
+}
+
 extension LuaValue: ExpressibleByStringLiteral {
   /// A string.
   public init(stringLiteral value: String) {
@@ -100,7 +112,33 @@ extension flowlua_value {
     }
   }
 
+  init(_ scalar: LuaScalar) {
+    self = .empty
+    switch scalar {
+    case .nil: break
+    case .boolean(let flag):
+      kind = Int32(FLOWLUA_BOOLEAN)
+      integer = flag ? 1 : 0
+    case .integer(let exact):
+      kind = Int32(FLOWLUA_INTEGER)
+      integer = exact
+    case .number(let float):
+      kind = Int32(FLOWLUA_NUMBER)
+      number = float
+    }
+  }
+
   /// The scalar that it holds; nil for anything else.
+  var plainScalar: LuaScalar {
+    switch Int(kind) {
+    case FLOWLUA_BOOLEAN: .boolean(integer != 0)
+    case FLOWLUA_INTEGER: .integer(integer)
+    case FLOWLUA_NUMBER: .number(number)
+    default: .nil
+    }
+  }
+
+  /// The same as a value.
   var scalar: LuaValue {
     switch Int(kind) {
     case FLOWLUA_BOOLEAN: .boolean(integer != 0)

@@ -84,7 +84,7 @@ struct ErrorBalanceTests {
       "flow:add_grouped", "o.flow.add_grouped", of: "o.flow",
       """
       {}, {1}, {o.op}, {o.op, 1}, {o.op, {}}, {o.op, { input = "l" }}, {o.op, { inptu = "l" }},
-      {o.op, o.released}, {o.flow, o.dispatcher}, {o.op, { input = "l", as = "x", output = "y" }}
+      {o.op, o.forged}, {o.flow, o.dispatcher}, {o.op, { input = "l", as = "x", output = "y" }}
       """),
     Misuse("flow:will_start", "o.flow.will_start", of: "o.flow", "{}, {1}, {{}}, {o.op}"),
     Misuse("flow:did_finish", "o.flow.did_finish", of: "o.flow", "{}, {1}, {{}}, {o.op}"),
@@ -131,11 +131,11 @@ struct ErrorBalanceTests {
       local swift = ...
       local outcome
       local o = { op = flow.op("AnOp", function() end), flow = flow.new("aFlow"), swift = swift,
-        dispatcher = flow.dispatcher { input = "list" }, released = flow.dispatcher { input = "list" } }
+        dispatcher = flow.dispatcher { input = "list" } }
       o.run = flow.op("RunOp", function(ctx) o.finished = ctx end):run()
       o.step = flow.step("a", { run = print })
       o.machine = flow.machine { name = "m", start = "a", o.step }
-      debug.getmetatable(o.released).__gc(o.released)
+      o.forged = debug.setmetatable(io.tmpfile(), debug.getmetatable(o.dispatcher))
       local run = flow.op("CtxOp", function(ctx)
         o.ctx = ctx
         local f, receiver, wrong = \(misuse.function), \(misuse.receiver ?? "nil"), { \(misuse.wrong) }
@@ -147,7 +147,7 @@ struct ErrorBalanceTests {
         end
         -- A wrong self, and none.
         if receiver then
-          for _, other in ipairs { false, {}, io.stdout, "text", o.dispatcher, o.released, o.finished } do
+          for _, other in ipairs { false, {}, io.stdout, "text", o.dispatcher, o.forged, o.finished } do
             if other ~= receiver then calls[#calls + 1] = function() f(other) end end
           end
           calls[#calls + 1] = function() f() end

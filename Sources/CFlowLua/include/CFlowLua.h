@@ -180,9 +180,9 @@ flowlua_host *_Nullable flowlua_open(
 void flowlua_set_context(flowlua_host *_Nonnull host, void *_Nullable context);
 /// Closes the state: `__gc`s and pending `__close`s of the main coroutine run.
 void flowlua_close(flowlua_host *_Nonnull host);
-/// Lets go of what the coroutines of a closed state waited for, and of the objects whose finalizers Lua
-/// gave up. A wait knows who goes on after it, and that one may hold the state. What goes with it must
-/// find the state closed: its values are gone.
+/// Lets go of what the coroutines of a closed state waited for, and of the objects that it had. A wait
+/// knows who goes on after it, and that one may hold the state. What goes with it must find the state
+/// closed: its values are gone.
 void flowlua_drop_leftovers(flowlua_host *_Nonnull host);
 /// Frees the host of a closed state.
 void flowlua_free(flowlua_host *_Nonnull host);
@@ -333,12 +333,9 @@ int32_t flowlua_set_functions(
     flowlua_host *_Nonnull host, int32_t table, const char *_Nonnull names,
     const flowlua_named_function *_Nonnull functions, int32_t count);
 /// Makes a metatable of objects, hidden from scripts. A field is looked up in the table `methods`,
-/// then by Swift function number `getter` (called with object and key; none: negative). With
-/// `finalizer` its objects release what they hold; those of handles hold nothing, and without one
-/// they are cheap. [-0, +1, -]
+/// then by Swift function number `getter` (called with object and key; none: negative). [-0, +1, -]
 int32_t flowlua_make_metatable(
-    flowlua_host *_Nonnull host, const char *_Nonnull name, int32_t methods, int32_t getter,
-    bool finalizer);
+    flowlua_host *_Nonnull host, const char *_Nonnull name, int32_t methods, int32_t getter);
 /// package.preload[name] = function. [-0, +0|1, -]
 int32_t flowlua_preload(
     flowlua_host *_Nonnull host, const char *_Nonnull name, int32_t function);
@@ -350,6 +347,9 @@ int32_t flowlua_collect(flowlua_host *_Nonnull host);
 /// Keeps the value on top of L's stack; takes it from there. 0 when memory ran out (the value is
 /// taken all the same). [-1, +0, -]
 int32_t flowlua_reference(flowlua_host *_Nonnull host, lua_State *_Nonnull L);
+/// Keeps the function at an index, which isn't taken: what many hold takes one reference, with an owner
+/// more each time. The caller has seen to room for one value. 0 when memory ran out. [-0, +0, -]
+int32_t flowlua_share(flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index);
 /// Lets go of a reference. [-0, +0, -]
 void flowlua_unreference(flowlua_host *_Nonnull host, int32_t reference);
 /// Pushes what a reference keeps. The caller has seen to the room. [-0, +1, -]
@@ -369,7 +369,7 @@ int32_t flowlua_define_type(flowlua_host *_Nonnull host, int32_t metatable);
 /// It looks at the userdata's own content, not at its metatable, which a script can change. [-0, +0, -]
 void *_Nullable flowlua_object(
     flowlua_host *_Nonnull host, lua_State *_Nonnull L, int32_t index, int32_t type);
-/// Pushes a handle: a userdata without a finalizer that carries two numbers. The caller has seen to
+/// Pushes a handle: a userdata that carries two numbers and holds nothing. The caller has seen to
 /// the room. false when memory ran out. [-0, +0|1, -]
 bool flowlua_push_handle(
     flowlua_host *_Nonnull host, lua_State *_Nonnull L, uint32_t slot, uint64_t generation);

@@ -32,14 +32,14 @@ open class AnyFlowTask {
 
   // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
   // a call. Not public, because the attribute is lost on the way to another module.
-  // There can be very many tasks, so what takes a byte stands together.
+  // There can be very many tasks, so what takes a byte stands together, and what few have elsewhere.
 
-  @exclusivity(unchecked) private final var storedError: FlowError?
-  /// Most tasks have one observer at most.
+  /// Most tasks have one observer at most; see `TaskExtras` for more.
   @exclusivity(unchecked) private final var firstObserver: (any TaskObserver)?
-  @exclusivity(unchecked) private final var furtherObservers: ContiguousArray<any TaskObserver> = []
   /// What ends at the latest when this task has to.
   @exclusivity(unchecked) package final var owner: OwnedTasks?
+  @exclusivity(unchecked) final var extras: TaskExtras?
+  @exclusivity(unchecked) private final var storedOrigin: UInt64 = 0
   /// What it gives when that is a value of the engine's, once it is known: perhaps before it has
   /// succeeded. Here, since a generic property makes the end of each task look up its type.
   @exclusivity(unchecked) final var storedValue: Value?
@@ -48,14 +48,11 @@ open class AnyFlowTask {
   @exclusivity(unchecked) private final var wasObserved = false
   /// Whether what it gives is a value of the engine's.
   package final let isOfValues: Bool
-  /// Room for what the program that shows the task to somebody keeps with it.
-  public final var attachment: AnyObject?
   /// Where the task was made, as the loop's `describeOrigin` understands it; 0 when nobody said.
   package final var origin: UInt64 {
     get { storedOrigin }
     set { storedOrigin = newValue }
   }
-  @exclusivity(unchecked) private final var storedOrigin: UInt64 = 0
 
   init(on loop: EventLoop, isOfValues: Bool = false) {
     loop.checkThread()
@@ -70,12 +67,25 @@ open class AnyFlowTask {
   /// How it stands.
   public final var state: State { storedState }
   /// Why it failed or was cancelled.
-  public final var error: FlowError? { storedError }
+  public final var error: FlowError? { extras?.error }
   /// Whether all is done, so that what waits for it may go on: later than `state` by the
   /// `didFinish` callbacks of a run.
   public final var isConcluded: Bool { hasConcluded }
   /// Whether somebody asked for the outcome, so that a failure isn't lost.
   public final var isObserved: Bool { wasObserved }
+
+  /// Room for what the program that shows the task to somebody keeps with it.
+  public final var attachment: AnyObject? {
+    get { extras?.attachment }
+    set { makeExtras().attachment = newValue }
+  }
+
+  final func makeExtras() -> TaskExtras {
+    if let extras { return extras }
+    let made = TaskExtras()
+    extras = made
+    return made
+  }
 
   /// What a report calls it.
   public var title: ByteString { title(of: "task") }
@@ -98,7 +108,7 @@ open class AnyFlowTask {
     } else if firstObserver == nil {
       firstObserver = observer
     } else {
-      furtherObservers.append(observer)
+      makeExtras().furtherObservers.append(observer)
     }
   }
 
@@ -106,16 +116,18 @@ open class AnyFlowTask {
   public final func unobserve(_ observer: any TaskObserver) {
     loop.checkThread()
     if firstObserver === observer {
-      firstObserver = furtherObservers.isEmpty ? nil : furtherObservers.removeFirst()
-    } else if !furtherObservers.isEmpty {
-      furtherObservers.removeAll { $0 === observer }
+      firstObserver = hasFurtherObservers ? extras?.furtherObservers.removeFirst() : nil
+    } else if hasFurtherObservers {
+      extras?.furtherObservers.removeAll { $0 === observer }
     }
   }
+
+  private var hasFurtherObservers: Bool { extras?.furtherObservers.isEmpty == false }
 
   /// Whether anybody but `observer` waits for the end.
   package final func isObserved(besides observer: (any TaskObserver)? = nil) -> Bool {
     guard let firstObserver else { return false }
-    return firstObserver !== observer || !furtherObservers.isEmpty
+    return firstObserver !== observer || hasFurtherObservers
   }
 
   /// Says that somebody knows the outcome, or will.
@@ -129,13 +141,15 @@ open class AnyFlowTask {
   // MARK: Waits between tasks
 
   /// How many wait for the end.
-  final var observerCount: Int { firstObserver == nil ? 0 : 1 + furtherObservers.count }
+  final var observerCount: Int {
+    firstObserver == nil ? 0 : 1 + (extras?.furtherObservers.count ?? 0)
+  }
 
   /// Adds the tasks that can't go on before this one has ended.
   final func addWaiting(to tasks: inout ContiguousArray<AnyFlowTask>) {
     guard let firstObserver else { return }
     if let task = firstObserver.waitingTask { tasks.append(task) }
-    for observer in furtherObservers {
+    for observer in extras?.furtherObservers ?? [] {
       if let task = observer.waitingTask { tasks.append(task) }
     }
   }
@@ -210,7 +224,7 @@ open class AnyFlowTask {
     guard storedState == .pending else { return }
     if let error {
       storedValue = nil
-      storedError = error
+      makeExtras().error = error
       storedState = error.kind == .cancelled ? .cancelled : .failed
       if storedState == .failed, !wasObserved { loop.report(error, of: self) }
     } else {
@@ -236,30 +250,33 @@ open class AnyFlowTask {
 
   // A function of its own, so that nothing here holds them any more when the loop lets go of them.
   private func handOverObservers() {
-    guard let firstObserver else { return }
-    firstObserver.taskIsGone()
-    for observer in furtherObservers { observer.taskIsGone() }
-    loop.released.append(firstObserver)
-    for observer in furtherObservers { loop.released.append(observer) }
-    dropObservers()
+    guard let first = firstObserver.take() else { return }
+    first.taskIsGone()
+    loop.released.append(first)
+    guard hasFurtherObservers else { return }
+    for observer in takeFurtherObservers() {
+      observer.taskIsGone()
+      loop.released.append(observer)
+    }
   }
 
-  private func dropObservers() {
-    firstObserver = nil
-    furtherObservers = []
+  private func takeFurtherObservers() -> ContiguousArray<any TaskObserver> {
+    guard let extras else { return [] }
+    let further = extras.furtherObservers
+    extras.furtherObservers = []
+    return further
   }
 
   func conclude() {
     guard !hasConcluded else { return }
     hasConcluded = true
     if let first = firstObserver.take() {
-      if furtherObservers.isEmpty {
-        first.taskEnded(self)
-      } else {
-        let further = furtherObservers
-        furtherObservers = []
+      if hasFurtherObservers {
+        let further = takeFurtherObservers()
         first.taskEnded(self)
         for observer in further { observer.taskEnded(self) }
+      } else {
+        first.taskEnded(self)
       }
     }
     if let owner {

@@ -14,6 +14,9 @@
   }
 
   var keepsOutcome: Bool { self == .finally || self == .finallyOnSuccess }
+
+  /// Whether the code gets the result of the task before.
+  package var isForResult: Bool { self == .nextOnSuccess || self == .finallyOnSuccess }
 }
 
 /// How far a continuation has got.
@@ -36,25 +39,20 @@ private enum ContinuationStage: UInt8 {
 /// other way round, so a chain whose first task is given up goes with it. One object is both the task
 /// and what runs its code, as there can be very many. On the loop's thread only.
 @_spi(Scripting) open class ContinuationTask<Success>: FlowTask<Success>, TaskObserver {
-  /// Nil without a task before.
-  private final let kind: ContinuationKind?
-  private final let thread: ContinuationThread
+  // As in `AnyFlowTask`; what few continuations have is there, too, in its `extras`.
 
-  // As in `AnyFlowTask`.
-
-  @exclusivity(unchecked) private final var stage: ContinuationStage = .waiting
-  /// Whether the loop holds it, as its code, or what that has handed over, goes on.
-  @exclusivity(unchecked) private final var isHeld = false
   /// The task that is waited for, while code runs the one that it waits for. Unowned: it holds this one,
   /// and says when it goes, or the code's wait holds it.
   @exclusivity(unchecked) private final unowned(unsafe) var awaited: AnyFlowTask?
-  /// The task before, from its end until the code has been run.
+  /// The task before, from its end until this has its turn; of one that keeps the outcome, until the
+  /// code has been run.
   @exclusivity(unchecked) private final var source: AnyFlowTask?
-  /// The task that the code has handed over, once that has ended.
-  @exclusivity(unchecked) private final var followed: AnyFlowTask?
-  @exclusivity(unchecked) private final var stopReason: FlowError?
-  /// What its code has started and what hasn't ended.
-  @exclusivity(unchecked) private final var owned: OwnedTasks?
+  /// Nil without a task before.
+  package final let continuationKind: ContinuationKind?
+  private final let thread: ContinuationThread
+  @exclusivity(unchecked) private final var stage: ContinuationStage = .waiting
+  /// Whether the loop holds it, as its code, or what that has handed over, goes on.
+  @exclusivity(unchecked) private final var isHeld = false
 
   /// Makes a pending task; one of the `begin`s sets it going.
   ///
@@ -66,13 +64,13 @@ private enum ContinuationStage: UInt8 {
     on loop: EventLoop, _ kind: ContinuationKind? = nil,
     _ thread: ContinuationThread = .immediate
   ) {
-    self.kind = kind
+    continuationKind = kind
     self.thread = thread
     super.init(on: loop)
   }
 
   /// What the task ends with whatever the code does; set when it was asked to stop.
-  package final var stopError: FlowError? { stopReason }
+  package final var stopError: FlowError? { extras?.stopReason }
 
   // MARK: For subclasses
 
@@ -119,8 +117,12 @@ private enum ContinuationStage: UInt8 {
   public final func taskEnded(_ ended: AnyFlowTask) {
     awaited = nil
     if stage == .following {
-      followed = ended
+      makeExtras().followed = ended
       loop.dispatch(self, .automatic)
+    } else if loop.enterContinuation(thread) {
+      // As `dispatch` does, but whoever tells of the end holds the task meanwhile.
+      goOn(after: ended)
+      loop.leaveContinuation()
     } else {
       source = ended
       loop.dispatch(self, thread)
@@ -131,18 +133,26 @@ private enum ContinuationStage: UInt8 {
 
   /// Goes on after the end of what it has waited for.
   public final func run() {
-    if followed != nil {
-      if let followed = followed.take() { finish(following: followed) }
-    } else if let source, stage == .waiting {
-      guard let kind, stopReason == nil, kind.runs(after: source.state) else { return pass(source) }
-      stage = .running
-      runCode(after: source)
+    if let followed = extras?.followed.take() {
+      finish(following: followed)
+    } else if stage == .waiting, let source = source.take() {
+      goOn(after: source)
     }
+  }
+
+  /// Runs the code when it is for such an outcome.
+  private func goOn(after ended: AnyFlowTask) {
+    stage = .running
+    guard let kind = continuationKind, stopError == nil, kind.runs(after: ended.state) else {
+      return pass(ended)
+    }
+    if kind.keepsOutcome { source = ended }
+    runCode(after: ended)
   }
 
   /// The code has returned, and what is to be the result has been kept.
   package final func returned() {
-    if kind?.keepsOutcome == true, let source { return pass(source) }
+    if continuationKind?.keepsOutcome == true, let source { return pass(source) }
     complete(nil)
   }
 
@@ -162,16 +172,16 @@ private enum ContinuationStage: UInt8 {
     if WaitCycle.isClosed(by: self, awaiting: next) { return failed(.waitsForItself(self)) }
     stage = .following
     // What follows itself step by step stays flat: a step that is stopped stops the next one anyway.
-    if let owned, owned.isOnly(next) { passOn(owned) }
+    if let owned = extras?.owned, owned.isOnly(next) { passOn(owned) }
     hold()
     awaited = next
     next.observe(self)
     // It was stopped while its code ran.
-    if let stopReason { stopAwaited(next, stopReason)?.stop(stopReason) }
+    if let stopError { stopAwaited(next, stopError)?.stop(stopError) }
   }
 
   private func finish(following next: AnyFlowTask) {
-    if kind?.keepsOutcome == true, let source, next.state == .succeeded {
+    if continuationKind?.keepsOutcome == true, let source, next.state == .succeeded {
       pass(source)
     } else {
       pass(next)
@@ -208,8 +218,8 @@ private enum ContinuationStage: UInt8 {
   /// Settles or, when it doesn't succeed, first stops what the code has started and waits for it.
   private func complete(_ error: FlowError?) {
     source = nil
-    guard let owned, !owned.isEmpty else { return close(error) }
-    guard let reason = stopReason ?? error else {
+    guard let owned = extras?.owned, !owned.isEmpty else { return close(error) }
+    guard let reason = stopError ?? error else {
       // What code leaves when it succeeds goes on, as a part of what has started this task.
       passOn(owned)
       return close(nil)
@@ -222,16 +232,16 @@ private enum ContinuationStage: UInt8 {
   }
 
   private func passOn(_ owned: OwnedTasks) {
-    self.owned = nil
+    extras?.owned = nil
     if let owner { owner.takeAll(from: owned) } else { owned.abandon() }
   }
 
   private func close(_ error: FlowError?) {
     stage = .over
-    owned = nil
+    extras?.owned = nil
     dropCode()
     if isHeld { loop.continuations[id] = nil }
-    if let error = stopReason ?? error { end(error: error) } else { succeed() }
+    if let error = stopError ?? error { end(error: error) } else { succeed() }
   }
 
   // MARK: While it goes on
@@ -247,9 +257,9 @@ private enum ContinuationStage: UInt8 {
     awaited?.unobserve(self)
     awaited = nil
     source = nil
-    followed = nil
-    owned?.abandon()
-    owned = nil
+    extras?.followed = nil
+    extras?.owned?.abandon()
+    extras?.owned = nil
     stage = .over
     giveUpObservers()
     dropCode()
@@ -258,8 +268,9 @@ private enum ContinuationStage: UInt8 {
   /// Makes a task belong to this one, whose code has started it.
   package final func adopt(_ other: AnyFlowTask) {
     guard stage != .over, !other.isConcluded else { return }
-    let owned = owned ?? OwnedTasks(within: owner)
-    self.owned = owned
+    let extras = makeExtras()
+    let owned = extras.owned ?? OwnedTasks(within: owner)
+    extras.owned = owned
     owned.add(other)
   }
 
@@ -279,13 +290,13 @@ private enum ContinuationStage: UInt8 {
   // MARK: Cancellation
 
   package final override func requestStop(_ error: FlowError) -> AnyFlowTask? {
-    guard stopReason == nil else { return nil }
-    stopReason = error
+    guard stopError == nil else { return nil }
+    makeExtras().stopReason = error
     switch stage {
     case .waiting, .following:
       if let awaited { return stopAwaited(awaited, error) }
       // It has its turn soon, unless nothing comes any more.
-      if source == nil || stage == .following, followed == nil { complete(error) }
+      if source == nil || stage == .following, extras?.followed == nil { complete(error) }
     case .running: stopCode(error)
     case .completing, .over: break
     }

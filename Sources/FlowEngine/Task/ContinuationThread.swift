@@ -18,13 +18,27 @@ extension EventLoop {
   // Inlined for the same reason as `AnyFlowTask.observe`.
   @inline(__always)
   func dispatch(_ job: any LoopJob, _ thread: ContinuationThread) {
-    if thread == .main || isShutDown || isStandingStill { return enqueue(job) }
-    guard continuationDepth < Self.depthLimit else {
-      if thread == .automatic { enqueue(job) } else { immediates.append(job) }
-      return
+    if enterContinuation(thread) {
+      job.run()
+      leaveContinuation()
+    } else if thread == .immediate, !isShutDown, !isStandingStill {
+      immediates.append(job)
+    } else {
+      enqueue(job)
     }
+  }
+
+  /// Whether a continuation may run at once. When it has, call `leaveContinuation`.
+  @inline(__always)
+  func enterContinuation(_ thread: ContinuationThread) -> Bool {
+    if thread == .main || isShutDown || isStandingStill { return false }
+    guard continuationDepth < Self.depthLimit else { return false }
     continuationDepth += 1
-    job.run()
+    return true
+  }
+
+  @inline(__always)
+  func leaveContinuation() {
     if continuationDepth == 1 {
       while let next = immediates.popFirst() { next.run() }
     }

@@ -3,12 +3,9 @@
 /// Confined to its loop's thread; `handle` is for all others. The seed (Flow-Swift) calls it `Flow`,
 /// Bolts `Task`. Open only for this package, like `AnyFlowTask`.
 open class FlowTask<Success>: AnyFlowTask {
-  /// What it gives, unless that is a value of the engine's; see `storedValue`.
-  private final var box: ResultBox<Success>?
-
   /// What it gave; nil unless it has succeeded.
   public final var result: Success? {
-    if !isOfValues { return box?.result }
+    if !isOfValues { return (extras as? ResultBox<Success>)?.result }
     if state != .succeeded { return nil }
     // Safe: both are the same type; see `init`.
     return unsafeBitCast(storedValue, to: Success?.self)
@@ -24,7 +21,7 @@ open class FlowTask<Success>: AnyFlowTask {
       // As above.
       storedValue = unsafeBitCast(result, to: Value.self)
     } else {
-      box = ResultBox(result)
+      extras = ResultBox(result, replacing: extras)
     }
   }
 
@@ -40,14 +37,6 @@ open class FlowTask<Success>: AnyFlowTask {
   public final var outcome: Result<Success, FlowError>? {
     if let error { return .failure(error) }
     return result.map { .success($0) }
-  }
-}
-
-private final class ResultBox<Success> {
-  let result: Success
-
-  init(_ result: Success) {
-    self.result = result
   }
 }
 

@@ -12,14 +12,10 @@ extension ScriptHost {
       "await": BoundMethod(
         direct: { host, call in
           guard !call.hasArgument, let task = host.task(call), task.isConcluded,
-            let result = task.resultValue
+            let result = task.scalarResult
           else { return call.pass() }
-          switch result {
-          case .null, .boolean, .integer, .number:
-            task.markObserved()
-            return call.answer(scalar: LuaValue(scalar: result))
-          default: return call.pass()
-          }
+          task.markObserved()
+          return call.answer(scalar: result)
         }
       ) { host, call in
         let (task, _) = try host.task(call, "await", kind)
@@ -163,6 +159,19 @@ extension ScriptHost {
     let owned = error.with(payload: try makeError(error), on: loop)
     task.attachment = owned
     return owned
+  }
+}
+
+extension AnyFlowTask {
+  /// What a task of values gave when that is nil, a boolean or a number; else nil.
+  var scalarResult: LuaScalar? {
+    switch resultValue {
+    case .null: .nil
+    case .boolean(let flag): .boolean(flag)
+    case .integer(let integer): .integer(integer)
+    case .number(let number): .number(number)
+    default: nil
+    }
   }
 }
 

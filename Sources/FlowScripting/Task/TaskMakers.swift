@@ -45,7 +45,7 @@ extension ScriptHost {
   func spawn(
     _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], origin: UInt64 = 0
   ) -> AnyFlowTask {
-    let task = ScriptTask(self, function, arguments)
+    let task = SpawnedTask(self, function, arguments)
     begin(task, origin)
     task.begin()
     return task

@@ -93,14 +93,14 @@ extension Value {
   }
 }
 
-extension LuaValue {
-  /// A scalar of the engine's; nil for anything else.
-  init(scalar value: Value) {
-    switch value {
+extension Value {
+  /// A scalar of Lua's as the engine holds it.
+  init(_ scalar: LuaScalar) {
+    switch scalar {
+    case .nil: self = .null
     case .boolean(let flag): self = .boolean(flag)
     case .integer(let integer): self = .integer(integer)
     case .number(let number): self = .number(number)
-    case .null, .bytes, .opaque: self = .nil
     }
   }
 }
