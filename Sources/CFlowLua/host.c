@@ -197,10 +197,9 @@ flowlua_host *flowlua_open(
   host->dead_held = NONE_HELD;
   host->pooled_from = POOLED_FROM;
   host->free_references = malloc(sizeof(int32_t) * 64);
-  host->shares = calloc(65, sizeof(uint32_t));
   host->type_capacity = 16;
   host->types = malloc(sizeof(object_type) * 17);
-  if (host->free_references == NULL || host->shares == NULL || host->types == NULL) goto failed;
+  if (host->free_references == NULL || host->types == NULL) goto failed;
   for (int32_t i = 0; i < 64; i++) host->free_references[i] = 64 - i;
   host->free_count = 64;
   choose_secret(host);

@@ -200,7 +200,8 @@ struct flowlua_host {
   int32_t *free_references;
   int32_t free_count;
   int32_t reference_capacity;
-  /// How many owners a reference has beyond the first. The function that was shared last has one.
+  /// How many owners a reference has beyond the first; NULL before one is shared. The function that was
+  /// asked for last has one that may be.
   uint32_t *shares;
   int32_t shared_reference;  // 0 without one
   const void *shared_function;

@@ -25,10 +25,12 @@ static bool make_room_for_references(flowlua_host *host) {
   int32_t *grown = realloc(host->free_references, sizeof(int32_t) * (size_t)old * 2);
   if (grown == NULL) return false;
   host->free_references = grown;
-  uint32_t *shares = realloc(host->shares, sizeof(uint32_t) * ((size_t)old * 2 + 1));
-  if (shares == NULL) return false;
-  memset(shares + old + 1, 0, sizeof(uint32_t) * (size_t)old);
-  host->shares = shares;
+  if (host->shares != NULL) {
+    uint32_t *shares = realloc(host->shares, sizeof(uint32_t) * ((size_t)old * 2 + 1));
+    if (shares == NULL) return false;
+    memset(shares + old + 1, 0, sizeof(uint32_t) * (size_t)old);
+    host->shares = shares;
+  }
   int32_t status = flowlua_protect(host, grow_references, host);
   if (status != LUA_OK) {
     flowlua_discard_error(host, status);
@@ -55,11 +57,18 @@ int32_t flowlua_reference(flowlua_host *host, lua_State *L) {
   return reference;
 }
 
+/// Whether there is room to count owners.
+static bool can_share(flowlua_host *host) {
+  if (host->shares == NULL)
+    host->shares = calloc((size_t)host->reference_capacity + 1, sizeof(uint32_t));
+  return host->shares != NULL;
+}
+
 int32_t flowlua_share(flowlua_host *host, lua_State *L, int32_t index) {
   const void *function = lua_topointer(L, index);
   int32_t reference = host->shared_reference;
   // As long as there is the reference, no other function can have the address.
-  if (reference != 0 && host->shared_function == function) {
+  if (reference != 0 && host->shared_function == function && can_share(host)) {
     host->shares[reference] += 1;
     return reference;
   }
@@ -72,7 +81,7 @@ int32_t flowlua_share(flowlua_host *host, lua_State *L, int32_t index) {
 
 void flowlua_unreference(flowlua_host *host, int32_t reference) {
   if (reference <= 0 || reference > host->reference_capacity) return;
-  if (host->shares[reference] > 0) {
+  if (host->shares != NULL && host->shares[reference] > 0) {
     host->shares[reference] -= 1;
     return;
   }
