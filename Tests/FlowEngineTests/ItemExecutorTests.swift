@@ -145,7 +145,9 @@ import Testing
     defer { loop.shutdown() }
     let owner = Owner()
     let executor = executor(addOp, owner, on: loop)
-    owner.onEnd = { if owner.ended == [0] { executor.cancel(.cancelled()) } }
+    owner.onEnd = { [unowned owner] in
+      if owner.ended == [0] { executor.cancel(.cancelled()) }
+    }
     executor.add(first: 0, [.integer(1), .integer(2)])
     loop.runUntilIdle()
     #expect(owner.ended == [0, 1])

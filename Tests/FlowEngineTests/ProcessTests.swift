@@ -120,10 +120,7 @@ import Testing
     await #expect(processExitsWith: .success) {
       // All is released before the exit, where the leak checker looks.
       func status() -> Int32 {
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        limit.rlim_cur = 64
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limitDescriptors(toOpen: 58)
         let loop = EventLoop()
         var ended = 0
         var outputs: Set<ByteString> = []
@@ -157,10 +154,7 @@ import Testing
   @Test func whatWaitsCanBeCancelledWithoutEverStarting() async {
     await #expect(processExitsWith: .success) {
       func status() -> Int32 {
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        limit.rlim_cur = 40
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limitDescriptors(toOpen: 34)
         let loop = EventLoop()
         var ended = 0
         let children = (0..<50).map { _ in
@@ -215,4 +209,19 @@ private func openDescriptors() -> [Int32] {
       decoding: bytes.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     return target.hasPrefix("pipe:") || target == "anon_inode:[pidfd]"
   }
+}
+
+/// Lets this process have so many more descriptors; what it was given by its parent, which may be many, doesn't
+/// count.
+private func limitDescriptors(toOpen count: Int) {
+  var free = 0
+  var descriptor: Int32 = 0
+  while free < count {
+    if fcntl(descriptor, F_GETFD) < 0 { free += 1 }
+    descriptor += 1
+  }
+  var limit = rlimit()
+  getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  limit.rlim_cur = min(rlim_t(descriptor), limit.rlim_max)
+  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }
