@@ -1,17 +1,28 @@
 /// Several strands that a strand waits for: the items of a list, or different ops at the same time.
 class MemberGroup: Work {
   // Safe: the parent holds this group until it has ended.
-  unowned(unsafe) let parent: Strand
+  private let unretainedParent: Unmanaged<Strand>
+  /// The strand whose step this is.
+  final var parent: Strand { unretainedParent.takeUnretainedValue() }
 
   init(parent: Strand) {
-    self.parent = parent
+    unretainedParent = .passUnretained(parent)
     super.init(loop: parent.loop)
+  }
+
+  /// What is around its members: when it times out, and whether stops from outside don't reach them.
+  final var surroundings: (deadline: Int64, isShielded: Bool) {
+    @inline(__always) get {
+      unretainedParent._withUnsafeGuaranteedRef { ($0.outerDeadline, $0.isShielded) }
+    }
   }
 
   /// Whether its run has secrets.
   final var hasSecrets: Bool {
     @inline(__always) get {
-      unretained(parent) { unretained($0.run) { unretained($0.log) { $0.secrets != nil } } }
+      unretainedParent._withUnsafeGuaranteedRef {
+        unretained($0.run) { unretained($0.log) { $0.secrets != nil } }
+      }
     }
   }
 

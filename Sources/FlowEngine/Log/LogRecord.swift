@@ -63,6 +63,9 @@ struct LogRecord {
 
   static let ownPosition = UInt32.max
 
+  /// Whether its kind is `.executed`, asked for without looking the kind up.
+  var isExecuted: Bool { meta & 0x3F == UInt32(LogKind.executed.rawValue) }
+
   var kind: LogKind { LogKind(rawValue: UInt8(truncatingIfNeeded: meta & 0x3F)) ?? .log }
 
   var firstPayload: Payload {

@@ -50,20 +50,18 @@ extension EventLog {
       var record = source
       record.scope = scope
       record.lane = lane
-      if record.kind != .executed {
+      if record.isExecuted {
+        if isWatched {
+          // Who watches gets both events in their places.
+          finishes.append((index + 1 + Int(record.first), record.finish))
+          record = record.start
+        }
+      } else {
         record = record.with(
           first: moved(source.firstPayload, slice), second: moved(source.secondPayload, slice))
+        if record.kind == .start { note(Int(record.position) - 1, record.time) }
       }
-      switch record.kind {
-      case .executed where isWatched:
-        // Who watches gets both events in their places.
-        finishes.append((index + 1 + Int(record.first), record.finish))
-        put(record.start)
-      case .start:
-        note(Int(record.position) - 1, record.time)
-        put(record)
-      default: put(record)
-      }
+      put(record)
     }
     while let last = finishes.popLast() { put(last.record) }
   }

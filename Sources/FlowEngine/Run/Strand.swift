@@ -193,9 +193,7 @@ final class Strand: Work {
     if stop != nil { stop = nil }
     isAsked = false
     if let memberOf {
-      let (deadline, isShielded) = memberOf._withUnsafeGuaranteedRef {
-        unretained($0.parent) { ($0.outerDeadline, $0.isShielded) }
-      }
+      let (deadline, isShielded) = memberOf._withUnsafeGuaranteedRef { $0.surroundings }
       isShieldedAround = isShielded
       inheritedDeadline = deadline
       outerDeadline = deadline

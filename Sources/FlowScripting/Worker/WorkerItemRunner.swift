@@ -11,7 +11,7 @@ internal import LuaVM
 final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   /// How long items that wait with a worker may keep it busy, in nanoseconds: a few times what a
   /// report takes to come and new items take to go.
-  private static let lookahead: Int64 = 2_000_000
+  private static let lookahead: Int64 = 4_000_000
   /// From this time an item on, none waits: what a message takes doesn't count.
   private static let longItem: Int64 = 1_000_000
   private static let mostWaiting = 4096

@@ -5,7 +5,7 @@ internal import LuaVM
 /// tells.
 final class WorkerOutbox {
   /// How long a report may wait while the worker is busy, in nanoseconds.
-  static let interval: Int64 = 500_000
+  static let interval: Int64 = 1_000_000
 
   private let deliver: @Sendable (WorkerReport) -> Void
   private var report = WorkerReport()
