@@ -98,27 +98,64 @@ extension LuaVM {
     try check(flowlua_make_list(host, Int32(clamping: count)))
     let list = try popReference(running, .table)
     var next = 0
-    var some: [LuaValue] = []
-    some.reserveCapacity(min(count, Self.valuesAtOnce))
     while next < count {
-      some.removeAll(keepingCapacity: true)
-      var long: LuaString?
-      while some.count < Self.valuesAtOnce, next + some.count < count {
-        let value = try value(next + some.count)
-        if case .string(let string) = value, string.bytes.count > Self.longString {
-          long = string
-          break
-        }
-        some.append(value)
-      }
-      try set(some, from: next, in: list)
-      next += some.count
-      if let long {
-        try set(long, at: next, in: list)
-        next += 1
+      if let other = try setScalars(&next, count, in: list, value) {
+        try setSome(&next, count, in: list, from: other, value)
       }
     }
     return list
+  }
+
+  /// Sets scalars of a list from index `next` on, which moves on; at most `valuesAtOnce`. Answers the
+  /// value that ended that, as it is none.
+  @inline(__always)
+  private func setScalars(
+    _ next: inout Int, _ count: Int, in list: LuaReference, _ value: (Int) throws -> LuaValue
+  ) throws -> LuaValue? {
+    let first = next
+    var other: LuaValue?
+    let status = try withUnsafeTemporaryAllocation(
+      of: flowlua_value.self, capacity: Self.valuesAtOnce
+    ) { raw in
+      while next < count, next - first < Self.valuesAtOnce {
+        let value = try value(next)
+        switch value {
+        case .nil, .boolean, .integer, .number:
+          raw.initializeElement(at: next - first, to: flowlua_value(scalar: value))
+        case .string, .reference:
+          other = value
+        }
+        if other != nil { break }
+        next += 1
+      }
+      guard next > first, let base = raw.baseAddress else { return Int32(LUA_OK) }
+      return flowlua_set_elements(host, list.id, Int64(first + 1), base, Int32(next - first))
+    }
+    try check(status)
+    return other
+  }
+
+  /// Sets values of any kind of a list from index `next` on, which moves on; `value` stands there.
+  private func setSome(
+    _ next: inout Int, _ count: Int, in list: LuaReference, from value: LuaValue,
+    _ following: (Int) throws -> LuaValue
+  ) throws {
+    var some: [LuaValue] = []
+    var value = value
+    while true {
+      if case .string(let string) = value, string.bytes.count > Self.longString {
+        try set(some, from: next, in: list)
+        next += some.count
+        try set(string, at: next, in: list)
+        next += 1
+        return
+      }
+      some.append(value)
+      if some.count == Self.valuesAtOnce || next + some.count == count { break }
+      value = try following(next + some.count)
+    }
+    try set(some, from: next, in: list)
+    next += some.count
   }
 
   private static let valuesAtOnce = 64
