@@ -38,6 +38,9 @@ final class Interpreter {
       messages.host = host
       signals.catchTermination(host)
       monitors.watch(host.loop)
+      if arguments.options.checks {
+        host.onNeedOfOutcome = { run, place in monitors.end(because: run, isNeededAt: place) }
+      }
     }
   }
 
@@ -49,6 +52,7 @@ final class Interpreter {
     var succeeds: Bool
     do {
       try setArguments()
+      if arguments.options.checks { try CheckedLibrary.install(in: vm) }
       if !arguments.ignoresEnvironment { try runInitialization() }
       for preparation in arguments.preparations { try run(preparation) }
       try runScript()

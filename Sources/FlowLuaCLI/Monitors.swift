@@ -8,6 +8,8 @@ final class Monitors: RunMonitor {
   private let graphs = GraphCollection()
   /// Nil where nobody would see it, or wants to.
   let progress: ProgressDisplay?
+  /// How many runs were checked instead of executed.
+  private var checkCount = 0
   /// Whether something went wrong that decides about the exit status.
   private(set) var hasFailed = false
   private var isFinished = false
@@ -48,12 +50,25 @@ final class Monitors: RunMonitor {
   }
 
   private func printCheck(of run: Run) {
+    checkCount += 1
     var text: ByteString = ""
     for finding in run.check() {
       if finding.severity == .error { hasFailed = true }
       text = text + "[\(run.name)] \(finding.severity.name): \(finding.message)\n"
     }
     Output.write(text + "[\(run.name)] plan:\n" + run.plan(), toError: false)
+  }
+
+  /// Ends the process where the script asks what became of a run that was checked only: whatever it
+  /// makes of that would be made up. No code of the script runs any more, no cleanup either.
+  func end(because run: Run, isNeededAt place: ByteString) -> Never {
+    let what = checkCount == 1 ? "1 flow" : "\(checkCount) flows"
+    let position = place.bytes.isEmpty ? "the script" : place
+    Output.write(
+      "checked \(what); \(position) needs the outcome of '\(run.name)'\n", toError: false)
+    finish()
+    EventLoop.endPrograms()
+    exit(hasFailed ? 1 : 0)
   }
 
   /// Writes the graph, if one is wanted; further calls do nothing.

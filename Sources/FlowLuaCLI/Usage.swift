@@ -36,8 +36,9 @@ enum Usage {
       --summary[=text|json]  print the summary of each run to stderr when the run ends
       --graph FILE           write the flows that the script started as a graph, to a file that ends
                              in .dot or .mmd (Mermaid), or in .svg (needs Graphviz)
-      --check                run the script, but check its flows and print their plans instead of
-                             running them; status 1 when the check finds errors
+      --check                run the script up to where it needs an outcome, but check its flows
+                             and print their plans instead of running them; status 1 when the
+                             check finds errors
       --virtual-clock        let no sleep take time
       --workers N            run at most N workers
       --no-progress          show no line of progress on a terminal

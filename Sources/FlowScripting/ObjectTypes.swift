@@ -110,7 +110,8 @@ extension ScriptHost {
           return try host.answer(call, .bytes("\(kind): \(op.name)"))
         }
         if let run = call.object(1, host.types.run) {
-          return try host.answer(call, .bytes("run: \(run.name) (\(run.state.name))"))
+          let state = run.isSkipped ? "checked" : run.state.name
+          return try host.answer(call, .bytes("run: \(run.name) (\(state))"))
         }
         if let task = call.object(1, host.types.task) {
           let name = task is ProcessTask ? "task: exec" : task.title

@@ -61,6 +61,14 @@ public final class ScriptHost {
   /// Set once the process has been asked to end.
   var isTerminating = false
 
+  /// Called when a script asks what became of a run that was checked only, see `Run.isSkipped`; with
+  /// `file:line` of the script. A program that sets it says that runs are checked instead of executed:
+  /// `flow.checking` is true, and programs aren't started. It may end the process; if it returns, an
+  /// error of use is raised in the script.
+  public var onNeedOfOutcome: ((Run, ByteString) -> Void)?
+  /// Whether runs are checked instead of executed.
+  var isChecking: Bool { onNeedOfOutcome != nil }
+
   /// The chunk of a session that runs now.
   var chunk: SessionChunk?
   /// How many workers there are at most; set it before the first one is needed. By default one for
@@ -145,6 +153,7 @@ public final class ScriptHost {
     vm.onInterruption = nil
     onTermination = nil
     onLoopChange = nil
+    onNeedOfOutcome = nil
     binder.host = nil
     idleTestLoops = []
     let loop = waitingLoops.first ?? activeLoop

@@ -11,6 +11,10 @@ public final class Run: FlowTask<DataBucket> {
   /// Errors of `didFinish` callbacks; each is also one of the loop's `unobservedFailures`.
   public private(set) var lateErrors: [FlowError] = []
 
+  /// Whether a monitor of the loop has kept it from being executed: it has no outcome of its own then,
+  /// and ends as one that has succeeded without a step.
+  public private(set) var isSkipped = false
+
   /// Whether no case of the flow matched, so that it ended before its last step.
   public private(set) var isFinishedEarly = false
 
@@ -132,6 +136,7 @@ public final class Run: FlowTask<DataBucket> {
       adopt?(self)
       logStart(in: owner)
     } else if !loop.runMonitors.isEmpty, !isExecuted() {
+      isSkipped = true
       settle(nil)
       conclude()
       return

@@ -7,8 +7,8 @@ public protocol RunMonitor: AnyObject {
   /// A run begins: it has its data, and nothing of it has been executed.
   ///
   /// - Parameter run: The run.
-  /// - Returns: Whether to execute it. A run that isn't executed succeeds with the data that it has;
-  ///   callbacks of its flow aren't called.
+  /// - Returns: Whether to execute it. A run that isn't executed succeeds with the data that it has, see
+  ///   `Run.isSkipped`; callbacks of its flow aren't called.
   func runBegins(_ run: Run) -> Bool
 
   /// All of a run is done, and nothing that waits for it has gone on.

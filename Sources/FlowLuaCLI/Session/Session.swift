@@ -22,6 +22,8 @@ final class Session {
     interpreter.messages.program = nil
     if terminal.showsErrors { interpreter.messages.decorate = terminal.decorated }
     defineNames()
+    // Lines go on where a script would end: the error that is raised then says why.
+    if host.onNeedOfOutcome != nil { host.onNeedOfOutcome = { _, _ in } }
     // On a terminal nothing is stalled: a line may still come that settles it. A virtual clock stands
     // still while anything may come from outside, so that it goes on before each prompt instead.
     let isVirtual = host.loop.clock.isVirtual

@@ -12,6 +12,7 @@
 ---negative.
 ---@class flow
 ---@field ops flow.Ops The ops that are written in Swift, by name.
+---@field checking boolean Whether runs are checked instead of executed, as with `--check`.
 local flow = {}
 
 ---A name in the data bucket with its value.

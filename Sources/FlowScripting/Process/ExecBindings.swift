@@ -5,6 +5,7 @@ internal import LuaVM
 extension ScriptHost {
   func installPrograms() throws {
     define("exec") { host, call in
+      try host.refuseWhileChecking(call, "exec")
       let (request, check) = try host.processRequest(OpArguments(Arguments(host, call, "exec")))
       let task = ProcessTask(request, check: check, on: host.loop)
       host.begin(task, call.origin)

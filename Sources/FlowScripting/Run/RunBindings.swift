@@ -31,7 +31,11 @@ extension ScriptHost {
     guard let run = call.object(1, host.types.run) else {
       throw Arguments(host, call, method: "__index").wrongSelf("run")
     }
-    switch call.string(2)?.description {
+    let name = call.string(2)?.description
+    if host.isChecking, let name, outcomeFields.contains(name) {
+      try host.needOutcome(of: run, call)
+    }
+    switch name {
     case "name": return try host.answer(call, .bytes(run.name))
     case "id": return call.answer(.integer(Int64(run.id)))
     case "data": return call.answer(.reference(try host.table(of: run.data)))
@@ -45,9 +49,16 @@ extension ScriptHost {
     }
   }
 
+  /// The fields that say what became of a run.
+  private static let outcomeFields: Set<String> = [
+    "data", "ok", "finished_early", "duration", "completed", "cancelled", "state", "faulted",
+    "error", "result",
+  ]
+
   private func run(_ call: LuaCall, _ function: String) throws -> (Run, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let run = call.object(1, types.run) else { throw arguments.wrongSelf("run") }
+    if isChecking { try needOutcome(of: run, call) }
     return (run, arguments)
   }
 

@@ -84,7 +84,12 @@ class ScriptTask: ContinuationTask<Value> {
     fiber = nil
     switch end {
     case .returned(let value):
-      if let next = host.task(in: value) { return follow(next) }
+      if let next = host.task(in: value) {
+        if host.isChecking, let problem = host.outcomeProblem(of: next, madeAt: origin) {
+          return failed(problem)
+        }
+        return follow(next)
+      }
       keep(value: Value(value))
       returned()
     case .failed(let error): failed(error)

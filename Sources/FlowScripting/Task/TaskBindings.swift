@@ -53,7 +53,9 @@ extension ScriptHost {
   static func taskMetamethods(of kind: String) -> LuaFields<BoundMethod> {
     describingMetamethods + [
       "__close": BoundMethod { host, call in
-        let (task, _) = try host.task(call, "__close", kind)
+        guard let task = host.task(call, 1) else {
+          throw Arguments(host, call, method: "__close").wrongSelf(kind)
+        }
         task.cancel()
         if task.isConcluded { return call.answer() }
         try host.checkLoop(of: task, call)
@@ -113,6 +115,7 @@ extension ScriptHost {
   ) throws -> (AnyFlowTask, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let task = task(call, 1) else { throw arguments.wrongSelf(kind) }
+    if isChecking { try needOutcome(of: task, call) }
     return (task, arguments)
   }
 

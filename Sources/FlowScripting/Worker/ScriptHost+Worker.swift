@@ -31,10 +31,11 @@ extension ScriptHost {
       call, "flow.\(name) isn't there in a worker: ops and flows are made by the main script")
   }
 
-  /// What `flow.name` gives for a name that the module doesn't have: nil, or, in a worker, an error for
-  /// what is there elsewhere.
+  /// What `flow.name` gives for a name that the module doesn't have: `checking`, else nil or, in a
+  /// worker, an error for what is there elsewhere.
   static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    host.isWorker ? try host.mainName(call) : call.answer(.nil)
+    if call.string(2) == "checking" { return call.answer(.boolean(host.isChecking)) }
+    return host.isWorker ? try host.mainName(call) : call.answer(.nil)
   }
 
   /// Refuses a key without a value that the op didn't declare: nobody has sent it.

@@ -1,4 +1,5 @@
--- With --check flows are checked, and their plans printed; no op of them runs.
+-- With --check flows are checked, and their plans printed; no op of them runs, and the script ends
+-- where it needs the outcome of one.
 local host = require "host"
 local check = require "check"
 local ops = [[
@@ -17,8 +18,7 @@ local result = checked [[
     :add_grouped(AOp, { input = "xs", output = "ys", allow_failure = true }):add_finally(BOp)
     :will_start(function() print "called" end):did_finish(function() print "called" end)
     :start { x = "1", z = "2", plan = "pro", xs = { "a" } }
-  run:wait()
-  print(run.ok, run.state, run.data.x, run.error)
+  print(run.name, run.id, run, flow.checking)
 ]]
 check.equal(result.stderr, "")
 check.equal(result.stdout, [[
@@ -40,15 +40,16 @@ check.equal(result.stdout, [[
     - AOp
   finally:
     1. BOp (3 attempts, timeout 5s)
-true	succeeded	1	nil
+outer	1	run: outer (checked)	true
 ]])
 check.equal(result.status, 0)
 
 -- Errors decide about the status, also of an op that is started alone; the script goes on.
 result = checked [[
-  print(flow.new("wrong"):add(BOp):run().ok)
-  print(BOp:run { z = 1 }.ok)
-  print(flow.new("empty"):run().ok)
+  flow.new("wrong"):add(BOp):run()
+  BOp:run { z = 1 }
+  flow.new("empty"):run()
+  print "on"
 ]]
 check.equal(result.status, 1)
 check.equal(result.stderr, "")
@@ -56,17 +57,85 @@ check.equal(result.stdout, [[
 [wrong] error: [BOp] needs <z> (string), but nothing before provides it
 [wrong] plan:
   1. BOp (3 attempts, timeout 5s)
-true
 ]] .. result.stdout:match("%[BOp%] error: [^\n]*<z>[^\n]*\n") .. [[
 [BOp] plan:
   1. BOp (3 attempts, timeout 5s)
-true
 [empty] plan:
   no steps
-true
+on
 ]])
 
 -- Warnings don't.
 result = checked [[ flow.new("named"):add(flow.op("misnamed", print)):run() ]]
 check.equal(result.status, 0)
 check.contains(result.stdout, "[named] warning: ", "misnamed")
+check.lacks(result.stdout, "checked")
+
+-- The first use of an outcome ends the script there, whatever is around it. Nothing of the script
+-- runs any more; the findings so far decide about the status.
+result = checked [[
+  local deploy, other = flow.new("deploy"):add(AOp):start { x = "1" }, flow.new("other"):run()
+  local function guarded()
+    local guard <close> = setmetatable({}, { __close = function() print "closed" end })
+    print(xpcall(function()
+      coroutine.wrap(function() print(pcall(function()
+        deploy:wait()
+      end)) end)()
+    end, print))
+  end
+  flow.spawn(guarded)
+  print "DEPLOYED"
+]]
+check.equal(result.stdout, [[
+[deploy] plan:
+  1. AOp
+[other] plan:
+  no steps
+checked 2 flows; $SCRIPT:11 needs the outcome of 'deploy'
+]])
+check.equal(result.stderr, "")
+check.equal(result.status, 0)
+result = checked [[ print(flow.new("wrong"):add(BOp):run().ok) ]]
+check.equal(result.status, 1)
+check.contains(result.stdout, "\nchecked 1 flow; $SCRIPT:6 needs the outcome of 'wrong'\n")
+
+-- All that tells of an outcome does.
+for _, use in ipairs {
+  "run.ok", "run.data", "run.error", "run.result", "run.state", "run.completed", "run.faulted",
+  "run.cancelled", "run.duration", "run.finished_early", "run:await()", "run:wait()", "run:wait(1)",
+  "run:cancel()", "run:summary()", "run:events()", "run:dot()", "run:next(print)",
+  "run:next_on_success(print)", "run:next_on_error(print)", "run:finally(print)",
+  "run:finally_on_success(print)", "flow.when_all_succeed { run }", "flow.when_all_finish { run }",
+  "flow.when_any_finish { flow.resolved(1), run }", "flow.spawn(function() return run end)",
+  "flow.resolved(1):next(function() return run end):await()", "pcall(run.await, run)",
+  "require 'flow.testing'.run(AOp, { data = { x = '' }, replace = { LaterOp = print } }).ok",
+} do
+  result = checked(("local run = AOp:start { x = '' } local _ = %s print 'on'"):format(use))
+  check.equal(result.stderr, "", use)
+  check.contains(result.stdout, "; $SCRIPT:6 needs the outcome of 'AOp'\n")
+  check.lacks(result.stdout, "on\n", "AOp runs")
+end
+result = checked [[ do local run <close> = AOp:start { x = "" } end print "on" ]]
+check.contains(result.stdout, "\non\n")
+
+-- What changes something outside of ops is refused; what reads isn't.
+result = checked [[
+  for _, call in ipairs {
+    function() flow.exec { "true" } end, function() io.open("/nowhere/x", "a") end,
+    function() io.open("/nowhere/x", "r+") end, function() io.output "/nowhere/x" end,
+    function() io.popen "true" end, io.tmpfile, os.tmpname, function() os.execute "true" end,
+    function() os.remove "/nowhere/x" end, function() os.rename("/nowhere/x", "/nowhere/y") end,
+  } do print(select(2, pcall(call))) end
+  print(io.open(arg[0]):read "l", os.execute())
+]]
+check.equal(select(2, result.stdout:gsub("%(not while checking%)", "")), 10)
+check.contains(result.stdout, "$SCRIPT:7: bad use of 'exec' (not while checking)",
+  "$SCRIPT:8: bad use of 'output' (not while checking)", '  local flow = require "flow"\ttrue\n')
+check.equal(require "flow".checking, false)
+
+-- Lines go on: there it is an error.
+result = host.run(host.binary, { "--check", "-i" }, {
+  stdin = "run = flow.new('a'):start()\nrun.ok\nprint 'on'\n",
+})
+check.contains(result.stderr, "the outcome of 'a' isn't known while checking")
+check.contains(result.stdout, "\non\n")
