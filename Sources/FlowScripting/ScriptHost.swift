@@ -48,9 +48,6 @@ public final class ScriptHost {
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
   static let typeCacheLimit = 1000
-  /// What the script made secrets of, for reports of errors that belong to no run.
-  var secretTexts = SecretTexts()
-  static let secretTextLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
   /// Functions of the module that it doesn't have yet.

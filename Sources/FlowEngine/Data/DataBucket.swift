@@ -194,7 +194,7 @@ public final class DataBucket {
   }
 
   /// A value under `key` as messages may show it: a secret when the key is.
-  func shown(_ value: Value, of key: Key) -> Value {
+  package func shown(_ value: Value, of key: Key) -> Value {
     isSecret(key) ? .secret(value) : value
   }
 

@@ -112,7 +112,8 @@ final class GroupExecution: MemberGroup, ProgressSource {
     let isSecret = parent.log.secrets != nil && parent.bucket.isSecret(input)
     guard let source = ListSource(value, isSecret: isSecret) else {
       let shown = parent.bucket.shown(value, of: input)
-      return refuse(.mismatchedInput(dispatcher.input, shown, wanted: "any[]"))
+      return refuse(
+        .mismatchedInput(dispatcher.input, shown, wanted: "any[]", hiding: loop.secrets))
     }
     log(.groupCreated, .integer(Int64(source.count)))
     if source.count == 0, !dispatcher.allowEmpty {

@@ -17,8 +17,10 @@ public final class ItemFailure: OpaqueValue {
   public var typeName: ByteString { "table" }
 
   public func logText(limit: Int) -> ByteString {
+    let shown: ByteString =
+      if case .opaque(let value) = input { value.logText(limit: limit) } else { input.logText }
     let text: ByteString =
-      "{error = \(error.message), index = \(index + 1), input = \(input.logText)}"
+      "{error = \(error.message), index = \(index + 1), input = \(shown)}"
     return text.truncated(to: limit)
   }
 

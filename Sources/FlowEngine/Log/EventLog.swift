@@ -13,8 +13,12 @@ public final class EventLog {
   let began: Int64
   let wallBase: Int64
   private(set) var scopes: ContiguousArray<LogScope> = []
-  /// What no text may show; nil in a log without secrets, which then pays one branch for them.
-  var secrets: SecretTexts?
+  /// What no text may show; nil as long as there are no secrets, which then cost one branch.
+  @inline(__always)
+  var secrets: SecretTexts? {
+    let all = keys.secrets
+    return all.exist ? all : nil
+  }
 
   // Unchecked exclusivity, of the count and the two pointers: the loop's thread alone touches them,
   // and no access lasts into a call of a sink. The checks would cost more than appending does.
@@ -162,7 +166,7 @@ public final class EventLog {
     guard let event = event(of: record) else { return }
     var value = value
     // What its text may not show, the whole value may not either.
-    if let secrets, let whole = value, redactedText(of: whole, secrets) != nil {
+    if let secrets, let whole = value, secrets.hidesPart(of: whole) {
       value = .secret(whole)
     }
     for sink in sinks { sink.append(event, value: value, in: self) }
@@ -193,7 +197,7 @@ public final class EventLog {
 
   /// Keeps a value: scalars as they are, others as the text that a line shows of them now.
   func payload(_ value: Value) -> Payload {
-    if let secrets, let text = redactedText(of: value, secrets) { return keep(text) }
+    if let secrets, let text = secrets.redactedText(of: value) { return keep(text) }
     return switch value {
     case .null: .none
     case .boolean(let value): Payload(tag: value ? .truth : .falsehood, bits: 0)

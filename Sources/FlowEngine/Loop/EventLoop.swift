@@ -119,9 +119,20 @@ public final class EventLoop {
   /// Says where a task was made, from its `origin`.
   package var describeOrigin: ((UInt64) -> ByteString)?
 
+  /// What nothing that this loop shows may contain: the secrets of its runs, and those that a program
+  /// adds.
+  public var secrets: SecretTexts { keys.secrets }
+
   /// A loop of its own, confined to the thread that makes it.
-  public convenience init(clock: any LoopClock = SystemClock()) {
-    self.init(clock: clock, keys: KeyTable(), failures: FailureReports())
+  ///
+  /// - Parameters:
+  ///   - clock: What tells the time.
+  ///   - secrets: What nothing that the loop shows may contain; loops of several threads that work
+  ///     together share theirs.
+  public convenience init(
+    clock: any LoopClock = SystemClock(), secrets: SecretTexts = SecretTexts()
+  ) {
+    self.init(clock: clock, keys: KeyTable(secrets: secrets), failures: FailureReports())
   }
 
   init(clock: any LoopClock, keys: KeyTable, failures: FailureReports) {

@@ -74,7 +74,8 @@ final class Declarations {
     }
     let name = bucket.keys.name(of: unmet.key)
     guard let (value, wanted) = unmet.mismatch else { return .missingInput(name) }
-    return .mismatchedInput(name, bucket.shown(value, of: unmet.key), wanted: wanted)
+    return .mismatchedInput(
+      name, bucket.shown(value, of: unmet.key), wanted: wanted, hiding: bucket.keys.secrets)
   }
 
   /// The output error of the first promise that `bucket` doesn't keep.
@@ -85,7 +86,8 @@ final class Declarations {
     }
     let name = bucket.keys.name(of: unmet.key)
     guard let (value, wanted) = unmet.mismatch else { return .missingOutput(name) }
-    return .mismatchedOutput(name, bucket.shown(value, of: unmet.key), wanted: wanted)
+    return .mismatchedOutput(
+      name, bucket.shown(value, of: unmet.key), wanted: wanted, hiding: bucket.keys.secrets)
   }
 }
 

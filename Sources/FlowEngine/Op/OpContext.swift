@@ -159,7 +159,8 @@ public final class OpContext {
     if let value = bucket.get(key) {
       guard let wanted = type?.mismatch(value) else { return .success(value) }
       error = .mismatchedInput(
-        bucket.keys.name(of: key), bucket.shown(value, of: key), wanted: wanted)
+        bucket.keys.name(of: key), bucket.shown(value, of: key), wanted: wanted,
+        hiding: bucket.keys.secrets)
     } else {
       if let type, type.isOptional { return .success(.null) }
       error = .missingInput(bucket.keys.name(of: key))
@@ -482,7 +483,8 @@ extension OpContext {
     if let value = bucket[name] {
       if let result = Wanted(flowValue: value) { return result }
       error = .mismatchedInput(
-        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName)
+        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName,
+        hiding: bucket.keys.secrets)
     } else {
       error = .missingInput(name)
     }

@@ -41,7 +41,7 @@ private final class ExecBody: OpBody {
           context.set("stdout", result.stdout)
           context.set("stderr", result.stderr)
         }
-        context.end(check ? result.failure(of: request) : nil)
+        context.end(check ? result.failure(of: request, hiding: context.loop.secrets) : nil)
       case .failure(let error): context.end(error)
       }
     }

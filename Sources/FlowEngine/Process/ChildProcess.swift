@@ -125,7 +125,7 @@ public final class ChildProcess {
         .failure(
           FlowError(
             .error,
-            "the status of \(request.commandText) is lost: something else in this process has "
+            "the status of \(request.commandText(hiding: loop.secrets)) is lost: something else in this process has "
               + "taken it, or ignores SIGCHLD")))
     }
   }

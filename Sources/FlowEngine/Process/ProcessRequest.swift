@@ -29,14 +29,15 @@ public struct ProcessRequest: Sendable {
     self.environment = environment
   }
 
-  /// The command as messages show it: words with other characters than plain ones in quotes.
-  var commandText: ByteString {
+  /// The command as messages show it: words with other characters than plain ones in quotes, without
+  /// secrets.
+  func commandText(hiding secrets: SecretTexts) -> ByteString {
     let words = argv.map { word in
       let isPlain = !word.isEmpty && word.bytes.allSatisfy { Self.plain.contains($0) }
       return isPlain ? word : "'\(word.escapingNUL)'"
     }
-    return ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
-      .truncated(to: Value.logLimit)
+    let text = ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+    return secrets.redacted(text).truncated(to: Value.logLimit)
   }
 
   private static let plain = Set(

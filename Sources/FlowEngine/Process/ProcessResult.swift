@@ -22,17 +22,17 @@ public struct ProcessResult: Sendable {
     stderr = outputs?.stderr ?? ""
   }
 
-  /// What a status other than 0 is as an error.
-  func failure(of request: ProcessRequest) -> FlowError? {
+  /// What a status other than 0 is as an error, whose message shows no part of `secrets`.
+  func failure(of request: ProcessRequest, hiding secrets: SecretTexts) -> FlowError? {
     guard status != 0 else { return nil }
-    var message = request.commandText
+    var message = request.commandText(hiding: secrets)
     if let signal {
       let name = strsignal(Int32(signal)).map { String(cString: $0) } ?? "unknown"
       message = message + " was ended by signal \(signal) (\(name))"
     } else {
       message = message + " exited with status \(status)"
     }
-    let tail = Self.tail(of: stderr)
+    let tail = Self.tail(of: secrets.redacted(stderr))
     if !tail.isEmpty { message = message + ": " + tail }
     return FlowError(.error, message, code: Int64(status), process: self)
   }

@@ -35,7 +35,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     child = nil
     switch result {
     case .success(let result):
-      if isChecked, let failure = result.failure(of: request) {
+      if isChecked, let failure = result.failure(of: request, hiding: loop.secrets) {
         end(error: failure)
       } else {
         end(with: result)

@@ -109,11 +109,11 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     FlowError(.insufficientInput, "can't find <\(key)> in data bucket")
   }
 
-  /// A value that was needed is of another type.
+  /// A value that was needed is of another type. The message shows no part of `secrets`.
   public static func mismatchedInput(
-    _ key: ByteString, _ value: Value, wanted: ByteString
+    _ key: ByteString, _ value: Value, wanted: ByteString, hiding secrets: SecretTexts? = nil
   ) -> FlowError {
-    FlowError(.mismatchedInput, mismatch(key, value, wanted))
+    FlowError(.mismatchedInput, mismatch(key, value, wanted, secrets))
   }
 
   /// A declared output wasn't set.
@@ -121,11 +121,11 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     FlowError(.missingOutput, "can't find <\(key)> in data bucket")
   }
 
-  /// A declared output is of another type.
+  /// A declared output is of another type. The message shows no part of `secrets`.
   public static func mismatchedOutput(
-    _ key: ByteString, _ value: Value, wanted: ByteString
+    _ key: ByteString, _ value: Value, wanted: ByteString, hiding secrets: SecretTexts? = nil
   ) -> FlowError {
-    FlowError(.mismatchedOutput, mismatch(key, value, wanted))
+    FlowError(.mismatchedOutput, mismatch(key, value, wanted, secrets))
   }
 
   /// The text of the log line, after `DidFinish: `.
@@ -160,11 +160,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   private static func mismatch(
-    _ key: ByteString, _ value: Value, _ wanted: ByteString
+    _ key: ByteString, _ value: Value, _ wanted: ByteString, _ secrets: SecretTexts?
   ) -> ByteString {
-    """
-    <\(key)> in data bucket is <\(value.logText)> with type <\(value.plain.typeName)>, \
-    but NOT type <\(wanted)>.
-    """
+    let shown = secrets?.shownText(of: value) ?? value.logText.truncated(to: Value.logLimit)
+    return """
+      <\(key)> in data bucket is <\(shown)> with type <\(value.plain.typeName)>, \
+      but NOT type <\(wanted)>.
+      """
   }
 }

@@ -122,7 +122,6 @@ public final class Run: FlowTask<DataBucket> {
   ) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
-    if let owner { log.hideSecrets(of: owner.run.log) }
     for (name, value) in flow?.blueprint.data ?? [] { begin(with: name, value) }
     for (name, value) in given { begin(with: name, value) }
     loop.pending[id] = self

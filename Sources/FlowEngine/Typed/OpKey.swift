@@ -62,7 +62,8 @@ extension Input: InputKey {
     }
     guard let content = Content(flowValue: value) else {
       throw .mismatchedInput(
-        name, bucket.shown(value, of: key), wanted: Content.flowWantedName)
+        name, bucket.shown(value, of: key), wanted: Content.flowWantedName,
+        hiding: bucket.keys.secrets)
     }
     return content
   }

@@ -18,8 +18,15 @@ public final class KeyTable {
   /// Open addressing: 0 is free, else the id of a key plus one. At most half full.
   private var slots = ContiguousArray<UInt32>(repeating: 0, count: 64)
 
+  /// What messages about the values of keys may not show.
+  let secrets: SecretTexts
+
   /// A table without keys.
-  public init() {}
+  ///
+  /// - Parameter secrets: What messages about the values of keys may not show.
+  public init(secrets: SecretTexts = SecretTexts()) {
+    self.secrets = secrets
+  }
 
   /// The key of `name`, the same for the same bytes.
   public func intern(_ name: ByteString) -> Key {

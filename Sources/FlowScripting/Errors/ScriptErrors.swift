@@ -150,10 +150,13 @@ extension ScriptHost {
             """
         }
       }
-      let shown = (try? vm.render(value, limit: Value.logLimit)) ?? ""
+      let shown =
+        (try? loop.secrets.shownText(limit: Value.logLimit) {
+          ByteString(try vm.render(value, limit: $0))
+        }) ?? ""
       let what = "error object is a \(reference.kind.name) value"
       return reference.kind == .table
-        ? "\(position)(\(what): \(ByteString(shown)))" : "\(position)(\(what))"
+        ? "\(position)(\(what): \(shown))" : "\(position)(\(what))"
     }
   }
 
@@ -167,8 +170,8 @@ extension ScriptHost {
 
   func usage(at position: LuaString, _ message: String) -> any Error {
     // A message quotes names and values of the script, which may be of any length.
-    let shown = message.utf8.count > 500 ? message.prefix(500) + "…" : message[...]
-    let text = ByteString(position) + ByteString(String(shown))
+    let text = loop.secrets.redacted(
+      ByteString(position) + loop.secrets.redacted(ByteString(message)).truncated(to: 501))
     do {
       let table = try makeError(
         .usage, text, traceback: ByteString(vm.traceback(level: 1)))
@@ -190,9 +193,9 @@ extension ScriptHost {
   /// What to print of an error that ended a script or that nobody observed: the message and, where
   /// the message hasn't one already, the traceback.
   ///
-  /// What the script made secrets of is replaced.
+  /// Secrets are replaced.
   public func report(of error: any Error) -> ByteString {
-    secretTexts.redacted(text(of: error))
+    loop.secrets.redacted(text(of: error))
   }
 
   private func text(of error: any Error) -> ByteString {

@@ -37,7 +37,10 @@ extension ScriptHost {
         }
         if let wanted = type.mismatch(found) {
           throw host.end(
-            context, .mismatchedInput(host.loop.keys.name(of: key), found, wanted: wanted))
+            context,
+            .mismatchedInput(
+              host.loop.keys.name(of: key), context.bucket.shown(found, of: key), wanted: wanted,
+              hiding: host.loop.secrets))
         }
         return try host.answer(call, found)
       },

@@ -26,9 +26,7 @@ extension ScriptHost {
 
   private func makeSecret(_ value: Value) -> SecretValue {
     let secret = SecretValue(value)
-    // A script may make secrets without end; reports want those of late.
-    if secretTexts.count >= ScriptHost.secretTextLimit { secretTexts = SecretTexts() }
-    secretTexts.add(secret.plain)
+    loop.secrets.add(secret.plain)
     return secret
   }
 

@@ -171,7 +171,7 @@ final class WorkerPool {
     let setting = WorkerSetting(
       configuration: configuration, paths: host.packagePaths,
       hasGlobalModule: host.hasGlobalModule, isVirtual: loop.clock.isVirtual,
-      gracePeriod: loop.gracePeriod, channel: channel,
+      gracePeriod: loop.gracePeriod, secrets: loop.secrets, channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in
         mailbox.post { _ in link.pool?.take(report, from: index) }
       },

@@ -28,7 +28,7 @@ final class WorkerSite {
     let clock = setting.isVirtual ? WorkerClock(channel) : nil
     let vm = try LuaVM(configuration: configuration)
     do {
-      let loop = EventLoop(clock: clock ?? SystemClock())
+      let loop = EventLoop(clock: clock ?? SystemClock(), secrets: setting.secrets)
       loop.gracePeriod = setting.gracePeriod
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)

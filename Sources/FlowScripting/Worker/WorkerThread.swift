@@ -12,6 +12,8 @@ struct WorkerSetting: Sendable {
   let hasGlobalModule: Bool
   let isVirtual: Bool
   let gracePeriod: Int64
+  /// What nothing that the process shows may contain.
+  let secrets: SecretTexts
   let channel: WorkerChannel
   /// Takes a report, from any thread.
   let deliver: @Sendable (WorkerReport) -> Void
