@@ -1,6 +1,7 @@
 // Stopping a coroutine that is busy.
 //
-// A watchdog thread signals the thread that runs Lua. The handler sets a hook on the coroutine that
+// A watchdog thread signals the thread that runs Lua; where the system gives no thread, a timer does
+// the watchdog's work in the handler of its signal. The handler sets a hook on the coroutine that
 // runs (lua_sethook is made for that); the hook yields, which neither pcall nor a message handler
 // sees. Where a yield can't be (inside a C function), the hook makes an allocation fail, as no
 // message handler is called for LUA_ERRMEM, and stays armed. It costs nothing while nothing is due.
@@ -103,14 +104,6 @@ static watch_record *watched;
 /// When the watchdog next looks by itself.
 static int64_t wakes_at = INT64_MAX;
 
-static void on_signal(int signal) {
-  (void)signal;
-  flowlua_host *host = flowlua_current;
-  if (host == NULL) return;
-  lua_State *running = host->running;
-  if (running != NULL && is_stopping(host)) flowlua_arm_stop(running);
-}
-
 /// Asks the ones that are due to stop; returns when the next one is. The lock is held. One that
 /// isn't executing needs no signal: it looks when it goes on.
 static int64_t stop_due(int64_t time) {
@@ -129,11 +122,45 @@ static int64_t stop_due(int64_t time) {
   return next;
 }
 
+/// In place of the watchdog's thread, where there is none.
+static timer_t timer;
+static atomic_bool has_timer;
+
+static void set_timer(int64_t time) {
+  struct itimerspec at = {.it_value = {time / second, time % second}};
+  timer_settime(timer, TIMER_ABSTIME, &at, NULL);
+}
+
 /// Has the watchdog look at `time` at the latest. The lock is held.
 static void look_at(int64_t time) {
   if (time >= wakes_at) return;
   wakes_at = time;
-  pthread_cond_signal(&changed);
+  if (atomic_load(&has_timer)) set_timer(time);
+  else pthread_cond_signal(&changed);
+}
+
+/// What the watchdog's thread does, in a signal handler.
+static void look_by_timer(void) {
+  // The code that was interrupted may hold the lock: it goes on before the next look.
+  if (pthread_mutex_trylock(&lock) != 0) {
+    set_timer(now() + 1000000);
+    return;
+  }
+  int64_t time = now();
+  if (time >= wakes_at) wakes_at = stop_due(time);
+  if (wakes_at != INT64_MAX) set_timer(wakes_at);
+  pthread_mutex_unlock(&lock);
+}
+
+static void on_signal(int signal) {
+  (void)signal;
+  int problem = errno;
+  if (atomic_load(&has_timer)) look_by_timer();
+  errno = problem;
+  flowlua_host *host = flowlua_current;
+  if (host == NULL) return;
+  lua_State *running = host->running;
+  if (running != NULL && is_stopping(host)) flowlua_arm_stop(running);
 }
 
 static void *watch(void *argument) {
@@ -175,8 +202,14 @@ static bool start_watchdog(void) {
   pthread_t thread;
   int error = pthread_create(&thread, NULL, watch, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (error != 0) return false;
-  pthread_detach(thread);
+  if (error == 0) {
+    pthread_detach(thread);
+  } else {
+    // Any thread that runs Lua may get the signal: only those don't block it.
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = STOP_SIGNAL};
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return false;
+    atomic_store(&has_timer, true);
+  }
   started = true;
   return true;
 }

@@ -23,6 +23,9 @@ void flowsystem_on_ending_signal(int number);
 /// Wakes the loop that signals wake, if there is one. Safe in a signal handler.
 void flowsystem_wake_loop(void);
 
+/// The name that messages begin with.
+const char *flowsystem_program(void);
+
 /// Gives the terminal the modes that it had before the line editor took it. Safe in a signal handler.
 void flowsystem_restore_terminal(void);
 

@@ -1,5 +1,5 @@
 // The three standard streams of a program, from its first moment to its last.
-#include "CFlowSystem.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,8 @@ void flowsystem_hold_streams(void) {
 
 static const char *name_of_program = "flowlua";
 
+const char *flowsystem_program(void) { return name_of_program; }
+
 /// The last thing that a process does which exits.
 static void check_output(int status, void *unused) {
   (void)unused;
@@ -32,7 +34,7 @@ static void check_output(int status, void *unused) {
 }
 
 void flowsystem_check_output_at_exit(const char *program) {
-  name_of_program = program;
+  if (program != NULL) name_of_program = program;
   on_exit(check_output, NULL);
 }
 

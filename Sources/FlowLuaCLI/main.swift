@@ -4,15 +4,17 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// The words of the command line as they are: `CommandLine.arguments` would repair what isn't UTF-8.
-let words = UnsafeBufferPointer(
-  start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)
-).compactMap { word in
+/// The words of the command line as they are: `CommandLine.arguments` would repair what isn't UTF-8,
+/// and is empty where there is no /proc.
+var wordCount: Int32 = 0
+let rawWords = UnsafeBufferPointer(start: flowsystem_arguments(&wordCount), count: Int(wordCount))
+let words = rawWords.compactMap { word in
   word.map { ByteString(Array(UnsafeRawBufferPointer(start: $0, count: strlen($0)))) }
 }
 
+flowsystem_end_without_memory()
 flowsystem_hold_streams()
-flowsystem_check_output_at_exit(CommandLine.unsafeArgv[0])
+flowsystem_check_output_at_exit(rawWords.first ?? nil)
 
 let status: Int32
 do throws(CommandLineArguments.Misuse) {

@@ -96,6 +96,9 @@ public final class ScriptHost {
   )
 
   /// Brings `flow` into a state: `require "flow"` gives the module.
+  ///
+  /// Throws a `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
+  /// has no descriptor and the system gives none; see `Mailbox.open`.
   public convenience init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
     try self.init(vm: vm, loop: loop, isWorker: false)
   }
@@ -104,6 +107,7 @@ public final class ScriptHost {
     self.vm = vm
     activeLoop = loop
     self.isWorker = isWorker
+    try loop.mailbox.open()
     errorMetatable = try vm.makeErrorMetatable()
     reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
     types = try ObjectTypes(vm: vm, binder: binder)

@@ -8,6 +8,9 @@
 
 #include "LineEditor.h"
 
+/// The words that the process was started with, and how many they are. They stay.
+char *const *flowsystem_arguments(int *count);
+
 /// A close-on-exec, non-blocking eventfd, or -1 with errno set. <sys/eventfd.h> isn't in Glibc's
 /// module map.
 int flowsystem_eventfd(void);
@@ -128,8 +131,13 @@ void flowsystem_hold_streams(void);
 /// would have to take note.
 void flowsystem_keep_freed_memory(void);
 
+/// Has the process end with a sentence and status 1 when Swift finds no memory, instead of by a signal;
+/// what Lua finds none for is an error of the script. To be called when the process begins, on its main
+/// thread. What Swift's own allocations do depends on a linker option; see Package.swift.
+void flowsystem_end_without_memory(void);
+
 /// When the process exits with status 0 and what it wrote to stdout couldn't be written, it says so and
-/// the status is 1. `program` must stay.
+/// the status is 1. `program` must stay; without it the name is flowlua.
 void flowsystem_check_output_at_exit(const char *program);
 
 /// A line of stdin with its newline, malloc's; NULL at the end. stdin is a macro for a global variable.

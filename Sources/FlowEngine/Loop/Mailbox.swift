@@ -12,8 +12,13 @@ public final class Mailbox: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var queue: [@Sendable (EventLoop) -> Void] = []
   /// Readable once the loop has been woken. An eventfd: a signal handler may wake the loop, too, by
-  /// writing eight bytes that aren't all zero.
-  public let descriptor: Int32
+  /// writing eight bytes that aren't all zero. It is -1 while the process has no descriptor left; the
+  /// loop then looks for work every millisecond, and opens one as soon as it can. See `open`.
+  public var descriptor: Int32 { opened.load(ordering: .sequentiallyConsistent) }
+  /// Set once, on the loop's thread.
+  private let opened: Atomic<Int32>
+  /// How long a loop without a descriptor sleeps at a time, in nanoseconds.
+  private static let blindSleep: Int64 = 1_000_000
   /// Whether the queue may hold something: spares the loop a lock at each turn.
   private let isFilled = Atomic<Bool>(false)
   private let pendingWork = Atomic<Int>(0)
@@ -24,14 +29,29 @@ public final class Mailbox: @unchecked Sendable {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)
-    descriptor = flowsystem_eventfd()
-    if descriptor < 0 { misuse("no eventfd could be opened: too many open files") }
+    opened = Atomic(flowsystem_eventfd())
   }
 
   deinit {
-    close(descriptor)
+    if descriptor >= 0 { close(descriptor) }
     pthread_mutex_destroy(mutex)
     mutex.deallocate()
+  }
+
+  /// Makes sure that the loop has its descriptor. On the loop's thread.
+  ///
+  /// - Throws: A `FlowError` with the system's `errno` when none could be opened when the loop was made,
+  ///   nor can be now.
+  public func open() throws(FlowError) {
+    guard descriptor < 0 else { return }
+    let made = flowsystem_eventfd()
+    guard made >= 0 else {
+      let number = errno
+      throw FlowError(
+        .error, "an event loop has no descriptor to be woken by: \(systemMessage(number))",
+        code: Int64(number))
+    }
+    opened.store(made, ordering: .sequentiallyConsistent)
   }
 
   /// Has the loop run `work` on its thread, soon, in the order of posting; wakes it when it sleeps.
@@ -99,7 +119,20 @@ public final class Mailbox: @unchecked Sendable {
   /// Sleeps until something is posted, another descriptor (if not negative) is readable, or `timeout`
   /// nanoseconds have passed (negative: no limit).
   func wait(timeout: Int64, or other: Int32 = -1) {
+    guard descriptor >= 0 else {
+      waitBlindly(timeout: timeout, or: other)
+      return
+    }
     if flowsystem_wait_readable_any(descriptor, other, timeout) == 1 { drain() }
+  }
+
+  /// Sleeps for a moment without a descriptor. Once there is one, the loop has to look for work first:
+  /// whoever posted before couldn't wake it.
+  private func waitBlindly(timeout: Int64, or other: Int32) {
+    do throws(FlowError) { try open() } catch {
+      let moment = timeout < 0 ? Self.blindSleep : min(timeout, Self.blindSleep)
+      _ = flowsystem_wait_readable_any(-1, other, moment)
+    }
   }
 
   /// Sleeps until something is posted.
@@ -109,11 +142,14 @@ public final class Mailbox: @unchecked Sendable {
 
   /// Takes note of having been woken.
   func drain() {
+    guard descriptor >= 0 else { return }
     var count: UInt64 = 0
     read(descriptor, &count, MemoryLayout<UInt64>.size)
   }
 
   private func wake() {
+    let descriptor = descriptor
+    guard descriptor >= 0 else { return }
     var one: UInt64 = 1
     write(descriptor, &one, MemoryLayout<UInt64>.size)
   }

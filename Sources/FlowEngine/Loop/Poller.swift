@@ -47,6 +47,7 @@ final class Poller {
     _ descriptor: Int32, writing: Bool, _ job: any LoopJob, mailbox: Mailbox
   ) throws(FlowError) -> DescriptorWatch {
     if epoll < 0 {
+      try mailbox.open()
       let made = flowsystem_epoll_create()
       guard made >= 0 else { throw Self.failure(errno) }
       let problem = flowsystem_epoll_add(made, mailbox.descriptor, false, Self.mailboxTag)

@@ -17,7 +17,8 @@ extension ScriptHost {
     let op = try arguments.op(1)
     let options = try TestOptions(arguments, 2, for: op)
     let replacements = options.fakes.isEmpty ? nil : OpReplacements(options.fakes)
-    let (run, request) = onTestLoop { loop in
+    let inner = try makeTestLoop(call)
+    let (run, request) = onTestLoop(inner) { loop in
       loop.replacements = replacements
       defer { loop.replacements = nil }
       let run = options.start(op, on: loop)
@@ -33,17 +34,25 @@ extension ScriptHost {
     return call.answer(run, types.run)
   }
 
-  /// Runs `body` on a loop with a virtual clock, while the present loop stands still: whatever scripts
+  /// A loop with a virtual clock, on which nothing is pending.
+  private func makeTestLoop(_ call: LuaCall) throws -> EventLoop {
+    // The loop of an earlier test saves its making, and the descriptor of its mailbox.
+    if let idle = idleTestLoops.popLast() { return idle }
+    let made = EventLoop(within: activeLoop, clock: VirtualClock())
+    do throws(FlowError) { try made.mailbox.open() } catch {
+      throw raise(FlowError(.error, ByteString(call.position) + error.message, code: error.code))
+    }
+    return made
+  }
+
+  /// Runs `body` on such a loop, while the present loop stands still: whatever scripts
   /// do meanwhile is done there.
   ///
   /// Another loop, rather than a part of the host's own, because time then can jump only for the test:
   /// it has timers, programs and a clock to itself, and what else is pending neither goes on nor keeps
   /// the clock from jumping. Nothing has to be copied, as both are confined to the same thread.
-  private func onTestLoop<Result>(_ body: (EventLoop) -> Result) -> Result {
+  private func onTestLoop<Result>(_ inner: EventLoop, _ body: (EventLoop) -> Result) -> Result {
     let outer = activeLoop
-    // The loop of an earlier test saves its making, and the descriptor of its mailbox.
-    let clock = VirtualClock()
-    let inner = idleTestLoops.popLast() ?? EventLoop(within: outer, clock: clock)
     (inner.clock as? VirtualClock)?.restart()
     inner.randomNumberGenerator = SeededGenerator(seed: 1)
     let outside = current

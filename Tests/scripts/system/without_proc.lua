@@ -1,0 +1,32 @@
+-- Where /proc isn't mounted, as in a chroot, the program finds its arguments all the same.
+local check = require "check"
+local binary = arg[-1]
+-- Skipped: only root may change the root folder.
+if not os.execute "test \"$(id -u)\" = 0" then return end
+local folder = io.popen("mktemp -d"):read("l")
+local function sh(command, ...)
+  local pipe = io.popen(("folder=%s; binary=%s; %s"):format(folder, binary, command:format(...)))
+  local text = pipe:read("a")
+  local _, _, status = pipe:close()
+  return text, status
+end
+sh [[
+  cp "$binary" "$folder/flowlua"
+  ldd "$binary" | grep -o '/[^ ]*' | while read -r library; do cp --parents -L "$library" "$folder"; done
+]]
+local script <close> = assert(io.open(folder .. "/script.lua", "w"))
+script:write [[
+  local flow = require "flow"
+  local run = flow.op("AnOp", function(ctx) flow.sleep(0.001) ctx:set("x", 1) end):run()
+  print(arg[0], arg[1], ..., run.data.x)
+]]
+script:close()
+local text, status = sh "chroot \"$folder\" /flowlua script.lua one 2>&1"
+local shown, other = sh "chroot \"$folder\" /flowlua -e 'print(1)' --wrong 2>&1"
+sh "rm -rf \"$folder\""
+-- Skipped: a container may refuse it even to root.
+if text:find("cannot change root", 1, true) then return end
+check.equal(text, "script.lua\tone\tone\t1\n")
+check.equal(status, nil or 0)
+check.contains(shown, "unrecognized option '--wrong'")
+check.equal(other, 2)

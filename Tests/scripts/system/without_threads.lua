@@ -1,0 +1,43 @@
+-- Where the system gives no thread, timeouts come all the same, files are read and written, and what
+-- needs a thread of its own is an error of the script.
+local host, check = require "host", require "check"
+if os.getenv "FLOWLUA_SANITIZER" then return end  -- whose runtime has threads
+local program = [[
+  local flow = require "flow"
+  local function kind(body)
+    return flow.op("BusyOp", { timeout = 0.02, run = body }):run().error.kind
+  end
+  print(kind(function() while true do end end))
+  print(kind(function() while true do pcall(function() while true do end end) end end))
+  print(kind(function() coroutine.wrap(function() while true do end end)() end))
+  print(flow.op("OuterOp", { timeout = 0.02, run = function()
+    flow.op("InnerOp", function() while true do end end):run()
+  end }):run().error.kind)
+  -- One that ends in time leaves no timer that stops another.
+  assert(flow.op("ShortOp", { timeout = 0.01, run = function() end }):run().ok)
+  local from = os.clock()
+  while os.clock() - from < 0.03 do end
+  print(flow.ops.ReadFileOp:run { path = "/dev/null" }.data.content == "")
+  print(flow.op("WorkOp", { thread = "worker", run = function() end }):run().error)
+]]
+-- A limit on processes doesn't hold for root.
+local command = {
+  "-c", [[
+    limit="prlimit --nproc=0:0"
+    if [ "$(id -u)" = 0 ]; then limit="setpriv --reuid=65534 --regid=65534 --clear-groups $limit"; fi
+    # Skipped: somebody without rights can't read the program.
+    $limit "$0" -v >/dev/null 2>&1 || { echo skipped; exit 0; }
+    exec timeout 20 $limit "$0" -e "$1"]], host.binary, program,
+}
+local result = host.run("sh", command)
+if result.stdout == "skipped\n" then return end
+check.equal(result.stderr, "")
+check.equal(result.stdout, [[
+timeout
+timeout
+timeout
+timeout
+true
+no worker could be made: the system gives no thread
+]])
+check.equal(result.status, 0)
