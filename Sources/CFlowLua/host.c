@@ -96,10 +96,20 @@ static inline bool is_watchful(const flowlua_host *host) {
 /// Counts what the state holds. Shrinking never fails, as Lua requires.
 static __attribute__((noinline)) void *resize_counted(
     flowlua_host *host, void *block, size_t held, size_t new_size) {
-  if (new_size > held && is_watchful(host) && is_refused(host, block, held, new_size))
-    return NULL;
+  if (new_size > held) {
+    if (is_watchful(host) && is_refused(host, block, held, new_size)) return NULL;
+    if (new_size - held + host->memory_used > host->looks_from
+        && flowlua_takes_reserve(host, held, new_size)) {
+      host->refused = true;
+      return NULL;
+    }
+  }
   void *result = resize_block(host, block, held, new_size);
-  if (result == NULL) return new_size <= held ? block : NULL;
+  if (result == NULL) {
+    if (new_size <= held) return block;
+    host->refused = true;
+    return NULL;
+  }
   host->memory_used += new_size - held;
   return result;
 }
@@ -119,10 +129,11 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   }
   // Without a block the old size is a type tag.
   if (block != NULL) return resize_counted(host, block, old_size, new_size);
-  if (host->memory_used >= host->pooled_from || is_watchful(host))
+  size_t used = host->memory_used + new_size;
+  if (used >= host->pooled_from || is_watchful(host))
     return resize_counted(host, NULL, 0, new_size);
   void *result = malloc(new_size);
-  if (result != NULL) host->memory_used += new_size;
+  if (result != NULL) host->memory_used = used;
   return result;
 }
 
@@ -188,6 +199,7 @@ static void choose_secret(flowlua_host *host) {
 flowlua_host *flowlua_open(
     const flowlua_configuration *configuration, const flowlua_callbacks *callbacks) {
   flowlua_host *host = NULL;
+  if (!flowlua_reserve_exists()) return NULL;
   if (posix_memalign((void **)&host, 64, sizeof *host) != 0) return NULL;
   memset(host, 0, sizeof *host);
   host->callbacks = *callbacks;
@@ -196,6 +208,7 @@ flowlua_host *flowlua_open(
   host->free_held = NONE_HELD;
   host->dead_held = NONE_HELD;
   host->pooled_from = POOLED_FROM;
+  host->looks_from = POOLED_FROM;
   host->free_references = malloc(sizeof(int32_t) * 64);
   host->type_capacity = 16;
   host->types = malloc(sizeof(object_type) * 17);

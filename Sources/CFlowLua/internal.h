@@ -190,6 +190,8 @@ struct flowlua_host {
   /// From so many bytes on, small blocks come from the pool; 0 once it pays in any case.
   size_t pooled_from;
   size_t memory_limit;
+  /// Beyond so many bytes a state that grows looks whether the host's reserve is left; see reserve.c.
+  size_t looks_from;
   uint64_t failing_allocation;
   /// The request that was made to fail, whose repetition after a collection fails as well.
   bool refused;  // an allocation has failed since the flag was cleared
@@ -306,6 +308,14 @@ void *flowlua_pool_take(small_pool *pool, size_t size);
 void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
+
+// reserve.c
+/// Whether the system still gives what a host needs.
+bool flowlua_reserve_exists(void);
+/// Whether a block that grows would take what is left for the host.
+bool flowlua_takes_reserve(flowlua_host *host, size_t held, size_t size);
+/// Called after a collection, which may have left memory to others.
+void flowlua_note_collection(flowlua_host *host);
 
 // objects.c
 /// The block of an object, whatever its type; NULL for anything else. [-0, +0, -]

@@ -226,6 +226,7 @@ static int herald_end(lua_State *L) {
   flowlua_host *host = host_of(L);
   host->herald = NULL;
   if (host->closing) return 0;
+  flowlua_note_collection(host);
   release_dead(host);
   make_herald(L, host);
   return 0;
