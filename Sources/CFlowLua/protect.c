@@ -52,6 +52,41 @@ int32_t flowlua_load(
   return status != LUA_OK ? status : what.status;
 }
 
+/// Collects what lua_dump writes. [-0, +?, m]
+typedef struct {
+  luaL_Buffer buffer;
+  bool is_open;
+} dump_target;
+
+static int write_dump(lua_State *L, const void *bytes, size_t count, void *argument) {
+  dump_target *target = argument;
+  // Not before, as lua_dump expects the function on the top.
+  if (!target->is_open) luaL_buffinit(L, &target->buffer);
+  target->is_open = true;
+  luaL_addlstring(&target->buffer, bytes, count);
+  return 0;
+}
+
+static int load_own_chunk(lua_State *L, void *argument) {
+  load_argument *what = argument;
+  what->status = luaL_loadbufferx(L, what->bytes, what->count, what->name, "t");
+  if (what->status != LUA_OK) return 1;
+  dump_target target = {.is_open = false};
+  lua_dump(L, write_dump, &target, 1);
+  luaL_pushresult(&target.buffer);
+  size_t count;
+  const char *code = lua_tolstring(L, -1, &count);
+  what->status = luaL_loadbufferx(L, code, count, what->name, "b");
+  return 1;
+}
+
+int32_t flowlua_load_own(
+    flowlua_host *host, const void *bytes, size_t count, const char *chunk_name) {
+  load_argument what = {bytes, count, chunk_name, "t", LUA_OK};
+  int32_t status = flowlua_protect(host, load_own_chunk, &what);
+  return status != LUA_OK ? status : what.status;
+}
+
 static int load_file(lua_State *L, void *argument) {
   load_argument *what = argument;
   what->status = luaL_loadfilex(L, what->name, what->mode);

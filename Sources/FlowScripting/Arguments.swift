@@ -25,6 +25,14 @@ struct Arguments {
     selfCount = 1
   }
 
+  /// The arguments behind `hidden` ones that the script doesn't see.
+  init(_ host: ScriptHost, _ call: LuaCall, _ function: String, hidden: Int) {
+    self.host = host
+    self.call = call
+    self.function = function
+    selfCount = hidden
+  }
+
   /// How many there are, without `self`.
   var count: Int { max(0, call.count - selfCount) }
 
@@ -103,7 +111,7 @@ struct Arguments {
   /// An op: an op class, an op with arguments, or a flow.
   func op(_ index: Int) throws -> Op {
     if let op = host.op(call, place(index)) {
-      if let body = op.body as? OpClassBody { throw wrong(index, body.complaint) }
+      if let complaint = op.complaintOfClass { throw wrong(index, complaint) }
       return op
     }
     if call.kind(place(index)) == .function {

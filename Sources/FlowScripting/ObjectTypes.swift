@@ -41,6 +41,7 @@ final class ObjectTypes {
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     dispatcher = try vm.defineObjectType(
       "dispatcher", of: DispatcherBox.self, methods: [:],
+      getter: binder.bind(ScriptHost.dispatcherProperty),
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })
     run = try vm.defineObjectType(
       "run", of: Run.self, methods: binder.bind(ScriptHost.runMethods),

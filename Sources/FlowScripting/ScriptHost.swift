@@ -45,6 +45,8 @@ public final class ScriptHost {
   let errorMetatable: LuaReference
   /// The metatable of what `flow.continue`, `flow.finish` and `flow.retry` return.
   let reductionMetatable: LuaReference
+  /// Makes the Lua functions of ops around others; made with the first of them.
+  var wrapperFactory: LuaReference?
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
   static let typeCacheLimit = 1000
@@ -155,6 +157,7 @@ public final class ScriptHost {
     onTermination = nil
     onLoopChange = nil
     onNeedOfOutcome = nil
+    wrapperFactory = nil
     binder.host = nil
     idleTestLoops = []
     let loop = waitingLoops.first ?? activeLoop

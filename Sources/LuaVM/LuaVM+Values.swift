@@ -17,6 +17,16 @@ extension LuaVM {
     return try finishLoad(status)
   }
 
+  /// Compiles a chunk that isn't the script's: its functions have no lines, so that messages name the
+  /// code of the script that has called them.
+  public func loadOwn(_ chunk: LuaString, name: String) throws -> LuaReference {
+    try enter()
+    let status = chunk.bytes.withUnsafeBytes { bytes in
+      flowlua_load_own(host, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name)
+    }
+    return try finishLoad(status)
+  }
+
   /// Compiles a file, a leading `#` line skipped; nil reads stdin.
   public func loadFile(_ path: LuaString?) throws -> LuaReference {
     try enter()

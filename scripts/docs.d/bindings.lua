@@ -7,7 +7,8 @@ local root = "Sources/FlowScripting/"
 
 -- Which Swift function answers for the fields of a class, and what is answered elsewhere.
 local fields = {
-  { "flow.Op", "Op/OpBindings.swift", "func opProperty" },
+  { "flow.Op", "Op/OpFields.swift", "func opProperty" },
+  { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func dispatcherProperty" },
   { "flow.Run", "Run/RunBindings.swift", "func runProperty", { "result" } },
   { "flow.Task", "Task/TaskBindings.swift", "func taskField", { "index" } },
   { "flow.Ctx", "Op/ContextBindings.swift", "func contextProperty" },

@@ -235,6 +235,11 @@ void flowlua_pop(lua_State *_Nonnull L, int32_t n);
 int32_t flowlua_load(
     flowlua_host *_Nonnull host, const void *_Nonnull bytes, size_t count,
     const char *_Nonnull chunk_name, const char *_Nullable mode);
+/// The same of a chunk of the host's own, without lines: messages name the code that calls it.
+/// [-0, +1, -]
+int32_t flowlua_load_own(
+    flowlua_host *_Nonnull host, const void *_Nonnull bytes, size_t count,
+    const char *_Nonnull chunk_name);
 /// A file as a function; a NULL path is stdin. [-0, +1, -]
 int32_t flowlua_load_file(
     flowlua_host *_Nonnull host, const char *_Nullable path, const char *_Nullable mode);

@@ -136,8 +136,8 @@ final class FlowChecker: BlueprintVisitor {
       data.facts[name] = fact
       journal.append(DataWrite(key: name, source: source))
     }
-    if place == nil { beginRoot() } else { checkNeeds(.flow(flow.name), flow.needs) }
-    for need in flow.needs where data[need.name]?.isCertain != true {
+    if place == nil { beginRoot() } else { checkNeeds(.flow(flow.name), flow.ownNeeds) }
+    for need in flow.ownNeeds where data[need.name]?.isCertain != true {
       let fact = data[need.name]
       if need.type.isOptional, fact != nil || place != nil || given != nil { continue }
       open.assumed.append((need.name, fact))
@@ -160,7 +160,7 @@ final class FlowChecker: BlueprintVisitor {
         set(name, ValueSource(.value(value.plain), .given))
       }
     }
-    for need in root.needs {
+    for need in root.ownNeeds {
       if data[need.name] == nil, given == nil { continue }
       checkNeed(.root(root.name), need.name, need.type)
     }
@@ -168,7 +168,7 @@ final class FlowChecker: BlueprintVisitor {
 
   func endFlow(_ flow: Flow, _ blueprint: Blueprint) {
     guard let open = flows.popLast() else { return }
-    apply(flow.gives, of: flow)
+    apply(flow.ownGives, of: flow)
     if let early = open.early { data.join(early) }
     for (key, fact) in open.assumed { forget(key, fact, of: flow) }
     let writes = writes(since: open.start)

@@ -6,7 +6,7 @@ enum PossibleWrites {
     var open: ContiguousArray<Op> = [op]
     while let next = open.popLast() {
       guard seen.insert(ObjectIdentifier(next)).inserted else { continue }
-      for declared in next.gives {
+      for declared in next.declarations.gives {
         let source = ValueSource(declared.type.present, .op(next.name))
         result.append(DataWrite(key: declared.name, source: source))
       }

@@ -37,6 +37,16 @@ final class Blueprint {
     }
   }
 
+  /// The op or flow that is the only step, final ones aside; nil when there are more, or it is
+  /// executed otherwise than once.
+  var onlyOp: Op? {
+    guard steps.count == 1, let step = steps.first else { return nil }
+    switch step.kind {
+    case .op, .flow: return step.op
+    case .group, .parallel, .cases: return nil
+    }
+  }
+
   func append(_ step: Step) {
     note(step.op)
     steps.append(step)

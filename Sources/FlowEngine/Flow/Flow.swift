@@ -125,13 +125,75 @@ public final class Flow: Op {
     self.gives(Op.declarations(gives))
   }
 
+  /// Says under which key a group gives the flow an item, and which key it collects; nil leaves each
+  /// as it is.
+  @discardableResult
+  public func primary(input: ByteString? = nil, output: ByteString? = nil) -> Flow {
+    declare(
+      needs: declarations.needs, gives: declarations.gives,
+      primaryInput: input ?? declarations.givenPrimaryInput,
+      primaryOutput: output ?? declarations.givenPrimaryOutput)
+  }
+
   private func declare(needs: [Declaration], gives: [Declaration]) -> Flow {
+    declare(
+      needs: needs, gives: gives, primaryInput: declarations.givenPrimaryInput,
+      primaryOutput: declarations.givenPrimaryOutput)
+  }
+
+  private func declare(
+    needs: [Declaration], gives: [Declaration], primaryInput: ByteString?,
+    primaryOutput: ByteString?
+  ) -> Flow {
     change { blueprint in
       blueprint.declarations = Declarations(
-        needs: needs, gives: gives, primaryInput: declarations.givenPrimaryInput,
-        primaryOutput: declarations.givenPrimaryOutput)
+        needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
       declarations = blueprint.declarations
     }
+  }
+
+  // MARK: What it declares
+
+  /// What the flow itself declares that it needs: checked before its first step.
+  public var ownNeeds: [Declaration] { declarations.needs }
+  /// What the flow itself declares that it gives: checked after its last step.
+  public var ownGives: [Declaration] { declarations.gives }
+
+  /// Declared inputs, in the order of their keys: its own or, without any, those of the op that is its
+  /// only step.
+  public override var needs: [Declaration] {
+    declarer { !$0.needs.isEmpty }?.declarations.needs ?? []
+  }
+
+  /// Declared outputs, in the same way.
+  public override var gives: [Declaration] {
+    declarer { !$0.gives.isEmpty }?.declarations.gives ?? []
+  }
+
+  /// The key under which a group gives it an item: its own or, when it declares no needs, that of the op
+  /// that is its only step.
+  public override var primaryInput: ByteString? {
+    declarer { !$0.needs.isEmpty || $0.primaryInput != nil }?.declarations.primaryInput
+  }
+
+  /// The key whose value a group collects, in the same way.
+  public override var primaryOutput: ByteString? {
+    declarer { !$0.gives.isEmpty || $0.primaryOutput != nil }?.declarations.primaryOutput
+  }
+
+  /// The outermost one that declares something, of this flow, the op that is its only step, the only
+  /// step of that, and so on; nil when none does.
+  private func declarer(_ declares: (Declarations) -> Bool) -> Op? {
+    // A loop, as flows can be nested in any depth; and one may contain itself.
+    var seen: Set<ObjectIdentifier> = []
+    var op: Op = self
+    while !declares(op.declarations) {
+      guard let flow = op as? Flow, let only = flow.blueprint.onlyOp,
+        seen.insert(ObjectIdentifier(flow)).inserted
+      else { return nil }
+      op = only
+    }
+    return op
   }
 
   @inline(__always)

@@ -51,8 +51,8 @@ final class RunOutcomes {
     while let record = log.record(at: &reader) {
       let scope = log.scopes[Int(record.scope)]
       let own = places[Int(record.scope)]
-      // What a run that an op has started says isn't about a step.
-      if scope.kind == .child { continue }
+      // What a run that an op has started says isn't about a step; nor what an op executes itself.
+      if scope.kind == .child || scope.kind == .inner { continue }
       let isOwn = record.position == LogRecord.ownPosition || scope.kind == .group
       add(record, at: isOwn ? own : place(in: own, record.position), log)
     }

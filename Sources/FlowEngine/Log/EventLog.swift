@@ -265,7 +265,7 @@ public final class EventLog {
   func op(of record: LogRecord) -> (op: Op, index: Int) {
     let scope = scopes[Int(record.scope)]
     if record.position == LogRecord.ownPosition { return (scope.op, 0) }
-    if scope.kind == .group { return (scope.op, Int(record.position)) }
+    if scope.kind == .group || scope.kind == .inner { return (scope.op, Int(record.position)) }
     return (scope.blueprint?.step(at: record.position)?.op ?? scope.op, 0)
   }
 

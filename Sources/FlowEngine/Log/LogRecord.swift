@@ -129,6 +129,9 @@ struct LogRecord {
 struct LogScope {
   enum Kind: UInt8 {
     case top, flow, group, child
+    /// An op that another op executes over its own data: positions are the 1-based index of the item
+    /// in a group, else 0.
+    case inner
   }
 
   let parent: UInt32

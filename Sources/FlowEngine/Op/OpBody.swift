@@ -15,6 +15,8 @@ public protocol OpBody: AnyObject {
   /// Says that a body which is still in `start` is to stop. Once it is suspended, it is asked by
   /// `cancel`; one that may be busy for long has to see to it that it ends.
   func interrupt(_ context: OpContext, _ error: FlowError)
+  /// The op around which this one is, as a decorator; nil, the default, for any other.
+  var inner: Op? { get }
   /// Makes the runner for the items of a group of this op; nil, the default, leaves it to the loop.
   func itemRunner(for work: ItemWork) -> (any ItemRunner)?
 }
@@ -27,6 +29,9 @@ extension OpBody {
 
   /// Lets it go on: right for a body that is never busy for long.
   public func interrupt(_ context: OpContext, _ error: FlowError) {}
+
+  /// It isn't around another op.
+  public var inner: Op? { nil }
 
   /// Leaves the items to the loop.
   public func itemRunner(for work: ItemWork) -> (any ItemRunner)? { nil }

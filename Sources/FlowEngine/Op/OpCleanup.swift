@@ -38,6 +38,8 @@ final class ClosureCleanup: OpCleanup {
 final class OpExtras {
   var cleanups: ContiguousArray<any OpCleanup> = []
   var owned: OwnedTasks?
+  /// Ops that this one executes over its own data: unlike other tasks they never outlive it.
+  var inner: OwnedTasks?
   /// What the op tells of its progress, where somebody looks.
   var progress: OpProgressNote?
   /// What a context was about that somebody keeps beyond its use.

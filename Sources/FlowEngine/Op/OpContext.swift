@@ -241,6 +241,14 @@ public final class OpContext {
     }
   }
 
+  /// Notes an op that this one executes; see `execute`.
+  func addInner(_ task: InnerTask) {
+    let extras = makeExtras()
+    let inner = extras.inner ?? OwnedTasks(of: self)
+    extras.inner = inner
+    inner.add(task)
+  }
+
   private func makeExtras() -> OpExtras {
     if let extras { return extras }
     let made = OpExtras()

@@ -46,6 +46,8 @@ extension Op {
         for step in machine.blueprint.definition.steps {
           if case .op(let inner) = step.action { open.append(inner) }
         }
+      } else if let inner = op.body?.inner {
+        open.append(inner)
       }
     }
     return names

@@ -79,6 +79,7 @@ extension Strand {
   /// Passes the tasks of an op that has succeeded to its run, else cancels them; false while they
   /// have to be waited for.
   private func letGo(_ extras: OpExtras) -> Bool {
+    guard endInner(extras) else { return false }
     guard let owned = extras.owned, !owned.isEmpty else { return true }
     guard let outcome = context.outcome else {
       run.adopt(all: owned)
@@ -88,6 +89,18 @@ extension Strand {
     // Those that were idle have ended at once.
     if owned.isEmpty { return true }
     owned.whenEmpty { [self] in wake(.owned) }
+    return false
+  }
+
+  /// Cancels the ops that the op still executes over its own data, and what it has started if it
+  /// failed; false while they have to be waited for.
+  private func endInner(_ extras: OpExtras) -> Bool {
+    guard let inner = extras.inner, !inner.isEmpty else { return true }
+    let reason = context.outcome?.asReason
+    if let reason { extras.owned?.cancelAll(reason) }
+    inner.cancelAll(reason ?? .cancelled())
+    if inner.isEmpty { return true }
+    inner.whenEmpty { [self] in wake(.owned) }
     return false
   }
 

@@ -161,7 +161,10 @@ extension Strand {
     } else if var outer = group?.parent {
       // Members are asked later, by their group.
       while outer.inheritedDeadline == due, let next = outer.group?.parent { outer = next }
-      if let level = outer.frames.firstIndex(where: { $0.deadline == due }) {
+      let level =
+        outer.leafDeadline == due
+        ? outer.frames.count : outer.frames.firstIndex { $0.deadline == due }
+      if let level {
         outer.timeIsUp(level)
         if let error = outer.stop?.inner { request(.everything(error)) }
       }
@@ -184,6 +187,7 @@ extension Strand {
     for frame in frames { frame.timer?.cancel() }
     frames = []
     context.extras?.owned?.abandon()
+    context.extras?.inner?.abandon()
     machine?.abandon()
     // What a body keeps there may hold the context.
     context.close()
@@ -194,8 +198,12 @@ extension Strand {
   /// The strands that this one waits for.
   var members: [Strand] {
     if let child { return child.members }
+    if let inner { return inner.all.compactMap { ($0 as? InnerTask)?.member } }
     return machine?.child?.strand.map { [$0] } ?? []
   }
+
+  /// The ops that the op executes over its own data, while there are some.
+  private var inner: OwnedTasks? { context.extras?.inner.flatMap { $0.isEmpty ? nil : $0 } }
 
   /// The machine that the op is, while it executes.
   private var machine: MachineExecution? { context.state as? MachineExecution }
@@ -210,7 +218,7 @@ extension Strand {
       completion.finish(error)
       return true
     }
-    if machine?.waitsForRun == true, stop == nil { return false }
+    if machine?.waitsForRun == true || inner != nil, stop == nil { return false }
     if context.phase == .suspended {
       let error = FlowError.stalled(op: context.displayName)
       if isAsked {

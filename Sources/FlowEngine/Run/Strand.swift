@@ -201,6 +201,13 @@ final class Strand: Work {
     resume = .begin
   }
 
+  /// Has what was prepared time out at `deadline` at the latest, as what is around it does then.
+  func limit(to deadline: Int64) {
+    guard deadline < outerDeadline else { return }
+    inheritedDeadline = deadline
+    outerDeadline = deadline
+  }
+
   /// Puts an item into the bucket of a member, which is empty.
   @inline(__always)
   func beginItem(_ key: Key, _ item: Value) {

@@ -22,12 +22,15 @@ public final class ValueType {
   public let isOptional: Bool
   /// The type as it was written.
   public let name: ByteString
+  /// What the program that made a type that a test decides keeps with it, such as the test.
+  public let source: AnyObject?
   let shape: Shape
   /// The kinds whose values all match; of others only `mismatch` can tell.
   let kinds: ValueKinds
 
-  init(name: ByteString, isOptional: Bool, shape: Shape) {
+  init(name: ByteString, isOptional: Bool, shape: Shape, source: AnyObject? = nil) {
     self.name = name
+    self.source = source
     self.isOptional = isOptional
     self.shape = shape
     kinds = Self.kinds(shape).union(isOptional ? .absent : [])
@@ -68,9 +71,9 @@ public final class ValueType {
   /// A type that `test` decides: it answers nil for a value that matches, else the reason, which
   /// takes the place of the type's name in the line.
   public static func predicate(
-    name: ByteString, _ test: @escaping (Value) -> ByteString?
+    name: ByteString, source: AnyObject? = nil, _ test: @escaping (Value) -> ByteString?
   ) -> ValueType {
-    ValueType(name: name, isOptional: false, shape: .predicate(test))
+    ValueType(name: name, isOptional: false, shape: .predicate(test), source: source)
   }
 
   /// Reads a type; throws with a sentence that says what is wrong with the text.

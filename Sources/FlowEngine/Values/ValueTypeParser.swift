@@ -124,8 +124,11 @@ struct ValueTypeParser {
     return true
   }
 
+  /// The text without the spaces around it.
   private func trimmed() -> ByteString {
-    ByteString(bytes.filter { !Self.isSpace($0) })
+    let text = bytes.drop(while: Self.isSpace)
+    return ByteString(
+      Array(text.prefix(text.count - text.reversed().prefix(while: Self.isSpace).count)))
   }
 
   private func malformed(_ reason: ByteString) -> TypeSyntaxError {

@@ -14,11 +14,25 @@ extension ScriptHost {
     opMethods + [
       "needs": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "needs")
+        if call.count == 1 { return call.answer(.reference(try host.table(of: flow.needs))) }
         let table = try arguments.table(1)
         let added = try host.declaration(table) { arguments.wrong(1, $0) }
-        // As with `data`, several calls add up, and the later one wins.
-        let kept = flow.needs.filter { old in !added.contains { $0.name == old.name } }
-        flow.needs(kept + added)
+        flow.needs(flow.ownNeeds.adding(added))
+        return call.answer(argument: 1)
+      },
+      "gives": BoundMethod { host, call in
+        let (flow, arguments) = try host.builder(call, "gives")
+        if call.count == 1 { return call.answer(.reference(try host.table(of: flow.gives))) }
+        let table = try arguments.table(1)
+        flow.gives(
+          flow.ownGives.adding(try host.declaration(table) { arguments.wrong(1, $0) }))
+        return call.answer(argument: 1)
+      },
+      "primary": BoundMethod { host, call in
+        let (flow, arguments) = try host.builder(call, "primary")
+        // One alone may be nil.
+        let input = arguments.isNil(1) && !arguments.isNil(2) ? nil : try arguments.string(1)
+        flow.primary(input: input, output: arguments.isNil(2) ? nil : try arguments.string(2))
         return call.answer(argument: 1)
       },
       "data": BoundMethod { host, call in
@@ -129,5 +143,12 @@ extension ScriptHost {
       throw arguments.wrong(index, "flow '\(flow.name)' would contain itself")
     }
     return op
+  }
+}
+
+extension [Declaration] {
+  /// As with `data`, several calls add up, and the later one wins.
+  fileprivate func adding(_ added: [Declaration]) -> [Declaration] {
+    filter { old in !added.contains { $0.name == old.name } } + added
   }
 }

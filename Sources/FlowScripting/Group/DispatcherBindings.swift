@@ -19,6 +19,24 @@ extension ScriptHost {
     }
   }
 
+  /// `dispatcher.input`, …: what it was made with, defaults included.
+  static func dispatcherProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    guard let dispatcher = call.object(1, host.types.dispatcher)?.dispatcher else {
+      throw Arguments(host, call, method: "__index").wrongSelf("dispatcher")
+    }
+    switch call.string(2) {
+    case "input": return try host.answer(call, dispatcher.input)
+    case "output": return try host.answer(call, dispatcher.output)
+    case "max_concurrent": return call.answer(.integer(Int64(dispatcher.maxConcurrent)))
+    case "allow_failure": return call.answer(.boolean(dispatcher.allowFailure))
+    case "allow_empty": return call.answer(.boolean(dispatcher.allowEmpty))
+    case "failures": return try host.answer(call, dispatcher.failures)
+    case "as": return try host.answer(call, dispatcher.itemKey)
+    case "collect": return try host.answer(call, dispatcher.collect)
+    default: return call.answer(.nil)
+    }
+  }
+
   private func makeDispatcher(_ arguments: Arguments, _ index: Int) throws -> GroupDispatcher {
     let options = try arguments.options(
       index,

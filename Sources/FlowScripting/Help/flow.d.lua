@@ -174,6 +174,13 @@ local flow = {}
 ---@class flow.Op
 ---@field name string What lines and errors call it.
 ---@field doc string? What it is for.
+---@field needs table<string, flow.Type> What it needs, in the form in which that was written; a copy. A flow has a method of this name instead.
+---@field gives table<string, flow.Type> What it gives, in the same way.
+---@field primary_input string? The key under which a group gives it an item: the one that was given, or the only one of `needs`.
+---@field primary_output string? The key whose value a group collects: the one that was given, or the only one of `gives`.
+---@field retry flow.RetryOptions? How often it is tried; a copy with all fields.
+---@field timeout number? Seconds per attempt.
+---@field thread flow.OpThread Where its function runs.
 ---@overload fun(...: any): flow.Op
 local Op = {}
 
@@ -203,10 +210,27 @@ function Op:with(options) end
 ---@class flow.Flow: flow.Op
 local Flow = {}
 
----Declares what data it needs; several calls add up.
----@param needs table<string, flow.Type>
+---Declares what data it needs; several calls add up. Without an argument it returns what is declared,
+---or else what the op needs that is the flow's only step, as a copy.
+---@param needs? table<string, flow.Type>
 ---@return flow.Flow self
+---@overload fun(self: flow.Flow): table<string, flow.Type>
 function Flow:needs(needs) end
+
+---Declares what data it gives: checked when its last step has succeeded. Several calls add up; without
+---an argument it returns what is declared, as `needs` does.
+---@param gives? table<string, flow.Type>
+---@return flow.Flow self
+---@overload fun(self: flow.Flow): table<string, flow.Type>
+function Flow:gives(gives) end
+
+---Says under which key a group gives the flow an item, and whose value it collects; nil leaves either.
+---By default these are the only key that it needs and gives, or else those of the op that is the
+---flow's only step.
+---@param input? string
+---@param output? string
+---@return flow.Flow self
+function Flow:primary(input, output) end
 
 ---Gives data to begin with; several calls add up. What `start` and `run` are given goes before it;
 ---inside another flow it fills absent keys only.
@@ -521,6 +545,14 @@ function Context:try_cancel() end
 
 ---How a group works; made by `flow.dispatcher`.
 ---@class flow.Dispatcher
+---@field input string These are the fields of `flow.DispatcherOptions`, defaults included.
+---@field output string?
+---@field max_concurrent integer
+---@field allow_failure boolean
+---@field allow_empty boolean
+---@field failures string?
+---@field as string?
+---@field collect string?
 local Dispatcher = {}
 
 ---A value that prints as `<redacted>` everywhere; made by `flow.secret`. Reading a field of it is
@@ -578,6 +610,15 @@ local Error = {}
 ---@param run (async fun(ctx: flow.Ctx, ...: any): any)|flow.OpOptions
 ---@return flow.Op op
 function flow.op(name, run) end
+
+---Makes an op around another op, flow or machine: with the same name and declarations, but a policy of
+---its own. Its function executes that one by `run`, over the same data bucket, any number of times;
+---`run` stores the data it is given before, waits, raises the op's error, and returns a copy of what the
+---op gives. Arguments of the new op are those of the one within.
+---@param op flow.Op
+---@param body async fun(ctx: flow.Ctx, run: async fun(data?: flow.Data): flow.Data): any
+---@return flow.Op op
+function flow.wrap(op, body) end
 
 ---Makes a flow without steps.
 ---@param name string Not empty.

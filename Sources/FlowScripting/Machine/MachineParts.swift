@@ -173,8 +173,8 @@ extension Options {
   fileprivate func action(_ name: ByteString) throws -> StepPart.Action? {
     guard let value = value(name) else { return nil }
     if let op = arguments.host.op(in: value) {
-      if let body = op.body as? OpClassBody {
-        throw arguments.wrong(index, "field '\(name)': \(body.complaint)")
+      if let complaint = op.complaintOfClass {
+        throw arguments.wrong(index, "field '\(name)': \(complaint)")
       }
       return .op(op)
     }

@@ -18,6 +18,7 @@ extension ScriptHost {
       }
       return call.answer(op, host.types.op)
     }
+    installWrap()
     try vm.set(try vm.value(of: registry, types.registry), "ops", in: module)
   }
 
@@ -61,36 +62,28 @@ extension ScriptHost {
         guard let op = call.object(1, host.types.op) else {
           throw Arguments(host, call, method: "op").wrongSelf("op")
         }
-        if let body = op.body as? OpClassBody {
-          return call.answer(try host.value(of: try body.op(host, call)))
-        }
-        let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
-        let table = values.isEmpty ? nil : try host.vm.makeTable(values: values)
-        switch op.body {
-        case let body as ScriptOpBody:
-          let bound = ScriptOpBody(
-            host, body.function, arguments: table, argumentCount: values.count)
-          return call.answer(op.withBody(bound), host.types.op)
-        case let body as WorkerOpBody:
-          return call.answer(
-            op.withBody(body.binding(table, count: values.count)), host.types.op)
-        default:
-          throw host.usage(call, "op '\(op.name)' takes no arguments: it is written in Swift")
-        }
+        return call.answer(try host.value(of: try host.bound(op, call)))
       }
     ]
   }
 
-  /// `op.name`, `op.doc`.
-  static func opProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    guard let op = host.op(call, 1) else {
-      throw Arguments(host, call, method: "__index").wrongSelf("op")
+  /// The op that a call makes of another: the same with its arguments.
+  func bound(_ op: Op, _ call: LuaCall) throws -> Op {
+    if let body = op.body as? OpClassBody { return try body.op(self, call) }
+    if let body = op.body as? WrappedOpBody {
+      return try body.wrapping(try bound(body.wrapped, call), in: op)
     }
-    switch call.string(2) {
-    case "name": return try host.answer(call, .bytes(op.name))
-    case "doc": return try host.answer(call, op.doc.map { .bytes($0) } ?? .null)
+    let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
+    let table = values.isEmpty ? nil : try vm.makeTable(values: values)
+    switch op.body {
+    case let body as ScriptOpBody:
+      return op.withBody(
+        ScriptOpBody(self, body.function, arguments: table, argumentCount: values.count))
+    case let body as WorkerOpBody: return op.withBody(body.binding(table, count: values.count))
     default:
-      return call.answer(.nil)
+      let why =
+        op is Flow || op is MachineOp ? "give it data" : "it is written in Swift"
+      throw usage(call, "op '\(op.name)' takes no arguments: \(why)")
     }
   }
 
@@ -99,7 +92,7 @@ extension ScriptHost {
     guard let op = op(arguments.call, 1) else {
       throw arguments.wrongSelf("op or flow")
     }
-    if let body = op.body as? OpClassBody { throw usage(arguments.call, body.complaint) }
+    if let complaint = op.complaintOfClass { throw usage(arguments.call, complaint) }
     let data = try arguments.data(1)
     return op.start(on: loop, data: data, owner: currentOp, adopt: adopt)
   }

@@ -38,6 +38,14 @@ public final class OpClass {
   func asOp() -> Op { Op(name: name, doc: doc, body: OpClassBody(self)) }
 }
 
+extension Op {
+  /// What is wrong with using an op that is still a class, or is around one; nil for any other.
+  var complaintOfClass: String? {
+    if let body = body as? OpClassBody { return body.complaint }
+    return body?.inner?.complaintOfClass
+  }
+}
+
 /// The body of an op class that wasn't called. Scripts are told so where they use it; a Swift program
 /// that starts one learns it from the run.
 final class OpClassBody: OpBody {

@@ -85,6 +85,11 @@ extension ScriptHost {
       return op.withBody(
         try workerBody(body.function, options)
           .binding(body.arguments, count: body.argumentCount))
+    case (.worker?, let body as WrappedOpBody):
+      throw options.arguments.wrong(
+        options.index,
+        "field 'thread': what is around '\(body.wrapped.name)' runs on the main thread; give it an op "
+          + "that runs in a worker")
     case (.worker?, _):
       throw options.arguments.wrong(
         options.index,

@@ -27,7 +27,8 @@ extension ScriptHost {
     if let request { throw answer(request) }
     // Ops that bodies start are known only now.
     let known = op.namesWithin.union(replacements?.usedNames ?? [])
-    if !isChecking, let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) }) {
+    if !isChecking, let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) })
+    {
       throw arguments.wrong(
         2, "field 'replace': no op called '\(unknown)' is in '\(op.name)', nor was one started")
     }
@@ -139,7 +140,7 @@ private struct TestOptions {
     _ name: ByteString, _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
   ) throws -> Op {
     if let op = host.op(in: value) {
-      if let body = op.body as? OpClassBody { throw wrong(body.complaint) }
+      if let complaint = op.complaintOfClass { throw wrong(complaint) }
       return op
     }
     if case .reference(let reference) = value {

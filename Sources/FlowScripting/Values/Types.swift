@@ -26,7 +26,7 @@ extension ScriptHost {
 
   /// A type that is given as a function `(value) -> boolean, reason?`.
   func type(tested function: LuaReference) -> ValueType {
-    ValueType.predicate(name: "predicate") { value in
+    ValueType.predicate(name: "predicate", source: function) { value in
       do {
         let results = try self.vm.call(function, [try self.luaValue(value)])
         if let first = results.first, first.isTruthy { return nil }

@@ -18,7 +18,8 @@ extension ScriptHost {
 
   /// Names of the module that only the main script has.
   private static let mainNames: Set<String> = [
-    "op", "new", "dispatcher", "machine", "step", "any_step", "on", "next", "forward", "back",
+    "op", "wrap", "new", "dispatcher", "machine", "step", "any_step", "on", "next", "forward",
+    "back",
     "stay", "continue", "finish", "retry", "ops",
   ]
 

@@ -1,0 +1,56 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What can be read of an op: what it declares, and its policy. Tables are copies.
+extension ScriptHost {
+  /// `op.name`, `op.needs`, …
+  static func opProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    guard let op = host.op(call, 1) else {
+      throw Arguments(host, call, method: "__index").wrongSelf("op")
+    }
+    switch call.string(2) {
+    case "name": return try host.answer(call, .bytes(op.name))
+    case "doc": return try host.answer(call, op.doc)
+    case "needs": return call.answer(.reference(try host.table(of: op.needs)))
+    case "gives": return call.answer(.reference(try host.table(of: op.gives)))
+    case "primary_input": return try host.answer(call, op.primaryInput)
+    case "primary_output": return try host.answer(call, op.primaryOutput)
+    case "retry":
+      return call.answer(try op.retry.map { .reference(try host.table(of: $0)) } ?? .nil)
+    case "timeout": return call.answer(op.timeout.map { .number($0) } ?? .nil)
+    case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
+    default: return call.answer(.nil)
+    }
+  }
+
+  /// Keys with their types, as `flow.op` takes them.
+  func table(of declarations: [Declaration]) throws -> LuaReference {
+    try vm.makeTable(
+      fields: declarations.map { declared in
+        if let function = declared.type.source as? LuaReference {
+          return (LuaString(declared.name), .reference(function))
+        }
+        return (LuaString(declared.name), .string(LuaString(declared.type.name)))
+      })
+  }
+
+  /// A policy with all of its fields, those included that weren't given.
+  private func table(of retry: RetryPolicy) throws -> LuaReference {
+    var fields: [(LuaString, LuaValue)] = [
+      ("attempts", .integer(Int64(retry.attempts))), ("delay", .number(retry.delay)),
+      ("factor", .number(retry.factor)), ("jitter", .number(retry.jitter)),
+    ]
+    if let longest = retry.maxDelay { fields.append(("max_delay", .number(longest))) }
+    return try vm.makeTable(fields: fields)
+  }
+
+  /// Answers with a text, or with nil.
+  func answer(_ call: LuaCall, _ text: ByteString?) throws -> LuaAnswer {
+    try answer(call, text.map { .bytes($0) } ?? .null)
+  }
+}
+
+extension Op {
+  /// Where its function runs.
+  fileprivate var thread: OpThread { body is WorkerOpBody ? .worker : .main }
+}

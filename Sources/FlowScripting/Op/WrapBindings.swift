@@ -1,0 +1,117 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// `flow.wrap`: ops around other ops.
+extension ScriptHost {
+  func installWrap() {
+    define("wrap") { host, call in
+      let arguments = Arguments(host, call, "wrap")
+      // A class as well: what is called then is what is around it.
+      guard let inner = host.op(call, 1) else { throw arguments.wrong(1, expected: "op") }
+      let body = try WrappedOpBody(host, try arguments.function(2), around: inner)
+      return call.answer(body.op(named: inner.name), host.types.op)
+    }
+  }
+
+  /// What the op's function gets as `run`: executes the wrapped op over the data of `ctx`.
+  fileprivate func runWrapped(_ call: LuaCall) throws -> LuaAnswer {
+    let arguments = Arguments(self, call, "run", hidden: 2)
+    guard let handle = call.handle(1, types.context), let inner = op(call, 2) else {
+      throw arguments.wrongSelf("ctx")
+    }
+    // On this loop alone: one that stands still executes nothing.
+    guard let context = loop.context(slot: handle.slot, generation: handle.generation),
+      !context.isCleaningUp
+    else { throw usage(call, "bad use of 'run' (the op around '\(inner.name)' has finished)") }
+    for (name, value) in try arguments.data(1) { context.set(name, value) }
+    let task = context.execute(inner)
+    if task.isConcluded { return try answer(call, inner, context, task) }
+    return try call.wait(
+      TaskWait(task, for: waitingTask, deadline: nil) { [unowned self] in
+        try answer($0, inner, context, task)
+      })
+  }
+
+  /// Raises the error of an op that has been executed, or answers with what it gives.
+  private func answer(
+    _ call: LuaCall, _ op: Op, _ context: OpContext, _ task: AnyFlowTask
+  ) throws -> LuaAnswer {
+    if let error = try error(of: task) { throw raise(error) }
+    let bucket = context.bucket
+    let fields: [(LuaString, LuaValue)] = try op.gives.compactMap { declared in
+      guard let value = bucket[declared.name] else { return nil }
+      return (LuaString(declared.name), try luaValue(value))
+    }
+    return call.answer(.reference(try vm.makeTable(fields: fields)))
+  }
+
+  /// A Lua function that calls `function` as the body of an op around `inner`: with `ctx` and `run`.
+  fileprivate func makeWrapper(_ function: LuaReference, around inner: Op) throws -> LuaReference {
+    let factory: LuaReference
+    if let wrapperFactory {
+      factory = wrapperFactory
+    } else {
+      let maker = try vm.loadOwn(Self.wrapperChunk, name: "=[flow]")
+      let run = try vm.makeFunction(bind { host, call in try host.runWrapped(call) })
+      guard case .reference(let made)? = try vm.call(maker, [.reference(run)]).first else {
+        throw LuaError(.runtime, "flow.wrap made no function")
+      }
+      factory = made
+      wrapperFactory = made
+    }
+    let made = try vm.call(factory, [.reference(function), try value(of: inner)]).first
+    guard case .reference(let wrapper)? = made else {
+      throw LuaError(.runtime, "flow.wrap made no function")
+    }
+    return wrapper
+  }
+
+  private static let wrapperChunk: LuaString = """
+    local execute = ...
+    return function(body, op)
+      return function(ctx)
+        return body(ctx, function(data) return execute(ctx, op, data) end)
+      end
+    end
+    """
+}
+
+/// The body of an op that is around another: a function that executes that one, or doesn't.
+final class WrappedOpBody: OpBody {
+  private let host: ScriptHost
+  private let function: LuaReference
+  /// The op that it is around.
+  let wrapped: Op
+  private let code: ScriptOpBody
+
+  init(_ host: ScriptHost, _ function: LuaReference, around inner: Op) throws {
+    self.host = host
+    self.function = function
+    wrapped = inner
+    code = ScriptOpBody(host, try host.makeWrapper(function, around: inner))
+  }
+
+  var inner: Op? { wrapped }
+
+  /// An op with this body, which declares what the other one does and has no policy of its own.
+  func op(named name: ByteString) -> Op {
+    Op(
+      name: name, doc: wrapped.doc, needs: wrapped.needs, gives: wrapped.gives,
+      primaryInput: wrapped.primaryInput, primaryOutput: wrapped.primaryOutput, body: self)
+  }
+
+  /// The same around another op, for the op whose body this is.
+  func wrapping(_ inner: Op, in op: Op) throws -> Op {
+    let body = try WrappedOpBody(host, function, around: inner)
+    // What a class makes declares what only its arguments tell.
+    if op.complaintOfClass == nil { return op.withBody(body) }
+    let name = op.name == wrapped.name ? inner.name : op.name
+    return body.op(named: name).with(retry: op.retry, timeout: op.timeout)
+  }
+
+  func start(_ context: OpContext) -> OpProgress { code.start(context) }
+
+  func cancel(_ context: OpContext, _ error: FlowError) { code.cancel(context, error) }
+
+  func interrupt(_ context: OpContext, _ error: FlowError) { code.interrupt(context, error) }
+}
