@@ -34,7 +34,10 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(pid_t) owner;
 static _Atomic(bool) is_asked;
 
-static const int ENDING_SIGNALS[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
+/// The signals that end a process by default, but for those of a crash. SIGALRM is left to a
+/// termination that takes too long.
+static const int ENDING_SIGNALS[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGPIPE, SIGTERM,
+                                     SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGXCPU};
 enum { ENDING_COUNT = sizeof ENDING_SIGNALS / sizeof *ENDING_SIGNALS };
 
 /// Whether a leader is still to end; -1 when somebody else has reaped it, and its number may be

@@ -77,6 +77,10 @@ for name, code in pairs { TERM = 15, HUP = 1 } do
   check.equal(result.signal, code)
   check.equal(ends("while true do end", name).signal, code)
 end
+-- Signals that nobody catches end it too.
+for name, code in pairs { USR1 = 10, USR2 = 12, VTALRM = 26, PROF = 27, XCPU = 24 } do
+  check.equal(ends("left:await()", name).signal, code)
+end
 -- The first Ctrl-C is an error of the script.
 for _, ending in ipairs { "left:await()", "while true do end" } do
   local result = ends(ending, "INT")
