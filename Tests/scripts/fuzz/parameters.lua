@@ -3,25 +3,8 @@
 local flow, check = require "flow", require "check"
 local here = debug.getinfo(1, "S").short_src
 
-local values = table.pack(nil, true, false, 0, -0.0, -1, 1, 1.5, 0 / 0, 1 / 0, -1 / 0, 2 ^ 53, 2 ^ 63, -2 ^ 63,
-  math.maxinteger, math.mininteger, "10", "0x10", " 5 ", "", "a\0b", "\xff\xfe", ("x"):rep(1e6), {}, { 1, 2 },
-  { n = math.huge }, setmetatable({}, { __index = error, __len = error, __pairs = error, __tostring = error }),
-  print, coroutine.create(print), coroutine.running(), io.stdout, _G, flow,
-  flow.op("ValueOp", function() end), flow.new("value"), flow.new("value"):run(),
-  flow.dispatcher { input = "list" }, 1e300, 1e-300, -1e300, 2 ^ 31, 2 ^ 32, 1e18 // 1 | 0)
-local finished
-flow.op("CtxOp", function(ctx) finished = ctx end):run()
-values.n = values.n + 1
-values[values.n] = finished
-if debug.upvalueid then
-  values.n = values.n + 1
-  values[values.n] = debug.upvalueid(function() return here end, 1)
-end
-
-local function text_of(value)
-  local ok, text = pcall(tostring, value)
-  return ok and text:sub(1, 40) or type(value)
-end
+local hostile = require "values"
+local values, text_of = hostile.all(), hostile.text
 
 local calls = 0
 -- Calls fn, from Lua, with each value.

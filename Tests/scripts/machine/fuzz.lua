@@ -5,14 +5,8 @@ local flow = require "flow"
 local here = debug.getinfo(1, "S").short_src:gsub("%p", "%%%0")
 local function nothing() end
 
-local values = table.pack(nil, true, false, 0, -0.0, -1, 1, 1.5, 0 / 0, 1 / 0, 2 ^ 53, 2 ^ 63,
-  math.maxinteger, math.mininteger, "10", "", "a\0b", "\xff\xfe", ("x"):rep(1e5), {}, { 1, 2 },
-  setmetatable({}, { __index = error, __len = error, __pairs = error, __tostring = error }),
-  rawlen, coroutine.create(print), io.stdout, flow, flow.op("ValueOp", nothing), flow.new("value"),
-  flow.forward "a", flow.back(), flow.stay(), flow.on("e", flow.stay()), flow.next(flow.stay()),
-  flow.step("a", { run = nothing }), flow.any_step {}, flow.continue(1), flow.finish(), flow.retry(),
-  flow.secret "secret", flow.machine { name = "v", start = "a", flow.step("a", { run = nothing }) },
-  flow.new("value"):run(), { kind = "forward" }, { kind = "back", step = 3 }, { kind = {} })
+local hostile = require "values"
+local values, text_of = hostile.add(hostile.all(), flow.secret "secret"), hostile.text
 
 local function each(name, fn)
   for i = 1, values.n do
@@ -22,8 +16,7 @@ local function each(name, fn)
       return result
     end)
     if not ok then
-      local shown, text = pcall(tostring, value)
-      local what = ("%s with %s: %s"):format(name, shown and text:sub(1, 40) or type(value), tostring(raised))
+      local what = ("%s with %s: %s"):format(name, text_of(value), tostring(raised))
       assert(type(raised) == "table" and raised.kind == "usage", what)
       assert(raised.message:find("^[^\n]-" .. here .. ":%d+: "), what)
       assert(#raised.message < 1500, what)

@@ -1,0 +1,56 @@
+-- Random calls of every function and method of `flow`, with hostile values: none ends the process by a
+-- signal or a trap, and none hangs. Each 500 calls are a process of their own, half of them with
+-- --virtual-clock.
+--
+--   calls.lua [COUNT [SEED]]            that many calls, 2,000 by default, from a seed on
+--   calls.lua one SEED COUNT [LOG]      the calls of one process, each written to LOG before it is made
+local host = require "host"
+
+if arg[1] == "one" then
+  local seed, count = math.tointeger(arg[2]), math.tointeger(arg[3])
+  local log = arg[4] and assert(io.open(arg[4], "w"))
+  if log then log:setvbuf "no" end
+  local virtual = seed % 2 == 1
+  require "fuzzer".new(seed, { calls = count, virtual = virtual, log = log }).run()
+  if log then log:write "end\n" end
+  local ending = seed // 2 % 4
+  if ending == 1 then os.exit(0) elseif ending == 2 then os.exit(0, true) elseif ending == 3 then error "the end" end
+  return
+end
+
+local count = math.tointeger(arg[1] or os.getenv "FLOWLUA_SANITIZER" and 500 or 2000)
+local seed = math.tointeger(arg[2] or 1)
+local each <const> = 500
+local limit = os.getenv "FLOWLUA_SANITIZER" and 300 or 20
+local log, folder = os.tmpname(), os.tmpname()
+os.remove(folder)
+-- The child works in a folder of its own, where it may write files.
+local RUNNER = [[
+  binary=$(realpath "$3") scripts=$PWD; mkdir "$1"; cd "$1" || exit 99
+  LUA_PATH="$scripts/Tests/scripts/lib/?.lua;;" FLOWLUA_ROOT=$scripts timeout -k 1 "$2" "$binary" ${7:+"$7"} --workers 2 \
+    "$scripts/Tests/scripts/fuzz/calls.lua" one "$4" "$5" "$6" 2>stderr
+  status=$?
+  tail -c 2000 stderr >&2
+  grep -qE 'Fatal error|internal error' stderr && status=98
+  cd "$scripts" && rm -rf "$1"
+  exit $status]]
+
+local failures = {}
+for first = 1, count, each do
+  local result = host.run("bash", { "-c", RUNNER, "bash", folder, tostring(limit), host.binary, tostring(seed),
+    tostring(each), log, seed % 2 == 1 and "--virtual-clock" or "" })
+  if result.status > 1 then
+    local lines = {}
+    for line in io.lines(log) do lines[#lines + 1] = #line > 400 and line:sub(1, 400) .. "…" or line end
+    failures[#failures + 1] = ("seed %d: %s after these calls, the last one not ended:\n  %s\nstderr: %s\n"
+      .. "again with: %s%s Tests/scripts/fuzz/calls.lua one %d %d LOG"):format(seed,
+      result.status == 124 and "a hang" or "status " .. result.status,
+      table.concat(lines, "\n  ", math.max(1, #lines - 9)), result.stderr, host.binary,
+      seed % 2 == 1 and " --virtual-clock" or "", seed, each)
+    io.stdout:write(failures[#failures], "\n")
+    io.stdout:flush()
+  end
+  seed = seed + 1
+end
+os.remove(log)
+if #failures > 0 then error(("%d of %d processes failed"):format(#failures, (count + each - 1) // each), 0) end
