@@ -166,6 +166,10 @@ bool flowlua_decode_value(flowlua_reader *r, lua_State *L) {
     return true;
   }
   case TAG_TABLE: return decode_table(r, L);
+  case TAG_TYPED:
+    // Its body is set without metamethods.
+    if (!r->is_code) return decode_table(r, L) && flowlua_decode_metatable(r, L);
+    break;
   case TAG_SECRET: return decode_secret(r, L);
   default:
     if (r->is_code && tag == TAG_FUNCTION) return flowlua_decode_function(r, L);

@@ -274,6 +274,7 @@ static int walk_pairs(lua_State *L, void *argument) {
   const walk_argument *what = argument;
   flowlua_push_reference(host_of(L), L, what->table);
   luaL_checktype(L, 1, LUA_TTABLE);
+  if (flowlua_push_viewed(L, 1)) lua_replace(L, 1);
   lua_pushnil(L);
   while (lua_next(L, 1)) {
     if (!what->each(L, what->argument)) break;

@@ -107,6 +107,7 @@ static void render_value(lua_State *L, rendering *text, const enclosing *outer);
 static void render_table(lua_State *L, rendering *text, const enclosing *outer) {
   flowlua_require_room(L, MOST_KEYS + 8, "too deep");
   int table = lua_gettop(L);
+  if (flowlua_push_viewed(L, table)) lua_replace(L, table);
   enclosing here = {lua_topointer(L, table), outer};
   for (const enclosing *each = outer; each != NULL; each = each->outer) {
     if (each->table == here.table) {

@@ -159,17 +159,27 @@ static void put_string(lua_State *L, flowlua_buffer *out, const char *bytes, siz
 
 static bool encode_table(encoder *e, lua_State *L) {
   uint32_t index;
+  if (flowlua_push_viewed(L, -1)) {
+    // What it shows goes as the copy that it is.
+    bool done = encode_table(e, L);
+    lua_settop(L, -2);
+    return done;
+  }
   if (e->is_code && flowlua_encode_name(e, L)) return true;
-  if (flowlua_meet(e, L, &index)) {
-    uint8_t *at = space(L, e->out, 9);
-    memset(at, 0, 9);
-    at[0] = TAG_TABLE;
-    e->out->count += 9;
-  } else {
+  if (!flowlua_meet(e, L, &index)) {
     flowlua_put_byte(L, e->out, TAG_KNOWN);
     flowlua_put_number(L, e->out, index);
+    return true;
   }
-  return true;
+  uint8_t *at = space(L, e->out, 9);
+  memset(at, 0, 9);
+  at[0] = TAG_TABLE;
+  e->out->count += 9;
+  if (e->is_code || !lua_getmetatable(L, -1)) return true;
+  e->out->bytes[e->out->count - 9] = TAG_TYPED;
+  bool is_found = flowlua_encode_metatable(e, L);
+  lua_settop(L, -2);
+  return is_found || flowlua_refuse(e, L);
 }
 
 static bool encode_userdata(encoder *e, lua_State *L) {
@@ -358,11 +368,13 @@ static int encode(lua_State *L) {
   lua_settop(L, 1);
   flowlua_require_room(L, FLOWLUA_PILE + 20, "a value");
   lua_createtable(L, 0, 0);
+  lua_pushnil(L);
   e->root = 1;
   e->queue = 2;
+  e->names = 3;
   lua_pushvalue(L, 1);
   if (flowlua_encode_top(e, L)) {
-    lua_settop(L, 2);
+    lua_settop(L, 3);
     flowlua_encode_bodies(e, L);
   }
   return 0;

@@ -21,6 +21,10 @@ enum {
   TAG_KNOWN = 6,    // index of an object that was named before
   TAG_TABLE = 7,    // a new one: 4 bytes each for the numbers of list values and of entries
   TAG_SECRET = 8,   // a value that is marked: then the value
+  // Tables with a metatable, in values: as TAG_TABLE, then how the metatable is found. (In code a body
+  // says what the table's metatable is.)
+  TAG_TYPED = 13,
+  TAG_ERROR = 14,   // the metatable of errors
   // Code only.
   TAG_FUNCTION = 9,   // a new one: length, what lua_dump wrote; its body says what its upvalues are
   TAG_MODULE = 10,    // what `require` of a string answers
@@ -49,6 +53,8 @@ enum {
   FLOWLUA_PILE = 120,  // list values that are read at a time
 };
 
+typedef struct flowlua_reader flowlua_reader;
+
 typedef struct encoder {
   flowlua_host *host;
   flowlua_buffer *out;
@@ -68,7 +74,9 @@ typedef struct encoder {
   // Stack indices.
   int root;
   int queue;  // a table of the objects but the first; 0 while there is none
-  int names;  // code: a table from what has a name to the bytes that say it; nil until it is needed
+  // A table from what has a name to the bytes that say it, in values from the metatables that were met;
+  // nil until it is needed.
+  int names;
   met_object few[INLINE_OBJECTS];
 } encoder;
 
@@ -109,6 +117,11 @@ void flowlua_put_number(lua_State *L, flowlua_buffer *out, uint64_t number);
 // travel.c
 /// Writes how a table, function or userdata with a name is found, if it has one. [-0, +0, m]
 bool flowlua_encode_name(encoder *e, lua_State *L);
+/// Writes how the metatable on top is found: as a module or as a field of one, or as that of errors.
+/// false when it is neither. [-0, +0, m]
+bool flowlua_encode_metatable(encoder *e, lua_State *L);
+/// Gives the table on top the metatable that comes next. [-0, +0, e]
+bool flowlua_decode_metatable(flowlua_reader *r, lua_State *L);
 /// Names the function on top, with its code if it is new and has no name. [-0, +0, m]
 bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name);
 /// Writes the body of the function on top. [-0, +0, m]

@@ -107,6 +107,14 @@ static bool is_globals(encoder *e, lua_State *L) {
   return result;
 }
 
+/// Writes the bytes of a name. They are on top. [-1, +0, m]
+static void put_name(encoder *e, lua_State *L) {
+  size_t count;
+  const char *bytes = lua_tolstring(L, -1, &count);
+  flowlua_put(L, e->out, bytes, count);
+  lua_settop(L, -2);
+}
+
 bool flowlua_encode_name(encoder *e, lua_State *L) {
   // Nearly every function has them, and for many that is all they refer to.
   if (is_globals(e, L)) {
@@ -119,13 +127,71 @@ bool flowlua_encode_name(encoder *e, lua_State *L) {
   }
   lua_pushvalue(L, -1);
   bool is_named = lua_rawget(L, e->names) == LUA_TSTRING;
-  if (is_named) {
-    size_t count;
-    const char *bytes = lua_tolstring(L, -1, &count);
-    flowlua_put(L, e->out, bytes, count);
-  }
-  lua_settop(L, -2);
+  if (is_named) put_name(e, L);
+  else lua_settop(L, -2);
   return is_named;
+}
+
+/// Pushes how the table at an index is found in package.loaded, if it is there: by itself, or as a field
+/// of a module. Globals don't count, as a worker has none of a script's. [-0, +(0|1), m]
+static bool push_place(lua_State *L, int table) {
+  int top = lua_gettop(L);
+  lua_pushstring(L, LUA_LOADED_TABLE);
+  int loaded = top + 1, module = top + 2, field = top + 4;
+  bool is_found = false;
+  if (lua_rawget(L, LUA_REGISTRYINDEX) == LUA_TTABLE) lua_pushnil(L);
+  else lua_settop(L, top);
+  while (!is_found && lua_gettop(L) > top && lua_next(L, loaded)) {
+    bool is_module = lua_type(L, module) == LUA_TSTRING && lua_type(L, -1) == LUA_TTABLE
+        && strcmp(lua_tolstring(L, module, NULL), LUA_GNAME) != 0;
+    if (is_module && lua_rawequal(L, -1, table)) {
+      push_name(L, TAG_MODULE, module, 0);
+      is_found = true;
+    } else if (is_module) {
+      lua_pushnil(L);
+      while (lua_next(L, module + 1)) {
+        if (lua_type(L, field) == LUA_TSTRING && lua_rawequal(L, -1, table)) {
+          push_name(L, TAG_FIELD, module, field);
+          is_found = true;
+          break;
+        }
+        lua_settop(L, field);
+      }
+    }
+    if (!is_found) lua_settop(L, module);
+  }
+  if (is_found) lua_replace(L, loaded);
+  lua_settop(L, is_found ? loaded : top);
+  return is_found;
+}
+
+bool flowlua_encode_metatable(encoder *e, lua_State *L) {
+  int metatable = lua_gettop(L);
+  flowlua_require_room(L, 12, "a value");
+  if (e->host->error_metatable != 0) {
+    flowlua_push_reference(e->host, L, e->host->error_metatable);
+    bool is_error = lua_rawequal(L, -1, metatable);
+    lua_settop(L, metatable);
+    if (is_error) {
+      flowlua_put_byte(L, e->out, TAG_ERROR);
+      return true;
+    }
+  }
+  // The modules are looked through once for each metatable.
+  if (lua_type(L, e->names) == LUA_TNIL) {
+    lua_createtable(L, 0, 1);
+    lua_replace(L, e->names);
+  }
+  lua_pushvalue(L, metatable);
+  if (lua_rawget(L, e->names) != LUA_TSTRING) {
+    lua_settop(L, metatable);
+    if (!push_place(L, metatable)) return false;
+    lua_pushvalue(L, metatable);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, e->names);
+  }
+  put_name(e, L);
+  return true;
 }
 
 // MARK: - Writing functions
@@ -419,6 +485,23 @@ bool flowlua_decode_named(flowlua_reader *r, lua_State *L, uint8_t tag) {
   }
   lua_replace(L, -3);
   lua_settop(L, -2);
+  return true;
+}
+
+bool flowlua_decode_metatable(flowlua_reader *r, lua_State *L) {
+  uint8_t tag;
+  int table = lua_gettop(L);
+  if (!flowlua_get_byte(r, &tag)) return false;
+  if (tag == TAG_ERROR && r->host->error_metatable != 0) {
+    flowlua_require_room(L, 2, "a value");
+    flowlua_push_reference(r->host, L, r->host->error_metatable);
+  } else if (tag == TAG_MODULE || tag == TAG_FIELD) {
+    if (!flowlua_decode_named(r, L, tag)) return false;
+  } else {
+    return flowlua_decode_fail(r, "a metatable isn't named");
+  }
+  if (lua_type(L, -1) != LUA_TTABLE) return flowlua_decode_fail(r, "a metatable is no table");
+  lua_setmetatable(L, table);
   return true;
 }
 

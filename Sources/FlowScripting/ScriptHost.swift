@@ -47,6 +47,8 @@ public final class ScriptHost {
   let reductionMetatable: LuaReference
   /// Makes the Lua functions of ops around others; made with the first of them.
   var wrapperFactory: LuaReference?
+  /// The metatable of `run.data`, once there has been need of it.
+  var viewMetatable: LuaReference?
   /// Parsed type texts by their spelling: scripts use few of them often.
   var typeCache: [ByteString: ValueType] = [:]
   static let typeCacheLimit = 1000

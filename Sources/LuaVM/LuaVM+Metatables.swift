@@ -41,6 +41,7 @@ extension LuaVM {
     let L = running
     guard table.kind == .table, lua_checkstack(L, 6) != 0 else { return .nil }
     flowlua_push_reference(host, L, table.id)
+    if flowlua_push_viewed(L, -1) { lua_rotate(L, -2, 1); flowlua_pop(L, 1) }
     defer { flowlua_pop(L, 1) }
     try check(withRawValues(of: self, [key]) { flowlua_push_protected(host, $0) })
     lua_rawget(L, -2)

@@ -5,9 +5,10 @@ internal import Glibc
 extension LuaVM {
   // MARK: Values
 
-  /// Appends a value to a buffer. Tables go by value, cycles and sharing kept, without metatables and
-  /// without running metamethods. Throws a `TravelError` that names what can't go; the buffer is then
-  /// as it was.
+  /// Appends a value to a buffer. Tables go by value, cycles and sharing kept, without running
+  /// metamethods; their metatables by the name of the module that holds them, or as that of errors.
+  /// Throws a `TravelError` that names what can't go, such as a table with any other metatable; the
+  /// buffer is then as it was.
   public func encode(_ value: LuaValue, into buffer: TransferBuffer) throws {
     try enter()
     try check(withRawValues(of: self, [value]) { flowlua_push_protected(host, $0) })

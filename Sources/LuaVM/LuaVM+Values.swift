@@ -276,6 +276,62 @@ extension LuaVM {
     return walk.pairs
   }
 
+  /// A copy of a table without metatable, in which tables without metatable are copies too; another
+  /// table is its own copy.
+  ///
+  /// - Parameters:
+  ///   - table: The table; its metamethods aren't called.
+  ///   - memo: A table of the copies made so far, by their originals: what is met twice is copied once.
+  /// - Returns: The copy.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
+  public func copy(_ table: LuaReference, memo: LuaReference) throws -> LuaReference {
+    try enter()
+    checkHome(table)
+    checkHome(memo)
+    try check(flowlua_copy_table(host, table.id, memo.id))
+    return try popReference(running, .table)
+  }
+
+  // MARK: Views
+
+  /// A metatable for views.
+  ///
+  /// - Parameter refuse: The function that is called with view, key and value when one is to be
+  ///   changed: it should raise an error.
+  /// - Returns: The metatable.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
+  public func makeViewMetatable(refuse: LuaReference) throws -> LuaReference {
+    try enter()
+    checkHome(refuse)
+    try check(flowlua_make_view_metatable(host, refuse.id))
+    return try popReference(running, .table)
+  }
+
+  /// A table that shows another one, which must not be changed from then on, and can't be changed
+  /// itself.
+  ///
+  /// Reading, `pairs` and `#` see what the other has; so does all of this class that reads tables.
+  public func makeView(of table: LuaReference, metatable: LuaReference) throws -> LuaReference {
+    try enter()
+    checkHome(table)
+    checkHome(metatable)
+    try check(flowlua_make_view(host, table.id, metatable.id))
+    return try popReference(running, .table)
+  }
+
+  /// The table that a view shows; any other value as it is.
+  public func shown(by value: LuaValue) throws -> LuaValue {
+    guard case .reference(let reference) = value, reference.kind == .table else { return value }
+    try enter()
+    checkHome(reference)
+    let lua = running
+    try check(flowlua_make_room(host, lua, 4))
+    flowlua_push_reference(host, lua, reference.id)
+    defer { flowlua_pop(lua, 1) }
+    guard flowlua_push_viewed(lua, -1) else { return value }
+    return .reference(try popReference(lua, .table))
+  }
+
   // MARK: Texts
 
   /// `tostring` of a value; throws what its `__tostring` raises.

@@ -38,6 +38,8 @@ public struct TravelError: Error, Sendable, CustomStringConvertible {
     case .thread: "a coroutine"
     case .lightUserdata: "a light userdata"
     case .userdata: typeName == "userdata" ? "a userdata" : "a userdata (\(typeName))"
+    case .table:
+      "a table\(typeName == "table" ? "" : " (\(typeName))") whose metatable no module holds"
     default: "a \(typeName)"
     }
   }

@@ -280,4 +280,36 @@ import Testing
     flow = Flow()
     #expect(flow.count == 0)
   }
+
+  @Test func tablesOfTheDataAreCopiedForEachRun() throws {
+    let loop = EventLoop()
+    let shared = ListValue([.integer(1)])
+    let map = MapValue([("deep", .opaque(MapValue([("list", .opaque(shared))])))])
+    var seen: [ListValue] = []
+    let flow = Flow("f")
+      .data("list", .opaque(shared)).data("map", .secret(.opaque(map)))
+      .add(
+        Op("AppendOp") { context in
+          guard case .opaque(let list)? = context.bucket.get(loop.keys.intern("list")),
+            let list = list as? ListValue
+          else { return }
+          seen.append(list)
+          list.append(.integer(2))
+        })
+    for _ in 1...2 {
+      let run = flow.start(on: loop)
+      try run.wait()
+      guard case .opaque(let copy)? = run.data.get(loop.keys.intern("map")),
+        case .opaque(let deep)? = (copy as? MapValue)?["deep"],
+        case .opaque(let inner)? = (deep as? MapValue)?["list"]
+      else {
+        Issue.record("the tables aren't there")
+        return
+      }
+      // What two keys share, their copies share.
+      #expect(inner === seen.last && copy !== map)
+      #expect(inner.listCount() == 2)
+    }
+    #expect(shared.elements.count == 1 && seen.count == 2 && seen[0] !== seen[1])
+  }
 }

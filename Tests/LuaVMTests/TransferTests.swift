@@ -155,14 +155,50 @@ import Testing
         == "100000")
   }
 
-  @Test func metatablesStayAndNoMetamethodRuns() throws {
+  @Test func metatablesAreRefusedAndNoMetamethodRuns() throws {
     let script =
       """
       local function no() error('a metamethod ran') end
       return setmetatable({1, a = 2}, {__index = no, __len = no, __pairs = no, __eq = no,
         __gc = no, __name = 'mine', __metatable = no})
       """
-    #expect(try told(script, "return getmetatable(v), #v, v.a") == "nil 1 2")
+    do {
+      _ = try sent(script)
+      Issue.record("it was taken")
+    } catch let error as TravelError {
+      #expect(
+        error.description(of: "v")
+          == "v is a table (mine) whose metatable no module holds: it can't go to or from a worker")
+    }
+  }
+
+  @Test func metatablesGoByTheNameOfTheirModule() throws {
+    let module = """
+      package.preload.shapes = function()
+        local Point = {} Point.__index = Point
+        function Point:double() return self.x * 2 end
+        return {Point = Point, __name = 'itself'}
+      end
+      """
+    try home.run(module)
+    try away.run(module)
+    let script = """
+      local shapes = require 'shapes'
+      local p = setmetatable({x = 4}, shapes.Point)
+      return {p, p, setmetatable({p}, shapes)}
+      """
+    #expect(
+      try told(
+        script,
+        """
+        local shapes = require 'shapes'
+        return v[1] == v[2], v[1] == v[3][1], v[1]:double(), getmetatable(v[3]) == shapes
+        """) == "true true 8 true")
+    // What isn't there in the other state is an error there.
+    try home.run("package.loaded.shapes.Other = {}")
+    #expect(throws: LuaError.self) {
+      try sent("return setmetatable({}, require('shapes').Other)")
+    }
   }
 
   @Test(

@@ -304,10 +304,21 @@ int32_t flowlua_traceback(
     flowlua_host *_Nonnull host, lua_State *_Nonnull coroutine, const char *_Nullable message,
     int32_t level);
 /// Calls `each` for every pair of a table, key at -2 and value at -1 of the given state; `each`
-/// must leave the stack as it is, must not raise, and ends the walk with false. [-0, +0|1, -]
+/// must leave the stack as it is, must not raise, and ends the walk with false. Of a view they are those
+/// of the table it shows. [-0, +0|1, -]
 int32_t flowlua_each_pair(
     flowlua_host *_Nonnull host, int32_t table,
     bool (*_Nonnull each)(lua_State *_Nonnull, void *_Nullable), void *_Nullable argument);
+/// A metatable for views; `refuse` is the function that is called when one is to be changed. [-0, +1, -]
+int32_t flowlua_make_view_metatable(flowlua_host *_Nonnull host, int32_t refuse);
+/// A table that shows another one, as long as that isn't changed, and refuses to be changed itself.
+/// [-0, +1, -]
+int32_t flowlua_make_view(flowlua_host *_Nonnull host, int32_t table, int32_t metatable);
+/// Pushes what the view at an index shows; false for any other value. [-0, +(0|1), -]
+bool flowlua_push_viewed(lua_State *_Nonnull L, int32_t index);
+/// A copy of a table without metatable, in which such tables are copies too; others stay as they are.
+/// `memo` is a table of the copies that were made so far, by their originals. [-0, +1, -]
+int32_t flowlua_copy_table(flowlua_host *_Nonnull host, int32_t table, int32_t memo);
 /// A function that calls Swift function number `function`. [-0, +1, -]
 int32_t flowlua_make_function(flowlua_host *_Nonnull host, int32_t function);
 

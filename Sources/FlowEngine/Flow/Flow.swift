@@ -66,6 +66,8 @@ public final class Flow: Op {
   }
 
   /// Gives data to begin with. A run is started with it, its own data before it under the same key.
+  ///
+  /// Tables, nested ones too, are copied for each run, so that what a run does to them stays there.
   @discardableResult
   public func data(_ entries: KeyValuePairs<ByteString, any ValueConvertible>) -> Flow {
     change { blueprint in

@@ -27,6 +27,8 @@ public final class Run: FlowTask<DataBucket> {
   }
 
   let snapshot: FlowSnapshot?
+  /// Why the flow's data couldn't be copied.
+  private(set) var dataError: FlowError?
   /// Tasks that ops have left to the run.
   private(set) var owned: OwnedTasks?
   /// What its ops and callbacks wait for.
@@ -122,7 +124,7 @@ public final class Run: FlowTask<DataBucket> {
   ) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
-    for (name, value) in flow?.blueprint.data ?? [] { begin(with: name, value) }
+    if let flow { begin(withDataOf: flow.blueprint) }
     for (name, value) in given { begin(with: name, value) }
     loop.pending[id] = self
     let scope = LogScope(
@@ -154,6 +156,16 @@ public final class Run: FlowTask<DataBucket> {
     var isExecuted = true
     for monitor in loop.runMonitors where !monitor.runBegins(self) { isExecuted = false }
     return isExecuted
+  }
+
+  /// Sets copies of a flow's data. A failure is that of the flow, once it has begun.
+  private func begin(withDataOf blueprint: Blueprint) {
+    var copies: ValueCopies?
+    do {
+      for (name, value) in blueprint.data { begin(with: name, try value.copyForRun(&copies)) }
+    } catch {
+      dataError = .from(error)
+    }
   }
 
   private func begin(with name: ByteString, _ value: Value) {

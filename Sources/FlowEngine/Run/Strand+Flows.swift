@@ -5,24 +5,39 @@ extension Strand {
     let isTop = group == nil && frames.isEmpty
     let blueprint = run.snapshot?.blueprint(of: flow) ?? flow.blueprint
     var inner = scope
-    if !isTop {
+    var error: FlowError?
+    if isTop {
+      error = run.dataError
+    } else {
       log.append(.start, time: time, scope: scope, position: position)
       inner = log.addScope(
         LogScope(
           parent: scope, position: position, attempt: 1, kind: .flow, op: flow,
           blueprint: blueprint))
-      for (name, value) in blueprint.data {
-        let key = loop.keys.intern(name)
-        if !bucket.has(key) {
-          store(key, value, scope: scope, position: position, attempt: 1)
-        }
+      do {
+        try storeData(of: blueprint, scope: scope, position: position)
+      } catch let problem {
+        error = .from(problem)
       }
     }
     frames.append(
       Frame(
         flow: flow, blueprint: blueprint, policy: policy, scope: inner, outerScope: scope,
         position: position, began: time))
+    if let error { frames[frames.count - 1].error = error }
     if policy?.timeout != nil { startTimer(frames.count - 1) }
+  }
+
+  /// Fills the keys that are absent with copies of a nested flow's own data.
+  private func storeData(of blueprint: Blueprint, scope: UInt32, position: UInt32) throws {
+    var copies: ValueCopies?
+    for (name, value) in blueprint.data {
+      let key = loop.keys.intern(name)
+      if !bucket.has(key) {
+        let copy = try value.copyForRun(&copies)
+        store(key, copy, scope: scope, position: position, attempt: 1)
+      }
+    }
   }
 
   private func startTimer(_ top: Int) {

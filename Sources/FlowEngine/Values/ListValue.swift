@@ -1,5 +1,5 @@
 /// The engine's own list: what groups collect when no Lua is there.
-public final class ListValue: OpaqueValue {
+public final class ListValue: EngineTable {
   /// The values in order.
   public private(set) var elements: ContiguousArray<Value>
 
@@ -31,6 +31,12 @@ public final class ListValue: OpaqueValue {
   /// Adds a value at the end.
   public func append(_ value: Value) {
     elements.append(value)
+  }
+
+  func makeEmpty() -> any EngineTable { ListValue([Value]()) }
+
+  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
+    for element in (other as? ListValue)?.elements ?? [] { elements.append(try convert(element)) }
   }
 
   public var typeName: ByteString { "table" }

@@ -1,5 +1,5 @@
 /// The engine's own table with string keys: what a Swift dictionary becomes.
-public final class MapValue: OpaqueValue {
+public final class MapValue: EngineTable {
   /// In the order in which they were added.
   public private(set) var fields: [(name: ByteString, value: Value)] = []
   private var index: [ByteString: Int] = [:]
@@ -51,6 +51,12 @@ public final class MapValue: OpaqueValue {
       nested.add(fields[index].value)
       fields[index].value = .null
     }
+  }
+
+  func makeEmpty() -> any EngineTable { MapValue([]) }
+
+  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
+    for field in (other as? MapValue)?.fields ?? [] { set(field.name, try convert(field.value)) }
   }
 
   public var typeName: ByteString { "table" }

@@ -5,7 +5,8 @@
 /// their number and themselves; a table that was named before its index; a new table 4 bytes each for
 /// the numbers of its list values and of its entries; a secret the atom within. A body is the list
 /// values, then key and value of each entry. Other numbers of things are LEB128. Tables that nothing
-/// names aren't written. (The C side, for Lua values, is CFlowLua's `transfer.c`.)
+/// names aren't written. (The C side, for Lua values, is CFlowLua's `transfer.c`; there a table may have
+/// a metatable, which no plain value has.)
 public enum PlainValueCodec {
   private static let header: [UInt8] = [UInt8(ascii: "F"), UInt8(ascii: "P"), 2]
 

@@ -25,6 +25,12 @@ public final class SecretValue: OpaqueValue {
 
   public func element(at index: Int) -> Value { .null }
 
+  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
+    guard case .opaque(let table) = plain else { return self }
+    let copy = try table.copyForRun(copies)
+    return copy === table ? self : SecretValue(.opaque(copy))
+  }
+
   /// A copy that is marked as a secret, and becomes one again.
   public func plainCopy() -> PlainValue? {
     guard var copy = plain.plainCopy() else { return nil }

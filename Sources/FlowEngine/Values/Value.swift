@@ -34,11 +34,83 @@ public protocol OpaqueValue: AnyObject {
   func elements(_ range: Range<Int>) -> ContiguousArray<Value>
   /// A copy without references, nil when the value can't be copied.
   func plainCopy() -> PlainValue?
+  /// The value with which a run begins whose flow has this one in its data: of a table a copy, as deep
+  /// as there are tables, so that no run sees what another has done to it; of anything else, which is
+  /// the default, the value itself.
+  ///
+  /// - Parameter copies: The copies that this run has so far: a table that is met twice is copied once.
+  /// - Returns: The copy, or the value itself.
+  /// - Throws: When there is no memory for a copy.
+  func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue
+}
+
+/// The copies of tables that one run begins with. Confined to the thread of the run's loop.
+public final class ValueCopies {
+  /// What a front end notes of its own tables.
+  public var record: AnyObject?
+  /// The copies of the engine's tables, by these, which are held so that their identities stay theirs.
+  private var made: [ObjectIdentifier: (original: any OpaqueValue, copy: any OpaqueValue)] = [:]
+
+  init() {}
+
+  /// The copy of a table of the engine's own; nil when it wasn't copied yet.
+  fileprivate func copy(of table: any OpaqueValue) -> (any OpaqueValue)? {
+    made[ObjectIdentifier(table)]?.copy
+  }
+
+  fileprivate func note(_ copy: any OpaqueValue, of table: any OpaqueValue) {
+    made[ObjectIdentifier(table)] = (table, copy)
+  }
 }
 
 extension OpaqueValue {
   public func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
     ContiguousArray(range.map { element(at: $0) })
+  }
+
+  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue { self }
+}
+
+/// A table of the engine's own.
+protocol EngineTable: OpaqueValue {
+  /// A table of the same kind with nothing in it.
+  func makeEmpty() -> any EngineTable
+  /// Adds what `other`, a table of the same kind, has in it, each value as `convert` has it.
+  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows
+}
+
+extension EngineTable {
+  /// Copies the tables within too, by a loop, so that no depth of nesting recurses.
+  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
+    if let known = copies.copy(of: self) { return known }
+    var open: [(original: any EngineTable, copy: any EngineTable)] = []
+    func begin(_ table: any EngineTable) -> any EngineTable {
+      let copy = table.makeEmpty()
+      copies.note(copy, of: table)
+      open.append((table, copy))
+      return copy
+    }
+    let root = begin(self)
+    while let (original, copy) = open.popLast() {
+      try copy.fill(from: original) { value in
+        guard case .opaque(let opaque) = value else { return value }
+        if let known = copies.copy(of: opaque) { return .opaque(known) }
+        if let table = opaque as? any EngineTable { return .opaque(begin(table)) }
+        return .opaque(try opaque.copyForRun(copies))
+      }
+    }
+    return root
+  }
+}
+
+extension Value {
+  /// The value with which a run begins; see `OpaqueValue.copyForRun`.
+  @inline(__always)
+  func copyForRun(_ copies: inout ValueCopies?) throws -> Value {
+    guard case .opaque(let opaque) = self else { return self }
+    let shared = copies ?? ValueCopies()
+    copies = shared
+    return .opaque(try opaque.copyForRun(shared))
   }
 }
 

@@ -232,8 +232,9 @@ function Flow:gives(gives) end
 ---@return flow.Flow self
 function Flow:primary(input, output) end
 
----Gives data to begin with; several calls add up. What `start` and `run` are given goes before it;
----inside another flow it fills absent keys only.
+---Gives data to begin with; several calls add up. Values given to `start` and `run` take precedence;
+---inside another flow it fills absent keys only. Tables without a metatable are copied for each run,
+---nested ones included, so that no run changes the data of the next one.
 ---@param data flow.Data
 ---@return flow.Flow self
 function Flow:data(data) end
@@ -432,11 +433,11 @@ function Task:finally_on_success(fn, opts) end
 ---@class flow.Run: flow.Task<flow.Data>
 ---@field name string What was started.
 ---@field id integer Each run of a process has its own.
----@field data flow.Data What is in its data bucket: a new table at each look, with secrets as plain values.
+---@field data flow.Data A copy of its data bucket, with secrets as plain values. Setting a field is an error, as the run would never see it; `pairs` walks it.
 ---@field ok boolean Whether it has succeeded. Reading it observes a failure.
 ---@field duration number Seconds from its begin to its end, or until now.
 ---@field finished_early boolean Whether it ended because no case matched.
----@field result any Its data; of a machine what it has finished with.
+---@field result any Its data, as in `data`; of a machine what it has finished with.
 local Run = {}
 
 ---What ran and when, what it wrote and said, and why it failed: one line per event.

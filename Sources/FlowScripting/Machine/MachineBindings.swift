@@ -73,7 +73,8 @@ extension ScriptHost {
 
   /// Starts a machine with a state.
   private func start(_ machine: MachineOp, _ state: LuaValue) throws -> Run {
-    machine.start(on: loop, from: Value(state), owner: currentOp, adopt: adopt)
+    machine.start(
+      on: loop, from: Value(try changeable(state)), owner: currentOp, adopt: adopt)
   }
 }
 

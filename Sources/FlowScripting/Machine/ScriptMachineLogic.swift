@@ -259,7 +259,8 @@ final class ScriptMachineLogic: MachineLogic {
       {
         return ResultFollower.follow(task, call, host)
       }
-      return .result(Value(value))
+      return (try? host.changeable(value)).map { .result(Value($0)) }
+        ?? .failed(FlowError(.error, "not enough memory"))
     case .reduce:
       if let reduction = reduction(mark, Value(value)) { return .reduction(reduction) }
     case .emit where mark == 0:
@@ -362,7 +363,8 @@ private final class ResultFollower: TaskObserver {
   private func answer(of task: AnyFlowTask) -> MachineAnswer {
     if let error = host.outcomeError(of: task) { return .failed(error) }
     do {
-      return .result(try host.result(of: task))
+      let result = try host.luaValue(try host.result(of: task))
+      return .result(Value(try host.changeable(result)))
     } catch {
       return .failed(host.flowError(thrown: error, op: nil))
     }

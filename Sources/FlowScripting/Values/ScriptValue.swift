@@ -55,6 +55,14 @@ final class ScriptValue: OpaqueValue {
     var copier = PlainCopier(vm: reference.vm)
     return copier.copy(.reference(reference))
   }
+
+  func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
+    guard reference.kind == .table else { return self }
+    let vm = reference.vm
+    let memo = try copies.record as? LuaReference ?? vm.makeTable()
+    copies.record = memo
+    return ScriptValue(try vm.copy(reference, memo: memo))
+  }
 }
 
 extension ByteString {
@@ -175,6 +183,36 @@ extension ScriptHost {
       }
     }
     return try vm.makeTable(fields: fields)
+  }
+
+  /// A bucket's content as scripts see it of a run: they can read it, but setting a field is an error,
+  /// as the run would never see it.
+  func view(of bucket: DataBucket) throws -> LuaReference {
+    try vm.makeView(of: try table(of: bucket), metatable: try runDataMetatable())
+  }
+
+  private func runDataMetatable() throws -> LuaReference {
+    if let known = viewMetatable { return known }
+    let refuse = try vm.makeFunction(
+      bind { host, call in
+        let key =
+          call.kind(2) == .string
+          ? "field '\(call.string(2)?.description ?? "")'" : "a key of type \(call.typeName(2))"
+        throw host.usage(
+          call,
+          "can't set \(key): run.data is a copy, which the run never sees; ops set data with "
+            + "ctx:set, and start takes the data to begin with")
+      })
+    let made = try vm.makeViewMetatable(refuse: refuse)
+    viewMetatable = made
+    return made
+  }
+
+  /// A value that a script may want to change, such as the state of a machine: of a run's data the
+  /// table that it shows.
+  @inline(__always)
+  func changeable(_ value: LuaValue) throws -> LuaValue {
+    viewMetatable == nil ? value : try vm.shown(by: value)
   }
 
   /// A bucket's content as a fresh table.

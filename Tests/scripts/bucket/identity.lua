@@ -12,7 +12,7 @@ local CheckOp = flow.op("CheckOp", function(ctx)
     ctx:set(name .. "_again", value)
   end
 end)
-local run = flow.new("identity"):data(values):add(CheckOp):run()
+local run = flow.new("identity"):add(CheckOp):run(values)
 assert(run.ok, run.error)
 for name, value in pairs(values) do
   assert(rawequal(run.data[name], value) and rawequal(run.data[name .. "_again"], value), name)

@@ -25,12 +25,12 @@ for declared, names in pairs(takes) do
     local wanted = (" " .. names .. " "):find(" " .. name .. " ", 1, true) ~= nil
     -- An empty table with a metatable is an empty list too.
     if name ~= "point" or not declared:find("[]", 1, true) then
-      local run = flow.new("types"):data { key = value }
-        :add(flow.op("TypedOp", { needs = { key = declared }, run = function() end })):run()
+      local run = flow.new("types")
+        :add(flow.op("TypedOp", { needs = { key = declared }, run = function() end })):run { key = value }
       check.equal(run.ok, wanted, ("%s as %s"):format(name, declared))
       if not wanted then check.equal(run.error.kind, "mismatched_input") end
-      run = flow.new("types"):data { key = value }
-        :add(flow.op("GetOp", function(ctx) assert(rawequal(ctx:get("key", declared), value)) end)):run()
+      run = flow.new("types")
+        :add(flow.op("GetOp", function(ctx) assert(rawequal(ctx:get("key", declared), value)) end)):run { key = value }
       check.equal(run.ok, wanted, ("%s as %s in get"):format(name, declared))
     end
   end
