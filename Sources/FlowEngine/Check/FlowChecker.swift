@@ -265,7 +265,8 @@ final class FlowChecker: BlueprintVisitor {
     data = outer
     if let output = dispatcher.output {
       let collected = (dispatcher.collect ?? op.primaryOutput).flatMap { item[$0] }
-      set(output, ValueSource((collected?.type ?? .any).list, .group(op.name)))
+      let type = dispatcher.itemType(collected?.type ?? .any)
+      set(output, ValueSource(type.list, .group(op.name)))
     }
     if let failures = dispatcher.failures {
       set(failures, ValueSource(ValueType.table.list, .group(op.name)))

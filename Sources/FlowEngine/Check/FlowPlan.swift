@@ -95,9 +95,10 @@ final class FlowPlan: BlueprintVisitor {
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
     let output: ByteString = dispatcher.output.map { " -> \($0)" } ?? ""
     let failures: ByteString = dispatcher.allowFailure ? ", failures allowed" : ""
+    let absent: ByteString = dispatcher.absent.map { ", \($0.logText) without output" } ?? ""
+    let count = dispatcher.maxConcurrent
     step(
-      "for each of \(dispatcher.input)\(output), \(dispatcher.maxConcurrent) at a time\(failures)",
-      nil, ":")
+      "for each of \(dispatcher.input)\(output), \(count) at a time\(failures)\(absent)", nil, ":")
     levels.append(nil)
   }
 

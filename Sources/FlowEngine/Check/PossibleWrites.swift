@@ -33,6 +33,7 @@ enum PossibleWrites {
       let type = step.op.gives.first { $0.name == collected }?.type ?? .any
       let provider = ValueSource.Provider.group(step.op.name)
       if let output = dispatcher.output {
+        let type = dispatcher.itemType(type.present)
         result.append(DataWrite(key: output, source: ValueSource(type.list, provider)))
       }
       if let failures = dispatcher.failures {
@@ -40,5 +41,13 @@ enum PossibleWrites {
         result.append(DataWrite(key: failures, source: source))
       }
     }
+  }
+}
+
+extension GroupDispatcher {
+  /// The type of what the output list holds, of items whose outputs are of `type`.
+  func itemType(_ type: ValueType) -> ValueType {
+    guard let absent, !type.mayHold(absent.plain) else { return type }
+    return .any
   }
 }

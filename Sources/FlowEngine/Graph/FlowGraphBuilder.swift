@@ -220,6 +220,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     var lines = [items, "max_concurrent = \(dispatcher.maxConcurrent)"]
     if dispatcher.allowFailure { lines.append("allow_failure") }
     if let failures = dispatcher.failures { lines.append("failures -> \(failures)") }
+    if let absent = dispatcher.absent { lines.append("absent = \(absent.logText)") }
     open(.group, lines)
     groupDepth += 1
   }

@@ -10,6 +10,8 @@ final class GroupExecution: MemberGroup, ProgressSource {
   @exclusivity(unchecked) private var runner: LoopItemRunner?
   @exclusivity(unchecked) private var handout: ItemHandout?
   private var collected: Key?
+  /// Whether items may succeed without an output.
+  private var isOutputOptional = false
 
   private var failed: [(index: Int, error: FlowError)] = []
   private var hasBegun = false
@@ -45,7 +47,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
 
   deinit { handout?.detach() }
 
-  override var collectKey: Key? { collected }
+  override var collectKey: Key? { isOutputOptional ? nil : collected }
   override var members: [Strand] { runner?.members ?? [] }
 
   override func proceed() {
@@ -127,7 +129,9 @@ final class GroupExecution: MemberGroup, ProgressSource {
     guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
     self.source = source
     if dispatcher.output != nil {
-      collected = (dispatcher.collect ?? op.primaryOutput).map { keys.intern($0) }
+      let name = dispatcher.collect ?? op.primaryOutput
+      collected = name.map { keys.intern($0) }
+      isOutputOptional = op.mayLeaveOut(name)
       outputs = ContiguousArray(repeating: .null, count: source.count)
     }
     makeRunner(source, itemKey: keys.intern(itemKey))
@@ -142,8 +146,8 @@ final class GroupExecution: MemberGroup, ProgressSource {
         parent: scope, position: position, attempt: 1, kind: .group, op: op, blueprint: nil))
     let work = ItemWork(
       op: op, run: parent.run, data: parent.bucket, count: source.count, maxConcurrent: limit,
-      itemKey: itemKey, collectKey: collected, allowFailure: dispatcher.allowFailure,
-      policy: policy)
+      itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
+      allowFailure: dispatcher.allowFailure, policy: policy)
     if let made = op.body?.itemRunner(for: work) ?? loop.makeItemRunner?(work) {
       handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
     } else {
@@ -159,7 +163,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
   // MARK: Items
 
   override func collectError(in bucket: DataBucket) -> FlowError? {
-    guard let collectKey = collected, !bucket.hasOwn(collectKey) else { return nil }
+    guard let collectKey, !bucket.hasOwn(collectKey) else { return nil }
     return .missingOutput(loop.keys.name(of: collectKey))
   }
 
@@ -283,9 +287,11 @@ final class GroupExecution: MemberGroup, ProgressSource {
 
   private func outputList() -> ContiguousArray<Value>? {
     guard dispatcher.output != nil else { return nil }
-    // A flow that ended early may have left nothing to collect.
-    if failed.isEmpty, !outputs.contains(where: \.isNull) { return outputs }
-    return outputs.filter { !$0.isNull }
+    // Besides failed items, one may have left out an optional output, or be a flow that ended early.
+    if !outputs.contains(where: \.isNull) { return outputs }
+    guard let absent = dispatcher.absent else { return outputs.filter { !$0.isNull } }
+    if absent.isSecret { isOutputSecret = true }
+    return ContiguousArray(outputs.map { $0.isNull ? absent.plain : $0 })
   }
 
   private func store(_ name: ByteString, _ value: Value) {

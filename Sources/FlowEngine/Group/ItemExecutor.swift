@@ -141,6 +141,7 @@ private final class ExecutedItems: MemberGroup {
   private let op: Op
   private let itemKey: Key
   private let collected: Key?
+  private let isOutputOptional: Bool
   private let limit: Int
   private let stopsAtFailure: Bool
   // Safe: as above.
@@ -175,6 +176,7 @@ private final class ExecutedItems: MemberGroup {
     self.op = op
     self.itemKey = itemKey
     self.collected = collected
+    isOutputOptional = collected.map { op.mayLeaveOut(parent.loop.keys.name(of: $0)) } ?? false
     self.limit = limit
     self.stopsAtFailure = stopsAtFailure
     self.owner = owner
@@ -274,7 +276,7 @@ private final class ExecutedItems: MemberGroup {
   override func collectError(in bucket: DataBucket) -> FlowError? {
     guard let collected else { return nil }
     guard let output = bucket.own(collected) else {
-      return .missingOutput(loop.keys.name(of: collected))
+      return isOutputOptional ? nil : .missingOutput(loop.keys.name(of: collected))
     }
     guard case .opaque(let opaque) = output else { return nil }
     return owner.problem(with: opaque)

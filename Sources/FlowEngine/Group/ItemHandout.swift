@@ -195,7 +195,7 @@ final class ItemHandout: ExecutedItemGroup {
     if attempts[index] != 0 { takeBack(index) }
     // Whatever an item makes of being asked to stop, it ends with what stopped it.
     var error = cancellation ?? error
-    if error == nil, let key = work.collectKey, output.isNull {
+    if error == nil, let key = work.collectKey, output.isNull, !work.isOutputOptional {
       error = .missingOutput(loop.keys.name(of: key))
     }
     error = attributed(error)

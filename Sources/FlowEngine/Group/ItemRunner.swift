@@ -49,6 +49,8 @@ public struct ItemWork {
   public let itemKey: Key
   /// The key whose value is the output of an item; nil when nothing is collected.
   public let collectKey: Key?
+  /// Whether an item may succeed without a value under that key.
+  public let isOutputOptional: Bool
   /// Whether the group goes on when an item fails.
   public let allowFailure: Bool
   /// The policy at the group's place: the op's own, unless another was given there.

@@ -42,7 +42,7 @@ extension ScriptHost {
       index,
       known: [
         "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
-        "collect",
+        "collect", "absent",
       ])
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
@@ -51,13 +51,17 @@ extension ScriptHost {
     if let output, try options.string("failures") == output {
       throw arguments.wrong(index, "fields 'output' and 'failures': both are '\(output)'")
     }
+    let absent = options.value("absent").map { Value($0) }
+    if absent != nil, output == nil {
+      throw arguments.wrong(index, "field 'absent': without 'output' nothing is collected")
+    }
     return GroupDispatcher(
       input: input, output: output,
       maxConcurrent: try options.count("max_concurrent") ?? 3,
       allowFailure: try options.boolean("allow_failure") ?? false,
       allowEmpty: try options.boolean("allow_empty") ?? false,
       failures: try options.string("failures"), as: try options.string("as"),
-      collect: try options.string("collect"))
+      collect: try options.string("collect"), absent: absent)
   }
 
   /// The dispatcher in an argument (a plain table does too), complete for an op.

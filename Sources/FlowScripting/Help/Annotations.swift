@@ -102,11 +102,12 @@ public enum Annotations {
     ---@field input string The key of the list. A missing key, or a value that is no list, fails the group as an input error.
     ---@field output? string The key of the list of results, in the order of the input; nothing is collected without it.
     ---@field max_concurrent? integer How many items execute at the same time; 3 without it.
-    ---@field allow_failure? boolean Whether the group goes on when an item fails; failed items are left out of the output.
+    ---@field allow_failure? boolean Whether the group goes on when an item fails; failed items are left out of the output, unless there is an `absent`.
     ---@field allow_empty? boolean Whether an empty list is no error of kind `insufficient_input`.
     ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
     ---@field as? string The key under which each op finds its item; without it the op's primary input.
     ---@field collect? string The key whose value becomes the result; without it the op's primary output.
+    ---@field absent? any The value that stands in the output for an item without a result, so that results align with items: for a failed one, and for one that succeeded without an output that is declared optional. Without it both are left out.
 
     ---Where a continuation runs.
     ---@class flow.NextOptions
