@@ -314,6 +314,12 @@ void flowlua_install_coroutine_library(lua_State *L) {
       {"resume", coroutine_resume}, {"wrap", coroutine_wrap}, {NULL, NULL}};
   static const luaL_Reg extended[] = {
       {"status", coroutine_status}, {"close", coroutine_close}, {NULL, NULL}};
+  flowlua_host *host = host_of(L);
+  lua_getglobal(L, "pcall");
+  lua_getglobal(L, "xpcall");
+  host->pcall = lua_tocfunction(L, -2);
+  host->xpcall = lua_tocfunction(L, -1);
+  lua_settop(L, -3);
   lua_getglobal(L, LUA_COLIBNAME);
   luaL_setfuncs(L, replaced, 0);
   for (const luaL_Reg *each = extended; each->name != NULL; each++) {
@@ -484,6 +490,8 @@ static int run_body(lua_State *L) {
   int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, 0, finish_body);
   return finish_body(L, status, 0);
 }
+
+lua_CFunction flowlua_body_function(void) { return run_body; }
 
 void flowlua_coroutine_push_body(flowlua_coroutine *coroutine) {
   lua_pushcfunction(coroutine->L, run_body);

@@ -246,6 +246,8 @@ struct flowlua_host {
   int32_t handle_count;
   bool has_made_handles;
   /// Coroutines ready for use, structures without a coroutine, and all structures.
+  /// Those of the standard library, to be known on a stack.
+  lua_CFunction pcall, xpcall;
   flowlua_coroutine *pool;
   uint32_t coroutine_count;  // of those that have one
   int32_t error_metatable;
@@ -357,6 +359,8 @@ int flowlua_close_coroutine(flowlua_host *host, lua_State *co);
 void flowlua_close_chain(flowlua_host *host, lua_State *co);
 void flowlua_close_stopped(flowlua_host *host, lua_State *co);
 void flowlua_install_coroutine_library(lua_State *L);
+/// What scheduled coroutines are called through.
+lua_CFunction flowlua_body_function(void);
 void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine);
 void flowlua_forget_failure(flowlua_coroutine *coroutine);
 
@@ -373,6 +377,10 @@ const void *flowlua_frame_instruction(const lua_Debug *frame);
 
 // call.c
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
+
+// closing.c
+/// Whether the running coroutine `L`, or the innermost one of the scheduler, is in a `__close`. [-0, +0, -]
+bool flowlua_runs_close(lua_State *L);
 
 // interrupt.c
 /// Does what signals have asked for. Called by the hook, with the running coroutine. [-0, +0, v]

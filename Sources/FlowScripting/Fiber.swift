@@ -245,6 +245,13 @@ final class Fiber: LoopJob, LuaWaiter {
   }
 }
 
+extension Fiber: ExecutingCode {
+  var whereItWaits: ByteString? {
+    if isFinished || isRunning { return nil }
+    return host.vm.waitPlace(of: coroutine).map { ByteString($0) }
+  }
+}
+
 extension ScriptHost {
   /// Runs a stretch of a script's code for its owner: what it starts meanwhile belongs to that.
   func run<Result>(_ owner: FiberOwner, _ body: () -> Result) -> Result {

@@ -104,7 +104,7 @@ extension LuaVM {
   }
 
   /// Whether a coroutine still stands for what it was made for; false after the state was closed.
-  private func isUsable(_ coroutine: LuaCoroutine) -> Bool {
+  func isUsable(_ coroutine: LuaCoroutine) -> Bool {
     guard (try? enter()) != nil else { return false }
     if flowlua_coroutine_generation(coroutine.raw) != coroutine.generation {
       misuse("a coroutine was used after its release")

@@ -406,7 +406,7 @@ extension LuaVM {
     try check(flowlua_collect(host))
   }
 
-  private func popString(_ status: Int32) throws -> LuaString {
+  func popString(_ status: Int32) throws -> LuaString {
     try check(status)
     guard case .string(let string) = try popValue(running) else {
       throw LuaError(.runtime, "a text was expected")

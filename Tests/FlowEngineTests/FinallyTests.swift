@@ -220,6 +220,37 @@ import Testing
     #expect(run.state == .cancelled)
   }
 
+  @Test func aStoppedFlowCutsThemAfterItsGraceAndCallsTheRest() throws {
+    let loop = makeLoop()
+    var called: [String] = []
+    let run = Flow("f").add(waitingOp("WorkOp", 9)).addFinally(waitingOp("CloseOp", 2))
+      .addFinally(waitingOp("StuckOp", 60)).addFinally(waitingOp("WaitingOp", 1))
+      .addFinally(Op("QuickOp") { _ in called.append("quick") })
+      .didFinish { _ in called.append("did finish") }.with(grace: 5).start(on: loop)
+    loop.schedule(at: 1_000_000_000) { run.cancel(reason: "first") }
+    loop.schedule(at: 4_000_000_000) { run.cancel(reason: "second") }
+    try run.wait()
+    #expect(run.duration == 6)
+    #expect(run.error?.message == "cancelled: first")
+    #expect(called == ["quick", "did finish"])
+    #expect(
+      run.lateErrors.map(\.message)
+        == ["StuckOp", "WaitingOp"].map {
+          "[\($0)], a final step of [f], was cut after a grace of 5s, while it waited"
+        })
+  }
+
+  @Test func aStopThatArrivesWhileTheyRunLimitsThem() throws {
+    let loop = makeLoop()
+    let run = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: 5).start(on: loop)
+    loop.schedule(at: 10_000_000_000) { run.cancel() }
+    try run.wait()
+    #expect(run.duration == 15)
+    let calm = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: 5).start(on: loop)
+    try calm.wait()
+    #expect(calm.duration == 60)
+  }
+
   @Test func itDoesNotRunWhenTheFlowNeverBegan() {
     let loop = makeLoop()
     let run = Flow("f").needs(["x": "string"]).addFinally(quick("CloseOp")).start(on: loop)

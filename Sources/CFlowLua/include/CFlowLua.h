@@ -541,6 +541,10 @@ const char *_Nullable flowlua_coroutine_traceback(
     const flowlua_coroutine *_Nonnull coroutine);
 const char *_Nonnull flowlua_coroutine_position(
     const flowlua_coroutine *_Nonnull coroutine);
+/// Whether a parked coroutine, or one that it waits for, is in a `__close`. [-0, +0, -]
+bool flowlua_coroutine_is_closing(const flowlua_coroutine *_Nonnull coroutine);
+/// Of a parked coroutine: the one that waits, which it, or one that it waits for, has resumed.
+lua_State *_Nonnull flowlua_coroutine_innermost(const flowlua_coroutine *_Nonnull coroutine);
 /// Of a failed coroutine: Lua's status of the error.
 int32_t flowlua_coroutine_error_status(const flowlua_coroutine *_Nonnull coroutine);
 /// Gives it back: to the pool after a normal end, else it is closed and dropped. Refused when the

@@ -26,17 +26,18 @@ extension Op {
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
   ///   - retry: How often and when it is tried again; nil never.
   ///   - timeout: Seconds that an attempt may take; nil for no limit.
+  ///   - grace: Seconds that its cleanups have once it was stopped; nil for the loop's `cleanupGrace`.
   ///   - body: What it does. It gets what it captures for itself, unless that is Sendable.
   public convenience init(
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    body: sending @escaping AsyncOpBody
+    grace: Double? = nil, body: sending @escaping AsyncOpBody
   ) {
     self.init(
       name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
       primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
-      body: AsyncClosureBody(body))
+      grace: grace, body: AsyncClosureBody(body))
   }
 }
 

@@ -47,6 +47,7 @@ final class FlowPlan: BlueprintVisitor {
     if let timeout = policy?.timeout {
       notes.append("timeout \(Value.text(ofSeconds: timeout))s")
     }
+    if let grace = policy?.grace { notes.append("grace \(Value.text(ofSeconds: grace))s") }
     let note: ByteString = notes.isEmpty ? "" : " (\(GraphText.join(notes, ", ") { $0 }))"
     let shown = GraphText.join([what], "") { ByteString(String(Self.oneLine($0))) }
     guard let top = levels.indices.last, let number = levels[top] else {

@@ -6,10 +6,15 @@ extension Flow {
   ///   - op: An op or flow.
   ///   - retry: How often it is tried again at this place; nil leaves it to the op.
   ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
+  ///   - grace: Seconds that its cleanups have at this place once it was stopped; nil leaves it to the
+  ///     op.
   /// - Returns: The flow.
   @discardableResult
-  public func add(_ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil) -> Flow {
-    change { $0.append(Step(op, policy: .make(op.policy, retry: retry, timeout: timeout))) }
+  public func add(
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil
+  ) -> Flow {
+    let policy = OpPolicy.make(op.policy, retry: retry, timeout: timeout, grace: grace)
+    return change { $0.append(Step(op, policy: policy)) }
   }
 
   /// Adds a step that runs `op` once for each item of a list.
@@ -36,11 +41,13 @@ extension Flow {
 
   /// Adds a step that is executed at the end of each attempt at the flow, whatever happened: after
   /// failure, timeout and cancellation too, which don't reach it. Its failure fails a flow that had
-  /// succeeded.
+  /// succeeded. Of a flow that was stopped all final steps together have the flow's `grace`.
   @discardableResult
-  public func addFinally(_ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil) -> Flow {
+  public func addFinally(
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil
+  ) -> Flow {
     change { blueprint in
-      let policy = OpPolicy.make(op.policy, retry: retry, timeout: timeout)
+      let policy = OpPolicy.make(op.policy, retry: retry, timeout: timeout, grace: grace)
       blueprint.appendFinally(Step(op, policy: policy))
     }
   }

@@ -3,10 +3,18 @@ public protocol RunCallback: AnyObject {
   /// Does its work. `.suspended` promises a later `completion.finish()`.
   func call(_ run: Run, completion: CallbackCompletion) -> OpProgress
   /// Asks a suspended callback to stop because of `error`; it must finish sooner or later.
+  ///
+  /// One that is called after the end of a flow is asked only when the grace is over:
+  /// `completion.isCut` says so, and it must finish at once.
   func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError)
+  /// Where its code begins, such as `deploy.lua:12`; nil where that isn't known.
+  var place: ByteString? { get }
 }
 
 extension RunCallback {
+  /// Not known.
+  public var place: ByteString? { nil }
+
   /// Doesn't wait for it any longer.
   public func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
     completion.finish(error)
@@ -18,19 +26,35 @@ public final class CallbackCompletion {
   // Cleared when it is finished.
   private var strand: Strand?
   private let canceller: (CallbackCompletion, FlowError) -> Void
+  private let describePlace: () -> ByteString?
   private(set) var isFinished = false
   private(set) var error: FlowError?
   /// What a predicate has answered.
   private(set) var isMatch = false
   /// Whether the callback is being called, and may still end at once.
   private(set) var isInCall = false
+  /// Whether its grace is over, so that it ends now.
+  public internal(set) var isCut = false
   /// The callback's own, such as a coroutine; released when it has finished.
   public var state: AnyObject?
 
-  init(strand: Strand, canceller: @escaping (CallbackCompletion, FlowError) -> Void) {
+  init(
+    strand: Strand, place: @escaping () -> ByteString?,
+    canceller: @escaping (CallbackCompletion, FlowError) -> Void
+  ) {
     self.strand = strand
+    describePlace = place
     self.canceller = canceller
   }
+
+  /// Where the code of the callback begins.
+  var place: ByteString? { describePlace() }
+
+  /// The code that executes, where the callback says so.
+  var code: (any ExecutingCode)? { state as? any ExecutingCode }
+
+  /// Whether it doesn't wait.
+  var isBusy: Bool { isInCall || code?.whereItWaits == nil && state is any ExecutingCode }
 
   /// Says that the callback is done, with `error` if it failed. Only the first call counts.
   public func finish(_ error: FlowError? = nil) {
@@ -78,6 +102,12 @@ public final class CallbackCompletion {
     }
     return isFinished
   }
+}
+
+/// Code that executes and can say where it is: what the `state` of a context or completion may be.
+public protocol ExecutingCode: AnyObject {
+  /// What it waits in, and where, such as `flow.sleep at deploy.lua:14`; nil while it is busy.
+  var whereItWaits: ByteString? { get }
 }
 
 /// A synchronous Swift closure as a callback.

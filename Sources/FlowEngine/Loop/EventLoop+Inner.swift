@@ -16,6 +16,7 @@ extension EventLoop {
     makeFailure = outer.makeFailure
     makeItemRunner = outer.makeItemRunner
     gracePeriod = outer.gracePeriod
+    cleanupGrace = outer.cleanupGrace
     describeOrigin = outer.describeOrigin
   }
 

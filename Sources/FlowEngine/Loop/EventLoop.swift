@@ -39,8 +39,8 @@ public final class EventLoop {
   /// What is executed in place of other ops; set while no run is pending.
   @exclusivity(unchecked) public var replacements: OpReplacements?
 
-  /// How long a body that was asked to stop may go on regardless, and how long the cleanups of an op
-  /// that was stopped may take, in nanoseconds. Final steps of flows have no such limit.
+  /// How long a body that was asked to stop may go on regardless, in nanoseconds; its cleanups have
+  /// `cleanupGrace`.
   public var gracePeriod: Int64 {
     get { grace }
     set { grace = newValue }
@@ -48,6 +48,16 @@ public final class EventLoop {
   // Unchecked exclusivity: the loop's thread alone touches it. Not public, because the attribute is
   // lost on the way to another module.
   @exclusivity(unchecked) private var grace: Int64 = 1_000_000_000
+
+  /// How many seconds all cleanups of an op or flow have once it was stopped, from the beginning of
+  /// the first one: cleanups, final steps, what a flow calls after its end. `.infinity` for no limit;
+  /// what isn't a number of at least 0 counts as 0. An op or flow with a `grace` has that instead.
+  /// After success and failure they have all the time they need.
+  public var cleanupGrace: Double {
+    get { defaultGrace }
+    set { defaultGrace = newValue >= 0 ? newValue : 0 }
+  }
+  @exclusivity(unchecked) private(set) var defaultGrace: Double = 30
   /// Where the jitter of retries is drawn from; give a `SeededGenerator` to foretell it.
   public var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
 
@@ -193,15 +203,24 @@ public final class EventLoop {
   /// The time `seconds` from now; as late as a clock can say when that is too far or not a number.
   public func deadline(after seconds: Double) -> Int64 {
     guard seconds > 0 else { return now() }
-    let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
-    let (sum, overflow) = now().addingReportingOverflow(nanoseconds)
+    return deadline(after: seconds, from: now())
+  }
+
+  /// The time `seconds` after `time`, which is in nanoseconds; `.max` when that is too far.
+  func deadline(after seconds: Double, from time: Int64) -> Int64 {
+    deadline(after: Self.nanoseconds(seconds), from: time)
+  }
+
+  /// The time so many nanoseconds after another one; `.max` when that is too far.
+  func deadline(after nanoseconds: Int64, from time: Int64) -> Int64 {
+    let (sum, overflow) = time.addingReportingOverflow(nanoseconds)
     return overflow ? .max : sum
   }
 
-  /// When the grace period is over that begins at `time`.
-  func endOfGrace(from time: Int64) -> Int64 {
-    let (sum, overflow) = time.addingReportingOverflow(gracePeriod)
-    return overflow ? .max : sum
+  /// Seconds in nanoseconds, as far as those go; 0 for what is negative.
+  static func nanoseconds(_ seconds: Double) -> Int64 {
+    guard seconds > 0 else { return 0 }
+    return Int64(exactly: (seconds * 1e9).rounded()) ?? .max
   }
 
   /// Puts `job` behind all that is ready; drops it when the loop is shut down.

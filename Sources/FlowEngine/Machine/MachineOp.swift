@@ -22,18 +22,20 @@ public final class MachineOp: Op {
   ///   - primaryOutput: The key that a group collects.
   ///   - retry: How often and when it is tried again; nil never.
   ///   - timeout: Seconds that an attempt may take; nil for no limit.
+  ///   - grace: Seconds that its cleanups have once it was stopped; nil for the loop's `cleanupGrace`.
   /// - Throws: A `MachineProblem` when the definition doesn't hold together.
   public init(
     _ definition: MachineDefinition, logic: any MachineLogic, steps: [ByteString],
     events: [ByteString], doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    retry: RetryPolicy? = nil, timeout: Double? = nil
+    retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
   ) throws(MachineProblem) {
     if let problem = definition.problem(steps: steps, events: events) { throw problem }
     blueprint = MachineBlueprint(definition, logic)
     super.init(
       name: definition.name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
-      primaryOutput: primaryOutput, retry: retry, timeout: timeout,
+      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace,
       body: MachineBody(blueprint, entry: nil))
   }
 

@@ -10,7 +10,7 @@ public class Op {
   public let body: (any OpBody)?
   /// Spares the hot path a dynamic cast.
   let isFlow: Bool
-  /// Retries and timeout; nil when it has neither.
+  /// Retries, timeout and grace; nil when it has none.
   let policy: OpPolicy?
   // Copies of what `declarations` says, to spare the hot path a reference.
   private(set) var hasNeeds: Bool
@@ -33,17 +33,19 @@ public class Op {
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
   ///   - retry: How often and when it is tried again; nil never.
   ///   - timeout: Seconds that an attempt may take; nil for no limit.
+  ///   - grace: Seconds that all cleanups have once the op was stopped, `.infinity` for no limit; nil
+  ///     for the loop's `cleanupGrace`.
   ///   - body: What it does.
   public init(
     name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    retry: RetryPolicy? = nil, timeout: Double? = nil, body: any OpBody
+    retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil, body: any OpBody
   ) {
     self.name = name
     self.doc = doc
     self.body = body
     isFlow = false
-    policy = .make(nil, retry: retry, timeout: timeout)
+    policy = .make(nil, retry: retry, timeout: timeout, grace: grace)
     declarations = Declarations(
       needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
     hasNeeds = declarations.hasNeeds
@@ -57,12 +59,12 @@ public class Op {
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    body: @escaping (OpContext) throws -> Void
+    grace: Double? = nil, body: @escaping (OpContext) throws -> Void
   ) {
     self.init(
       name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
       primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
-      body: ClosureBody(body))
+      grace: grace, body: ClosureBody(body))
   }
 
   /// An op that shares what isn't given here with another one.
@@ -105,13 +107,16 @@ public class Op {
   public var retry: RetryPolicy? { policy?.retry }
   /// Seconds that an attempt may take; nil for no limit.
   public var timeout: Double? { policy?.timeout }
+  /// Seconds that all its cleanups have once it was stopped, `.infinity` for no limit; nil for the
+  /// loop's `cleanupGrace`.
+  public var grace: Double? { policy?.grace }
 
   /// The same op with another name, other policies or other primary keys; nil leaves each as it is.
   ///
   /// Of a flow it is a flow of its own, like a copy.
   public func with(
     name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil
+    grace: Double? = nil, primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil
   ) -> Op {
     let declarations =
       primaryInput == nil && primaryOutput == nil
@@ -120,7 +125,7 @@ public class Op {
         needs: self.declarations.needs, gives: self.declarations.gives,
         primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
         primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
-    let policy = OpPolicy.make(self.policy, retry: retry, timeout: timeout)
+    let policy = OpPolicy.make(self.policy, retry: retry, timeout: timeout, grace: grace)
     return copy(name: name ?? self.name, declarations: declarations, policy: policy)
   }
 

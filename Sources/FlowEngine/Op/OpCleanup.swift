@@ -5,9 +5,14 @@ public protocol OpCleanup: AnyObject {
   func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> OpProgress
   /// Asks a suspended cleanup to stop at once, whose grace period is over.
   func cancel(_ context: OpContext, completion: CallbackCompletion, _ error: FlowError)
+  /// Where its code begins, such as `deploy.lua:12`; nil where that isn't known.
+  var place: ByteString? { get }
 }
 
 extension OpCleanup {
+  /// Not known.
+  public var place: ByteString? { nil }
+
   /// Doesn't wait for it any longer.
   public func cancel(
     _ context: OpContext, completion: CallbackCompletion, _ error: FlowError
@@ -45,4 +50,6 @@ final class OpExtras {
   /// What a context was about that somebody keeps beyond its use.
   var keptOp: Op?
   var keptRun: Run?
+  /// What the flow is ending with whose final step the op is, where that flow is another loop's.
+  var endingError: FlowError?
 }

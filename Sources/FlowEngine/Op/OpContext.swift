@@ -101,6 +101,28 @@ public final class OpContext {
     if phase == .inBody || phase == .suspended, isOpen { strand?.startLeafTimer() }
   }
 
+  /// What the op is ending with, for its cleanups; for a final step, what its flow is ending with. nil
+  /// after success, and elsewhere.
+  public var endingError: FlowError? { extras?.endingError ?? strand?.endingError(of: self) }
+
+  /// Seconds that its cleanups have once it was stopped; nil for the loop's `cleanupGrace`.
+  package var grace: Double? { strand?.leafPolicy?.grace }
+
+  /// The end of the grace of its cleanups, on the loop's clock, for a body that closes what it holds
+  /// because it was stopped: the grace begins now unless it has begun.
+  package func beginGrace() -> Int64 {
+    guard let strand else { return .max }
+    return strand.graceEnd(of: strand.frames.count)
+  }
+
+  /// Reports that what a body closes at its end was cut; returns that as an error.
+  package func reportCut(_ code: any ExecutingCode) -> FlowError? {
+    guard let strand else { return nil }
+    return strand.reportCut(
+      "a __close of [\(displayName)]", at: nil, waits: code.whereItWaits, isBusy: false,
+      level: strand.frames.count)
+  }
+
   /// Whether its cleanups execute.
   package var isCleaningUp: Bool { strand?.isCleaningUp ?? false }
 
@@ -204,9 +226,10 @@ public final class OpContext {
   /// Has `cleanup` called when this attempt ends, whatever its outcome: the last one first. Does
   /// nothing once the op has settled.
   ///
-  /// Of an op that is stopped, at the latest during its cleanups, these have
-  /// `EventLoop.gracePeriod` in all from then on. The error of one fails an op that had succeeded,
-  /// else it is reported like a failure that nobody observed.
+  /// After success and failure they have all the time they need. Of an op that is stopped, at the
+  /// latest during its cleanups, these have its `grace` in all from then on; what is cut then is
+  /// reported as one of `Run.lateErrors`. The error of a cleanup fails an op that had succeeded, else
+  /// it is reported like a failure that nobody observed.
   public func addCleanup(_ cleanup: any OpCleanup) {
     guard let strand, !isSettled else { return }
     strand.loop.checkThread()
@@ -365,9 +388,10 @@ public final class OpContext {
 
   /// Says that an op that has just begun does so for another loop: the attempt and, in a group, the
   /// index there.
-  package func standIn(index: Int, attempt: Int) {
+  package func standIn(index: Int, attempt: Int, endingError: FlowError?) {
     index32 = UInt32(truncatingIfNeeded: index)
     attempt32 = UInt32(truncatingIfNeeded: attempt)
+    if let endingError { makeExtras().endingError = endingError }
   }
 
   /// Begins the next attempt.

@@ -68,23 +68,30 @@ final class OpPolicy: Sendable {
   let retry: RetryPolicy?
   /// Seconds that an attempt may take.
   let timeout: Double?
+  /// Seconds that the cleanups have once it was stopped; nil for the loop's default.
+  let grace: Double?
 
-  private init(retry: RetryPolicy?, timeout: Double?) {
+  private init(retry: RetryPolicy?, timeout: Double?, grace: Double?) {
     self.retry = retry
     self.timeout = timeout
+    self.grace = grace
   }
 
   /// Makes a policy out of `base` and what replaces parts of it; nil when that is nothing.
   static func make(
-    _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Double? = nil
+    _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil
   ) -> OpPolicy? {
     if let timeout, !(timeout > 0 && timeout.isFinite) {
       misuse("a timeout is a finite number of seconds greater than 0")
     }
+    if let grace, !(grace >= 0) {
+      misuse("a grace is a number of seconds of at least 0, or infinite")
+    }
     let retry = retry ?? base?.retry
     let timeout = timeout ?? base?.timeout
-    if retry == nil && timeout == nil { return nil }
-    return OpPolicy(retry: retry, timeout: timeout)
+    let grace = grace ?? base?.grace
+    if retry == nil && timeout == nil && grace == nil { return nil }
+    return OpPolicy(retry: retry, timeout: timeout, grace: grace)
   }
 }
 

@@ -46,6 +46,10 @@ struct Frame {
   /// The next callback of the phase.
   var callback = 0
   var error: FlowError?
+  /// Whether a stop has ended the present attempt.
+  var isStopped = false
+  /// The end of the grace of the final steps and the callbacks after the end; nil until it has begun.
+  var graceEnd: Int64?
   /// Whether no case matched.
   var isFinishedEarly = false
 
@@ -70,6 +74,8 @@ struct Frame {
     block = -1
     joint = -1
     error = nil
+    isStopped = false
+    graceEnd = nil
     isFinishedEarly = false
   }
 }

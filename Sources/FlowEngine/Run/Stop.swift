@@ -34,8 +34,17 @@ struct Shield {
   let level: Int
   /// The stop that waits for its end.
   var held: Stop?
-  /// The strand's `outerDeadline` outside of it; there is none within.
+  /// The strand's `outerDeadline` outside of it.
   let deadlineAround: Int64
+  /// When something busy within is cut: at the end of the grace or, while that hasn't begun, when it
+  /// would end if it began with the timeout around.
+  var limit: Int64 = .max
+  /// The end of the grace; nil until something has stopped what is around.
+  var graceEnd: Int64?
+  /// Cuts what is within, unless the grace has no end.
+  var timer: Timer?
+  /// Whether the grace is over: what waits within is cut.
+  var isOver = false
 }
 
 extension FlowError {
@@ -57,6 +66,19 @@ final class TimeLimit: LoopJob {
   }
 
   func run() { strand.timeIsUp(level) }
+}
+
+/// Cuts the cleanups or final steps of a level of a strand when their grace is over.
+final class GraceLimit: LoopJob {
+  private let strand: Strand
+  private let level: Int
+
+  init(_ strand: Strand, level: Int) {
+    self.strand = strand
+    self.level = level
+  }
+
+  func run() { strand.graceIsOver(level) }
 }
 
 /// Has a strand go on.

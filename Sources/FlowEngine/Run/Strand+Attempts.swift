@@ -104,79 +104,11 @@ extension Strand {
     return false
   }
 
-  // MARK: Cleanups
-
-  private func beginCleanups() {
-    context.setOpenForCleanups(true)
-    leafPhase = .cleanups
-    if isCleaningUp { return }
-    isCleaningUp = true
-    isGraceOver = false
-    let wasStopped = stop != nil
-    beginShield(frames.count)
-    if wasStopped { beginGrace() }
-  }
-
-  /// Limits the cleanups, of which some may be done, from now on; the first call counts.
-  func beginGrace() {
-    guard grace == nil, !isGraceOver else { return }
-    grace = loop.schedule(at: loop.endOfGrace(from: loop.now()), WakeUp(self, .grace))
-  }
-
-  private func endCleanups() {
-    guard isCleaningUp else { return }
-    isCleaningUp = false
-    grace?.cancel()
-    grace = nil
-    endShield()
-  }
-
-  /// Calls a cleanup; false while it waits.
-  private func call(_ cleanup: any OpCleanup) -> Bool {
-    let context = context
-    let made = CallbackCompletion(strand: self) { completion, error in
-      cleanup.cancel(context, completion: completion, error)
-    }
-    completion = made
-    let isDone = made.begin { cleanup.cleanUp(context, completion: $0) }
-    loop.stamp = 0
-    if isDone {
-      endCleanup()
-    } else if isGraceOver {
-      made.cancel(graceError)
-    }
-    return isDone
-  }
-
-  func endCleanup() {
-    let error = completion?.error
-    completion = nil
-    guard let error = error?.attributed(to: context.displayName) else { return }
-    if context.outcome == nil {
-      context.replaceOutcome(error)
-    } else {
-      run.addLateError(error)
-    }
-  }
-
-  /// The cleanups of a stopped op have taken too long.
-  func graceIsOver() {
-    grace = nil
-    isGraceOver = true
-    completion?.cancel(graceError)
-  }
-
-  var graceError: FlowError {
-    let seconds = Value.text(ofSeconds: Double(loop.gracePeriod) / 1e9)
-    return FlowError(
-      .error,
-      "a cleanup of [\(context.displayName)] was closed after the grace period of \(seconds)s")
-  }
-
   // MARK: The end of an attempt
 
   /// Ends the op, or waits for its next attempt.
   private func endAttempt() -> Progress {
+    leafGraceEnd = nil
     // What has stopped this op alone is over with it.
     if let stop, stop.level >= frames.count { self.stop = nil }
     if let error = context.outcome, let policy = leafPolicy?.retry, stop == nil,

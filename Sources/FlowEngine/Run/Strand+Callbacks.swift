@@ -7,7 +7,7 @@ extension Strand {
       let callback = list[frames[top].callback]
       frames[top].callback += 1
       let run = run
-      let made = CallbackCompletion(strand: self) { completion, error in
+      let made = CallbackCompletion(strand: self, place: { callback.place }) { completion, error in
         callback.cancel(run, completion: completion, error)
       }
       completion = made
@@ -16,6 +16,7 @@ extension Strand {
       loop.stamp = 0
       guard isDone else {
         askCallback()
+        cutIfOverdue()
         return false
       }
       endCallback()
@@ -43,7 +44,8 @@ extension Strand {
     guard let error = ended.error?.attributed(to: frames[top].flow.name) else { return }
     if frames[top].phase == .willStart {
       frames[top].error = error
-    } else {
+    } else if !ended.isCut {
+      // One that was cut has been reported.
       run.addLateError(error)
     }
   }

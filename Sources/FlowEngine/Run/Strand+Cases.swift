@@ -35,7 +35,7 @@ extension Strand {
   /// Asks a predicate; false while it waits.
   private func ask(_ predicate: any CasePredicate, _ top: Int) -> Bool {
     let run = run
-    let made = CallbackCompletion(strand: self) { completion, error in
+    let made = CallbackCompletion(strand: self, place: { nil }) { completion, error in
       predicate.cancel(run, completion: completion, error)
     }
     completion = made

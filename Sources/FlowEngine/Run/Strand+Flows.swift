@@ -55,6 +55,8 @@ extension Strand {
     frames[top].timer = nil
     frames[top].deadline = .max
     outerDeadline = frames[top].deadlineAround
+    // The grace may have begun meanwhile.
+    if isShielded, let end = shields.last?.graceEnd { outerDeadline = min(outerDeadline, end) }
   }
 
   /// Moves the innermost flow on.
@@ -97,7 +99,12 @@ extension Strand {
       frames[top].callback = 0
       frames[top].phase = .didFinish
     case .didFinish:
-      guard call(frames[top].blueprint.didFinish) else { return .waiting }
+      let callbacks = frames[top].blueprint.didFinish
+      if !callbacks.isEmpty {
+        beginLastCallbacks(top)
+        guard call(callbacks) else { return .waiting }
+        endShield()
+      }
       lastError = frames.removeLast().error
     }
     return .moved
@@ -183,6 +190,7 @@ extension Strand {
   private func enterFinally(_ top: Int) {
     frames[top].block = -1
     frames[top].phase = .finally
+    if stop != nil { frames[top].isStopped = true }
   }
 
   /// Runs the steps that are executed whatever happened, which nothing stops.
@@ -209,14 +217,19 @@ extension Strand {
     let next = frames[top].next
     frames[top].next = next + 1
     let position = UInt32(truncatingIfNeeded: next) | Blueprint.finallyBit
-    return launch(
+    let progress = launch(
       steps[next].op, policy: steps[next].policy, scope: frames[top].scope, position: position,
       index: 0)
+    if progress != .ended { cutFinalStepIfOverdue(top) }
+    return progress
   }
 
   private func endAttempt(_ top: Int) -> Progress {
     cancelTimer(top)
-    if let error = stop?.error(at: top) { frames[top].error = error }
+    if let error = stop?.error(at: top) {
+      frames[top].error = error
+      frames[top].isStopped = true
+    }
     // What has stopped this flow alone is over with it.
     if let stop, stop.level >= top { self.stop = nil }
     if frames[top].error == nil, !frames[top].isFinishedEarly {

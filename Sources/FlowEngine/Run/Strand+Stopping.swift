@@ -13,7 +13,7 @@ extension Strand {
       // It comes when what is shielded is done.
       if let held = shields[shield].held, held.level <= new.level { return }
       shields[shield].held = new
-      if isCleaningUp, shield == shields.count - 1 { beginGrace() }
+      beginGrace(shield)
       return
     }
     if let stop, stop.level <= new.level { return }
@@ -47,31 +47,12 @@ extension Strand {
   }
 
   func askCallback() {
-    // What a callback of a settled flow does isn't part of what was cancelled.
-    // Nor is one that runs now asked before it waits.
-    guard let stop, !isAsked, let completion, !completion.isFinished, !completion.isInCall,
-      frames.last?.phase != .didFinish
-    else { return }
+    // One that runs now isn't asked before it waits.
+    guard let stop, !isAsked, let completion, !completion.isFinished, !completion.isInCall else {
+      return
+    }
     isAsked = true
     completion.cancel(stop.inner)
-  }
-
-  // MARK: Shields
-
-  /// Keeps stops of `level` and further out away from what comes next.
-  func beginShield(_ level: Int) {
-    let held = stop.flatMap { $0.level <= level ? $0 : nil }
-    if held != nil { stop = nil }
-    shields.append(Shield(level: level, held: held, deadlineAround: outerDeadline))
-    outerDeadline = .max
-    isAsked = false
-  }
-
-  /// Lets the stops through that have come meanwhile.
-  func endShield() {
-    let shield = shields.removeLast()
-    outerDeadline = shield.deadlineAround
-    if let held = shield.held { request(held) }
   }
 
   // MARK: Time
@@ -80,15 +61,8 @@ extension Strand {
   var deadline: Int64 { min(leafDeadline, deadlineAround) }
 
   /// When that of the flows around it is, or of what has started the run.
-  private var deadlineAround: Int64 {
+  var deadlineAround: Int64 {
     isShielded ? outerDeadline : min(outerDeadline, run.ownerDeadline)
-  }
-
-  /// When what begins the grace period of a busy cleanup is over.
-  private var deadlineAroundCleanups: Int64 {
-    let shields = shields
-    let own = shields.last?.deadlineAround ?? .max
-    return isShieldedAround || shields.count > 1 ? own : min(own, run.ownerDeadline)
   }
 
   /// The part of `deadline` that what has started the run has no part in; of what ops have left to the
@@ -96,24 +70,6 @@ extension Strand {
   func ownDeadline(leftovers: Bool) -> Int64 {
     guard leftovers else { return min(leafDeadline, outerDeadline) }
     return isShielded ? .max : frames.first?.deadline ?? .max
-  }
-
-  /// When a busy callback or cleanup has to be stopped.
-  var callbackDeadline: Int64 {
-    if isCleaningUp {
-      if let grace { return grace.deadline }
-      // What times out around a busy cleanup begins its grace period.
-      return loop.endOfGrace(from: deadlineAroundCleanups)
-    }
-    return frames.last?.phase == .didFinish ? .max : deadlineAround
-  }
-
-  /// Called for a callback or cleanup that was stopped at `callbackDeadline`.
-  func expireCallback() -> FlowError {
-    guard isCleaningUp else { return expire() }
-    isGraceOver = true
-    if grace == nil { stopWhatIsDue(at: deadlineAroundCleanups) }
-    return graceError
   }
 
   /// Called by the timer of a level.
@@ -152,6 +108,10 @@ extension Strand {
       timeIsUp(frames.count)
     } else if let level = frames.firstIndex(where: { $0.deadline == due }) {
       timeIsUp(level)
+    } else if let shield = shields.firstIndex(where: { $0.limit == due }) {
+      // Had it waited, the timeout around would have begun the grace.
+      if shields[shield].graceEnd == nil { stopWhatIsDueAround(shield) }
+      graceIsOver(shields[shield].level)
     } else if run.ownerDeadline == due {
       let error = run.expire()
       // From the outside, so that it isn't a failure for the groups in between.
@@ -161,14 +121,19 @@ extension Strand {
     } else if var outer = group?.parent {
       // Members are asked later, by their group.
       while outer.inheritedDeadline == due, let next = outer.group?.parent { outer = next }
-      let level =
-        outer.leafDeadline == due
-        ? outer.frames.count : outer.frames.firstIndex { $0.deadline == due }
-      if let level {
-        outer.timeIsUp(level)
+      if outer.leafDeadline == due || outer.frames.contains(where: { $0.deadline == due })
+        || outer.shields.contains(where: { $0.limit == due })
+      {
+        outer.stopWhatIsDue(at: due)
         if let error = outer.stop?.inner { request(.everything(error)) }
       }
     }
+  }
+
+  /// Stops what times out around a shield.
+  func stopWhatIsDueAround(_ index: Int) {
+    let around = shields[index].deadlineAround
+    stopWhatIsDue(at: index > 0 || isShieldedAround ? around : min(around, run.ownerDeadline))
   }
 
   // MARK: The end of a loop
@@ -185,6 +150,7 @@ extension Strand {
     delay?.cancel()
     delay = nil
     for frame in frames { frame.timer?.cancel() }
+    if isShielded { for shield in shields { shield.timer?.cancel() } }
     frames = []
     context.extras?.owned?.abandon()
     context.extras?.inner?.abandon()

@@ -11,8 +11,6 @@ final class Strand: Work {
     case frame
     /// All tasks of an op, or of the run, have ended.
     case owned
-    /// The time for cleanups is over.
-    case grace
   }
 
   enum Progress {
@@ -81,8 +79,7 @@ final class Strand: Work {
     @exclusivity(unchecked) var leafPolicy: OpPolicy?
     @exclusivity(unchecked) var leafTimer: Timer?
     @exclusivity(unchecked) var isCleaningUp = false
-    @exclusivity(unchecked) var isGraceOver = false
-    @exclusivity(unchecked) var grace: Timer?
+    @exclusivity(unchecked) var leafGraceEnd: Int64?
     @exclusivity(unchecked) var leafDeadline: Int64 = .max
     @exclusivity(unchecked) var inheritedDeadline: Int64 = .max
     @exclusivity(unchecked) var policy: OpPolicy?
@@ -148,13 +145,10 @@ final class Strand: Work {
     get { rare?.isCleaningUp ?? false }
     set { if rare != nil || newValue { (rare ?? makeRare()).isCleaningUp = newValue } }
   }
-  var isGraceOver: Bool {
-    get { rare?.isGraceOver ?? false }
-    set { if rare != nil || newValue { (rare ?? makeRare()).isGraceOver = newValue } }
-  }
-  var grace: Timer? {
-    get { rare?.grace }
-    set { if rare != nil || newValue != nil { (rare ?? makeRare()).grace = newValue } }
+  /// The end of the grace of the op's cleanups; nil until it has begun.
+  var leafGraceEnd: Int64? {
+    get { rare?.leafGraceEnd }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).leafGraceEnd = newValue } }
   }
   /// When the op times out.
   var leafDeadline: Int64 {
@@ -239,10 +233,6 @@ final class Strand: Work {
 
   /// Goes on because a timer was due.
   func timerFired(_ reason: Resume) {
-    if reason == .grace {
-      graceIsOver()
-      return
-    }
     delay = nil
     resume = reason
     loop.drive(self)
@@ -253,7 +243,7 @@ final class Strand: Work {
     resume = .none
     var progress = Progress.moved
     switch reason {
-    case .none, .grace: return
+    case .none: return
     case .begin:
       // Safe: it stays, or is replaced when something else is prepared, after this.
       progress = unretained(op) {

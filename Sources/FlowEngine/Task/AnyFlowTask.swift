@@ -178,16 +178,17 @@ open class AnyFlowTask {
 
   // MARK: Cancellation
 
-  /// Asks it, and all that it started, to stop; it ends as cancelled once that has ended.
+  /// Asks it, and all that it started, to stop; it ends as cancelled once that has ended. Of a run that
+  /// has settled it limits the time of the callbacks that are called after its end.
   ///
   /// - Parameter reason: Why, for its log line and error.
   /// - Returns: Whether it was still pending.
   @discardableResult
   public final func cancel(reason: ByteString? = nil) -> Bool {
     loop.checkThread()
-    guard storedState == .pending else { return false }
-    stop(.cancelled(reason: reason))
-    return true
+    let isPending = storedState == .pending
+    if isPending || !hasConcluded { stop(.cancelled(reason: reason)) }
+    return isPending
   }
 
   /// Asks what goes on in it to stop because of `error`; the first error counts.

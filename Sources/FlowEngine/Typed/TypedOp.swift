@@ -36,11 +36,14 @@ public struct OpConfiguration: Sendable {
   public var retry: RetryPolicy?
   /// Seconds that an attempt may take; nil for no limit.
   public var timeout: Double?
+  /// Seconds that its cleanups have once it was stopped; nil for the loop's `cleanupGrace`.
+  public var grace: Double?
 
   /// A configuration; see the properties.
   public init(
     name: ByteString? = nil, doc: ByteString? = nil, primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
   ) {
     self.name = name
     self.doc = doc
@@ -48,6 +51,7 @@ public struct OpConfiguration: Sendable {
     self.primaryOutput = primaryOutput
     self.retry = retry
     self.timeout = timeout
+    self.grace = grace
   }
 }
 
@@ -126,16 +130,18 @@ extension Op {
     self.init(
       name: schema.name, doc: configuration.doc, needs: schema.needs, gives: schema.gives,
       primaryInput: configuration.primaryInput, primaryOutput: configuration.primaryOutput,
-      retry: configuration.retry, timeout: configuration.timeout, body: body(schema))
+      retry: configuration.retry, timeout: configuration.timeout, grace: configuration.grace,
+      body: body(schema))
   }
 }
 
 extension OpDefinition {
   /// The op with another name or other policies; nil leaves each as it is.
   public func with(
-    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil
+    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
   ) -> Op {
-    makeOp().with(name: name, retry: retry, timeout: timeout)
+    makeOp().with(name: name, retry: retry, timeout: timeout, grace: grace)
   }
 
   /// Starts the op alone and goes on until its first wait.
@@ -156,12 +162,15 @@ extension Flow {
   ///   - definition: The typed op.
   ///   - retry: How often it is tried again at this place; nil leaves it to the op.
   ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
+  ///   - grace: Seconds that its cleanups have at this place once it was stopped; nil leaves it to the
+  ///     op.
   /// - Returns: The flow.
   @discardableResult
   public func add(
-    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil
+    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
   ) -> Flow {
-    add(definition.makeOp(), retry: retry, timeout: timeout)
+    add(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)
   }
 
   /// Adds a step that runs a typed op once for each item of a list.
@@ -173,8 +182,9 @@ extension Flow {
   /// Adds a typed op that is executed at the end, whatever happened; see `addFinally` for ops.
   @discardableResult
   public func addFinally(
-    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil
+    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
   ) -> Flow {
-    addFinally(definition.makeOp(), retry: retry, timeout: timeout)
+    addFinally(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)
   }
 }

@@ -45,7 +45,8 @@ extension ScriptHost {
         let (flow, arguments) = try host.builder(call, "add")
         let op = try host.step(1, of: flow, arguments)
         let policy = try host.policy(arguments, 2, for: op)
-        flow.add(policy.op, retry: policy.retry, timeout: policy.timeout)
+        flow.add(
+          policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
         return call.answer(argument: 1)
       },
       "add_parallel": BoundMethod { host, call in
@@ -58,7 +59,8 @@ extension ScriptHost {
         let (flow, arguments) = try host.builder(call, "add_finally")
         let op = try host.step(1, of: flow, arguments)
         let policy = try host.policy(arguments, 2, for: op)
-        flow.addFinally(policy.op, retry: policy.retry, timeout: policy.timeout)
+        flow.addFinally(
+          policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
         return call.answer(argument: 1)
       },
       "case": BoundMethod { host, call in

@@ -24,8 +24,11 @@ final class ScriptCallback: RunCallback {
   }
 
   func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
-    (completion.state as? Fiber)?.cancel(error)
+    let fiber = completion.state as? Fiber
+    if completion.isCut { fiber?.close(error) } else { fiber?.cancel(error) }
   }
+
+  var place: ByteString? { host.vm.place(of: function).map { ByteString($0) } }
 }
 
 /// The predicate of a case, written in Lua: a coroutine, so it may wait.
@@ -81,4 +84,6 @@ final class ScriptCleanup: OpCleanup {
       completion.finish(error)
     }
   }
+
+  var place: ByteString? { host.vm.place(of: function).map { ByteString($0) } }
 }

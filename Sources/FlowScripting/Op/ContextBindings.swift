@@ -128,7 +128,7 @@ extension ScriptHost {
     ]
   }
 
-  /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.run`.
+  /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.run`, `ctx.error`.
   static func contextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let name = call.string(2)?.description ?? "__index"
     let context = try host.context(call, name)
@@ -137,6 +137,9 @@ extension ScriptHost {
     case "attempt": return call.answer(.integer(Int64(context.attempt)))
     case "index":
       return call.answer(context.index > 0 ? .integer(Int64(context.index)) : .nil)
+    case "error":
+      guard let error = context.endingError else { return call.answer(.nil) }
+      return call.answer(try host.luaError(error))
     case "run" where host.isWorker:
       throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")
     case "run": return call.answer(context.run, host.types.run)

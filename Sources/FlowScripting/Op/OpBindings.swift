@@ -39,7 +39,8 @@ extension ScriptHost {
       name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
-      timeout: policy.timeout, body: try body(function, policy.thread, options))
+      timeout: policy.timeout, grace: policy.grace, body: try body(function, policy.thread, options)
+    )
   }
 
   static var opMethods: LuaFields<BoundMethod> {

@@ -9,19 +9,24 @@ enum OpThread: String {
   case worker
 }
 
-/// `retry`, `timeout` and `thread` as scripts write them.
+/// `retry`, `timeout`, `grace` and `thread` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that are read here.
-  static let fields = ["retry", "timeout", "thread"]
+  static let fields = ["retry", "timeout", "grace", "thread"]
 
   let retry: RetryPolicy?
   let timeout: Double?
+  /// How many seconds its cleanups have once it was stopped; nil leaves it.
+  let grace: Double?
   /// Where it runs; nil leaves it.
   let thread: OpThread?
 
   init(_ options: Options) throws {
     retry = try Self.retry(options)
     timeout = try options.seconds("timeout", orZero: false)
+    grace = try options.number("grace", "a number of seconds of at least 0, or math.huge,") {
+      $0 >= 0
+    }
     thread = try options.string("thread").map { name in
       guard let thread = OpThread(rawValue: name.description) else {
         throw options.arguments.wrong(
@@ -66,13 +71,13 @@ extension ScriptHost {
   ///
   /// - Returns: The policy, and the op that runs where it says.
   func policy(_ arguments: Arguments, _ index: Int, for op: Op) throws -> (
-    op: Op, retry: RetryPolicy?, timeout: Double?
+    op: Op, retry: RetryPolicy?, timeout: Double?, grace: Double?
   ) {
-    if arguments.isNil(index) { return (op, nil, nil) }
+    if arguments.isNil(index) { return (op, nil, nil, nil) }
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     let placed = try self.op(op, on: policy.thread, options)
-    return (placed, policy.retry, policy.timeout)
+    return (placed, policy.retry, policy.timeout, policy.grace)
   }
 
   /// An op that runs on a certain thread; itself if it does.
@@ -126,7 +131,7 @@ extension ScriptHost {
     }
     let placed = try host.op(op, on: policy.thread, options)
     let made = placed.with(
-      name: name, retry: policy.retry, timeout: policy.timeout,
+      name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))
     return call.answer(try host.value(of: made))

@@ -43,7 +43,10 @@ final class WorkerJobSite: TaskObserver, EventSink {
     // Types were checked where the op was started: here its needs only say what it may ask for.
     let op = Op(
       name: place.name, needs: place.visible.map { Declaration($0, .anything) },
-      body: StandInBody(body, index: place.index, attempt: place.attempt, of: self))
+      grace: place.grace,
+      body: StandInBody(
+        body, index: place.index, attempt: place.attempt,
+        endingError: place.endingError.map { $0.error(on: host) }, of: self))
     var data: [(ByteString, Value)] = []
     for (name, value) in zip(place.keys, place.data.values) {
       data.append((name, try host.value(value, in: place.data)))
@@ -119,17 +122,21 @@ private final class StandInBody: OpBody {
   private let body: ScriptOpBody
   private let index: Int
   private let attempt: Int
+  private let endingError: FlowError?
   private weak var job: WorkerJobSite?
 
-  init(_ body: ScriptOpBody, index: Int, attempt: Int, of job: WorkerJobSite) {
+  init(
+    _ body: ScriptOpBody, index: Int, attempt: Int, endingError: FlowError?, of job: WorkerJobSite
+  ) {
     self.body = body
     self.index = index
     self.attempt = attempt
+    self.endingError = endingError
     self.job = job
   }
 
   func start(_ context: OpContext) -> OpProgress {
-    context.standIn(index: index, attempt: attempt)
+    context.standIn(index: index, attempt: attempt, endingError: endingError)
     job?.execution = context.run
     return body.start(context)
   }

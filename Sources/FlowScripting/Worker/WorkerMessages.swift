@@ -37,6 +37,10 @@ struct WorkerJob: Sendable {
     let name: ByteString
     let index: Int
     let attempt: Int
+    /// Seconds that its cleanups have once it was stopped; nil for the default.
+    let grace: Double?
+    /// What its flow is ending with, of a final step.
+    let endingError: WireError?
     /// The keys that it may ask for.
     let visible: [ByteString]
     /// Those of them that have a value, which stands at the same place of `data`.

@@ -113,8 +113,9 @@ final class WorkerOpBody: OpBody {
     }
     let (keys, data) = try host.wire(visible, of: context.bucket)
     return WorkerJob.OpPlace(
-      name: context.op.name, index: context.index, attempt: context.attempt, visible: visible,
-      keys: keys, data: data)
+      name: context.op.name, index: context.index, attempt: context.attempt,
+      grace: context.grace, endingError: context.endingError.map { WireError($0, from: host) },
+      visible: visible, keys: keys, data: data)
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) {

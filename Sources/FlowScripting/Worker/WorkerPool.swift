@@ -171,7 +171,8 @@ final class WorkerPool {
     let setting = WorkerSetting(
       configuration: configuration, paths: host.packagePaths,
       hasGlobalModule: host.hasGlobalModule, isVirtual: loop.clock.isVirtual,
-      gracePeriod: loop.gracePeriod, secrets: loop.secrets, channel: channel,
+      gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, secrets: loop.secrets,
+      channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in
         mailbox.post { _ in link.pool?.take(report, from: index) }
       },

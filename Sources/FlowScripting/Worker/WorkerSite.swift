@@ -30,6 +30,7 @@ final class WorkerSite {
     do {
       let loop = EventLoop(clock: clock ?? SystemClock(), secrets: setting.secrets)
       loop.gracePeriod = setting.gracePeriod
+      loop.cleanupGrace = setting.cleanupGrace
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }

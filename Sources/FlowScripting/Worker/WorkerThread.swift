@@ -12,6 +12,7 @@ struct WorkerSetting: Sendable {
   let hasGlobalModule: Bool
   let isVirtual: Bool
   let gracePeriod: Int64
+  let cleanupGrace: Double
   /// What nothing that the process shows may contain.
   let secrets: SecretTexts
   let channel: WorkerChannel

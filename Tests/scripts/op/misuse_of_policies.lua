@@ -26,6 +26,13 @@ for _, value in ipairs { "5", true, {}, print } do
   refused(function() return { timeout = value } end, "field 'timeout'", "number expected", type(value))
 end
 
+for _, value in ipairs { -1, -huge, nan } do
+  refused(function() return { grace = value } end, "field 'grace'", "at least 0", "math.huge")
+end
+refused(function() return { grace = "5" } end, "field 'grace'", "number expected", "string")
+AnOp:with { grace = 0 }
+AnOp:with { grace = huge }
+
 for _, value in ipairs { 0, -1, 1.5, nan, huge, -huge, 2.0 ^ 63 } do
   refused(function() return { retry = value } end, "field 'retry'", "number of attempts")
   refused(function() return { retry = { attempts = value } } end, "'retry.attempts'", "integer")

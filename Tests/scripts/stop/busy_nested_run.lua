@@ -1,4 +1,6 @@
 -- A timeout ends what is busy in runs that the op has started, however deep.
+-- expect-status: 1
+-- expect-stderr: the cleanup of [CleaningOp] at Tests/scripts/stop/busy_nested_run.lua:
 local flow = require "flow"
 local check = require "check"
 
@@ -46,7 +48,7 @@ end)
 nested(function() return flow.with_delay(0.001):next(function() group:run() end) end)
 nested(function() flow.machine { name = "m", start = "a", flow.step("a", { run = group }) }:run() end)
 local cleaned = nested(function()
-  flow.op("CleaningOp", function(ctx) ctx:defer(busy) end):run()
+  flow.op("CleaningOp", { grace = 0.5, run = function(ctx) ctx:defer(busy) end }):run()
 end)
 check.equal(cleaned.duration < 1.5, true)
 

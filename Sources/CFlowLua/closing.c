@@ -1,0 +1,60 @@
+// Whether code runs on behalf of a `__close`, and what a coroutine waits in.
+//
+// A `__close` that is called at the end of a block or function has a name of its own in the debug
+// information. One that is called because of an error hasn't: its caller is pcall, xpcall or the body
+// of a scheduled coroutine, as it is of the function that was called in the first place. They differ in
+// where they stand: the function at a known place of its caller's stack, a `__close` above that.
+#include "internal.h"
+
+/// How many values a protecting function has on its stack below the function that it calls; -1 for
+/// all others.
+static int values_below_callee(lua_CFunction function, const flowlua_host *host) {
+  if (function == NULL) return -1;
+  if (function == host->pcall) return 1;   // true
+  if (function == host->xpcall) return 3;  // the handler, true, the function
+  return function == flowlua_body_function() ? 1 : -1;
+}
+
+static bool is_closing(lua_State *L, const flowlua_host *host) {
+  if (!lua_checkstack(L, 1)) return false;
+  lua_Debug frame;
+  for (int level = 0; lua_getstack(L, level, &frame) != 0; level++) {
+    lua_getinfo(L, "nf", &frame);
+    lua_CFunction function = lua_tocfunction(L, -1);
+    lua_settop(L, -2);
+    if (frame.name != NULL && strcmp(frame.namewhat, "metamethod") == 0
+        && strcmp(frame.name, "close") == 0)
+      return true;
+    int below = level > 0 ? values_below_callee(function, host) : -1;
+    if (below >= 0 && lua_getlocal(L, &frame, below + 1) != NULL) {
+      lua_settop(L, -2);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool flowlua_runs_close(lua_State *L) {
+  const flowlua_host *host = host_of(L);
+  if (is_closing(L, host)) return true;
+  flowlua_coroutine *activity = atomic_load(&host->activity);
+  return activity != NULL && activity->L != NULL && activity->L != L
+      && is_closing(activity->L, host);
+}
+
+/// The coroutine that a parked one waits for, if it does.
+static lua_State *inner(lua_State *co) {
+  return has_flag(co, CHAINED) ? lua_tothread(co, -1) : NULL;
+}
+
+bool flowlua_coroutine_is_closing(const flowlua_coroutine *coroutine) {
+  for (lua_State *each = coroutine->L; each != NULL; each = inner(each))
+    if (is_closing(each, host_of(each))) return true;
+  return false;
+}
+
+lua_State *flowlua_coroutine_innermost(const flowlua_coroutine *coroutine) {
+  lua_State *co = coroutine->L;
+  for (lua_State *next = inner(co); next != NULL; next = inner(co)) co = next;
+  return co;
+}

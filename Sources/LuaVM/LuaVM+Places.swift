@@ -1,0 +1,54 @@
+internal import CFlowLua
+
+/// Where code of a state is, for messages.
+extension LuaVM {
+  /// Where a function was defined, as `file:line`; nil for one of C.
+  public func place(of function: LuaReference) -> LuaString? {
+    checkHome(function)
+    guard (try? enter()) != nil else { return nil }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+      guard let base = buffer.baseAddress else { return nil }
+      let length = flowlua_where_defined(host, function.id, base, 160)
+      // It ends with ": ".
+      guard length > 2 else { return nil }
+      return LuaString(buffer.prefix(Int(length) - 2).map { UInt8(bitPattern: $0) })
+    }
+  }
+
+  /// What a parked coroutine waits in, and where, as `flow.sleep at file:line`; nil when that isn't
+  /// known.
+  public func waitPlace(of coroutine: LuaCoroutine) -> LuaString? {
+    guard isUsable(coroutine), flowlua_coroutine_is_parked(coroutine.raw) else { return nil }
+    let innermost = flowlua_coroutine_innermost(coroutine.raw)
+    guard let text = try? popString(flowlua_traceback(host, innermost, nil, 0)) else { return nil }
+    // One line for each level: `[C]: in function 'flow.sleep'`, `file:line: in local 'f'`.
+    let lines = text.bytes.split(separator: UInt8(ascii: "\n")).dropFirst().map {
+      Array($0.drop { $0 == UInt8(ascii: "\t") })
+    }
+    guard let first = lines.first, let parts = Self.parts(of: first) else { return nil }
+    let caller = lines.dropFirst().compactMap { Self.parts(of: $0)?.place }
+      .first { !$0.elementsEqual("[C]".utf8) }
+    let name = parts.function.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
+    let function = name.count > 2 ? Array(name[1]) : Array("a function of C".utf8)
+    guard let caller else { return LuaString(function) }
+    return LuaString(function + Array(" at ".utf8) + Array(caller))
+  }
+
+  /// A line of a traceback: the place, and what is said of the function.
+  private static func parts(
+    of line: [UInt8]
+  ) -> (place: ArraySlice<UInt8>, function: ArraySlice<UInt8>)? {
+    let mark = Array(": in ".utf8)
+    guard line.count > mark.count else { return nil }
+    for start in 0...line.count - mark.count
+    where line[start..<start + mark.count].elementsEqual(mark) {
+      return (line[..<start], line[(start + mark.count)...])
+    }
+    return nil
+  }
+
+  /// Whether a parked coroutine waits in a `__close`, or in what that has called.
+  public func isClosing(_ coroutine: LuaCoroutine) -> Bool {
+    isUsable(coroutine) && flowlua_coroutine_is_closing(coroutine.raw)
+  }
+}
