@@ -115,7 +115,9 @@ final class Interpreter {
     switch preparation {
     case .execute(let text):
       try call { try vm.load(LuaString(text.bytes), name: "=(command line)") }
-    case .warnings: try vm.warn("@on")
+    case .warnings:
+      try vm.warn("@on")
+      try warnOfShadowedModule()
     case .require(let module, let global):
       let results = try reporting {
         try vm.call(
@@ -123,6 +125,19 @@ final class Interpreter {
       }
       try vm.assignGlobal(LuaString(global.bytes), results.first ?? .nil)
     }
+  }
+
+  /// A file that `require "flow"` would find in lua5.4 isn't what it finds here.
+  private func warnOfShadowedModule() throws {
+    guard case .reference(let package) = try vm.rawGet("package", in: vm.globals()),
+      case .reference(let search) = try vm.rawGet("searchpath", in: package),
+      case .string(let file)? = try vm.call(
+        search, ["flow", vm.rawGet("path", in: package)]).first
+    else { return }
+    let meaning = """
+       isn't what require "flow" loads: that is flowlua's own module, which require "flowlua" loads too
+      """
+    try vm.warn(LuaString(Array("'".utf8) + file.bytes + Array("'\(meaning)".utf8)))
   }
 
   private func runScript() throws {

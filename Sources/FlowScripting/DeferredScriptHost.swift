@@ -13,7 +13,7 @@ public final class DeferredScriptHost {
 
   private let makeLoop: () -> EventLoop
 
-  /// Lets `require "flow"` make the host.
+  /// Lets `require "flow"`, or `require "flowlua"`, make the host.
   ///
   /// - Parameters:
   ///   - vm: The state, which must not have a host yet.
@@ -23,11 +23,11 @@ public final class DeferredScriptHost {
     self.vm = vm
     self.makeLoop = makeLoop
     // The state keeps this function, and the function this object, until the state is closed.
-    try vm.preload("flow") { [self] call in
+    try vm.preload("flow", "flowlua") { [self] call in
       call.answer(.reference(try makeHost().module))
     }
-    try vm.preload(ScriptHost.testingName) { [self] call in
-      call.answer(.reference(try makeHost().makeTestingModule()))
+    try vm.preload("flow.testing", "flowlua.testing") { [self] call in
+      call.answer(.reference(try makeHost().testingModule()))
     }
   }
 

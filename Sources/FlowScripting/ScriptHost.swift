@@ -54,6 +54,8 @@ public final class ScriptHost {
   static let typeCacheLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
+  /// The module `flow.testing`, once it was asked for.
+  var openTestingModule: LuaReference?
   /// Functions of the module that it doesn't have yet.
   private var definitions: LuaFields<LuaFunction> = [:]
 
@@ -230,11 +232,13 @@ public final class ScriptHost {
     try vm.set(functions: definitions, in: module)
     definitions = [:]
     // Found by the host: a function of the state that held a value of it would keep the state.
-    try vm.preload("flow", binder.bind { host, call in call.answer(.reference(host.module)) })
+    try vm.preload(
+      "flow", "flowlua",
+      loader: binder.bind { host, call in call.answer(.reference(host.module)) })
     if isWorker { return }
     try vm.preload(
-      Self.testingName,
-      binder.bind { host, call in call.answer(.reference(try host.makeTestingModule())) })
+      "flow.testing", "flowlua.testing",
+      loader: binder.bind { host, call in call.answer(.reference(try host.testingModule())) })
   }
 }
 

@@ -67,10 +67,10 @@ extension LuaVM {
     return results
   }
 
-  /// `package.preload[name]`: what `require` calls for a module.
-  public func preload(_ name: String, _ loader: @escaping LuaFunction) throws {
+  /// `package.preload[name]`: what `require` calls for a module, by each of its names.
+  public func preload(_ names: String..., loader: @escaping LuaFunction) throws {
     let function = try makeFunction(loader)
-    try check(flowlua_preload(host, name, function.id))
+    for name in names { try check(flowlua_preload(host, name, function.id)) }
   }
 
   // MARK: Tables

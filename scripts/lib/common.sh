@@ -57,12 +57,12 @@ need_packages() {
     die "missing: ${missing[*]}; as root: apt-get install ${missing[*]}"
   fi
   note "installing ${missing[*]}…"
-  local install=(
-    env DEBIAN_FRONTEND=noninteractive
-    apt-get install --yes --quiet --no-install-recommends "${missing[@]}")
+  # Another process may hold the lock, on a machine that has just started for example.
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 --quiet)
+  local install=("${apt[@]}" install --yes --no-install-recommends "${missing[@]}")
   # A machine that never updated its package lists knows no packages: only then they are fetched.
   if ! as_root "${install[@]}" >/dev/null 2>&1 </dev/null; then
-    quietly as_root apt-get update --quiet
+    quietly as_root "${apt[@]}" update
     quietly as_root "${install[@]}"
   fi
 }

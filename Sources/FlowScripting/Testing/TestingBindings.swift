@@ -3,12 +3,13 @@ internal import LuaVM
 
 /// `require "flow.testing"`: how scripts test their own ops.
 extension ScriptHost {
-  static let testingName = "flow.testing"
-
-  /// The module. `require` keeps it, so it is made once.
-  func makeTestingModule() throws -> LuaReference {
+  /// The module, the same one by each of its names.
+  func testingModule() throws -> LuaReference {
+    if let openTestingModule { return openTestingModule }
     let run = try vm.makeFunction(bind { host, call in try host.runTest(call) })
-    return try vm.makeTable(fields: [("run", .reference(run))])
+    let made = try vm.makeTable(fields: [("run", .reference(run))])
+    openTestingModule = made
+    return made
   }
 
   /// `testing.run(op, options)`: runs an op to its end and answers the settled run.

@@ -1,0 +1,25 @@
+-- flowlua's module has two names, and a script's own flow.lua is told of with -W.
+local host, check = require "host", require "check"
+assert(rawequal(require "flowlua", require "flow"))
+assert(rawequal(require "flow.testing", require "flowlua.testing"))
+-- In a worker, too.
+local run = require("flow").op("WorkOp", { thread = "worker", gives = { same = "boolean" },
+  run = function(ctx) ctx:set("same", rawequal(require "flow", require "flowlua")) end }):run()
+assert(run.ok and run.data.same, run.error)
+
+local folder = io.popen("mktemp -d"):read("l")
+local file = assert(io.open(folder .. "/flow.lua", "w"))
+file:write "return 'own'"
+file:close()
+local options = { environment = { LUA_PATH = folder .. "/?.lua" } }
+local warning = "Lua warning: '" .. folder .. "/flow.lua' isn't what require \"flow\" loads"
+local said = host.run(host.binary, { "-W", "-e", "print(type(require 'flow'))" }, options)
+check.contains(said.stderr, warning)
+check.equal(said.stdout, "table\n")
+-- No warning without -W, nor without such a file; and the file is to be had.
+local own = "package.preload.flow = nil print(require 'flow', require('flowlua').op ~= nil)"
+said = host.run(host.binary, { "-e", own }, options)
+check.equal(said.stdout, "own\ttrue\n")
+check.equal(said.stderr, "")
+check.equal(host.run(host.binary, { "-W", "-e", "require 'flow'" }).stderr, "")
+os.execute("rm -rf '" .. folder .. "'")
