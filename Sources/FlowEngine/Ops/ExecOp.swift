@@ -36,17 +36,23 @@ private final class ExecBody: OpBody {
     let child = context.loop.startProcess(request) { [self] result in
       switch result {
       case .success(let result):
-        context.set("status", result.status)
-        if request.capturesOutput {
-          context.set("stdout", result.stdout)
-          context.set("stderr", result.stderr)
-        }
+        give(result, context)
         context.end(check ? result.failure(of: request, hiding: context.loop.secrets) : nil)
-      case .failure(let error): context.end(error)
+      case .failure(let error):
+        if let result = error.process { give(result, context) }
+        context.end(error)
       }
     }
     if child.isPending { context.state = child }
     return .suspended
+  }
+
+  /// Sets what there is, also of a program that has failed or was stopped.
+  private func give(_ result: ProcessResult, _ context: OpContext) {
+    context.set("status", result.status)
+    guard request.capturesOutput else { return }
+    context.set("stdout", result.stdout)
+    context.set("stderr", result.stderr)
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) {

@@ -104,22 +104,27 @@ public final class ChildProcess {
   private func stop() {
     guard pid != 0 else { return }
     kill(-pid, SIGKILL)
-    for output in outputs { output.end() }
+    for output in outputs {
+      // What it has printed until now.
+      output.read()
+      output.end()
+    }
     input?.end()
     advance()
   }
 
   /// Takes the status of the program, which has exited or is about to, and tells of the end.
   private func reap() {
-    let status = letGo()
-    if let cancellation {
-      finish(.failure(cancellation))
-    } else if let status {
+    let result = letGo().map { status in
       let taken = outputs.map { $0.take() }
+      return ProcessResult(
+        rawStatus: status, outputs: taken.count == 2 ? (taken[0], taken[1]) : nil)
+    }
+    if let cancellation {
       finish(
-        .success(
-          ProcessResult(
-            rawStatus: status, outputs: taken.count == 2 ? (taken[0], taken[1]) : nil)))
+        .failure(result.map { cancellation.carrying($0, hiding: loop.secrets) } ?? cancellation))
+    } else if let result {
+      finish(.success(result))
     } else {
       finish(
         .failure(
@@ -206,9 +211,15 @@ final class ProcessOutput: LoopJob {
   }
 
   func run() {
+    read()
+    if isAtEnd { child.advance() }
+  }
+
+  /// Takes what there is to read.
+  func read() {
     withUnsafeTemporaryAllocation(byteCount: Self.chunk, alignment: 16) { buffer in
       for _ in 0..<Self.reads where !isAtEnd {
-        let count = read(descriptor, buffer.baseAddress, buffer.count)
+        let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         if count > 0 {
           bytes.append(contentsOf: buffer[..<count])
         } else if count == 0 || errno != EAGAIN && errno != EINTR {
@@ -218,7 +229,6 @@ final class ProcessOutput: LoopJob {
         }
       }
     }
-    if isAtEnd { child.advance() }
   }
 
   /// Reads no more.

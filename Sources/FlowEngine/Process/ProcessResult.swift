@@ -32,19 +32,30 @@ public struct ProcessResult: Sendable {
     } else {
       message = message + " exited with status \(status)"
     }
-    let tail = Self.tail(of: secrets.redacted(stderr))
-    if !tail.isEmpty { message = message + ": " + tail }
-    return FlowError(.error, message, code: Int64(status), process: self)
+    return FlowError(
+      .error, message + lastWords(hiding: secrets), code: Int64(status), process: self)
   }
 
-  /// The last bytes of an error output, without the line's end.
-  private static func tail(of output: ByteString) -> ByteString {
+  /// The last line of the error output, behind `: `; nothing when that is empty.
+  fileprivate func lastWords(hiding secrets: SecretTexts) -> ByteString {
+    let isSpace = { (byte: UInt8) in byte == 32 || (9...13).contains(byte) }
+    let end = stderr.bytes.lastIndex { !isSpace($0) } ?? -1
+    let text = secrets.redacted(ByteString(Array(stderr.bytes[...end])))
+    let line = (text.bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }).last
+    guard let line else { return "" }
     let limit = 400
-    var bytes = output.bytes[...]
-    while let last = bytes.last, last == UInt8(ascii: "\n") { bytes.removeLast() }
-    guard bytes.count > limit else { return ByteString(Array(bytes)) }
+    guard line.count > limit else { return ": " + ByteString(Array(line)) }
     // Not in the middle of a character.
-    let end = bytes.suffix(limit).drop { $0 & 0xC0 == 0x80 }
-    return "…" + ByteString(Array(end))
+    let last = line.suffix(limit).drop { $0 & 0xC0 == 0x80 }
+    return ": …" + ByteString(Array(last))
+  }
+}
+
+extension FlowError {
+  /// The same error, of a program that was stopped because of it: with what that had printed.
+  func carrying(_ result: ProcessResult, hiding secrets: SecretTexts) -> FlowError {
+    FlowError(
+      kind, message + result.lastWords(hiding: secrets), op: op, traceback: traceback, code: code,
+      seconds: seconds, process: result)
   }
 }

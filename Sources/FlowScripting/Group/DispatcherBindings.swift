@@ -33,6 +33,7 @@ extension ScriptHost {
     case "failures": return try host.answer(call, dispatcher.failures)
     case "as": return try host.answer(call, dispatcher.itemKey)
     case "collect": return try host.answer(call, dispatcher.collect)
+    case "absent": return try host.answer(call, dispatcher.absent ?? .null)
     default: return call.answer(.nil)
     }
   }

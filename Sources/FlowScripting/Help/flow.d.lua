@@ -386,12 +386,14 @@ function Task:wait(timeout) end
 function Task:cancel(reason) end
 
 ---Goes on with `fn(task)`, whatever the outcome. The new task ends as what `fn` returns: a task is
----followed, a value wrapped; an error fails it.
+---followed, a value wrapped; an error fails it. Here and in the four below a thread may come first, in
+---place of `opts`.
 ---@generic T, U
 ---@param self flow.Task<T>
 ---@param fn async fun(task: flow.Task<T>): U|flow.Task<U>
 ---@param opts? flow.NextOptions
 ---@return flow.Task<U> task
+---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(task: flow.Task<T>): U|flow.Task<U>): flow.Task<U>
 function Task:next(fn, opts) end
 
 ---Goes on with `fn(result)` after a success, as `next` does; other outcomes pass through.
@@ -400,6 +402,7 @@ function Task:next(fn, opts) end
 ---@param fn async fun(result: T): U|flow.Task<U>
 ---@param opts? flow.NextOptions
 ---@return flow.Task<U> task
+---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(result: T): U|flow.Task<U>): flow.Task<U>
 function Task:next_on_success(fn, opts) end
 
 ---Goes on with `fn(error)` after a failure, as `next` does; a success and a cancellation pass
@@ -409,6 +412,7 @@ function Task:next_on_success(fn, opts) end
 ---@param fn async fun(error: flow.Error): U|flow.Task<U>
 ---@param opts? flow.NextOptions
 ---@return flow.Task<T|U> task
+---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(error: flow.Error): U|flow.Task<U>): flow.Task<T|U>
 function Task:next_on_error(fn, opts) end
 
 ---Calls `fn(task)` at the end of a chain. The outcome stays what it was, once `fn` is done; an
@@ -418,6 +422,7 @@ function Task:next_on_error(fn, opts) end
 ---@param fn async fun(task: flow.Task<T>)
 ---@param opts? flow.NextOptions
 ---@return flow.Task<T> task
+---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(task: flow.Task<T>)): flow.Task<T>
 function Task:finally(fn, opts) end
 
 ---Calls `fn(result)` at the end of a chain that has succeeded. The outcome stays what it was; an
@@ -427,7 +432,16 @@ function Task:finally(fn, opts) end
 ---@param fn async fun(result: T)
 ---@param opts? flow.NextOptions
 ---@return flow.Task<T> task
+---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(result: T)): flow.Task<T>
 function Task:finally_on_success(fn, opts) end
+
+---A program. Once it has ended, the fields of its result, or of its error, are those of the task;
+---before, reading one is an error.
+---@class flow.ExecTask: flow.Task<flow.ExecResult>
+---@field status integer? The exit status; 128 and the number of the signal when one ended it. Nil when the program couldn't be started.
+---@field signal integer? The signal that ended it.
+---@field stdout string? All it wrote, as bytes; nil with `capture = false`.
+---@field stderr string?
 
 ---A started op, flow or machine: a task with data, a log and a summary. It settles when all that it
 ---has started has ended, cleanups included.
@@ -555,6 +569,7 @@ function Context:try_cancel() end
 ---@field failures string?
 ---@field as string?
 ---@field collect string?
+---@field absent any
 local Dispatcher = {}
 
 ---A value that prints as `<redacted>` everywhere; made by `flow.secret`. Reading a field of it is
@@ -600,9 +615,9 @@ local Ops = {}
 ---@field traceback string?
 ---@field cause any What a script has raised: any value, with its identity.
 ---@field code integer? The number of the system's error, or the status of a program.
----@field status integer? Of a program that failed, with `signal`, `stdout` and `stderr`.
+---@field status integer? Of a program that failed or was stopped, with `signal`, `stdout` and `stderr`.
 ---@field signal integer? The signal that ended a program.
----@field stdout string? What a program that failed had written.
+---@field stdout string? What a program that failed or was stopped had written.
 ---@field stderr string?
 ---@field [string] any The fields given to `ctx:fail`.
 local Error = {}
@@ -758,12 +773,12 @@ function flow.when_all_finish(tasks) end
 function flow.when_any_finish(tasks) end
 
 ---Runs a program, without a shell in between. It fails when the program can't be started or, unless
----`check = false`, ends with a status other than 0; the error's `code`, `status`, `stdout` and
----`stderr` tell more. Cancelling it sends SIGTERM to the program and all it has started, then
----SIGKILL after a second.
+---`check = false`, ends with a status other than 0. Cancelling it sends SIGTERM to the program and
+---all it has started, then SIGKILL after a second. In every case the error has `status`, `stdout` and
+---`stderr` as they were at the end, and its message ends with the last line of `stderr`.
 ---@param argv string[] The program and its arguments.
 ---@param options? flow.ExecOptions
----@return flow.Task<flow.ExecResult> task
+---@return flow.ExecTask task
 function flow.exec(argv, options) end
 
 return flow

@@ -46,4 +46,17 @@ extension ScriptHost {
     }
     return fields
   }
+
+  /// `task.status`, `task.stdout`, … of a program: what `await` would give, or the error has; nil for
+  /// another name.
+  func programField(_ call: LuaCall, _ program: ProcessTask) throws -> LuaAnswer? {
+    guard let name = call.string(2),
+      ["status", "signal", "stdout", "stderr"].contains(name.description)
+    else { return nil }
+    if program.state == .pending {
+      throw usage(call, "'\(name)' isn't there yet: await the task first")
+    }
+    guard let result = program.result ?? program.error?.process else { return call.answer(.nil) }
+    return call.answer(fields(of: result).first { $0.0 == name }?.1 ?? .nil)
+  }
 }

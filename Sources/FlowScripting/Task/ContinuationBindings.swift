@@ -30,11 +30,16 @@ extension ScriptHost {
             }
           ) { host, call in
             let (task, arguments) = try host.task(call, name, kind)
-            guard let function = try call.uniqueFunction(arguments.place(1)) else {
-              throw arguments.wrong(1, expected: "function")
+            // The thread may come first, as in the seed.
+            let isThreadFirst = call.kind(arguments.place(1)) == .string
+            let place = isThreadFirst ? 2 : 1
+            let wanted =
+              isThreadFirst ? try host.threadName(arguments) : try host.threadOption(arguments, 2)
+            guard let function = try call.uniqueFunction(arguments.place(place)) else {
+              throw arguments.wrong(place, expected: "function")
             }
-            guard let thread = try host.thread(arguments, 2) else {
-              let made = try host.continueInWorker(task, continuation, arguments)
+            guard let thread = wanted else {
+              let made = try host.continueInWorker(task, continuation, arguments, place)
               return call.answer(made, host.types.task)
             }
             let made = host.continue(task, continuation, thread, function, call.origin)
@@ -57,15 +62,17 @@ extension ScriptHost {
 
   /// The same with a function that is called in a worker.
   private func continueInWorker(
-    _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments
+    _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments, _ place: Int
   ) throws -> FlowTask<Value> {
     if isWorker {
-      throw arguments.wrong(2, "field 'thread': a worker has no workers of its own")
+      throw place == 2
+        ? arguments.wrong(1, "a worker has no workers of its own")
+        : arguments.wrong(2, "field 'thread': a worker has no workers of its own")
     }
     let function: WorkerFunction
     do {
       function = try WorkerFunction(
-        self, try arguments.function(1), at: arguments.call.position)
+        self, try arguments.function(place), at: arguments.call.position)
     } catch let error as TravelError {
       throw usage(arguments.call, error.description)
     }
@@ -76,17 +83,30 @@ extension ScriptHost {
   }
 
   /// What `opts.thread` asks for; nil for a worker.
-  private func thread(_ arguments: Arguments, _ index: Int) throws -> ContinuationThread? {
+  private func threadOption(_ arguments: Arguments, _ index: Int) throws -> ContinuationThread? {
     if arguments.isNil(index) { return .automatic }
     let options = try arguments.options(index, known: ["thread"])
-    switch try options.string("thread") {
-    case nil: return .automatic
+    guard let name = try options.string("thread") else { return .automatic }
+    return try Self.thread(named: name) { arguments.wrong(index, "field 'thread': \($0)") }
+  }
+
+  /// What a thread that comes first asks for, behind which nothing but the function does; nil for a
+  /// worker.
+  private func threadName(_ arguments: Arguments) throws -> ContinuationThread? {
+    if !arguments.isNil(3) {
+      throw arguments.wrong(3, "the thread is given already, got \(arguments.got(3))")
+    }
+    return try Self.thread(named: try arguments.string(1)) { arguments.wrong(1, $0) }
+  }
+
+  private static func thread(
+    named name: ByteString, _ wrong: (String) -> any Error
+  ) throws -> ContinuationThread? {
+    switch name {
     case "main": return .main
     case "immediate": return .immediate
     case "worker": return nil
-    case let name?:
-      throw arguments.wrong(
-        index, "field 'thread': \"main\", \"immediate\" or \"worker\" expected, got \"\(name)\"")
+    default: throw wrong("\"main\", \"immediate\" or \"worker\" expected, got \"\(name)\"")
     }
   }
 }

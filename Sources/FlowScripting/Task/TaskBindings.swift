@@ -70,6 +70,9 @@ extension ScriptHost {
     if call.string(2) == "index", let index = (task as? JoinTask<Value>)?.firstIndex {
       return call.answer(.integer(Int64(index) + 1))
     }
+    if let program = task as? ProcessTask, let field = try host.programField(call, program) {
+      return field
+    }
     return try host.taskField(call, task) ?? call.answer(.nil)
   }
 

@@ -74,15 +74,16 @@ check.equal(dispatcher.max_concurrent, 3)
 check.equal(dispatcher.allow_failure, false)
 check.equal(dispatcher.allow_empty, false)
 check.equal(dispatcher.failures, "bad")
-for _, name in ipairs { "as", "collect", "other" } do
+for _, name in ipairs { "as", "collect", "absent", "other" } do
   check.equal(field(dispatcher, name), nil, name)
 end
 dispatcher = flow.dispatcher {
   input = "a", max_concurrent = 9, allow_failure = true, allow_empty = true, as = "item",
-  collect = "result",
+  collect = "result", output = "b", absent = false,
 }
 check.equal(dispatcher.max_concurrent, 9)
 check.equal(dispatcher.allow_failure, true)
 check.equal(dispatcher.allow_empty, true)
 check.equal(dispatcher.as, "item")
+check.equal(dispatcher.absent, false)
 check.equal(dispatcher.collect, "result")
