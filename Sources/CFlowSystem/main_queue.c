@@ -27,6 +27,10 @@ int flowsystem_main_queue_descriptor(void) {
   get_handle *function = _dispatch_get_main_queue_handle_4CF;
   if (function == NULL)
     function = (get_handle *)dlsym(RTLD_DEFAULT, "_dispatch_get_main_queue_handle_4CF");
+  // Without a descriptor for it Dispatch would end the process.
+  int spare = flowsystem_eventfd();
+  if (spare < 0) return -1;
+  close(spare);
   return function != NULL && main_queue_callback() != NULL ? function() : -1;
 }
 

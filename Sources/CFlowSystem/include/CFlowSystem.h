@@ -26,7 +26,8 @@ int flowsystem_wait_readable_any(int fd, int other, int64_t timeout_ns);
 bool flowsystem_is_main_thread(void);
 
 /// The eventfd that becomes readable when Dispatch's main queue, which is where jobs of the main actor
-/// go, has something to do; -1 when Dispatch isn't part of the process. On the main thread.
+/// go, has something to do; -1 when Dispatch isn't part of the process, or no descriptor is left. On the
+/// main thread.
 int flowsystem_main_queue_descriptor(void);
 
 /// Does what the main queue has to do, if its descriptor is readable; returns whether it was. Calls

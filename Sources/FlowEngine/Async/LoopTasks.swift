@@ -1,15 +1,12 @@
 /// What a loop has for Swift tasks; made when the first one starts.
 final class LoopTasks {
   let executor: LoopExecutor
-  /// Main-actor jobs, when the loop is on the main thread.
-  let mainQueue: MainQueue?
   /// Tasks that have started and not ended, unless they end at their start.
   private var suspended: [UInt64: LoopTask] = [:]
   private var lastNumber: UInt64 = 0
 
   init(_ loop: EventLoop) {
     executor = LoopExecutor(loop)
-    mainQueue = MainQueue()
   }
 
   /// A number for a task, never used before.

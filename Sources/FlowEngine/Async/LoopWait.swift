@@ -18,13 +18,16 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - loop: The loop; called on its thread.
+  ///   - isolation: The actor of the caller, which has to be on that thread.
   ///   - begin: Hands the job to somebody who enqueues it.
   /// - Returns: Whether the job came; false when the task was cancelled first.
-  static nonisolated(nonsending) func wait(
-    on loop: EventLoop, begin: (LoopWait) -> Void
+  static func wait(
+    on loop: EventLoop, isolation: isolated (any Actor)? = #isolation, begin: (LoopWait) -> Void
   ) async -> Bool {
     let wait = LoopWait(loop)
     await withTaskCancellationHandler {
+      // A closure that doesn't use the isolation leaves the actor.
+      _ = isolation
       await wait.suspend(begin)
     } onCancel: {
       wait.cancel()

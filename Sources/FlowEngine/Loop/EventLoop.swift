@@ -78,6 +78,9 @@ public final class EventLoop {
   var tasks: LoopTasks?
   /// How many of them wait for something that isn't the loop's own.
   var outsideTasks = 0
+  /// Main-actor jobs, of a loop on the main thread; sought when the loop first has nothing else to do.
+  @exclusivity(unchecked) private var mainQueue: MainQueue?
+  @exclusivity(unchecked) private var hasSoughtMainQueue = false
   // Descriptors: see Poller.swift.
   let poller = Poller()
 
@@ -282,9 +285,7 @@ public final class EventLoop {
     checkThread()
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1
-    if let queue = tasks?.mainQueue, ready.isEmpty || turns & 15 == 0, queue.drain() {
-      return .worked
-    }
+    if let mainQueue, ready.isEmpty || turns & 15 == 0, mainQueue.drain() { return .worked }
     // When nothing is ready the sleep looks at the descriptors.
     if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock, poll(), ready.isEmpty {
       // That may be all that somebody turns for.
@@ -294,8 +295,11 @@ public final class EventLoop {
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
     if let job = ready.popFirst() {
       job.run()
+      // One that is busy for long doesn't keep the main actor waiting.
+      if turns == 0, !hasSoughtMainQueue { _ = drainsNewMainQueue() }
       return .worked
     }
+    if !hasSoughtMainQueue, drainsNewMainQueue() { return .worked }
     return mayBlock ? sleep() : (canContinue ? .waiting : .idle)
   }
 
@@ -310,6 +314,13 @@ public final class EventLoop {
   /// Turns until nothing can ever come any more.
   public func runUntilIdle() {
     while turn(mayBlock: true) != .idle {}
+  }
+
+  /// Looks for the main queue; answers whether there was anything in it.
+  private func drainsNewMainQueue() -> Bool {
+    hasSoughtMainQueue = true
+    mainQueue = MainQueue()
+    return mainQueue?.drain() ?? false
   }
 
   private var canContinue: Bool {
@@ -359,7 +370,7 @@ public final class EventLoop {
     if let monitor = progressMonitor, let rest = monitor.loopRests() {
       timeout = timeout < 0 ? rest : min(rest, timeout)
     }
-    let mainQueue = tasks?.mainQueue?.descriptor ?? -1
+    let mainQueue = mainQueue?.descriptor ?? -1
     if let deadline = outsideTimers.nextDeadline {
       let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
       timeout = timeout < 0 ? left : min(left, timeout)

@@ -1,6 +1,7 @@
 /// A value of one loop that travels with an error through code that isn't confined to the loop.
 ///
-/// It can be read on the loop's thread alone; released elsewhere, it is sent home to be released.
+/// It can be read on the loop's thread alone: elsewhere there is none, as errors go anywhere. Released
+/// elsewhere, it is sent home to be released.
 // `value` is touched on the owner's thread only: `get` checks it, and `deinit` sends it there.
 public final class ConfinedValue: @unchecked Sendable {
   private var value: Value
@@ -22,13 +23,8 @@ public final class ConfinedValue: @unchecked Sendable {
     mailbox.post { _ in last.release() }
   }
 
-  /// The value, for callers on the loop's thread.
-  public func get() -> Value {
-    guard owner.isCurrentThread else {
-      misuse("a value that belongs to an event loop was read on another thread")
-    }
-    return value
-  }
+  /// The value, for callers on the loop's thread; nil on any other.
+  public func get() -> Value? { owner.isCurrentThread ? value : nil }
 }
 
 // Made on one thread and emptied on another, with the mailbox's lock between.

@@ -49,7 +49,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public let code: Int64?
   /// How the program ended whose status is the failure.
   public let process: ProcessResult?
-  /// The value that stands for this error on its loop, such as what a script raised.
+  /// The value that stands for this error on its loop, such as what a script raised. On another thread
+  /// it can't be read; all else can.
   public let payload: ConfinedValue?
   /// The limit of a timeout, in seconds; also of a cancellation because something around timed out.
   public let seconds: Double?

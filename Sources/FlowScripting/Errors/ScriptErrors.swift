@@ -58,13 +58,19 @@ extension ScriptHost {
 
   /// An engine error as its table.
   func luaError(_ error: FlowError) throws -> LuaValue {
-    if case .opaque(let opaque)? = error.payload?.get(), let value = opaque as? ScriptValue {
-      if let op = error.op, try vm.field("op", of: value.reference).isNil {
-        try vm.set(.string(LuaString(op)), "op", in: value.reference)
-      }
-      return .reference(value.reference)
+    guard let table = table(of: error) else { return .reference(try makeError(error)) }
+    if let op = error.op, try vm.field("op", of: table).isNil {
+      try vm.set(.string(LuaString(op)), "op", in: table)
     }
-    return .reference(try makeError(error))
+    return .reference(table)
+  }
+
+  /// The table that an error has in this state; nil for one that has none, or comes from another state.
+  func table(of error: FlowError) -> LuaReference? {
+    guard case .opaque(let opaque)? = error.payload?.get(), let value = opaque as? ScriptValue,
+      value.reference.vm === vm
+    else { return nil }
+    return value.reference
   }
 
   /// The engine error that belongs to an error table.

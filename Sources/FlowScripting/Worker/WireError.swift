@@ -22,9 +22,7 @@ final class WireError: Sendable {
     var batch = WireBatch()
     var fields: [(ByteString, WireValue)] = []
     var cause: Cause?
-    if case .opaque(let opaque)? = error.payload?.get(), let script = opaque as? ScriptValue,
-      let pairs = try? host.vm.pairs(of: script.reference)
-    {
+    if let table = host.table(of: error), let pairs = try? host.vm.pairs(of: table) {
       for (key, value) in pairs {
         guard case .string(let key) = key else { continue }
         let name = ByteString(key)

@@ -11,7 +11,7 @@ final class WorkerChannel: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
   private var orders: [WorkerOrder] = []
-  private var stops: [(id: UInt64, error: FlowError)] = []
+  private var stops: [(id: UInt64, error: WireError)] = []
   /// The virtual time, as the main loop told it last.
   private var time: Int64 = 0
   private var stopsTaken = 0
@@ -71,7 +71,7 @@ final class WorkerChannel: @unchecked Sendable {
   /// Has a task stop; a busy worker is interrupted for it. The worker may miss that: see `nudge`.
   ///
   /// - Returns: The number to ask `hasTaken` with.
-  func stop(_ id: UInt64, _ error: FlowError) -> Int {
+  func stop(_ id: UInt64, _ error: WireError) -> Int {
     locked {
       stops.append((id, error))
       wake()
@@ -153,7 +153,7 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Stops that have come.
-  func takeStops() -> [(id: UInt64, error: FlowError)] {
+  func takeStops() -> [(id: UInt64, error: WireError)] {
     locked {
       let taken = stops
       stops = []

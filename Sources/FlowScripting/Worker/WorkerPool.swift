@@ -113,7 +113,7 @@ final class WorkerPool {
   /// The same for a worker's share of a group, which `order` numbers there.
   func stop(_ number: UInt64, _ error: FlowError, of worker: Int, order: UInt64) {
     guard workers[worker].isAlive else { return }
-    let stop = workers[worker].channel.stop(order, error)
+    let stop = workers[worker].channel.stop(order, WireError(error, from: host))
     wokeUp(worker)
     watch(number, stop, of: worker, since: LuaVM.monotonicTime, interval: 1_000_000)
   }

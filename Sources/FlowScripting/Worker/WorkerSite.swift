@@ -164,7 +164,8 @@ final class WorkerSite {
     let running = host.currentOp.flatMap { $0.isCleaningUp ? nil : $0.run }
     let stops = channel.takeStops()
     if !stops.isEmpty { outbox.noteWork() }
-    for (id, error) in stops {
+    for (id, sent) in stops {
+      let error = sent.error(on: host)
       if let job = jobs[id] {
         if let running, job.execution === running { stopsActivity = true }
         job.cancel(error)

@@ -1,0 +1,111 @@
+-- Whatever stops an op stops what it runs in a worker, with the reason: a cancellation that was awaited,
+-- or caught and raised again, fields and all; a reason that continuations pass on; a failed group.
+local flow = require "flow"
+local check = require "check"
+-- Writes why it was stopped.
+local name = os.tmpname()
+local WorkOp = flow.op("WorkOp", {
+  needs = { name = "string" }, thread = "worker",
+  run = function(ctx)
+    local name = ctx:get("name", "string")
+    local ok, e = pcall(flow.sleep, 10)
+    local file = assert(io.open(name, "w"))
+    file:write(tostring(ok), " ", e.kind, " ", e.message, " ", tostring(e.note and e.note.text))
+    file:close()
+    error(e)
+  end,
+})
+local function reason()
+  local file = assert(io.open(name))
+  local text = file:read("a")
+  file:close()
+  assert(io.open(name, "w")):close()
+  return text
+end
+local function start() return WorkOp:start { name = name } end
+local function stopped(body, expected)
+  local begin = flow.now()
+  local run = flow.op("OuterOp", function(ctx)
+    start()
+    flow.sleep(0.05)
+    return body(ctx)
+  end):run()
+  assert(flow.now() - begin < 5, flow.now() - begin)
+  check.equal(reason(), expected)
+  return run
+end
+
+-- Awaited.
+local run = stopped(function() flow.cancelled("enough"):await() end, "false cancelled cancelled: enough nil")
+check.equal(run.state, "cancelled")
+check.equal(run.error.message, "cancelled: enough")
+-- Caught, given a field, and raised again: the worker has a copy of it.
+run = stopped(function()
+  local _, e = pcall(function() flow.cancelled("enough"):await() end)
+  e.note = { text = "why" }
+  error(e)
+end, "false cancelled cancelled: enough why")
+check.equal(run.error.note.text, "why")
+-- A field that can't travel goes as text.
+stopped(function()
+  local _, e = pcall(function() flow.cancelled("enough"):await() end)
+  e.note = { text = setmetatable({}, { __tostring = function() return "hm" end }), print }
+  error(e)
+end, "false cancelled cancelled: enough nil")
+-- Set as an error, and passed on by a task that the op returns.
+run = stopped(function()
+  local c = flow.context()
+  local _, e = pcall(function() flow.cancelled("set"):await() end)
+  c:set_error(e)
+  return c.task
+end, "false cancelled cancelled: set nil")
+check.equal(run.error.message, "cancelled: set")
+-- An error that is no cancellation shows as a reason.
+run = stopped(function() error("boom", 0) end, "false cancelled cancelled: boom nil")
+check.equal(run.error.message, "boom")
+run = stopped(function(ctx) ctx:fail("bad", { code = 5 }) end, "false cancelled cancelled: bad nil")
+check.equal(run.error.code, 5)
+
+-- A task that is cancelled with the error of another one, and a continuation in a worker.
+local first = flow.spawn(function() flow.sleep(10) end)
+local next = first:next(function(task)
+  local file = assert(io.open(name, "w"))
+  file:write(task.state, " ", task.error.message)
+  file:close()
+end, { thread = "worker" })
+first:cancel("first")
+next:wait()
+check.equal(reason(), "cancelled cancelled: first")
+local busy = flow.resolved(1):next(function() while true do pcall(error) end end, { thread = "worker" })
+flow.sleep(0.02)
+check.equal(busy:cancel("second"), true)
+busy:wait()
+check.equal(busy.error.message, "cancelled: second")
+-- An op that is cancelled while it waits for a task that a worker has.
+local outer = flow.op("OuterOp", function() start():await() end):start()
+flow.sleep(0.05)
+outer:cancel("third")
+outer:wait()
+check.equal(reason(), "false cancelled cancelled: third nil")
+
+-- Members of a group, which workers execute in shares.
+local ShareOp = flow.op("ShareOp", {
+  needs = { name = "string" }, thread = "worker",
+  run = function() flow.sleep(10) end,
+})
+run = flow.op("OuterOp", function()
+  flow.new("group"):data { names = { "a", "b", "c" } }:add_grouped(ShareOp, { input = "names" }):start()
+  flow.sleep(0.05)
+  local _, e = pcall(function() flow.cancelled("group"):await() end)
+  e.note = { text = "why" }
+  error(e)
+end):run()
+check.equal(run.state, "cancelled")
+check.equal(run.error.note.text, "why")
+-- A timeout around.
+run = flow.op("OuterOp", { timeout = 0.05, run = function() start() flow.sleep(10) end }):run()
+check.equal(run.error.kind, "timeout")
+check.equal(reason(), "false cancelled cancelled: timed out after 0.05s nil")
+-- The workers are as good as before.
+check.equal(flow.resolved(1):next(function(t) return t.result + 1 end, { thread = "worker" }):await(), 2)
+os.remove(name)
