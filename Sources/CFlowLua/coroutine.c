@@ -82,9 +82,12 @@ void flowlua_close_chain(flowlua_host *host, lua_State *co) {
 /// Closes a coroutine that the stop hook has made yield. [-?, +0, -]
 void flowlua_close_stopped(flowlua_host *host, lua_State *co) {
   flowlua_coroutine *activity = atomic_load(&host->activity);
+  bool is_enclosed = (atomic_load(&host->requests) & FLOWLUA_STOP) != 0;
   if (activity != NULL) flowlua_begin_grace(activity);
+  if (is_enclosed) flowlua_stop_enclosed(host);
   flowlua_close_chain(host, co);
   if (activity != NULL) flowlua_end_grace(activity);
+  if (is_enclosed) atomic_fetch_or(&host->requests, FLOWLUA_STOP);
 }
 
 // MARK: - Resumers that know nothing of waits
@@ -524,7 +527,12 @@ int32_t flowlua_coroutine_run(
   host->running = from;
   set_activity(host, previous);
   drop_wait(host, wait);
-  if (atomic_load_explicit(&coroutine->stop, memory_order_relaxed) != 0) {
+  bool is_asked = atomic_load_explicit(&coroutine->stop, memory_order_relaxed) != 0;
+  if (!is_asked && status == LUA_YIELD && has_flag(co, STOPPED)) {
+    flowlua_stop_enclosed(host);
+    is_asked = true;
+  }
+  if (is_asked) {
     // Asked to stop: it ends so, whatever its code made of it.
     close_scheduled(host, coroutine);
     status = FLOWLUA_STOPPED;

@@ -98,6 +98,8 @@ typedef struct watch_record {
   int64_t grace;
   /// Until when the cleanups of a stopped one may run; 0 before the first of them.
   int64_t grace_deadline;
+  /// Whether all that runs on top of it belongs to it; see `flowlua_begin_enclosure`.
+  bool encloses;
 } watch_record;
 
 /// What a message handler has noted of the error that ended a coroutine.
@@ -185,6 +187,9 @@ struct flowlua_host {
   bool closing;
   bool spare_used;
   bool takes_signal;
+  /// How many coroutines enclose what runs, and whether that is to end.
+  int32_t enclosure_count;
+  bool enclosure_stopped;
   // Memory.
   size_t memory_used;
   /// From so many bytes on, small blocks come from the pool; 0 once it pays in any case.
@@ -282,12 +287,13 @@ static inline void clear_flag(lua_State *L, uintptr_t flag) { EXTRA(L) &= ~flag;
 /// The host whose code runs on this thread; the signal handler and lua_resume look here.
 extern _Thread_local flowlua_host *flowlua_current;
 
-/// Whether what runs now has been asked to stop.
+/// Whether what runs now, or what encloses it, has been asked to stop.
 static inline bool is_asked_to_stop(const flowlua_host *host) {
   const flowlua_coroutine *activity =
       atomic_load_explicit(&host->activity, memory_order_relaxed);
-  return activity != NULL
-      && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0;
+  if (activity != NULL && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0)
+    return true;
+  return (atomic_load_explicit(&host->requests, memory_order_relaxed) & FLOWLUA_STOP) != 0;
 }
 
 /// Whether what goes on next needs the hook: it has been asked to stop, or a signal wants something.
@@ -391,6 +397,7 @@ void flowlua_answer_requests(lua_State *L);
 /// be alive. false when that can't be.
 bool flowlua_signal_owner(flowlua_host *host);
 void flowlua_arm_stop(lua_State *L);
+void flowlua_stop_enclosed(flowlua_host *host);
 void flowlua_raise_memory(lua_State *L);
 void flowlua_begin_grace(flowlua_coroutine *coroutine);
 void flowlua_end_grace(flowlua_coroutine *coroutine);

@@ -105,7 +105,7 @@ static watch_record *watched;
 static int64_t wakes_at = INT64_MAX;
 
 /// Asks the ones that are due to stop; returns when the next one is. The lock is held. One that
-/// isn't executing needs no signal: it looks when it goes on.
+/// isn't executing needs no signal, as it looks when it goes on, unless what executes belongs to it.
 static int64_t stop_due(int64_t time) {
   int64_t next = INT64_MAX;
   for (watch_record *each = watched; each != NULL; each = each->next) {
@@ -113,6 +113,10 @@ static int64_t stop_due(int64_t time) {
       flowlua_coroutine *coroutine = each->coroutine;
       atomic_store(&coroutine->stop, 1);
       bool executes = atomic_load(&each->host->activity) == coroutine;
+      if (!executes && each->encloses) {
+        atomic_fetch_or(&each->host->requests, FLOWLUA_STOP);
+        executes = true;
+      }
       if (executes) pthread_kill(each->host->owner, STOP_SIGNAL);
       each->deadline = time + each->interval;
       if (executes && each->interval < last_interval) each->interval *= 2;
@@ -232,18 +236,24 @@ bool flowlua_signal_owner(flowlua_host *host) {
   return ok && pthread_kill(host->owner, STOP_SIGNAL) == 0;
 }
 
-bool flowlua_watch(
-    flowlua_host *host, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
-  flowlua_take_signal(host);
-  // A negative deadline counts from now.
-  if (deadline < 0) deadline = now() - deadline;
-  pthread_mutex_lock(&lock);
+/// The record of a coroutine; NULL without memory. The lock is held.
+static watch_record *make_record(flowlua_host *host, flowlua_coroutine *coroutine) {
   watch_record *watch = coroutine->watch;
   if (watch == NULL && (watch = calloc(1, sizeof *watch)) != NULL) {
     watch->coroutine = coroutine;
     watch->host = host;
     coroutine->watch = watch;
   }
+  return watch;
+}
+
+bool flowlua_watch(
+    flowlua_host *host, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
+  flowlua_take_signal(host);
+  // A negative deadline counts from now.
+  if (deadline < 0) deadline = now() - deadline;
+  pthread_mutex_lock(&lock);
+  watch_record *watch = make_record(host, coroutine);
   bool ok = watch != NULL && start_watchdog();
   if (ok) {
     watch->deadline = deadline;
@@ -322,6 +332,63 @@ void flowlua_stop(flowlua_coroutine *coroutine) {
     look_at(coroutine->watch->deadline);
   }
   pthread_mutex_unlock(&lock);
+}
+
+// MARK: - What belongs to a coroutine
+
+flowlua_coroutine *flowlua_begin_enclosure(flowlua_host *host) {
+  flowlua_coroutine *activity = atomic_load(&host->activity);
+  if (activity == NULL) return NULL;
+  pthread_mutex_lock(&lock);
+  watch_record *watch = make_record(host, activity);
+  // It may enclose already, as the innermost of some.
+  bool begins = watch != NULL && !watch->encloses;
+  if (begins) watch->encloses = true;
+  pthread_mutex_unlock(&lock);
+  if (!begins) return NULL;
+  host->enclosure_count += 1;
+  return activity;
+}
+
+void flowlua_end_enclosure(flowlua_host *host, flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  coroutine->watch->encloses = false;
+  bool is_in_grace = coroutine->watch->grace_deadline != 0;
+  pthread_mutex_unlock(&lock);
+  host->enclosure_count -= 1;
+  if (host->enclosure_count == 0) host->enclosure_stopped = false;
+  flowlua_take_request(host, FLOWLUA_STOP);
+  if (is_in_grace) flowlua_end_grace(coroutine);
+}
+
+/// What belongs to a coroutine that has been asked to stop ends; what it does about that counts into the
+/// grace of that coroutine.
+void flowlua_stop_enclosed(flowlua_host *host) {
+  if (host->enclosure_count == 0) return;
+  host->enclosure_stopped = true;
+  flowlua_take_request(host, FLOWLUA_STOP);
+  pthread_mutex_lock(&lock);
+  watch_record *asked = watched;
+  while (asked != NULL
+         && (asked->host != host || !asked->encloses || atomic_load(&asked->coroutine->stop) == 0))
+    asked = asked->next;
+  pthread_mutex_unlock(&lock);
+  // Only this thread takes one from the list.
+  if (asked != NULL) flowlua_begin_grace(asked->coroutine);
+}
+
+bool flowlua_is_enclosure_stopped(flowlua_host *host) {
+  if (host->enclosure_count > 0 && is_asked_to_stop(host)) flowlua_stop_enclosed(host);
+  return host->enclosure_stopped;
+}
+
+bool flowlua_is_activity_stopped(const flowlua_host *host) {
+  const flowlua_coroutine *activity = atomic_load(&host->activity);
+  return activity != NULL && atomic_load(&activity->stop) != 0;
+}
+
+const flowlua_coroutine *flowlua_activity(const flowlua_host *host) {
+  return atomic_load_explicit(&host->activity, memory_order_relaxed);
 }
 
 void flowlua_forget_host(flowlua_host *host) {

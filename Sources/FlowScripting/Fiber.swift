@@ -181,6 +181,12 @@ final class Fiber: LoopJob, LuaWaiter {
     end(.failed(error), finished: false)
   }
 
+  /// Whether its code is what runs, or waits in place.
+  var isInnermost: Bool { host.vm.isInnermost(coroutine) }
+
+  /// Why it is to end; nil when nobody has asked it.
+  var stopError: FlowError? { ending.flatMap { $0.closing ?? $0.cancellation } }
+
   private func makeEnding() -> Ending {
     if let ending { return ending }
     let made = Ending()
@@ -193,6 +199,8 @@ final class Fiber: LoopJob, LuaWaiter {
     guard !isFinished else { return }
     isRunning = true
     let outer = host.enter(owner)
+    let outerFiber = host.fiber
+    host.fiber = .passUnretained(self)
     let limit = watchLimit
     if limit != .max {
       host.vm.watch(coroutine, deadline: limit, grace: loop.gracePeriod)
@@ -200,6 +208,7 @@ final class Fiber: LoopJob, LuaWaiter {
     let step = host.vm.resume(coroutine)
     if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
     host.current = outer
+    host.fiber = outerFiber
     isRunning = false
     // Its results have been taken; the next wait, if any, is another one.
     wait = nil

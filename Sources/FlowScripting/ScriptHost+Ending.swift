@@ -19,17 +19,20 @@ extension ScriptHost {
   @discardableResult
   public func runToEnd() -> Ending {
     var asked: [UInt64: Int] = [:]
-    repeat {
+    var isIdle = false
+    while !isIdle {
       // An op that ignores the first request is ended by the second.
-      while !loop.run(until: { vm.hasRequest || isTerminating }),
-        failStalled(&asked, times: 2)
-      {}
-      if vm.takeTermination() || isTerminating { terminate() }
-      if vm.takeInterruption() {
+      isIdle = !loop.run(until: { vm.hasRequest || isTerminating }) && !failStalled(&asked, times: 2)
+      switch takeRequest() {
+      case .termination:
+        terminate()
+        return .settled
+      case .interruption:
         cancelEverything(reason: Self.interruption)
         return .interrupted
+      case nil: break
       }
-    } while vm.hasRequest
+    }
     return .settled
   }
 
@@ -38,6 +41,11 @@ extension ScriptHost {
   ///
   /// - Parameter reason: What they show as the reason; nil for none.
   public func cancelEverything(reason: ByteString?) {
+    cancelEverything(.cancelled(reason: reason))
+  }
+
+  /// The same because of an error.
+  func cancelEverything(_ error: FlowError) {
     loop.cancelProcesses(of: ObjectIdentifier(self))
     var asked: [UInt64: Int] = [:]
     var newest: UInt64 = 0
@@ -45,7 +53,7 @@ extension ScriptHost {
     var rounds = 100
     repeat {
       rounds -= 1
-      for task in loop.pendingTasks where task.id > newest { task.cancel(reason: reason) }
+      for task in loop.pendingTasks where task.id > newest { task.stop(error) }
       newest = loop.newestTask
       while !loop.run(until: { [loop] in loop.pendingTaskCount == 0 || loop.newestTask != newest }),
         failStalled(&asked, times: 2)

@@ -27,6 +27,9 @@ public final class ScriptHost {
   /// The task whose function runs now; nil in ops and callbacks.
   var currentTask: ScriptTask? { current.task?.takeUnretainedValue() }
   @exclusivity(unchecked) var current = Current()
+  /// The coroutine that has gone on last after a wait, while it runs. Unmanaged, as in `Current`: the loop
+  /// that runs it holds it.
+  @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
 
   /// What the code that runs now belongs to.
   struct Current {
@@ -320,28 +323,6 @@ final class Binder {
     override func answer(_ call: LuaObjectCall) -> LuaObjectAnswer {
       guard let host = binder.host else { return call.pass() }
       return host._withUnsafeGuaranteedRef { function($0, call) }
-    }
-  }
-}
-
-extension ScriptHost: LuaScheduler {
-  /// Runs the loop while the main chunk, or a C function, waits in place.
-  public func pump(_ wait: LuaWait) {
-    var asked: [UInt64: Int] = [:]
-    while !wait.isReady {
-      if loop.run(until: { wait.isReady || vm.hasRequest || isTerminating }) {
-        if let request = takeRequest() { wait.fail(answer(request)) }
-      } else {
-        // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
-        // would be ended even while it stands below on the stack.
-        guard failStalled(&asked, times: 1) else { break }
-      }
-    }
-    if !wait.isReady {
-      let error = FlowError(
-        .stalled, "stalled: nothing can end this wait",
-        traceback: ByteString(vm.traceback(level: 1)))
-      wait.fail(raise(error))
     }
   }
 }

@@ -206,6 +206,27 @@ extension LuaVM {
     _ = flowlua_watch_activity(host, deadline, grace)
   }
 
+  /// Whether the coroutine is the innermost of the scheduler's that execute.
+  public func isInnermost(_ coroutine: LuaCoroutine) -> Bool {
+    isUsable(coroutine) && flowlua_activity(host) == coroutine.raw
+  }
+
+  /// Whether the innermost coroutine that executes has been asked to stop by the watchdog. What it waits
+  /// for in place has to end then: it stops once its code goes on.
+  public var isAskedToStop: Bool { flowlua_is_activity_stopped(host) }
+
+  /// Runs what belongs to the innermost coroutine that executes, until `body` returns: when that is asked
+  /// to stop, so is what runs in there.
+  public func enclose<Result>(_ body: () -> Result) -> Result {
+    let enclosing = flowlua_begin_enclosure(host)
+    defer { if let enclosing { flowlua_end_enclosure(host, enclosing) } }
+    return body()
+  }
+
+  /// Whether what encloses the code that runs has been asked to stop, so that all in there has to end,
+  /// within its grace; see `enclose`.
+  public var isEnclosureStopped: Bool { flowlua_is_enclosure_stopped(host) }
+
   /// Ends the watch.
   public func unwatch(_ coroutine: LuaCoroutine) {
     guard isUsable(coroutine) else { return }

@@ -614,14 +614,28 @@ bool flowlua_watch(
 void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
 /// The same as `flowlua_watch` for the innermost coroutine that executes now; false without one.
 bool flowlua_watch_activity(flowlua_host *_Nonnull host, int64_t deadline, int64_t grace);
+/// The innermost coroutine of the scheduler that executes; NULL without one.
+const flowlua_coroutine *_Nullable flowlua_activity(const flowlua_host *_Nonnull host);
+/// Whether that one has been asked to stop: it does once its code goes on, for which what it waits for
+/// in place has to end.
+bool flowlua_is_activity_stopped(const flowlua_host *_Nonnull host);
+/// Says that all that runs until `flowlua_end_enclosure` belongs to the innermost coroutine that
+/// executes: a stop of that one stops what runs on top of it, too. NULL when there is none to end.
+flowlua_coroutine *_Nullable flowlua_begin_enclosure(flowlua_host *_Nonnull host);
+/// Ends it; the cleanups of what belonged to it are over.
+void flowlua_end_enclosure(
+    flowlua_host *_Nonnull host, flowlua_coroutine *_Nonnull coroutine);
+/// Whether what encloses the code that runs has been asked to stop, so that all that belongs to it has
+/// to end, within its grace.
+bool flowlua_is_enclosure_stopped(flowlua_host *_Nonnull host);
 /// Asks for a stop now, from any thread, while the coroutine is watched.
 void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
 
 // MARK: - Requests of signals
 
-/// What a signal can ask for: an error "interrupted!" in the coroutine that runs, or the end of the
-/// process.
-enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2, FLOWLUA_ATTEND = 4 };
+/// What a signal can ask for: an error "interrupted!" in the coroutine that runs, the end of the
+/// process, a look at what has come, or, by the watchdog, the end of what a stopped coroutine encloses.
+enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2, FLOWLUA_ATTEND = 4, FLOWLUA_STOP = 8 };
 
 /// Asks for something. Safe in a signal handler on the owner thread; the argument is the host, which
 /// must not have been freed.

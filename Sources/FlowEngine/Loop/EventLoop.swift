@@ -105,6 +105,10 @@ public final class EventLoop {
   /// Counts executions: tells one from all others on this loop.
   @exclusivity(unchecked) var generation: UInt64 = 0
 
+  /// Whose declarations are being checked by what may be functions of a script. Unmanaged: it is on the
+  /// stack.
+  @exclusivity(unchecked) var checking: Unmanaged<Strand>?
+
   // Unretained, so that a strand can tell whether anybody but it holds its context; each is cleared
   // or replaced before its strand lets it go.
   @exclusivity(unchecked) var contexts: ContiguousArray<Unmanaged<OpContext>?> = []

@@ -131,6 +131,12 @@ public final class OpContext {
   /// `expire()` then.
   public var deadline: Int64 { owner?._withUnsafeGuaranteedRef { $0.deadline } ?? .max }
 
+  /// Why the code of the op is to stop; nil when nothing stops it, as its cleanups.
+  package var stopError: FlowError? { strand?.codeStop }
+
+  /// Why the run is to stop: because what has started it is. Nil when nothing stops that.
+  package var starterStopError: FlowError? { strand?.starterStop }
+
   // MARK: Data
 
   /// The value under a key; nil when there is none.

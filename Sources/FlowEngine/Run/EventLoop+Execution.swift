@@ -61,6 +61,12 @@ extension EventLoop {
     return generation
   }
 
+  /// Why a function that checks what an op declares is to stop; nil when nothing stops it, or none does.
+  package var checkStopError: FlowError? {
+    guard let strand = checking?.takeUnretainedValue() else { return nil }
+    return strand.codeStop ?? strand.starterStop
+  }
+
   /// The context of a live execution; nil when that execution has settled.
   public func context(slot: UInt32, generation: UInt64) -> OpContext? {
     unmanagedContext(slot: slot, generation: generation)?.takeUnretainedValue()

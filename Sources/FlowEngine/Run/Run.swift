@@ -37,6 +37,8 @@ public final class Run: FlowTask<DataBucket> {
   private var outer: (run: Run, scope: UInt32)?
   /// Set until the run is concluded.
   private(set) var strand: Strand?
+  /// Why a callback or predicate of it is to stop; nil when nothing stops it.
+  package var callbackStopError: FlowError? { strand?.callbackStop ?? strand?.starterStop }
   private var ended: Int64?
   /// Whether the loop's monitors know it: no op of another run has started it.
   private var isMonitored = false

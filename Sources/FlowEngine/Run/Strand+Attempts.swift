@@ -14,12 +14,12 @@ extension Strand {
   func beginAttempt() -> Progress {
     leafPhase = .body
     let op = context.op
-    if op.hasNeeds, let error = op.declarations.inputError(in: bucket) {
+    startLeafTimer()
+    if op.hasNeeds, let error = checking({ op.declarations.inputError(in: bucket) }) {
       context.end(error)
       return endBody()
     }
     guard let body = op.body else { return endBody() }
-    startLeafTimer()
     guard context.bodyReturned(body.start(context)) else {
       loop.stamp = 0
       askBody()

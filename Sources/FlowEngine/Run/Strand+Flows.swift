@@ -233,7 +233,7 @@ extension Strand {
     // What has stopped this flow alone is over with it.
     if let stop, stop.level >= top { self.stop = nil }
     if frames[top].error == nil, !frames[top].isFinishedEarly {
-      var error = frames[top].blueprint.declarations.outputError(in: bucket)
+      var error = checking { frames[top].blueprint.declarations.outputError(in: bucket) }
       if error == nil, top == 0 { error = group?.collectError(in: bucket) }
       frames[top].error = error?.attributed(to: frames[top].flow.name)
     }
@@ -271,7 +271,9 @@ extension Strand {
     if frames.count == 1, group == nil, let circular = run.snapshot?.circular {
       return .usage("flow '\(circular.name)' contains itself")
     }
-    guard let error = frame.blueprint.declarations.inputError(in: bucket) else { return nil }
+    guard let error = checking({ frame.blueprint.declarations.inputError(in: bucket) }) else {
+      return nil
+    }
     // The one DidFinish that a flow at the top logs.
     if frames.count == 1, group == nil { logFinish(frame, error, time: loop.now()) }
     return error.attributed(to: frame.flow.name)

@@ -55,6 +55,32 @@ extension Strand {
     completion.cancel(stop.inner)
   }
 
+  /// With what code of the op has to end that waits where it can't be told; nil when nothing stops it.
+  var codeStop: FlowError? {
+    if let leafStop { return leafStop }
+    var around = isShielded ? nil : group?.parent
+    while let outer = around {
+      if let stop = outer.stop { return stop.inner }
+      around = outer.isShielded ? nil : outer.group?.parent
+    }
+    return nil
+  }
+
+  /// The same of a callback or predicate of a flow.
+  var callbackStop: FlowError? { frames.last?.phase == .didFinish ? nil : codeStop?.asReason }
+
+  /// With what the run has to end because what has started it does; nil when nothing stops that.
+  var starterStop: FlowError? { isShielded ? nil : run.owner?.stopError }
+
+  /// Checks what an op or flow declares. Functions of scripts may do that, which stop with the op.
+  func checking(_ check: () -> FlowError?) -> FlowError? {
+    let outer = loop.checking
+    loop.checking = .passUnretained(self)
+    let error = check()
+    loop.checking = outer
+    return stop == nil ? error : leafStop ?? error
+  }
+
   // MARK: Time
 
   /// When the innermost of the timeouts around the present op is over.

@@ -415,7 +415,7 @@ final class Strand: Work {
     let isMet = unretained(op.declarations) { declarations in
       unretained(bucket) { declarations.clearlyMeetsNeeds($0) }
     }
-    return isMet ? nil : op.declarations.inputError(in: bucket)
+    return isMet ? nil : checking { op.declarations.inputError(in: bucket) }
   }
 
   func outputError(of op: Op) -> FlowError? {
@@ -425,7 +425,9 @@ final class Strand: Work {
       let isKept = unretained(op.declarations) { declarations in
         unretained(bucket) { declarations.clearlyKeepsGives($0) }
       }
-      if !isKept, let error = op.declarations.outputError(in: bucket) { return error }
+      if !isKept, let error = checking({ op.declarations.outputError(in: bucket) }) {
+        return error
+      }
     }
     guard frames.isEmpty, let memberOf else { return nil }
     // Safe: the strand holds its bucket, and its group, which holds the strand, is held as long.

@@ -41,6 +41,17 @@ package final class OwnedTasks {
     return deadline
   }
 
+  /// Why what has started them is to stop; nil when nothing stops it.
+  package var stopError: FlowError? {
+    var around = Optional(self)
+    while let owned = around.map({ $0.outermost ?? $0 }) {
+      let strand = owned.op?.strand ?? owned.run?.strand
+      if let error = strand?.leafStop ?? strand?.stop?.inner { return error.asReason }
+      around = strand.flatMap { $0.isShielded ? nil : $0.run.owner }
+    }
+    return nil
+  }
+
   /// Called at `deadline` for a task that was busy; answers why it ends.
   func expire() -> FlowError {
     if let outermost { return outermost.expire() }

@@ -19,13 +19,18 @@ extension ScriptHost {
     let options = try TestOptions(arguments, 2, for: op)
     let replacements = options.fakes.isEmpty ? nil : OpReplacements(options.fakes)
     let inner = try makeTestLoop(call)
-    let (run, request) = onTestLoop(inner) { loop in
+    let code = CodeInPlace(self)
+    let (run, end) = onTestLoop(inner) { loop in
       loop.replacements = replacements
       defer { loop.replacements = nil }
       let run = options.start(op, on: loop)
-      return (run, runToEnd(run))
+      return (run, runToEnd(run, for: code))
     }
-    if let request { throw answer(request) }
+    switch end {
+    case .request(let request): throw answer(request)
+    case .stopped(let error): throw raise(error)
+    case nil: break
+    }
     // Ops that bodies start are known only now.
     let known = op.namesWithin.union(replacements?.usedNames ?? [])
     if !isChecking, let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) })
@@ -78,16 +83,30 @@ extension ScriptHost {
         inner.shutdown()
       }
     }
-    return outer.standStill(for: inner) { body(inner) }
+    return outer.standStill(for: inner) { vm.enclose { body(inner) } }
   }
 
-  /// Turns the test's loop until its run has ended, then ends what is left; answers what signals ask for.
-  private func runToEnd(_ run: Run) -> Request? {
+  /// Why a test ended before its run had.
+  private enum EarlyEnd {
+    /// Signals have asked for something.
+    case request(Request)
+    /// The code that has started it is to stop.
+    case stopped(FlowError)
+  }
+
+  /// Turns the test's loop until its run has ended, or what has started it is to stop; then ends what is
+  /// left.
+  private func runToEnd(_ run: Run, for code: CodeInPlace) -> EarlyEnd? {
     var asked: [UInt64: Int] = [:]
     // An op that ignores the first request is ended by the second.
-    while !loop.run(until: { run.isConcluded || vm.hasRequest || isTerminating }),
+    while !loop.run(until: { run.isConcluded || vm.isEnclosureStopped || code.hasToLook }),
       failStalled(&asked, times: 2)
     {}
+    if vm.isEnclosureStopped || code.stopError != nil {
+      let error = code.stopError ?? .cancelled()
+      cancelEverything(error.asReason)
+      return .stopped(error)
+    }
     let request = takeRequest()
     switch request {
     case .termination:
@@ -96,7 +115,7 @@ extension ScriptHost {
     case .interruption: cancelEverything(reason: Self.interruption)
     case nil: cancelEverything(reason: nil)
     }
-    return request
+    return request.map { .request($0) }
   }
 }
 
