@@ -528,7 +528,9 @@ int32_t flowlua_coroutine_run(
   set_activity(host, previous);
   drop_wait(host, wait);
   bool is_asked = atomic_load_explicit(&coroutine->stop, memory_order_relaxed) != 0;
-  if (!is_asked && status == LUA_YIELD && has_flag(co, STOPPED)) {
+  // Where it couldn't yield, it has failed.
+  if (!is_asked && status != LUA_OK
+      && (status == LUA_YIELD ? has_flag(co, STOPPED) : is_asked_to_stop(host))) {
     flowlua_stop_enclosed(host);
     is_asked = true;
   }

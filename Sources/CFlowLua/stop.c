@@ -356,8 +356,14 @@ void flowlua_end_enclosure(flowlua_host *host, flowlua_coroutine *coroutine) {
   bool is_in_grace = coroutine->watch->grace_deadline != 0;
   pthread_mutex_unlock(&lock);
   host->enclosure_count -= 1;
-  if (host->enclosure_count == 0) host->enclosure_stopped = false;
   flowlua_take_request(host, FLOWLUA_STOP);
+  if (host->enclosure_count == 0) {
+    host->enclosure_stopped = false;
+  } else if (host->enclosure_stopped) {
+    // It belongs to another one itself.
+    atomic_fetch_or(&host->requests, FLOWLUA_STOP);
+    flowlua_arm_stop(host->running);
+  }
   if (is_in_grace) flowlua_end_grace(coroutine);
 }
 
