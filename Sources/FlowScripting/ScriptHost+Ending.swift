@@ -22,7 +22,8 @@ extension ScriptHost {
     var isIdle = false
     while !isIdle {
       // An op that ignores the first request is ended by the second.
-      isIdle = !loop.run(until: { vm.hasRequest || isTerminating }) && !failStalled(&asked, times: 2)
+      isIdle =
+        !loop.run(until: { vm.hasRequest || isTerminating }) && !failStalled(&asked, times: 2)
       switch takeRequest() {
       case .termination:
         terminate()

@@ -22,7 +22,10 @@ import Testing
     let lines = output.split(separator: "\n").map(String.init)
     #expect(lines.first == "uploaded: url_of_a, url_of_b, url_of_c")
     #expect(lines.contains("Flow isSuccess: true"))
-    #expect(lines.last == "checksum: 14087")
+    #expect(
+      lines.suffix(3) == [
+        "checksum: 14087", "notified on the main actor", "awaited on the main actor: url_of_a",
+      ])
   }
 
   /// Where the program stands.

@@ -5,4 +5,5 @@ if CommandLine.arguments.dropFirst().first == "bench" {
   measure(count: CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 1_000_000)
 } else {
   runUploads()
+  runBesideMainActor()
 }

@@ -28,7 +28,7 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
     await withTaskCancellationHandler {
       // A closure that doesn't use the isolation leaves the actor.
       _ = isolation
-      await wait.suspend(begin)
+      await wait.suspend(on: loop, begin)
     } onCancel: {
       wait.cancel()
     }
@@ -39,18 +39,27 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
   static nonisolated(nonsending) func waitShielded(
     on loop: EventLoop, begin: (LoopWait) -> Void
   ) async {
-    await LoopWait(loop).suspend(begin)
+    await LoopWait(loop).suspend(on: loop, begin)
   }
 
-  private nonisolated(nonsending) func suspend(_ begin: (LoopWait) -> Void) async {
+  private func suspend(
+    on loop: EventLoop, isolation: isolated (any Actor)? = #isolation, _ begin: (LoopWait) -> Void
+  ) async {
     identity.check()
     // A task that was cancelled before has been told already.
     if isOver { return }
     begin(self)
-    let task = LoopTask.current
-    task?.beginWait()
+    guard let task = LoopTask.current else {
+      // Otherwise Swift would lead a task of an actor over another thread, while which the loop ends.
+      await withTaskExecutorPreference(loop.taskSupport.executor) {
+        _ = isolation
+        await withUnsafeContinuation { continuation = $0 }
+      }
+      return
+    }
+    task.beginWait()
     await withUnsafeContinuation { continuation = $0 }
-    task?.endWait()
+    task.endWait()
   }
 
   /// Called by the loop.
