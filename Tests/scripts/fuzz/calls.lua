@@ -24,21 +24,24 @@ local each <const> = 500
 local limit = os.getenv "FLOWLUA_SANITIZER" and 300 or 20
 local log, folder = os.tmpname(), os.tmpname()
 os.remove(folder)
--- The child works in a folder of its own, where it may write files.
+-- The child works in a folder of its own, where it may write files. Of one that hangs the Swift runtime
+-- shows what it does, at SIGQUIT.
 local RUNNER = [[
   binary=$(realpath "$3") scripts=$PWD; mkdir "$1"; cd "$1" || exit 99
-  LUA_PATH="$scripts/Tests/scripts/lib/?.lua;;" FLOWLUA_ROOT=$scripts timeout -k 1 "$2" "$binary" ${7:+"$7"} --workers 2 \
+  LUA_PATH="$scripts/Tests/scripts/lib/?.lua;;" FLOWLUA_ROOT=$scripts timeout -s QUIT -k 30 "$2" "$binary" --workers 2 $7 \
     "$scripts/Tests/scripts/fuzz/calls.lua" one "$4" "$5" "$6" 2>stderr
   status=$?
-  tail -c 2000 stderr >&2
+  if ((status > 1)); then tail -c 8000 stderr >&2; fi
   grep -qE 'Fatal error|internal error' stderr && status=98
   cd "$scripts" && rm -rf "$1"
   exit $status]]
 
+-- What is stopped has no more time for its cleanups than a test has.
+local grace = host.run(host.binary, { "--help" }).stdout:find("--grace", 1, true) and "--grace 0.05" or ""
 local failures = {}
 for first = 1, count, each do
   local result = host.run("bash", { "-c", RUNNER, "bash", folder, tostring(limit), host.binary, tostring(seed),
-    tostring(each), log, seed % 2 == 1 and "--virtual-clock" or "" })
+    tostring(each), log, grace .. (seed % 2 == 1 and " --virtual-clock" or "") })
   if result.status > 1 then
     local lines = {}
     for line in io.lines(log) do lines[#lines + 1] = #line > 400 and line:sub(1, 400) .. "…" or line end
@@ -49,8 +52,9 @@ for first = 1, count, each do
       seed % 2 == 1 and " --virtual-clock" or "", seed, each)
     io.stdout:write(failures[#failures], "\n")
     io.stdout:flush()
+    if #failures == 10 then break end
   end
   seed = seed + 1
 end
 os.remove(log)
-if #failures > 0 then error(("%d of %d processes failed"):format(#failures, (count + each - 1) // each), 0) end
+if #failures > 0 then error(("%d processes failed"):format(#failures), 0) end

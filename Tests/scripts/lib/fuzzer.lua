@@ -78,12 +78,13 @@ local programs = { { "true" }, { "false" }, { "echo", "a" }, { "cat" }, { "sleep
 local events = { "__index", "__newindex", "__len", "__pairs", "__tostring", "__call", "__eq", "__lt", "__le",
   "__concat", "__close", "__gc", "__name", "__metatable", "__unm" }
 
--- Starts over with a seed. options: calls (how many are made), virtual (whether time is), log (a file).
+-- Starts over with a seed. options: calls (how many are made), virtual (whether time is), log (a file), and
+-- ctx, of the op in a worker where this is.
 function fuzzer.new(seed, options)
   local flow = require "flow"
   local self = { calls = 0, allowance = 0, limit = options.calls }
   local random = source(seed)
-  local hostile = values.add(values.all(), flow.secret "secret", flow.secret(1), "\0", "T[", 1e10, 9.2e9)
+  local hostile = values.add(values.all(), flow.secret "secret", flow.secret(1), "\0", "T[", 1e10, 9.2e9, options.ctx)
   -- Long times are no use on a real clock; on a virtual one they bring it to its end.
   local long_times = options.virtual and random(4) == 1
   local pools, make, act, callback, compose = {}, nil, nil, nil, nil
@@ -111,6 +112,21 @@ function fuzzer.new(seed, options)
       for _, value in ipairs(pools[kind] or {}) do candidates[#candidates + 1] = value end
     end
     return candidates[#candidates > 0 and random(#candidates) or 1]
+  end
+
+  -- How many ops one of these executes at most: flows in flows in machines would soon be too many.
+  local weights = setmetatable({}, { __mode = "k" })
+  local function weight(value, depth)
+    local found = type(value) == "userdata" and (weights[value] or 1) or 0
+    if type(value) == "table" and depth < 4 and debug.getmetatable(value) == nil then
+      for _, element in next, value do found = found + weight(element, depth + 1) end
+      if rawget(value, "retry") then found = found * 3 end
+    end
+    return found
+  end
+  local function light(...)
+    local object = held(...)
+    return weight(object, 1) < 20 and object or nil
   end
 
   -- Arguments ---------------------------------------------------------------------------------------
@@ -243,7 +259,7 @@ function fuzzer.new(seed, options)
     or { { name = "data", type = "flow.Data" }, { name = "replace", type = "table<string, flow.Op|fun()>" } }
   local bound = { SleepOp = { name = "seconds", type = "number" }, PrintOp = { name = "message", type = "string" },
     ExecOp = { name = "argv", type = "string[]" } }
-  for name, op in pairs(flow.ops) do
+  for name, op in pairs(rawget(flow, "ops") or {}) do
     if bound[name] then callable[#callable + 1] = { name = name, fn = op, parameters = { bound[name] } } end
   end
 
@@ -303,7 +319,8 @@ function fuzzer.new(seed, options)
     if each.kind == "op" and each.name == "__call" or each.name == "__index" then
       for i = 2, arguments.n do arguments[i] = bounded(arguments[i], "seconds") end
     end
-    if self.calls >= self.limit or self.allowance <= 0 then return end
+    local total = weight(arguments, 1) * (each.name == "machine" and 4 or 1)
+    if total > 200 or self.calls >= self.limit or self.allowance <= 0 then return end
     self.calls, self.allowance = self.calls + 1, self.allowance - 1
     if options.log then
       local texts = {}
@@ -314,6 +331,7 @@ function fuzzer.new(seed, options)
     each.made = (each.made or 0) + 1
     local results = table.pack(each.fn(table.unpack(arguments, 1, arguments.n)))
     each.returned = (each.returned or 0) + 1
+    if type(results[1]) == "userdata" then weights[results[1]] = total end
     for i = 1, math.min(results.n, 3) do keep(results[i], each.parameters.result) end
     return results[1]
   end
@@ -330,7 +348,7 @@ function fuzzer.new(seed, options)
         primary_output = "b", needs = random(3) == 1 and { a = types[random(#types - 1)] } or nil,
         retry = random(4) == 1 and { attempts = 2, delay = 0.001 * random(2) } or nil })
     end
-    local choice = random(4)
+    local choice = rawget(flow, "op") and random(4) or 4
     if choice == 1 then keep(op())
     elseif choice == 2 then
       local made = flow.new("composed"):data { list = { 1, fn(), {} }, a = random(3), b = "b" }
@@ -344,20 +362,23 @@ function fuzzer.new(seed, options)
         elseif part == 4 then made:case(fn "boolean"):add(op()):case("b", "b"):add(op()):otherwise():combine()
         elseif part == 5 then made:will_start(fn())
         elseif part == 6 then made:did_finish(fn())
-        else made:add(random(3) == 1 and held("flow", "machine", "op") or op(), { timeout = random(3) == 1 and 0.003 or nil })
+        else made:add(random(3) == 1 and light("flow", "machine", "op") or op(), { timeout = random(3) == 1 and 0.003 or nil })
         end
       end
+      weights[made] = 100
       keep(made)
     elseif choice == 3 then
-      keep(flow.machine {
+      local made = flow.machine {
         name = "composed", start = "a", max_transitions = 4,
         emit = random(2) == 1 and fn '"e"' or nil, reduce = random(2) == 1 and fn "flow.Reduction" or nil,
         navigate = random(6) == 1 and fn "any" or nil, any = random(3) == 1 and "first" or nil,
         flow.any_step { flow.on("e", flow.stay()) },
         flow.step("a", { run = random(2) == 1 and fn() or op(), flow.next(flow.forward "b") }),
-        flow.step("b", { run = held("flow", "op", "machine") or op(), flow.on("a", flow.back()), flow.next(flow.forward "c") }),
+        flow.step("b", { run = light("flow", "op", "machine") or op(), flow.on("a", flow.back()), flow.next(flow.forward "c") }),
         flow.step("c", { run = fn() }),
-      })
+      }
+      weights[made] = 100
+      keep(made)
     else
       local context = flow.context()
       keep(context)
@@ -481,11 +502,17 @@ function fuzzer.new(seed, options)
   -- op on a virtual clock; then what is left over is cancelled, or lives on.
   function self.session()
     self.allowance = random(60)
-    local where = random(6)
+    local where = random(7)
     if options.log then options.log:write(("session %d\n"):format(where)) end
     if where == 1 then body()
     elseif where == 2 then pcall(function() flow.spawn(body):wait(0.05) end)
     elseif where == 3 then coroutine.resume(coroutine.create(body))
+    elseif where == 6 then
+      local op = flow.op("WorkerSessionOp", { thread = "worker", timeout = 0.3, run = function(ctx)
+        require "fuzzer".new(ctx:get "seed", { calls = ctx:get "calls", virtual = ctx:get "virtual", ctx = ctx }).work()
+      end })
+      pcall(op.run, op, { seed = random(1 << 30), calls = self.allowance, virtual = options.virtual })
+      self.calls = self.calls + self.allowance
     elseif where == 4 and loaded then pcall(testing.run, flow.op("SessionOp", { timeout = 0.05, run = body }))
     else
       local op = flow.op("SessionOp", { timeout = 0.05, run = body })
@@ -499,6 +526,13 @@ function fuzzer.new(seed, options)
       pools = {}
       collectgarbage()
     end
+  end
+
+  -- The calls in a worker.
+  function self.work()
+    self.allowance = self.limit
+    keep(options.ctx)
+    body(options.ctx)
   end
 
   -- All calls; returns after the last one.

@@ -28,9 +28,11 @@ function values.raising()
   return setmetatable({}, { __index = error, __len = error, __pairs = error, __tostring = error })
 end
 
--- What `flow` makes, one of each kind, secrets left out: what they become is a plain value.
+-- What `flow` makes, one of each kind, secrets left out: what they become is a plain value. A worker has
+-- tasks only.
 function values.objects()
   local flow = require "flow"
+  if not rawget(flow, "op") then return table.pack(flow, flow.context(), flow.resolved(1)) end
   local function nothing() end
   local ValueOp = flow.op("ValueOp", nothing)
   local ctx
