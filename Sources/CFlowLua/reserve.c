@@ -14,6 +14,8 @@ enum {
   /// How far a state grows between two looks. Each thread may have a state: a few of them are less than
   /// the reserve.
   STEP = 512 << 10,
+  /// How much less a state may hold after it was refused memory, before it looks again.
+  SLACK = 64 << 10,
 };
 
 /// Whether the system would give so much.
@@ -41,8 +43,9 @@ bool flowlua_takes_reserve(flowlua_host *host, size_t held, size_t size) {
     host->looks_from = wanted + (distance > STEP ? distance : STEP);
     return false;
   }
-  // What is collected now the host may take: the next growth looks again.
-  host->looks_from = 0;
+  // What Lua collects now is its own again, a bit less than all: were it none, each small block that
+  // handling the error takes would be refused, and make Lua collect everything once more.
+  host->looks_from = host->memory_used > SLACK ? host->memory_used - SLACK : 0;
   return true;
 }
 
