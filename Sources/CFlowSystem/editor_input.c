@@ -132,6 +132,13 @@ flowsystem_input flowsystem_read_input(void) {
       if (byte < 0 && held_length == 0) return byte == AT_END ? FLOWSYSTEM_END : FLOWSYSTEM_PART;
       if (byte < 0) return FLOWSYSTEM_KEYS;
       held[held_length++] = (char)byte;
+      if (held_length == 2 && held[0] == '\033' && (byte == '\r' || byte == '\n')) {
+        // Alt-Enter: a line break that doesn't end the line.
+        held_length = pasted_length = 0;
+        if (!keep_pasted('\n')) return FLOWSYSTEM_PART;
+        clean_pasted();
+        return FLOWSYSTEM_PASTE;
+      }
       if (memcmp(held, paste_begin, held_length) != 0) return FLOWSYSTEM_KEYS;
     } while (held_length < MARK_LENGTH && has_byte(PATIENCE));
     if (held_length < MARK_LENGTH) return FLOWSYSTEM_KEYS;

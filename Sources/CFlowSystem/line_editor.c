@@ -30,6 +30,7 @@ static struct {
   void (*redisplay)(void);
   void (*resize_terminal)(void);
   int (*insert_text)(const char *);
+  int (*bind_keyseq)(const char *, int (*)(int, int));
   int (*variable_bind)(const char *, const char *);
   char *(*variable_value)(const char *);
   void (*add_history)(const char *);
@@ -78,6 +79,7 @@ static bool look_up(void *library) {
       {&rl.resize_terminal, "rl_resize_terminal", false},
       {&rl.insert_text, "rl_insert_text", false},
       {&rl.getc_function, "rl_getc_function", false},
+      {&rl.bind_keyseq, "rl_bind_keyseq", false},
       {&rl.variable_bind, "rl_variable_bind", false},
       {&rl.variable_value, "rl_variable_value", false},
       {&rl.catch_signals, "rl_catch_signals", false},
@@ -391,6 +393,14 @@ void flowsystem_editor_begin(const char *prompt) {
   needs_redraw = 0;
 }
 
+void flowsystem_editor_insert(const char *text) {
+  if (!has_terminal || rl.insert_text == NULL) return;
+  rl.insert_text(text);
+  if (is_gnu && rl.redisplay != NULL) rl.redisplay();
+  else rl.forced_update_display();
+  fflush(*rl.outstream);
+}
+
 void flowsystem_editor_drop(void) {
   if (!has_terminal) return;
   if (is_gnu && rl.redisplay != NULL) {
@@ -496,6 +506,14 @@ void flowsystem_editor_add_history(const char *entry) { rl.add_history(entry); }
 
 // MARK: - Opening
 
+/// Alt-Enter: the chunk goes on in a new line.
+static int insert_line_break(int count, int key) {
+  (void)count;
+  (void)key;
+  rl.insert_text("\n");
+  return 0;
+}
+
 bool flowsystem_editor_open(
     const char *library, const flowsystem_editor_callbacks *wanted) {
   const char *known[] = {"libreadline.so.8", "libreadline.so.7", "libedit.so.2"};
@@ -523,6 +541,11 @@ bool flowsystem_editor_open(
   replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
   call_with_locale(initialize);
   rl.using_history();
+  // Without this the keys of a line are read one by one, and the file that reads them sees to it.
+  if (is_gnu && rl.bind_keyseq != NULL && rl.insert_text != NULL) {
+    rl.bind_keyseq("\\e\\C-m", insert_line_break);
+    rl.bind_keyseq("\\e\\C-j", insert_line_break);
+  }
   // A folder or a part of a module's name isn't the end of the string: no quote is added.
   if (is_gnu && rl.basic_quotes != NULL) *rl.basic_quotes = "";
   if (rl.attempted_completion != NULL) *rl.attempted_completion = complete;

@@ -2,8 +2,26 @@ internal import CFlowSystem
 internal import FlowEngine
 internal import Glibc
 
-/// Files that the program itself writes.
+/// Files that the program itself reads and writes.
 enum TextFile {
+  /// What is in a file; nil, with `errno`, when it can't be read.
+  static func read(_ path: ByteString) -> [UInt8]? {
+    let name = path.bytes.map { CChar(bitPattern: $0) } + [0]
+    let file = open(name, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    var content: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    var count = 0
+    repeat {
+      count = Glibc.read(file, &buffer, buffer.count)
+      if count > 0 { content += buffer[..<count] }
+    } while count > 0 || count < 0 && errno == EINTR
+    let problem = errno
+    close(file)
+    errno = problem
+    return count < 0 ? nil : content
+  }
+
   /// Replaces what stands in a file; answers why that failed, nil when it didn't.
   static func write(_ text: ByteString, to path: ByteString) -> String? {
     let name = path.bytes.map { CChar(bitPattern: $0) } + [0]

@@ -62,6 +62,13 @@ extension LuaVM {
     return (list, keyed, walk.isCut)
   }
 
+  /// How many pairs a table has.
+  public func pairCount(of table: LuaReference) -> Int {
+    let walk = CountWalk()
+    guard (try? walkPairs(of: table, walk)) != nil else { return 0 }
+    return walk.count
+  }
+
   private func walkPairs(of table: LuaReference, _ walk: TableWalk) throws {
     try enter()
     checkHome(table)
@@ -82,6 +89,15 @@ extension LuaVM {
 private class TableWalk {
   /// Looks at the pair on top of the stack; false ends the walk.
   func take(_ lua: OpaquePointer) -> Bool { false }
+}
+
+private final class CountWalk: TableWalk {
+  private(set) var count = 0
+
+  override func take(_ lua: OpaquePointer) -> Bool {
+    count += 1
+    return true
+  }
 }
 
 private final class KeyWalk: TableWalk {

@@ -65,7 +65,7 @@ extension LuaVM {
   }
 
   /// A name as C has it: it ends at the first zero byte.
-  private func withCName<Result>(
+  func withCName<Result>(
     _ name: LuaString, _ body: (UnsafePointer<CChar>) -> Result
   ) -> Result {
     (name.bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { bytes in

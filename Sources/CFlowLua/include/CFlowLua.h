@@ -376,6 +376,26 @@ bool flowlua_refill_spare(flowlua_host *_Nonnull host);
 /// How many references are held.
 int32_t flowlua_reference_count(const flowlua_host *_Nonnull host);
 
+// MARK: - The chunks of a session
+
+/// The table that keeps the local variables of a session's chunks. [-0, +1, -]
+int32_t flowlua_make_session_scope(flowlua_host *_Nonnull host);
+/// A chunk as a function whose free names are the variables of earlier chunks. The text declares those
+/// that it uses: `levels` functions, each returned by the one around it, of which the innermost, whose
+/// first line is 1, is the chunk. Each of its own variables it hands to the function that it knows as
+/// `keeper`: `keeper("name", function() return name end, "const")`. [-0, +1, -]
+int32_t flowlua_load_session_chunk(
+    flowlua_host *_Nonnull host, const void *_Nonnull bytes, size_t count,
+    const char *_Nonnull chunk_name, int32_t scope, int32_t levels,
+    const char *_Nonnull keeper);
+/// The value of a variable, nil when there is none. [-0, +1, -]
+int32_t flowlua_push_session_local(
+    flowlua_host *_Nonnull host, int32_t scope, const char *_Nonnull name);
+/// Calls a chunk without arguments. On failure the error value stands on top as it was raised, and
+/// the traceback (a string or nil) below it when `result_count` is 1. [-0, +results|2|1, -]
+int32_t flowlua_call_session_chunk(
+    flowlua_host *_Nonnull host, int32_t function, int32_t *_Nonnull result_count);
+
 // MARK: - Objects: Swift references in userdata
 
 /// A kind of object: its metatable and a number that only this state's objects of this kind carry.

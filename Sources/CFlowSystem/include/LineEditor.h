@@ -26,6 +26,9 @@ bool flowsystem_editor_open(
 /// Shows a prompt, at the beginning of a line, and takes over the terminal.
 void flowsystem_editor_begin(const char *prompt);
 
+/// Puts text where the cursor is, as if it was typed.
+void flowsystem_editor_insert(const char *text);
+
 /// Gives the terminal back without a line; what was typed so far is forgotten, but stays on the screen.
 void flowsystem_editor_drop(void);
 

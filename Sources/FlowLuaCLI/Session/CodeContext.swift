@@ -1,84 +1,41 @@
-/// Where in a line of Lua the cursor stands, as far as completion wants to know.
+internal import FlowScripting
+
+/// Where in a chunk of Lua the cursor stands, as far as completion wants to know.
 struct CodeContext {
   /// Where the string begins that the cursor is in, behind its quote; nil outside of strings.
-  private(set) var stringStart: Int?
-  private(set) var isInComment = false
-  private let bytes: [UInt8]
+  let stringStart: Int?
+  let isInComment: Bool
+  /// The name of the function that the string is the first argument of; nil when there is none.
+  let functionOfString: String?
 
   /// - Parameter bytes: What stands before the cursor.
   init(_ bytes: [UInt8]) {
-    self.bytes = bytes
-    var index = 0
-    var quote: UInt8?
-    while index < bytes.count {
-      let byte = bytes[index]
-      if let open = quote {
-        if byte == UInt8(ascii: "\\") {
-          index += 1
-        } else if byte == open || byte == UInt8(ascii: "\n") {
-          quote = nil
-          stringStart = nil
-        }
-      } else if isInComment {
-        isInComment = byte != UInt8(ascii: "\n")
-      } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
-        quote = byte
-        stringStart = index + 1
-      } else if byte == UInt8(ascii: "-"), index + 1 < bytes.count,
-        bytes[index + 1] == UInt8(ascii: "-")
-      {
-        isInComment = true
-      }
-      index += 1
+    let tokens = LuaLexer.tokens(bytes, withComments: true)
+    guard let last = tokens.last, last.isOpen else {
+      (stringStart, isInComment, functionOfString) = (nil, false, nil)
+      return
     }
+    isInComment = last.kind == .comment
+    let isString = last.kind == .string
+    let isLong = isString && bytes[last.range.lowerBound] == UInt8(ascii: "[")
+    stringStart =
+      isString
+      ? isLong ? bytes.count : last.range.lowerBound + 1 : nil
+    let before = tokens.dropLast().filter { $0.kind != .comment }
+    let name =
+      before.last.map { bytes[$0.range].elementsEqual([UInt8(ascii: "(")]) } == true
+      ? before.dropLast().last : before.last
+    functionOfString =
+      isString && !isLong && name?.kind == .name
+      ? name.map { String(decoding: bytes[$0.range], as: Unicode.ASCII.self) } : nil
   }
 
   var isInString: Bool { stringStart != nil }
 
-  /// The name of the function that the string is the first argument of; nil when there is none.
-  var functionOfString: String? {
-    guard let stringStart else { return nil }
-    var end = Self.skipSpaces(bytes, before: stringStart - 1)
-    if end > 0, bytes[end - 1] == UInt8(ascii: "(") {
-      end = Self.skipSpaces(bytes, before: end - 1)
-    }
-    let start = Self.nameStart(bytes, before: end)
-    return start < end ? String(decoding: bytes[start..<end], as: Unicode.ASCII.self) : nil
-  }
-
-  /// Where the name begins that ends before an index; the index itself when there is none.
-  static func nameStart(_ bytes: [UInt8], before end: Int) -> Int {
-    var start = end
-    while start > 0, isNamePart(bytes[start - 1]) { start -= 1 }
+  /// Where the name begins that the cursor stands behind; the end when there is none.
+  static func nameStart(_ bytes: [UInt8]) -> Int {
+    var start = bytes.count
+    while start > 0, LuaLexer.isNamePart(bytes[start - 1]) { start -= 1 }
     return start
   }
-
-  static func skipSpaces(_ bytes: [UInt8], before end: Int) -> Int {
-    var end = end
-    while end > 0, [9, 10, 13, 32].contains(bytes[end - 1]) { end -= 1 }
-    return end
-  }
-
-  static func isNamePart(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-      true
-    default: false
-    }
-  }
-
-  /// Whether bytes can be written as a name.
-  static func isName(_ bytes: [UInt8]) -> Bool {
-    guard let first = bytes.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else {
-      return false
-    }
-    return bytes.allSatisfy(isNamePart)
-      && !keywords.contains { $0.utf8.elementsEqual(bytes) }
-  }
-
-  static let keywords = [
-    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
-    "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
-  ]
 }

@@ -23,7 +23,7 @@ final class EditedLines: LineSource {
     let library = Terminal.variable("FLOWLUA_READLINE")
     self.session = session
     self.host = host
-    completer = Completer(host)
+    completer = Completer(host, session.locals)
     history = History()
     var callbacks = flowsystem_editor_callbacks()
     // Unretained. Safe: the library calls only within `readLine` of this object.
@@ -59,7 +59,9 @@ final class EditedLines: LineSource {
     }
   }
 
-  func readLine(_ prompt: ByteString) -> LineAnswer {
+  var indents: Bool { true }
+
+  func readLine(_ prompt: ByteString, indentation: [UInt8]) -> LineAnswer {
     finished = nil
     let input = InputFlag()
     guard let watch = try? host.loop.watch(STDIN_FILENO, input) else { return .end }
@@ -68,6 +70,9 @@ final class EditedLines: LineSource {
     flowsystem_editor_begin_line()
     let shown = prompt.bytes.prefix { $0 != 0 }.map { CChar(bitPattern: $0) } + [0]
     flowsystem_editor_begin(shown)
+    if !indentation.isEmpty {
+      flowsystem_editor_insert(indentation.map { CChar(bitPattern: $0) } + [0])
+    }
     while true {
       if let finished { return finished }
       flowsystem_editor_await_output()
@@ -93,13 +98,14 @@ final class EditedLines: LineSource {
 
   private func breaks(_ line: UnsafePointer<CChar>?, _ point: Int) -> UnsafePointer<CChar>? {
     let before = UnsafeRawBufferPointer(start: line, count: line == nil ? 0 : point)
-    return UnsafePointer(CodeContext(Array(before)).isInString ? textBreaks : codeBreaks)
+    let context = CodeContext(session.pending + Array(before))
+    return UnsafePointer(context.isInString ? textBreaks : codeBreaks)
   }
 
   private func complete(_ line: UnsafePointer<CChar>?, _ start: Int, _ end: Int) {
     guard let line, start >= 0, start <= end, end <= strlen(line) else { return }
     let before = Array(UnsafeRawBufferPointer(start: line, count: end))
-    for match in completer.matches(before, wordStart: start) {
+    for match in completer.matches(before, wordStart: start, after: session.pending) {
       (match.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
         if let base = $0.baseAddress { flowsystem_editor_add_match(base) }
       }

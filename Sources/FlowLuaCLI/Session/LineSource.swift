@@ -16,8 +16,11 @@ enum LineAnswer {
 
 /// Where lines come from.
 protocol LineSource: AnyObject {
-  /// Asks for a line.
-  func readLine(_ prompt: ByteString) -> LineAnswer
+  /// Whether a line begins with the indentation that it is asked for with.
+  var indents: Bool { get }
+
+  /// Asks for a line, which begins with the indentation where the user can change it.
+  func readLine(_ prompt: ByteString, indentation: [UInt8]) -> LineAnswer
 
   /// Keeps a chunk, of as many lines as it has, to be recalled.
   func remember(_ chunk: [UInt8])
@@ -36,9 +39,11 @@ final class PlainLines: LineSource {
     self.terminal = terminal
   }
 
+  var indents: Bool { false }
+
   func remember(_ chunk: [UInt8]) {}
 
-  func readLine(_ prompt: ByteString) -> LineAnswer {
+  func readLine(_ prompt: ByteString, indentation: [UInt8]) -> LineAnswer {
     Output.write(prompt, toError: false)
     if terminal.isInput, waitForInput() == .dropped {
       Output.write("\n", toError: false)

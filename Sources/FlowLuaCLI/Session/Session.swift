@@ -3,17 +3,23 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// Asks for lines and runs them. On a terminal lines are edited and results are shown at length; other
-/// input is treated as the stand-alone interpreter does it.
+/// Asks for lines and runs them. On a terminal lines are edited, their variables last and results are
+/// shown at length; other input is treated as the stand-alone interpreter does it.
 final class Session {
   private let interpreter: Interpreter
   private let host: ScriptHost
   private let terminal = Terminal()
+  /// nil where each line has variables of its own, as in lua5.4.
+  let locals: SessionLocals?
+  private var input: ChunkInput?
+  /// What has run, to be saved.
+  private var transcript: [[UInt8]] = []
   private var vm: LuaVM { interpreter.vm }
 
   init(_ interpreter: Interpreter) throws {
     self.interpreter = interpreter
     host = try interpreter.deferred.makeHost()
+    locals = terminal.isInput ? try SessionLocals(interpreter.vm) : nil
   }
 
   /// Goes on until the end of the input.
@@ -30,6 +36,8 @@ final class Session {
     let presence = terminal.isInput && !isVirtual ? host.loop.mailbox.begin() : nil
     let source: any LineSource =
       EditedLines(self, host, interpreter.signals, terminal) ?? PlainLines(self, host, terminal)
+    let input = ChunkInput(vm, source, locals)
+    self.input = input
     if terminal.isInput { interpreter.signals.catchInterruption(repeatedly: true) }
     loop: while true {
       if terminal.isInput {
@@ -37,27 +45,36 @@ final class Session {
         reportFailures()
       }
       do {
-        switch try readChunk(source) {
+        switch try input.read() {
         case .end: break loop
         case .dropped: continue
-        case .chunk(let chunk): show(try run(chunk))
+        case .command(.leave): break loop
+        case .command(let command): try obey(command)
+        case .chunk(let chunk): try run(chunk)
         }
       } catch {
-        interpreter.messages.report(error)
+        report(error)
       }
     }
     if !(source is EditedLines) { Output.write("\n", toError: false) }
+    closeVariables()
     presence?.end()
-    if terminal.isInput { reportFailures() }
+    if terminal.isInput {
+      reportFailures()
+      sayWhatGoesOn()
+    }
     interpreter.messages.decorate = nil
     interpreter.messages.program = program
     interpreter.signals.catchInterruption()
   }
 
+  /// The lines of a chunk that aren't all typed yet.
+  var pending: [UInt8] { input?.pending ?? [] }
+
   /// What only lines have: scripts have the standard names alone.
   private func defineNames() {
     try? vm.setGlobal("flow", .reference(host.module))
-    let help = try? vm.makeFunction { [unowned host] call in
+    let help = try? vm.makeFunction { [unowned self] call in
       let about = call.count == 0 ? nil : try call.value(1)
       Output.write(host.help(about: about), toError: false)
       return call.answer()
@@ -65,7 +82,31 @@ final class Session {
     if let help { try? vm.setGlobal("help", .reference(help)) }
   }
 
-  private func run(_ chunk: LuaReference) throws -> [LuaValue] {
+  // MARK: Running
+
+  private func run(_ chunk: ChunkInput.Chunk) throws {
+    let values: [LuaValue]
+    do {
+      values = try call(chunk.function)
+    } catch {
+      // Another attempt may go on where this one did.
+      if !chunk.goesOn { input?.finish(nil, hasResult: false) }
+      throw error
+    }
+    if chunk.goesOn, chunk.saved.isWhole, !transcript.isEmpty { transcript.removeLast() }
+    transcript.append(chunk.saved.text)
+    input?.finish(chunk, hasResult: !values.isEmpty)
+    show(values)
+  }
+
+  private func call(_ function: LuaReference) throws -> [LuaValue] {
+    try asChunk {
+      try terminal.isInput ? vm.callSessionChunk(function) : vm.call(function, traceback: true)
+    }
+  }
+
+  /// Runs code that Ctrl-C interrupts with all that it starts.
+  private func asChunk<Result>(_ body: () throws -> Result) throws -> Result {
     // Otherwise each line has its own first Ctrl-C.
     if !terminal.isInput { interpreter.signals.catchInterruption() }
     host.beginChunk()
@@ -73,59 +114,16 @@ final class Session {
       host.endChunk()
       if !terminal.isInput { interpreter.signals.stopAsking() }
     }
-    return try vm.call(chunk, traceback: true)
-  }
-
-  private enum Reading {
-    case chunk(LuaReference)
-    /// Ctrl-C has dropped what was typed.
-    case dropped
-    case end
-  }
-
-  /// An expression, or a statement with as many lines as it takes.
-  private func readChunk(_ source: any LineSource) throws -> Reading {
-    var text: [UInt8]
-    switch source.readLine(prompt("_PROMPT") ?? "> ") {
-    case .line(let line): text = line
-    case .dropped: return .dropped
-    case .end: return .end
-    }
-    var isDropped = false
-    defer { if !isDropped { source.remember(text) } }
-    let isReturn = text.first == UInt8(ascii: "=")
-    let first = isReturn ? Array("return ".utf8) + text.dropFirst() : text
-    let expression = LuaString(Array("return ".utf8) + first + Array(";".utf8))
-    if let chunk = try? vm.load(expression, name: "=stdin") { return .chunk(chunk) }
-    while true {
-      do {
-        let code = isReturn ? Array("return ".utf8) + text.dropFirst() : text
-        return .chunk(try vm.load(LuaString(code), name: "=stdin"))
-      } catch let error as LuaError where Self.isIncomplete(error) {
-        switch source.readLine(prompt("_PROMPT2") ?? ">> ") {
-        case .line(let next): text += [UInt8(ascii: "\n")] + next
-        case .dropped:
-          isDropped = true
-          return .dropped
-        case .end: throw error
-        }
-      }
-    }
-  }
-
-  private static func isIncomplete(_ error: LuaError) -> Bool {
-    error.code == .syntax && error.message.bytes.suffix(5).elementsEqual("<eof>".utf8)
+    return try body()
   }
 
   private func show(_ values: [LuaValue]) {
     guard let first = values.first else { return }
     if terminal.isInput { try? vm.setGlobal("_", first) }
     if terminal.showsResults {
-      let size = terminal.size
-      for value in values {
-        let text = ResultFormatter(vm, columns: size.columns).text(of: value)
-        Output.write(text + "\n", toError: false)
-      }
+      let formatter = ResultFormatter(
+        host, columns: terminal.size.columns, hasColors: terminal.hasColors)
+      for value in values { Output.write(formatter.text(of: value) + "\n", toError: false) }
       return
     }
     do {
@@ -136,6 +134,37 @@ final class Session {
     }
   }
 
+  // MARK: Errors
+
+  private func report(_ error: any Error) {
+    guard terminal.isInput else { return interpreter.messages.report(error) }
+    let raised = (error as? LuaSessionError)?.error ?? error
+    if let raised = raised as? LuaError {
+      try? vm.setGlobal("_error", raised.value ?? .string(raised.message))
+    }
+    guard let session = error as? LuaSessionError else {
+      return interpreter.messages.report(error)
+    }
+    interpreter.messages.report(described(session))
+  }
+
+  /// The error with its traceback, and with what is in an error value that is a table.
+  private func described(_ error: LuaSessionError) -> any Error {
+    guard let raised = error.error as? LuaError, let value = raised.value else {
+      return error.error
+    }
+    var text = raised.message
+    if case .reference(let reference) = value {
+      // It says by itself what it is.
+      if host.isError(value) || vm.hasMetafield("__tostring", reference) { return raised }
+      let formatter = ResultFormatter(host, columns: terminal.size.columns, hasColors: false)
+      let shown = formatter.text(of: value)
+      text = LuaString(Array("error: ".utf8) + shown.bytes)
+    }
+    if let traceback = error.traceback { text.bytes += [UInt8(ascii: "\n")] + traceback.bytes }
+    return LuaError(raised.code, text)
+  }
+
   /// Tells of failures that nobody has observed so far.
   func reportFailures() {
     for failure in host.takeUnobservedFailures() {
@@ -143,9 +172,84 @@ final class Session {
     }
   }
 
-  /// What a global variable holds, as a string; nil: the default.
-  private func prompt(_ name: LuaString) -> ByteString? {
-    guard let value = try? vm.global(name), !value.isNil else { return nil }
-    return (try? vm.tostring(value)).map { ByteString($0.bytes) }
+  // MARK: The end
+
+  /// Closes what was declared with `<close>`.
+  private func closeVariables() {
+    guard let locals else { return }
+    do { try asChunk { try locals.close() } } catch { report(error) }
+  }
+
+  /// Says what the end waits for.
+  private func sayWhatGoesOn() {
+    let names = host.pendingNames
+    guard !names.isEmpty else { return }
+    let most = 5
+    var list = names.prefix(most).map(\.description).joined(separator: ", ")
+    if names.count > most { list += " and \(names.count - most) more" }
+    let what = names.count == 1 ? "1 task" : "\(names.count) tasks"
+    interpreter.messages.say(ByteString("waiting for \(what): \(list) (Ctrl-C cancels)" as String))
+  }
+
+  // MARK: Commands
+
+  private func obey(_ command: SessionCommand) throws {
+    switch command {
+    case .leave: return
+    case .load(let path): try load(path)
+    case .save(let path): save(path)
+    case .edit: try edit()
+    }
+  }
+
+  private func load(_ path: [UInt8]) throws {
+    guard !path.isEmpty else { return interpreter.messages.say(".load needs the name of a file") }
+    guard let text = TextFile.read(ByteString(path)) else {
+      let reason = String(cString: strerror(errno))
+      return interpreter.messages.say("can't read '\(ByteString(path))': \(ByteString(reason))")
+    }
+    // As of a script, a first line with `#` is none.
+    var code = text
+    if code.first == UInt8(ascii: "#") {
+      code = Array(code.drop { $0 != UInt8(ascii: "\n") })
+    }
+    guard let input else { return }
+    try run(try input.compile(code, name: "@" + String(decoding: path, as: UTF8.self)))
+  }
+
+  private func save(_ path: [UInt8]) {
+    guard !path.isEmpty else { return interpreter.messages.say(".save needs the name of a file") }
+    let text = transcript.flatMap { $0 + [UInt8(ascii: "\n")] }
+    if let reason = TextFile.write(ByteString(text), to: ByteString(path)) {
+      interpreter.messages.say("can't write '\(ByteString(path))': \(ByteString(reason))")
+    }
+  }
+
+  private func edit() throws {
+    guard let input else { return }
+    let folder = Terminal.variable("TMPDIR") ?? "/tmp"
+    var name = Array("\(folder)/flowlua-XXXXXX.lua".utf8).map { CChar(bitPattern: $0) } + [0]
+    let file = mkstemps(&name, 4)
+    let path = ByteString(name.dropLast().map { UInt8(bitPattern: $0) })
+    guard file >= 0 else {
+      let reason = String(cString: strerror(errno))
+      return interpreter.messages.say("can't write '\(path)': \(ByteString(reason))")
+    }
+    close(file)
+    defer { unlink(name) }
+    if let last = transcript.last { _ = TextFile.write(ByteString(last) + "\n", to: path) }
+    let editor =
+      Terminal.variable("VISUAL") ?? Terminal.variable("EDITOR") ?? "vi"
+    // As a shell would have it: the variable may hold options.
+    guard system("\(editor) '\(path)'") == 0 else {
+      return interpreter.messages.say(
+        "the editor '\(ByteString(editor))' has failed: nothing is run")
+    }
+    var text = TextFile.read(path) ?? []
+    while let last = text.last, last == 10 || last == 32 { text.removeLast() }
+    if text.isEmpty { return }
+    input.remember(text)
+    Output.write(ByteString(text) + "\n", toError: false)
+    try run(try input.compile(text, name: "=stdin"))
   }
 }

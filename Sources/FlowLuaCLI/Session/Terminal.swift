@@ -16,7 +16,8 @@ struct Terminal {
   /// Whether lines can be edited on it.
   var canEdit: Bool { showsResults && isSmart }
 
-  private var hasColors: Bool { isSmart && (Self.variable("NO_COLOR") ?? "").isEmpty }
+  /// Whether colours are wanted on it.
+  var hasColors: Bool { isSmart && (Self.variable("NO_COLOR") ?? "").isEmpty }
 
   var size: (columns: Int, rows: Int) {
     var columns: Int32 = 0

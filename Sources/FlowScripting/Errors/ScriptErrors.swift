@@ -1,5 +1,5 @@
 public import FlowEngine
-internal import LuaVM
+public import LuaVM
 
 /// Errors as scripts see them: tables with `kind`, `message`, `op`, `traceback`, `cause` and a
 /// `__tostring`. An error keeps its one table wherever it goes.
@@ -51,7 +51,7 @@ extension ScriptHost {
   }
 
   /// Whether a value is an error table of ours.
-  func isError(_ value: LuaValue) -> Bool {
+  public func isError(_ value: LuaValue) -> Bool {
     guard case .reference(let reference) = value, reference.kind == .table else { return false }
     return vm.has(metatable: errorMetatable, reference)
   }

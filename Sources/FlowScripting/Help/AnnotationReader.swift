@@ -7,6 +7,10 @@ public struct AnnotationReader {
     let lines: [String]
     /// Whether it is called with a colon.
     let isMethod: Bool
+    /// What stands behind the name of each parameter, `self` left out: the type, then words about it.
+    var parameters: [String] = []
+    /// The type of a field, or of what a function returns first, with words about it; nil without.
+    var type: String?
   }
 
   /// What a class has. An alias is one without members.
@@ -32,6 +36,8 @@ public struct AnnotationReader {
   /// By the name that messages show of an object, `op` or `run`; and the module.
   private(set) var classes: [String: Class] = [:]
   private var comment: [String] = []
+  private var parameters: [String] = []
+  private var result: String?
   private var openClass: String?
 
   /// Reads the text of `flow.d.lua`.
@@ -45,6 +51,8 @@ public struct AnnotationReader {
     guard line.hasPrefix("---") else {
       if line.hasPrefix("function ") { readFunction(line.dropFirst(9)) }
       comment = []
+      parameters = []
+      result = nil
       return
     }
     let text = line.dropFirst(3)
@@ -64,8 +72,14 @@ public struct AnnotationReader {
     case "@alias": readAlias(rest)
     case "@field": readField(rest)
     case "@param":
-      if !rest.hasPrefix("self ") { comment.append("  " + text.dropFirst()) }
-    case "@return", "@deprecated": comment.append("  " + text.dropFirst())
+      if !rest.hasPrefix("self ") {
+        comment.append("  " + text.dropFirst())
+        parameters.append(String(rest))
+      }
+    case "@return":
+      comment.append("  " + text.dropFirst())
+      if result == nil { result = String(rest) }
+    case "@deprecated": comment.append("  " + text.dropFirst())
     case "@async": comment.append("  may wait")
     // What is for type checkers only.
     default: break
@@ -103,7 +117,7 @@ public struct AnnotationReader {
     let title = classes[openClass]?.title ?? openClass
     let entry = Entry(
       signature: "\(title).\(bare)", lines: comment + (words.count > 1 ? [String(words[1])] : []),
-      isMethod: false)
+      isMethod: false, type: words.count > 1 ? String(words[1]) : nil)
     classes[openClass]?.add(bare, entry)
     comment = []
   }
@@ -117,7 +131,8 @@ public struct AnnotationReader {
     classes[owner]?.add(
       words[1],
       Entry(
-        signature: String(signature), lines: comment, isMethod: signature.contains(":")))
+        signature: String(signature), lines: comment, isMethod: signature.contains(":"),
+        parameters: parameters, type: result))
   }
 
   /// `flow.Op` as objects are called: `op`.

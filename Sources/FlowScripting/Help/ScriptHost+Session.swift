@@ -14,6 +14,9 @@ extension ScriptHost {
     loop.takeUnobservedFailures().map { ($0.name, $0.error) }
   }
 
+  /// The names of the runs and tasks that keep a script from its end, in the order of their start.
+  public var pendingNames: [ByteString] { loop.pendingTasks.map(\.title) }
+
   /// What messages call the objects that a value is one of; nil for a value that isn't of this host.
   func className(of value: LuaValue) -> String? {
     guard case .reference(let reference) = value, reference.vm === vm else { return nil }
@@ -103,7 +106,7 @@ extension ScriptHost {
   }
 
   /// By what name the module has a function.
-  private func functionName(of value: LuaValue) -> String? {
+  func functionName(of value: LuaValue) -> String? {
     guard case .reference(let function) = value, function.kind == .function,
       let pairs = try? vm.pairs(of: module)
     else { return nil }

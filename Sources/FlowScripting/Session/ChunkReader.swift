@@ -1,0 +1,313 @@
+/// Finds the statements of a chunk, which Lua has compiled: as much of a parser as the local variables at
+/// its top level take.
+package struct ChunkReader {
+  /// A declaration at the top level.
+  package struct Declaration: Equatable {
+    package struct Name: Equatable {
+      package let name: [UInt8]
+      /// The range of `const` or `close`; nil without attribute.
+      package let attribute: Range<Int>?
+    }
+    package let names: [Name]
+    /// Where the statement ends.
+    package let end: Int
+  }
+
+  /// What a chunk that is one statement gives its value to.
+  package enum Target: Equatable {
+    /// `local name = value`; with `<const>` or `<close>` it can't be changed.
+    case local(name: [UInt8], isConstant: Bool)
+    /// `a.b[1] = value`: the text on the left.
+    case place([UInt8])
+  }
+
+  package private(set) var declarations: [Declaration] = []
+  /// nil for several statements, several values, or a value that goes nowhere.
+  package private(set) var target: Target?
+  /// Where each statement ends; the last one is the text's end when all of it was understood.
+  package private(set) var ends: [Int] = []
+  private let bytes: [UInt8]
+  private let tokens: [LuaLexer.Token]
+  private var index = 0
+  private var depth = 0
+
+  /// The text isn't the form that was expected: Lua would not have compiled it.
+  private struct Unexpected: Error {}
+
+  package init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    tokens = LuaLexer.tokens(bytes)
+    // What was found so far counts even then.
+    while index < tokens.count, (try? readStatement()) != nil {
+      ends.append(tokens[index - 1].range.upperBound)
+    }
+    if index < tokens.count || ends.count != 1 { target = nil }
+  }
+
+  // MARK: Tokens
+
+  private func text(_ offset: Int = 0) -> ArraySlice<UInt8>? {
+    index + offset < tokens.count ? bytes[tokens[index + offset].range] : nil
+  }
+
+  private func isNext(_ word: StaticString, _ offset: Int = 0) -> Bool {
+    guard index + offset < tokens.count, tokens[index + offset].kind != .string,
+      let text = text(offset)
+    else { return false }
+    return word.withUTF8Buffer { text.elementsEqual($0) }
+  }
+
+  private var kind: LuaLexer.Kind? { index < tokens.count ? tokens[index].kind : nil }
+
+  /// Goes on behind a word, if that comes next.
+  private mutating func skip(_ word: StaticString) -> Bool {
+    guard isNext(word) else { return false }
+    index += 1
+    return true
+  }
+
+  private mutating func expect(_ word: StaticString) throws {
+    guard skip(word) else { throw Unexpected() }
+  }
+
+  private mutating func name() throws -> [UInt8] {
+    guard kind == .name, let text = text() else { throw Unexpected() }
+    index += 1
+    return Array(text)
+  }
+
+  // MARK: Statements
+
+  private mutating func block() throws {
+    depth += 1
+    defer { depth -= 1 }
+    let ends: [StaticString] = ["end", "else", "elseif", "until"]
+    while index < tokens.count, !ends.contains(where: { isNext($0) }) { try readStatement() }
+  }
+
+  private mutating func readStatement() throws {
+    if skip(";") { return }
+    if skip("if") { return try conditional() }
+    if skip("while") {
+      try expression()
+      try expect("do")
+      return try blockToEnd()
+    }
+    if skip("do") { return try blockToEnd() }
+    if skip("for") { return try loop() }
+    if skip("repeat") {
+      try block()
+      try expect("until")
+      return try expression()
+    }
+    if skip("function") {
+      _ = try name()
+      while skip(".") || skip(":") { _ = try name() }
+      return try functionBody()
+    }
+    if skip("local") { return try declaration() }
+    if skip("::") {
+      _ = try name()
+      return try expect("::")
+    }
+    if skip("break") { return }
+    if skip("goto") {
+      _ = try name()
+      return
+    }
+    if skip("return") {
+      if index < tokens.count, !isNext(";"), !isNext("end"), !isNext("else"), !isNext("elseif"),
+        !isNext("until")
+      {
+        _ = try expressions()
+      }
+      _ = skip(";")
+      return
+    }
+    try assignmentOrCall()
+  }
+
+  private mutating func blockToEnd() throws {
+    try block()
+    try expect("end")
+  }
+
+  private mutating func conditional() throws {
+    try expression()
+    try expect("then")
+    try block()
+    while skip("elseif") {
+      try expression()
+      try expect("then")
+      try block()
+    }
+    if skip("else") { try block() }
+    try expect("end")
+  }
+
+  private mutating func loop() throws {
+    _ = try name()
+    while skip(",") { _ = try name() }
+    guard skip("=") || skip("in") else { throw Unexpected() }
+    _ = try expressions()
+    try expect("do")
+    try blockToEnd()
+  }
+
+  private mutating func declaration() throws {
+    if skip("function") {
+      let name = Declaration.Name(name: try name(), attribute: nil)
+      try functionBody()
+      return note([name])
+    }
+    var names: [Declaration.Name] = []
+    repeat {
+      let name = try name()
+      var attribute: Range<Int>?
+      if skip("<") {
+        attribute = index < tokens.count ? tokens[index].range : nil
+        _ = try self.name()
+        try expect(">")
+      }
+      names.append(Declaration.Name(name: name, attribute: attribute))
+    } while skip(",")
+    var values = 0
+    if skip("=") { values = try expressions() }
+    if depth == 0, values == 1, names.count == 1 {
+      target = .local(name: names[0].name, isConstant: names[0].attribute != nil)
+    }
+    note(names)
+  }
+
+  private mutating func note(_ names: [Declaration.Name]) {
+    guard depth == 0, index > 0 else { return }
+    declarations.append(Declaration(names: names, end: tokens[index - 1].range.upperBound))
+  }
+
+  private mutating func assignmentOrCall() throws {
+    let start = index
+    try suffixedExpression()
+    let end = index
+    var targets = 1
+    while skip(",") {
+      try suffixedExpression()
+      targets += 1
+    }
+    guard skip("=") else { return }
+    let values = try expressions()
+    // What is called for a place must not be called again.
+    let isPlain = tokens[start..<end].allSatisfy { token in
+      guard token.kind == .symbol else { return true }
+      return [UInt8(ascii: "."), UInt8(ascii: "["), UInt8(ascii: "]")]
+        .contains(bytes[token.range.lowerBound]) && token.range.count == 1
+    }
+    if depth == 0, targets == 1, values == 1, isPlain {
+      target = .place(
+        Array(bytes[tokens[start].range.lowerBound..<tokens[end - 1].range.upperBound]))
+    }
+  }
+
+  // MARK: Expressions
+
+  /// Answers how many there are.
+  private mutating func expressions() throws -> Int {
+    try expression()
+    var count = 1
+    while skip(",") {
+      try expression()
+      count += 1
+    }
+    return count
+  }
+
+  private static let unary: [StaticString] = ["not", "-", "#", "~"]
+  private static let binary: [StaticString] = [
+    "+", "-", "*", "/", "//", "^", "%", "..", "<", "<=", ">", ">=", "==", "~=", "and", "or", "&",
+    "|", "~", "<<", ">>",
+  ]
+
+  private mutating func expression() throws {
+    repeat {
+      while Self.unary.contains(where: { isNext($0) }) { index += 1 }
+      try simpleExpression()
+    } while skipBinary()
+  }
+
+  private mutating func skipBinary() -> Bool {
+    guard Self.binary.contains(where: { isNext($0) }) else { return false }
+    index += 1
+    return true
+  }
+
+  private mutating func simpleExpression() throws {
+    if kind == .number || kind == .string {
+      index += 1
+      return
+    }
+    if skip("nil") || skip("true") || skip("false") || skip("...") { return }
+    if isNext("{") { return try table() }
+    if skip("function") { return try functionBody() }
+    try suffixedExpression()
+  }
+
+  private mutating func functionBody() throws {
+    try expect("(")
+    while !skip(")") {
+      guard index < tokens.count else { throw Unexpected() }
+      index += 1
+    }
+    try blockToEnd()
+  }
+
+  private mutating func table() throws {
+    try expect("{")
+    while !skip("}") {
+      if skip("[") {
+        try expression()
+        try expect("]")
+        try expect("=")
+      } else if kind == .name, isNext("=", 1) {
+        index += 2
+      }
+      try expression()
+      if !skip(","), !skip(";"), !isNext("}") { throw Unexpected() }
+    }
+  }
+
+  private mutating func suffixedExpression() throws {
+    if skip("(") {
+      try expression()
+      try expect(")")
+    } else {
+      _ = try name()
+    }
+    while true {
+      if skip(".") {
+        _ = try name()
+      } else if skip("[") {
+        try expression()
+        try expect("]")
+      } else if skip(":") {
+        _ = try name()
+        try arguments()
+      } else if isNext("(") || isNext("{") || kind == .string {
+        try arguments()
+      } else {
+        return
+      }
+    }
+  }
+
+  private mutating func arguments() throws {
+    if kind == .string {
+      index += 1
+    } else if isNext("{") {
+      try table()
+    } else {
+      try expect("(")
+      if skip(")") { return }
+      _ = try expressions()
+      try expect(")")
+    }
+  }
+}

@@ -1,0 +1,341 @@
+public import FlowEngine
+public import LuaVM
+
+/// Shows values as one would write them: strings quoted, tables with their keys in order, as wide as the
+/// terminal. Whatever is long, deep or endless is cut, with `…` in its place and how much there is more.
+public struct ResultFormatter {
+  private let host: ScriptHost
+  private let columns: Int
+  private let hasColors: Bool
+  /// How many values are still shown.
+  private var left = 500
+  private var functionNames: FunctionNames?
+  private var vm: LuaVM { host.vm }
+  private static let deepest = 5
+  private static let mostEntries = 100
+  private static let longestString = 200
+  private static let longestText = 10_000
+  /// A list of fewer values has a line for each, if it doesn't fit one.
+  private static let fewestInColumns = 7
+
+  /// - Parameters:
+  ///   - host: Whose values they are.
+  ///   - columns: How wide a line may be.
+  ///   - hasColors: Whether values are coloured by their kind, as terminals do it.
+  public init(_ host: ScriptHost, columns: Int, hasColors: Bool) {
+    self.host = host
+    self.columns = max(columns, 2)
+    self.hasColors = hasColors
+  }
+
+  /// What an escape sequence calls it.
+  private enum Color: String {
+    case string = "32"
+    case number = "33"
+    case constant = "35"
+    case function = "36"
+  }
+
+  private indirect enum Node {
+    case text([UInt8], Color?)
+    case table(Table)
+  }
+
+  private struct Table {
+    let title: [UInt8]
+    /// The list, then the values with keys, each of which ends in ` = `.
+    var entries: [(key: [UInt8], value: Node)] = []
+    var listCount = 0
+    /// How many entries aren't shown.
+    var omitted = 0
+  }
+
+  /// A text on the screen.
+  private struct Shown {
+    var bytes: [UInt8]
+    var width: Int
+
+    init(_ bytes: [UInt8], width: Int) {
+      self.bytes = bytes
+      self.width = width
+    }
+
+    init(_ plain: [UInt8]) { self.init(plain, width: ResultFormatter.width(plain)) }
+
+    static func + (left: Self, right: Self) -> Self {
+      Shown(left.bytes + right.bytes, width: left.width + right.width)
+    }
+  }
+
+  private static let more = Array("…".utf8)
+
+  /// The text of a value. Of a task that has settled it tells the result or the error, which counts as
+  /// looking at it.
+  public func text(of value: LuaValue) -> ByteString {
+    var formatter = self
+    if case .string(let string) = value {
+      let node = Node.text(Self.quoted(string.bytes, limit: Self.longestText), .string)
+      return ByteString(formatter.flat(node).bytes)
+    }
+    if let text = formatter.outcome(of: value) ?? formatter.error(value) { return text }
+    let node = formatter.node(value, [])
+    return ByteString(formatter.lines(node, indent: 0, before: 0))
+  }
+
+  // MARK: What is shown at length
+
+  /// A task with what has come of it; nil for anything else.
+  private mutating func outcome(of value: LuaValue) -> ByteString? {
+    // Whether it has settled may be asked without counting as looking at it.
+    guard let name = host.className(of: value), name == "run" || name == "task",
+      case .reference(let task) = value,
+      case .boolean(true)? = try? vm.get("completed", in: task),
+      case .string(let state)? = try? vm.get("state", in: task)
+    else { return nil }
+    let begin = plain(value)
+    var result: LuaValue = .nil
+    switch state {
+    case "succeeded": result = (try? vm.get("result", in: task)) ?? .nil
+    case "failed", "cancelled": result = (try? vm.get("error", in: task)) ?? .nil
+    default: break
+    }
+    result = (try? vm.shown(by: result)) ?? result
+    // A run without data, or a task without a value, has nothing to show.
+    if result.isNil || isEmpty(result) { return ByteString(begin) }
+    let node = node(result, [])
+    return ByteString(
+      begin + Array(": ".utf8) + lines(node, indent: 0, before: Self.width(begin) + 2))
+  }
+
+  private func isEmpty(_ value: LuaValue) -> Bool {
+    guard case .reference(let table) = value, table.kind == .table,
+      vm.metatable(of: value) == nil
+    else { return false }
+    return vm.pairCount(of: table) == 0
+  }
+
+  /// An error of the host with its fields; nil for anything else.
+  private mutating func error(_ value: LuaValue) -> ByteString? {
+    guard host.isError(value), case .reference(let table) = value,
+      let found = try? vm.entries(of: table, limit: Self.mostEntries)
+    else { return nil }
+    var fields = Table(title: [])
+    for (key, value) in found.keyed {
+      if case .string(let name) = key, name == "message" || name == "traceback" { continue }
+      fields.entries.append((self.key(key) + Array(" = ".utf8), node(value, [])))
+    }
+    let begin = plain(value) + [UInt8(ascii: " ")]
+    return ByteString(
+      begin + lines(.table(fields), indent: 0, before: Self.width(begin)))
+  }
+
+  // MARK: Values
+
+  private mutating func node(_ value: LuaValue, _ enclosing: [UInt]) -> Node {
+    left -= 1
+    let value = (try? vm.shown(by: value)) ?? value
+    switch value {
+    case .string(let string):
+      return .text(Self.quoted(string.bytes, limit: Self.longestString), .string)
+    case .integer, .number: return .text(plain(value), .number)
+    case .nil, .boolean: return .text(plain(value), .constant)
+    case .reference(let reference) where reference.kind == .function:
+      return .text(function(reference), .function)
+    case .reference(let reference) where reference.kind == .table:
+      let metatable = vm.metatable(of: value)
+      let own = metatable.flatMap { try? vm.rawGet("__tostring", in: $0) } ?? .nil
+      guard own.isNil else { return .text(plain(value), nil) }
+      var title: [UInt8] = []
+      if let metatable, case .string(let name)? = try? vm.rawGet("__name", in: metatable) {
+        title = Self.shortened(name.bytes, limit: 40) + [UInt8(ascii: " ")]
+      }
+      return table(reference, title, enclosing)
+    default: return .text(plain(value), nil)
+    }
+  }
+
+  /// `function name (file:line)`, as far as that is known.
+  private mutating func function(_ function: LuaReference) -> [UInt8] {
+    let names = functionNames ?? FunctionNames(vm)
+    functionNames = names
+    let name = names[function].map { [UInt8(ascii: " ")] + $0 } ?? []
+    let place = vm.place(of: function)?.bytes ?? Array("C".utf8)
+    return Array("function".utf8) + name + Array(" (".utf8) + place + [UInt8(ascii: ")")]
+  }
+
+  private mutating func table(
+    _ table: LuaReference, _ title: [UInt8], _ enclosing: [UInt]
+  ) -> Node {
+    let identity = vm.identity(of: table)
+    let count = vm.pairCount(of: table)
+    guard !enclosing.contains(identity), enclosing.count < Self.deepest || count == 0,
+      let found = try? vm.entries(of: table, limit: max(min(Self.mostEntries, left), 1))
+    else { return .text(title + Array("{…}".utf8), nil) }
+    let inner = enclosing + [identity]
+    var shown = Table(title: title)
+    for value in found.list where left > 0 { shown.entries.append(([], node(value, inner))) }
+    shown.listCount = shown.entries.count
+    for (key, value) in found.keyed where left > 0 {
+      shown.entries.append((self.key(key) + Array(" = ".utf8), node(value, inner)))
+    }
+    shown.omitted = max(0, count - shown.entries.count)
+    return .table(shown)
+  }
+
+  private func key(_ key: LuaValue) -> [UInt8] {
+    guard case .string(let name) = key else {
+      return [UInt8(ascii: "[")] + plain(key) + [UInt8(ascii: "]")]
+    }
+    if LuaLexer.isName(name.bytes) { return name.bytes }
+    return [UInt8(ascii: "[")] + Self.quoted(name.bytes, limit: Self.longestString)
+      + [UInt8(ascii: "]")]
+  }
+
+  /// `tostring` of a value, which a script may have a say in.
+  private func plain(_ value: LuaValue) -> [UInt8] {
+    do {
+      return Self.shortened(try vm.tostring(value).bytes, limit: Self.longestText)
+    } catch {
+      let problem = (error as? LuaError)?.message ?? LuaString("\(error)")
+      let name = vm.typeName(of: value).bytes
+      return name + Array(" (its __tostring failed: ".utf8)
+        + Self.shortened(problem.bytes, limit: Self.longestString) + [UInt8(ascii: ")")]
+    }
+  }
+
+  // MARK: Layout
+
+  private static let opening = UInt8(ascii: "{")
+  private static let closing = UInt8(ascii: "}")
+
+  private func colored(_ text: [UInt8], _ color: Color?) -> Shown {
+    guard hasColors, let color else { return Shown(text) }
+    let bytes = Array("\u{1B}[\(color.rawValue)m".utf8) + text + Array("\u{1B}[0m".utf8)
+    return Shown(bytes, width: Self.width(text))
+  }
+
+  private static func omission(_ count: Int) -> [UInt8] { more + Array(" \(count) more".utf8) }
+
+  private func flat(_ node: Node) -> Shown {
+    switch node {
+    case .text(let text, let color): return colored(text, color)
+    case .table(let table):
+      var all = Shown(table.title + [Self.opening])
+      let parts =
+        table.entries.map { Shown($0.key) + flat($0.value) }
+        + (table.omitted > 0 ? [Shown(Self.omission(table.omitted))] : [])
+      for (index, part) in parts.enumerated() {
+        all = index == 0 ? all + part : all + Shown(Array(", ".utf8)) + part
+      }
+      return all + Shown([Self.closing])
+    }
+  }
+
+  /// On one line where that fits behind `before` columns, else with a line for each entry, indented below
+  /// `indent`.
+  private func lines(_ node: Node, indent: Int, before: Int) -> [UInt8] {
+    let flat = flat(node)
+    guard case .table(let table) = node, !table.entries.isEmpty,
+      indent + before + flat.width > columns
+    else { return flat.bytes }
+    let inner = indent + 2
+    let margin = [UInt8(ascii: "\n")] + [UInt8](repeating: UInt8(ascii: " "), count: inner)
+    var text = table.title + [Self.opening]
+    var entries = table.entries[...]
+    if let rows = rows(entries.prefix(table.listCount).map(\.value), within: columns - inner) {
+      for row in rows { text += margin + row }
+      entries = entries.dropFirst(table.listCount)
+    }
+    for entry in entries {
+      let key = Self.width(entry.key)
+      text += margin + entry.key + lines(entry.value, indent: inner, before: key + 1)
+      text.append(UInt8(ascii: ","))
+    }
+    if table.omitted > 0 { text += margin + Self.omission(table.omitted) }
+    return text + margin.dropLast(2) + [Self.closing]
+  }
+
+  /// A list of short values in columns, numbers to the right; nil where there is no room for two.
+  private func rows(_ list: [Node], within width: Int) -> [[UInt8]]? {
+    guard list.count >= Self.fewestInColumns else { return nil }
+    var cells: [(shown: Shown, isNumber: Bool)] = []
+    for node in list {
+      guard case .text(_, let color) = node else { return nil }
+      cells.append((flat(node), color == .number))
+    }
+    // With the comma behind, and a space between two.
+    let longest = cells.map(\.shown.width).max() ?? 0
+    let count = (width + 1) / (longest + 2)
+    guard count > 1 else { return nil }
+    return stride(from: 0, to: cells.count, by: count).map { start in
+      var row: [UInt8] = []
+      for (shown, isNumber) in cells[start..<min(start + count, cells.count)] {
+        let padding = [UInt8](repeating: UInt8(ascii: " "), count: longest - shown.width)
+        if !row.isEmpty { row.append(UInt8(ascii: " ")) }
+        row += isNumber ? padding + shown.bytes : shown.bytes
+        row.append(UInt8(ascii: ","))
+        if !isNumber { row += padding }
+      }
+      while row.last == UInt8(ascii: " ") { row.removeLast() }
+      return row
+    }
+  }
+
+  private static func width(_ text: [UInt8]) -> Int {
+    text.reduce(0) { $1 & 0xC0 == 0x80 ? $0 : $0 + 1 }
+  }
+
+  /// A text within so many characters.
+  private static func shortened(_ text: [UInt8], limit: Int) -> [UInt8] {
+    guard text.count > limit, width(text) > limit else { return text }
+    var count = 0
+    let end = text.firstIndex { byte in
+      if byte & 0xC0 != 0x80 { count += 1 }
+      return count >= limit
+    }
+    return Array(text[..<(end ?? text.count)]) + more
+  }
+
+  /// A string as one would write it in Lua.
+  private static func quoted(_ bytes: [UInt8], limit: Int) -> [UInt8] {
+    var text = [UInt8(ascii: "\"")]
+    var parser = Unicode.UTF8.ForwardParser()
+    var iterator = bytes.makeIterator()
+    var index = 0
+    var count = 0
+    while true {
+      if count == limit, index < bytes.count {
+        return text + [UInt8(ascii: "\"")] + more + Array(" \(bytes.count - index) more bytes".utf8)
+      }
+      count += 1
+      switch parser.parseScalar(from: &iterator) {
+      case .emptyInput: return text + [UInt8(ascii: "\"")]
+      case .valid(let encoded):
+        index += encoded.count
+        text += escaped(Unicode.UTF8.decode(encoded), Array(encoded))
+      case .error(let length):
+        for byte in bytes[index..<min(index + length, bytes.count)] {
+          let digits = String(byte, radix: 16, uppercase: true)
+          text += Array("\\x\(digits.utf8.count < 2 ? "0" : "")\(digits)".utf8)
+        }
+        index += length
+      }
+    }
+  }
+
+  private static func escaped(_ scalar: Unicode.Scalar, _ bytes: [UInt8]) -> [UInt8] {
+    switch scalar {
+    case "\"": return Array("\\\"".utf8)
+    case "\\": return Array("\\\\".utf8)
+    case "\n": return Array("\\n".utf8)
+    case "\r": return Array("\\r".utf8)
+    case "\t": return Array("\\t".utf8)
+    case "\u{0}"..."\u{1F}", "\u{7F}":
+      let digits = String(scalar.value)
+      return Array("\\\(String(repeating: "0", count: 3 - digits.utf8.count))\(digits)".utf8)
+    case "\u{80}"..."\u{9F}":
+      return Array("\\u{\(String(scalar.value, radix: 16, uppercase: true))}".utf8)
+    default: return bytes
+    }
+  }
+}

@@ -1,0 +1,79 @@
+internal import CFlowLua
+internal import CLua
+
+/// An error that ended a chunk of a session: the value as it was raised, with the traceback of where.
+public struct LuaSessionError: Error {
+  /// What was thrown.
+  public let error: any Error
+  /// The stack where it was raised; nil where there was no memory for it.
+  public let traceback: LuaString?
+}
+
+/// The chunks of a session, of which the later ones see the local variables of the earlier ones.
+extension LuaVM {
+  /// The table that keeps the variables.
+  package func makeSessionScope() throws -> LuaReference {
+    try enter()
+    try check(flowlua_make_session_scope(host))
+    return try popReference(running, .table)
+  }
+
+  /// Compiles a chunk whose text declares the earlier variables that it uses, and hands over its own;
+  /// see `flowlua_load_session_chunk`.
+  ///
+  /// - Parameters:
+  ///   - text: The functions around the chunk, and the chunk.
+  ///   - name: Lua's chunk name.
+  ///   - scope: The table of `makeSessionScope`.
+  ///   - levels: How many functions are around the chunk.
+  ///   - keeper: What the chunk calls the function that takes its variables.
+  /// - Throws: A `LuaError` of code `syntax` with Lua's message.
+  package func loadSessionChunk(
+    _ text: LuaString, name: LuaString, scope: LuaReference, levels: Int, keeper: LuaString
+  ) throws -> LuaReference {
+    try enter()
+    checkHome(scope)
+    let status = text.bytes.withUnsafeBytes { bytes in
+      withCName(name) { name in
+        withCName(keeper) { keeper in
+          // Never empty: there are functions around the chunk.
+          bytes.baseAddress.map {
+            flowlua_load_session_chunk(
+              host, $0, bytes.count, name, scope.id, Int32(clamping: levels), keeper)
+          } ?? Int32(FLOWLUA_NO_MEMORY)
+        }
+      }
+    }
+    try check(status)
+    return try popReference(running, .function)
+  }
+
+  /// The value of a variable of an earlier chunk.
+  package func sessionLocal(_ name: LuaString, in scope: LuaReference) throws -> LuaValue {
+    try enter()
+    checkHome(scope)
+    try check(withCName(name) { flowlua_push_session_local(host, scope.id, $0) })
+    return try popValue(running)
+  }
+
+  /// Calls a chunk without arguments; what waits in it pumps.
+  ///
+  /// - Returns: All its results.
+  /// - Throws: A `LuaSessionError`.
+  public func callSessionChunk(_ function: LuaReference) throws -> [LuaValue] {
+    try enter()
+    checkHome(function)
+    let lua = running
+    var count: Int32 = 0
+    let status = flowlua_call_session_chunk(host, function.id, &count)
+    if status != LUA_OK {
+      let error = takeError(status)
+      var traceback: LuaString?
+      if count == 1, case .string(let text)? = try? popValue(lua) { traceback = text }
+      throw LuaSessionError(error: error, traceback: traceback)
+    }
+    defer { flowlua_pop(lua, count) }
+    let first = lua_gettop(lua) - count + 1
+    return try (0..<count).map { try value(in: lua, at: first + $0) }
+  }
+}
