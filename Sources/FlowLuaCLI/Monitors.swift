@@ -42,6 +42,8 @@ final class Monitors: RunMonitor {
   }
 
   func runEnded(_ run: Run) {
+    // One that was checked only has nothing to sum up.
+    if run.isSkipped { return }
     switch options.summary {
     case nil: break
     case .text: Output.write(run.summary(), toError: true)

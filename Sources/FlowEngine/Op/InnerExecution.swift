@@ -43,6 +43,9 @@ package final class InnerTask: FlowTask<Void> {
 
   func begin() { execution.begin() }
 
+  /// Lets go of who waits for it, for a loop that is shut down.
+  func abandon() { giveUpObservers() }
+
   package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
     execution.cancel(error)
     return nil

@@ -179,6 +179,7 @@ extension Strand {
     if isShielded { for shield in shields { shield.timer?.cancel() } }
     frames = []
     context.extras?.owned?.abandon()
+    for task in context.extras?.inner?.all ?? [] { (task as? InnerTask)?.abandon() }
     context.extras?.inner?.abandon()
     machine?.abandon()
     // What a body keeps there may hold the context.

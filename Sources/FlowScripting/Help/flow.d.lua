@@ -181,6 +181,7 @@ local flow = {}
 ---@field primary_output string? The key whose value a group collects: the one that was given, or the only one of `gives`.
 ---@field retry flow.RetryOptions? How often it is tried; a copy with all fields.
 ---@field timeout number? Seconds per attempt.
+---@field grace number? Seconds for all cleanups together once the op is stopped.
 ---@field thread flow.OpThread Where its function runs.
 ---@overload fun(...: any): flow.Op
 local Op = {}

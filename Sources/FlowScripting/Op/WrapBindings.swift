@@ -106,7 +106,8 @@ final class WrappedOpBody: OpBody {
     // What a class makes declares what only its arguments tell.
     if op.complaintOfClass == nil { return op.withBody(body) }
     let name = op.name == wrapped.name ? inner.name : op.name
-    return body.op(named: name).with(retry: op.retry, timeout: op.timeout)
+    return body.op(named: name).with(
+      retry: op.retry, timeout: op.timeout, grace: op.grace)
   }
 
   func start(_ context: OpContext) -> OpProgress { code.start(context) }

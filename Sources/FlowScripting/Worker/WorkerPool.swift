@@ -170,7 +170,8 @@ final class WorkerPool {
     workers.append(Worker(channel: channel))
     let setting = WorkerSetting(
       configuration: configuration, paths: host.packagePaths,
-      hasGlobalModule: host.hasGlobalModule, isVirtual: loop.clock.isVirtual,
+      hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
+      isVirtual: loop.clock.isVirtual,
       gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, secrets: loop.secrets,
       channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in

@@ -33,6 +33,7 @@ final class WorkerSite {
       loop.cleanupGrace = setting.cleanupGrace
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)
+      if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()
     } catch {

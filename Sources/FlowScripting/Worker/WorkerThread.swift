@@ -10,6 +10,8 @@ struct WorkerSetting: Sendable {
   let paths: [(field: ByteString, text: ByteString)]
   /// Whether `flow` is a global of the main state, as in the REPL.
   let hasGlobalModule: Bool
+  /// Whether runs are checked instead of executed.
+  let isChecking: Bool
   let isVirtual: Bool
   let gracePeriod: Int64
   let cleanupGrace: Double

@@ -126,9 +126,12 @@ result = checked [[
     function() io.popen "true" end, io.tmpfile, os.tmpname, function() os.execute "true" end,
     function() os.remove "/nowhere/x" end, function() os.rename("/nowhere/x", "/nowhere/y") end,
   } do print(select(2, pcall(call))) end
+  print(select(2, pcall(function()
+    flow.resolved():next("worker", function() require "flow".exec { "true" } end):await()
+  end)))
   print(io.open(arg[0]):read "l", os.execute())
 ]]
-check.equal(select(2, result.stdout:gsub("%(not while checking%)", "")), 10)
+check.equal(select(2, result.stdout:gsub("%(not while checking%)", "")), 11)
 check.contains(result.stdout, "$SCRIPT:7: bad use of 'exec' (not while checking)",
   "$SCRIPT:8: bad use of 'output' (not while checking)", '  local flow = require "flow"\ttrue\n')
 check.equal(require "flow".checking, false)
@@ -139,3 +142,8 @@ result = host.run(host.binary, { "--check", "-i" }, {
 })
 check.contains(result.stderr, "the outcome of 'a' isn't known while checking")
 check.contains(result.stdout, "\non\n")
+
+-- There is nothing to sum up.
+result = host.script(ops .. [[ flow.new("a"):start() ]], {}, { before = { "--check", "--summary" } })
+check.equal(result.stdout, "[a] plan:\n  no steps\n")
+check.equal(result.stderr, "")

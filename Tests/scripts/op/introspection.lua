@@ -10,6 +10,7 @@ local UploadOp = flow.op("UploadOp", {
   primary_input = "image",
   retry = { attempts = 3, delay = 0.5, max_delay = 30 },
   timeout = 10,
+  grace = 5,
   run = function() end,
 })
 check.equal(UploadOp.name, "UploadOp")
@@ -20,13 +21,14 @@ check.equal(UploadOp.primary_input, "image")
 check.equal(UploadOp.primary_output, "url")
 check.same(UploadOp.retry, { attempts = 3, delay = 0.5, factor = 1.0, max_delay = 30.0, jitter = 0.0 })
 check.equal(UploadOp.timeout, 10.0)
+check.equal(UploadOp.grace, 5.0)
 check.equal(UploadOp.thread, "main")
 UploadOp.needs.image = "integer"
 check.equal(UploadOp.needs.image, "string")
 
 local function field(op, name) return op[name] end
 local PlainOp = flow.op("PlainOp", function() end)
-for _, name in ipairs { "doc", "primary_input", "primary_output", "retry", "timeout", "other" } do
+for _, name in ipairs { "doc", "primary_input", "primary_output", "retry", "timeout", "grace", "other" } do
   check.equal(field(PlainOp, name), nil, name)
 end
 check.same(PlainOp.needs, {})
