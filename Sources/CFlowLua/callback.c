@@ -153,13 +153,14 @@ int32_t flowlua_call_back(
   }
   if (status == LUA_OK && has_handle && !flowlua_push_handle(host, co, slot, generation))
     status = LUA_ERRMEM;
+  if (status == LUA_OK && deadline != 0 && !flowlua_watch(host, taken, deadline, grace))
+    status = LUA_ERRMEM;
   if (status != LUA_OK) {
     flowlua_coroutine_release(host, taken, taken->generation, true);
     return FLOWLUA_NO_ROOM;
   }
   taken->handle_slot = slot;
   taken->handle_generation = generation;
-  if (deadline != 0) flowlua_watch(host, taken, deadline, grace);
   status = flowlua_coroutine_run(host, taken, count + 2 + has_handle, result_count);
   if (status == FLOWLUA_FINISHED
       && take_result(host, co, arguments, count, result_count, mark, result)) {

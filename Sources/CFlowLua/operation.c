@@ -24,7 +24,11 @@ static flowlua_coroutine *start(
   }
   coroutine->handle_slot = slot;
   coroutine->handle_generation = generation;
-  if (deadline != 0) flowlua_watch(host, coroutine, deadline, grace);
+  // Rather not begun than never stopped.
+  if (deadline != 0 && !flowlua_watch(host, coroutine, deadline, grace)) {
+    flowlua_coroutine_release(host, coroutine, coroutine->generation, true);
+    return NULL;
+  }
   *status = flowlua_coroutine_run(host, coroutine, count + 3, result_count);
   return coroutine;
 }
@@ -75,7 +79,10 @@ int32_t flowlua_run_function(
     }
     lua_xmove(host->running, co, 1);
   }
-  if (deadline != 0) flowlua_watch(host, taken, deadline, grace);
+  if (deadline != 0 && !flowlua_watch(host, taken, deadline, grace)) {
+    flowlua_coroutine_release(host, taken, taken->generation, true);
+    return FLOWLUA_NO_ROOM;
+  }
   status = flowlua_coroutine_run(host, taken, 3, result_count);
   if (status == FLOWLUA_FINISHED) {
     value->kind = FLOWLUA_NIL;

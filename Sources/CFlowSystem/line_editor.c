@@ -325,12 +325,14 @@ static bool replaces_locale;
 /// Calls the library, which looks at the environment for the locale itself, with the one that it is to
 /// find there.
 static void call_with_locale(void (*body)(void)) {
-  if (!replaces_locale) {
+  const char *own = getenv("LC_ALL");
+  char *kept = own != NULL ? strdup(own) : NULL;
+  // What can't be kept isn't replaced.
+  if (!replaces_locale || (own != NULL && kept == NULL)) {
+    free(kept);
     body();
     return;
   }
-  const char *own = getenv("LC_ALL");
-  char *kept = own != NULL ? strdup(own) : NULL;
   setenv("LC_ALL", "C.UTF-8", 1);
   body();
   if (kept != NULL) setenv("LC_ALL", kept, 1);
@@ -488,6 +490,11 @@ static char **complete(const char *text, int start, int end) {
     common = same;
   }
   matches[0] = strndup(matches[1], common);
+  if (matches[0] == NULL) {
+    for (size_t i = 1; i <= match_count; i++) free(matches[i]);
+    free(matches);
+    return NULL;
+  }
   if (match_count == 1) {
     // One match is the common beginning alone.
     free(matches[1]);

@@ -131,9 +131,8 @@ final class Interpreter {
   private func warnOfShadowedModule() throws {
     guard case .reference(let package) = try vm.rawGet("package", in: vm.globals()),
       case .reference(let search) = try vm.rawGet("searchpath", in: package),
-      case .string(let file)? = try vm.call(
-        search, ["flow", vm.rawGet("path", in: package)]
-      ).first
+      case .string(let path) = try vm.rawGet("path", in: package),
+      case .string(let file)? = try vm.call(search, ["flow", .string(path)]).first
     else { return }
     let meaning = """
        isn't what require "flow" loads: that is flowlua's own module, which require "flowlua" loads too

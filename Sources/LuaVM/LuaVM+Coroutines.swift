@@ -87,7 +87,11 @@ extension LuaVM {
       }
       lua_xmove(running, lua, 1)
     }
-    if deadline != 0 { _ = flowlua_watch(host, raw, deadline, grace) }
+    if deadline != 0, !flowlua_watch(host, raw, deadline, grace) {
+      lua_settop(lua, 0)
+      flowlua_coroutine_release(host, raw, flowlua_coroutine_generation(raw), true)
+      throw LuaError(.memory, "not enough memory")
+    }
     return run(LuaCoroutine(raw: raw), Int32(arguments.count) + 2)
   }
 

@@ -97,6 +97,8 @@ extension ProcessRequest {
     let words = CStrings(argv)
     let variables = environment.isEmpty ? nil : CStrings(mergedEnvironment())
     let folder = cwd.map { CStrings([$0]) }
+    // A list that ends too early would be another command.
+    for list in [words, variables, folder] where list?.isComplete == false { return ENOMEM }
     var request = flowsystem_spawn_request()
     request.argv = UnsafePointer(words.pointers)
     request.environment = variables.map { UnsafePointer($0.pointers) }
@@ -156,6 +158,9 @@ extension ProcessRequest {
 private final class CStrings {
   let pointers: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
   private let count: Int
+
+  /// Whether there was memory for all of them.
+  var isComplete: Bool { (0..<count).allSatisfy { pointers[$0] != nil } }
 
   init(_ strings: [ByteString]) {
     count = strings.count

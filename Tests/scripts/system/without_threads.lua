@@ -41,3 +41,14 @@ true
 no worker could be made: the system gives no thread
 ]])
 check.equal(result.status, 0)
+
+-- Where there is no timer either, an op with a timeout is rather not begun.
+command[2] = command[2]:gsub("nproc=0:0", "%0 --sigpending=0:0")
+command[4] = [[
+  local flow = require "flow"
+  local op = flow.op("BusyOp", { timeout = 0.02, run = function() while true do end end })
+  print(op:run().error, flow.op("AnyOp", function() end):run().ok)
+]]
+result = host.run("sh", command)
+check.equal(result.stderr, "")
+check.equal(result.stdout, "not enough memory\ttrue\n")
