@@ -246,6 +246,34 @@ import Testing
     #expect(run.log.byteCount <= 80 * Scale.count)
     #expect(run.log.recordCount <= 2 * Scale.count + 10)
   }
+
+  @Test func anAbsentValueStandsForWhatHasNoOutput() throws {
+    let loop = EventLoop()
+    let op = Op("MaybeOp", needs: ["n": "integer"], gives: ["s": "string?"]) { context in
+      let n = context.bucket.integer("n") ?? 0
+      if n == 3 { throw FlowError(.error, "no") }
+      if n == 2 { context.set("s", "two") }
+    }
+    func outputs(_ absent: Value?) throws -> [String] {
+      let flow = Flow("f").data("ns", [1, 2, 3])
+        .addGrouped(
+          op,
+          GroupDispatcher(input: "ns", output: "out", allowFailure: true, absent: absent))
+      let run = flow.start(on: loop)
+      try run.wait()
+      guard case .opaque(let list)? = run.data.get(loop.keys.intern("out")),
+        let count = list.listCount()
+      else { return [] }
+      return (0..<count).map { list.element(at: $0).logText.description }
+    }
+    #expect(try outputs(nil) == ["two"])
+    #expect(try outputs(.integer(0)) == ["0", "two", "0"])
+    let lost = Flow("f").data("ns", [1]).addGrouped(
+      op, GroupDispatcher(input: "ns", absent: .integer(0)))
+    let run = lost.start(on: loop)
+    #expect(run.error?.message.description.contains("but no output") == true)
+    run.markObserved()
+  }
 }
 
 /// Sleeps for the seconds in `delay`.

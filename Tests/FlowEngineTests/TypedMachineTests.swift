@@ -118,6 +118,82 @@ struct TypedMachineTests {
     #expect(machine.result(of: run) == TransferState(amount: 1, tariff: "server"))
   }
 
+  @Test func beginsAtASavedStepWithItsHistory() throws {
+    let saved = TransferState(amount: 200, tariff: "cheap")
+    var machine = try transfer(amounts: [300], confirmations: ["edit", "stop"])
+    var run = machine.start(
+      on: loop, from: saved, at: .confirmation, history: [.amount, .tariffs])
+    try run.wait()
+    #expect(machine.result(of: run) == TransferState(amount: 300, tariff: "cheap"))
+    #expect(machine.history(of: run) == [.amount, .tariffs, .confirmation])
+    #expect(run.history == ["amount", "tariffs", "confirmation"])
+    #expect(body(run).contains("[transfer] state: TransferState("))
+
+    // Without it nothing is there to go back to; the last of it is where the machine goes on.
+    machine = try transfer(amounts: [], confirmations: ["edit", "stop"])
+    run = machine.start(on: loop, from: saved, at: .confirmation)
+    #expect(run.error?.message.description.contains("which wasn't entered before") == true)
+    run.markObserved()
+    run = machine.start(on: loop, from: saved, history: machine.history(of: run))
+    try run.wait()
+    #expect(machine.result(of: run) == saved)
+    #expect(machine.history(of: run) == [.confirmation])
+    #expect(Op("PlainOp") { _ in }.start(on: loop).history == nil)
+  }
+
+  @Test func saysWhatWouldFollowAndPerformsNothing() async throws {
+    let machine = try transfer(amounts: [], confirmations: [])
+    let state = TransferState(amount: 1)
+    func next(
+      _ step: TransferStep, _ result: TransferResult
+    ) async throws -> MachineDecision<TransferStep, TransferState> {
+      try await machine.transition(on: loop, after: step, result: result, state: state)
+    }
+    guard case .go(.forward(to: .invalidAmount), let small) = try await next(.amount, .amount(5)),
+      case .go(.back(to: nil), _) = try await next(.invalidAmount, .done),
+      case .finish(let stopped) = try await next(.confirmation, .confirmation("stop")),
+      case .finish = try await next(.finish, .done)
+    else {
+      Issue.record("something else would follow")
+      return
+    }
+    #expect(small == TransferState(amount: 5))
+    #expect(stopped == state)
+    await #expect(throws: FlowError.self) { try await next(.confirmation, .done) }
+  }
+
+  private struct EndingDSL: MachineDSLBuilder {
+    typealias Step = Int
+    typealias StepResult = Int
+    typealias State = Int
+    enum Event { case never }
+
+    static var dsl: MachineDSL<Self> {
+      MachineDSL {
+        step { next { forward(to: 3) } }
+        step(1) { on(.never) { forward(to: 2) } }
+        finalStep(3)
+      }
+    }
+  }
+
+  @Test func finalStepsEndItAndOthersAreFound() throws {
+    let machine = try Machine(
+      "ending", start: 1, navigator: Numbers(), reducer: Numbers(),
+      provider: DeclarativeTransitionProvider(EndingDSL.dsl))
+    let run = machine.start(on: loop, from: 0)
+    try run.wait()
+    #expect(transitions(run) == ["1 -> 3"])
+    #expect(machine.check().isEmpty)
+    let other = try transfer(amounts: [], confirmations: [])
+    #expect(
+      other.check().map(\.message) == [
+        "step 'alert' has no way on and isn't marked as final",
+        "step 'finish' has no way on and isn't marked as final",
+      ])
+    #expect(other.check().allSatisfy { $0.severity == .warning && $0.op == "transfer" })
+  }
+
   @Test func takesAndGivesDataInFlows() throws {
     let machine = try transfer(amounts: [100], confirmations: ["strange"])
     let flow = Flow("f") { machine }.data("amount", 5)

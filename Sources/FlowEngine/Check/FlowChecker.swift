@@ -115,6 +115,9 @@ final class FlowChecker: BlueprintVisitor {
     if !(op is MachineOp), !op.name.bytes.suffix(2).elementsEqual("Op".utf8) {
       report(.warning, op.name, "the name [\(op.name)] doesn't end in 'Op'")
     }
+    if let machine = op as? MachineOp {
+      for finding in machine.check() { report(finding.severity, finding.op, finding.message) }
+    }
     apply(op.gives, of: op)
     if !op.hasGives, data.undeclared == nil { data.undeclared = op.name }
   }

@@ -22,6 +22,8 @@ public struct Event: Sendable {
     case `case`
     /// A machine went to another step; `message` is the line's text.
     case transition
+    /// A machine's state changed to `value`; `message` is the line's text.
+    case state
     /// An op has done `done` of `total`.
     case progress
 
@@ -48,7 +50,8 @@ public struct Event: Sendable {
   public let message: ByteString?
   /// The key of a `set`, `replace` or `remove`.
   public let key: ByteString?
-  /// The text of the value that was set, as a line shows it; of a secret `<redacted>`.
+  /// The text of the value that was set, or of a machine's new state, as a line shows it; of a secret
+  /// `<redacted>`.
   public let value: ByteString?
   /// The text of the value that was replaced.
   public let oldValue: ByteString?
@@ -116,6 +119,9 @@ extension EventLog {
     case .transition:
       kind = .transition
       message = text(record.firstPayload)
+    case .state:
+      kind = .state
+      message = "state: \(text(record.firstPayload))"
     }
     let isSet = kind == .set || kind == .replace
     let (op, index) = op(of: record)
@@ -123,7 +129,7 @@ extension EventLog {
       time: Double(record.time - began) / 1e9, kind: kind, op: shown(op.name), index: index,
       attempt: record.attempt, message: message,
       key: isSet || kind == .remove ? shown(keys.name(of: Key(id: record.key))) : nil,
-      value: isSet ? text(record.firstPayload) : nil,
+      value: isSet || kind == .state ? text(record.firstPayload) : nil,
       oldValue: kind == .replace ? text(record.secondPayload) : nil,
       done: kind == .progress ? record.firstPayload.number : nil,
       total: kind == .progress ? record.secondPayload.number : nil)

@@ -15,6 +15,8 @@ enum LogKind: UInt8 {
   case progress
   /// A machine went to another step: `first` is the line's text.
   case transition
+  /// A machine's state is another one: `first` is what a line shows of it.
+  case state
 }
 
 /// How the 8 bytes of a payload are read.

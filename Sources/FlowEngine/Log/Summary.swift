@@ -75,6 +75,7 @@ private struct SummaryWriter {
       write("\n")
     case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
     case .log, .retry, .transition: write("[\(opName(record))] \(log.text(record.firstPayload))\n")
+    case .state: write("[\(opName(record))] state: \(log.text(record.firstPayload))\n")
     case .add:
       write("[DataBucket] add for \(keyName(record)): \(log.text(record.firstPayload))\n")
     case .replace:

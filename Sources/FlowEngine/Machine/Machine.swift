@@ -112,25 +112,80 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   /// - Parameters:
   ///   - loop: The loop that it belongs to; called on its thread.
   ///   - state: The state to begin with.
+  ///   - step: The step to begin with; nil for the last one of `history` or, without one, the machine's
+  ///     start. One that the machine doesn't have ends the process with a sentence.
+  ///   - history: The steps entered so far, as `history(of:)` has them: where `back` leads. `step` is
+  ///     added unless it is the last of them.
   /// - Returns: The run, which may have settled already.
-  public func start(on loop: EventLoop, from state: State) -> Run {
-    op.start(on: loop, from: logic.box(state))
+  public func start(
+    on loop: EventLoop, from state: State, at step: Step? = nil, history: [Step] = []
+  ) -> Run {
+    op.start(
+      on: loop, from: logic.box(state), at: step.map { logic.number(of: $0) },
+      history: history.map { logic.number(of: $0) })
   }
 
-  /// Starts the machine alone behind a step, whose result comes from elsewhere, such as a server.
+  /// Starts the machine alone after a step, whose result comes from elsewhere, such as a server.
   ///
   /// - Parameters:
   ///   - loop: The loop that it belongs to; called on its thread.
   ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
   ///   - result: What it has resulted in.
   ///   - state: The state of before that.
+  ///   - history: The steps entered so far, as with `start`; by default it begins with the step.
   /// - Returns: The run, which may have settled already.
   public func `continue`(
-    on loop: EventLoop, after step: Step, result: StepResult, state: State
+    on loop: EventLoop, after step: Step, result: StepResult, state: State, history: [Step] = []
   ) -> Run {
     op.continue(
-      on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state))
+      on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state),
+      history: history.map { logic.number(of: $0) })
   }
+
+  /// The steps that a run of this machine has entered, the present or last one included; none for a run
+  /// of something else. `start` takes them to go on there.
+  public func history(of run: Run) -> [Step] {
+    guard (run.op as? MachineOp)?.logic === logic else { return [] }
+    let elements = logic.elements
+    return (run.enteredSteps ?? []).map { elements[$0] }
+  }
+
+  /// Says what would follow a step, and performs nothing: only the reducer, the emitter and the
+  /// provider are called, so that the logic can be tested without screens.
+  ///
+  /// Suspends the calling Swift task, which has to be on the loop's thread.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop to run them on.
+  ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
+  ///   - result: What it has resulted in.
+  ///   - state: The state of before that.
+  /// - Returns: The transition with the new state, or the end.
+  /// - Throws: What the machine would fail with, such as an event that no step handles.
+  public nonisolated(nonsending) func transition(
+    on loop: EventLoop, after step: Step, result: StepResult, state: State
+  ) async throws -> MachineDecision<Step, State> {
+    var decision: MachineDecision<Int, Value>?
+    let run = op.decide(
+      on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state)
+    ) { decision = $0 }
+    _ = try await run.value(cancelsTask: true)
+    let elements = logic.elements
+    switch decision {
+    case .go(let transition, let state):
+      guard let state: State = logic.unbox(state) else { break }
+      return .go(transition.map { elements[$0] }, state)
+    case .finish(let state):
+      guard let state: State = logic.unbox(state) else { break }
+      return .finish(state)
+    case .retry: return .retry
+    case nil: break
+    }
+    throw FlowError.usage("machine '\(op.name)' decided nothing")
+  }
+
+  /// Looks for what is probably a mistake in the definition; see `MachineOp.check`.
+  public func check() -> [FlowFinding] { op.check() }
 
   /// The state that a run of this machine has finished with; nil when it hasn't succeeded.
   public func result(of run: Run) -> State? {
@@ -168,8 +223,14 @@ public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: Transit
   public init(_ dsl: MachineDSL<Builder>) {
     self.dsl = dsl
     var transitions = NamedTransitions<Builder.Step, Builder.Event>()
-    for case .step(let step, let handlers) in dsl.parts {
-      transitions.add(step, handlers.map { ($0.event, $0.transition) })
+    for part in dsl.parts {
+      switch part {
+      case .emitter: break
+      case .step(let step, let handlers):
+        transitions.add(step, handlers.map { ($0.event, $0.transition) })
+      case .finalStep(let step, let handlers):
+        transitions.add(step, handlers.map { ($0.event, $0.transition) }, isFinal: true)
+      }
     }
     self.transitions = transitions
     table = TransitionTable(MachineDefinition(name: "", start: 0, steps: transitions.steps))
@@ -209,7 +270,10 @@ struct NamedTransitions<Step: Hashable, Event: Hashable> {
     names.add(step, name: ByteString(String(describing: step)))
   }
 
-  mutating func add(_ step: Step?, _ handlers: [(event: Event?, transition: Transition<Step>)]) {
+  mutating func add(
+    _ step: Step?, _ handlers: [(event: Event?, transition: Transition<Step>)],
+    isFinal: Bool = false
+  ) {
     let number = step.map { self.number(of: $0) }
     var made: [MachineHandler] = []
     for (event, transition) in handlers {
@@ -217,6 +281,6 @@ struct NamedTransitions<Step: Hashable, Event: Hashable> {
       let event = event.map { events.add($0, name: ByteString(String(describing: $0))) }
       made.append(MachineHandler(on: event, transition.map { _ in target ?? 0 }))
     }
-    declared.append(MachineStep(number, .none, handlers: made))
+    declared.append(MachineStep(number, .none, handlers: made, isFinal: isFinal))
   }
 }

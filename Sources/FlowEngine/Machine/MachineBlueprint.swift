@@ -4,6 +4,8 @@ final class TransitionTable {
   private struct Row {
     var isDeclared = false
     var isFinal = true
+    /// Whether the definition says so.
+    var isMarkedFinal = false
     var isOp = false
     /// What follows without an event.
     var next: MachineHandler?
@@ -28,9 +30,10 @@ final class TransitionTable {
     for step in definition.steps {
       guard let number = step.number, number >= 0 else { continue }
       let own = step.handler(on: nil)
+      let next = definition.triesAnyStepFirst ? anyNext ?? own : own ?? anyNext
       rows[number] = Row(
-        isDeclared: true, isFinal: step.handlers.isEmpty,
-        next: definition.triesAnyStepFirst ? anyNext ?? own : own ?? anyNext, place: step.place)
+        isDeclared: true, isFinal: step.handlers.isEmpty, isMarkedFinal: step.isFinal,
+        next: step.isFinal ? nil : next, place: step.place)
       if case .op(let op) = step.action {
         ops[number] = op
         rows[number].isOp = true
@@ -74,6 +77,11 @@ final class TransitionTable {
 
   /// Whether a machine ends behind a step when nothing follows it.
   func isFinal(_ number: Int) -> Bool { !rows.indices.contains(number) || rows[number].isFinal }
+
+  /// Whether the definition says that a machine ends after a step.
+  func isMarkedFinal(_ number: Int) -> Bool {
+    rows.indices.contains(number) && rows[number].isMarkedFinal
+  }
 }
 
 extension MachineStep {

@@ -69,6 +69,13 @@ extension MachineDSLBuilder {
   /// A step behind which nothing happens: the machine ends with its state.
   public static func step(_ step: Step) -> MachineDSLPart<Self> { .step(step, []) }
 
+  /// A step after which the machine ends, on purpose: where results are reduced, `Machine.check` warns of
+  /// steps without a way on that aren't marked so. Its events are handled as those of any step.
+  public static func finalStep(
+    _ step: Step,
+    @MachineListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>] = { [] }
+  ) -> MachineDSLPart<Self> { .finalStep(step, handlers()) }
+
   /// What happens behind any step, unless that itself says.
   public static func step(
     @MachineListBuilder<MachineDSLHandler<Self>> handlers: () -> [MachineDSLHandler<Self>]
@@ -100,6 +107,8 @@ public enum MachineDSLPart<Builder: MachineDSLBuilder> {
   case emitter(Builder.Emitter)
   /// A step with what happens behind it; nil is any step.
   case step(Builder.Step?, [MachineDSLHandler<Builder>])
+  /// A step after which the machine ends, with what happens on its events.
+  case finalStep(Builder.Step, [MachineDSLHandler<Builder>])
 }
 
 /// What happens behind a step.

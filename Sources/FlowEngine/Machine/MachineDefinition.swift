@@ -61,6 +61,9 @@ public struct MachineStep {
   public var action: Action
   /// What happens after it, in the order in which it was written.
   public var handlers: [MachineHandler]
+  /// Whether the machine ends after it, although the any-step may lead on; its events are handled as
+  /// those of any step.
+  public let isFinal: Bool
   /// Where it was written; see `MachineLogic.position(of:)`.
   public let place: Int
 
@@ -70,11 +73,16 @@ public struct MachineStep {
   ///   - number: Its number; nil for any step.
   ///   - action: What performs it.
   ///   - handlers: What leads on from it.
+  ///   - isFinal: Whether the machine ends after it.
   ///   - place: Where it was written; see `MachineLogic.position`.
-  public init(_ number: Int?, _ action: Action, handlers: [MachineHandler], place: Int = -1) {
+  public init(
+    _ number: Int?, _ action: Action, handlers: [MachineHandler], isFinal: Bool = false,
+    place: Int = -1
+  ) {
     self.number = number
     self.action = action
     self.handlers = handlers
+    self.isFinal = isFinal
     self.place = place
   }
 }

@@ -40,6 +40,11 @@ final class MachineExecution: Work, TaskObserver {
   /// Whether a job to go on is on its way.
   @exclusivity(unchecked) private var isEnqueued = false
   private let lines: TransitionLines
+  /// The state that the log showed last: of a scalar its payload, of others their text.
+  @exclusivity(unchecked) private var shownState = Payload.none
+  @exclusivity(unchecked) private var shownText: ByteString?
+  /// Called with what follows the first step, in place of going there.
+  private var decide: ((MachineDecision<Int, Value>) -> Void)?
   /// Keys that a step's run has set from secrets.
   private var secretNames: Set<ByteString> = []
 
@@ -63,19 +68,22 @@ final class MachineExecution: Work, TaskObserver {
     do {
       let given = try entry.flatMap { try logic.own($0.state) }
       state = try given ?? logic.state(of: context.bucket)
+      decide = entry?.decide
     } catch {
       end(.from(error))
       return .finished
     }
-    if let done = entry?.done {
-      step = done.step
-      result = done.result
+    for earlier in entry?.history ?? [] { history.push(earlier) }
+    step = entry?.step ?? entry?.history.last ?? blueprint.definition.start
+    // The history of a run ends with the present step.
+    if history.count == 0 || history[history.count - 1] != step { history.push(step) }
+    if let done = entry?.result {
+      result = done
       phase = .reduce
     } else {
-      step = blueprint.definition.start
       transition = .forward(to: step)
     }
-    history.push(step)
+    _ = changedState(context)
     proceedOnce()
     return phase == .ended ? .finished : .suspended
   }
@@ -107,8 +115,13 @@ final class MachineExecution: Work, TaskObserver {
     loop.enqueue(self)
   }
 
+  /// The steps that were entered, the present one included.
+  var enteredSteps: [Int] { history.entered }
+  var enteredNames: [ByteString] { enteredSteps.map { name(of: $0) } }
+
   /// Ends: with `error`, or successfully. The op is settled here, and goes on elsewhere.
   private func end(_ error: FlowError?) {
+    context?.noteHistory(history)
     if let error { context?.fail(error) }
     abandon()
   }
@@ -125,8 +138,16 @@ final class MachineExecution: Work, TaskObserver {
   /// Ends successfully with a value, whose fields go into the data bucket.
   private func finish(_ value: Value) {
     guard let context else { return }
+    if let decide {
+      decide(.finish(value))
+      end(nil)
+      return
+    }
     do {
-      for (name, field) in try logic.outputs(of: value) {
+      let outputs = try logic.outputs(of: value)
+      // The lines of the bucket show the others.
+      if outputs.isEmpty, let state = changedState(context) { context.logState(state) }
+      for (name, field) in outputs {
         context.set(name, secretNames.contains(name) ? .secret(field) : field)
       }
     } catch {
@@ -205,7 +226,9 @@ final class MachineExecution: Work, TaskObserver {
         phase = .decide
       }
     case .decide:
-      if blueprint.hasProvider {
+      if table.isMarkedFinal(step), blueprint.hasProvider {
+        finish(state)
+      } else if blueprint.hasProvider {
         ask { logic.transition(step, result, state, call) }
       } else if blueprint.hasEmitter {
         ask { logic.emit(step, result, state, call) }
@@ -224,10 +247,33 @@ final class MachineExecution: Work, TaskObserver {
 
   /// Performs the present step.
   private func perform() {
-    guard table.isOp(step), let op = table.op(step) else {
+    if let replacements = loop.replacements, let fake = replacements.step(name(of: step)) {
+      perform(fake)
+    } else if table.isOp(step), let op = table.op(step) {
+      perform(op)
+    } else {
       ask { logic.perform(transition, step, state, call) }
-      return
     }
+  }
+
+  /// Performs the present step by what a test has put in its place.
+  @inline(never)
+  private func perform(_ fake: StepReplacement) {
+    switch fake {
+    case .op(let op): perform(op)
+    case .function(let function): ask { logic.perform(function, step, state, call) }
+    case .value(let value):
+      var copies: ValueCopies?
+      do {
+        take(.result(try value.copyForRun(&copies)))
+      } catch {
+        end(.from(error))
+      }
+    }
+  }
+
+  /// Performs the present step by an op, in a run of its own.
+  private func perform(_ op: Op) {
     guard let context else { return }
     // A machine takes any state.
     let machine = op as? MachineOp
@@ -239,7 +285,7 @@ final class MachineExecution: Work, TaskObserver {
       return
     }
     let shown = data.map { ($0, isSecret($0, context) ? Value.secret($1) : $1) }
-    let begun = machine?.entering(MachineEntry(state: state, done: nil)) ?? op
+    let begun = machine?.entering(MachineEntry(state: state)) ?? op
     let run = Run(begun, on: loop, name: op.name, sinks: loop.eventSinks)
     // Its failure is this machine's.
     run.markObserved()
@@ -329,11 +375,13 @@ final class MachineExecution: Work, TaskObserver {
           "goes forward from step '\(name(of: from))' to unknown step '\(name(of: target))'", place)
         return
       }
+      if isDecided(next) { return }
       guard count() else { return }
       history.push(target)
       step = target
       transition = next
     case .back(let target):
+      if isDecided(next) { return }
       let index = target.map { history.lastIndex(of: $0) } ?? history.count - 2
       guard let index, index >= 0 else {
         let what: ByteString =
@@ -347,15 +395,71 @@ final class MachineExecution: Work, TaskObserver {
       step = history[index]
       transition = .back(to: step)
     case .stay:
+      if isDecided(next) { return }
       guard count() else { return }
       transition = .stay
     }
-    context?.logTransition { lines.payload(from, step, event, $0) }
+    if let context {
+      context.logTransition(state: changedState(context)) { lines.payload(from, step, event, $0) }
+    }
     phase = .perform
+  }
+
+  /// Whether the transition was only asked for; then the machine has ended.
+  @inline(__always)
+  private func isDecided(_ next: Transition<Int>) -> Bool {
+    guard let decide else { return false }
+    decide(.go(next, state))
+    end(nil)
+    return true
+  }
+
+  // MARK: The state in the log
+
+  /// The state for a line of the log, if it isn't the one that the log showed last.
+  @inline(__always)
+  private func changedState(_ context: OpContext) -> Payload? {
+    let payload: Payload
+    switch state {
+    case .integer(let value): payload = .integer(value)
+    case .number(let value): payload = .number(value)
+    case .boolean(let value): payload = Payload(tag: value ? .truth : .falsehood, bits: 0)
+    case .null: payload = .none
+    case .bytes, .opaque: return changedText(context)
+    }
+    if context.run.log.secrets != nil { return changedText(context) }
+    if payload.tag == shownState.tag, payload.bits == shownState.bits, shownText == nil {
+      return nil
+    }
+    shownState = payload
+    if shownText != nil { shownText = nil }
+    return payload
+  }
+
+  @inline(never)
+  private func changedText(_ context: OpContext) -> Payload? {
+    let log = context.run.log
+    var shown = state
+    // Fields that came from secrets are secret, however short they are.
+    if log.secrets != nil, let fields = try? logic.outputs(of: state),
+      fields.contains(where: { isSecret($0.0, context) })
+    {
+      shown = .opaque(
+        MapValue(fields.map { ($0.0, isSecret($0.0, context) ? .secret($0.1) : $0.1) }))
+    }
+    let text = log.secrets?.redactedText(of: shown) ?? shown.logText
+    if text == shownText { return nil }
+    shownText = text
+    return log.payload(text)
   }
 
   /// Takes the previous step's result again.
   private func retry() {
+    if let decide {
+      decide(.retry)
+      end(nil)
+      return
+    }
     guard count() else { return }
     if let previous = history.previous {
       history.cut(to: history.count - 2)
@@ -367,7 +471,9 @@ final class MachineExecution: Work, TaskObserver {
       transition = .stay
       phase = .perform
     }
-    context?.logTransition { lines.payload(retrying: step, $0) }
+    if let context {
+      context.logTransition(state: changedState(context)) { lines.payload(retrying: step, $0) }
+    }
   }
 
   /// Counts a transition; false, and the end, when it is one too many.

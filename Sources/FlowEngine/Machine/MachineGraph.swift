@@ -162,9 +162,10 @@ struct MachineGraph {
       text.write("s\(from) --> s\(to)\(label)")
     }
     let anyGoesOn = blueprint.table.anyStep?.handlers.contains { $0.event == nil } ?? false
-    if !anyGoesOn, !definition.hasProvider {
-      for step in definition.steps where step.number != nil && step.handlers.isEmpty {
-        if let number = numbers[step.number] { text.write("s\(number) --> [*]") }
+    for step in definition.steps where step.number != nil {
+      let isEnd = !anyGoesOn && !definition.hasProvider && step.handlers.isEmpty
+      if step.isFinal || isEnd, let number = numbers[step.number] {
+        text.write("s\(number) --> [*]")
       }
     }
     return ByteString(text.bytes)

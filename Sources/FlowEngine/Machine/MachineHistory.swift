@@ -19,6 +19,9 @@ struct MachineHistory {
   /// The number of steps, the present one included.
   var count: Int { steps.count }
 
+  /// The steps that were entered, the present one included.
+  var entered: [Int] { steps.map { Int($0) } }
+
   /// Enters a step.
   mutating func push(_ step: Int) { steps.append(UInt32(truncatingIfNeeded: step)) }
 

@@ -22,6 +22,10 @@ public protocol MachineLogic: AnyObject {
   func perform(
     _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
   ) -> MachineAnswer?
+  /// Performs a step by a function that a test has put in its place. Answers `.result`.
+  func perform(
+    _ function: AnyObject, _ step: Int, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer?
   /// Makes a new state of a result. Answers `.reduction`.
   func reduce(
     _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
@@ -52,6 +56,12 @@ extension MachineLogic {
   public func own(_ state: Value) throws -> Value? { state }
 
   public var hasPlainStates: Bool { true }
+
+  public func perform(
+    _ function: AnyObject, _ step: Int, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    .failed(.usage("no function can take the place of step '\(name(ofStep: step))'"))
+  }
 
   public func interrupt(_ call: MachineCall, _ error: FlowError) {}
 

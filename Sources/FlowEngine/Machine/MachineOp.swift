@@ -77,35 +77,70 @@ public final class MachineOp: Op {
   /// - Parameters:
   ///   - loop: The loop that it belongs to; called on its thread.
   ///   - state: The state to begin with.
+  ///   - step: The step to begin with; nil for the last one of `history` or, without one, the machine's
+  ///     start. One that the machine doesn't have ends the process with a sentence.
+  ///   - history: The steps entered so far, as `Run.history` has them: where `back` leads. `step` is
+  ///     added unless it is the last of them. What they resulted in isn't known: a retry performs the
+  ///     step again.
   ///   - owner: The op that it belongs to, if one starts it.
   ///   - adopt: Called before anything is executed, to make the run belong to what else starts it.
   /// - Returns: The run, which may have settled already. Its data begins with what the state holds.
   public func start(
-    on loop: EventLoop, from state: Value, owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
+    on loop: EventLoop, from state: Value, at step: Int? = nil, history: [Int] = [],
+    owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
-    entering(MachineEntry(state: state, done: nil))
+    checkSteps(history + [step].compactMap { $0 })
+    return entering(MachineEntry(state: state, step: step, history: history))
       .start(on: loop, data: data(of: state), owner: owner, adopt: adopt)
   }
 
-  /// Starts the machine alone behind a step, whose result comes from elsewhere.
+  /// Starts the machine alone after a step, whose result comes from elsewhere.
   ///
   /// - Parameters:
   ///   - loop: The loop that it belongs to; called on its thread.
-  ///   - step: The step, with which the history begins.
+  ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
   ///   - result: The step's result.
   ///   - state: The state of before the result is reduced.
+  ///   - history: The steps entered before it, as with `start`; by default it begins with the step.
   ///   - owner: The op that it belongs to, if one starts it.
   ///   - adopt: Called before anything is executed, to make the run belong to what else starts it.
   /// - Returns: The run, which may have settled already.
   public func `continue`(
-    on loop: EventLoop, after step: Int, result: Value, state: Value, owner: OpContext? = nil,
-    adopt: ((Run) -> Void)? = nil
+    on loop: EventLoop, after step: Int, result: Value, state: Value, history: [Int] = [],
+    owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
-    if !accepts(step: step) {
-      misuse("machine '\(name)' was to go on behind a step that it doesn't have")
-    }
-    return entering(MachineEntry(state: state, done: (step, result)))
+    checkSteps(history + [step])
+    return entering(MachineEntry(state: state, step: step, result: result, history: history))
       .start(on: loop, data: data(of: state), owner: owner, adopt: adopt)
+  }
+
+  /// Asks what would follow a step, and performs nothing: only the functions that reduce the result,
+  /// make an event of it and say the transition are called.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop that it belongs to; called on its thread.
+  ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
+  ///   - result: The step's result.
+  ///   - state: The state of before the result is reduced.
+  ///   - adopt: Called before a function is, to make the run belong to what asks.
+  ///   - body: Called with the answer; isn't called when the run fails.
+  /// - Returns: The run of these functions, which may have settled already. No monitor is told of it.
+  public func decide(
+    on loop: EventLoop, after step: Int, result: Value, state: Value,
+    adopt: ((Run) -> Void)? = nil, _ body: @escaping (MachineDecision<Int, Value>) -> Void
+  ) -> Run {
+    checkSteps([step])
+    let entry = MachineEntry(state: state, step: step, result: result, decide: body)
+    let run = Run(entering(entry), on: loop, name: name, sinks: [])
+    run.markObserved()
+    run.begin([], owner: nil, adopt: adopt, isMonitored: false)
+    return run
+  }
+
+  private func checkSteps(_ steps: [Int]) {
+    for step in steps where !accepts(step: step) {
+      misuse("machine '\(name)' was to begin with a step that it doesn't have")
+    }
   }
 
   /// What the run's data begins with: what a state holds that is a table.
@@ -114,11 +149,27 @@ public final class MachineOp: Op {
   }
 }
 
+/// What follows a step of a machine.
+public enum MachineDecision<Step, State> {
+  /// A transition, with the new state.
+  case go(Transition<Step>, State)
+  /// The machine ends with this value.
+  case finish(State)
+  /// The previous step's result is taken again.
+  case retry
+}
+
 /// Where an execution of a machine begins.
 struct MachineEntry {
   let state: Value
-  /// The step that is done already, with its result.
-  let done: (step: Int, result: Value)?
+  /// The step to begin with; nil for the last one of the history, or else the machine's start.
+  var step: Int?
+  /// What the step has resulted in that is done already.
+  var result: Value?
+  /// The steps entered before.
+  var history: [Int] = []
+  /// Called with what follows the step; then nothing is performed.
+  var decide: ((MachineDecision<Int, Value>) -> Void)?
 }
 
 /// Executes a machine.

@@ -69,6 +69,9 @@ private struct MachineCheck {
     for step in definition.steps {
       var handled: Set<Int?> = []
       for handler in step.handlers {
+        if step.isFinal, handler.event == nil {
+          return MachineProblem("\(shown(step)) is final, but has a next", at: handler.place)
+        }
         if definition.hasProvider {
           return MachineProblem(
             "\(shown(step)) has transitions, but they are provided by a function",
@@ -108,9 +111,10 @@ private struct MachineCheck {
       }
       return nil
     }
-    guard steps.allSatisfy({ next(of: $0) != nil }) else { return nil }
+    guard steps.allSatisfy({ next(of: $0) != nil || $0.isFinal }) else { return nil }
     return MachineProblem(
-      "the next of the any-step can't be reached: every step has one of its own", at: last.place)
+      "the next of the any-step can't be reached: every step has one of its own or is final",
+      at: last.place)
   }
 
   /// A step that no way leads to. What is only gone back to was never entered.

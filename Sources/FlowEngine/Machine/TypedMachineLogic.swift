@@ -23,6 +23,9 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
 
   var names: [ByteString] { steps.names }
 
+  /// The steps by their numbers.
+  var elements: [Step] { steps.elements }
+
   func number(of step: Step) -> Int {
     steps.add(step, name: ByteString(String(describing: step)))
   }

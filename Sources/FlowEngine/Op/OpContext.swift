@@ -287,15 +287,34 @@ public final class OpContext {
 
   // MARK: Machines
 
-  /// Adds a line about a transition of the op, whose text `payload` puts into the log.
+  /// The names of the steps that the machine has entered whose op this is, the present one included; nil
+  /// of any other op, and once the machine has ended.
+  public var history: [ByteString]? { (state as? MachineExecution)?.enteredNames }
+
+  /// Adds a line about the state of a machine.
+  func logState(_ state: Payload) {
+    guard let owner, !isSettled else { return }
+    owner._withUnsafeGuaranteedRef {
+      $0.log.append(
+        .state, time: $0.loop.now(), scope: scope, position: position, attempt: attempt,
+        first: state)
+    }
+  }
+
+  /// Adds a line about a transition of the op, whose text `payload` puts into the log, after one about
+  /// the state if that is another one than before.
   @inline(__always)
-  func logTransition(_ payload: (EventLog) -> Payload) {
+  func logTransition(state: Payload?, _ payload: (EventLog) -> Payload) {
     guard let owner, !isSettled else { return }
     owner._withUnsafeGuaranteedRef {
       // Safe: the run holds its log, and the strand its run.
       let log = Unmanaged.passUnretained($0.log)
       let time = $0.loop.now()
       log._withUnsafeGuaranteedRef {
+        if let state {
+          $0.append(
+            .state, time: time, scope: scope, position: position, attempt: attempt, first: state)
+        }
         $0.append(
           .transition, time: time, scope: scope, position: position, attempt: attempt,
           first: payload($0))
@@ -307,6 +326,12 @@ public final class OpContext {
   func noteFinish(_ value: Value) {
     guard let strand, !isSettled, strand.group == nil, strand.frames.isEmpty else { return }
     strand.run.noteFinish(value)
+  }
+
+  /// Notes which steps a machine has entered, under the same condition.
+  func noteHistory(_ history: MachineHistory) {
+    guard let strand, strand.group == nil, strand.frames.isEmpty else { return }
+    strand.run.noteHistory(history)
   }
 
   // MARK: The end

@@ -4,15 +4,22 @@
 /// Confined to the loop's thread, as the ops.
 public final class OpReplacements {
   private let fakes: [ByteString: Op]
+  private let steps: [ByteString: StepReplacement]
   /// What is executed in place of an op, which is held so that its identity stays its own.
   private var made: [ObjectIdentifier: (original: Op, fake: Op)] = [:]
   /// The names of the ops that were replaced so far.
   public private(set) var usedNames: Set<ByteString> = []
 
-  /// - Parameter fakes: What to execute, by the names of the ops that it replaces.
-  public init(_ fakes: [ByteString: Op]) {
+  /// - Parameters:
+  ///   - fakes: What to execute, by the names of the ops that it replaces.
+  ///   - steps: What to perform, by the names of the steps of machines that it replaces.
+  public init(_ fakes: [ByteString: Op], steps: [ByteString: StepReplacement] = [:]) {
     self.fakes = fakes
+    self.steps = steps
   }
+
+  /// What to perform in place of a machine's step; nil when that is the step itself.
+  func step(_ name: ByteString) -> StepReplacement? { steps[name] }
 
   /// What to execute in place of an op; nil when that is the op itself.
   ///
@@ -30,16 +37,40 @@ public final class OpReplacements {
   }
 }
 
+/// What is performed in place of a machine's step.
+public enum StepReplacement {
+  /// An op, flow or machine, with the state as its data.
+  case op(Op)
+  /// A function that the machine's logic understands; see `MachineLogic.perform`.
+  case function(AnyObject)
+  /// Nothing: this is the step's result.
+  case value(Value)
+}
+
 extension Op {
+  /// The names of the steps of machines that this op consists of, however deep.
+  public var stepNamesWithin: Set<ByteString> {
+    var names: Set<ByteString> = []
+    for case let machine as MachineOp in opsWithin {
+      for case let number? in machine.blueprint.definition.steps.map(\.number) {
+        names.insert(machine.logic.name(ofStep: number))
+      }
+    }
+    return names
+  }
+
   /// The names of this op and of all that it consists of, however deep. Ops that bodies start aren't
   /// among them.
-  public var namesWithin: Set<ByteString> {
-    var names: Set<ByteString> = []
+  public var namesWithin: Set<ByteString> { Set(opsWithin.map(\.name)) }
+
+  /// This op and all that it consists of.
+  private var opsWithin: [Op] {
+    var ops: [Op] = []
     var seen: Set<ObjectIdentifier> = []
     var open: [Op] = [self]
     while let op = open.popLast() {
       guard seen.insert(ObjectIdentifier(op)).inserted else { continue }
-      names.insert(op.name)
+      ops.append(op)
       if let flow = op as? Flow {
         open += (flow.blueprint.steps + flow.blueprint.finally).filter(\.isOfOp).map(\.op)
       } else if let machine = op as? MachineOp {
@@ -50,7 +81,7 @@ extension Op {
         open.append(inner)
       }
     }
-    return names
+    return ops
   }
 }
 

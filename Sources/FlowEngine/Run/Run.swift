@@ -26,6 +26,22 @@ public final class Run: FlowTask<DataBucket> {
     (op as? MachineOp)?.logic.hasPlainStates == true ? finishValue : nil
   }
 
+  /// The names of the steps that a machine has entered, the present or last one included, of a run that
+  /// consists of one; nil of any other. `MachineOp.start` takes them to go on there.
+  public var history: [ByteString]? {
+    loop.checkThread()
+    guard let logic = (op as? MachineOp)?.logic else { return nil }
+    return enteredSteps?.map { logic.name(ofStep: $0) }
+  }
+
+  /// The same steps by their numbers.
+  var enteredSteps: [Int]? {
+    endedHistory?.entered ?? (strand?.context.state as? MachineExecution)?.enteredSteps
+  }
+
+  /// What a machine has entered that has ended.
+  private var endedHistory: MachineHistory?
+
   let snapshot: FlowSnapshot?
   /// Why the flow's data couldn't be copied.
   private(set) var dataError: FlowError?
@@ -120,9 +136,10 @@ public final class Run: FlowTask<DataBucket> {
   ///   - owner: The op that starts it.
   ///   - adopt: Makes it belong to what else starts it, before anything of it is executed.
   ///   - asWork: Whether it is the work that comes next.
+  ///   - isMonitored: Whether the loop's monitors are told of it, which no op has started.
   func begin(
     _ given: [(ByteString, Value)], owner: OpContext?, adopt: ((Run) -> Void)? = nil,
-    asWork: Bool = false
+    asWork: Bool = false, isMonitored: Bool = true
   ) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
     let flow = op as? Flow
@@ -138,7 +155,7 @@ public final class Run: FlowTask<DataBucket> {
       owner.adopt(self)
       adopt?(self)
       logStart(in: owner)
-    } else if !loop.runMonitors.isEmpty, !isExecuted() {
+    } else if isMonitored, !loop.runMonitors.isEmpty, !isExecuted() {
       isSkipped = true
       settle(nil)
       conclude()
@@ -194,6 +211,8 @@ public final class Run: FlowTask<DataBucket> {
   func noteFinishedEarly() { isFinishedEarly = true }
 
   func noteFinish(_ value: Value) { finishValue = value }
+
+  func noteHistory(_ history: MachineHistory) { endedHistory = history }
 
   /// Makes a task end with this run at the latest, as one that its callbacks started.
   public func adopt(_ task: AnyFlowTask) {

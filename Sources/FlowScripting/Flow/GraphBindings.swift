@@ -8,15 +8,7 @@ extension ScriptHost {
       "check": BoundMethod { host, call in
         let (flow, arguments) = try host.graphed(call, "check", host.types.flow, "flow")
         let data = arguments.isNil(1) ? nil : try arguments.data(1)
-        let findings = try flow.check(data: data).map { finding in
-          LuaValue.reference(
-            try host.vm.makeTable(fields: [
-              ("severity", .string(LuaString(finding.severity.name))),
-              ("op", .string(LuaString(finding.op))),
-              ("message", .string(LuaString(finding.message))),
-            ]))
-        }
-        return call.answer(.reference(try host.vm.makeTable(values: findings)))
+        return call.answer(try host.table(of: flow.check(data: data)))
       },
       "dot": BoundMethod { host, call in
         let (flow, _) = try host.graphed(call, "dot", host.types.flow, "flow")
@@ -36,6 +28,19 @@ extension ScriptHost {
         return try host.answer(call, .bytes(run.dot()))
       }
     ]
+  }
+
+  /// What a check has found, as a list of tables.
+  func table(of findings: [FlowFinding]) throws -> LuaValue {
+    let tables = try findings.map { finding in
+      LuaValue.reference(
+        try vm.makeTable(fields: [
+          ("severity", .string(LuaString(finding.severity.name))),
+          ("op", .string(LuaString(finding.op))),
+          ("message", .string(LuaString(finding.message))),
+        ]))
+    }
+    return .reference(try vm.makeTable(values: tables))
   }
 
   private func graphed<Object>(

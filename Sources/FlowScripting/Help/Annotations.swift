@@ -157,9 +157,15 @@ public enum Annotations {
     ---@field primary_output? string As of an op.
     ---@field [integer] flow.Step
 
+    ---Where a machine begins.
+    ---@class flow.MachineStartOptions
+    ---@field at? string The step to begin with; without it the last one of `history`, or else the machine's start.
+    ---@field history? string[] The steps entered so far, as `run.history` and `ctx.history` have them: where `flow.back` leads. `at` is added unless it is the last of them. Their results aren't known, so that `flow.retry` performs the step again.
+
     ---A step of a machine: what performs it, and a list of `flow.on` and `flow.next`.
     ---@class flow.StepOptions
     ---@field run? flow.Op|async fun(state: any, ctx: flow.Ctx): any An op, flow or machine, which gets the state as its data, or a function.
+    ---@field final? boolean Whether the machine ends after it, even where the any-step has a `flow.next`.
     ---@field [integer] flow.Handler
 
     ---What `flow:check` finds.
@@ -171,13 +177,13 @@ public enum Annotations {
     ---Something that happened in a run.
     ---@class flow.Event
     ---@field time number Seconds since the run began.
-    ---@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"
+    ---@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"
     ---@field op string The name of the op it is about.
     ---@field index? integer The op's index in a group, from 1 on.
     ---@field attempt integer Which attempt at the op, from 1 on.
-    ---@field message? string Of `log` what was said; of `finish`, `retry`, `group`, `case` and `transition` the line's text.
+    ---@field message? string Of `log` what was said; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text.
     ---@field key? string Of `set`, `replace` and `remove`.
-    ---@field value? string The text of what was set; of a secret `<redacted>`.
+    ---@field value? string The text of what was set, or of a machine's new state; of a secret `<redacted>`.
     ---@field old_value? string Of `replace` the text of what stood there.
     ---@field done? number Of `progress`.
     ---@field total? number Of `progress`.
@@ -333,24 +339,42 @@ public enum Annotations {
     ---@class flow.Machine: flow.Op
     local Machine = {}
 
-    ---Starts it with a state, up to its first wait.
+    ---Starts it with a state, up to its first wait: at its start, or at a saved step.
     ---@param state? any
+    ---@param options? flow.MachineStartOptions
     ---@return flow.Run run Its `result` is what the machine finishes with.
-    function Machine:start(state) end
+    function Machine:start(state, options) end
 
     ---Starts it with a state and waits until it has settled.
     ---@async
     ---@param state? any
+    ---@param options? flow.MachineStartOptions
     ---@return flow.Run run
-    function Machine:run(state) end
+    function Machine:run(state, options) end
 
-    ---Enters it behind a step, whose result comes from elsewhere, such as a server. The history begins
-    ---with that step.
+    ---Starts it after a step, whose result comes from elsewhere, such as a server. The history begins
+    ---with that step, unless `options` has one: then it is that, and the step is added if it isn't the last.
     ---@param step string
     ---@param result any
     ---@param state any
+    ---@param options? { history?: string[] }
     ---@return flow.Run run
-    function Machine:continue(step, result, state) end
+    function Machine:continue(step, result, state, options) end
+
+    ---Returns what would follow a step, and performs nothing: only `reduce`, `emit` and `transition` are
+    ---called. Where the machine would fail, such as on an event that no step handles, it raises.
+    ---@async
+    ---@param step string
+    ---@param result any
+    ---@param state any The state before the result is reduced.
+    ---@return flow.Transition? transition nil when the machine ends; its `kind` is `"retry"` where `reduce` returned that.
+    ---@return any state The new state, or what the machine finishes with.
+    function Machine:transition(step, result, state) end
+
+    ---Looks for steps that may have been forgotten, and performs nothing: with `reduce`, a step that has no
+    ---way on and isn't marked `final = true` is a warning.
+    ---@return flow.Finding[] findings In the order of the steps.
+    function Machine:check() end
 
     ---Draws it as a graph in the DOT language.
     ---@param options? flow.MachineDotOptions
@@ -465,6 +489,7 @@ public enum Annotations {
     ---@field ok boolean Whether it has succeeded. Reading it observes a failure.
     ---@field duration number Seconds from its begin to its end, or until now.
     ---@field finished_early boolean Whether it ended because no case matched.
+    ---@field history string[]? Of a machine the steps that it has entered, the present or last one included.
     ---@field result any Its data, as in `data`; of a machine what it has finished with.
     local Run = {}
 
@@ -487,6 +512,7 @@ public enum Annotations {
     ---@field attempt integer Which attempt this is, from 1 on.
     ---@field index integer? Which item of a group this is, from 1 on.
     ---@field run flow.Run The run that the op belongs to.
+    ---@field history string[]? In a function of a machine the steps that it has entered, the present one included: what `start` takes to go on there.
     local Ctx = {}
 
     ---A value of the data bucket. Without one the op finishes here, with an error of kind
@@ -809,7 +835,7 @@ public enum Annotations {
     ---How an op is run in a test.
     ---@class flow.TestOptions
     ---@field data any What the data bucket begins with; of a machine, its state.
-    ---@field replace table<string, flow.Op|table<string, any>|fun(ctx: flow.Ctx): any>? What is executed in place of ops, by their names: an op, a function, or the data that they give.
+    ---@field replace table<string, flow.Op|table<string, any>|fun(ctx: flow.Ctx): any>? What is executed in place of ops, by their names: an op, a function, or the data that they give. In place of steps of machines, by theirs: an op, a function `(state, ctx)`, or the step's result.
 
     ---Runs an op, flow or machine to its end and returns the settled run.
     ---

@@ -7,7 +7,7 @@ local testing = {}
 ---How an op is run in a test.
 ---@class flow.TestOptions
 ---@field data any What the data bucket begins with; of a machine, its state.
----@field replace table<string, flow.Op|table<string, any>|fun(ctx: flow.Ctx): any>? What is executed in place of ops, by their names: an op, a function, or the data that they give.
+---@field replace table<string, flow.Op|table<string, any>|fun(ctx: flow.Ctx): any>? What is executed in place of ops, by their names: an op, a function, or the data that they give. In place of steps of machines, by theirs: an op, a function `(state, ctx)`, or the step's result.
 
 ---Runs an op, flow or machine to its end and returns the settled run.
 ---

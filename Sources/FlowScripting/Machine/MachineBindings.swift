@@ -15,32 +15,45 @@ extension ScriptHost {
     [
       "with": BoundMethod(opWith),
       "start": BoundMethod { host, call in
-        let (machine, _) = try host.machine(call, "start")
-        return call.answer(try host.start(machine, try call.value(2)), host.types.run)
+        return call.answer(try host.start(call, "start"), host.types.run)
       },
       "run": BoundMethod { host, call in
-        let (machine, _) = try host.machine(call, "run")
-        return try host.waitAndAnswer(call, try host.start(machine, try call.value(2)))
+        return try host.waitAndAnswer(call, try host.start(call, "run"))
       },
       "continue": BoundMethod { host, call in
         let (machine, arguments) = try host.machine(call, "continue")
-        let name = try arguments.name(1)
-        guard let logic = machine.logic as? ScriptMachineLogic else {
-          throw arguments.wrong(1, "a machine written in Swift goes on only there")
-        }
-        let known = logic.steps.number(of: name)
-        guard let step = known ?? (machine.isOpen ? logic.number(ofStep: name) : nil),
-          machine.accepts(step: step)
-        else {
-          let names = logic.steps.names.map(\.description)
-          let hint =
-            NearestName.of(name.description, in: names).map { " (did you mean '\($0)'?)" } ?? ""
-          throw arguments.wrong(1, "machine '\(machine.name)' has no step '\(name)'\(hint)")
+        let step = try arguments.step(1, of: machine)
+        let (result, state) = try arguments.resultAndState()
+        var history: [Int] = []
+        if !arguments.isNil(4) {
+          let options = try arguments.options(4, known: ["history"])
+          history = try options.history(of: machine)
         }
         let run = machine.continue(
-          on: host.loop, after: step, result: try call.engineValue(3),
-          state: try call.engineValue(4), owner: host.currentOp, adopt: host.adopt)
+          on: host.loop, after: step, result: result, state: state, history: history,
+          owner: host.currentOp, adopt: host.adopt)
         return call.answer(run, host.types.run)
+      },
+      "transition": BoundMethod { host, call in
+        let (machine, arguments) = try host.machine(call, "transition")
+        let step = try arguments.step(1, of: machine)
+        let (result, state) = try arguments.resultAndState()
+        let answer = MachineAnswerBox()
+        let run = machine.decide(
+          on: host.loop, after: step, result: result, state: state, adopt: host.adopt
+        ) { answer.decision = $0 }
+        let finish = { [unowned host] (call: LuaCall) throws -> LuaAnswer in
+          if let error = host.outcomeError(of: run) { throw host.raise(error) }
+          return call.answer(try host.values(of: answer.decision, state, machine))
+        }
+        if run.isConcluded { return try finish(call) }
+        try host.checkWait(for: run)
+        return try call.wait(
+          TaskWait(run, for: host.waitingTask, deadline: nil, answer: finish))
+      },
+      "check": BoundMethod { host, call in
+        let (machine, _) = try host.machine(call, "check")
+        return call.answer(try host.table(of: machine.check()))
       },
       "dot": BoundMethod { host, call in
         let (machine, arguments) = try host.machine(call, "dot")
@@ -71,10 +84,88 @@ extension ScriptHost {
     return (machine, arguments)
   }
 
-  /// Starts a machine with a state.
-  private func start(_ machine: MachineOp, _ state: LuaValue) throws -> Run {
-    machine.start(
-      on: loop, from: Value(try changeable(state)), owner: currentOp, adopt: adopt)
+  /// Starts a machine with a state, at its start or where the options say.
+  private func start(_ call: LuaCall, _ function: String) throws -> Run {
+    let (machine, arguments) = try machine(call, function)
+    var step: Int?
+    var history: [Int] = []
+    if !arguments.isNil(2) {
+      let options = try arguments.options(2, known: ["at", "history"])
+      step = try options.string("at").map { try options.step($0, of: machine, "at") }
+      history = try options.history(of: machine)
+    }
+    return machine.start(
+      on: loop, from: Value(try changeable(try call.value(2))), at: step, history: history,
+      owner: currentOp, adopt: adopt)
+  }
+
+  /// What `transition` answers: the transition, nil at the end, and the state.
+  private func values(
+    of decision: MachineDecision<Int, Value>?, _ given: Value, _ machine: MachineOp
+  ) throws -> [LuaValue] {
+    switch decision {
+    case .go(let transition, let state):
+      let step = transition.step.map { machine.logic.name(ofStep: $0) }
+      return [.reference(try table(of: transition.kindName, step)), try luaValue(state)]
+    case .finish(let value): return [.nil, try luaValue(value)]
+    case .retry: return [.reference(try table(of: "retry", nil)), try luaValue(given)]
+    case nil: return [.nil, .nil]
+    }
+  }
+}
+
+/// What a machine has decided, for a call that waits for it.
+private final class MachineAnswerBox {
+  var decision: MachineDecision<Int, Value>?
+}
+
+extension Arguments {
+  /// The step of a machine that an argument names.
+  fileprivate func step(_ index: Int, of machine: MachineOp) throws -> Int {
+    try machine.step(named: try name(index)) { wrong(index, $0) }
+  }
+
+  /// A result and a state, which the machine may change.
+  fileprivate func resultAndState() throws -> (result: Value, state: Value) {
+    (
+      Value(try host.changeable(try call.value(3))), Value(try host.changeable(try call.value(4)))
+    )
+  }
+}
+
+extension Options {
+  fileprivate func step(
+    _ name: ByteString, of machine: MachineOp, _ field: ByteString
+  ) throws -> Int {
+    try machine.step(named: name) { arguments.wrong(index, "field '\(field)': \($0)") }
+  }
+
+  /// The steps in the field `history`.
+  fileprivate func history(of machine: MachineOp) throws -> [Int] {
+    guard let table = try table("history") else { return [] }
+    guard let names = try arguments.host.strings(in: .reference(table)) else {
+      throw arguments.wrong(index, "field 'history': a list of names of steps expected")
+    }
+    return try names.map { try step($0, of: machine, "history") }
+  }
+}
+
+extension MachineOp {
+  /// The number of a step; `wrong` makes an error of a sentence about its name.
+  fileprivate func step(
+    named name: ByteString, _ wrong: (String) -> any Error
+  ) throws -> Int {
+    guard let logic = logic as? ScriptMachineLogic else {
+      throw wrong("a machine written in Swift goes on only there")
+    }
+    let known = logic.steps.number(of: name)
+    if let step = known ?? (isOpen ? logic.number(ofStep: name) : nil), accepts(step: step) {
+      return step
+    }
+    let names = logic.steps.names.map(\.description)
+    let hint =
+      NearestName.of(name.description, in: names).map { " (did you mean '\($0)'?)" } ?? ""
+    throw wrong("machine '\(self.name)' has no step '\(name)'\(hint)")
   }
 }
 
@@ -190,7 +281,8 @@ private struct MachineReader {
         on: event, handler.transition.map { logic.number(ofStep: $0) },
         place: logic.place(handler.position))
     }
-    return MachineStep(number, action, handlers: handlers, place: logic.place(part.position))
+    return MachineStep(
+      number, action, handlers: handlers, isFinal: part.isFinal, place: logic.place(part.position))
   }
 
   private func make(

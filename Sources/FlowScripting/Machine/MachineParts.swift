@@ -8,6 +8,8 @@ final class StepPart {
   /// An op, flow, machine or function; nil when the machine's `navigate` performs it.
   let run: Action?
   let handlers: [HandlerPart]
+  /// Whether the machine ends after it.
+  let isFinal: Bool
   /// Where it was written.
   let position: LuaString
 
@@ -16,10 +18,14 @@ final class StepPart {
     case function(LuaReference)
   }
 
-  init(_ name: ByteString?, _ run: Action?, _ handlers: [HandlerPart], _ position: LuaString) {
+  init(
+    _ name: ByteString?, _ run: Action?, _ handlers: [HandlerPart], isFinal: Bool,
+    _ position: LuaString
+  ) {
     self.name = name
     self.run = run
     self.handlers = handlers
+    self.isFinal = isFinal
     self.position = position
   }
 }
@@ -138,7 +144,7 @@ extension Arguments {
     if name == nil, !fields.isEmpty {
       throw wrong(index, "any_step has no fields: it lists flow.on and flow.next only")
     }
-    let options = try Options(self, index, fields, ["run"])
+    let options = try Options(self, index, fields, ["run", "final"])
     let handlers = try list.enumerated().map { place, value in
       guard let handler = host.vm.object(in: value, host.types.handler) else {
         throw wrong(
@@ -147,7 +153,9 @@ extension Arguments {
       }
       return handler
     }
-    return StepPart(name, try options.action("run"), handlers, call.position)
+    return StepPart(
+      name, try options.action("run"), handlers,
+      isFinal: try options.boolean("final") ?? false, call.position)
   }
 
   /// A table with named fields and a list, apart.

@@ -140,6 +140,7 @@ extension ScriptHost {
     case "error":
       guard let error = context.endingError else { return call.answer(.nil) }
       return call.answer(try host.luaError(error))
+    case "history": return call.answer(try host.list(of: context.history))
     case "run" where host.isWorker:
       throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")
     case "run": return call.answer(context.run, host.types.run)

@@ -7,13 +7,13 @@ internal import LuaVM
 /// | field | is |
 /// |---|---|
 /// | `time` | seconds since the run began |
-/// | `kind` | `start finish log set replace remove retry group case transition progress` |
+/// | `kind` | `start finish log set replace remove retry group case transition state progress` |
 /// | `op` | the name of the op it is about |
 /// | `index` | the op's index in a group, from 1; absent outside of one |
 /// | `attempt` | which attempt at the op, from 1 |
-/// | `message` | of `log` what was said; of `finish`, `retry`, `group`, `case` and `transition` the line's text |
+/// | `message` | of `log` what was said; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text |
 /// | `key` | of `set`, `replace` and `remove` |
-/// | `value` | the text of what was set, as a line shows it; of a secret `<redacted>` |
+/// | `value` | the text of what was set, or of a machine's new state, as a line shows it; of a secret `<redacted>` |
 /// | `old_value` | of `replace` the text of what stood there |
 /// | `done`, `total` | of `progress` |
 ///

@@ -42,6 +42,7 @@ extension ScriptHost {
     case "ok":
       run.markObserved()
       return call.answer(.boolean(run.state == .succeeded))
+    case "history": return call.answer(try host.list(of: run.history))
     case "finished_early": return call.answer(.boolean(run.isFinishedEarly))
     case "duration": return call.answer(.number(run.duration))
     default:
@@ -60,6 +61,12 @@ extension ScriptHost {
     guard let run = call.object(1, types.run) else { throw arguments.wrongSelf("run") }
     if isChecking { try needOutcome(of: run, call) }
     return (run, arguments)
+  }
+
+  /// A list of names; nil for none.
+  func list(of names: [ByteString]?) throws -> LuaValue {
+    guard let names else { return .nil }
+    return .reference(try vm.makeList(count: names.count) { .string(LuaString(names[$0])) })
   }
 
   /// Answers a run once it has settled.

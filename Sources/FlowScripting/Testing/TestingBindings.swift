@@ -17,7 +17,9 @@ extension ScriptHost {
     let arguments = Arguments(self, call, "run")
     let op = try arguments.op(1)
     let options = try TestOptions(arguments, 2, for: op)
-    let replacements = options.fakes.isEmpty ? nil : OpReplacements(options.fakes)
+    let replacements =
+      options.fakes.isEmpty && options.steps.isEmpty
+      ? nil : OpReplacements(options.fakes, steps: options.steps)
     let inner = try makeTestLoop(call)
     let code = CodeInPlace(self)
     let (run, end) = onTestLoop(inner) { loop in
@@ -123,6 +125,8 @@ extension ScriptHost {
 private struct TestOptions {
   /// What to execute in place of ops, by their names.
   private(set) var fakes: [ByteString: Op] = [:]
+  /// What to perform in place of steps of machines, by their names.
+  private(set) var steps: [ByteString: StepReplacement] = [:]
   private var data: [(ByteString, Value)] = []
   /// What a machine begins with, which can be any value.
   private var state: LuaValue = .nil
@@ -138,21 +142,42 @@ private struct TestOptions {
     guard let table = try options.table("replace") else { return }
     let wrong = { (what: String) in arguments.wrong(index, "field 'replace': \(what)") }
     let names = op.namesWithin.map(\.description).sorted()
+    let stepNames = op.stepNamesWithin
     let host = arguments.host
     for (key, value) in try host.vm.pairs(of: table) {
       guard case .string(let key) = key else {
         throw wrong("names of ops are strings, got a key of type \(host.vm.typeName(of: key))")
       }
       let name = ByteString(key)
+      if stepNames.contains(name), !names.contains(name.description) {
+        steps[name] = try Self.step(value, host) { wrong("'\(name)': \($0)") }
+        continue
+      }
       let fake = try Self.fake(name, value, host) { wrong("'\(name)': \($0)") }
       // Other names may be those of ops that bodies start. A misspelt one would have the real op run.
       if !names.contains(name.description), fake.name != name || host.op(in: value) == nil,
-        let meant = NearestName.of(name.description, in: names)
+        let meant = NearestName.of(
+          name.description, in: names + stepNames.map(\.description).sorted())
       {
         throw wrong("no op called '\(name)' is in '\(op.name)' (did you mean '\(meant)'?)")
       }
       fakes[name] = fake
     }
+  }
+
+  /// What a field of `replace` stands for that names a step: an op, a function as that of a step, or
+  /// the step's result.
+  private static func step(
+    _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
+  ) throws -> StepReplacement {
+    if let op = host.op(in: value) {
+      if let complaint = op.complaintOfClass { throw wrong(complaint) }
+      return .op(op)
+    }
+    if case .reference(let function) = value, function.kind == .function {
+      return .function(StepFunction(function))
+    }
+    return .value(Value(value))
   }
 
   /// What a field of `replace` stands for: an op, a function, or data that the op leaves.

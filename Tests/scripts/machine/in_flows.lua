@@ -15,6 +15,7 @@ check.summary(run, [[
 T [DataBucket] start with:
 n: 4
 T [double] WillStart
+T [double] state: {n = 8}
 T [double] a -> b
 T [double] double nil
 T [DataBucket] replace for n: 4 -> 8

@@ -57,17 +57,23 @@ check.summary(run, [[
 T [DataBucket] start with:
 country: DE
 T [transfer] WillStart
+T [transfer] state: {amount = 50, country = DE}
 T [transfer] amount -> invalidAmount on invalidAmount
+T [transfer] state: {amount = 100, country = DE}
 T [transfer] invalidAmount -> amount
+T [transfer] state: {amount = 200, country = DE}
 T [transfer] amount -> tariffs
 T [AskTariffOp] WillStart
 T [AskTariffOp] DidFinish: successfully
+T [transfer] state: {amount = 200, country = DE, tariff = cheap}
 T [transfer] tariffs -> confirmation
 T [transfer] asked for 200
 T [transfer] confirmation -> amount on editAmount
+T [transfer] state: {amount = 300, country = DE, tariff = cheap}
 T [transfer] amount -> tariffs
 T [AskTariffOp] WillStart
 T [AskTariffOp] DidFinish: successfully
+T [transfer] state: {amount = 300, country = DE, tariff = express}
 T [transfer] tariffs -> confirmation
 T [transfer] asked for 300
 T [transfer] confirmation -> tariffs on editTariff

@@ -1,0 +1,58 @@
+-- `final = true` marks a step after which a machine ends; check warns of steps that may have been forgotten.
+local flow, check = require "flow", require "check"
+local forward, on, step = flow.forward, flow.on, flow.step
+local function give(value) return function() return value end end
+local function reduce(_, result) return flow.continue(result) end
+local function machine(options)
+  options.name, options.start = "m", "one"
+  return flow.machine(options)
+end
+-- The any-step's next doesn't lead on from it; its events do.
+local m = machine {
+  emit = function(result) return result == "bad" and "error" or nil end,
+  flow.any_step { on("error", forward "alert"), flow.next(forward "last") },
+  step("one", { run = give "1" }),
+  step("alert", { run = give "alert", final = true }),
+  step("last", { run = function(state) return state == "1" and "bad" or "2" end, final = true }),
+}
+local run = m:run()
+assert(run.ok, run.error)
+check.equal(run.result, "alert")
+check.contains(run:summary(), "[m] one -> last\n", "[m] last -> alert on error\n")
+check.contains(m:mermaid(), "s3 --> [*]", "s4 --> [*]")
+-- Where a function says the transitions, it isn't asked.
+local asked = {}
+m = machine {
+  transition = function(name) asked[#asked + 1] = name return forward "two" end,
+  step("one", { run = give "1" }), step("two", { run = give "2", final = true }),
+}
+check.equal(m:run().result, "2")
+check.same(asked, { "one" })
+
+-- With reduce, a step without a way on is a warning.
+local findings = machine {
+  reduce = reduce,
+  step("one", { run = give "1", flow.next(forward "two"), on("x", forward "three") }),
+  step("two", { run = give "2" }), step("three", { run = give "3", final = true }),
+  emit = function() end,
+}:check()
+check.same(findings, { { severity = "warning", op = "m", message = "step 'two' has no way on and isn't marked as final" } })
+check.equal(#machine { step("one", { run = give "1" }) }:check(), 0)
+local way = machine {
+  reduce = reduce, flow.any_step { flow.next(forward "two") },
+  step("one", { run = give "1" }), step("two", { run = give "2", final = true }),
+}
+check.equal(#way:check(), 0)
+-- A flow's check has them too.
+local lost = machine { reduce = reduce, step("one", { run = give "1" }) }
+findings = flow.new("f"):add(lost):check()
+check.contains(findings[1].message, "step 'one' has no way on")
+
+-- Mistakes.
+check.usage(function()
+  machine { step("one", { run = print, final = true, flow.next(forward "one") }) }
+end, "machine", "step 'one' is final, but has a next")
+check.usage(function() step("one", { run = print, final = "yes" }) end, "step", "final", "boolean")
+check.usage(function()
+  machine { flow.any_step { flow.next(forward "one") }, step("one", { run = print, final = true }) }
+end, "machine", "or is final")
