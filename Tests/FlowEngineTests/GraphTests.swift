@@ -314,7 +314,7 @@ struct GraphTests {
       "n4 [label=\"SlowOp\\nsucceeded in 0.25s\", \(good)];",
       "n5 [label=\"Cases\\nno case matched\", shape=diamond, \(good)];",
       "n6 [label=\"UnreachedOp\(unreached)\", \(dashed)];",
-      "n7 [label=\"ItemOp\\n2 succeeded, 1 failed in 0s\", \(bad)];",
+      "n7 [label=\"ItemOp\\n2 succeeded, 1 failed in 0s (median)\", \(bad)];",
       "n9 [label=\"FailOp\\nfailed in 0s\", \(bad)];",
       "n10 [label=\"NeverOp\(unreached)\", \(dashed)];",
       "n12 [label=\"UnreachedOp\(unreached)\", \(dashed)];",
@@ -325,6 +325,29 @@ struct GraphTests {
     #expect(!text.contains("LaterOp"))
     #expect(text.hasSuffix("}\n") && !text.hasSuffix("\n\n"))
     if Graphviz.isInstalled { _ = try Graphviz.texts(run.dot()) }
+  }
+
+  @Test func aRunShowsWhatItemsTookAndWhatTheirGroupTook() throws {
+    let flow = Flow("f").data("list", [Int64(1), 2, 3, 4].flowValue)
+      .addGrouped(
+        waitingOp("SlowOp", 1), GroupDispatcher(input: "list", maxConcurrent: 2, as: "x"))
+      .data("one", [Int64(1)].flowValue)
+      .addGrouped(waitingOp("OnceOp", 1), GroupDispatcher(input: "one", as: "x"))
+      .addGrouped(waitingOp("NeverOp", 1), GroupDispatcher(input: "none", as: "x"))
+    let run = flow.start(on: makeLoop())
+    #expect(run.dot().description.contains(#"max_concurrent = 2\nrunning";"#))
+    try run.wait()
+    run.markObserved()
+    let text = run.dot().description
+    for part in [
+      #"label="list\nmax_concurrent = 2\n4 items in 2s";"#,
+      #"[label="SlowOp\n4 succeeded in 1s (median)", "#,
+      #"label="one\nmax_concurrent = 3\n1 item in 1s";"#,
+      #"[label="OnceOp\n1 succeeded in 1s", "#,
+      #"label="none\nmax_concurrent = 3\nnot reached";"#,
+    ] {
+      #expect(text.contains(part), "\(text)")
+    }
   }
 
   @Test func aRunShowsWhatWasCancelledTakenOrTriedAgain() throws {

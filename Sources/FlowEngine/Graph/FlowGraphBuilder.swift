@@ -221,6 +221,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     if dispatcher.allowFailure { lines.append("allow_failure") }
     if let failures = dispatcher.failures { lines.append("failures -> \(failures)") }
     if let absent = dispatcher.absent { lines.append("absent = \(absent.logText)") }
+    if let outcomes { lines.append(outcomes.groupText(at: self.place(place))) }
     open(.group, lines)
     groupDepth += 1
   }

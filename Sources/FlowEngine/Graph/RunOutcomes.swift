@@ -22,15 +22,21 @@ final class RunOutcomes {
     var last = FlowGraph.Outcome.notReached
     var lastDuration: Int64 = 0
     var lastAttempt = 1
-    /// Nanoseconds, from the first start to the last end.
+    /// How long each execution took that has ended, in nanoseconds.
+    var durations: ContiguousArray<Int64> = []
+    /// Of a group: when the first one began, when an item ended last, and how long each took that came
+    /// to its end.
     var began = Int64.max
     var ended = Int64.min
+    var spans: ContiguousArray<Int64> = []
 
     var count: Int { running + succeeded + failed + cancelled }
   }
 
   private var steps: [Step: Place] = [:]
   private var tallies: [Place: Tally] = [:]
+  /// When groups began that haven't ended, by the scopes that they are in.
+  private var openGroups: [Step: Int64] = [:]
   /// What was decided of cases, where something was.
   private var cases: [Place: (outcome: FlowGraph.Outcome, text: ByteString)] = [:]
 
@@ -72,21 +78,32 @@ final class RunOutcomes {
     case .start:
       tallies[place, default: Tally()].running += 1
       tallies[place]?.last = .running
-      if let tally = tallies[place] { tallies[place]?.began = min(tally.began, record.time) }
     case .finish:
       tallies[place]?.running -= 1
       finish(place, Self.outcome(log.outcome(of: record)), at: record.time)
       tallies[place]?.lastDuration = Int64(bitPattern: record.second)
+      tallies[place]?.durations.append(Int64(bitPattern: record.second))
       tallies[place]?.lastAttempt = record.attempt
+    case .groupCreated:
+      openGroups[group(of: record)] = record.time
+      let began = tallies[place]?.began ?? .max
+      tallies[place, default: Tally()].began = min(began, record.time)
+    case .groupFinished:
+      guard let began = openGroups.removeValue(forKey: group(of: record)) else { return }
+      tallies[place]?.spans.append(record.time &- began)
     case .groupEmpty, .groupRefused:
       // The group has no item that would say so.
-      tallies[place, default: Tally()].began = record.time
       finish(place, .failed, at: record.time)
     case .caseMatched: cases[place] = (.succeeded, log.text(record.firstPayload))
     case .noCase: cases[place] = (.succeeded, "no case matched")
     case .caseFailed: cases[place] = (.failed, "failed")
     default: break
     }
+  }
+
+  /// Tells a group that is executing from others at its place.
+  private func group(of record: LogRecord) -> Step {
+    Step(place: Place(number: Int(record.scope)), position: record.position)
   }
 
   private func finish(_ place: Place, _ outcome: FlowGraph.Outcome, at time: Int64) {
@@ -145,11 +162,35 @@ final class RunOutcomes {
     for (count, outcome) in counts where count > 0 {
       text = "\(text)\(text.isEmpty ? "" : ", ")\(count) \(outcome.name)"
     }
-    if tally.running == 0 { text = "\(text) in \(seconds(tally.ended &- tally.began))" }
+    // What an item took itself: the time from the first to the last says more of the group.
+    if tally.running == 0, !tally.durations.isEmpty {
+      text = "\(text) in \(seconds(median(tally.durations)))"
+      if tally.durations.count > 1 { text = "\(text) (median)" }
+    }
     let outcome: FlowGraph.Outcome =
       tally.failed > 0
       ? .failed : tally.running > 0 ? .running : tally.cancelled > 0 ? .cancelled : .succeeded
     return (outcome, text)
+  }
+
+  /// What the box of a group says: how many items it had and how long it took, with several groups at
+  /// one place the median of these.
+  func groupText(at place: Place) -> ByteString {
+    guard let tally = tallies[place], tally.began != .max else { return "not reached" }
+    if tally.running > 0 { return "running" }
+    let items: ByteString = "\(tally.count) item\(tally.count == 1 ? "" : "s")"
+    if tally.spans.count > 1 {
+      let span = Self.seconds(Self.median(tally.spans))
+      return "\(items) of \(tally.spans.count) groups, each in \(span) (median)"
+    }
+    // One that was stopped ends with its last item.
+    let span = tally.spans.first ?? max(0, tally.ended &- tally.began)
+    return "\(items) in \(Self.seconds(span))"
+  }
+
+  /// The one in the middle, the lower one of two.
+  private static func median(_ durations: ContiguousArray<Int64>) -> Int64 {
+    durations.sorted()[(durations.count - 1) / 2]
   }
 
   private static func seconds(_ nanoseconds: Int64) -> ByteString {

@@ -85,7 +85,7 @@ local text = run:dot():gsub("in [%d.e-]+s", "in Ts")
 check.contains(text, [[n2 [label="GreetOp\nsucceeded in Ts", style=filled, fillcolor=palegreen];]],
   [[n4 [label="Cases\notherwise", shape=diamond, style=filled, fillcolor=palegreen];]],
   [[label="inner\nnot reached";]], [[n5 [label="GreetOp\nnot reached", style=dashed, fontcolor=gray40];]],
-  [[n7 [label="UploadOp\ntimeout: 10s\n2 succeeded in Ts", style=filled, fillcolor=palegreen];]],
+  [[n7 [label="UploadOp\ntimeout: 10s\n2 succeeded in Ts (median)", style=filled, fillcolor=palegreen];]],
   [[n10 [label="FailOp\nfailed in Ts", style=filled, fillcolor=lightcoral];]],
   [[n13 [label="end\nfailed in Ts", shape=oval, style=filled, fillcolor=lightcoral];]],
   "n11 -> n12 [style=dashed];\n")
