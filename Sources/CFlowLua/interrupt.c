@@ -33,6 +33,10 @@ bool flowlua_has_request(const flowlua_host *host) {
   return atomic_load_explicit(&host->requests, memory_order_relaxed) != 0;
 }
 
+bool flowlua_has_requested(const flowlua_host *host, uint8_t what) {
+  return (atomic_load_explicit(&host->requests, memory_order_relaxed) & what) != 0;
+}
+
 bool flowlua_take_request(flowlua_host *host, uint8_t what) {
   return flowlua_has_request(host)
       && (atomic_fetch_and(&host->requests, (uint8_t)~what) & what) != 0;
@@ -56,9 +60,16 @@ void flowlua_answer_requests(lua_State *L) {
   flowlua_host *host = host_of(L);
   if (flowlua_take_request(host, FLOWLUA_TERMINATE)) call_back(L, host->callbacks.terminate);
   if (flowlua_take_request(host, FLOWLUA_ATTEND)) call_back(L, host->callbacks.attend);
+  // Nothing is raised in cleanups, of which a `__close` is one.
+  if (!flowlua_has_request(host) || (flowlua_runs_scheduled(host) && flowlua_runs_close(L))) return;
   // As the stand-alone interpreter's hook, with the position of what called the interrupted function.
   if (flowlua_take_request(host, FLOWLUA_INTERRUPT)) {
-    call_back(L, host->callbacks.interrupt);
-    luaL_error(L, "interrupted!");
+    lua_State *previous = host->running;
+    host->running = L;
+    bool raises = host->callbacks.interrupt(host);
+    host->running = previous;
+    flowlua_current = host;
+    if (raises) luaL_error(L, "interrupted!");
+    atomic_fetch_or(&host->requests, FLOWLUA_INTERRUPT);
   }
 }

@@ -21,6 +21,12 @@ static const int64_t second = 1000000000;
 static const int64_t first_interval = 5000000;
 static const int64_t last_interval = 640000000;
 
+/// A time so many nanoseconds later, or the last one there is.
+static int64_t later(int64_t time, int64_t nanoseconds) {
+  int64_t sum;
+  return __builtin_add_overflow(time, nanoseconds, &sum) ? INT64_MAX : sum;
+}
+
 static int64_t now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -251,7 +257,7 @@ bool flowlua_watch(
     flowlua_host *host, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
   flowlua_take_signal(host);
   // A negative deadline counts from now.
-  if (deadline < 0) deadline = now() - deadline;
+  if (deadline < 0) deadline = later(now(), deadline == INT64_MIN ? INT64_MAX : -deadline);
   pthread_mutex_lock(&lock);
   watch_record *watch = make_record(host, coroutine);
   bool ok = watch != NULL && start_watchdog();
@@ -302,7 +308,7 @@ void flowlua_begin_grace(flowlua_coroutine *coroutine) {
   if (is_watched(coroutine)) {
     int64_t time = now();
     if (coroutine->watch->grace_deadline == 0) {
-      coroutine->watch->grace_deadline = time + coroutine->watch->grace;
+      coroutine->watch->grace_deadline = later(time, coroutine->watch->grace);
       coroutine->watch->interval = first_interval;
     }
     if (coroutine->watch->grace_deadline > time) {

@@ -1,5 +1,6 @@
-// The signals of a program that runs scripts: Ctrl-C and SIGTERM ask for something the first time, and
-// end the process the second time.
+// The signals of a program that runs scripts: Ctrl-C, SIGTERM and SIGHUP ask for something the first
+// time, and end the process the second time. (Terminals and shells send SIGHUP twice: a second one
+// counts as the first.)
 #include "internal.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef struct request {
@@ -21,6 +23,11 @@ static request interruption, termination;
 static pthread_t asked_thread;
 static _Atomic(int) wake_descriptor = -1;
 
+/// The signal that has asked for the end of the process; 0 before it.
+static _Atomic(int) termination_signal;
+/// Whether all is being cancelled, so that a second signal may cut cleanups.
+static _Atomic(bool) is_cleaning_up;
+
 /// How long a termination that nobody takes note of may take, because code of a C library runs.
 enum { PATIENCE = 3 };
 
@@ -31,8 +38,24 @@ static void set_handler(int number, void (*handler)(int), int flags) {
   sigaction(number, &action, NULL);
 }
 
+/// Safe in a signal handler.
+static void say(const char *text) {
+  const char *parts[] = {flowsystem_program(), ": ", text, "\n"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0) return;
+}
+
+/// The second signal.
+static void on_ending(int number) {
+  bool is_interrupted = number == SIGINT;
+  if (atomic_load(&is_cleaning_up))
+    say(is_interrupted ? "interrupted again: cleanups were cut"
+                       : "terminated again: cleanups were cut");
+  flowsystem_on_ending_signal(number);
+}
+
 static void end_next_time(int number) {
-  set_handler(number, flowsystem_on_ending_signal, SA_RESETHAND | SA_NODEFER);
+  set_handler(number, on_ending, SA_RESETHAND | SA_NODEFER);
 }
 
 void flowsystem_wake_loop(void) {
@@ -50,7 +73,8 @@ static bool ask(int number, const request *what) {
     return false;
   }
   int problem = errno;
-  if (what->is_asked == NULL || what->is_asked(what->context)) end_next_time(number);
+  if (what == &interruption && (what->is_asked == NULL || what->is_asked(what->context)))
+    end_next_time(number);
   // Nobody has taken note of the one before.
   if (what->is_asked != NULL && what->is_asked(what->context)) raise(number);
   what->function(what->context);
@@ -59,15 +83,32 @@ static bool ask(int number, const request *what) {
   return true;
 }
 
-static void on_interruption(int number) { ask(number, &interruption); }
+static void on_interruption(int number) {
+  if (flowsystem_is_main_thread() && atomic_load(&termination_signal) != 0) {
+    end_next_time(number);
+    raise(number);
+    return;
+  }
+  ask(number, &interruption);
+}
 
 /// A termination that nobody has taken note of.
 static void on_overdue(int number) {
   (void)number;
-  flowsystem_end_by_signal(SIGTERM);
+  say("terminated within a function of C that doesn't end: cleanups were cut");
+  flowsystem_end_by_signal(flowsystem_termination_signal());
 }
 
 static void on_termination(int number) {
+  if (flowsystem_is_main_thread()) {
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&termination_signal, &none, number)) {
+      if (number == SIGHUP) return;
+      end_next_time(number);
+      raise(number);
+      return;
+    }
+  }
   if (!ask(number, &termination)) return;
   struct sigaction present;
   // A script's own alarm, through a C module, is left alone.
@@ -94,10 +135,22 @@ void flowsystem_catch_interruption(
 void flowsystem_catch_termination(flowsystem_request function, void *context, int wake) {
   termination = (request){function, context, NULL};
   atomic_store(&wake_descriptor, wake);
-  struct sigaction present;
-  if (sigaction(SIGTERM, NULL, &present) != 0 || present.sa_handler == SIG_IGN) return;
-  set_handler(SIGTERM, on_termination, 0);
+  const int numbers[] = {SIGTERM, SIGHUP};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    struct sigaction present;
+    // What is ignored stays ignored, and what a script has set through a C module is the script's.
+    if (sigaction(numbers[i], NULL, &present) != 0) continue;
+    if (present.sa_handler == SIG_DFL || present.sa_handler == flowsystem_on_ending_signal)
+      set_handler(numbers[i], on_termination, 0);
+  }
 }
+
+int flowsystem_termination_signal(void) {
+  int number = atomic_load(&termination_signal);
+  return number != 0 ? number : SIGTERM;
+}
+
+void flowsystem_note_cleanups(bool are_running) { atomic_store(&is_cleaning_up, are_running); }
 
 void flowsystem_wake_by_signals(int wake) { atomic_store(&wake_descriptor, wake); }
 
@@ -107,6 +160,8 @@ void flowsystem_end_requests(void) {
     end_next_time(SIGINT);
   if (sigaction(SIGTERM, NULL, &present) == 0 && present.sa_handler == on_termination)
     end_next_time(SIGTERM);
+  if (sigaction(SIGHUP, NULL, &present) == 0 && present.sa_handler == on_termination)
+    end_next_time(SIGHUP);
   atomic_store(&wake_descriptor, -1);
 }
 

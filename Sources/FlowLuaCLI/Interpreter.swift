@@ -36,7 +36,8 @@ final class Interpreter {
       if let workers = arguments.options.workers { host.workerLimit = workers }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
-      signals.catchTermination(host)
+      signals.catchTermination(host) { messages.reportFailures(of: host) }
+      if let grace = arguments.options.grace { host.loop.cleanupGrace = grace }
       monitors.watch(host.loop)
       if arguments.options.checks {
         host.onNeedOfOutcome = { run, place in monitors.end(because: run, isNeededAt: place) }

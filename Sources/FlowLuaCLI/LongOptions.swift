@@ -22,12 +22,14 @@ struct LongOptions {
   private(set) var workers: Int?
   /// Whether flows are checked instead of executed.
   private(set) var checks = false
+  /// How many seconds the cleanups of what is stopped have; nil: as many as by default.
+  private(set) var grace: Double?
   private(set) var showsProgress = true
   /// The folder that the annotations are written into, instead of all else.
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, graph, help, summary, version, workers
+    case annotations, check, grace, graph, help, summary, version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
@@ -36,6 +38,7 @@ struct LongOptions {
       switch self {
       case .graph: "a file: --graph FILE"
       case .workers: "a number: --workers N"
+      case .grace: "a number of seconds: --grace S"
       case .annotations: "a folder: --annotations DIR"
       default: "no value"
       }
@@ -54,7 +57,7 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .graph, .workers:
+    case .annotations, .grace, .graph, .workers:
       // Only an option of these takes the next word.
       guard let given = value ?? next, value != nil || given.bytes.first != UInt8(ascii: "-"),
         !given.bytes.isEmpty
@@ -63,6 +66,7 @@ struct LongOptions {
       }
       switch name {
       case .graph: graph = try Self.graphFile(given)
+      case .grace: grace = try Self.seconds(given)
       case .workers: workers = try Self.number(given)
       default: annotations = given
       }
@@ -84,7 +88,7 @@ struct LongOptions {
     case .virtualClock: usesVirtualClock = true
     case .check: checks = true
     case .noProgress: showsProgress = false
-    case .annotations, .graph, .workers, .summary: break
+    case .annotations, .grace, .graph, .workers, .summary: break
     }
     return 1
   }
@@ -112,6 +116,19 @@ struct LongOptions {
       throw misuse("option '--workers' needs a number from 1 to 1024, not '\(text)'")
     }
     return number
+  }
+
+  /// Seconds as a decimal number, or `inf`.
+  private static func seconds(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Double {
+    if text == "inf" { return .infinity }
+    let isPlain = text.bytes.allSatisfy {
+      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".")
+    }
+    guard isPlain, let seconds = Double(text.description) else {
+      throw misuse(
+        "option '--grace' needs a number of seconds of at least 0, or 'inf', not '\(text)'")
+    }
+    return seconds
   }
 
   private static func unknown(_ word: ByteString) -> ByteString {

@@ -32,6 +32,14 @@ final class Messages {
     Output.error(program: program, decorate?(text) ?? text)
   }
 
+  /// Reports the failures that nobody observed; answers whether there is one.
+  @discardableResult
+  func reportFailures(of host: ScriptHost) -> Bool {
+    let failures = host.unobservedFailures()
+    for failure in failures { report(failure.error, of: failure.name) }
+    return !failures.isEmpty
+  }
+
   /// Says something that is no error of the script.
   func say(_ message: ByteString) { Output.error(program: program, message) }
 

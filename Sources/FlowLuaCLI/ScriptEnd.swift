@@ -31,8 +31,6 @@ struct ScriptEnd {
 
   /// Tells of every failure that nobody looked at; false when there is none.
   private func reportFailures(_ host: ScriptHost) -> Bool {
-    let failures = host.unobservedFailures()
-    for failure in failures { messages.report(failure.error, of: failure.name) }
-    return !failures.isEmpty
+    messages.reportFailures(of: host)
   }
 }

@@ -4,9 +4,10 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// What Ctrl-C and SIGTERM do: the first asks the script, the second ends the process.
+/// What Ctrl-C, SIGTERM and SIGHUP do: the first asks the script, the second ends the process.
 ///
-/// SIGTERM is caught only once there can be runs to cancel; until then it ends the process at once.
+/// SIGTERM and SIGHUP are caught only once there can be runs to cancel; until then they end the process
+/// at once.
 /// Signals that this program doesn't name do what they do by default.
 struct Signals {
   private let vm: LuaVM
@@ -25,9 +26,15 @@ struct Signals {
       LuaVM.interrupter, vm.requestContext, repeatedly ? LuaVM.interruptionQuestion : nil)
   }
 
-  /// Has SIGTERM cancel the runs of a host, and both signals wake its loop.
-  func catchTermination(_ host: ScriptHost) {
-    host.onTermination = { Self.end(by: SIGTERM) }
+  /// Has SIGTERM and SIGHUP cancel the runs of a host, and all signals wake its loop. The process ends
+  /// after `report`.
+  func catchTermination(_ host: ScriptHost, report: @escaping () -> Void) {
+    host.onTerminationRequest = { flowsystem_begin_termination() }
+    host.onCancellation = { flowsystem_note_cleanups($0) }
+    host.onTermination = {
+      report()
+      Self.end(by: flowsystem_termination_signal())
+    }
     flowsystem_catch_termination(
       LuaVM.terminator, vm.requestContext, host.loop.mailbox.descriptor)
     host.onLoopChange = { flowsystem_wake_by_signals($0.mailbox.descriptor) }

@@ -40,6 +40,7 @@ enum Usage {
                              and print their plans instead of running them; status 1 when the
                              check finds errors
       --virtual-clock        let no sleep take time
+      --grace S              give the cleanups of what is stopped S seconds (default 30, inf: no limit)
       --workers N            run at most N workers
       --no-progress          show no line of progress on a terminal
       --annotations DIR      write the annotations of 'flow' for LuaLS into a folder

@@ -40,6 +40,15 @@ enum FiberOwner {
     }
   }
 
+  /// Whether nothing is raised in it: signals may limit it nevertheless.
+  var isCleanup: Bool {
+    switch self {
+    case .cleanup: true
+    case .callback(let run, _): run.isCallingBack
+    default: false
+    }
+  }
+
   /// The op that errors are attributed to.
   var opName: ByteString? {
     switch self {
@@ -158,13 +167,13 @@ final class Fiber: LoopJob, LuaWaiter {
     guard ending.cancellation == nil else { return }
     ending.cancellation = error
     let grace = error.seconds != nil ? Self.unwindTime : loop.gracePeriod
-    ending.graceEnd = LuaVM.monotonicTime + grace
+    ending.graceEnd = LuaVM.monotonicTime.later(by: grace)
     wait?.fail(host.raise(error))
     // A timeout is the waiting op's own; who waited may try again.
     if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
     // It may be below on the stack, or have asked for it itself.
     if isRunning {
-      ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime + host.busyGrace)
+      ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime.later(by: host.busyGrace))
       host.vm.watch(coroutine, deadline: ending.graceEnd, grace: loop.gracePeriod)
     }
   }
@@ -409,7 +418,7 @@ extension ScriptHost {
       }
       vm.release(step.coroutine, finished: true)
       owner.finish(result, self)
-    case .stopped where limit != .max || isWorker:
+    case .stopped where limit != .max || isWorker || owner.isCleanup:
       vm.release(step.coroutine, finished: false)
       owner.finish(.failed(owner.expire()), self)
     case .failed, .yielded, .stopped:

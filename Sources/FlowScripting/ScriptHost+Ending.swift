@@ -47,7 +47,10 @@ extension ScriptHost {
 
   /// The same because of an error.
   func cancelEverything(_ error: FlowError) {
-    loop.cancelProcesses(of: ObjectIdentifier(self))
+    onCancellation?(true)
+    defer { if !isTerminating { onCancellation?(false) } }
+    // Those of ops are stopped by them, unless they are part of a cleanup.
+    loop.cancelLooseProcesses(of: ObjectIdentifier(self))
     var asked: [UInt64: Int] = [:]
     var newest: UInt64 = 0
     // A callback may start a flow anew whenever that is cancelled.
@@ -66,13 +69,54 @@ extension ScriptHost {
   ///
   /// An op that is has a moment for its cleanup. The wait that it then comes back to calls this again.
   func terminate() {
-    isTerminating = true
+    if !isTerminating {
+      isTerminating = true
+      onTerminationRequest?()
+    }
     guard !vm.runsScheduledCoroutine else {
+      onCancellation?(true)
       for task in loop.pendingTasks { task.cancel(reason: Self.termination) }
+      limitCleanup()
       return
     }
     cancelEverything(reason: Self.termination)
     onTermination?()
+  }
+
+  /// A signal has come while ops execute that never run Lua code, nor wait: cancels what goes on. Whoever
+  /// started that takes the request.
+  func cancelForRequest() {
+    let isEnd = vm.isAskedToEnd
+    for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {
+      task.cancel(reason: isEnd ? Self.termination : Self.interruption)
+    }
+  }
+
+  /// An interruption is about to be raised in code that is busy; false when that is a cleanup, of which it
+  /// only limits the time.
+  func noteInterruption() -> Bool {
+    guard executesCleanup else {
+      chunk?.noteInterruption()
+      return true
+    }
+    onCancellation?(true)
+    for task in loop.pendingTasks { task.cancel(reason: Self.interruption) }
+    limitCleanup()
+    return false
+  }
+
+  /// Whether the code that runs is a cleanup of an op, or what a flow calls after its end.
+  private var executesCleanup: Bool {
+    if currentTask != nil { return false }
+    return currentOp?.isCleaningUp ?? currentRun?.isCallingBack ?? false
+  }
+
+  /// Stops a cleanup that is busy, and now has a grace, at its end.
+  private func limitCleanup() {
+    guard executesCleanup else { return }
+    let deadline = currentOp?.cleanupDeadline ?? currentRun?.cleanupDeadline ?? .max
+    let limit = watchDeadline(deadline)
+    if limit != .max { vm.watchActivity(deadline: limit, grace: loop.gracePeriod) }
   }
 
   /// What signals ask for.

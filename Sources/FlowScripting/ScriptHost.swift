@@ -64,6 +64,10 @@ public final class ScriptHost {
 
   /// Ends the process, once it has been asked to end and all is cancelled; see `LuaVM.terminator`.
   public var onTermination: (() -> Void)?
+  /// Called when the request for that was taken: what goes on then is its cleanups.
+  public var onTerminationRequest: (() -> Void)?
+  /// Called when all is being cancelled, with true, and when that is done.
+  public var onCancellation: ((Bool) -> Void)?
   /// Set once the process has been asked to end.
   var isTerminating = false
 
@@ -128,7 +132,8 @@ public final class ScriptHost {
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
     vm.onTermination = { [unowned self] in terminate() }
-    vm.onInterruption = { [unowned self] in chunk?.noteInterruption() }
+    loop.onLook = { [unowned self] in if vm.hasRequest { cancelForRequest() } }
+    vm.onInterruption = { [unowned self] in noteInterruption() }
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in
       self.makeFailure(index: index, input: input, error: error)
@@ -162,6 +167,8 @@ public final class ScriptHost {
     vm.onTermination = nil
     vm.onInterruption = nil
     onTermination = nil
+    onTerminationRequest = nil
+    onCancellation = nil
     onLoopChange = nil
     onNeedOfOutcome = nil
     wrapperFactory = nil
@@ -170,6 +177,7 @@ public final class ScriptHost {
     let loop = waitingLoops.first ?? activeLoop
     (loop.makeList, loop.makeFailure) = previousMakers
     loop.describeOrigin = nil
+    loop.onLook = nil
   }
 
   // MARK: The end of a script

@@ -25,6 +25,9 @@ extension LuaVM {
   /// Whether something was asked for that nobody has taken.
   public var hasRequest: Bool { flowlua_has_request(host) }
 
+  /// Whether that is the end of the process.
+  public var isAskedToEnd: Bool { flowlua_has_requested(host, UInt8(FLOWLUA_TERMINATE)) }
+
   /// Takes the request for an interruption; false when there is none.
   public func takeInterruption() -> Bool {
     flowlua_take_request(host, UInt8(FLOWLUA_INTERRUPT))

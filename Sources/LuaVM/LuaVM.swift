@@ -29,9 +29,9 @@ public final class LuaVM {
   /// Called when the process has been asked to end, by the `terminator`, while Lua code runs: between
   /// two of its instructions. It may end the process; if it returns, the code goes on.
   public var onTermination: (() -> Void)?
-  /// Called on the owner thread when an interruption is about to be raised in code that is busy. Nothing
-  /// of the state may be used.
-  public var onInterruption: (() -> Void)?
+  /// Called on the owner thread when an interruption is about to be raised in code that is busy; false
+  /// when nothing is to be raised there: whoever waits next takes the request.
+  public var onInterruption: (() -> Bool)?
 
   /// Called when another thread has used `attention`: while Lua code runs, between two of its
   /// instructions.
@@ -529,8 +529,8 @@ private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
   Unmanaged<AnyObject>.fromOpaque(pointer).release()
 }
 
-private func noteInterruption(_ host: OpaquePointer) {
-  vm(of: host)?.onInterruption?()
+private func noteInterruption(_ host: OpaquePointer) -> Bool {
+  vm(of: host)?.onInterruption?() ?? true
 }
 
 private func endProcess(_ host: OpaquePointer) {

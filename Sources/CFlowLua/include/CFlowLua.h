@@ -149,8 +149,9 @@ typedef struct flowlua_callbacks {
   void (*_Nonnull release)(void *_Nonnull object);
   /// The process has been asked to end while Lua code runs: called between two instructions of it.
   void (*_Nonnull terminate)(flowlua_host *_Nonnull);
-  /// An interruption is about to be raised: called as above.
-  void (*_Nonnull interrupt)(flowlua_host *_Nonnull);
+  /// An interruption is about to be raised: called as above. false when the code that runs is a cleanup,
+  /// in which nothing is raised: the request stays.
+  bool (*_Nonnull interrupt)(flowlua_host *_Nonnull);
   /// Another thread wants the owner to look at what it has sent, while Lua code runs: called as above.
   void (*_Nonnull attend)(flowlua_host *_Nonnull);
 } flowlua_callbacks;
@@ -670,7 +671,8 @@ flowlua_question_function _Nonnull flowlua_interruption_question(void);
 bool flowlua_call_attention(flowlua_host *_Nonnull host);
 /// Lets the signal for it through to the calling thread, the owner.
 void flowlua_take_signal(flowlua_host *_Nonnull host);
-/// Whether something was asked for that nobody has taken.
+/// Whether something was asked for that nobody has taken, or one of certain things.
+bool flowlua_has_requested(const flowlua_host *_Nonnull host, uint8_t what);
 bool flowlua_has_request(const flowlua_host *_Nonnull host);
 /// Takes requests of a kind; whether there was one.
 bool flowlua_take_request(flowlua_host *_Nonnull host, uint8_t what);

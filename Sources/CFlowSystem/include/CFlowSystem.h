@@ -105,16 +105,23 @@ typedef bool (*flowsystem_question)(void *context);
 void flowsystem_catch_interruption(
     flowsystem_request function, void *context, flowsystem_question is_asked);
 
-/// The same for SIGTERM, unless that is ignored. From now on both kinds also write to the eventfd
-/// `wake`. Unless `flowsystem_begin_termination` is called in time, SIGTERM ends the process all the
-/// same: it may be in a C function that takes long.
+/// The same for SIGTERM and SIGHUP, where they do what they do by default; a second SIGHUP does nothing.
+/// From now on all kinds also write to the eventfd `wake`. Unless `flowsystem_begin_termination` is
+/// called in time, the process ends all the same: it may be in a C function that takes long.
 void flowsystem_catch_termination(
     flowsystem_request function, void *context, int wake);
 
 /// Has both kinds write to another eventfd from now on.
 void flowsystem_wake_by_signals(int wake);
 
-/// Says that the end that SIGTERM has asked for has begun.
+/// The signal that has asked for the end of the process.
+int flowsystem_termination_signal(void);
+
+/// Says whether cleanups run because a signal has asked for something: a second signal then says that
+/// it cuts them.
+void flowsystem_note_cleanups(bool are_running);
+
+/// Says that the end that a signal has asked for has begun.
 void flowsystem_begin_termination(void);
 
 /// Has both signals end the process from now on: nobody is there any more to be asked.

@@ -98,7 +98,7 @@ private struct SummaryWriter {
   }
 
   private mutating func writeTime(_ time: Int64) {
-    let wall = log.wallBase &+ time
+    let wall = log.wallBase.later(by: time)
     // Rounded down, also before 1970.
     let whole = (wall - (wall % 1_000_000_000 + 1_000_000_000) % 1_000_000_000) / 1_000_000_000
     if whole != second {

@@ -17,6 +17,7 @@ extension EventLoop {
     makeItemRunner = outer.makeItemRunner
     gracePeriod = outer.gracePeriod
     cleanupGrace = outer.cleanupGrace
+    onLook = outer.onLook
     describeOrigin = outer.describeOrigin
   }
 

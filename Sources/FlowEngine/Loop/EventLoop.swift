@@ -102,6 +102,11 @@ public final class EventLoop {
   @exclusivity(unchecked) var works: ContiguousArray<Work> = []
   /// The last clock read, while nothing that takes time has happened since; else 0.
   @exclusivity(unchecked) var stamp: Int64 = 0
+  /// When what executes without waiting has to call `look`; always, with a virtual clock.
+  @exclusivity(unchecked) var nextLook: Int64 = 0
+  @exclusivity(unchecked) private var looks = 0
+  /// Called now and then while ops execute without waiting. Nothing may be waited for in it.
+  package var onLook: (() -> Void)?
   /// Counts executions: tells one from all others on this loop.
   @exclusivity(unchecked) var generation: UInt64 = 0
 
@@ -215,17 +220,11 @@ public final class EventLoop {
 
   /// The time `seconds` after `time`, which is in nanoseconds; `.max` when that is too far.
   func deadline(after seconds: Double, from time: Int64) -> Int64 {
-    deadline(after: Self.nanoseconds(seconds), from: time)
-  }
-
-  /// The time so many nanoseconds after another one; `.max` when that is too far.
-  func deadline(after nanoseconds: Int64, from time: Int64) -> Int64 {
-    let (sum, overflow) = time.addingReportingOverflow(nanoseconds)
-    return overflow ? .max : sum
+    time.later(by: Self.nanoseconds(seconds))
   }
 
   /// Seconds in nanoseconds, as far as those go; 0 for what is negative.
-  static func nanoseconds(_ seconds: Double) -> Int64 {
+  package static func nanoseconds(_ seconds: Double) -> Int64 {
     guard seconds > 0 else { return 0 }
     return Int64(exactly: (seconds * 1e9).rounded()) ?? .max
   }
@@ -262,9 +261,8 @@ public final class EventLoop {
   /// something is watched; once nothing is, the time may stay open.
   package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
     guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
-    let nanoseconds = Int64(exactly: (max(0, seconds) * 1e9).rounded()) ?? .max
-    let (sum, overflow) = SystemClock.read(CLOCK_MONOTONIC).addingReportingOverflow(nanoseconds)
-    return outsideTimers.add(deadline: overflow ? .max : sum, job: ClosureJob(body))
+    let time = deadline(after: seconds, from: SystemClock.read(CLOCK_MONOTONIC))
+    return outsideTimers.add(deadline: time, job: ClosureJob(body))
   }
 
   /// As `schedule(at:_:)`, for a job that says itself whether it is pending: it must be, now. On a
@@ -332,6 +330,25 @@ public final class EventLoop {
       || outsideTasks > 0 || poller.isActive
   }
 
+  /// Called by what executes without waiting, at the latest every millisecond: what limits its time comes
+  /// all the same, and whoever waits for signals has a look.
+  @inline(never)
+  func look(at time: Int64) {
+    if clock.isVirtual {
+      // Its time stands still meanwhile.
+      looks &+= 1
+      guard looks & 1023 == 0 else { return }
+    } else {
+      nextLook = time.later(by: 1_000_000)
+    }
+    var left = 64
+    while left > 0, let job = timers.popDue(at: time) {
+      left -= 1
+      if (job as? Timer)?.isLimit == true { job.run() } else { ready.append(job) }
+    }
+    onLook?()
+  }
+
   private func takeMail() {
     for work in mailbox.takeAll() where !isShutDown {
       ready.append(ClosureJob { [unowned self] in work(self) })
@@ -358,7 +375,8 @@ public final class EventLoop {
       return .worked
     }
     if !clock.isVirtual {
-      wait(timeout: max(0, deadline - now()))
+      let time = now()
+      wait(timeout: deadline > time ? deadline - time : 0)
     } else if isExternal {
       wait(timeout: -1)
     } else {
@@ -376,7 +394,8 @@ public final class EventLoop {
     }
     let mainQueue = mainQueue?.descriptor ?? -1
     if let deadline = outsideTimers.nextDeadline {
-      let left = max(0, deadline - SystemClock.read(CLOCK_MONOTONIC))
+      let time = SystemClock.read(CLOCK_MONOTONIC)
+      let left = deadline > time ? deadline - time : 0
       timeout = timeout < 0 ? left : min(left, timeout)
     }
     if poller.isActive {

@@ -19,6 +19,9 @@ public final class Timer: TimedJob {
   /// Whether it is still to come.
   public var isPending: Bool { queue != nil }
 
+  /// Whether its job limits the time of something that may execute without waiting.
+  var isLimit: Bool { job is any LimitJob }
+
   /// Lets go of the job at once, also when it is due and waits for its turn. On the loop's thread.
   public func cancel() {
     // Released last: its end may run code that uses the queue.
@@ -43,6 +46,9 @@ public final class Timer: TimedJob {
     due?.run()
   }
 }
+
+/// A job that asks something to stop whose time is over: it may be done while that executes.
+protocol LimitJob: LoopJob {}
 
 /// A job that knows itself whether its time is still to come: it spares its loop a `Timer`.
 public protocol TimedJob: LoopJob {

@@ -123,6 +123,9 @@ public final class OpContext {
       level: strand.frames.count)
   }
 
+  /// When a cleanup that is busy has to be stopped; `.max` for never.
+  package var cleanupDeadline: Int64 { strand?.callbackDeadline ?? .max }
+
   /// Whether its cleanups execute.
   package var isCleaningUp: Bool { strand?.isCleaningUp ?? false }
 

@@ -23,6 +23,8 @@ public final class ChildProcess {
   private var outputs: [ProcessOutput] = []
   /// The end of its time and, once it was asked to stop, of the grace period.
   private var timer: Timer?
+  /// The task that it is, if it is one. Unowned: the task is held until the end.
+  unowned(unsafe) var task: ProcessTask?
 
   init(_ request: ProcessRequest, on loop: EventLoop, completion: @escaping Completion) {
     self.request = request

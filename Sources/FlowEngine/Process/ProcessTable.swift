@@ -25,10 +25,12 @@ final class ProcessTable {
     running = [:]
   }
 
-  /// Asks all programs of an owner to stop.
-  func cancelAll(of owner: ObjectIdentifier, _ error: FlowError) {
+  /// Asks all programs of an owner to stop, or those that neither an op nor a task has started.
+  func cancelAll(of owner: ObjectIdentifier, isLoose: Bool = false, _ error: FlowError) {
     let children = Array(waiting[next...]) + running.values
-    for child in children where child.request.owner == owner { child.cancel(error) }
+    for child in children where child.request.owner == owner {
+      if !isLoose || child.task.map({ $0.owner == nil }) == true { child.cancel(error) }
+    }
   }
 
   func start(
@@ -202,6 +204,14 @@ extension EventLoop {
     checkThread()
     guard hasProcesses else { return }
     processes.cancelAll(of: owner, .cancelled(reason: "the host of the script was closed"))
+  }
+
+  /// The same of those that were started as tasks, and neither by an op nor by another task.
+  package func cancelLooseProcesses(of owner: ObjectIdentifier) {
+    checkThread()
+    guard hasProcesses else { return }
+    processes.cancelAll(
+      of: owner, isLoose: true, .cancelled(reason: "the host of the script was closed"))
   }
 
   /// Starts a program, or has it wait while this process has no descriptors left: none is lost.

@@ -19,7 +19,10 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     super.init(on: loop)
     // The child holds this until its end: a program goes on when nobody looks.
     let child = loop.startProcess(request) { [self] result in programEnded(result) }
-    if child.isPending { self.child = child }
+    if child.isPending {
+      child.task = self
+      self.child = child
+    }
   }
 
   public override var title: ByteString { title(of: "exec") }

@@ -208,6 +208,12 @@ public final class Run: FlowTask<DataBucket> {
     return nil
   }
 
+  /// Whether what its flow calls after the end executes.
+  package var isCallingBack: Bool { strand?.frames.last?.phase == .didFinish }
+
+  /// When one of these that is busy has to be stopped; `.max` for never.
+  package var cleanupDeadline: Int64 { strand?.callbackDeadline ?? .max }
+
   func noteFinishedEarly() { isFinishedEarly = true }
 
   func noteFinish(_ value: Value) { finishValue = value }

@@ -56,7 +56,7 @@ extension FlowError {
 }
 
 /// Stops a level of a strand when its time is over.
-final class TimeLimit: LoopJob {
+final class TimeLimit: LimitJob {
   private let strand: Strand
   private let level: Int
 
@@ -69,7 +69,7 @@ final class TimeLimit: LoopJob {
 }
 
 /// Cuts the cleanups or final steps of a level of a strand when their grace is over.
-final class GraceLimit: LoopJob {
+final class GraceLimit: LimitJob {
   private let strand: Strand
   private let level: Int
 

@@ -49,9 +49,10 @@ extension Strand {
     shields[index].graceEnd = end
     shields[index].limit = end
     outerDeadline = min(outerDeadline, end)
+    if end == .max { return }
     if end <= loop.now() {
       endGrace(index)
-    } else if end != .max {
+    } else {
       shields[index].timer = loop.schedule(at: end, GraceLimit(self, level: level))
     }
   }
@@ -72,7 +73,7 @@ extension Strand {
     shields[index].timer = nil
     shields[index].isOver = true
     // What hasn't begun is called all the same: it is cut where it waits, and when this is over.
-    shields[index].limit = loop.deadline(after: loop.gracePeriod, from: loop.now())
+    shields[index].limit = loop.now().later(by: loop.gracePeriod)
     if index == shields.count - 1 { outerDeadline = shields[index].limit }
   }
 

@@ -99,7 +99,7 @@ final class ScriptOpBody: OpBody {
       return
     }
     let end = min(
-      LuaVM.monotonicTime + host.busyGrace, host.watchDeadline(context.deadline))
+      LuaVM.monotonicTime.later(by: host.busyGrace), host.watchDeadline(context.deadline))
     host.vm.watchOperation(
       slot: context.slot, generation: context.attemptGeneration, deadline: end,
       grace: host.loop.gracePeriod)

@@ -183,6 +183,8 @@ private final class WorkerExecution: WorkerTask {
     return .start(id: number, job)
   }
 
+  var grace: Double? { context?.grace }
+
   func cancel(_ error: FlowError) { host.stopWork(number, error) }
 
   func take(_ event: WorkerReport.JobEvent) {

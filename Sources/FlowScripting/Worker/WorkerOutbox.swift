@@ -37,7 +37,7 @@ final class WorkerOutbox {
   }
 
   /// When it is time for the next report.
-  var nextTime: Int64 { lastTime + Self.interval }
+  var nextTime: Int64 { lastTime.later(by: Self.interval) }
 
   /// Says that something has happened, so that it has to be told anew when the worker sleeps.
   func noteWork() { told = nil }

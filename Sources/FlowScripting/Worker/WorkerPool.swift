@@ -11,6 +11,13 @@ protocol WorkerTask: AnyObject {
   /// The worker that had it is gone, or couldn't be started; nothing more comes from it. Another takes
   /// its place unless `isReplaced` is false.
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
+  /// Seconds that its cleanups have once it was stopped; nil for the default.
+  var grace: Double? { get }
+}
+
+extension WorkerTask {
+  /// The default.
+  var grace: Double? { nil }
 }
 
 /// A group of which workers execute shares, as the main loop has it.
@@ -277,8 +284,10 @@ final class WorkerPool {
     }
     let channel = workers[worker].channel
     let hasTaken = channel.hasTaken(stop: stop)
-    // What has heard of it has its grace for cleanups, and then a bit for unwinding.
-    let limit = hasTaken ? loop.gracePeriod * 3 : loop.gracePeriod
+    // What has heard of it has its grace for cleanups, as have its tasks, and then a bit for unwinding.
+    let seconds = max(loop.cleanupGrace, tasks[number]?.grace ?? 0) * 2
+    let grace = hasTaken ? EventLoop.nanoseconds(seconds).later(by: loop.gracePeriod) : 0
+    let limit = grace.later(by: loop.gracePeriod)
     if LuaVM.monotonicTime - began >= limit, !state.isAsleep(worker) {
       giveUp(
         worker,
@@ -317,12 +326,14 @@ final class WorkerPool {
       workers[index].external?.end()
       workers[index].channel.close()
     }
-    let end = LuaVM.monotonicTime + loop.gracePeriod
+    let end = LuaVM.monotonicTime.later(by: loop.gracePeriod)
     for worker in workers where worker.isAlive {
       var interval: Int64 = 1_000_000
       while true {
         let now = LuaVM.monotonicTime
-        if worker.channel.waitForEnd(until: min(now + interval, end)) || now >= end { break }
+        if worker.channel.waitForEnd(until: min(now.later(by: interval), end)) || now >= end {
+          break
+        }
         // It may have missed the call.
         worker.channel.nudge()
         interval = min(interval * 2, 100_000_000)

@@ -184,7 +184,7 @@ final class WorkerSite {
   /// is to stop has just started.
   private func stopActivity() {
     vm.watchActivity(
-      deadline: LuaVM.monotonicTime + host.busyGrace, grace: loop.gracePeriod)
+      deadline: LuaVM.monotonicTime.later(by: host.busyGrace), grace: loop.gracePeriod)
   }
 
   // MARK: For jobs and groups

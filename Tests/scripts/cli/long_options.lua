@@ -24,6 +24,8 @@ for _, case in ipairs {
   { "--graph=.dot", ".dot, .mmd or .svg" }, { "--workers", "--workers N" },
   { "--workers=", "--workers N" }, { "--workers=0", "not '0'" }, { "--workers=-1", "not '-1'" },
   { "--workers=+1", "not '+1'" }, { "--workers=x", "not 'x'" }, { "--workers=1e3", "not '1e3'" },
+  { "--grace", "--grace S" }, { "--grace=", "--grace S" }, { "--grace=-1", "not '-1'" },
+  { "--grace=nan", "not 'nan'" }, { "--grace=1.2.3", "not '1.2.3'" }, { "--grace=1e3", "not '1e3'" },
   { "--workers=99999999999999999999", "from 1 to 1024" },
 } do
   result = host.run(host.binary, { case[1] })

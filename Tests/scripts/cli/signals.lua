@@ -115,11 +115,73 @@ for _, rest in ipairs { "SlowOp:run()", "SlowOp:start()", "SlowOp:start() while 
   expect(143, "ready\ncleaned up\n", "TERM",
     slow .. "print 'ready' io.stdout:setvbuf 'full' " .. rest)
 end
-expect(143, "ready\n", "TERM TERM", [[
+-- SIGHUP is as SIGTERM, and comes twice from some shells.
+expect(129, "ready\ncleaned up\n", "HUP", slow .. "print 'ready' SlowOp:run()")
+expect(129, "ready\ncleaned up\n", "HUP HUP", slow:gsub("0.01", "0.5") .. "print 'ready' SlowOp:run()")
+-- Cleanups have their grace, by default longer than anybody's patience with a function of C.
+local function stubborn(seconds, busy)
+  return ([[
+    local flow = require "flow"
+    local StubbornOp = flow.op("StubbornOp", function(ctx)
+      ctx:defer(function()
+        if %s then
+          print "ready"
+          local till = flow.now() + %s
+          while flow.now() < till do end
+        else
+          flow.sleep(%s)
+        end
+        print "cleaned up"
+      end)
+      if not %s then
+        print "ready"
+        flow.sleep(100)
+      end
+    end)
+    StubbornOp:run()]]):format(busy, seconds, seconds, busy)
+end
+expect(143, "ready\ncleaned up\n", "TERM", stubborn(3.5, false))
+for _, busy in ipairs { true, false } do
+  contains(1, "INT", stubborn(1.5, busy), "ready\ncleaned up\n", "interrupted!")
+  expect(143, "ready\ncleaned up\n", "TERM", stubborn(1.5, busy))
+  -- The second one cuts them, and says so.
+  for signal, status in pairs { INT = 130, TERM = 143 } do
+    contains(status, signal .. " " .. signal, stubborn(30, busy), "ready\n", "again: cleanups were cut\n")
+  end
+end
+contains(130, "TERM INT", stubborn(30, false), "interrupted again: cleanups were cut\n")
+-- What is cut at the end of the grace is said too.
+local function short(signal, status, busy)
+  local result = host.run("bash", { "-c", RUNNER:gsub('"$1" %-e', '"$1" --grace 0.2 -e'), "bash", host.binary,
+    "io.stdout:setvbuf 'no' " .. stubborn(30, busy), signal })
+  check.equal(result.status, status)
+  check.contains(result.stdout, "StubbornOp failed: the cleanup of [StubbornOp] at (command line):",
+    " was cut after a grace of 0.2s, while it " .. (busy and "was busy" or "waited in flow.sleep at (command line):"))
+end
+for _, busy in ipairs { true, false } do
+  short("INT", 1, busy)
+  short("TERM", 143, busy)
+  short("HUP", 129, busy)
+end
+-- A program that a cleanup runs isn't stopped.
+expect(143, "ready\ndone\n\n", "TERM", [[
   local flow = require "flow"
-  local StubbornOp = flow.op("StubbornOp", function(ctx)
-    ctx:defer(function() flow.sleep(100) end)
-    flow.sleep(100)
-  end)
-  print "ready"
-  StubbornOp:run()]])
+  flow.op("ExecOp", function(ctx)
+    ctx:defer(function()
+      print "ready"
+      print(flow.exec({ "sh", "-c", "sleep 0.5; echo done" }):await().stdout)
+    end)
+  end):run()]])
+
+-- A handler that the script has set before stays.
+if pcall(require, "luv") then
+  for _, name in ipairs { "TERM", "HUP" } do
+    expect(0, "ready\nhandled\n", name, ([[
+      local uv = require "luv"
+      local signal = uv.new_signal()
+      uv.signal_start(signal, "sig%s", function() print "handled" signal:close() end)
+      require("flow").op("AnOp", function() end):run()
+      print "ready"
+      uv.run()]]):format(name:lower()))
+  end
+end
