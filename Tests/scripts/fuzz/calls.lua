@@ -10,18 +10,19 @@ if arg[1] == "one" then
   local seed, count = math.tointeger(arg[2]), math.tointeger(arg[3])
   local log = arg[4] and assert(io.open(arg[4], "w"))
   if log then log:setvbuf "no" end
-  local virtual = seed % 2 == 1
-  require "fuzzer".new(seed, { calls = count, virtual = virtual, log = log }).run()
-  if log then log:write "end\n" end
-  local ending = seed // 2 % 4
-  if ending == 1 then os.exit(0) elseif ending == 2 then os.exit(0, true) elseif ending == 3 then error "the end" end
+  local ending = seed // 2 % 6
+  local function finish()
+    if log then log:write "end\n" end
+    if ending % 3 == 1 then os.exit(0) elseif ending % 3 == 2 then os.exit(0, true) else error "the end" end
+  end
+  require "fuzzer".new(seed, { calls = count, virtual = seed % 2 == 1, log = log, last = ending > 3 and finish }).run()
+  if ending > 0 then finish() end
   return
 end
 
 local count = math.tointeger(arg[1] or os.getenv "FLOWLUA_SANITIZER" and 500 or 2000)
 local seed = math.tointeger(arg[2] or 1)
 local each <const> = 500
-local limit = os.getenv "FLOWLUA_SANITIZER" and 300 or 20
 local log, folder = os.tmpname(), os.tmpname()
 os.remove(folder)
 -- The child works in a folder of its own, where it may write files. Of one that hangs the Swift runtime
@@ -38,6 +39,7 @@ local RUNNER = [[
 
 -- What is stopped has no more time for its cleanups than a test has.
 local grace = host.run(host.binary, { "--help" }).stdout:find("--grace", 1, true) and "--grace 0.05" or ""
+local limit = os.getenv "FLOWLUA_SANITIZER" and 300 or grace == "" and 100 or 20
 local failures = {}
 for first = 1, count, each do
   local result = host.run("bash", { "-c", RUNNER, "bash", folder, tostring(limit), host.binary, tostring(seed),

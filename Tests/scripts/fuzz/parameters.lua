@@ -37,6 +37,7 @@ each("op 1, 2", function(v) flow.op(v, v) end)
 each("new", function(v) flow.new(v) end)
 each("dispatcher", function(v) flow.dispatcher(v) end)
 each("now", function(v) flow.now(v) end)
+each("secret", function(v) flow.secret(v) end)
 local testing = require "flow.testing"
 each("testing.run 1", function(v) testing.run(v) end)
 each("testing.run 2", function(v) testing.run(AnOp, v) end)
