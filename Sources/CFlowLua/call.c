@@ -8,7 +8,7 @@ static flowlua_value *results_of(flowlua_call *call) {
   return call->many_results != NULL ? call->many_results : call->results;
 }
 
-static int push_heavy_body(lua_State *L) {
+int flowlua_push_heavy_body(lua_State *L) {
   flowlua_call *call = lua_touserdata(L, 1);
   flowlua_value *results = results_of(call);
   flowlua_require_room(L, call->result_count + 8, "too many results");
@@ -30,7 +30,7 @@ static bool push_heavy(flowlua_call *call) {
   int32_t room = call->overflow;
   if (room == LUA_OK) room = flowlua_make_room(call->host, L, count + 8);
   if (room == LUA_OK) {
-    lua_pushcfunction(L, push_heavy_body);
+    lua_pushcfunction(L, flowlua_push_heavy_body);
     lua_pushlightuserdata(L, call);
     status = lua_pcall(L, 1, LUA_MULTRET, 0);
   }

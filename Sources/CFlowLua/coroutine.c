@@ -53,7 +53,7 @@ int flowlua_close_coroutine(flowlua_host *host, lua_State *co) {
   if (is_stopping(host)) flowlua_arm_stop(co);
   int status = lua_resetthread(co);
   host->running = previous;
-  if (host->hooked == co) host->hooked = NULL;
+  flowlua_forget_hook(host, co);
   if (is_stopping(host)) flowlua_arm_stop(previous);
   return status;
 }
@@ -420,8 +420,11 @@ flowlua_coroutine *flowlua_coroutine_take(flowlua_host *host) {
   }
   flowlua_coroutine *coroutine = host->pool;
   host->pool = coroutine->next_free;
-  // A new one inherits the hook of the running one; of an idle one a script may have got hold.
-  if (lua_gethook(coroutine->L) != NULL) lua_sethook(coroutine->L, NULL, 0, 0);
+  // A new one inherits the hook of the running one, an idle one has that of its use before.
+  if (lua_gethook(coroutine->L) != NULL) {
+    lua_sethook(coroutine->L, NULL, 0, 0);
+    coroutine->hook_version = 0;
+  }
   return coroutine;
 }
 
@@ -489,15 +492,15 @@ static int finish_body(lua_State *L, int status, lua_KContext context) {
 }
 
 /// Arguments: the message handler, the function and its own arguments.
-static int run_body(lua_State *L) {
+int flowlua_run_body(lua_State *L) {
   int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, 0, finish_body);
   return finish_body(L, status, 0);
 }
 
-lua_CFunction flowlua_body_function(void) { return run_body; }
+lua_CFunction flowlua_body_function(void) { return flowlua_run_body; }
 
 void flowlua_coroutine_push_body(flowlua_coroutine *coroutine) {
-  lua_pushcfunction(coroutine->L, run_body);
+  lua_pushcfunction(coroutine->L, flowlua_run_body);
   lua_pushcfunction(coroutine->L, note_failure);
 }
 
@@ -519,6 +522,7 @@ int32_t flowlua_coroutine_run(
   lua_State *from = host->running;
   void *wait = coroutine->wait;
   coroutine->wait = NULL;
+  if (coroutine->hook_version != host->hook_version) flowlua_inherit_hook(host, coroutine);
   if (has_flag(co, PARKED)) unpark(co);
   flowlua_coroutine *previous = set_activity(host, coroutine);
   host->running = co;

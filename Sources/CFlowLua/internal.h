@@ -122,6 +122,8 @@ struct flowlua_coroutine {
   // Owner thread only. The structures live as long as the host, so that a stale use can be told.
   // What its message handler has noted of the error that ends it: the stack is gone afterwards.
   uint8_t error_status;
+  /// Which hook of the main coroutine it has; see hooks.c.
+  uint16_t hook_version;
   /// A +1 Swift reference to what it waits for while it is parked.
   void *wait;
   failure_record *failure;  // malloc's; NULL without an error
@@ -164,6 +166,21 @@ typedef struct small_pool {
   pool_page *partial[POOL_CLASSES];  // pages with a free block, by size
 } small_pool;
 
+/// The hook that a script had set where the stop hook went. Also written by the signal handler.
+typedef struct saved_hook {
+  lua_State *volatile L;  // NULL: free
+  volatile lua_Hook function;
+  volatile int mask;
+  volatile int count;
+} saved_hook;
+
+enum {
+  /// As many coroutines can be armed before the first of them goes on, without one losing its hook.
+  SAVED_HOOKS = 8,
+  /// The version of a hook that the coroutine's own code has set.
+  OWN_HOOK = UINT16_MAX,
+};
+
 enum { LAYOUT_UNKNOWN = 0, LAYOUT_EXPECTED = 1, LAYOUT_OTHER = 2 };
 
 struct flowlua_host {
@@ -178,11 +195,14 @@ struct flowlua_host {
   _Atomic(flowlua_coroutine *) activity;
   // What signals have asked for, in bits; see interrupt.c.
   _Atomic(uint8_t) requests;
-  // The hook that a script had set where the stop hook went.
-  lua_State *volatile hooked;
-  volatile lua_Hook hooked_function;
-  volatile int hooked_mask;
-  volatile int hooked_count;
+  saved_hook saved_hooks[SAVED_HOOKS];
+  // What a script has set on the main coroutine: a reference, or 0; see hooks.c.
+  int32_t main_hook;
+  int main_hook_mask;
+  int main_hook_count;
+  uint16_t hook_version;  // 0 without one
+  uint16_t last_hook_version;
+  lua_CFunction set_hook;  // the standard debug.sethook
   void *parked_wait;
   bool closing;
   bool spare_used;
@@ -356,6 +376,7 @@ void flowlua_make_spare(lua_State *L);
 
 // protect.c
 int flowlua_traceback_handler(lua_State *L);
+int flowlua_run_protected(lua_State *L);
 
 // coroutine.c
 int flowlua_resume_tracked(
@@ -381,7 +402,10 @@ void flowlua_learn_frames(flowlua_host *host, lua_State *L);
 const void *flowlua_frame_function(const lua_Debug *frame);
 const void *flowlua_frame_instruction(const lua_Debug *frame);
 
+int flowlua_run_body(lua_State *L);
+
 // call.c
+int flowlua_push_heavy_body(lua_State *L);
 int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
 
 // closing.c
@@ -396,7 +420,14 @@ void flowlua_answer_requests(lua_State *L);
 /// Sends the signal that arms the hook, where something is asked for. From any thread; the host must
 /// be alive. false when that can't be.
 bool flowlua_signal_owner(flowlua_host *host);
+// hooks.c
 void flowlua_arm_stop(lua_State *L);
+/// Forgets the hook that a coroutine had before it was armed.
+void flowlua_forget_hook(flowlua_host *host, lua_State *L);
+/// Gives a coroutine of the scheduler that doesn't run the hook of the main one. [-0, +0, -]
+void flowlua_inherit_hook(flowlua_host *host, flowlua_coroutine *coroutine);
+
+// stop.c
 void flowlua_stop_enclosed(flowlua_host *host);
 void flowlua_raise_memory(lua_State *L);
 void flowlua_begin_grace(flowlua_coroutine *coroutine);

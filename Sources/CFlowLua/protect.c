@@ -6,7 +6,7 @@ typedef struct protected_call {
   void *argument;
 } protected_call;
 
-static int run_protected(lua_State *L) {
+int flowlua_run_protected(lua_State *L) {
   const protected_call *call = lua_touserdata(L, 1);
   lua_settop(L, 0);
   return call->body(L, call->argument);
@@ -18,7 +18,7 @@ int32_t flowlua_protect(
   protected_call call = {body, argument};
   int32_t room = flowlua_make_room(host, L, LUA_MINSTACK);
   if (room != LUA_OK) return room;
-  lua_pushcfunction(L, run_protected);
+  lua_pushcfunction(L, flowlua_run_protected);
   lua_pushlightuserdata(L, &call);
   return lua_pcall(L, 1, LUA_MULTRET, 0);
 }

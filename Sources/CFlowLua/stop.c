@@ -33,7 +33,7 @@ static int64_t now(void) {
   return (int64_t)time.tv_sec * second + time.tv_nsec;
 }
 
-// MARK: - The hook
+// MARK: - Where a coroutine can't yield
 
 /// Raises LUA_ERRMEM: first in the allocation, then again after the collection that Lua tries.
 /// [-0, +0, m]
@@ -45,60 +45,6 @@ void flowlua_raise_memory(lua_State *L) {
   host->silent_failures = 0;
   lua_settop(L, -2);
   luaL_error(L, "not enough memory");
-}
-
-static void stop_hook(lua_State *L, lua_Debug *frame) {
-  (void)frame;
-  flowlua_host *host = host_of(L);
-  if (!is_asked_to_stop(host)) {
-    // For a signal, or a stale one: what it was meant for is over.
-    if (host->hooked == L)
-      lua_sethook(L, host->hooked_function, host->hooked_mask, host->hooked_count);
-    else
-      lua_sethook(L, NULL, 0, 0);
-    if (host->hooked == L) host->hooked = NULL;
-    flowlua_answer_requests(L);
-    return;
-  }
-  lua_sethook(L, NULL, 0, 0);
-  if (lua_isyieldable(L)) {
-    set_flag(L, STOPPED);
-    lua_yield(L, 0);
-    return;
-  }
-  flowlua_arm_stop(L);
-  flowlua_raise_memory(L);
-}
-
-/// Safe in a signal handler.
-void flowlua_arm_stop(lua_State *L) {
-  lua_Hook present = lua_gethook(L);
-  if (present == stop_hook) return;
-  flowlua_host *host = host_of(L);
-  if (present != NULL) {
-    host->hooked = L;
-    host->hooked_function = present;
-    host->hooked_mask = lua_gethookmask(L);
-    host->hooked_count = lua_gethookcount(L);
-  }
-  lua_sethook(L, stop_hook, LUA_MASKCOUNT, 1);
-}
-
-/// debug.sethook, which can't take the stop hook away.
-static int debug_sethook(lua_State *L) {
-  // Called as the function itself, so that its messages name this one.
-  int results = lua_tocfunction(L, lua_upvalueindex(1))(L);
-  flowlua_host *host = host_of(L);
-  if (is_stopping(host)) flowlua_arm_stop(host->running);
-  return results;
-}
-
-void flowlua_install_debug_library(lua_State *L) {
-  lua_getglobal(L, LUA_DBLIBNAME);
-  lua_getfield(L, -1, "sethook");
-  lua_pushcclosure(L, debug_sethook, 1);
-  lua_setfield(L, -2, "sethook");
-  lua_settop(L, -2);
 }
 
 // MARK: - The watchdog
