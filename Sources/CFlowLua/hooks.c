@@ -1,6 +1,9 @@
 // The hook of a coroutine has one owner, this file. It lends it to scripts (debug.sethook), takes it
 // while something is asked for, and gives it back. What a script sets on the main coroutine, as tools
 // for coverage and debugging do, holds for the scheduler's coroutines, too.
+#include <stdlib.h>
+#include <string.h>
+
 #include "internal.h"
 
 // MARK: - The stop hook
@@ -27,6 +30,26 @@ static void restore_hook(flowlua_host *host, lua_State *L) {
   lua_sethook(L, NULL, 0, 0);
 }
 
+/// Argument: where the traceback goes. The function that was stopped is its caller. [-1, +0, m]
+static int make_stop_traceback(lua_State *L) {
+  char **place = lua_touserdata(L, 1);
+  luaL_traceback(L, L, NULL, 1);
+  *place = strdup(lua_tostring(L, -1));
+  return 0;
+}
+
+/// Notes where the coroutine that is to stop is, unless that is known. Called from the hook, as long as
+/// its stack stands; without memory for it nothing is noted. [-0, +0, -]
+static void note_stop(flowlua_host *host, lua_State *L) {
+  flowlua_coroutine *coroutine = atomic_load_explicit(&host->activity, memory_order_relaxed);
+  if (coroutine == NULL) return;
+  if (coroutine->failure == NULL) coroutine->failure = calloc(1, sizeof(failure_record));
+  if (coroutine->failure == NULL || coroutine->failure->traceback != NULL) return;
+  lua_pushcfunction(L, make_stop_traceback);
+  lua_pushlightuserdata(L, &coroutine->failure->traceback);
+  if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_settop(L, -2);
+}
+
 static void stop_hook(lua_State *L, lua_Debug *frame) {
   flowlua_host *host = host_of(L);
   // As in the stand-alone interpreter, a C function is interrupted when it returns, or calls another.
@@ -41,6 +64,7 @@ static void stop_hook(lua_State *L, lua_Debug *frame) {
   // Only there it may yield.
   if (!is_in_code) return;
   lua_sethook(L, NULL, 0, 0);
+  note_stop(host, L);
   if (lua_isyieldable(L)) {
     set_flag(L, STOPPED);
     lua_yield(L, 0);

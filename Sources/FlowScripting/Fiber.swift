@@ -11,6 +11,8 @@ enum FiberOwner {
   case callback(Run, CallbackCompletion)
   /// The predicate of a case.
   case predicate(Run, CallbackCompletion)
+  /// The function that says when something is tried again.
+  case delay(Run, CallbackCompletion)
   /// A function of a machine.
   case machine(MachineCall, MachinePart)
   /// The function of a task.
@@ -21,7 +23,7 @@ enum FiberOwner {
     switch self {
     case .op(let context): context.deadline
     case .cleanup(_, let completion), .callback(_, let completion),
-      .predicate(_, let completion):
+      .predicate(_, let completion), .delay(_, let completion):
       completion.deadline
     case .machine(let call, _): call.deadline
     case .task(let code): code.ownerDeadline
@@ -33,7 +35,7 @@ enum FiberOwner {
     switch self {
     case .op(let context): context.expire()
     case .cleanup(_, let completion), .callback(_, let completion),
-      .predicate(_, let completion):
+      .predicate(_, let completion), .delay(_, let completion):
       completion.expire()
     case .machine(let call, _): call.expire()
     case .task(let code): code.expire()
@@ -70,6 +72,13 @@ enum FiberOwner {
     case .predicate(_, let completion):
       switch end {
       case .returned(let value): completion.answer(value.isTruthy)
+      case .failed(let error): completion.finish(error)
+      }
+    case .delay(_, let completion):
+      switch end {
+      case .returned(.integer(let seconds)): completion.answer(seconds: Double(seconds))
+      case .returned(.number(let seconds)): completion.answer(seconds: seconds)
+      case .returned: completion.finish(nil)
       case .failed(let error): completion.finish(error)
       }
     case .machine(let call, let part):
@@ -165,6 +174,10 @@ final class Fiber: LoopJob, LuaWaiter {
   func cancel(_ error: FlowError) {
     let ending = makeEnding()
     guard ending.cancellation == nil else { return }
+    // A timeout says where the code was that it ends.
+    let error =
+      error.seconds != nil && !isRunning
+      ? error.located(by: ByteString(host.vm.traceback(of: coroutine))) : error
     ending.cancellation = error
     let grace = error.seconds != nil ? Self.unwindTime : loop.gracePeriod
     ending.graceEnd = LuaVM.monotonicTime.later(by: grace)
@@ -232,8 +245,9 @@ final class Fiber: LoopJob, LuaWaiter {
       }
       end(result, finished: true)
     case .stopped where ending?.cancellation == nil:
+      let traceback = ByteString(host.vm.stopTraceback(coroutine))
       host.vm.release(coroutine, finished: false)
-      finish(.failed(owner.expire()))
+      finish(.failed(owner.expire().located(by: traceback)))
     case .failed, .yielded, .stopped:
       end(.failed(host.takeFailure(step, op: owner.opName)), finished: false)
     }
@@ -284,7 +298,7 @@ extension ScriptHost {
     current.task = nil
     switch owner {
     case .op(let context), .cleanup(let context, _): current.op = .passUnretained(context)
-    case .callback(let owner, _), .predicate(let owner, _):
+    case .callback(let owner, _), .predicate(let owner, _), .delay(let owner, _):
       current.op = nil
       current.run = .passUnretained(owner)
     case .machine(let call, _): current.op = call.context.map { .passUnretained($0) }
@@ -322,7 +336,8 @@ extension ScriptHost {
 
   /// A Swift error as an engine error.
   func flowError(thrown error: any Error, op: ByteString?) -> FlowError {
-    (error as? FlowError) ?? FlowError(.error, ByteString(describing: error), op: op)
+    if let error = error as? FlowError { return error }
+    return FlowError.from(error).with { $0.op = op }
   }
 
   /// Runs a function as a coroutine that may wait; its owner is told once how it ended, perhaps at once.
@@ -419,8 +434,9 @@ extension ScriptHost {
       vm.release(step.coroutine, finished: true)
       owner.finish(result, self)
     case .stopped where limit != .max || isWorker || owner.isCleanup:
+      let traceback = ByteString(vm.stopTraceback(step.coroutine))
       vm.release(step.coroutine, finished: false)
-      owner.finish(.failed(owner.expire()), self)
+      owner.finish(.failed(owner.expire().located(by: traceback)), self)
     case .failed, .yielded, .stopped:
       let error = takeFailure(step, op: nil)
       vm.release(step.coroutine, finished: false)

@@ -18,6 +18,8 @@ final class ObjectTypes {
   let taskContext: LuaObjectType<FlowContext<Value>>
   let registry: LuaObjectType<OpRegistry>
   let secret: LuaObjectType<SecretValue>
+  /// What `KeptErrors` holds; no script sees one.
+  let failure: LuaObjectType<FlowError>
   let context: LuaHandleType
 
   init(vm: LuaVM, binder: Binder) throws {
@@ -64,6 +66,7 @@ final class ObjectTypes {
       "secret", of: SecretValue.self, methods: [:],
       getter: binder.bind(ScriptHost.secretProperty),
       metamethods: { _ in binder.bind(ScriptHost.secretMetamethods) })
+    failure = try vm.defineObjectType("failure", of: FlowError.self, methods: [:])
     context = try vm.defineHandleType(
       "ctx", methods: binder.bind(ScriptHost.contextMethods),
       getter: binder.bind(ScriptHost.contextProperty),

@@ -46,6 +46,7 @@ public final class ScriptHost {
   let registry = OpRegistry()
   /// The metatable of error tables.
   let errorMetatable: LuaReference
+  let keptErrors = KeptErrors()
   /// The metatable of what `flow.continue`, `flow.finish` and `flow.retry` return.
   let reductionMetatable: LuaReference
   /// Makes the Lua functions of ops around others; made with the first of them.

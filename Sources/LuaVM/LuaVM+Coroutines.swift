@@ -166,6 +166,11 @@ extension LuaVM {
     )
   }
 
+  /// Where a coroutine was that was stopped while it was busy, as text; empty when that isn't known.
+  public func stopTraceback(_ coroutine: LuaCoroutine) -> LuaString {
+    isUsable(coroutine) ? text(flowlua_coroutine_traceback(coroutine.raw)) : ""
+  }
+
   /// A text of C as it is; nothing for NULL.
   private func text(_ bytes: UnsafePointer<CChar>?) -> LuaString {
     guard let bytes else { return "" }

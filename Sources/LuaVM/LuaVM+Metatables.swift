@@ -68,8 +68,13 @@ extension LuaVM {
 extension LuaVM {
   /// Sets an element of a table, without metamethods.
   public func set(_ value: LuaValue, at index: Int, in table: LuaReference) throws {
+    try set(value, at: .integer(Int64(index)), in: table)
+  }
+
+  /// Sets what stands under any key, without metamethods.
+  public func set(_ value: LuaValue, at key: LuaValue, in table: LuaReference) throws {
     try enter()
-    let status = withRawValues(of: self, [.integer(Int64(index)), value]) { raw in
+    let status = withRawValues(of: self, [key, value]) { raw in
       flowlua_set_fields(host, table.id, raw, 1)
     }
     try check(status)

@@ -400,6 +400,15 @@ extension LuaVM {
     return text
   }
 
+  /// The stack of a coroutine that waits as text.
+  public func traceback(of coroutine: LuaCoroutine) -> LuaString {
+    guard (try? enter()) != nil, isUsable(coroutine),
+      let text = try? popString(
+        flowlua_traceback(host, flowlua_coroutine_state(coroutine.raw), nil, 0))
+    else { return "" }
+    return text
+  }
+
   /// Collects all garbage.
   public func collectGarbage() throws {
     try enter()

@@ -193,6 +193,38 @@ public final class DataBucket {
     itemKey = key
   }
 
+  /// The error of a key that is needed and missing, with the name of the one that was perhaps meant.
+  package func missingInput(_ key: Key) -> FlowError {
+    suggesting(.missingInput(keys.name(of: key)), key)
+  }
+
+  /// The same of one that was promised.
+  func missingOutput(_ key: Key) -> FlowError {
+    suggesting(.missingOutput(keys.name(of: key)), key)
+  }
+
+  private func suggesting(_ error: FlowError, _ key: Key) -> FlowError {
+    guard let nearest = nearestName(to: key) else { return error }
+    return error.with { $0.suggestion = nearest }
+  }
+
+  /// The most keys that are looked at for one with a similar name.
+  private static let suggestionLimit = 200
+
+  private func nearestName(to key: Key) -> ByteString? {
+    var names: [ByteString] = []
+    var next: DataBucket? = self
+    while let bucket = next {
+      for entry in bucket.entries.prefix(Self.suggestionLimit - names.count) {
+        names.append(keys.name(of: entry.key))
+      }
+      next = bucket.parent
+    }
+    let texts = names.map(\.description)
+    let nearest = NearestName.of(keys.name(of: key).description, in: texts)
+    return nearest.flatMap { texts.firstIndex(of: $0) }.map { names[$0] }
+  }
+
   /// A value under `key` as messages may show it: a secret when the key is.
   package func shown(_ value: Value, of key: Key) -> Value {
     isSecret(key) ? .secret(value) : value

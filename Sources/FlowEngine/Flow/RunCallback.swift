@@ -31,6 +31,8 @@ public final class CallbackCompletion {
   private(set) var error: FlowError?
   /// What a predicate has answered.
   private(set) var isMatch = false
+  /// What a function that was asked for a time has answered.
+  private(set) var seconds: Double?
   /// Whether the callback is being called, and may still end at once.
   private(set) var isInCall = false
   /// Whether its grace is over, so that it ends now.
@@ -71,6 +73,13 @@ public final class CallbackCompletion {
   public func answer(_ isMatch: Bool) {
     guard !isFinished else { return }
     self.isMatch = isMatch
+    finish()
+  }
+
+  /// The same with a number of seconds.
+  package func answer(seconds: Double) {
+    guard !isFinished else { return }
+    self.seconds = seconds
     finish()
   }
 

@@ -108,7 +108,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
     let keys = loop.keys
     let input = keys.intern(dispatcher.input)
     guard let value = parent.bucket.get(input) else {
-      return refuse(.missingInput(dispatcher.input))
+      return refuse(parent.bucket.missingInput(input))
     }
     // Asked only where there are secrets: it looks through all buckets around.
     let isSecret = parent.log.secrets != nil && parent.bucket.isSecret(input)
@@ -124,7 +124,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
         <\(dispatcher.input)> is not empty
         """
       log(.groupEmpty, parent.log.payload(text))
-      return FlowError(.insufficientInput, text, op: "Group")
+      return attributed(FlowError(.insufficientInput, text))
     }
     guard let itemKey = dispatcher.itemKey ?? op.primaryInput else { return nil }
     self.source = source
@@ -157,14 +157,19 @@ final class GroupExecution: MemberGroup, ProgressSource {
 
   private func refuse(_ error: FlowError) -> FlowError {
     log(.groupRefused, parent.log.payload(error.logLine))
-    return error.attributed(to: "Group")
+    return attributed(error)
+  }
+
+  private func attributed(_ error: FlowError) -> FlowError {
+    let around = parent.path(of: parent.frames.count - 1)
+    return error.attributed(to: "Group", at: "\(around)/Group")
   }
 
   // MARK: Items
 
   override func collectError(in bucket: DataBucket) -> FlowError? {
     guard let collectKey, !bucket.hasOwn(collectKey) else { return nil }
-    return .missingOutput(loop.keys.name(of: collectKey))
+    return bucket.missingOutput(collectKey)
   }
 
   override func memberFailed(_ error: FlowError) {

@@ -45,6 +45,7 @@ package final class ItemExecutor {
       op, keys.intern(itemKey), collectKey.map { keys.intern($0) }, limit: max(1, limit),
       stopsAtFailure: stopsAtFailure, owner: owner)
     run = Op(name: op.name, body: body).start(on: loop, data: data)
+    run.isStandIn = true
     // Its outcome is what the owner is told.
     run.markObserved()
   }
@@ -276,7 +277,7 @@ private final class ExecutedItems: MemberGroup {
   override func collectError(in bucket: DataBucket) -> FlowError? {
     guard let collected else { return nil }
     guard let output = bucket.own(collected) else {
-      return isOutputOptional ? nil : .missingOutput(loop.keys.name(of: collected))
+      return isOutputOptional ? nil : bucket.missingOutput(collected)
     }
     guard case .opaque(let opaque) = output else { return nil }
     return owner.problem(with: opaque)

@@ -20,7 +20,7 @@ public final class ItemFailure: OpaqueValue {
     let shown: ByteString =
       if case .opaque(let value) = input { value.logText(limit: limit) } else { input.logText }
     let text: ByteString =
-      "{error = \(error.message), index = \(index + 1), input = \(shown)}"
+      "{error = \(error.text), index = \(index + 1), input = \(shown)}"
     return text.truncated(to: limit)
   }
 

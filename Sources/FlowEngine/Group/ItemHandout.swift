@@ -154,7 +154,7 @@ final class ItemHandout: ExecutedItemGroup {
       let index = Int(index32)
       var error = cancellation
       if let failed = failure, failed.place == place {
-        error = error ?? attributed(failed.error)
+        error = error ?? attributed(failed.error, index)
         failure = failures.next()
       }
       guard index >= 0, index < attempts.count, attempts[index] != 0 else { continue }
@@ -185,8 +185,12 @@ final class ItemHandout: ExecutedItemGroup {
     count -= 1
   }
 
-  private func attributed(_ error: FlowError?) -> FlowError? {
-    (error?.attributed(to: work.op.name)).map { log.redacted($0) }
+  private func attributed(_ error: FlowError?, _ index: Int) -> FlowError? {
+    error.map {
+      log.redacted(
+        $0.attributed(
+          to: displayName(index), at: work.run.path(scope: scope, position: position(index))))
+    }
   }
 
   private func end(
@@ -198,7 +202,7 @@ final class ItemHandout: ExecutedItemGroup {
     if error == nil, let key = work.collectKey, output.isNull, !work.isOutputOptional {
       error = .missingOutput(loop.keys.name(of: key))
     }
-    error = attributed(error)
+    error = attributed(error, index)
     let began = began.removeValue(forKey: index)
     // What never began and was dropped from a queue leaves no line.
     if began != nil || cancellation == nil {

@@ -263,10 +263,32 @@ public final class EventLog {
 
   /// The op that a record is about, and its 1-based index in a group, else 0.
   func op(of record: LogRecord) -> (op: Op, index: Int) {
-    let scope = scopes[Int(record.scope)]
-    if record.position == LogRecord.ownPosition { return (scope.op, 0) }
-    if scope.kind == .group || scope.kind == .inner { return (scope.op, Int(record.position)) }
-    return (scope.blueprint?.step(at: record.position)?.op ?? scope.op, 0)
+    op(scope: scopes[Int(record.scope)], position: record.position)
+  }
+
+  private func op(scope: LogScope, position: UInt32) -> (op: Op, index: Int) {
+    if position == LogRecord.ownPosition { return (scope.op, 0) }
+    if scope.kind == .group || scope.kind == .inner { return (scope.op, Int(position)) }
+    return (scope.blueprint?.step(at: position)?.op ?? scope.op, 0)
+  }
+
+  /// The names of what is around something in this run, and its own, the outermost first. A group has
+  /// none: its members have the name of the op, and an index.
+  func names(scope: UInt32, position: UInt32) -> [ByteString] {
+    var names: [ByteString] = []
+    var scope = scopes[Int(scope)]
+    var position = position
+    while true {
+      if scope.kind == .top, position == LogRecord.ownPosition { break }
+      let (op, index) = op(scope: scope, position: position)
+      names.append(index == 0 ? op.name : "\(op.name) #\(index)")
+      while scope.kind == .group { scope = scopes[Int(scope.parent)] }
+      if scope.kind == .top { break }
+      position = scope.position
+      scope = scopes[Int(scope.parent)]
+    }
+    names.append(title)
+    return names.reversed()
   }
 
   /// The name that lines show for the op of a record: `UploadOp`, or `UploadOp #3` in a group.

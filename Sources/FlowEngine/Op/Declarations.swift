@@ -73,7 +73,7 @@ final class Declarations {
       return nil
     }
     let name = bucket.keys.name(of: unmet.key)
-    guard let (value, wanted) = unmet.mismatch else { return .missingInput(name) }
+    guard let (value, wanted) = unmet.mismatch else { return bucket.missingInput(unmet.key) }
     return .mismatchedInput(
       name, bucket.shown(value, of: unmet.key), wanted: wanted, hiding: bucket.keys.secrets)
   }
@@ -85,7 +85,7 @@ final class Declarations {
       return nil
     }
     let name = bucket.keys.name(of: unmet.key)
-    guard let (value, wanted) = unmet.mismatch else { return .missingOutput(name) }
+    guard let (value, wanted) = unmet.mismatch else { return bucket.missingOutput(unmet.key) }
     return .mismatchedOutput(
       name, bucket.shown(value, of: unmet.key), wanted: wanted, hiding: bucket.keys.secrets)
   }

@@ -88,6 +88,9 @@ public final class OpContext {
   /// `UploadOp`, or `UploadOp #3` in a group.
   public var displayName: ByteString { index == 0 ? op.name : "\(op.name) #\(index)" }
 
+  /// Where the op stands among all that is executed: `publish/ShardsOp #2/CountOp #1`.
+  public var path: ByteString { run.path(scope: scope, position: position) }
+
   /// Whether the op is still going on: neither settled nor ended.
   public var isOpen: Bool { !isSettled }
 
@@ -194,7 +197,7 @@ public final class OpContext {
         hiding: bucket.keys.secrets)
     } else {
       if let type, type.isOptional { return .success(.null) }
-      error = .missingInput(bucket.keys.name(of: key))
+      error = bucket.missingInput(key)
     }
     return .failure(failing(error))
   }
@@ -470,8 +473,9 @@ public final class OpContext {
       if strand.isCleaningUp { return }
       isSettled = true
       // Whatever a body makes of being asked to stop, the op ends with what stopped it.
-      if let error = strand.leafStop ?? error ?? strand.outputError(of: op) {
-        outcome = error.attributed(to: displayName)
+      if let failure = strand.leafStop?.located(as: error) ?? error ?? strand.outputError(of: op) {
+        if let error { strand.locateStop(as: error) }
+        outcome = failure.attributed(to: displayName, at: path)
       } else if outcome != nil {
         outcome = nil
       }
@@ -511,7 +515,7 @@ public final class OpContext {
 
   /// Ends with another outcome than the body's, before that is logged.
   func replaceOutcome(_ error: FlowError) {
-    outcome = error.attributed(to: displayName)
+    outcome = error.attributed(to: displayName, at: path)
   }
 
   /// Opens the context for cleanups, or closes it again.
@@ -552,7 +556,7 @@ extension OpContext {
         name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName,
         hiding: bucket.keys.secrets)
     } else {
-      error = .missingInput(name)
+      error = bucket.missingInput(bucket.keys.intern(name))
     }
     throw failing(error)
   }

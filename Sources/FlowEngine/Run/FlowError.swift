@@ -37,46 +37,101 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
   }
 
+  /// What is known of an error besides its kind; `with` changes it for a copy.
+  public struct Details: Sendable {
+    /// What happened; for a cancellation the text of its log line.
+    public var message: ByteString
+    /// The name of the op in which it happened.
+    public var op: ByteString?
+    /// Where that op stands: the names of what is around it and its own, `publish/ShardsOp #2/CountOp #1`.
+    public var path: ByteString?
+    /// The name of a key that was perhaps meant.
+    public var suggestion: ByteString?
+    /// Where the code was that a timeout has stopped: `upload.lua:12, in flow.sleep`.
+    public var place: ByteString?
+    /// Where it was raised, as Lua shows it; nil for errors of the engine.
+    public var traceback: ByteString?
+    /// A number the op gave with the error; the status of a program, or the system's `errno`.
+    public var code: Int64?
+    /// How the program ended whose status is the failure.
+    public var process: ProcessResult?
+    /// The value that stands for this error on its loop, such as what a script raised.
+    public var payload: ConfinedValue?
+    /// The limit of a timeout, in seconds; also of a cancellation because something around timed out.
+    public var seconds: Double?
+    /// What Swift code threw, when the error stands for that. Its own texts may contain secrets.
+    public var underlying: (any Error)?
+    /// Whether another attempt may mend it; false ends the attempts, nil leaves it to the kind.
+    public var isRetriable: Bool?
+    /// The least number of seconds before the next attempt.
+    public var retryAfter: Double?
+  }
+
   /// What kind of error it is.
   public let kind: Kind
+  /// All that is known of it besides.
+  public let details: Details
+
   /// What happened; for a cancellation the text of its log line.
-  public let message: ByteString
+  public var message: ByteString { details.message }
   /// The name of the op in which it happened.
-  public let op: ByteString?
+  public var op: ByteString? { details.op }
+  /// Where that op stands: the names of what is around it and its own, `publish/ShardsOp #2/CountOp #1`.
+  public var path: ByteString? { details.path }
+  /// The name of a key that was perhaps meant.
+  public var suggestion: ByteString? { details.suggestion }
+  /// Where the code was that a timeout has stopped: `upload.lua:12, in flow.sleep`.
+  public var place: ByteString? { details.place }
   /// Where it was raised, as Lua shows it; nil for errors of the engine.
-  public let traceback: ByteString?
+  public var traceback: ByteString? { details.traceback }
   /// A number the op gave with the error; the status of a program, or the system's `errno`.
-  public let code: Int64?
+  public var code: Int64? { details.code }
   /// How the program ended whose status is the failure.
-  public let process: ProcessResult?
+  public var process: ProcessResult? { details.process }
   /// The value that stands for this error on its loop, such as what a script raised. On another thread
   /// it can't be read; all else can.
-  public let payload: ConfinedValue?
+  public var payload: ConfinedValue? { details.payload }
   /// The limit of a timeout, in seconds; also of a cancellation because something around timed out.
-  public let seconds: Double?
+  public var seconds: Double? { details.seconds }
+  /// What Swift code threw, when the error stands for that. Its own texts may contain secrets.
+  public var underlying: (any Error)? { details.underlying }
+  /// Whether another attempt may mend it; false ends the attempts, nil leaves it to the kind.
+  public var isRetriable: Bool? { details.isRetriable }
+  /// The least number of seconds before the next attempt.
+  public var retryAfter: Double? { details.retryAfter }
 
   /// An error; see the properties.
   public init(
     _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
     traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue? = nil,
-    seconds: Double? = nil, process: ProcessResult? = nil
+    seconds: Double? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
+    isRetriable: Bool? = nil, retryAfter: Double? = nil
   ) {
     self.kind = kind
-    self.message = message
-    self.op = op
-    self.traceback = traceback
-    self.code = code
-    self.payload = payload
-    self.seconds = seconds
-    self.process = process
+    details = Details(
+      message: message, op: op, traceback: traceback, code: code, process: process,
+      payload: payload, seconds: seconds, underlying: underlying, isRetriable: isRetriable,
+      retryAfter: retryAfter)
   }
 
-  /// An error that Swift code threw, as one of the engine; a `FlowError` stays itself, and a
-  /// `CancellationError` is one of kind `cancelled`.
-  static func from(_ error: any Error) -> FlowError {
+  private init(_ kind: Kind, _ details: Details) {
+    self.kind = kind
+    self.details = details
+  }
+
+  /// The same error with other details: all that `change` leaves alone stays.
+  public func with(_ change: (_ details: inout Details) -> Void) -> FlowError {
+    var changed = details
+    change(&changed)
+    return FlowError(kind, changed)
+  }
+
+  /// An error that Swift code threw, as one of the engine, which keeps it as `underlying`; a
+  /// `FlowError` stays itself, and a `CancellationError` is one of kind `cancelled`.
+  public static func from(_ error: any Error) -> FlowError {
     if let error = error as? FlowError { return error }
     if error is CancellationError { return .cancelled() }
-    return FlowError(.error, ByteString(String(describing: error)))
+    return FlowError(.error, ByteString(String(describing: error)), underlying: error)
   }
 
   /// Something was used wrongly.
@@ -143,21 +198,52 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  public var description: String { message.description }
+  /// The message with where it happened, and what may help: what `tostring` gives in a script.
+  public var description: String { text.description }
 
-  /// The same error, as one of `op` when it isn't known yet where it happened.
-  func attributed(to op: ByteString) -> FlowError {
-    if self.op != nil { return self }
-    return FlowError(
-      kind, message, op: op, traceback: traceback, code: code, payload: payload, seconds: seconds,
-      process: process)
+  /// `[publish/CountOp #1] connection refused`: the path, the message, a suggestion and the place of a
+  /// timeout, as far as there are some.
+  public var text: ByteString {
+    Self.text(message, path: path, suggestion: suggestion, place: place)
   }
 
-  /// The same error with what `replacement` makes of its texts.
+  package static func text(
+    _ message: ByteString, path: ByteString?, suggestion: ByteString?, place: ByteString?
+  ) -> ByteString {
+    var text = message
+    if let path { text = "[\(path)] \(text)" }
+    if let suggestion { text = "\(text) (did you mean <\(suggestion)>?)" }
+    if let place { text = "\(text) (at \(place))" }
+    return text
+  }
+
+  /// The same error, as one of `op` when it isn't known yet where it happened.
+  func attributed(to op: ByteString, at path: @autoclosure () -> ByteString?) -> FlowError {
+    if self.op != nil, self.path != nil { return self }
+    return with {
+      if $0.op == nil { $0.op = op }
+      if $0.path == nil { $0.path = path() }
+    }
+  }
+
+  /// A timeout that says where the code was that it has stopped, if `error` knows it.
+  func located(as error: FlowError?) -> FlowError {
+    guard kind == .timeout, place == nil, let error, let place = error.place else { return self }
+    return with {
+      $0.place = place
+      $0.traceback = error.traceback
+    }
+  }
+
+  /// The same error with what `replacement` makes of its texts; those of `underlying` stay.
   func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
-    FlowError(
-      kind, replacement(message), op: op, traceback: traceback.map(replacement), code: code,
-      payload: payload, seconds: seconds, process: process)
+    with {
+      $0.message = replacement($0.message)
+      $0.path = $0.path.map(replacement)
+      $0.suggestion = $0.suggestion.map(replacement)
+      $0.place = $0.place.map(replacement)
+      $0.traceback = $0.traceback.map(replacement)
+    }
   }
 
   private static func mismatch(

@@ -8,6 +8,8 @@ struct Frame {
     case finally
     /// The end of an attempt: succeeded, to be tried again, or failed.
     case attemptEnd
+    /// Decides whether there is another attempt.
+    case deciding
     /// Waits before the next attempt.
     case delay
     /// Waits for the tasks that the ops of the run have left.

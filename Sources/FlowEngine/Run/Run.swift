@@ -51,6 +51,8 @@ public final class Run: FlowTask<DataBucket> {
   private var awaited = AwaitedTasks()
   /// The run whose op has started this one, and the scope of this run's lines there.
   private var outer: (run: Run, scope: UInt32)?
+  /// Whether it only holds what is executed for a group of another loop, which knows the whole path.
+  @exclusivity(unchecked) var isStandIn = false
   /// Set until the run is concluded.
   private(set) var strand: Strand?
   /// Why a callback or predicate of it is to stop; nil when nothing stops it.
@@ -127,6 +129,24 @@ public final class Run: FlowTask<DataBucket> {
   }
 
   // MARK: For the engine
+
+  /// Where something of this run stands among all that is executed, from its place in the log:
+  /// `publish/ShardsOp #2/CountOp #1`.
+  func path(scope: UInt32, position: UInt32) -> ByteString {
+    var names = log.names(scope: scope, position: position)
+    if isStandIn { return names.last ?? name }
+    var outer = outer
+    while let (run, scope) = outer, names.count <= Self.longestPath {
+      let owner = run.log.scopes[Int(scope)]
+      names = run.log.names(scope: owner.parent, position: owner.position) + names
+      outer = run.outer
+    }
+    if names.count > Self.longestPath { names = ["…"] + names.suffix(Self.longestPath) }
+    return ByteString(Array(names.map(\.bytes).joined(separator: [UInt8(ascii: "/")])))
+  }
+
+  /// The most names of a path; of a longer one the outer ones are left out.
+  private static let longestPath = 32
 
   /// Begins and goes on until its first wait: at once or, asked by a work of the loop, as the work
   /// that comes next.

@@ -6,6 +6,8 @@ extension Strand {
     /// Waits for the tasks that it started.
     case children
     case cleanups
+    /// Decides whether there is another attempt.
+    case deciding
     /// Waits before the next attempt.
     case delay
   }
@@ -53,9 +55,10 @@ extension Strand {
 
   /// Goes on with what the op has left: waits for its tasks, and calls its cleanups.
   func continueLeaf() -> Progress {
+    if leafPhase == .deciding { return continueDeciding() }
     while let extras = context.extras {
       switch leafPhase {
-      case .body: return .waiting
+      case .body, .deciding: return .waiting
       case .children:
         if !letGo(extras) { return .waiting }
         guard !extras.cleanups.isEmpty else {
@@ -111,17 +114,35 @@ extension Strand {
     leafGraceEnd = nil
     // What has stopped this op alone is over with it.
     if let stop, stop.level >= frames.count { self.stop = nil }
-    if let error = context.outcome, let policy = leafPolicy?.retry, stop == nil,
-      context.attempt < policy.attempts, error.kind.isRetriable
-    {
+    guard let error = context.outcome,
+      beginDecision(leafPolicy?.retry, attempt: context.attempt, error)
+    else { return endLeaf() }
+    leafPhase = .deciding
+    return continueDeciding()
+  }
+
+  /// Goes on with deciding whether there is another attempt.
+  private func continueDeciding() -> Progress {
+    let attempts = leafPolicy?.retry?.attempts ?? 0
+    guard let answer = decide() else { return .waiting }
+    if let leafStop {
+      context.replaceOutcome(leafStop)
+      return endLeaf()
+    }
+    switch answer {
+    case .end: return endLeaf()
+    case .fail(let error):
+      context.replaceOutcome(error)
+      return endLeaf()
+    case .again(let seconds):
+      guard let error = context.outcome else { return endLeaf() }
       delay = beginDelay(
-        policy, attempt: context.attempt, error, scope: context.scope,
+        seconds, of: attempts, attempt: context.attempt, error, scope: context.scope,
         position: context.position, .leaf)
       context.state = nil
       leafPhase = .delay
       return .waiting
     }
-    return endLeaf()
   }
 
   private func endLeaf() -> Progress {
@@ -130,23 +151,6 @@ extension Strand {
     leafPhase = .body
     lastError = closeContext()
     return .ended
-  }
-
-  /// Logs that another attempt is to come, and has the strand go on when it is time.
-  func beginDelay(
-    _ policy: RetryPolicy, attempt: Int, _ error: FlowError, scope: UInt32, position: UInt32,
-    _ reason: Resume
-  ) -> Timer {
-    let seconds = policy.delay(before: attempt + 1, using: &loop.randomNumberGenerator)
-    let text: ByteString = """
-      Retry \(attempt + 1)/\(policy.attempts) in \(Value.text(ofSeconds: seconds))s: \
-      \(error.message)
-      """
-    let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
-    log.append(
-      .retry, time: loop.stampedNow(), scope: scope, position: position, attempt: attempt,
-      first: log.payload(text), second: .integer(nanoseconds))
-    return loop.schedule(at: loop.deadline(after: seconds), WakeUp(self, reason))
   }
 
   private func nextAttempt() -> Progress {

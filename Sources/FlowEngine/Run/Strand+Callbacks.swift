@@ -31,6 +31,10 @@ extension Strand {
 
   /// Takes the result of the callback, predicate or cleanup that has finished.
   func endCallback() {
+    if decision != nil {
+      endQuestion()
+      return
+    }
     if leafPhase == .cleanups {
       endCleanup()
       return
@@ -41,7 +45,7 @@ extension Strand {
       endPredicate(ended, top)
       return
     }
-    guard let error = ended.error?.attributed(to: frames[top].flow.name) else { return }
+    guard let error = ended.error.map({ attributed($0, to: top) }) else { return }
     if frames[top].phase == .willStart {
       frames[top].error = error
     } else if !ended.isCut {

@@ -48,7 +48,7 @@ extension Strand {
 
   /// Takes the answer of the present branch's predicate.
   func endPredicate(_ completion: CallbackCompletion, _ top: Int) {
-    if let error = completion.error?.attributed(to: "Cases") {
+    if let error = completion.error?.attributed(to: "Cases", at: "\(path(of: top))/Cases") {
       let shown = stop?.error(at: frames.count) ?? error
       logCase(.caseFailed, shown.logLine, top)
       lastError = error

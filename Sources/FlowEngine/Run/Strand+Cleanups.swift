@@ -124,7 +124,8 @@ extension Strand {
   func endCleanup() {
     guard let ended = completion else { return }
     completion = nil
-    guard let error = ended.error?.attributed(to: context.displayName) else { return }
+    let failure = ended.error?.attributed(to: context.displayName, at: context.path)
+    guard let error = failure else { return }
     if context.outcome == nil {
       context.replaceOutcome(error)
     } else if !ended.isCut {

@@ -86,6 +86,7 @@ extension Strand {
       return frames[top].block < 0 ? runSteps(top) : decide(top)
     case .finally: return runFinally(top)
     case .attemptEnd: return endAttempt(top)
+    case .deciding: return continueDeciding(top)
     case .delay:
       if stop == nil {
         beginAttempt(top)
@@ -236,15 +237,29 @@ extension Strand {
     if frames[top].error == nil, !frames[top].isFinishedEarly {
       var error = checking { frames[top].blueprint.declarations.outputError(in: bucket) }
       if error == nil, top == 0 { error = group?.collectError(in: bucket) }
-      frames[top].error = error?.attributed(to: frames[top].flow.name)
+      frames[top].error = error.map { attributed($0, to: top) }
     }
     let frame = frames[top]
     frames[top].phase = .leftovers
-    if let error = frame.error, let policy = frame.policy?.retry, stop == nil,
-      frame.attempt < policy.attempts, error.kind.isRetriable
-    {
+    if let error = frame.error, beginDecision(frame.policy?.retry, attempt: frame.attempt, error) {
+      frames[top].phase = .deciding
+    }
+    return .moved
+  }
+
+  /// Goes on with deciding whether there is another attempt at the innermost flow.
+  private func continueDeciding(_ top: Int) -> Progress {
+    guard let answer = decide() else { return .waiting }
+    frames[top].phase = .leftovers
+    if stop != nil { return .moved }
+    let frame = frames[top]
+    switch answer {
+    case .end: break
+    case .fail(let error): frames[top].error = attributed(error, to: top)
+    case .again(let seconds):
+      guard let error = frame.error, let policy = frame.policy?.retry else { break }
       delay = beginDelay(
-        policy, attempt: frame.attempt, error, scope: frame.outerScope,
+        seconds, of: policy.attempts, attempt: frame.attempt, error, scope: frame.outerScope,
         position: frame.position, .frame)
       frames[top].phase = .delay
       return .waiting
@@ -277,7 +292,17 @@ extension Strand {
     }
     // The one DidFinish that a flow at the top logs.
     if frames.count == 1, group == nil { logFinish(frame, error, time: loop.now()) }
-    return error.attributed(to: frame.flow.name)
+    return attributed(error, to: frames.count - 1)
+  }
+
+  /// An error as one of the flow at a level, when it isn't known yet where it happened.
+  func attributed(_ error: FlowError, to level: Int) -> FlowError {
+    error.attributed(to: frames[level].flow.name, at: path(of: level))
+  }
+
+  /// Where the flow at a level stands.
+  func path(of level: Int) -> ByteString {
+    run.path(scope: frames[level].outerScope, position: frames[level].position)
   }
 
   func finish(_ top: Int) {

@@ -102,8 +102,20 @@ extension Strand {
   func timeIsUp(_ level: Int) {
     let policy = level < frames.count ? frames[level].policy : leafPolicy
     guard let seconds = policy?.timeout else { return }
-    let name = level < frames.count ? frames[level].flow.name : context.displayName
-    request(.one(level, FlowError.timeout(seconds: seconds).attributed(to: name)))
+    let error = FlowError.timeout(seconds: seconds)
+    request(
+      .one(
+        level,
+        level < frames.count
+          ? attributed(error, to: level)
+          : error.attributed(to: context.displayName, at: context.path)))
+  }
+
+  /// Has a timeout that stops more than the op say where the op was.
+  func locateStop(as error: FlowError) {
+    guard let stop, stop.level < frames.count, stop.error.kind == .timeout, error.place != nil
+    else { return }
+    self.stop = Stop(level: stop.level, error: stop.error.located(as: error), inner: stop.inner)
   }
 
   /// Stops what is over at `deadline`, for a body that was busy; answers what the body ends with.
@@ -205,7 +217,8 @@ extension Strand {
   func failStalled() -> Bool {
     if let child { return child.failStalled() }
     if let completion, !completion.isFinished {
-      let name = leafPhase == .cleanups ? context.displayName : frames.last?.flow.name
+      let isOfOp = leafPhase == .cleanups || leafPhase == .deciding
+      let name = isOfOp ? context.displayName : frames.last?.flow.name
       let error = FlowError.stalled(op: name ?? op.name)
       completion.cancel(error)
       completion.finish(error)

@@ -76,6 +76,7 @@ final class Strand: Work {
     @exclusivity(unchecked) var child: MemberGroup?
     @exclusivity(unchecked) var completion: CallbackCompletion?
     @exclusivity(unchecked) var delay: Timer?
+    @exclusivity(unchecked) var decision: RetryDecision?
     @exclusivity(unchecked) var leafPolicy: OpPolicy?
     @exclusivity(unchecked) var leafTimer: Timer?
     @exclusivity(unchecked) var isCleaningUp = false
@@ -129,6 +130,12 @@ final class Strand: Work {
   var delay: Timer? {
     get { rare?.delay }
     set { if rare != nil || newValue != nil { (rare ?? makeRare()).delay = newValue } }
+  }
+
+  /// Set while it is decided whether something is tried again.
+  var decision: RetryDecision? {
+    get { rare?.decision }
+    set { if rare != nil || newValue != nil { (rare ?? makeRare()).decision = newValue } }
   }
 
   // The op that executes, where it has a policy, cleanups or tasks; see Strand+Attempts.swift.
@@ -254,7 +261,7 @@ final class Strand: Work {
     case .owned: if context.extras != nil, leafPhase == .children { progress = continueLeaf() }
     case .callback:
       endCallback()
-      if leafPhase == .cleanups { progress = continueLeaf() }
+      if leafPhase == .cleanups || leafPhase == .deciding { progress = continueLeaf() }
     case .group, .frame: break
     }
     if progress == .waiting { return }

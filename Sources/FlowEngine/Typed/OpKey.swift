@@ -58,7 +58,7 @@ extension Input: InputKey {
     guard let value = bucket.get(key) else {
       if let defaultValue { return defaultValue }
       if let content = Content(flowValue: .null) { return content }
-      throw .missingInput(name)
+      throw bucket.missingInput(key)
     }
     guard let content = Content(flowValue: value) else {
       throw .mismatchedInput(

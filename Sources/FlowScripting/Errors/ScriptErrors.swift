@@ -1,53 +1,106 @@
 public import FlowEngine
 public import LuaVM
 
-/// Errors as scripts see them: tables with `kind`, `message`, `op`, `traceback`, `cause` and a
+/// Errors as scripts see them: tables with `kind`, `message`, `op`, `path`, `traceback`, `cause` and a
 /// `__tostring`. An error keeps its one table wherever it goes.
 extension LuaVM {
   func makeErrorMetatable() throws -> LuaReference {
     let metatable = try makeTable(fields: [("__name", "flow.error")])
     let tostring = try makeFunction { [unowned self] call in
-      guard call.kind(1) == .table, case .reference(let table) = try call.value(1) else {
-        return call.answer(.string("flow.error"))
+      call.answer(.string(try self.errorText(try call.value(1)) ?? "flow.error"))
+    }
+    let concat = try makeFunction { [unowned self] call in
+      // Whichever of the two is no error.
+      let operands = try [1, 2].map { index in
+        let value = try call.value(index)
+        if call.typeName(index) == "flow.error", let text = try self.errorText(value) {
+          return text
+        }
+        switch value {
+        case .string, .integer, .number: return try self.tostring(value)
+        case .reference(let reference) where self.hasMetafield("__tostring", reference):
+          return try self.tostring(value)
+        default:
+          throw LuaError(
+            .runtime,
+            LuaString("\(self.position)attempt to concatenate a \(call.typeName(index)) value"))
+        }
       }
-      guard case .string(let text) = try self.field("message", of: table) else {
-        return call.answer(.string("flow.error"))
-      }
-      return call.answer(.string(text))
+      return call.answer(.string(LuaString(operands[0].bytes + operands[1].bytes)))
     }
     try set(.reference(tostring), "__tostring", in: metatable)
+    try set(.reference(concat), "__concat", in: metatable)
     return metatable
+  }
+
+  /// What `tostring` gives for an error table: its message with what it says of place and remedy; nil for
+  /// what has no message.
+  private func errorText(_ value: LuaValue) throws -> LuaString? {
+    guard case .reference(let table) = value, table.kind == .table,
+      let message = try text("message", of: table)
+    else { return nil }
+    return LuaString(
+      FlowError.text(
+        message, path: try text("path", of: table),
+        suggestion: try text("suggestion", of: table), place: try text("place", of: table)))
   }
 
   /// A field of a table without metamethods.
   func field(_ name: LuaString, of table: LuaReference) throws -> LuaValue {
     try rawGet(.string(name), in: table)
   }
+
+  /// The string in a field of a table, without metamethods.
+  fileprivate func text(_ name: LuaString, of table: LuaReference) throws -> ByteString? {
+    guard case .string(let string) = try field(name, of: table) else { return nil }
+    return ByteString(string)
+  }
 }
 
 extension ScriptHost {
-  /// A new error table.
+  /// The fields of an error that the host sets.
+  static let errorFields: Set<LuaString> = [
+    "kind", "message", "op", "path", "suggestion", "place", "traceback", "cause",
+  ]
+
+  /// A new error table for an engine error: with its number, and with how the program ended whose status
+  /// is the failure.
+  ///
+  /// - Parameters:
+  ///   - error: The error.
+  ///   - cause: What the script raised, if that isn't the error itself.
+  ///   - fields: Further fields, which come before the error's own.
+  /// - Returns: The table.
+  /// - Throws: A `LuaError` without memory for it.
   func makeError(
-    _ kind: FlowError.Kind, _ message: ByteString, op: ByteString? = nil,
-    traceback: ByteString? = nil, cause: LuaValue = .nil,
-    fields: [(LuaString, LuaValue)] = []
+    _ error: FlowError, cause: LuaValue = .nil, fields: [(LuaString, LuaValue)] = []
   ) throws -> LuaReference {
     var all = fields
-    all.append(("kind", .string(LuaString(kind.name))))
-    all.append(("message", .string(LuaString(message))))
-    if let op { all.append(("op", .string(LuaString(op)))) }
-    if let traceback { all.append(("traceback", .string(LuaString(traceback)))) }
-    if !cause.isNil { all.append(("cause", cause)) }
-    return try vm.makeTable(fields: all, metatable: errorMetatable)
-  }
-
-  /// A new table for an engine error: with its number, and with how the program ended whose status is
-  /// the failure.
-  func makeError(_ error: FlowError) throws -> LuaReference {
-    var fields = error.process.map { self.fields(of: $0) } ?? []
-    if let code = error.code { fields.append(("code", .integer(code))) }
-    return try makeError(
-      error.kind, error.message, op: error.op, traceback: error.traceback, fields: fields)
+    func add(_ name: LuaString, _ value: LuaValue?) {
+      if let value, !value.isNil { all.append((name, value)) }
+    }
+    func add(_ name: LuaString, _ text: ByteString?) {
+      add(name, text.map { .string(LuaString($0)) })
+    }
+    if fields.isEmpty {
+      if let process = error.process { all += self.fields(of: process) }
+      add("code", error.code.map { .integer($0) })
+      add("retry", error.isRetriable.map { .boolean($0) })
+      add("retry_after", error.retryAfter.map { .number($0) })
+    }
+    add("kind", error.kind.name)
+    add("message", error.message)
+    add("op", error.op)
+    add("path", error.path)
+    add("suggestion", error.suggestion)
+    add("place", error.place)
+    add("traceback", error.traceback)
+    add("cause", cause)
+    let table = try vm.makeTable(fields: all, metatable: errorMetatable)
+    if error.underlying != nil || error.process != nil || error.seconds != nil {
+      try keptErrors.keep(error.with { $0.payload = nil }, of: table, self)
+    }
+    return table
   }
 
   /// Whether a value is an error table of ours.
@@ -59,8 +112,10 @@ extension ScriptHost {
   /// An engine error as its table.
   func luaError(_ error: FlowError) throws -> LuaValue {
     guard let table = table(of: error) else { return .reference(try makeError(error)) }
-    if let op = error.op, try vm.field("op", of: table).isNil {
-      try vm.set(.string(LuaString(op)), "op", in: table)
+    for (name, text) in [("op", error.op), ("path", error.path), ("place", error.place)] {
+      if let text, try vm.field(LuaString(name), of: table).isNil {
+        try vm.set(.string(LuaString(text)), name, in: table)
+      }
     }
     return .reference(table)
   }
@@ -75,28 +130,40 @@ extension ScriptHost {
 
   /// The engine error that belongs to an error table.
   func flowError(table: LuaReference) throws -> FlowError {
-    func text(_ name: LuaString) throws -> ByteString? {
-      guard case .string(let string) = try vm.field(name, of: table) else { return nil }
-      return ByteString(string)
-    }
-    let name = try text("kind")
+    let name = try vm.text("kind", of: table)
     let kind = FlowError.Kind.allCases.first { $0.name == name } ?? .error
-    var code: Int64?
-    if case .integer(let number) = try vm.field("code", of: table) { code = number }
-    return FlowError(
-      kind, try text("message") ?? "", op: try text("op"), traceback: try text("traceback"),
-      code: code, payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
+    let kept = keptErrors.error(of: table, self)
+    let base = kept?.kind == kind ? kept : nil
+    let message = try vm.text("message", of: table) ?? ""
+    let details = FailureFields(table, self)
+    let (op, path) = (try vm.text("op", of: table), try vm.text("path", of: table))
+    let suggestion = try vm.text("suggestion", of: table)
+    let place = try vm.text("place", of: table)
+    let traceback = try vm.text("traceback", of: table)
+    return (base ?? FlowError(kind, message)).with {
+      $0.message = message
+      $0.op = op
+      $0.path = path
+      $0.suggestion = suggestion
+      $0.place = place
+      $0.traceback = traceback
+      details.apply(to: &$0)
+      $0.payload = ConfinedValue(.opaque(ScriptValue(table)), on: loop)
+    }
   }
 
-  /// The same error with a table of its own, so that what a script catches is what the run shows.
-  func withTable(_ error: FlowError, op: ByteString?) -> FlowError {
-    guard
-      let table = try? makeError(
-        error.kind, error.message, op: op, traceback: ByteString(vm.traceback(level: 1)))
-    else { return error }
-    return FlowError(
-      error.kind, error.message, op: op, traceback: error.traceback,
-      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop), seconds: error.seconds)
+  /// The same error with a table of its own, as one of an op, so that what a script catches is what the
+  /// run shows.
+  func withTable(_ error: FlowError, of context: OpContext?) -> FlowError {
+    let traced = error.with {
+      $0.traceback = ByteString(vm.traceback(level: 1))
+      if let context {
+        $0.op = context.displayName
+        $0.path = context.path
+      }
+    }
+    guard let table = try? makeError(traced) else { return error }
+    return traced.with(payload: table, on: loop)
   }
 
   /// What a failed coroutine raised, as an engine error: error tables as they are, anything else as
@@ -107,7 +174,10 @@ extension ScriptHost {
     let traceback = ByteString(failure.traceback)
     guard let raised = failure.error as? LuaError, let value = raised.value else {
       return (failure.error as? FlowError)
-        ?? FlowError(.error, ByteString(describing: failure.error), op: op, traceback: traceback)
+        ?? FlowError.from(failure.error).with {
+          $0.op = op
+          $0.traceback = traceback
+        }
     }
     do {
       return try flowError(
@@ -130,11 +200,16 @@ extension ScriptHost {
       }
       return try flowError(table: table)
     }
-    let message = describe(value, position: ByteString(position))
-    let table = try makeError(.error, message, op: op, traceback: traceback, cause: value)
-    return FlowError(
-      .error, message, op: op, traceback: traceback,
-      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop))
+    var error = FlowError(
+      .error, describe(value, position: ByteString(position)), op: op, traceback: traceback)
+    var fields: [(LuaString, LuaValue)] = []
+    if case .reference(let table) = value, table.kind == .table {
+      // A table of the script's own says what it likes to say.
+      let details = FailureFields(table, self)
+      error = error.with { details.apply(to: &$0) }
+      fields = details.fields
+    }
+    return error.with(payload: try makeError(error, cause: value, fields: fields), on: loop)
   }
 
   /// One line about a raised value. A string stands for itself; other values get the place where
@@ -156,6 +231,7 @@ extension ScriptHost {
             """
         }
       }
+      if let message = try? vm.text("message", of: reference) { return message }
       let shown =
         (try? loop.secrets.shownText(limit: Value.logLimit) {
           ByteString(try vm.render(value, limit: $0))
@@ -180,7 +256,7 @@ extension ScriptHost {
       ByteString(position) + loop.secrets.redacted(ByteString(message)).truncated(to: 501))
     do {
       let table = try makeError(
-        .usage, text, traceback: ByteString(vm.traceback(level: 1)))
+        FlowError(.usage, text, traceback: ByteString(vm.traceback(level: 1))))
       return LuaError(.argument, value: .reference(table), message: LuaString(text))
     } catch {
       return error
@@ -212,17 +288,45 @@ extension ScriptHost {
       return text(of: own)
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
-    guard let traceback = error.traceback else { return error.message }
-    return error.message + "\n" + traceback
+    guard let traceback = error.traceback else { return error.text }
+    return error.text + "\n" + traceback
   }
 }
 
 extension FlowError {
   /// The same error with the table that it has in scripts.
   func with(payload table: LuaReference, on loop: EventLoop) -> FlowError {
-    FlowError(
-      kind, message, op: op, traceback: traceback, code: code,
-      payload: ConfinedValue(.opaque(ScriptValue(table)), on: loop), seconds: seconds,
-      process: process)
+    with { $0.payload = ConfinedValue(.opaque(ScriptValue(table)), on: loop) }
+  }
+
+  /// The same timeout with where the code was that it has stopped, from the stack at that time.
+  func located(by traceback: ByteString) -> FlowError {
+    guard seconds != nil, place == nil, let place = Self.place(in: traceback) else { return self }
+    return with {
+      $0.place = place
+      $0.traceback = traceback
+      // A table that was made of it says nothing of this.
+      $0.payload = nil
+    }
+  }
+
+  /// `upload.lua:12, in flow.sleep`: the innermost function of Lua on a stack, and what it calls.
+  private static func place(in traceback: ByteString) -> ByteString? {
+    let tab = UInt8(ascii: "\t")
+    let native: ByteString = "[C]: in "
+    var callee: ByteString?
+    for line in traceback.bytes.split(separator: UInt8(ascii: "\n")) where line.first == tab {
+      let line = line.dropFirst()
+      if line.starts(with: native.bytes) {
+        // Of several, the one that Lua calls.
+        let quote = UInt8(ascii: "'")
+        let parts = line.split(separator: quote, omittingEmptySubsequences: false)
+        callee = parts.count == 3 ? ByteString(Array(parts[1])) : nil
+      } else if let end = line.firstRange(of: Array(": in ".utf8))?.lowerBound {
+        let place = ByteString(Array(line[..<end]))
+        return callee.map { "\(place), in \($0)" } ?? place
+      }
+    }
+    return nil
   }
 }

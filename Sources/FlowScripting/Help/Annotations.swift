@@ -71,10 +71,11 @@ public enum Annotations {
     ---`missing_output`. The data bucket isn't rolled back between attempts.
     ---@class flow.RetryOptions
     ---@field attempts integer How many attempts there are in all, at least 1.
-    ---@field delay? number Seconds before the second attempt; 0 without it.
+    ---@field delay? number|async fun(error: flow.Error, attempt: integer): number Seconds before the second attempt, 0 without it; or a function that returns them for each, from the error and the number of the attempt that has failed.
     ---@field factor? number What the delay is multiplied by each time; 1 without it.
-    ---@field max_delay? number The longest delay in seconds; none without it.
+    ---@field max_delay? number The longest delay in seconds; none without it, but 60 for `retry_after` of an error.
     ---@field jitter? number A share of the delay, from 0 to 1, by which it is drawn longer or shorter at random; 0 without it.
+    ---@field when? async fun(error: flow.Error, attempt: integer): boolean Says whether there is another attempt, where the kind of the error allows one.
 
     ---The policy of one place in a flow.
     ---@class flow.PolicyOptions
@@ -645,20 +646,27 @@ public enum Annotations {
     ---@field [string] flow.Op
     local Ops = {}
 
-    ---What went wrong; `tostring` gives its message. Values that a script raises become its `cause`; an
-    ---error of this form that is raised again isn't wrapped again.
+    ---What went wrong. `tostring` gives the message with its place: `[publish/CountOp #1] connection refused`;
+    ---`..` takes errors. Values that a script raises become the `cause`; an error of this form that is raised
+    ---again isn't wrapped again.
     ---@class flow.Error
     ---@field kind flow.ErrorKind
     ---@field message string
     ---@field op string? The op in which it happened.
-    ---@field traceback string?
+    ---@field path string? The flows, items and runs around that op, and its name: `publish/ShardsOp #2/CountOp #1`.
+    ---@field suggestion string? Of a missing key one that nearly fits.
+    ---@field place string? Of a timeout where the op was: `upload.lua:12, in flow.sleep`.
+    ---@field traceback string? Where it was raised; of a timeout where the op was.
     ---@field cause any What a script has raised: any value, with its identity.
-    ---@field code integer? The number of the system's error, or the status of a program.
+    ---@field code any The number of the system's error, the status of a program, or what the script has given.
+    ---@field retry boolean? Given by the script: false ends the attempts at the op.
+    ---@field retry_after number? Given by the script: the least number of seconds before the next attempt.
     ---@field status integer? Of a program that failed or was stopped, with `signal`, `stdout` and `stderr`.
     ---@field signal integer? The signal that ended a program.
     ---@field stdout string? What a program that failed or was stopped had written.
     ---@field stderr string?
     ---@field [string] any The fields given to `ctx:fail`.
+    ---@operator concat(any): string
     local Error = {}
 
     ---Makes an op, of a function or of a table of options.

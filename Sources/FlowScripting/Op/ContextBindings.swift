@@ -26,14 +26,14 @@ extension ScriptHost {
         if host.isWorker, found == nil { try host.checkVisible(key, context, call) }
         if call.count < 3 || call.isNil(3) {
           guard let found else {
-            throw host.end(context, .missingInput(host.loop.keys.name(of: key)))
+            throw host.end(context, context.bucket.missingInput(key))
           }
           return try host.answer(call, found)
         }
         let type = try host.typeArgument(call)
         guard let found else {
           if type.isOptional { return call.answer(.nil) }
-          throw host.end(context, .missingInput(host.loop.keys.name(of: key)))
+          throw host.end(context, context.bucket.missingInput(key))
         }
         if let wanted = type.mismatch(found) {
           throw host.end(
@@ -117,10 +117,11 @@ extension ScriptHost {
         }
         let message = try host.failureMessage(arguments)
         let fields = try host.failureFields(arguments)
-        let name = context.displayName
         let table = try host.makeError(
-          .error, message, op: name, traceback: ByteString(host.vm.traceback(level: 1)),
-          fields: fields)
+          FlowError(
+            .error, message, op: context.displayName,
+            traceback: ByteString(host.vm.traceback(level: 1))
+          ).with { $0.path = context.path }, fields: fields)
         let error = try host.flowError(table: table)
         try host.context(call, "fail").fail(error)
         throw LuaError(value: .reference(table), message: LuaString(message))
@@ -199,7 +200,7 @@ extension ScriptHost {
 
   /// Finishes the op with an input error and gives the error to unwind with.
   private func end(_ context: OpContext, _ error: FlowError) -> any Error {
-    let error = withTable(error, op: context.displayName)
+    let error = withTable(error, of: context)
     context.fail(error)
     return raise(error)
   }
@@ -219,13 +220,12 @@ extension ScriptHost {
   /// The fields that `ctx:fail` was given.
   private func failureFields(_ arguments: Arguments) throws -> [(LuaString, LuaValue)] {
     if arguments.isNil(2) { return [] }
-    let reserved: Set<LuaString> = ["kind", "message", "op", "traceback", "cause"]
     return try vm.pairs(of: try arguments.table(2)).map { key, value in
       guard case .string(let name) = key else {
         throw arguments.wrong(
           2, "fields are named by strings, got a key of type \(vm.typeName(of: key))")
       }
-      if reserved.contains(name) {
+      if ScriptHost.errorFields.contains(name) {
         throw arguments.wrong(2, "field '\(name)' belongs to the error itself")
       }
       return (name, value)

@@ -37,10 +37,16 @@ extension ScriptHost {
 
   /// A policy with all of its fields, those included that weren't given.
   private func table(of retry: RetryPolicy) throws -> LuaReference {
+    let rule = retry.rule as? ScriptRetryRule
     var fields: [(LuaString, LuaValue)] = [
-      ("attempts", .integer(Int64(retry.attempts))), ("delay", .number(retry.delay)),
-      ("factor", .number(retry.factor)), ("jitter", .number(retry.jitter)),
+      ("attempts", .integer(Int64(retry.attempts))), ("jitter", .number(retry.jitter)),
     ]
+    if let delay = rule?.delay {
+      fields.append(("delay", .reference(delay)))
+    } else {
+      fields += [("delay", .number(retry.delay)), ("factor", .number(retry.factor))]
+    }
+    if let when = rule?.when { fields.append(("when", .reference(when))) }
     if let longest = retry.maxDelay { fields.append(("max_delay", .number(longest))) }
     return try vm.makeTable(fields: fields)
   }

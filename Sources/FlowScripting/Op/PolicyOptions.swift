@@ -51,7 +51,7 @@ struct PolicyOptions {
     guard let table = try options.table("retry") else { return nil }
     let fields = try Options(
       options.arguments, options.index, try options.arguments.host.vm.pairs(of: table),
-      ["attempts", "delay", "factor", "max_delay", "jitter"], of: "retry")
+      ["attempts", "delay", "factor", "max_delay", "jitter", "when"], of: "retry")
     guard let attempts = try fields.count("attempts") else {
       throw fields.wrong("attempts", expected: "integer of at least 1")
     }
@@ -59,10 +59,21 @@ struct PolicyOptions {
     let factor = try fields.number("factor", "a finite number, at least 0,") {
       $0.isFinite && $0 >= 0
     }
+    let when = try fields.function("when")
+    let delay = fields.kind("delay") == .function ? try fields.function("delay") : nil
+    if delay != nil, factor != nil {
+      throw options.arguments.wrong(
+        options.index, "field 'retry.factor': not with a function as 'delay'")
+    }
+    if delay == nil, let kind = fields.kind("delay"), kind != .number {
+      throw fields.wrong("delay", expected: "number or function")
+    }
     return RetryPolicy(
-      attempts: attempts, delay: try fields.seconds("delay", orZero: true) ?? 0,
+      attempts: attempts, delay: delay == nil ? try fields.seconds("delay", orZero: true) ?? 0 : 0,
       factor: factor ?? 1, maxDelay: try fields.seconds("max_delay", orZero: true),
-      jitter: jitter ?? 0)
+      jitter: jitter ?? 0,
+      rule: when == nil && delay == nil
+        ? nil : ScriptRetryRule(options.arguments.host, when: when, delay: delay))
   }
 }
 

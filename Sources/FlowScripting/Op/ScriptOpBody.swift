@@ -59,8 +59,9 @@ final class ScriptOpBody: OpBody {
       fiber.park()
       return .suspended
     case .stopped:
+      let traceback = ByteString(host.vm.stopTraceback(step.coroutine))
       host.vm.release(step.coroutine, finished: false)
-      context.fail(context.expire())
+      context.fail(context.expire().located(by: traceback))
       return .finished
     case .failed, .yielded:
       let error = host.takeFailure(step, op: context.displayName)

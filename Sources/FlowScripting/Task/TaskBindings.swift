@@ -198,10 +198,10 @@ extension ScriptHost {
   func checkWait(for task: AnyFlowTask) throws {
     guard let waitingTask, WaitCycle.isClosed(by: waitingTask, awaiting: task) else { return }
     guard currentTask == nil, let currentOp else {
-      throw raise(withTable(.waitsForItself(waitingTask), op: nil))
+      throw raise(withTable(.waitsForItself(waitingTask), of: nil))
     }
     // As with every stall, what the op makes of the error doesn't count.
-    let error = withTable(.stalled(op: currentOp.displayName), op: currentOp.displayName)
+    let error = withTable(.stalled(op: currentOp.displayName), of: currentOp)
     currentOp.fail(error)
     throw raise(error)
   }

@@ -77,7 +77,7 @@ extension ScriptValue: ErrorValue {
     guard let host = vm.scheduler as? ScriptHost, host.isError(.reference(reference)) else {
       return
     }
-    for name in ["message", "traceback"] {
+    for name in ["message", "path", "suggestion", "place", "traceback"] {
       // Without memory for it the table keeps its text, and the run's error has it replaced.
       guard case .string(let string)? = try? vm.field(LuaString(name), of: reference) else {
         continue

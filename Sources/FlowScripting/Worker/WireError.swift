@@ -28,20 +28,22 @@ final class WireError: Sendable {
         let name = ByteString(key)
         if name == "cause" {
           cause = Self.cause(value, &batch, host, depth)
-        } else if !Self.own.contains(name) {
+        } else if !ScriptHost.errorFields.contains(key) {
           fields.append((name, Self.wire(value, &batch, host)))
         }
       }
     }
-    plain = FlowError(
-      error.kind, error.message, op: error.op, traceback: error.traceback, code: error.code,
-      seconds: error.seconds, process: error.process)
+    plain = error.with {
+      $0.payload = nil
+      // Of what is executed for a group of the main state, that knows the whole path.
+      if host.isWorker, let path = $0.path, $0.op?.bytes.starts(with: path.bytes) == true {
+        $0.path = nil
+      }
+    }
     values = batch
     self.fields = fields
     self.cause = cause
   }
-
-  private static let own: Set<ByteString> = ["kind", "message", "op", "traceback"]
 
   private static func cause(
     _ value: LuaValue, _ batch: inout WireBatch, _ host: ScriptHost, _ depth: Int
@@ -80,9 +82,6 @@ final class WireError: Sendable {
     case .error(let error): causeValue = .reference(try error.table(on: host))
     case nil: break
     }
-    if fields.isEmpty, cause == nil { return try host.makeError(plain) }
-    return try host.makeError(
-      plain.kind, plain.message, op: plain.op, traceback: plain.traceback, cause: causeValue,
-      fields: made)
+    return try host.makeError(plain, cause: causeValue, fields: made)
   }
 }

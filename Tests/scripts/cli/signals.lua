@@ -96,7 +96,7 @@ expect(130, "ready\n", "INT INT", slow .. [[
   print "ready"
   while true do pcall(flow.sleep, 100) end]])
 -- An op that is busy fails with it.
-expect(0, "ready\ncleaned up\ninterrupted!\n", "INT", [[
+expect(0, "ready\ncleaned up\n[BusyOp] interrupted!\n", "INT", [[
   local flow = require "flow"
   local BusyOp = flow.op("BusyOp", function(ctx)
     ctx:defer(function() print "cleaned up" end)

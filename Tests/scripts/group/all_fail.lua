@@ -8,4 +8,4 @@ local run = flow.new("all"):data { list = { 1, 2 } }
 assert(run.ok, run.error)
 check.same(run.data.outs, {})
 check.equal(#run.data.failed, 2)
-check.equal(tostring(run.data.failed[2].error), "no 2")
+check.equal(tostring(run.data.failed[2].error), "[all/FailOp #2] no 2")

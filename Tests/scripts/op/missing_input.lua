@@ -9,7 +9,7 @@ check.equal(run.ok, false)
 check.equal(run.error.kind, "insufficient_input")
 check.equal(run.error.op, "LoginOp")
 check.equal(run.error.message, "can't find <email> in data bucket")
-check.equal(tostring(run.error), run.error.message)
+check.equal(tostring(run.error), "[login/LoginOp] " .. run.error.message)
 check.summary(run, [[
 ====== Flow Summary ======
 T [DataBucket] start with:

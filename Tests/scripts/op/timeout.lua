@@ -6,7 +6,7 @@ local run = SlowOp:run()
 check.equal(run.state, "failed")
 check.equal(run.error.kind, "timeout")
 check.equal(run.error.message, "timed out after 0.01s")
-check.equal(tostring(run.error), "timed out after 0.01s")
+check.equal(tostring(run.error), "[SlowOp] timed out after 0.01s (at " .. arg[0] .. ":3, in flow.sleep)")
 check.equal(run.error.op, "SlowOp")
 check.equal(run.error.cause, nil)
 check.summary(run, [[

@@ -1,6 +1,6 @@
 -- The failure of a program, which has no traceback of its own, is reported with that of its await.
 -- expect-status: 1
--- expect-stderr: RunOp failed: false exited with status 1
+-- expect-stderr: RunOp failed: [RunOp] false exited with status 1
 -- expect-stderr: Tests/scripts/ops/exec_traceback.lua:9: in function
 -- expect-stderr: flowlua: false exited with status 1
 -- expect-stderr: Tests/scripts/ops/exec_traceback.lua:12: in main chunk

@@ -11,7 +11,7 @@ end
 
 local e = failing(function(ctx) error("bad password " .. ctx:get("password")) end)
 check.contains(e.message, "in_errors.lua:", ": bad password <redacted>")
-check.equal(tostring(e), e.message)
+check.equal(tostring(e), "[FailOp] " .. e.message)
 check.contains(e.cause, "bad password hunter22")
 
 local raised = setmetatable({}, { __tostring = function() return "object hunter22" end })

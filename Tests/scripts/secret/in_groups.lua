@@ -25,11 +25,11 @@ T [UseOp #2] with <redacted>
 T [UseOp #2] DidFinish: withError: bad <redacted>
 T [FlowArrayGroupDispatcher] all finished. output size: 1
 T [DataBucket] add for urls: <redacted>
-T [DataBucket] add for failed: {{error = bad <redacted>, index = 2, input = <redacted>}}
+T [DataBucket] add for failed: {{error = [group/UseOp #2] bad <redacted>, index = 2, input = <redacted>}}
 T [DataBucket] end with:
 tokens: {<redacted>, <redacted>}
 urls: <redacted>
-failed: {{error = bad <redacted>, index = 2, input = <redacted>}}
+failed: {{error = [group/UseOp #2] bad <redacted>, index = 2, input = <redacted>}}
 Flow isSuccess: true
 ======    Ending    ======
 ]])

@@ -1,7 +1,7 @@
 -- A cleanup that is busy when what is around its op times out has the op's grace from then on.
 -- expect-status: 1
 -- expect-stdout:
---| failed	timed out after 0.02s
+--| failed	[outer/inner] timed out after 0.02s
 --| BusyOp	withError: the cleanup of [BusyOp] at Tests/scripts/stop/busy_cleanup.lua:11 was cut after a grace of 0.5s, while it was busy
 --| inner	timedOut after 0.02s
 --| true

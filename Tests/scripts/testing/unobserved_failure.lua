@@ -1,7 +1,7 @@
 -- A failing run that nobody looks at is reported once, at exit.
 -- expect-status: 1
--- expect-stderr: LostOp failed: nobody looked
--- expect-stderr: TaskOp failed: spawned and lost
+-- expect-stderr: LostOp failed: [LostOp] nobody looked
+-- expect-stderr: TaskOp failed: [TaskOp/TaskOp] spawned and lost
 local flow, testing = require "flow", require "flow.testing"
 testing.run(flow.op("LostOp", function() error("nobody looked", 0) end))
 assert(testing.run(flow.op("SeenOp", function() error("seen", 0) end)).error)

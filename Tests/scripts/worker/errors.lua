@@ -20,7 +20,7 @@ assert(failed.error.f:find("builtin") or failed.error.f:find("function"), failed
 
 failed = run(function() error({ reason = "table" }) end)
 check.equal(failed.error.cause.reason, "table")
-assert(tostring(failed.error) == failed.error.message)
+check.equal(tostring(failed.error), "[FailOp] " .. failed.error.message)
 failed = run(function() error(coroutine.create(print)) end)
 assert(failed.error.cause:find("thread"), failed.error.cause)
 failed = run(function() error(42) end)

@@ -1,12 +1,12 @@
 /// Finds the name that somebody most likely meant.
-enum NearestName {
+package enum NearestName {
   /// The one of `names` that `word` is a misspelling of, if there is one.
   ///
   /// - Parameters:
   ///   - word: What was written.
   ///   - names: What could have been meant; of equally near ones the first counts.
   /// - Returns: The nearest name; nil when none is near.
-  static func of(_ word: String, in names: [String]) -> String? {
+  package static func of(_ word: String, in names: [String]) -> String? {
     let bytes = Array(word.lowercased().utf8)
     // A script chooses the length, and the work grows with it.
     guard bytes.count <= 40 else { return nil }

@@ -1,0 +1,61 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// What a table that a script fails with, by `ctx:fail` or `error`, says besides its message: a number,
+/// and about further attempts.
+struct FailureFields {
+  /// `code`, `retry` and `retry_after` as they are, as far as there are some.
+  let fields: [(LuaString, LuaValue)]
+
+  init(_ table: LuaReference, _ host: ScriptHost) {
+    fields = Self.names.compactMap { name in
+      guard let value = try? host.vm.field(name, of: table), !value.isNil else { return nil }
+      return (name, value)
+    }
+  }
+
+  private static let names: [LuaString] = ["code", "retry", "retry_after"]
+
+  /// Takes over what the engine understands: an integer, `false`, a number of seconds.
+  func apply(to details: inout FlowError.Details) {
+    details.code = nil
+    details.isRetriable = nil
+    details.retryAfter = nil
+    for (name, value) in fields {
+      switch (name, value) {
+      case ("code", .integer(let number)): details.code = number
+      case ("retry", .boolean(let mayRetry)): details.isRetriable = mayRetry
+      case ("retry_after", .integer(let seconds)): details.retryAfter = max(0, Double(seconds))
+      case ("retry_after", .number(let seconds)) where seconds.isFinite:
+        details.retryAfter = max(0, seconds)
+      default: break
+      }
+    }
+  }
+}
+
+/// Engine errors that hold more than their tables: what Swift code threw, how a program ended. Each is
+/// kept as long as its table.
+final class KeptErrors {
+  /// A table with weak keys: from error tables to errors.
+  private var table: LuaReference?
+
+  /// Keeps an error, which must not hold its table.
+  func keep(_ error: FlowError, of key: LuaReference, _ host: ScriptHost) throws {
+    let table = try table ?? makeTable(host)
+    self.table = table
+    try host.vm.set(
+      try host.vm.value(of: error, host.types.failure), at: .reference(key), in: table)
+  }
+
+  private func makeTable(_ host: ScriptHost) throws -> LuaReference {
+    let metatable = try host.vm.makeTable(fields: [("__mode", "k")])
+    return try host.vm.makeTable(metatable: metatable)
+  }
+
+  /// The error that was kept for a table.
+  func error(of key: LuaReference, _ host: ScriptHost) -> FlowError? {
+    guard let table, let value = try? host.vm.rawGet(.reference(key), in: table) else { return nil }
+    return host.vm.object(in: value, host.types.failure)
+  }
+}
