@@ -498,7 +498,7 @@ struct SessionTests {
         "op Op\r\nDoes it.\r\nneeds:\r\n  k: string\r\nretry: 3 attempts, delay 0s\r\ntimeout: 5s"))
     #expect(try session.enter("help(flow.new('f'):add(Op))").contains("plan:\r\n"))
     #expect(try session.enter("help 'run:summary'").contains("Run:summary(options)"))
-    #expect(try session.enter("help(12)").contains("no help about a integer"))
+    #expect(try session.enter("help(12)").contains("no help about an integer"))
   }
 
   @Test("Without a terminal, lines are taken as lua5.4 takes them")

@@ -166,4 +166,91 @@ struct HelpTests {
       host.help(about: try host.value(of: op)).description
         == "op GreetOp\nGreets.\nneeds:\n  name: string\ntimeout: 2s\n")
   }
+
+  @Test("Every function of Lua's libraries has a text, and every text a function")
+  func standardLibraries() throws {
+    let program = try ScriptProgram()
+    let found = try program.text(
+      """
+      local names = {}
+      for name, value in pairs(_G) do
+        if type(value) == "function" then names[#names + 1] = name end
+        if type(value) == "table" and package.loaded[name] == value and name ~= "_G" then
+          for inner, f in pairs(value) do
+            if type(f) == "function" then names[#names + 1] = name .. "." .. inner end
+          end
+        end
+      end
+      for name in pairs(getmetatable(io.stdout).__index) do names[#names + 1] = "file:" .. name end
+      table.sort(names)
+      return table.concat(names, "\\n")
+      """)
+    #expect(found == StandardLibraryHelp.names.sorted().joined(separator: "\n"))
+    for name in StandardLibraryHelp.names {
+      #expect(StandardLibraryHelp.text(of: name)?.contains("\n") == true, "\(name)")
+    }
+    let host = program.host
+    let print = try host.vm.global("print")
+    #expect(host.help(about: print).description.hasPrefix("print(...)\nWrites its arguments"))
+    #expect(host.help(about: .string("string.rep")).description.contains("n copies"))
+    #expect(host.help(about: .string("file:read")).description.contains("Reads by formats"))
+    #expect(host.help(about: try host.vm.global("math")).description.contains("math.abs(x)  –  "))
+  }
+
+  @Test("Help is as wide as the terminal, tells whole sentences, and what was meant")
+  func layout() throws {
+    let program = try ScriptProgram()
+    let host = program.host
+    for columns in [40, 80, 120] {
+      for about: LuaValue in [.string("flow.exec"), .reference(host.module), .string("string")] {
+        let lines = host.help(about: about, columns: columns).description.split(separator: "\n")
+        #expect(lines.allSatisfy { $0.count <= columns }, "\(columns)")
+      }
+    }
+    let wide = host.help(about: .string("flow.exec"), columns: 1000).description
+    #expect(wide.split(separator: "\n")[1].hasSuffix("SIGKILL after a second."))
+    let members = host.help(about: .reference(host.module), columns: 1000).description
+    #expect(
+      members.contains("\n  flow.sleep(seconds)  –  Waits; everything else goes on meanwhile.\n"))
+    #expect(
+      members.contains(
+        "flow.when_all_succeed(tasks)  –  Succeeds with the list of results, in order,"))
+    func hint(_ name: LuaValue) -> String { host.help(about: name).description }
+    #expect(hint("flow.slep").contains("did you mean 'flow.sleep'?"))
+    #expect(hint("strng.rep").contains("did you mean 'string.rep'?"))
+    #expect(hint("run:sumary").contains("did you mean 'run:summary'?"))
+    #expect(!hint("nonsense").contains("did you mean"))
+    #expect(hint(.integer(1)).contains("about an integer value"))
+    #expect(hint(.number(1)).contains("about a float value"))
+  }
+
+  @Test("Completion knows options, and what calls return")
+  func completion() throws {
+    let program = try ScriptProgram()
+    let locals = try SessionLocals(program.vm)
+    func names(_ before: String) -> [String] {
+      NameCompletion(program.host, locals, before: Array(before.utf8)).names()
+        .map { String(decoding: $0, as: UTF8.self) }
+    }
+    #expect(names("flow.op('x', { time") == ["timeout"])
+    #expect(names("flow.op('x', { timeout = 5, ").contains("retry"))
+    #expect(!names("flow.op('x', { timeout = 5, ").contains("timeout"))
+    #expect(Set(names("flow.op('x', { retry = {")).isSuperset(of: ["attempts", "jitter"]))
+    #expect(names("flow.new('f'):add_grouped(Op, { max") == ["max_concurrent"])
+    #expect(names("flow.new 'f' :add(Op(1, 2), { th") == ["thread"])
+    #expect(names("flow.machine { na") == ["name"])
+    #expect(names("flow.exec({ 'ls' }, { c").contains("cwd"))
+    #expect(names("flow.op('x', { needs = { k = 'string' }, run = function(c) pri") == ["print"])
+    #expect(names("flow.op('x', { run = pri").contains("print"))
+    #expect(names("flow.new('f'):add(x):add_f") == ["add_finally"])
+    #expect(names("flow.new('f'):start():summ") == ["summary"])
+    #expect(names("flow.spawn(print):next(print):aw") == ["await"])
+    #expect(names("flow.op('x', print):run().finished") == ["finished_early"])
+    #expect(names("unknown():x") == [])
+    _ = try program.vm.callSessionChunk(
+      try locals.load(Array("local variable = { field = flow.new 'f' }".utf8), name: "=stdin"))
+    #expect(names("vari") == ["variable"])
+    #expect(names("variable.fie") == ["field"])
+    #expect(names("x = 1\nvariable.field:add(1)\n  :add_p") == ["add_parallel"])
+  }
 }

@@ -76,7 +76,7 @@ final class Session {
     try? vm.setGlobal("flow", .reference(host.module))
     let help = try? vm.makeFunction { [unowned self] call in
       let about = call.count == 0 ? nil : try call.value(1)
-      Output.write(host.help(about: about), toError: false)
+      Output.write(host.help(about: about, columns: terminal.size.columns), toError: false)
       return call.answer()
     }
     if let help { try? vm.setGlobal("help", .reference(help)) }

@@ -171,7 +171,8 @@ public struct AnnotationReader {
     var next: String? = className
     while let current = next, let found = classes[current] {
       if let entry = found.members[name] {
-        return ([entry.signature] + entry.lines + options(of: entry)).joined(separator: "\n")
+        let lines = HelpText.joined(entry.lines) + options(of: entry)
+        return ([entry.signature] + lines).joined(separator: "\n")
       }
       next = found.parent
     }
@@ -183,7 +184,7 @@ public struct AnnotationReader {
   public func text(ofClass name: String) -> String? {
     guard let found = classes[name] else { return nil }
     let fields = name.hasSuffix("options") ? self.fields(of: name) : []
-    return (found.lines + fields).joined(separator: "\n")
+    return (HelpText.joined(found.lines) + fields).joined(separator: "\n")
   }
 
   /// The fields of each `flow.…Options` that the parameters of a function name.

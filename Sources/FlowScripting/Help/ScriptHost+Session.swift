@@ -50,7 +50,13 @@ extension ScriptHost {
   }
 
   /// What there is to know about a value; nil explains `help` itself. Ends with a newline.
-  public func help(about value: LuaValue?) -> ByteString {
+  ///
+  /// - Parameter columns: How wide a line may be.
+  public func help(about value: LuaValue?, columns: Int = 80) -> ByteString {
+    HelpText.wrapped(text(about: value), columns: columns)
+  }
+
+  private func text(about value: LuaValue?) -> ByteString {
     guard let value else { return ByteString(Self.introduction) }
     let reader = AnnotationReader()
     if let op = op(in: value) { return help(about: op, reader) }
@@ -58,15 +64,32 @@ extension ScriptHost {
     if let name = functionName(of: value), let text = reader.text(name, of: "module") {
       return ByteString(text + "\n")
     }
-    guard let name = className(of: value) else {
-      return
-        "there is no help about a \(ByteString(vm.typeName(of: value))) value; see help()\n"
-    }
+    guard let name = className(of: value) else { return standardHelp(about: value) }
     let members = reader.members(of: name, methodsOnly: false).compactMap { member in
       reader.text(member, of: name).map { Self.summary(of: $0) }
     }
     let lines = [reader.text(ofClass: name) ?? ""] + members.map { "  " + $0 }
     return ByteString(lines.joined(separator: "\n") + "\n")
+  }
+
+  /// What there is to know about a function or library of Lua's own.
+  private func standardHelp(about value: LuaValue) -> ByteString {
+    if case .reference(let reference) = value {
+      if reference.kind == .function, let bytes = FunctionNames(vm)[reference],
+        let text = StandardLibraryHelp.text(of: LuaString(bytes).description)
+      {
+        return ByteString(text + "\n")
+      }
+      for library in StandardLibraryHelp.libraries {
+        guard let global = try? vm.global(LuaString(library.name)),
+          case .reference(let table) = global, vm.areSame(table, reference),
+          let text = StandardLibraryHelp.text(ofLibrary: library.name)
+        else { continue }
+        return ByteString(text + "\n")
+      }
+    }
+    let kind = HelpText.withArticle(vm.typeName(of: value).description)
+    return "there is no help about \(ByteString(kind)) value; see help()\n"
   }
 
   private static let introduction = """
@@ -75,15 +98,18 @@ extension ScriptHost {
       help(flow.op)      one of them; help "flow.op" does too, and help "run:summary" tells of a method
       help(MyOp)         an op: its doc, what it needs and gives, its policy
       help(my_flow)      a flow: its plan
-    _ is the last result. Tab completes, Ctrl-R searches the history, Ctrl-C drops the line or
-    interrupts what runs, Ctrl-D leaves once all has ended.
+      help(string.rep)   a function of Lua; help(string) lists its library
+    _ is the last result, _error the last error. A line that begins with ":" or "." goes on with the last one.
+    Tab completes, Alt-Enter begins a new line, Ctrl-R searches the history, Ctrl-C drops the line or interrupts what runs, Ctrl-D leaves once all has ended.
+    .load FILE runs a file, .save FILE writes what has run, .edit opens the last chunk in an editor, exit leaves.
 
     """
 
   /// The signature with the first sentence.
   private static func summary(of text: String) -> String {
     let lines = text.split(separator: "\n", maxSplits: 2)
-    return lines.prefix(2).joined(separator: "  –  ")
+    guard lines.count > 1 else { return text }
+    return lines[0] + "  –  " + HelpText.sentence(lines[1])
   }
 
   /// `flow.op`, `op`, `run:summary`, `run.data`.
@@ -102,7 +128,17 @@ extension ScriptHost {
       }
       if let op = registry[ByteString(last)] { return help(about: op, reader) }
     }
-    return "there is no help about '\(ByteString(name))'; see help()\n"
+    if let text = StandardLibraryHelp.text(of: name) ?? StandardLibraryHelp.text(ofLibrary: name) {
+      return ByteString(text + "\n")
+    }
+    let module = reader.members(of: AnnotationReader.module, methodsOnly: false)
+    var known = module.map { "flow." + $0 } + module + StandardLibraryHelp.names
+    for kind in ["op", "flow", "machine", "run", "task", "ctx", "context"] {
+      known += reader.members(of: kind, methodsOnly: true).map { "\(kind):\($0)" }
+    }
+    known += registry.names.map(\.description)
+    let hint = NearestName.of(name, in: known).map { " (did you mean '\($0)'?)" } ?? ""
+    return "there is no help about '\(ByteString(name))'\(ByteString(hint)); see help()\n"
   }
 
   /// By what name the module has a function.

@@ -109,7 +109,7 @@ public struct ResultFormatter {
 
   private func isEmpty(_ value: LuaValue) -> Bool {
     guard case .reference(let table) = value, table.kind == .table,
-      vm.metatable(of: value) == nil
+      !vm.hasMetafield("__tostring", table)
     else { return false }
     return vm.pairCount(of: table) == 0
   }
