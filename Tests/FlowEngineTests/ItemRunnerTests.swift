@@ -155,7 +155,7 @@ import Testing
     try run.wait()
     #expect(runner.cancellations.map(\.message) == ["cancelled: group failed"])
     #expect(run.error?.message == "no")
-    #expect(run.error?.op == "SquareOp")
+    #expect(run.error?.op == "SquareOp #2")
     // The third was only queued, and leaves no line.
     #expect(
       body(run) == [

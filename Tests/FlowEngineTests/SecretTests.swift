@@ -202,7 +202,7 @@ import Testing
         "[FlowArrayGroupDispatcher] all finished. output size: 2",
         // One output was a secret, and so the list of them.
         "[DataBucket] add for urls: <redacted>",
-        "[DataBucket] add for failed: {{error = bad <redacted>, index = 2, input = <redacted>}}",
+        "[DataBucket] add for failed: {{error = [Flow/UseOp #2] bad <redacted>, index = 2, input = <redacted>}}",
       ])
     #expect(lines(run).contains("tokens: {<redacted>, <redacted>, plain}"))
     #expect(run.data["urls"]?.logText == "{url-of-it, url}")

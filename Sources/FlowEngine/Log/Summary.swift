@@ -14,11 +14,14 @@ public struct SummaryOptions: Sendable {
   public var time: Time
   /// Whether each `DidFinish` ends with how long it took, such as ` (0.5s)`.
   public var durations: Bool
+  /// Whether strings are shown whole, however long; else `Value.logLimit` characters of each value.
+  public var full: Bool
 
   /// Options of a summary; by default it is as in the seed.
-  public init(time: Time = .clock, durations: Bool = false) {
+  public init(time: Time = .clock, durations: Bool = false, full: Bool = false) {
     self.time = time
     self.durations = durations
+    self.full = full
   }
 }
 
@@ -55,7 +58,7 @@ private struct SummaryWriter {
 
   mutating func write(_ record: LogRecord) {
     if record.kind == .snapshotEntry {
-      write("\(keyName(record)): \(log.text(record.firstPayload))\n")
+      write("\(keyName(record)): \(value(record.firstPayload))\n")
       return
     }
     // Events that make no line.
@@ -77,16 +80,22 @@ private struct SummaryWriter {
     case .log, .retry, .transition: write("[\(opName(record))] \(log.text(record.firstPayload))\n")
     case .state: write("[\(opName(record))] state: \(log.text(record.firstPayload))\n")
     case .add:
-      write("[DataBucket] add for \(keyName(record)): \(log.text(record.firstPayload))\n")
+      write("[DataBucket] add for \(keyName(record)): \(value(record.firstPayload))\n")
     case .replace:
-      let old = log.text(record.secondPayload)
-      let new = log.text(record.firstPayload)
+      let old = value(record.secondPayload)
+      let new = value(record.firstPayload)
       write("[DataBucket] replace for \(keyName(record)): \(old) -> \(new)\n")
     case .remove: write("[DataBucket] remove for \(keyName(record))\n")
     case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused:
       let (speaker, text) = log.groupMessage(of: record)
       write("[\(speaker)] \(text)\n")
     }
+  }
+
+  /// What a line shows of a value. Its secrets have been replaced before it is cut.
+  private func value(_ payload: Payload) -> ByteString {
+    let text = log.text(payload)
+    return options.full ? text : text.truncated(to: Value.logLimit)
   }
 
   private func keyName(_ record: LogRecord) -> ByteString {

@@ -106,6 +106,7 @@ local flow = {}
 ---@class flow.SummaryOptions
 ---@field time? "iso" Times as `2026-01-31T16:17:18.123Z` in place of `4:17:18 PM`.
 ---@field durations? boolean Whether lines of an end tell how long it took, in seconds.
+---@field full? boolean Whether strings are shown whole, however long; else 120 characters of each value.
 
 ---How a machine is drawn.
 ---@class flow.MachineDotOptions

@@ -9,7 +9,7 @@ extension ScriptHost {
         let (run, arguments) = try host.run(call, "summary")
         var options = SummaryOptions()
         if !arguments.isNil(1) {
-          let given = try arguments.options(1, known: ["time", "durations"])
+          let given = try arguments.options(1, known: ["time", "durations", "full"])
           if let time = try given.string("time") {
             guard time == "iso" else {
               throw arguments.wrong(1, "field 'time': \"iso\" expected, got \"\(time)\"")
@@ -17,6 +17,7 @@ extension ScriptHost {
             options.time = .iso
           }
           options.durations = try given.boolean("durations") ?? false
+          options.full = try given.boolean("full") ?? false
         }
         return try host.answer(call, .bytes(run.summary(options)))
       },
