@@ -13,7 +13,7 @@ _flowlua() {
   elif [[ $word == --*=* ]]; then
     option=${word%%=*} word=${word#*=}
   elif [[ $before == --graph || $before == --workers || $before == --annotations ||
-    $before == -e || $before == -l ]]; then
+    $before == --grace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -22,12 +22,12 @@ _flowlua() {
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --graph) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    -e | -l) ;;
+    --grace | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
+          --graph | --grace | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
           text | json) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;
@@ -35,7 +35,7 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --graph --help --no-progress
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --grace --graph --help --no-progress
           --summary --summary=json --version --virtual-clock --workers -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

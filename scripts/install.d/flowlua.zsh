@@ -4,6 +4,7 @@
 _arguments -S -s \
   '--annotations=[write the annotations of flow for LuaLS]:folder:_files -/' \
   '--check[check the flows instead of executing them]' \
+  '--grace=[give cleanups so many seconds once they are stopped]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
   '--no-progress[show no line of progress]' \

@@ -331,13 +331,12 @@ public final class EventLoop {
   }
 
   /// Called by what executes without waiting, at the latest every millisecond: what limits its time comes
-  /// all the same, and whoever waits for signals has a look.
-  @inline(never)
-  func look(at time: Int64) {
+  /// all the same, and whoever waits for signals has a look. Answers whether it was time.
+  func look(at time: Int64) -> Bool {
     if clock.isVirtual {
       // Its time stands still meanwhile.
       looks &+= 1
-      guard looks & 1023 == 0 else { return }
+      guard looks & 1023 == 0 else { return false }
     } else {
       nextLook = time.later(by: 1_000_000)
     }
@@ -347,6 +346,7 @@ public final class EventLoop {
       if (job as? Timer)?.isLimit == true { job.run() } else { ready.append(job) }
     }
     onLook?()
+    return true
   }
 
   private func takeMail() {

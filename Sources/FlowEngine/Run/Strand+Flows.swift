@@ -2,7 +2,7 @@
 extension Strand {
   func enter(_ flow: Flow, policy: OpPolicy?, scope: UInt32, position: UInt32) {
     let time = loop.takeStamp()
-    if time >= loop.nextLook { loop.look(at: time) }
+    if time >= loop.nextLook { look(at: time) }
     let isTop = group == nil && frames.isEmpty
     let blueprint = run.snapshot?.blueprint(of: flow) ?? flow.blueprint
     var inner = scope

@@ -168,6 +168,14 @@ extension Strand {
     }
   }
 
+  /// Gives the loop its look, and stops what is over: of what is busy starting this, nothing else does.
+  @inline(never)
+  func look(at time: Int64) {
+    guard loop.look(at: time), stop == nil else { return }
+    let due = deadlineAround
+    if due <= time, due != .max { stopWhatIsDue(at: due) }
+  }
+
   /// Stops what times out around a shield.
   func stopWhatIsDueAround(_ index: Int) {
     let around = shields[index].deadlineAround

@@ -320,7 +320,7 @@ final class Strand: Work {
     -> Progress
   {
     let time = loop.takeStamp()
-    if time >= loop.nextLook { loop.look(at: time) }
+    if time >= loop.nextLook { look(at: time) }
     // Unretained, because retains would cost as much as the rest. Safe: the strand holds its context
     // and lets go of it in `closeContext` alone, which nothing calls before the end of this.
     let context = Unmanaged.passUnretained(self.context)

@@ -81,6 +81,7 @@ public enum Annotations {
     ---@class flow.PolicyOptions
     ---@field retry? integer|flow.RetryOptions A number of attempts, or more exactly.
     ---@field timeout? number Seconds per attempt, greater than 0. It ends an op that waits and one that is busy.
+    ---@field grace? number Seconds that all cleanups together have once it was stopped; `math.huge` for no limit. 30 without it, or what `--grace` says.
     ---@field thread? flow.OpThread Of an op written in Lua.
 
     ---What `Op:with` changes.
@@ -514,6 +515,7 @@ public enum Annotations {
     ---@field attempt integer Which attempt this is, from 1 on.
     ---@field index integer? Which item of a group this is, from 1 on.
     ---@field run flow.Run The run that the op belongs to.
+    ---@field error flow.Error? In a cleanup what the op is ending with, in a final step what its flow is; nil after success.
     ---@field history string[]? In a function of a machine the steps that it has entered, the present one included: what `start` takes to go on there.
     local Ctx = {}
 
@@ -557,7 +559,8 @@ public enum Annotations {
     function Ctx:fail(message, fields) end
 
     ---Registers a cleanup, run when the attempt ends, whatever the outcome, last in first out. It may
-    ---wait and use `ctx`. One that raises fails an op that had succeeded.
+    ---wait and use `ctx`. One that raises fails an op that had succeeded. After a stop all cleanups of an
+    ---op together have its `grace`; what is cut then is reported.
     ---@param fn async fun()
     function Ctx:defer(fn) end
 

@@ -1,8 +1,8 @@
 -- What a stop finds cleaning up has its grace, counted from its own beginning, and is cut then; the rest
 -- is called all the same, up to its first wait.
 -- expect-status: 1
--- expect-stderr: TidyOp failed: the cleanup of [TidyOp] at Tests/scripts/stop/grace.lua:37 was cut after a grace of 5s, while it waited in flow.sleep at Tests/scripts/stop/grace.lua:39
--- expect-stderr: f failed: [CloseOp], a final step of [f], was cut after a grace of 6s, while it waited in await at Tests/scripts/stop/grace.lua:
+-- expect-stderr: the cleanup of [TidyOp] at Tests/scripts/stop/grace.lua:37 was cut after a grace of 5s,
+-- expect-stderr: [CloseOp], a final step of [f], was cut after a grace of 6s, while it waited in await at
 -- expect-stderr: f failed: the did_finish of [f] at Tests/scripts/stop/grace.lua:
 -- expect-stderr: , while it waited in flow.sleep at Tests/scripts/stop/grace.lua:
 -- expect-stderr: inner failed: the cleanup of [inner] at

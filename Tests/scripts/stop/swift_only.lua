@@ -36,7 +36,7 @@ local text = [[
   local machine = flow.machine { name = "m", start = "a", max_transitions = math.maxinteger,
     flow.step("a", { run = flow.ops.PrintOp "x", flow.next(flow.stay()) }) }
   io.stderr:write "ready\n"
-  print(pcall(machine.run, machine, {}))
+  print(pcall(function() machine:run {} return 1 end))
   print "after"]]
 local result = host.run("bash", { "-c", [[
   output=$(mktemp)
