@@ -51,6 +51,18 @@ struct EmbeddingTests {
     #expect(program.host.op(in: value[0]) == nil)
   }
 
+  @Test("A call for attention doesn't keep the end of a script from coming")
+  func attention() throws {
+    let program = try ScriptProgram()
+    var calls = 0
+    program.vm.onAttention = { calls += 1 }
+    program.vm.acceptAttention()
+    program.vm.attention.call()
+    #expect(program.host.runToEnd() == .settled)
+    #expect(calls == 1)
+    #expect(!program.vm.hasRequest)
+  }
+
   @Test("An op that a script made can be started in Swift")
   func ops() throws {
     let program = try ScriptProgram()

@@ -58,6 +58,8 @@ extension Strand {
   /// With what code of the op has to end that waits where it can't be told; nil when nothing stops it.
   var codeStop: FlowError? {
     if let leafStop { return leafStop }
+    // It has been cut, which is reported.
+    if shields.last?.isOver == true { return .cancelled() }
     var around = isShielded ? nil : group?.parent
     while let outer = around {
       if let stop = outer.stop { return stop.inner }
@@ -67,7 +69,7 @@ extension Strand {
   }
 
   /// The same of a callback or predicate of a flow.
-  var callbackStop: FlowError? { frames.last?.phase == .didFinish ? nil : codeStop?.asReason }
+  var callbackStop: FlowError? { codeStop?.asReason }
 
   /// With what the run has to end because what has started it does; nil when nothing stops that.
   var starterStop: FlowError? { isShielded ? nil : run.owner?.stopError }

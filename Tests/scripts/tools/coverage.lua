@@ -9,19 +9,19 @@ end
 local create, wrap = coroutine.create, coroutine.wrap
 local function start()
   debug.sethook(count, "l")
-  coroutine.create = function(...)
+  coroutine.create = function(...) -- luacheck: ignore 122
     local co = create(...)
     debug.sethook(co, count, "l")
     return co
   end
-  coroutine.wrap = function(...)
+  coroutine.wrap = function(...) -- luacheck: ignore 122
     local co = coroutine.create(...)
     return function(...) return select(2, assert(coroutine.resume(co, ...))) end
   end
 end
 local function stop()
   debug.sethook()
-  coroutine.create, coroutine.wrap = create, wrap
+  coroutine.create, coroutine.wrap = create, wrap -- luacheck: ignore 122
 end
 
 local text = [[
