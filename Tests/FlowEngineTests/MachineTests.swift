@@ -19,8 +19,9 @@ struct MachineTests {
     #expect(
       lines(run) == [
         "[DataBucket] start with:", "country: DE", "[transfer] WillStart", "[AskOp] WillStart",
-        "[AskOp] DidFinish: successfully", "[transfer] amount -> tariffs", "[transfer] hello",
-        "[transfer] tariffs -> end", "[DataBucket] replace for country: DE -> DE",
+        "[AskOp] DidFinish: successfully", "[transfer] state: {amount = 200, country = DE}",
+        "[transfer] amount -> tariffs", "[transfer] hello", "[transfer] tariffs -> end",
+        "[DataBucket] replace for country: DE -> DE",
         "[DataBucket] add for amount: 200", "[transfer] DidFinish: successfully",
         "[DataBucket] end with:", "country: DE", "amount: 200", "Flow isSuccess: true",
       ])

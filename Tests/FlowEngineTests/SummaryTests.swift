@@ -89,6 +89,6 @@ import Testing
   @Test func kindsHaveTheNamesThatScriptsUse() {
     #expect(
       Event.Kind.allCases.map(\.name.description).joined(separator: " ")
-        == "start finish log set replace remove retry group case transition progress")
+        == "start finish log set replace remove retry group case transition state progress")
   }
 }
