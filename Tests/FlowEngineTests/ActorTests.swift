@@ -1,25 +1,9 @@
 import FlowEngine
 import Testing
 
-/// Actors that wait for tasks of a loop on their thread. `EngineOnlyTests` has a program whose main
-/// thread runs the loop.
+/// Actors that wait for tasks of a loop on their thread. For the main actor see `EngineOnlyTests`: it has
+/// a program whose main thread runs the loop.
 @Suite struct ActorTests {
-  @Test @MainActor func theMainActorAwaitsTasksAndSleeps() async throws {
-    let loop = makeLoop()
-    let begun = loop.now()
-    let code = Task.immediate { () async throws -> String? in
-      try await loop.sleep(for: .seconds(2))
-      MainActor.assertIsolated()
-      let url = try await slowOp().start(on: loop).value.string("url")
-      MainActor.assertIsolated()
-      return url
-    }
-    // What the actor does next goes on once this function waits; the loop has done its part by then.
-    loop.runUntilIdle()
-    #expect(loop.now() - begun == 2_000_000_000)
-    code.cancel()
-  }
-
   @Test func anotherActorOnTheLoopsThreadAwaitsTasksAndSleeps() async throws {
     let thread = LoopThread()
     defer { thread.stop() }
