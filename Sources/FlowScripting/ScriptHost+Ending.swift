@@ -18,12 +18,12 @@ extension ScriptHost {
   /// more fail as stalled; an interruption cancels them all.
   @discardableResult
   public func runToEnd() -> Ending {
-    var asked: [UInt64: Int] = [:]
+    var stalls = StallPass(times: 2)
     var isIdle = false
     while !isIdle {
       // An op that ignores the first request is ended by the second.
       isIdle =
-        !loop.run(until: { vm.hasRequest || isTerminating }) && !failStalled(&asked, times: 2)
+        !loop.run(until: { vm.hasRequest || isTerminating }) && !stalls.failNext(on: loop)
       switch takeRequest() {
       case .termination:
         terminate()
@@ -51,7 +51,7 @@ extension ScriptHost {
     defer { if !isTerminating { onCancellation?(false) } }
     // Those of ops are stopped by them, unless they are part of a cleanup.
     loop.cancelLooseProcesses(of: ObjectIdentifier(self))
-    var asked: [UInt64: Int] = [:]
+    var stalls = StallPass(times: 2)
     var newest: UInt64 = 0
     // A callback may start a flow anew whenever that is cancelled.
     var rounds = 100
@@ -60,7 +60,7 @@ extension ScriptHost {
       for task in loop.pendingTasks where task.id > newest { task.stop(error) }
       newest = loop.newestTask
       while !loop.run(until: { [loop] in loop.pendingTaskCount == 0 || loop.newestTask != newest }),
-        failStalled(&asked, times: 2)
+        stalls.failNext(on: loop)
       {}
     } while loop.pendingTaskCount > 0 && loop.newestTask != newest && rounds > 0
   }

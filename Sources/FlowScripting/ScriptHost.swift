@@ -183,24 +183,6 @@ public final class ScriptHost {
 
   // MARK: The end of a script
 
-  /// Asks the youngest pending run or task to fail as stalled.
-  ///
-  /// - Parameters:
-  ///   - asked: How often each was asked.
-  ///   - times: How often one is asked at most.
-  ///   - tasks: Those that may be asked, the youngest last; by default all.
-  /// - Returns: Whether one was asked.
-  func failStalled(
-    _ asked: inout [UInt64: Int], times: Int, among tasks: [AnyFlowTask]? = nil
-  ) -> Bool {
-    guard
-      let task = (tasks ?? loop.pendingTasks).last(where: { asked[$0.id, default: 0] < times })
-    else { return false }
-    asked[task.id, default: 0] += 1
-    task.stopStalled()
-    return true
-  }
-
   /// What is to be told about failures that nobody observed: message and, where there is one, the
   /// script's traceback.
   public func unobservedFailures() -> [(name: ByteString, error: FlowError)] {

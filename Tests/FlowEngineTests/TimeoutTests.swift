@@ -285,7 +285,7 @@ import Testing
     #expect(run.state == .succeeded)
     #expect(
       seen == [
-        "inner 20.0", "deep 6.0", "in finally never", "behind deep 20.0", "own 6.0", "again 8.0",
+        "inner 20.0", "deep 6.0", "in finally 50.0", "behind deep 20.0", "own 6.0", "again 8.0",
         "again 9.0", "member 20.0", "member's 20.0", "at the end never", "outer never",
       ])
   }

@@ -1,5 +1,12 @@
 // The builder's calls that add steps.
 extension Flow {
+  /// Adds a step with the policy that the op has.
+  ///
+  /// - Parameter op: An op or flow.
+  /// - Returns: The flow.
+  @discardableResult
+  public func add(_ op: Op) -> Flow { change { $0.append(Step(op, policy: op.policy)) } }
+
   /// Adds a step.
   ///
   /// - Parameters:

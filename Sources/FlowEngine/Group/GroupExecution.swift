@@ -111,7 +111,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
       return refuse(parent.bucket.missingInput(input))
     }
     // Asked only where there are secrets: it looks through all buckets around.
-    let isSecret = parent.log.secrets != nil && parent.bucket.isSecret(input)
+    let isSecret = parent.log.hasSecrets && parent.bucket.isSecret(input)
     guard let source = ListSource(value, isSecret: isSecret) else {
       let shown = parent.bucket.shown(value, of: input)
       return refuse(

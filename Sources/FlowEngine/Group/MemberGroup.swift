@@ -21,7 +21,7 @@ class MemberGroup: Work {
   final var hasSecrets: Bool {
     @inline(__always) get {
       unretainedParent._withUnsafeGuaranteedRef {
-        unretained($0.run) { unretained($0.log) { $0.secrets != nil } }
+        unretained($0.run) { unretained($0.log) { $0.hasSecrets } }
       }
     }
   }

@@ -13,12 +13,13 @@ public final class EventLog {
   let began: Int64
   let wallBase: Int64
   private(set) var scopes: ContiguousArray<LogScope> = []
-  /// What no text may show; nil as long as there are no secrets, which then cost one branch.
+  /// What no text may show, once there are secrets.
+  private let allSecrets: SecretTexts
+  /// What no text may show; nil as long as there are no secrets.
+  var secrets: SecretTexts? { hasSecrets ? allSecrets : nil }
+  /// Whether there are secrets. Logs without pay this branch alone: it retains nothing.
   @inline(__always)
-  var secrets: SecretTexts? {
-    let all = keys.secrets
-    return all.exist ? all : nil
-  }
+  var hasSecrets: Bool { unretained(allSecrets) { $0.exist } }
 
   // Unchecked exclusivity, of the count and the two pointers: the loop's thread alone touches them,
   // and no access lasts into a call of a sink. The checks would cost more than appending does.
@@ -38,6 +39,7 @@ public final class EventLog {
   init(title: ByteString, loop: EventLoop, began: Int64, sinks: [any EventSink]) {
     self.title = title
     self.keys = loop.keys
+    allSecrets = loop.keys.secrets
     self.began = began
     self.wallBase = loop.clock.wallBase
     self.sinks = sinks
@@ -197,7 +199,7 @@ public final class EventLog {
 
   /// Keeps a value: scalars as they are, others as the text that a line shows of them now.
   func payload(_ value: Value) -> Payload {
-    if let secrets, let text = secrets.redactedText(of: value) { return keep(text) }
+    if hasSecrets, let text = allSecrets.redactedText(of: value) { return keep(text) }
     return switch value {
     case .null: .none
     case .boolean(let value): Payload(tag: value ? .truth : .falsehood, bits: 0)

@@ -297,7 +297,7 @@ final class MachineExecution: Work, TaskObserver {
 
   private func isSecret(_ name: ByteString, _ context: OpContext) -> Bool {
     secretNames.contains(name)
-      || context.run.log.secrets != nil && context.bucket.isSecret(loop.keys.intern(name))
+      || context.run.log.hasSecrets && context.bucket.isSecret(loop.keys.intern(name))
   }
 
   /// Takes what has become of the present step's run.
@@ -312,7 +312,7 @@ final class MachineExecution: Work, TaskObserver {
       end(.from(error))
       return
     }
-    if run.log.secrets != nil {
+    if run.log.hasSecrets {
       for entry in run.data.entries where run.data.isSecret(entry.key) {
         secretNames.insert(loop.keys.name(of: entry.key))
         context?.run.log.hide(entry.value)
@@ -427,7 +427,7 @@ final class MachineExecution: Work, TaskObserver {
     case .null: payload = .none
     case .bytes, .opaque: return changedText(context)
     }
-    if context.run.log.secrets != nil { return changedText(context) }
+    if context.run.log.hasSecrets { return changedText(context) }
     if payload.tag == shownState.tag, payload.bits == shownState.bits, shownText == nil {
       return nil
     }
@@ -441,7 +441,7 @@ final class MachineExecution: Work, TaskObserver {
     let log = context.run.log
     var shown = state
     // Fields that came from secrets are secret, however short they are.
-    if log.secrets != nil, let fields = try? logic.outputs(of: state),
+    if log.hasSecrets, let fields = try? logic.outputs(of: state),
       fields.contains(where: { isSecret($0.0, context) })
     {
       shown = .opaque(

@@ -43,7 +43,7 @@ final class TransitionLines {
   @inline(__always)
   private func payload(_ edge: Edge, _ log: EventLog) -> Payload {
     // What no text may show can be more by now.
-    if log.secrets == nil {
+    if !log.hasSecrets {
       if recent.edge == edge { return recent.payload }
       if older.edge == edge { return older.payload }
     }
@@ -52,7 +52,7 @@ final class TransitionLines {
 
   @inline(never)
   private func look(for edge: Edge, _ log: EventLog) -> Payload {
-    if log.secrets != nil { return log.payload(text(edge)) }
+    if log.hasSecrets { return log.payload(text(edge)) }
     let payload = payloads[edge] ?? log.payload(text(edge))
     payloads[edge] = payload
     older = recent

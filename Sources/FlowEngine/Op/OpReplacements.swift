@@ -18,6 +18,59 @@ public final class OpReplacements {
     self.steps = steps
   }
 
+  /// The name of an op or step whose replacement contains it, perhaps by way of other replacements, and
+  /// would never end; nil when there is none. Ops that bodies start aren't looked at.
+  public var nameWithinItself: ByteString? {
+    // By the names of ops and steps: what is to be looked at within the replacement, the innermost last.
+    var isDone: [Name: Bool] = [:]
+    for start in fakes.keys.map(Name.op) + steps.keys.map(Name.step) {
+      var open = [start]
+      while let name = open.last {
+        guard isDone[name] == nil else {
+          isDone[name] = true
+          open.removeLast()
+          continue
+        }
+        isDone[name] = false
+        for inner in names(within: name) {
+          if isDone[inner] == false { return inner.text }
+          if isDone[inner] == nil { open.append(inner) }
+        }
+      }
+    }
+    return nil
+  }
+
+  /// What is replaced.
+  private enum Name: Hashable {
+    case op(ByteString)
+    case step(ByteString)
+
+    var text: ByteString {
+      switch self {
+      case .op(let name), .step(let name): name
+      }
+    }
+  }
+
+  /// The replaced ops and steps within the replacement of another one.
+  private func names(within name: Name) -> [Name] {
+    let all: [Op]
+    let replaced: ArraySlice<Op>
+    switch name {
+    case .op(let name):
+      all = fakes[name]?.opsWithin ?? []
+      // What replaces an op isn't replaced itself.
+      replaced = all.dropFirst()
+    case .step(let name):
+      guard case .op(let op)? = steps[name] else { return [] }
+      all = op.opsWithin
+      replaced = all[...]
+    }
+    return Set(replaced.map(\.name)).filter { fakes[$0] != nil }.map(Name.op)
+      + Op.stepNames(of: all).filter { steps[$0] != nil }.map(Name.step)
+  }
+
   /// What to perform in place of a machine's step; nil when that is the step itself.
   func step(_ name: ByteString) -> StepReplacement? { steps[name] }
 
@@ -49,9 +102,12 @@ public enum StepReplacement {
 
 extension Op {
   /// The names of the steps of machines that this op consists of, however deep.
-  public var stepNamesWithin: Set<ByteString> {
+  public var stepNamesWithin: Set<ByteString> { Self.stepNames(of: opsWithin) }
+
+  /// The names of the steps of those among some ops that are machines.
+  fileprivate static func stepNames(of ops: [Op]) -> Set<ByteString> {
     var names: Set<ByteString> = []
-    for case let machine as MachineOp in opsWithin {
+    for case let machine as MachineOp in ops {
       for case let number? in machine.blueprint.definition.steps.map(\.number) {
         names.insert(machine.logic.name(ofStep: number))
       }
@@ -63,8 +119,8 @@ extension Op {
   /// among them.
   public var namesWithin: Set<ByteString> { Set(opsWithin.map(\.name)) }
 
-  /// This op and all that it consists of.
-  private var opsWithin: [Op] {
+  /// This op, which comes first, and all that it consists of.
+  fileprivate var opsWithin: [Op] {
     var ops: [Op] = []
     var seen: Set<ObjectIdentifier> = []
     var open: [Op] = [self]

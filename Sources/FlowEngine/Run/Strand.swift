@@ -452,7 +452,7 @@ final class Strand: Work {
   ) {
     // Unretained. Safe: storing replaces no bucket.
     let old = Unmanaged.passUnretained(bucket)._withUnsafeGuaranteedRef { $0.set(key, value) }
-    guard log.secrets != nil || value.isSecret else {
+    guard log.hasSecrets || value.isSecret else {
       logSet(
         key, value, replacing: old, scope: scope, position: position, attempt: attempt, at: time)
       return

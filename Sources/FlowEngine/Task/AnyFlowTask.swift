@@ -319,6 +319,9 @@ extension EventLoop {
     (Array(pending.values) + Array(continuations.values)).sorted { $0.id < $1.id }
   }
 
+  /// The one of them that has this id, if there is one.
+  package func pendingTask(_ id: UInt64) -> AnyFlowTask? { pending[id] ?? continuations[id] }
+
   /// How many of them there are.
   package var pendingTaskCount: Int { pending.count + continuations.count }
 

@@ -63,6 +63,9 @@ package final class OwnedTasks {
   /// Those that haven't ended, the oldest first.
   package var all: [AnyFlowTask] { tasks.values.sorted { $0.id < $1.id } }
 
+  /// The one of this id; nil when it isn't there, or has ended.
+  package func task(_ id: UInt64) -> AnyFlowTask? { tasks[id] }
+
   /// Takes a task over, from whoever has it, unless it has ended.
   package func add(_ task: AnyFlowTask) {
     guard !task.isConcluded else { return }

@@ -44,9 +44,13 @@ extension ScriptHost {
       "add": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "add")
         let op = try host.step(1, of: flow, arguments)
-        let policy = try host.policy(arguments, 2, for: op)
-        flow.add(
-          policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
+        if arguments.isNil(2) {
+          flow.add(op)
+        } else {
+          let policy = try host.policy(arguments, 2, for: op)
+          flow.add(
+            policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
+        }
         return call.answer(argument: 1)
       },
       "add_parallel": BoundMethod { host, call in

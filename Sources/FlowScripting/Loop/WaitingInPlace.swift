@@ -6,7 +6,7 @@ extension ScriptHost: LuaScheduler {
   /// Runs the loop until the wait is ready, or what waits has to stop.
   public func pump(_ wait: LuaWait) {
     let code = CodeInPlace(self)
-    var asked: [UInt64: Int] = [:]
+    var stalls = StallPass(times: 1)
     while !wait.isReady {
       if let error = code.stopError {
         code.stop(error)
@@ -22,7 +22,7 @@ extension ScriptHost: LuaScheduler {
       } else {
         // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
         // would be ended even while it stands below on the stack.
-        guard failStalled(&asked, times: 1) else { break }
+        guard stalls.failNext(on: loop) else { break }
       }
     }
     if !wait.isReady {

@@ -44,7 +44,7 @@ extension ScriptHost {
   func cancel(_ chunk: SessionChunk, reason: ByteString) {
     guard chunk.loop === loop else { return }
     let tasks = chunk.tasks
-    var asked: [UInt64: Int] = [:]
+    var stalls = StallPass(times: 2)
     // As in `cancelEverything`.
     var rounds = 100
     while !tasks.isEmpty, rounds > 0 {
@@ -52,7 +52,7 @@ extension ScriptHost {
       for task in tasks.all { task.cancel(reason: reason) }
       let additions = tasks.additions
       while !loop.run(until: { tasks.isEmpty || tasks.additions != additions }) {
-        guard failStalled(&asked, times: 2, among: tasks.all) else { return }
+        guard stalls.failNext(on: loop, among: tasks) else { return }
       }
     }
   }

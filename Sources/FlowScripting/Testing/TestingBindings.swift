@@ -20,6 +20,10 @@ extension ScriptHost {
     let replacements =
       options.fakes.isEmpty && options.steps.isEmpty
       ? nil : OpReplacements(options.fakes, steps: options.steps)
+    if let name = replacements?.nameWithinItself {
+      throw arguments.wrong(
+        2, "field 'replace': what replaces '\(name)' contains '\(name)', and would never end")
+    }
     let inner = try makeTestLoop(call)
     let code = CodeInPlace(self)
     let (run, end) = onTestLoop(inner) { loop in
@@ -99,10 +103,10 @@ extension ScriptHost {
   /// Turns the test's loop until its run has ended, or what has started it is to stop; then ends what is
   /// left.
   private func runToEnd(_ run: Run, for code: CodeInPlace) -> EarlyEnd? {
-    var asked: [UInt64: Int] = [:]
+    var stalls = StallPass(times: 2)
     // An op that ignores the first request is ended by the second.
     while !loop.run(until: { run.isConcluded || vm.isEnclosureStopped || code.hasToLook }),
-      failStalled(&asked, times: 2)
+      stalls.failNext(on: loop)
     {}
     if vm.isEnclosureStopped || code.stopError != nil {
       let error = code.stopError ?? .cancelled()

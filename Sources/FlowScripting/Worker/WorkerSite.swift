@@ -50,7 +50,7 @@ final class WorkerSite {
 
   /// Does what it is asked until it is to end.
   func run() {
-    var asked: [UInt64: Int] = [:]
+    var stalls = StallPass(times: 2)
     while !channel.shallEnd {
       channel.acknowledge()
       takeStops()
@@ -64,9 +64,9 @@ final class WorkerSite {
       if turn == .waiting {
         outbox.flush(groups.values, sleep: .busyElsewhere)
         _ = loop.turn(mayBlock: true)
-      } else if !hasWork || !host.failStalled(&asked, times: 2) {
+      } else if !hasWork || !stalls.failNext(on: loop) {
         // Nothing here can go on. (What waits for nothing else has failed by now.)
-        asked = [:]
+        stalls = StallPass(times: 2)
         outbox.flush(groups.values, sleep: .idle)
         loop.mailbox.waitForMail()
       }

@@ -1,0 +1,15 @@
+-- The end of many stalled ops takes a time in proportion to their number: with twice as many it would
+-- be four times as long otherwise, and this test over its limit.
+local flow = require "flow"
+local check = require "check"
+
+local count = 0
+local StuckOp = flow.op("StuckOp", function(ctx)
+  ctx:defer(function() count = count + 1 end)
+  flow.context().task:await()
+end)
+local runs = {}
+for i = 1, 30000 do runs[i] = StuckOp:start() end
+check.equal(runs[1]:wait(), true)
+for i = #runs, 1, -1 do check.equal(runs[i].error.kind, "stalled") end
+check.equal(count, #runs)
