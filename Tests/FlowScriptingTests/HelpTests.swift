@@ -114,7 +114,9 @@ struct HelpTests {
       local bad = flow.op("BadOp", function() error({}) end):run()
       local exec = flow.exec({ "sh", "-c", "kill -9 $$" })
       exec:wait()
-      look("run", good, bad, flow.when_any_finish { good })
+      local function show(_, ctx) look("ctx", ctx) end
+      local walk = flow.machine { name = "m", start = "a", flow.step("a", { run = show }) }:run()
+      look("run", good, bad, walk, flow.when_any_finish { good })
       look("task", good, bad, flow.when_any_finish { good })
       look("context", flow.context())
       look("error", bad.error, exec.error)

@@ -176,7 +176,10 @@ final class RunOutcomes {
   /// What the box of a group says: how many items it had and how long it took, with several groups at
   /// one place the median of these.
   func groupText(at place: Place) -> ByteString {
-    guard let tally = tallies[place], tally.began != .max else { return "not reached" }
+    guard let tally = tallies[place], tally.count > 0 || tally.began != .max else {
+      return "not reached"
+    }
+    if tally.began == .max { return "couldn't begin" }
     if tally.running > 0 { return "running" }
     let items: ByteString = "\(tally.count) item\(tally.count == 1 ? "" : "s")"
     if tally.spans.count > 1 {

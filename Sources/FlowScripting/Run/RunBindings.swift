@@ -53,7 +53,8 @@ extension ScriptHost {
 
   /// The fields that say what became of a run.
   private static let outcomeFields: Set<String> = [
-    "data", "ok", "finished_early", "duration", "completed", "cancelled", "state", "faulted",
+    "data", "ok", "finished_early", "history", "duration", "completed", "cancelled", "state",
+    "faulted",
     "error", "result",
   ]
 
