@@ -96,7 +96,7 @@ extension ScriptHost {
   /// only limits the time.
   func noteInterruption() -> Bool {
     guard executesCleanup else {
-      chunk?.noteInterruption()
+      chunk?.noteInterruption(isWithin: currentOp != nil || currentTask != nil)
       return true
     }
     onCancellation?(true)
@@ -149,7 +149,7 @@ extension ScriptHost {
           cancelEverything(reason: Self.interruption)
         }
       } else {
-        chunk?.noteInterruption()
+        chunk?.noteInterruption(isWithin: true)
       }
       let message = LuaString(ByteString(vm.position) + Self.interruption)
       return LuaError(value: .string(message), message: message)

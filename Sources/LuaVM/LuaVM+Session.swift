@@ -27,6 +27,7 @@ extension LuaVM {
   ///   - scope: The table of `makeSessionScope`.
   ///   - levels: How many functions are around the chunk.
   ///   - keeper: What the chunk calls the function that takes its variables.
+  /// - Returns: The compiled chunk, a function.
   /// - Throws: A `LuaError` of code `syntax` with Lua's message.
   package func loadSessionChunk(
     _ text: LuaString, name: LuaString, scope: LuaReference, levels: Int, keeper: LuaString

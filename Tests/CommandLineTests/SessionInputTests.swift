@@ -163,7 +163,7 @@ struct SessionInputTests {
     #expect(try session.enter("_error").contains("unexpected symbol"))
     #expect(
       try session.enter("flow.op('Op', function(c) c:fail('no', { code = 7 }) end):run().error")
-        .contains("no {code = 7, kind = \"error\", op = \"Op\"}\r\n"))
+        .contains("[Op] no {code = 7, kind = \"error\", op = \"Op\", path = \"Op\"}\r\n"))
     let raised = try session.enter(
       "error(setmetatable({}, { __tostring = function() return 'it' end }))")
     #expect(raised.contains("it\r\n") && !raised.contains("traceback"))

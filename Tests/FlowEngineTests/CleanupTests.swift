@@ -105,7 +105,7 @@ import Testing
     run.markObserved()
     #expect(
       loop.unobservedFailures.map { "\($0.name) \($0.error) \($0.error.op ?? "")" } == [
-        "TidyOp late TidyOp"
+        "TidyOp [TidyOp] late TidyOp"
       ])
   }
 

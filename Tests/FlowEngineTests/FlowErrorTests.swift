@@ -10,15 +10,17 @@ private struct Outage: Error, Equatable {
   private let failing = Op("FailOp", retry: RetryPolicy(attempts: 2)) { _ in throw Outage(region: 7)
   }
 
-  @Test func whatSwiftThrowsStaysThroughRetriesGroupsAndRedaction() {
+  @Test func whatSwiftThrowsStaysThroughRetriesGroupsAndRedaction() throws {
     let loop = makeLoop()
     let alone = failing.start(on: loop, data: [("p", .secret("Outage".flowValue))])
+    try alone.wait()
     #expect(alone.error?.underlying as? Outage == Outage(region: 7))
     #expect(alone.error?.message == "<redacted>(region: 7)")
     #expect(alone.error?.path == "FailOp")
     let inner = Flow("inner").add(failing)
     let run = Flow("publish").data("list", ["a"])
       .addGrouped(inner, GroupDispatcher(input: "list", as: "item")).start(on: loop)
+    try run.wait()
     #expect(run.error?.underlying as? Outage == Outage(region: 7))
     #expect(run.error?.path == "publish/inner #1/FailOp")
     #expect(run.error?.description == "[publish/inner #1/FailOp] <redacted>(region: 7)")
@@ -51,6 +53,7 @@ private struct Outage: Error, Equatable {
       _ in throw FlowError(.error, "no")
     }
     let failed = bad.start(on: loop)
+    try failed.wait()
     #expect(failed.error?.message == "'when' of retry failed: Outage(region: 4)")
     #expect(failed.error?.underlying is Outage)
   }

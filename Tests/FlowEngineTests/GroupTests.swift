@@ -111,8 +111,8 @@ import Testing
       Array(body(run).dropFirst(9).prefix(3)) == [
         "[FlowArrayGroupDispatcher] all finished. output size: 2",
         "[DataBucket] add for urls: {url_of_a, url_of_c}",
-        "[DataBucket] add for failed: {{error = [Flow/UploadOp #2] can't upload bad1, index = 2, "
-          + "input = bad1}, {error = [Flow/UploadOp #4] can't upload bad2…",
+        "[DataBucket] add for failed: {{error = [uploads/UploadOp #2] can't upload bad1, index = 2, "
+          + "input = bad1}, {error = [uploads/UploadOp #4] can't uploa…",
       ])
   }
 

@@ -25,6 +25,11 @@ struct InnerExecutionTests {
       context = nil
       ended?.end(task?.error)
     }
+
+    func taskIsGone() {
+      context = nil
+      task = nil
+    }
   }
 
   private func around(_ op: Op) -> Op { Op(name: "AroundOp", body: AroundBody(op)) }

@@ -47,7 +47,7 @@ import Testing
     #expect(run.state == .succeeded)
     #expect(run.lateErrors.map(\.message) == ["oops"])
     run.markObserved()
-    #expect(loop.unobservedFailures.map { "\($0.name): \($0.error)" } == ["late: oops"])
+    #expect(loop.unobservedFailures.map { "\($0.name): \($0.error)" } == ["late: [late] oops"])
     #expect(calls == 1)
   }
 

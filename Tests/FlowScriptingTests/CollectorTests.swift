@@ -56,7 +56,7 @@ struct CollectorTests {
         assert(run.ok, run.error)
         assert(#run.data.out == 2 and run.data.out[2][1] == 3 and run.data.out[2][2] == "x")
         assert(type(run.data.out[2][4]) == "table")
-        assert(tostring(run.data.failures[1].error) == "two")
+        assert(run.data.failures[1].error.message == "two")
       end
       for _ = 1, 10 do once() end
       collectgarbage("restart")

@@ -119,7 +119,14 @@ struct HelpTests {
       look("run", good, bad, walk, flow.when_any_finish { good })
       look("task", good, bad, flow.when_any_finish { good })
       look("context", flow.context())
-      look("error", bad.error, exec.error)
+      flow.op("TidyOp", function(ctx)
+        ctx:defer(function() look("ctx", ctx) end)
+        ctx:fail "bad"
+      end):run()
+      local late = flow.op("LateOp", { timeout = 0.001, run = function() flow.sleep(9) end }):run()
+      local final = flow.op("FinalOp", function(ctx) ctx:fail("no", { retry = false, retry_after = 1 }) end):run()
+      local near = flow.op("NearOp", function(ctx) ctx:get "nam" end):run { name = 1 }
+      look("error", bad.error, exec.error, late.error, final.error, near.error)
       look("transition", flow.forward "x")
       look("ops", flow.ops)
       local missing = {}
@@ -210,7 +217,7 @@ struct HelpTests {
       }
     }
     let wide = host.help(about: .string("flow.exec"), columns: 1000).description
-    #expect(wide.split(separator: "\n")[1].hasSuffix("SIGKILL after a second."))
+    #expect(wide.split(separator: "\n")[1].hasSuffix("the last line of `stderr`."))
     let members = host.help(about: .reference(host.module), columns: 1000).description
     #expect(
       members.contains("\n  flow.sleep(seconds)  –  Waits; everything else goes on meanwhile.\n"))
@@ -240,7 +247,7 @@ struct HelpTests {
     #expect(Set(names("flow.op('x', { retry = {")).isSuperset(of: ["attempts", "jitter"]))
     #expect(names("flow.new('f'):add_grouped(Op, { max") == ["max_concurrent"])
     #expect(names("flow.new 'f' :add(Op(1, 2), { th") == ["thread"])
-    #expect(names("flow.machine { na") == ["name"])
+    #expect(names("flow.machine { na") == ["name", "navigate"])
     #expect(names("flow.exec({ 'ls' }, { c").contains("cwd"))
     #expect(names("flow.op('x', { needs = { k = 'string' }, run = function(c) pri") == ["print"])
     #expect(names("flow.op('x', { run = pri").contains("print"))

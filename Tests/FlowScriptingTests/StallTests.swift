@@ -27,7 +27,7 @@ struct StallTests {
       end):run()
       return tostring(caught.kind) .. " " .. tostring(run.error)
       """)
-    #expect(text == "stalled stalled: [SelfOp] never finished")
+    #expect(text == "stalled [SelfOp] stalled: [SelfOp] never finished")
   }
 
   @Test("Of two ops that wait for each other the younger fails, and the other goes on")
@@ -41,7 +41,7 @@ struct StallTests {
       a:wait()
       return a.state .. " " .. b.state .. " " .. tostring(b.error)
       """)
-    #expect(text == "succeeded failed stalled: [YoungOp] never finished")
+    #expect(text == "succeeded failed [YoungOp] stalled: [YoungOp] never finished")
   }
 
   @Test("The innermost op is the one that is named")

@@ -62,7 +62,7 @@ struct SwiftOpTests {
       return table.unpack(list)
       """, program.host.value(of: failing), program.host.value(of: refusing))
     let texts = try results.map { try program.vm.tostring($0).description }
-    #expect(texts == ["error FailOp out of paper", "error RefuseOp not today"])
+    #expect(texts == ["error FailOp [FailOp] out of paper", "error RefuseOp [RefuseOp] not today"])
   }
 
   @Test("It sees what ops of the script set, tables included")

@@ -22,7 +22,7 @@ struct RequestTests {
   @Test(
     "An interruption is raised where Lua runs next",
     arguments: [
-      "ask()", "pcall(ask) local x = 1", "while true do ask() end",
+      "ask()", "while true do ask() end",
       "coroutine.wrap(function() ask() while true do end end)()",
       "coroutine.wrap(function() coroutine.wrap(ask)() end)() while true do end",
       "for _ in coroutine.wrap(function() ask() coroutine.yield(1) end) do end",
@@ -37,6 +37,15 @@ struct RequestTests {
     #expect(!vm.hasRequest)
     // It comes once, and a script's hook is there again.
     #expect(try run(vm, "for i = 1, 1000 do end return 'on'") == ["on"])
+  }
+
+  @Test("A protected call catches what is raised in the function that it calls")
+  func protectedCall() throws {
+    let vm = try asked(LuaVM.interrupter)
+    let values = try run(vm, "local ok, e = pcall(ask) local x = 1 return ok, e")
+    #expect(values.first == "false")
+    #expect(values.last?.hasSuffix("interrupted!") == true)
+    #expect(!vm.hasRequest)
   }
 
   @Test("A request that no code answers stays until it is taken, once")

@@ -114,7 +114,10 @@ final class Session {
       host.endChunk()
       if !terminal.isInput { interpreter.signals.stopAsking() }
     }
-    return try body()
+    let result = try body()
+    // An op that was interrupted fails; the chunk that has run it says nothing of that.
+    if let error = host.chunkInterruption { throw error }
+    return result
   }
 
   private func show(_ values: [LuaValue]) {

@@ -51,7 +51,10 @@ extension ScriptHost {
 
   /// What there is to know about a value; nil explains `help` itself. Ends with a newline.
   ///
-  /// - Parameter columns: How wide a line may be.
+  /// - Parameters:
+  ///   - value: The value; nil for `help` itself.
+  ///   - columns: How wide a line may be.
+  /// - Returns: The text.
   public func help(about value: LuaValue?, columns: Int = 80) -> ByteString {
     HelpText.wrapped(text(about: value), columns: columns)
   }

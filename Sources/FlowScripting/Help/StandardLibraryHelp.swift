@@ -105,6 +105,7 @@ enum StandardLibraryHelp {
     file:setvbuf(mode [, size]) | Chooses the buffer: "no", "full" or "line".
     file:write(...) | Writes strings and numbers, and returns the file.
     io.close([file]) | Closes a file, or the default output.
+    io.flush() | Writes what is still in the buffer of the default output.
     io.input([file]) | Sets the default input to a file or a file's name, and returns it.
     io.lines([filename, ...]) | Goes through a file by the formats of `file:read`, by lines without any, and closes it at the end.
     io.open(filename [, mode]) | Opens a file to read ("r"), write ("w") or append ("a"), "+" for both: the file, or nil, message and number.
@@ -118,22 +119,30 @@ enum StandardLibraryHelp {
     math.acos(x) | Returns the arc cosine in radians.
     math.asin(x) | Returns the arc sine in radians.
     math.atan(y [, x]) | Returns the arc tangent of y/x in radians, in the right quadrant.
+    math.atan2(y, x) | Returns the arc tangent of y/x in radians: the older name of math.atan.
     math.ceil(x) | Returns the smallest integer that isn't less than x.
     math.cos(x) | Returns the cosine of an angle in radians.
+    math.cosh(x) | Returns the hyperbolic cosine.
     math.deg(x) | Turns radians into degrees.
     math.exp(x) | Returns e to the power of x.
     math.floor(x) | Returns the largest integer that isn't greater than x.
     math.fmod(x, y) | Returns the remainder of x/y, rounded towards zero.
+    math.frexp(x) | Returns a fraction m and an integer e with x = m * 2^e.
+    math.ldexp(m, e) | Returns m * 2^e.
     math.log(x [, base]) | Returns the logarithm, the natural one without base.
+    math.log10(x) | Returns the logarithm to base 10.
     math.max(x, ...) | Returns the greatest argument.
     math.min(x, ...) | Returns the least argument.
     math.modf(x) | Returns the integral part and the rest.
+    math.pow(x, y) | Returns x to the power of y, as x^y does.
     math.rad(x) | Turns degrees into radians.
     math.random([m [, n]]) | Returns a random float from 0 up to 1, or an integer from 1 to m, or from m to n.
     math.randomseed([x [, y]]) | Begins the sequence of random numbers anew, at random without arguments.
     math.sin(x) | Returns the sine of an angle in radians.
+    math.sinh(x) | Returns the hyperbolic sine.
     math.sqrt(x) | Returns the square root.
     math.tan(x) | Returns the tangent of an angle in radians.
+    math.tanh(x) | Returns the hyperbolic tangent.
     math.tointeger(x) | Returns x as an integer if it is one, else nil.
     math.type(x) | Returns "integer", "float", or nil for what is no number.
     math.ult(m, n) | Tells whether m is less than n as unsigned integers.

@@ -32,6 +32,7 @@ package struct LuaLexer {
   /// - Parameters:
   ///   - bytes: The text.
   ///   - withComments: Whether comments are tokens, too.
+  /// - Returns: The tokens.
   package static func tokens(_ bytes: [UInt8], withComments: Bool = false) -> [Token] {
     var lexer = LuaLexer(bytes)
     var tokens: [Token] = []

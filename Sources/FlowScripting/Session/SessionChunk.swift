@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import LuaVM
 
 /// A chunk that a person has typed, while it runs: Ctrl-C cancels what it has started, and nothing that
 /// went on before.
@@ -13,8 +14,16 @@ final class SessionChunk {
     self.loop = loop
   }
 
+  /// Whether an interruption was raised in an op or task, whose failure the chunk need not notice.
+  private(set) var isInterruptedWithin = false
+
   /// Called when the interruption is raised; nothing can be waited for then.
-  func noteInterruption() { mark = loop.newestTask }
+  ///
+  /// - Parameter isWithin: Whether it is raised in an op or task.
+  func noteInterruption(isWithin: Bool) {
+    mark = loop.newestTask
+    if isWithin { isInterruptedWithin = true }
+  }
 
   /// Gives up what was started since: what has caught the interruption may have gone on with it.
   func keepInterrupted() {
@@ -29,6 +38,14 @@ extension ScriptHost {
   /// From now on an interruption cancels only what the code that runs next starts: what goes on in the
   /// background stays.
   public func beginChunk() { chunk = SessionChunk(on: loop) }
+
+  /// The error that the code ends with which runs as a chunk and has just returned: an interruption that
+  /// was raised in an op or task. Nil when there was none.
+  public var chunkInterruption: (any Error)? {
+    guard chunk?.isInterruptedWithin == true else { return nil }
+    let message = LuaString(Self.interruption)
+    return LuaError(value: .string(message), message: message)
+  }
 
   /// The code has ended: what it has started goes on in the background or, if the code was interrupted
   /// while it was busy, is cancelled. From now on an interruption cancels everything again.

@@ -51,6 +51,7 @@ public final class SessionLocals {
   /// - Parameters:
   ///   - text: The chunk.
   ///   - name: Lua's chunk name.
+  /// - Returns: The compiled chunk, a function.
   /// - Throws: A `LuaError` of code `syntax` with Lua's message about what was typed.
   public func load(_ text: [UInt8], name: String) throws -> LuaReference {
     // What is wrong with it is said of the text as it is.

@@ -11,11 +11,11 @@ local testing = require "flow.testing"
 local long = 1000
 local function lasts(actual, seconds) check.equal(actual, seconds + 0.0) end
 local function pause() flow.sleep(long) end
-
+local function reason(ctx) return ctx.error and ctx.error.message or "nil" end
 -- After success and failure there is no limit.
 local calm = {}
 local CalmOp = flow.op("CalmOp", { grace = 1, run = function(ctx, fails)
-  ctx:defer(function() pause() calm[#calm + 1] = tostring(ctx.error) end)
+  ctx:defer(function() pause() calm[#calm + 1] = reason(ctx) end)
   if fails then error("bad", 0) end
 end })
 lasts(testing.run(CalmOp).duration, long)
@@ -33,7 +33,7 @@ lasts(testing.run(ending(FailOp)).duration, long)
 local calls
 local function record(name) calls[#calls + 1] = name end
 local TidyOp = flow.op("TidyOp", { timeout = 1, grace = 5, run = function(ctx)
-  ctx:defer(function() record("last " .. tostring(ctx.error)) end)
+  ctx:defer(function() record("last " .. reason(ctx)) end)
   ctx:defer(function()
     record "cut"
     flow.sleep(60)
@@ -52,11 +52,11 @@ check.same(calls, { "first", "cut", "last timed out after 1s" })
 local function closing()
   calls = {}
   local CloseOp = flow.op("CloseOp", function(ctx)
-    record("close " .. tostring(ctx.error))
+    record("close " .. reason(ctx))
     flow.sleep(2)
     flow.context().task:await()
   end)
-  local LastOp = flow.op("LastOp", function(ctx) record("last " .. tostring(ctx.error)) end)
+  local LastOp = flow.op("LastOp", function(ctx) record("last " .. reason(ctx)) end)
   local f = flow.new("f"):add(PauseOp):add_finally(CloseOp):add_finally(LastOp)
     :did_finish(function(done) record("did " .. tostring(done.error)) end):with { grace = 6 }
   return testing.run(flow.op("CancelOp", function()
@@ -105,7 +105,7 @@ lasts(testing.run(StuckOp:with { timeout = 1, grace = 3, retry = 2 }).duration, 
 
 -- ctx.error is nil where nothing ends.
 local seen = {}
-testing.run(flow.new("f"):add(flow.op("AOp", function(ctx) seen[#seen + 1] = tostring(ctx.error) end))
-  :add_finally(flow.new("inner"):add(flow.op("BOp", function(ctx) seen[#seen + 1] = tostring(ctx.error) end)))
+testing.run(flow.new("f"):add(flow.op("AOp", function(ctx) seen[#seen + 1] = reason(ctx) end))
+  :add_finally(flow.new("inner"):add(flow.op("BOp", function(ctx) seen[#seen + 1] = reason(ctx) end)))
   :add(FailOp))
 check.same(seen, { "nil", "bad" })

@@ -38,7 +38,7 @@ timeout
 timeout
 timeout
 true
-no worker could be made: the system gives no thread
+[WorkOp] no worker could be made: the system gives no thread
 ]])
 check.equal(result.status, 0)
 
@@ -51,4 +51,4 @@ command[4] = [[
 ]]
 result = host.run("sh", command)
 check.equal(result.stderr, "")
-check.equal(result.stdout, "not enough memory\ttrue\n")
+check.equal(result.stdout, "[BusyOp] not enough memory\ttrue\n")
