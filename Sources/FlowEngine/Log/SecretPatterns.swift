@@ -5,8 +5,9 @@ import Glibc
 /// A text is looked through byte by byte. What the last four hash to is looked up in a table of bits,
 /// which is kept so large that hardly any others than those of a secret are set.
 struct SecretPatterns {
-  /// A longer secret is known by this many bytes of its beginning.
-  private static let longestKept = 4096
+  /// A longer secret is known by this many bytes of its beginning. In a text that repeats itself as the
+  /// secret does so many are compared at each byte: with 4,096 a line of 1 MB took seconds.
+  private static let longestKept = 256
 
   /// A text to look for: how it begins, and the whole texts that begin so.
   private struct Pattern {
