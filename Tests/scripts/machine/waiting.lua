@@ -38,7 +38,9 @@ local provided = flow.machine {
 }
 check.equal(provided:run(0).result, 4)
 check.same(lines, { "forward a 0", "a 1 1", "forward b 1", "b 2 2", "back a 2", "a 3 3", "stay a 3", "a 4 4" })
-check.equal(provided:continue("elsewhere", 3, 3).name, "provided")
+local continued = provided:continue("elsewhere", 3, 3)
+check.equal(continued.name, "provided")
+continued:wait()
 
 -- A step that returns a task ends with it.
 local tasks = flow.machine {
