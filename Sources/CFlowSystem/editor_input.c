@@ -24,9 +24,14 @@ static bool is_pasting;
 static char *pasted;
 static size_t pasted_length, pasted_capacity;
 
+/// Whether a signal came while the rest of a mark was waited for. The library must not wait for more then.
+static bool was_interrupted;
+
 static bool has_byte(int milliseconds) {
   struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-  return poll(&input, 1, milliseconds) > 0;
+  int count = poll(&input, 1, milliseconds);
+  if (count < 0 && errno == EINTR) was_interrupted = true;
+  return count > 0;
 }
 
 enum { AT_END = -1, INTERRUPTED = -2 };
@@ -41,6 +46,10 @@ static int read_byte(void) {
 
 static int next_byte(void) {
   if (held_taken < held_length) return (unsigned char)held[held_taken++];
+  if (was_interrupted) {
+    was_interrupted = false;
+    return INTERRUPTED;
+  }
   return read_byte();
 }
 
@@ -125,6 +134,7 @@ static void clean_pasted(void) {
 const char *flowsystem_pasted_text(void) { return pasted; }
 
 flowsystem_input flowsystem_read_input(void) {
+  was_interrupted = false;
   if (!is_pasting) {
     held_length = held_taken = 0;
     do {
