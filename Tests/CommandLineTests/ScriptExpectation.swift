@@ -2,6 +2,8 @@
 struct ScriptExpectation: Equatable {
   var status: Int32 = 0
   var arguments: [String] = []
+  /// Options of flowlua, before the script.
+  var options: [String] = []
   /// The whole standard output, times masked; `nil`: whatever it prints.
   var standardOutput: String?
   /// What standard error contains; none: it is empty.
@@ -26,7 +28,11 @@ struct ScriptExpectation: Equatable {
         outputLines = []
       } else if let value = Self.value(of: "args", in: line) {
         arguments = value.split(separator: " ").map(String.init)
-      } else if line.hasPrefix("-- expect-") || line.hasPrefix("-- args") || line.hasPrefix("--|") {
+      } else if Self.value(of: "clock", in: line) == "virtual" {
+        options.append("--virtual-clock")
+      } else if line.hasPrefix("-- expect-") || line.hasPrefix("-- args")
+        || line.hasPrefix("-- clock") || line.hasPrefix("--|")
+      {
         throw UnknownDirective(line: String(line))
       }
     }

@@ -32,7 +32,7 @@ struct ScriptTests {
     let source = try String(contentsOf: Self.package.appending(path: path), encoding: .isoLatin1)
     let expected = try ScriptExpectation(source: source)
     let run = try ChildProcess.run(
-      Self.binary, [path] + expected.arguments,
+      Self.binary, expected.options + [path] + expected.arguments,
       environment: [
         "LUA_PATH": "Tests/scripts/lib/?.lua;;", "LUA_INIT": "", "LUA_INIT_5_4": "", "TZ": "UTC",
         "LC_ALL": "C.UTF-8",
@@ -66,6 +66,7 @@ struct ScriptExpectationTests {
     let expected = try ScriptExpectation(source: "-- Only a comment.\nprint(1)\n")
     #expect(expected.status == 0)
     #expect(expected.arguments.isEmpty)
+    #expect(expected.options.isEmpty)
     #expect(expected.standardOutput == nil)
     #expect(expected.standardErrorParts.isEmpty)
   }
@@ -77,6 +78,7 @@ struct ScriptExpectationTests {
         #!/usr/bin/env flowlua
         -- What is tested.
         -- args: one two
+        -- clock: virtual
         -- expect-status: 3
         -- expect-stderr: first part
         -- expect-stderr: second part
@@ -89,13 +91,16 @@ struct ScriptExpectationTests {
         """)
     #expect(expected.status == 3)
     #expect(expected.arguments == ["one", "two"])
+    #expect(expected.options == ["--virtual-clock"])
     #expect(expected.standardOutput == "a line\n\n  indented\n")
     #expect(expected.standardErrorParts == ["first part", "second part"])
   }
 
   @Test(
     "A directive that nobody knows is an error",
-    arguments: ["-- expect-stdin: x", "-- expect-status: one", "--| a line of no block"])
+    arguments: [
+      "-- expect-stdin: x", "-- expect-status: one", "-- clock: none", "--| a line of no block",
+    ])
   func unknownDirective(_ line: String) {
     #expect(throws: ScriptExpectation.UnknownDirective(line: line)) {
       try ScriptExpectation(source: line + "\n")

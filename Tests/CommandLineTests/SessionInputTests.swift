@@ -4,34 +4,10 @@ import Testing
 
 /// What lines on a terminal do beyond those of lua5.4.
 @Suite("Lines of a session", .serialized)
-struct SessionInputTests {
-  static let libraries = SessionTests.libraries
-  static let all = libraries + ["none"]
+struct SessionInputTests: SessionSuite {
   let state: TemporaryFolder
 
   init() throws { state = try TemporaryFolder() }
-
-  private func start(
-    _ library: String = "libreadline.so.8", _ arguments: [String] = [],
-    environment: [String: String?] = [:], columns: Int = 80
-  ) throws -> TerminalSession {
-    let session = try TerminalSession(
-      arguments, state: state,
-      environment: ["FLOWLUA_READLINE": library, "NO_COLOR": "1"].merging(environment) { $1 },
-      columns: columns)
-    try session.prompt()
-    return session
-  }
-
-  /// Types the lines of a chunk; answers what the last one shows.
-  @discardableResult
-  private func enter(_ session: TerminalSession, _ lines: [String]) throws -> String {
-    for line in lines.dropLast() {
-      try session.type(line + "\r")
-      try session.prompt(">> ")
-    }
-    return try session.enter(lines.last ?? "")
-  }
 
   @Test("Variables last, and are closed at the end", arguments: all)
   func variables(_ library: String) throws {
@@ -67,7 +43,7 @@ struct SessionInputTests {
   }
 
   @Test(
-    "Expressions go on over lines, and a line that begins with : or . goes on with the last",
+    "Expressions may take several lines, and a line that begins with : or . continues the last",
     arguments: all)
   func severalLines(_ library: String) throws {
     let session = try start(library)
@@ -99,8 +75,7 @@ struct SessionInputTests {
   @Test("Alt-Enter begins a new line of the chunk", arguments: libraries)
   func altEnter(_ library: String) throws {
     let session = try start(library)
-    try session.type("x = 1\u{1B}\rx = x + 1")
-    usleep(50_000)
+    try session.typeUnseen(Array("x = 1\u{1B}\rx = x + 1".utf8))
     try session.type("\r")
     try session.prompt()
     #expect(try session.enter("x").contains("\r\n2\r\n"))
@@ -138,13 +113,13 @@ struct SessionInputTests {
   @Test("Ctrl-D says what it waits for")
   func waiting() throws {
     let session = try start()
-    try session.enter("go = flow.spawn(function() flow.sleep(0.2) end)")
-    try session.enter("r = flow.new('nap'):add(flow.ops.SleepOp(0.2)):start()")
+    try definePause(session)
+    try session.enter("t = flow.spawn(pause)")
+    try session.enter("r = flow.new('nap'):add(flow.op('NapOp', pause)):start()")
     try session.type("\u{4}")
-    let end = try session.end()
-    #expect(end.status == 0)
-    #expect(
-      end.shown.contains("waiting for 2 tasks: task at stdin:1, nap (Ctrl-C cancels)\r\n"))
+    try session.expect("waiting for 2 tasks: task at stdin:1, nap (Ctrl-C cancels)\r\n")
+    try release()
+    #expect(try session.end().status == 0)
     let idle = try start()
     try idle.type("\u{4}")
     #expect(try !idle.end().shown.contains("waiting"))

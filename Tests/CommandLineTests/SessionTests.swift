@@ -4,25 +4,12 @@ import Testing
 
 /// Lines typed on a terminal.
 @Suite("The session on a terminal", .serialized)
-struct SessionTests {
-  static let libraries = ["libreadline.so.8", "libedit.so.2"]
+struct SessionTests: SessionSuite {
   let state: TemporaryFolder
 
   init() throws { state = try TemporaryFolder() }
 
-  private func start(
-    _ library: String = "libreadline.so.8", _ arguments: [String] = [],
-    environment: [String: String?] = [:], columns: Int = 80
-  ) throws -> TerminalSession {
-    let session = try TerminalSession(
-      arguments, state: state,
-      environment: ["FLOWLUA_READLINE": library, "NO_COLOR": "1"].merging(environment) { $1 },
-      columns: columns)
-    try session.prompt()
-    return session
-  }
-
-  @Test("Results are shown as one would write them", arguments: libraries + ["none"])
+  @Test("Results are shown as one would write them", arguments: all)
   func results(_ library: String) throws {
     let session = try start(library)
     #expect(try session.enter("1 + 1, 'a\\n\"\\xff'").contains("2\r\n\"a\\n\\\"\\xFF\"\r\n"))
@@ -210,8 +197,7 @@ struct SessionTests {
   func halfKey(_ library: String) throws {
     let session = try start(library)
     for half: [UInt8] in [[0x1B], [0x27, 0xE2]] {
-      try session.type(half)
-      usleep(50_000)
+      try session.typeUnseen(half)
       session.send(signal: SIGINT)
       try session.prompt()
       #expect(try session.enter("6 * 7").contains("\r\n42\r\n"))
@@ -235,7 +221,7 @@ struct SessionTests {
 
   @Test(
     "Ctrl-C interrupts a loop, a coroutine and a wait, again and again",
-    arguments: libraries + ["none"])
+    arguments: all)
   func interrupt(_ library: String) throws {
     let session = try start(library)
     try session.enter("background = flow.spawn(function() flow.sleep(1000) end)")
@@ -289,7 +275,7 @@ struct SessionTests {
 
   @Test(
     "Ctrl-C ends all that a chunk has started, programs included, and nothing older",
-    arguments: libraries + ["none"])
+    arguments: all)
   func interruptedChunk(_ library: String) throws {
     let session = try start(library)
     try session.enter("old = flow.exec { 'sleep', '1000' } gone = old:next(function() end)")
@@ -351,10 +337,12 @@ struct SessionTests {
       #expect(!session.isCooked)
     }
     // While a chunk runs, too.
-    try session.type("print 'gun' flow.sleep(0.2) print 'on'\r")
+    try definePause(session)
+    try session.type("print 'gun' pause() print 'on'\r")
     try session.expect("gun\r\n")
     try session.type("\u{1A}")
     try session.expect(TerminalSession.shellPrompt)
+    try release()
     try session.type("fg\r")
     try session.expect("on\r\n")
     try session.prompt()
@@ -368,10 +356,12 @@ struct SessionTests {
     let session = try start(library)
     try session.enter("later = flow.context()")
     try session.enter("later.task:next(function() io.write 'tick' io.stderr:write 'tack\\n' end)")
-    try session.enter("t = flow.exec({ 'cat' }, { stdin = 'x' }) go = io.open('/dev/null')")
-    try session.enter("flow.spawn(function() flow.sleep(0.2) later:set_result(1) end)")
+    try session.enter("t = flow.exec({ 'cat' }, { stdin = 'x' }) file = io.open('/dev/null')")
+    try definePause(session)
+    try session.enter("flow.spawn(function() pause() later:set_result(1) end)")
     try session.type("'half")
     try session.expect("'half")
+    try release()
     // The line is taken away, the text written, and the line drawn again.
     #expect(try session.expect("tick").contains("\r\u{1B}[J"))
     #expect(try session.expect("> 'half").contains("\r"))
@@ -394,8 +384,11 @@ struct SessionTests {
   @Test("A failure that nobody looked at is told while the prompt waits", arguments: libraries)
   func failure(_ library: String) throws {
     let session = try start(library)
-    try session.enter("flow.spawn(function() flow.sleep(0.05) error 'lost' end)")
+    try definePause(session)
+    try session.enter("flow.spawn(function() pause() error 'lost' end)")
     try session.type("'half")
+    try session.expect("'half")
+    try release()
     try session.expect("failed: stdin:1: lost")
     try session.expect("> 'half")
     try session.type("'\r")
@@ -429,7 +422,7 @@ struct SessionTests {
     try session.expect("{1111, 2222, 3333}\r\n")
   }
 
-  @Test("A chunk reads from the terminal", arguments: libraries + ["none"])
+  @Test("A chunk reads from the terminal", arguments: all)
   func reading(_ library: String) throws {
     let session = try start(library)
     try session.type("print 'give' word = io.read()\r")

@@ -13,6 +13,9 @@ final class TerminalSession {
   /// Whether lines are edited, so that a prompt has something in front of it.
   private let isEdited: Bool
 
+  /// How long a test waits, in seconds: a machine may be busy with other things.
+  static let patience = 60.0
+
   struct Failure: Error, CustomStringConvertible {
     let description: String
   }
@@ -107,6 +110,25 @@ final class TerminalSession {
     }
   }
 
+  /// Types keys that show nothing, and waits until flowlua has read them and waits for more.
+  func typeUnseen(_ keys: [UInt8], seconds: Double = patience) throws {
+    func bytesRead() throws -> Int {
+      let counts = try String(contentsOfFile: "/proc/\(process)/io", encoding: .utf8)
+      let first = counts.split(separator: "\n").first { $0.hasPrefix("rchar: ") }
+      return first.flatMap { Int($0.dropFirst(7)) } ?? 0
+    }
+    func sleeps() throws -> Bool {
+      try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8).contains(") S ")
+    }
+    let wanted = try bytesRead() + keys.count
+    try type(keys)
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while try bytesRead() < wanted || !sleeps() {
+      if ContinuousClock.now > deadline { throw Failure(description: "flowlua doesn't read") }
+      usleep(1000)
+    }
+  }
+
   /// Types a line, and waits for the next prompt; answers what was shown between.
   @discardableResult
   func enter(_ line: String) throws -> String {
@@ -128,7 +150,7 @@ final class TerminalSession {
   /// Waits until something is shown; answers all up to its end.
   @discardableResult
   func expect(
-    _ text: String, seconds: Double = 10, behind fits: (UInt8) -> Bool = { _ in true }
+    _ text: String, seconds: Double = patience, behind fits: (UInt8) -> Bool = { _ in true }
   ) throws -> String {
     let wanted = Array(text.utf8)
     let deadline = ContinuousClock.now + .seconds(seconds)
@@ -149,7 +171,7 @@ final class TerminalSession {
   }
 
   /// Waits for the end; answers the status as a shell has it, and what was still shown.
-  func end(seconds: Double = 10) throws -> (status: Int32, shown: String) {
+  func end(seconds: Double = patience) throws -> (status: Int32, shown: String) {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while try readMore(until: deadline) {}
     var ending: Int32 = 0

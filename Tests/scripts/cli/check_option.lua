@@ -71,7 +71,7 @@ check.equal(result.status, 0)
 check.contains(result.stdout, "[named] warning: ", "misnamed")
 check.lacks(result.stdout, "checked")
 
--- The first use of an outcome ends the script there, whatever is around it. Nothing of the script
+-- The first use of an outcome ends the script there, whatever encloses it. Nothing of the script
 -- runs any more; the findings so far decide about the status.
 result = checked [[
   local deploy, other = flow.new("deploy"):add(AOp):start { x = "1" }, flow.new("other"):run()
@@ -99,7 +99,7 @@ result = checked [[ print(flow.new("wrong"):add(BOp):run().ok) ]]
 check.equal(result.status, 1)
 check.contains(result.stdout, "\nchecked 1 flow; $SCRIPT:6 needs the outcome of 'wrong'\n")
 
--- All that tells of an outcome does.
+-- All that shows an outcome does.
 for _, use in ipairs {
   "run.ok", "run.data", "run.error", "run.result", "run.state", "run.completed", "run.faulted",
   "run.cancelled", "run.duration", "run.finished_early", "run:await()", "run:wait()", "run:wait(1)",
@@ -136,7 +136,7 @@ check.contains(result.stdout, "$SCRIPT:7: bad use of 'exec' (not while checking)
   "$SCRIPT:8: bad use of 'output' (not while checking)", '  local flow = require "flow"\ttrue\n')
 check.equal(require "flow".checking, false)
 
--- Lines go on: there it is an error.
+-- The lines of a session continue: there it is an error.
 result = host.run(host.binary, { "--check", "-i" }, {
   stdin = "run = flow.new('a'):start()\nrun.ok\nprint 'on'\n",
 })

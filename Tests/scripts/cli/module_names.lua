@@ -1,4 +1,4 @@
--- flowlua's module has two names, and a script's own flow.lua is told of with -W.
+-- flowlua's module has two names, and a script's own flow.lua is reported with -W.
 local host, check = require "host", require "check"
 assert(rawequal(require "flowlua", require "flow"))
 assert(rawequal(require "flow.testing", require "flowlua.testing"))

@@ -2,24 +2,8 @@
 local host = require "host"
 local check = require "check"
 
--- Runs a script, sends it signals once it has said so, and shows what it printed and its status. In the
--- background a shell has SIGINT ignored; as lua5.4, flowlua takes it all the same.
-local RUNNER = [[
-  output=$(mktemp)
-  "$1" -e "$2" >"$output" 2>&1 &
-  process=$!
-  until grep -q ready "$output"; do sleep 0.01; done
-  sleep 0.05
-  for signal in $3; do kill -s "$signal" $process 2>/dev/null; sleep 0.2; done
-  wait $process
-  status=$?
-  cat "$output"
-  rm "$output"
-  exit $status
-]]
 local function signalled(signals, text, program)
-  text = "io.stdout:setvbuf 'no'\n" .. text
-  return host.run("bash", { "-c", RUNNER, "bash", program or host.binary, text, signals })
+  return host.signalled(program or host.binary, { "-e", "io.stdout:setvbuf 'no'\n" .. text }, signals)
 end
 local function expect(status, output, signals, text)
   local result = signalled(signals, text)
@@ -152,8 +136,8 @@ end
 contains(130, "TERM INT", stubborn(30, false), "interrupted again: cleanups were cut\n")
 -- What is cut at the end of the grace is said too.
 local function short(signal, status, busy)
-  local result = host.run("bash", { "-c", RUNNER:gsub('"$1" %-e', '"$1" --grace 0.2 -e'), "bash", host.binary,
-    "io.stdout:setvbuf 'no' " .. stubborn(30, busy), signal })
+  local result = host.signalled(host.binary,
+    { "--grace", "0.2", "-e", "io.stdout:setvbuf 'no' " .. stubborn(30, busy) }, signal)
   check.equal(result.status, status)
   check.contains(result.stdout, "StubbornOp failed: the cleanup of [StubbornOp] at (command line):",
     " was cut after a grace of 0.2s, while it " .. (busy and "was busy" or "waited in flow.sleep at (command line):"))

@@ -1,4 +1,5 @@
 -- run:cancel reaches what waits, wherever it is: steps, groups, parallel ops, retries, callbacks.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local caught
 local SleepOp = flow.op("SleepOp", function()

@@ -1,4 +1,5 @@
 -- Final steps run whatever happened, with the flow's data; a failing one fails what had succeeded.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local CloseOp = flow.op("CloseOp", function(ctx)
   flow.sleep(0.001)
@@ -17,13 +18,13 @@ run = closing(flow.op("BadOp", function(ctx) ctx:fail("bad") end)):run()
 check.equal(run.error.message, "bad")
 check.contains(run:summary(), "[CloseOp] closes h")
 
-run = closing(flow.op("SlowOp", function() flow.sleep(10) end), { timeout = 0.01 }):run()
+run = closing(flow.op("SlowOp", function() flow.sleep(10) end), { timeout = 5 }):run()
 check.equal(run.error.kind, "timeout")
 check.equal(run.error.op, "inner")
-check.equal(run.error.message, "timed out after 0.01s")
+check.equal(run.error.message, "timed out after 5s")
 check.contains(check.masked(run:summary()), [[
-T [SlowOp] DidFinish: cancelled: timed out after 0.01s
-T [inner] DidFinish: timedOut after 0.01s
+T [SlowOp] DidFinish: cancelled: timed out after 5s
+T [inner] DidFinish: timedOut after 5s
 T [CloseOp] WillStart
 T [CloseOp] closes h
 T [CloseOp] DidFinish: successfully

@@ -19,10 +19,14 @@ local SETUP = [[
   end })
   local items = {}
   for i = 1, 200 do items[i] = i end
+  local function group(op, limit)
+    return flow.new("g"):data { items = items }:add_grouped(op, { input = "items", max_concurrent = limit })
+  end
+  local function busy() while true do end end
 ]]
 local scripts = {
-  busy = "while true do end",
-  catching = "while true do pcall(function() while true do end end) end",
+  busy = "busy()",
+  catching = "while true do pcall(busy) end",
   collecting = "while true do setmetatable({}, { __gc = function() end }) collectgarbage 'step' end",
   coroutines = "while true do coroutine.wrap(function() coroutine.yield(1) end)() end",
   sleeping = "flow.sleep(100)",
@@ -31,23 +35,21 @@ local scripts = {
   many = "for i = 1, 300 do SlowOp:start() end flow.sleep(100)",
   flow = [[flow.new("f"):add(SlowOp):add_finally(flow.op("CloseOp", function() flow.sleep(0.001) end))
     :did_finish(function() flow.sleep(0.001) end):run()]],
-  group = "flow.new('g'):data { items = items }:add_grouped(SlowOp, { input = 'items', max_concurrent = 50 }):run()",
-  quick_group = [[while true do
-    flow.new("g"):data { items = items }:add_grouped(flow.op("ItemOp", { primary_input = "n",
-      run = function(ctx) if ctx.index % 20 == 0 then flow.sleep(0) end end }), { input = "items" }):run() end]],
-  workers = [[flow.op("LoopOp", { thread = "worker", run = function() while true do end end }):start()
-    flow.new("g"):data { items = items }:add_grouped(flow.op("ItemOp", { thread = "worker", primary_input = "n",
-      primary_output = "m", run = function(ctx) flow.sleep(0.001) ctx:set("m", { ctx:get "n" }) end }),
-      { input = "items", output = "out" }):run()
+  group = "group(SlowOp, 50):run()",
+  quick_group = [[while true do group(flow.op("ItemOp", { primary_input = "n",
+    run = function(ctx) if ctx.index % 20 == 0 then flow.sleep(0) end end })):run() end]],
+  workers = [[flow.op("LoopOp", { thread = "worker", run = busy }):start()
+    group(flow.op("ItemOp", { thread = "worker", primary_input = "n",
+      run = function(ctx) flow.sleep(0.001) ctx:set("m", { ctx:get "n" }) end })):run()
     flow.sleep(100)]],
   programs = [[for i = 1, 3 do flow.exec { "sh", "-c", "sleep 100 & wait" } end
     while true do pcall(function() flow.exec { "echo", ("x"):rep(100000) }:await() end) flow.sleep(0.001) end]],
   program = "flow.exec { 'sleep', '100' }:await()",
   uncaptured = "flow.exec({ 'sleep', '100' }, { capture = false }):await()",
   comparator = "table.sort({ 1, 2, 3 }, function(a, b) SlowOp:run() return a < b end)",
-  testing = "require 'flow.testing'.run(flow.op('AOp', function() while true do end end))",
+  testing = "require 'flow.testing'.run(flow.op('AOp', busy))",
   retries = "flow.op('FailOp', { retry = { attempts = 1 << 40, delay = 0.0005 }, run = error }):run()",
-  timeouts = "while true do flow.op('BusyOp', { timeout = 0.002, run = function() while true do end end }):run() end",
+  timeouts = "while true do flow.op('BusyOp', { timeout = 0.002, run = busy }):run() end",
   machine = [[flow.machine { name = "m", start = "a", max_transitions = 1 << 40,
     flow.step("a", { run = function() flow.sleep(0) end, flow.next(flow.stay()) }) }:run()]],
   shell = "while true do os.execute 'true' end",
@@ -67,8 +69,8 @@ local ending = { INT = { 130, 1 }, TERM = { 143 }, HUP = { 129 }, PIPE = { 141 }
 local signals = { "INT", "TERM", "HUP", "INT", "TERM", "HUP", "PIPE", "USR1", "USR2", "VTALRM", "XCPU", "QUIT",
   "CHLD", "WINCH", "CONT", "URG", "TSTP CONT", "STOP CONT" }
 
--- Starts $1 on $2 and sends it signals: the rest are pairs of a delay and a signal. What goes on is sent
--- SIGTERM, and SIGKILL after 10 s. Its children carry $3 in their environment.
+-- Starts $1 on $2 and sends it signals: the rest are pairs of a delay and a signal. What still runs is sent
+-- SIGTERM, and SIGKILL after a minute. Its children carry $3 in their environment.
 local RUNNER = [=[
   ulimit -c 0
   SWIFT_BACKTRACE=enable=no FLOWLUA_SIGNALS=$3 env --default-signal=INT,QUIT "$1" --workers 2 "$2" \
@@ -83,18 +85,14 @@ local RUNNER = [=[
   done
   sleep 0.05
   kill -s TERM $process 2>/dev/null
-  for ((i = 0; i < 500; i++)); do
-    kill -s 0 $process 2>/dev/null || break
-    sleep 0.02
-  done
+  poll() { for ((i = 0; i < 3000; i++)); do "$@" && break; sleep 0.02; done; }
+  ended() { ! kill -s 0 $process 2>/dev/null; }
+  poll ended
   kill -s KILL $process 2>/dev/null
   wait $process
   status=$?
-  for ((i = 0; i < 100; i++)); do
-    left=$(grep -lsa "$marker" /proc/[0-9]*/environ | grep -v "/$BASHPID/")
-    [[ $left ]] || break
-    sleep 0.02
-  done
+  none_left() { left=$(grep -lsa "$marker" /proc/[0-9]*/environ); [[ ! $left ]]; }
+  poll none_left
   for process in $left; do tr '\0' ' ' <"${process%environ}cmdline" | sed 's/^/left over: /'; done
   cat "$file.err" >&2
   exit $status]=]

@@ -1,7 +1,7 @@
 -- All that a long-lived program does, again and again, leaves nothing behind: memory of the process and of
 -- Lua, descriptors, threads and child processes stay what they were after a while.
 --
---   soak.lua [SECONDS [report]]     how long it goes on, 3 by default; `report` prints what was measured
+--   soak.lua [SECONDS [report]]     how long it runs, 3 by default; `report` prints what was measured
 local flow, testing, check, host = require "flow", require "flow.testing", require "check", require "host"
 local seconds = tonumber(arg[1] or 3)
 local report = arg[2] == "report"

@@ -1,4 +1,5 @@
 -- What runs is asked to stop at its wait, and nothing more is started.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local went_on, started = false, 0
 local FailOp = flow.op("FailOp", {

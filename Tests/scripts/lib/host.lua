@@ -60,6 +60,30 @@ function host.script(text, arguments, options, program)
   return result
 end
 
+local SIGNALLED = [[
+  output=$(mktemp) signals=$1
+  shift
+  timeout -s KILL 100 "$@" >"$output" 2>&1 &
+  timer=$!
+  until grep -q ready "$output"; do sleep 0.01; done
+  sleep 0.05
+  for signal in $signals; do
+    kill -s "$signal" $(cat /proc/$timer/task/$timer/children) 2>/dev/null
+    sleep 0.2
+  done
+  wait $timer
+  status=$?
+  cat "$output"
+  rm "$output"
+  exit $status
+]]
+
+-- Runs a program, sends it signals once it has printed "ready", and returns { status, stdout }; stdout has
+-- stderr too. In the background a shell has SIGINT ignored; as lua5.4, flowlua takes it all the same.
+function host.signalled(program, arguments, signals)
+  return host.run("bash", { "-c", SIGNALLED, "bash", signals, program, table.unpack(arguments) })
+end
+
 local function compare(what, ours, theirs)
   local pattern = host.binary:gsub("%p", "%%%0")
   -- Addresses differ; so does how deep a stack is when it overflows.

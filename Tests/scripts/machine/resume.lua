@@ -1,4 +1,4 @@
--- A machine goes on at a saved step, with the history that a script has saved: back leads where it did.
+-- A machine continues at a saved step, with the history that a script has saved: back leads where it did.
 local flow, check = require "flow", require "check"
 local forward, back, on, step = flow.forward, flow.back, flow.on, flow.step
 local performed, saved, answer = {}, {}, {}
@@ -41,7 +41,7 @@ check.contains(run.error.message, "to step 'amount', which wasn't entered before
 check.same(run.history, { "confirmation" })
 performed = {}
 
--- With it, as often as it is saved: the last step is where it goes on, named or not.
+-- With it, as often as it is saved: it continues at the last step, named or not.
 answer = { "edit", nil, nil }
 run = shop:run({ n = 2 }, { at = "confirmation", history = { "amount", "tariffs" } })
 begins(run, "confirmation", "amount", "tariffs", "confirmation", "done")

@@ -1,4 +1,5 @@
--- machine:transition answers what would follow a step, and performs nothing.
+-- machine:transition returns what would follow a step, and performs nothing.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local forward, back, on, step = flow.forward, flow.back, flow.on, flow.step
 local function never() error "it was performed" end
@@ -54,5 +55,5 @@ check.lacks(run:summary(), "open")
 check.equal(AskOp(0):run().data.step, "end")
 -- It stops with the op that asks.
 local slow = flow.machine { name = "slow", start = "a", emit = function() flow.sleep(100) end, step("a", { run = never }) }
-run = flow.op("SlowOp", { timeout = 0.01, run = function() slow:transition("a", 1, 1) end }):run()
+run = flow.op("SlowOp", { timeout = 5, run = function() slow:transition("a", 1, 1) end }):run()
 check.equal(run.error.kind, "timeout")

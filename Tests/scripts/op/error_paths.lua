@@ -57,7 +57,7 @@ local machine = flow.machine {
 }
 fails(flow.new("publish"):add(machine):run(), "publish/transfer/FailOp")
 
--- An error that goes on keeps where it came from, and its identity.
+-- An error that is passed on keeps its path, and its identity.
 local first
 run = flow.op("CatchOp", function()
   local child = FailOp:run()
@@ -66,7 +66,7 @@ run = flow.op("CatchOp", function()
 end):run()
 check.equal(run.error.path, "CatchOp/FailOp")
 assert(rawequal(run.error, first))
--- What is caught within the op tells it too.
+-- An error that is caught within the op has it too.
 local caught
 local GetOp = flow.op("GetOp", function(ctx) caught = select(2, pcall(ctx.get, ctx, "x")) end)
 check.equal(flow.new("publish"):add(GetOp):run().error.kind, "insufficient_input")

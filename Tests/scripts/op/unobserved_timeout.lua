@@ -1,5 +1,6 @@
--- A timeout that nobody asked about is told at the end, with what it was.
+-- A timeout that nobody asked about is reported at the end, with its message.
+-- clock: virtual
 -- expect-status: 1
--- expect-stderr: timed out after 0.01s
+-- expect-stderr: timed out after 5s
 local flow = require "flow"
-flow.new("slow"):add(flow.op("SlowOp", function() flow.sleep(10) end), { timeout = 0.01 }):run()
+flow.new("slow"):add(flow.op("SlowOp", function() flow.sleep(10) end), { timeout = 5 }):run()

@@ -140,7 +140,7 @@ local AroundDoubleOp = flow.wrap(DoubleOp, function(_, execute) return execute()
 run = flow.new("group"):add_grouped(AroundDoubleOp, { input = "ns", output = "ms" }):run { ns = { 1, 2 } }
 check.same(run.data.ms, { 2, 4 })
 check.raises(function() AroundDoubleOp:with { thread = "worker" } end,
-  "what is around 'DoubleOp' runs on the main thread")
+  "a wrapper of 'DoubleOp' runs on the main thread")
 
 -- Tests replace the op within, or all of it.
 local testing = require "flow.testing"

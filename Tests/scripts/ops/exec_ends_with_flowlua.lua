@@ -38,7 +38,7 @@ local function ends(ending, signal, program)
     %s
   ]]):format((program or "sleep %s & wait"):format(marker), marker, ending))
   file:close()
-  local task = flow.exec({ host.binary, path }, { check = false, timeout = 20 })
+  local task = flow.exec({ host.binary, path }, { check = false, timeout = 100 })
   if signal then
     local pid
     while not pid do
@@ -58,7 +58,7 @@ local function ends(ending, signal, program)
   local result = task:await()
   os.remove(path)
   -- What was sent a signal dies when the system gets to it.
-  for _ = 1, 2000 do
+  for _ = 1, 30000 do
     if running(marker) == 0 then return result end
     flow.sleep(0.001)
   end

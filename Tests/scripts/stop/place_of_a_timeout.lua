@@ -1,21 +1,21 @@
 -- The error of a timeout says where the op was: its place in tostring, its traceback.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local file = arg[0]
 local function timed_out(run, path, place)
   run:wait()
   check.equal(run.error.kind, "timeout")
-  check.equal(run.error.message, "timed out after 0.02s")
+  check.equal(run.error.message, "timed out after 0.2s")
   check.equal(run.error.place, place and file .. place)
   check.equal(tostring(run.error),
-    ("[%s] timed out after 0.02s%s"):format(path, place and (" (at %s%s)"):format(file, place) or ""))
+    ("[%s] timed out after 0.2s%s"):format(path, place and (" (at %s%s)"):format(file, place) or ""))
   if place then check.contains(run.error.traceback, "stack traceback:\n", file .. place:match(":%d+") .. ": in ") end
 end
 local function op(run, options)
-  local all = { timeout = 0.02, run = run }
+  local all = { timeout = 0.2, run = run }
   for name, value in pairs(options or {}) do all[name] = value end
   return flow.op("SlowOp", all)
 end
-
 timed_out(op(function() flow.sleep(10) end):run(), "SlowOp", ":19, in flow.sleep")
 timed_out(op(function()
   local function wait(task) task:await() end
@@ -37,12 +37,12 @@ timed_out(op(function()
     while true do end
   end)
 end):run(), "SlowOp", ":37")
--- In a worker, as an item, and what is around an op.
+-- In a worker, as an item, and a flow that encloses the op.
 timed_out(op(function() flow.sleep(10) end, { thread = "worker" }):run(), "SlowOp", ":41, in flow.sleep")
 timed_out(flow.new("group"):data { list = { 1 } }
   :add_grouped(op(function() flow.sleep(10) end), { input = "list", as = "n" }):run(),
   "group/SlowOp #1", ":43, in flow.sleep")
 timed_out(flow.new("outer"):add(flow.new("inner"):add(op(function() flow.sleep(10) end, { timeout = 5 })),
-  { timeout = 0.02 }):run(), "outer/inner", ":45, in flow.sleep")
+  { timeout = 0.2 }):run(), "outer/inner", ":45, in flow.sleep")
 -- An op of the engine has no place.
-timed_out(flow.ops.SleepOp(10):with { timeout = 0.02 }:run(), "SleepOp")
+timed_out(flow.ops.SleepOp(10):with { timeout = 0.2 }:run(), "SleepOp")

@@ -6,28 +6,14 @@ local SCRIPT = [[
   local flow, testing = require "flow", require "flow.testing"
   io.stdout:setvbuf "no"
   local function sleep() print "ready" flow.sleep(60) end
-  local positions = {
-    sort = function() table.sort({ 2, 1 }, function(a, b) sleep() return a < b end) end,
-    load = function() assert(load(function() sleep() end)) end,
-    tostring = function() tostring(setmetatable({}, { __tostring = function() sleep() return "" end })) end,
-    close = function()
-      local co = coroutine.create(function()
-        local _ <close> = setmetatable({}, { __close = sleep })
-        coroutine.yield()
-      end)
-      coroutine.resume(co)
-      local ok, e = coroutine.close(co)
-      if not ok then error(e, 0) end
-    end,
-    require = function() package.preload.slow = sleep require "slow" end,
-    test = function()
-      testing.run(flow.op("InnerOp", function() print "ready" flow.exec { "sleep", "60" }:await() end))
-    end,
-    busy_test = function()
-      local run = testing.run(flow.op("InnerOp", function() print "ready" while true do end end))
-      error(run.error)
-    end,
-  }
+  local positions = require "places"(sleep)
+  function positions.test()
+    testing.run(flow.op("InnerOp", function() print "ready" flow.exec { "sleep", "60" }:await() end))
+  end
+  function positions.busy_test()
+    local run = testing.run(flow.op("InnerOp", function() print "ready" while true do end end))
+    error(run.error)
+  end
   flow.op("PlaceOp", function(ctx)
     ctx:defer(function() print "cleaned" end)
     if arg[2] == "later" then flow.sleep(0.001) end
@@ -39,23 +25,11 @@ local file = assert(io.open(name, "w"))
 file:write(SCRIPT)
 file:close()
 
-local RUNNER = [[
-  output=$(mktemp)
-  timeout -s KILL 30 "$1" "$2" "$3" "$4" >"$output" 2>&1 &
-  timer=$!
-  until grep -q ready "$output"; do sleep 0.01; done
-  kill -s "$5" $(cat /proc/$timer/task/$timer/children)
-  wait $timer
-  status=$?
-  cat "$output"
-  rm "$output"
-  exit $status
-]]
 for _, position in ipairs { "sort", "load", "tostring", "close", "require", "test", "busy_test" } do
   for signal, expected in pairs { INT = 1, TERM = 143 } do
     for _, stretch in ipairs { "first", "later" } do
       local what = ("%s in %s, %s"):format(signal, position, stretch)
-      local result = host.run("bash", { "-c", RUNNER, "bash", host.binary, name, position, stretch, signal })
+      local result = host.signalled(host.binary, { name, position, stretch }, signal)
       check.equal(result.status, expected, what)
       check.contains(result.stdout, "ready\ncleaned\n")
       if signal == "INT" then check.contains(result.stdout, "interrupted!") end

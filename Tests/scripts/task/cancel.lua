@@ -1,4 +1,5 @@
 -- Cancelling tasks: what waits, what is waited for, and what they have started.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local function never() error("never called") end
 local function turn() for _ = 1, 5 do flow.sleep(0) end end

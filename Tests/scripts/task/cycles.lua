@@ -1,6 +1,6 @@
 -- What waits for itself fails instead of hanging.
+-- clock: virtual
 local flow, check = require "flow", require "check"
-
 local self
 self = flow.spawn(function() flow.sleep(0) return self:await() end)
 check.equal(self:wait(), true)

@@ -1,4 +1,5 @@
 -- flow.spawn runs a function to its first wait at once, and gives a task.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 
 local log = {}

@@ -1,4 +1,5 @@
 -- Waiting for several tasks.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local never = flow.context().task
 

@@ -1,4 +1,5 @@
 -- What a test and the script around it do to each other's tasks.
+-- clock: virtual
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local NothingOp = flow.op("NothingOp", function() end)
 

@@ -129,7 +129,7 @@ flow.op("GetOp", function() check.equal(debug.gethook(), count) end):run():await
 stop()
 flow.op("GetOp", function() check.equal(debug.gethook(), nil) end):run():await()
 
--- An op with a hook is stopped like any other, and goes on after Ctrl-C was asked for elsewhere.
+-- An op with a hook is stopped like any other, and continues after Ctrl-C was asked for elsewhere.
 start()
 local busy = flow.op("BusyOp", { timeout = 0.02, run = function() while true do pcall(error) end end }):run()
 check.equal(busy.error.kind, "timeout")

@@ -1,4 +1,5 @@
 -- The main chunk waits while ops go on.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local ticks = 0
 local run = flow.new("ticking"):add(flow.op("TickOp", function()

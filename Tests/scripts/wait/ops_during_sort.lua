@@ -1,4 +1,5 @@
 -- Ops go on while the main chunk waits inside a sort.
+-- clock: virtual
 local flow, check = require "flow", require "check"
 local ticks = 0
 flow.new("ticking"):add(flow.op("TickOp", function()

@@ -1,11 +1,14 @@
 -- Waiting for a free worker doesn't count into an op's timeout; more ops than workers all come to their turn.
-local flow = require "flow"
+local host = require "host"
 local check = require "check"
+-- Together they take longer than the timeout of one.
+local result = host.script([[
+local flow = require "flow"
 local SpinOp = flow.op("SpinOp", {
-  timeout = 0.5, needs = { n = "integer" }, gives = { m = "integer" }, thread = "worker", primary_input = "n",
+  timeout = 2, needs = { n = "integer" }, gives = { m = "integer" }, thread = "worker", primary_input = "n",
   run = function(ctx)
-    local stop = flow.now() + 0.1
-    while flow.now() < stop do end -- luacheck: ignore
+    local stop = flow.now() + 0.15
+    while flow.now() < stop do end
     ctx:set("m", ctx:get("n") + 1)
   end,
 })
@@ -13,5 +16,9 @@ local ns = {}
 for i = 1, 16 do ns[i] = i end
 local run = flow.new("g"):data { ns = ns }
   :add_grouped(SpinOp, { input = "ns", output = "out", max_concurrent = 16 }):run()
-assert(run.ok, run.error and run.error.message)
-check.equal(run.data.out[16], 17)
+assert(run.ok, run.error)
+assert(run.duration > 2)
+print(run.data.out[16])
+]], {}, { before = { "--workers", "1" } })
+check.equal(result.stderr, "")
+check.equal(result.stdout, "17\n")
