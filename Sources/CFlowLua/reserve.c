@@ -2,14 +2,14 @@
 //
 // Lua survives an allocation that fails, Swift doesn't. So a state stops a few MiB before the end: when
 // it has grown by a step, it asks the system for a reserve, and gives it back at once. What can't be
-// had then is refused, and the script gets "not enough memory" while its host has enough to go on.
+// had then is refused, and the script gets "not enough memory" while its host has enough to continue.
 #include <malloc.h>
 #include <sys/mman.h>
 
 #include "internal.h"
 
 enum {
-  /// What the host needs to handle an error of a script and to go on, with room for its own stack.
+  /// What the host needs to handle an error of a script and to continue, with room for its own stack.
   RESERVE = 4 << 20,
   /// How far a state grows between two looks. Each thread may have a state: a few of them are less than
   /// the reserve.

@@ -1,7 +1,7 @@
 // The chunks of a session: the local variables of earlier ones are upvalues of the later ones.
 //
 // A variable is known by a cell: a Lua function whose first upvalue is that variable. A chunk makes the
-// cells of its own variables while it runs, each behind its declaration, so that closures of the chunk
+// cells of its own variables while it runs, each after its declaration, so that closures of the chunk
 // share the variable, and a chunk that raises leaves those that it had by then.
 #include "internal.h"
 
@@ -22,7 +22,7 @@ static void push_constant_cell(lua_State *L, int cell) {
   lua_call(L, 1, 1);
 }
 
-/// Called by a chunk behind each declaration, with name, cell and attribute.
+/// Called by a chunk after each declaration, with name, cell and attribute.
 static int keep_local(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -116,7 +116,7 @@ static void skip_string(dump_reader *reader) {
   if (length > 0) skip_bytes(reader, length - 1);
 }
 
-/// Goes on behind a function; answers where its numbers of lines and the first of its lines stand.
+/// Skips a function; returns where its numbers of lines and the first of its lines begin.
 static void skip_function(dump_reader *reader, const char **numbers, const char **lines) {
   const char *inner_numbers, *inner_lines;
   skip_string(reader);
@@ -130,7 +130,7 @@ static void skip_function(dump_reader *reader, const char **numbers, const char 
   for (count = read_number(reader); count > 0 && reader->at != NULL; count--) {
     int kind = reader->at < reader->end ? *reader->at : 0;
     skip_bytes(reader, 1);
-    // The low bits are the type, the others tell floats, and long strings.
+    // The low bits are the type, the others distinguish floats, and long strings.
     if ((kind & 0x0f) == LUA_TNUMBER) skip_bytes(reader, sizeof(lua_Integer));
     else if ((kind & 0x0f) == LUA_TSTRING) skip_string(reader);
   }

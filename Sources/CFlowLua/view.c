@@ -2,7 +2,7 @@
 //
 // A view of a table that isn't empty has one entry, from an address of ours to the table it shows, so
 // that what reads tables without metamethods meets a key that no data has and doesn't take the view
-// for an empty table. `next(view)` thus tells an empty one from others; `pairs` is what walks it.
+// for an empty table. `next(view)` thus distinguishes an empty one from others; `pairs` iterates over it.
 #include "internal.h"
 
 static const char view_key;

@@ -513,7 +513,7 @@ void flowsystem_editor_add_history(const char *entry) { rl.add_history(entry); }
 
 // MARK: - Opening
 
-/// Alt-Enter: the chunk goes on in a new line.
+/// Alt-Enter: begins a new line of the chunk.
 static int insert_line_break(int count, int key) {
   (void)count;
   (void)key;

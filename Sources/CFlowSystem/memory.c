@@ -46,7 +46,7 @@ static _Noreturn void end_without_memory(void) {
 
 /// What Swift's runtime calls when malloc returns NULL to it, which would abort. The release build links
 /// this in its place (`--wrap`, see Package.swift): a handler of SIGABRT would come after the runtime's
-/// own message, and couldn't tell one abort from another.
+/// own message, and couldn't distinguish one abort from another.
 _Noreturn void __wrap__ZN5swift28swift_abortAllocationFailureEmm(size_t size, size_t alignment) {
   (void)size;
   (void)alignment;

@@ -32,7 +32,7 @@ final class Messages {
     Output.error(program: program, decorate?(text) ?? text)
   }
 
-  /// Reports the failures that nobody observed; answers whether there is one.
+  /// Reports the failures that nobody observed; returns whether there is one.
   @discardableResult
   func reportFailures(of host: ScriptHost) -> Bool {
     let failures = host.unobservedFailures()

@@ -25,7 +25,7 @@ struct Arguments {
     selfCount = 1
   }
 
-  /// The arguments behind `hidden` ones that the script doesn't see.
+  /// The arguments after `hidden` ones that the script doesn't see.
   init(_ host: ScriptHost, _ call: LuaCall, _ function: String, hidden: Int) {
     self.host = host
     self.call = call

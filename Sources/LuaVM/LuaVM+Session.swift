@@ -25,7 +25,7 @@ extension LuaVM {
   ///   - text: The functions around the chunk, and the chunk.
   ///   - name: Lua's chunk name.
   ///   - scope: The table of `makeSessionScope`.
-  ///   - levels: How many functions are around the chunk.
+  ///   - levels: How many functions enclose the chunk.
   ///   - keeper: What the chunk calls the function that takes its variables.
   /// - Returns: The compiled chunk, a function.
   /// - Throws: A `LuaError` of code `syntax` with Lua's message.

@@ -307,8 +307,7 @@ extension LuaVM {
     return try popReference(running, .table)
   }
 
-  /// A table that shows another one, which must not be changed from then on, and can't be changed
-  /// itself.
+  /// A read-only view of a table, which must not be changed afterwards.
   ///
   /// Reading, `pairs` and `#` see what the other has; so does all of this class that reads tables.
   public func makeView(of table: LuaReference, metatable: LuaReference) throws -> LuaReference {

@@ -129,7 +129,7 @@ struct TypedMachineTests {
     #expect(run.history == ["amount", "tariffs", "confirmation"])
     #expect(body(run).contains { $0.hasPrefix("[transfer] state: TransferState(") })
 
-    // Without it nothing is there to go back to; the last of it is where the machine goes on.
+    // Without it nothing is there to go back to; the machine continues at its last entry.
     machine = try transfer(amounts: [], confirmations: ["edit", "stop"])
     run = machine.start(on: loop, from: saved, at: .confirmation)
     #expect(run.error?.message.description.contains("which wasn't entered before") == true)

@@ -206,7 +206,7 @@ struct HelpTests {
     #expect(host.help(about: try host.vm.global("math")).description.contains("math.abs(x)  –  "))
   }
 
-  @Test("Help is as wide as the terminal, tells whole sentences, and what was meant")
+  @Test("Help is as wide as the terminal, has whole sentences, and suggests what was meant")
   func layout() throws {
     let program = try ScriptProgram()
     let host = program.host

@@ -155,7 +155,7 @@ struct SessionLocalsTests {
         == ["here\nstack traceback:\n\tstdin:1: in main chunk\n\t[C]: in ?"])
   }
 
-  @Test("Labels, a return at the end, parentheses behind, and other names stay what they are")
+  @Test("Labels, a return at the end, parentheses after a call, and other names stay what they are")
   func forms() throws {
     let lines = try Lines()
     #expect(
@@ -255,7 +255,7 @@ struct SessionLocalsTests {
     #expect(try lines.run("return table.concat(out, ';')") == whole)
   }
 
-  @Test("A value that a line may go on with is one that is named without being called")
+  @Test("A value that a line may continue is one that is named without being called")
   func targets() {
     func target(_ text: String) -> String {
       switch ChunkReader(Array(text.utf8)).target {
@@ -274,7 +274,7 @@ struct SessionLocalsTests {
     }
   }
 
-  @Test("A line is indented by the lines around it that aren't closed")
+  @Test("A line is indented by the lines before it that aren't closed")
   func layout() {
     func layout(_ lines: [String]) -> [String] {
       var text: [UInt8] = []

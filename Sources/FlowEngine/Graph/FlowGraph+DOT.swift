@@ -9,8 +9,8 @@ extension Flow {
 
 extension Run {
   /// What was started as a graph in DOT, with how each op ended and how long it took, or that it wasn't
-  /// reached. Of an op that a group executed it is the median of its items; the group's box tells how
-  /// long all of them took together. Of a run that is pending it tells how far it is. Called on the loop's thread.
+  /// reached. Of an op that a group executed it is the median of its items; the group's box shows how
+  /// long all of them took together. Of a pending run it shows how far it is. Called on the loop's thread.
   public func dot() -> ByteString {
     loop.checkThread()
     return FlowGraphBuilder.graph(of: self).dot

@@ -101,7 +101,7 @@ final class RunOutcomes {
     }
   }
 
-  /// Tells a group that is executing from others at its place.
+  /// Identifies a group that is executing among others at its place.
   private func group(of record: LogRecord) -> Step {
     Step(place: Place(number: Int(record.scope)), position: record.position)
   }

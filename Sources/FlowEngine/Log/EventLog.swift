@@ -274,7 +274,7 @@ public final class EventLog {
     return (scope.blueprint?.step(at: position)?.op ?? scope.op, 0)
   }
 
-  /// The names of what is around something in this run, and its own, the outermost first. A group has
+  /// The names of all that encloses something in this run, and its own, the outermost first. A group has
   /// none: its members have the name of the op, and an index.
   func names(scope: UInt32, position: UInt32) -> [ByteString] {
     var names: [ByteString] = []

@@ -65,11 +65,11 @@ struct SecretPatterns {
 
   private func hash(_ word: UInt32) -> Int { Int((word &* 0x9E37_79B1) >> shift) }
 
-  /// A text with `<redacted>` in place of what is to be found in it; overlapping places become one.
+  /// A text with each secret replaced by `<redacted>`; overlapping places become one.
   ///
   /// - Parameters:
-  ///   - text: What to look through.
-  ///   - isCut: Whether something was cut off behind it, so that the beginning of a secret counts there.
+  ///   - text: The text to search.
+  ///   - isCut: Whether its end was cut off, so that the beginning of a secret counts there.
   /// - Returns: The text.
   func redacted(_ text: ByteString, isCut: Bool) -> ByteString {
     guard count > 0, text.count >= SecretTexts.shortest else { return text }

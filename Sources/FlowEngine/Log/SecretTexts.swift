@@ -95,7 +95,7 @@ public final class SecretTexts: Sendable {
   private static let ellipsis = Array("…".utf8)
 
   private func redacted(_ text: ByteString, isCut: Bool) -> ByteString {
-    // A copy shares its storage, so that nobody waits while a long text is looked through.
+    // A copy shares its storage, so that no thread waits while a long text is searched.
     let patterns = patterns.withLock { $0 }
     return patterns.redacted(text, isCut: isCut)
   }

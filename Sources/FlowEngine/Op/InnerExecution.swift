@@ -1,10 +1,10 @@
 // How an op executes another one in its own place: what decorators consist of.
 
 extension OpContext {
-  /// Executes another op, flow or machine over the data of this op, and goes on until its first wait.
+  /// Executes another op, flow or machine over the data of this op, and runs it until its first wait.
   ///
   /// It has its own policy, log lines and cleanups, in a group the index of this op's item, and the
-  /// time that is left to this op. It ends with this op: what still goes on when that has returned is
+  /// time that is left to this op. It ends with this op: what still runs when that has returned is
   /// cancelled and waited for. Its failure is the task's, and no failure of this op by itself.
   ///
   /// - Parameter op: What to execute. It may be executed any number of times, also at once.
@@ -43,7 +43,7 @@ package final class InnerTask: FlowTask<Void> {
 
   func begin() { execution.begin() }
 
-  /// Lets go of who waits for it, for a loop that is shut down.
+  /// Releases the observers that wait for it, for a loop that is shut down.
   func abandon() { giveUpObservers() }
 
   package override func requestStop(_ error: FlowError) -> AnyFlowTask? {

@@ -36,7 +36,7 @@ public struct ProcessResult: Sendable {
       .error, message + lastWords(hiding: secrets), code: Int64(status), process: self)
   }
 
-  /// The last line of the error output, behind `: `; nothing when that is empty.
+  /// The last line of the error output, after `: `; nothing when that is empty.
   fileprivate func lastWords(hiding secrets: SecretTexts) -> ByteString {
     let isSpace = { (byte: UInt8) in byte == 32 || (9...13).contains(byte) }
     let end = stderr.bytes.lastIndex { !isSpace($0) } ?? -1

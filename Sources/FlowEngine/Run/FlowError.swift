@@ -37,13 +37,13 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What is known of an error besides its kind; `with` changes it for a copy.
+  /// The fields of an error other than its kind; `with` changes them for a copy.
   public struct Details: Sendable {
     /// What happened; for a cancellation the text of its log line.
     public var message: ByteString
     /// The name of the op in which it happened.
     public var op: ByteString?
-    /// Where that op stands: the names of what is around it and its own, `publish/ShardsOp #2/CountOp #1`.
+    /// The path of that op: the names of all that encloses it and its own, `publish/ShardsOp #2/CountOp #1`.
     public var path: ByteString?
     /// The name of a key that was perhaps meant.
     public var suggestion: ByteString?
@@ -69,14 +69,14 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// What kind of error it is.
   public let kind: Kind
-  /// All that is known of it besides.
+  /// All its other fields.
   public let details: Details
 
   /// What happened; for a cancellation the text of its log line.
   public var message: ByteString { details.message }
   /// The name of the op in which it happened.
   public var op: ByteString? { details.op }
-  /// Where that op stands: the names of what is around it and its own, `publish/ShardsOp #2/CountOp #1`.
+  /// The path of that op: the names of all that encloses it and its own, `publish/ShardsOp #2/CountOp #1`.
   public var path: ByteString? { details.path }
   /// The name of a key that was perhaps meant.
   public var suggestion: ByteString? { details.suggestion }

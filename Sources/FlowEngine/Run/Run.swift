@@ -27,7 +27,7 @@ public final class Run: FlowTask<DataBucket> {
   }
 
   /// The names of the steps that a machine has entered, the present or last one included, of a run that
-  /// consists of one; nil of any other. `MachineOp.start` takes them to go on there.
+  /// consists of one; nil of any other. `MachineOp.start` takes them to continue there.
   public var history: [ByteString]? {
     loop.checkThread()
     guard let logic = (op as? MachineOp)?.logic else { return nil }
@@ -156,7 +156,7 @@ public final class Run: FlowTask<DataBucket> {
   ///   - owner: The op that starts it.
   ///   - adopt: Makes it belong to what else starts it, before anything of it is executed.
   ///   - asWork: Whether it is the work that comes next.
-  ///   - isMonitored: Whether the loop's monitors are told of it, which no op has started.
+  ///   - isMonitored: Whether the loop's monitors are notified of it: no op has started it.
   func begin(
     _ given: [(ByteString, Value)], owner: OpContext?, adopt: ((Run) -> Void)? = nil,
     asWork: Bool = false, isMonitored: Bool = true

@@ -4,19 +4,19 @@ internal import LuaVM
 
 /// Makes chunks of lines.
 ///
-/// On a terminal, variables last and a line may go on with the chunk before it; other input is treated as
+/// On a terminal, variables last and a line may continue the chunk before it; other input is treated as
 /// the stand-alone interpreter does it.
 final class ChunkInput {
   /// What was typed, compiled.
   struct Chunk {
     let function: LuaReference
-    /// All its lines, and those of the chunk that it goes on with.
+    /// All its lines, and those of the chunk that it continues.
     let text: [UInt8]
-    /// What a line that goes on with this chunk is put behind, once this has run.
+    /// The text that a line that continues this chunk is appended to, once this has run.
     let target: ChunkReader.Target?
     let isExpression: Bool
-    /// Whether it goes on with the chunk before it.
-    let goesOn: Bool
+    /// Whether it continues the chunk before it.
+    let isContinuation: Bool
     let saved: Saved
   }
 
@@ -36,7 +36,7 @@ final class ChunkInput {
     case end
   }
 
-  /// What a line that begins with `:` or `.` goes on with.
+  /// What a line that begins with `:` or `.` continues.
   private struct Previous {
     let text: [UInt8]
     /// Stands before the line to make a chunk of it.
@@ -72,11 +72,11 @@ final class ChunkInput {
         source.remember(text)
         return .command(command)
       }
-      if Self.goesOn(text) {
+      if Self.continues(text) {
         guard let previous else {
           source.remember(text)
           throw LuaError(
-            .syntax, "stdin:1: there is no result or assignment that this line could go on with")
+            .syntax, "stdin:1: there is no result or assignment that this line could continue")
         }
         before = previous
       }
@@ -112,17 +112,17 @@ final class ChunkInput {
   func compile(_ text: [UInt8], name: String) throws -> Chunk {
     let function = try locals?.load(text, name: name) ?? vm.load(LuaString(text), name: name)
     return Chunk(
-      function: function, text: text, target: nil, isExpression: false, goesOn: false,
+      function: function, text: text, target: nil, isExpression: false, isContinuation: false,
       saved: Saved(text: text, isWhole: false))
   }
 
   /// Keeps a chunk that wasn't typed line by line, to be recalled.
   func remember(_ text: [UInt8]) { source.remember(text) }
 
-  /// Notes what the next line may go on with.
+  /// Stores what the next line may continue.
   ///
   /// - Parameters:
-  ///   - chunk: The one that has run; nil: there is nothing to go on with.
+  ///   - chunk: The one that has run; nil: there is nothing to continue.
   ///   - hasResult: Whether `_` is what it gave.
   func finish(_ chunk: Chunk?, hasResult: Bool) {
     guard let chunk else {
@@ -163,7 +163,7 @@ final class ChunkInput {
       Chunk(
         function: function, text: whole,
         target: isExpression || locals == nil ? nil : ChunkReader(code).target,
-        isExpression: isExpression, goesOn: before != nil,
+        isExpression: isExpression, isContinuation: before != nil,
         saved: saved(whole, isReturn ? Array(text.dropFirst()) : code, isExpression: isExpression))
     }
     // lua5.4 takes no expression of several lines.
@@ -207,7 +207,7 @@ final class ChunkInput {
   }
 
   /// Whether a line begins with `:name` or `.name`.
-  static func goesOn(_ line: [UInt8]) -> Bool {
+  static func continues(_ line: [UInt8]) -> Bool {
     let tokens = LuaLexer.tokens(line)
     guard tokens.count > 1, tokens[0].range.count == 1, tokens[1].kind == .name else {
       return false

@@ -32,7 +32,7 @@ struct CodeContext {
 
   var isInString: Bool { stringStart != nil }
 
-  /// Where the name begins that the cursor stands behind; the end when there is none.
+  /// Where the name begins that ends at the cursor; the end when there is none.
   static func nameStart(_ bytes: [UInt8]) -> Int {
     var start = bytes.count
     while start > 0, LuaLexer.isNamePart(bytes[start - 1]) { start -= 1 }

@@ -28,7 +28,7 @@ final class Session {
     interpreter.messages.program = nil
     if terminal.showsErrors { interpreter.messages.decorate = terminal.decorated }
     defineNames()
-    // Lines go on where a script would end: the error that is raised then says why.
+    // Lines continue where a script would end: the error that is raised then says why.
     if host.onNeedOfOutcome != nil { host.onNeedOfOutcome = { _, _ in } }
     // On a terminal nothing is stalled: a line may still come that settles it. A virtual clock stands
     // still while anything may come from outside, so that it goes on before each prompt instead.
@@ -89,11 +89,11 @@ final class Session {
     do {
       values = try call(chunk.function)
     } catch {
-      // Another attempt may go on where this one did.
-      if !chunk.goesOn { input?.finish(nil, hasResult: false) }
+      // Another attempt may continue where this one did.
+      if !chunk.isContinuation { input?.finish(nil, hasResult: false) }
       throw error
     }
-    if chunk.goesOn, chunk.saved.isWhole, !transcript.isEmpty { transcript.removeLast() }
+    if chunk.isContinuation, chunk.saved.isWhole, !transcript.isEmpty { transcript.removeLast() }
     transcript.append(chunk.saved.text)
     input?.finish(chunk, hasResult: !values.isEmpty)
     show(values)

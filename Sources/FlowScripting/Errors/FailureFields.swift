@@ -1,8 +1,8 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// What a table that a script fails with, by `ctx:fail` or `error`, says besides its message: a number,
-/// and about further attempts.
+/// The fields, other than the message, of a table that a script fails with, by `ctx:fail` or `error`: a
+/// number, and those about further attempts.
 struct FailureFields {
   /// `code`, `retry` and `retry_after` as they are, as far as there are some.
   let fields: [(LuaString, LuaValue)]

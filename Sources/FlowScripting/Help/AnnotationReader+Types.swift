@@ -1,4 +1,4 @@
-/// What annotations tell of types, as far as completion wants to know.
+/// The types that annotations declare, as far as completion needs them.
 extension AnnotationReader {
   /// A member of a class or of its parents.
   private func member(_ name: String, of className: String) -> Entry? {

@@ -7,7 +7,7 @@ public struct AnnotationReader {
     let lines: [String]
     /// Whether it is called with a colon.
     let isMethod: Bool
-    /// What stands behind the name of each parameter, `self` left out: the type, then words about it.
+    /// The text after the name of each parameter, `self` left out: the type, then words about it.
     var parameters: [String] = []
     /// The type of a field, or of what a function returns first, with words about it; nil without.
     var type: String?

@@ -2,7 +2,7 @@ internal import FlowEngine
 
 /// How `help` writes its texts.
 enum HelpText {
-  /// Each line within a width; what is broken goes on two columns further to the right.
+  /// Each line within a width; a line that is broken continues two columns further to the right.
   static func wrapped(_ text: ByteString, columns: Int) -> ByteString {
     let lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     let broken = lines.map { wrapped(line: Array($0), max(columns, 20)) }
@@ -12,7 +12,7 @@ enum HelpText {
   private static func wrapped(line: [UInt8], _ columns: Int) -> [UInt8] {
     guard width(line) > columns else { return line }
     let indentation = line.prefix { $0 == 32 }.count
-    // A sentence goes on below its beginning, what is in a list further in.
+    // A sentence continues below its beginning, an entry of a list further in.
     let hanging = [UInt8](repeating: 32, count: indentation == 0 ? 0 : indentation + 2)
     var shown = [UInt8](repeating: 32, count: indentation)
     var column = indentation

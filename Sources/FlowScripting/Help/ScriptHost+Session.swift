@@ -102,7 +102,7 @@ extension ScriptHost {
       help(MyOp)         an op: its doc, what it needs and gives, its policy
       help(my_flow)      a flow: its plan
       help(string.rep)   a function of Lua; help(string) lists its library
-    _ is the last result, _error the last error. A line that begins with ":" or "." goes on with the last one.
+    _ is the last result, _error the last error. A line that begins with ":" or "." continues the last one.
     Tab completes, Alt-Enter begins a new line, Ctrl-R searches the history, Ctrl-C drops the line or interrupts what runs, Ctrl-D leaves once all has ended.
     .load FILE runs a file, .save FILE writes what has run, .edit opens the last chunk in an editor, exit leaves.
 

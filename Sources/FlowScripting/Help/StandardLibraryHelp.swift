@@ -1,4 +1,4 @@
-/// What `help` tells of the functions that Lua brings along.
+/// What `help` says about Lua's own functions.
 enum StandardLibraryHelp {
   /// The functions of a library in order, each with its signature; `""` has the basic ones.
   static let libraries: [(name: String, lines: [String])] = {
@@ -60,7 +60,7 @@ enum StandardLibraryHelp {
     pairs(t) | Goes through all keys and values in no order: for key, value in pairs(t); `__pairs` may say otherwise.
     pcall(f [, ...]) | Calls a function so that no error gets out: returns true and its results, or false and the error.
     print(...) | Writes its arguments to standard output as text, with tabs between and a line end.
-    rawequal(a, b) | Tells whether two values are the same, without `__eq`.
+    rawequal(a, b) | Returns whether two values are the same, without `__eq`.
     rawget(table, key) | Reads a field without `__index`.
     rawlen(value) | Returns the length of a table or string without `__len`.
     rawset(table, key, value) | Sets a field without `__newindex`, and returns the table.
@@ -74,8 +74,8 @@ enum StandardLibraryHelp {
     xpcall(f, handler [, ...]) | Calls a function as pcall does, but gives an error to the handler first, while the stack still stands.
     coroutine.close(co) | Ends a suspended or dead coroutine, and closes its variables: true, or false and the error.
     coroutine.create(f) | Makes a coroutine of a function, which resume starts.
-    coroutine.isyieldable([co]) | Tells whether a coroutine, or the running one, can yield.
-    coroutine.resume(co [, ...]) | Starts a coroutine or goes on with it: true and what it yields or returns, or false and the error.
+    coroutine.isyieldable([co]) | Returns whether a coroutine, or the running one, can yield.
+    coroutine.resume(co [, ...]) | Starts or continues a coroutine: true and what it yields or returns, or false and the error.
     coroutine.running() | Returns the running coroutine, and whether it is the main one.
     coroutine.status(co) | Returns "running", "suspended", "normal" or "dead".
     coroutine.wrap(f) | Makes a coroutine, and returns a function that resumes it and raises its errors.
@@ -137,7 +137,7 @@ enum StandardLibraryHelp {
     math.pow(x, y) | Returns x to the power of y, as x^y does.
     math.rad(x) | Turns degrees into radians.
     math.random([m [, n]]) | Returns a random float from 0 up to 1, or an integer from 1 to m, or from m to n.
-    math.randomseed([x [, y]]) | Begins the sequence of random numbers anew, at random without arguments.
+    math.randomseed([x [, y]]) | Starts a new sequence of random numbers, a random one without arguments.
     math.sin(x) | Returns the sine of an angle in radians.
     math.sinh(x) | Returns the hyperbolic sine.
     math.sqrt(x) | Returns the square root.
@@ -145,7 +145,7 @@ enum StandardLibraryHelp {
     math.tanh(x) | Returns the hyperbolic tangent.
     math.tointeger(x) | Returns x as an integer if it is one, else nil.
     math.type(x) | Returns "integer", "float", or nil for what is no number.
-    math.ult(m, n) | Tells whether m is less than n as unsigned integers.
+    math.ult(m, n) | Returns whether m is less than n as unsigned integers.
     os.clock() | Returns the seconds of processor time that the program has used.
     os.date([format [, time]]) | Returns a time as text by a format of strftime, or as a table for "*t"; "!" takes UTC.
     os.difftime(t2, t1) | Returns the seconds from t1 to t2.
@@ -181,7 +181,7 @@ enum StandardLibraryHelp {
     table.move(a1, from, to, target [, a2]) | Copies elements of a list to a position, of another list if given; returns that list.
     table.pack(...) | Returns a list of its arguments, with their number as `n`.
     table.remove(list [, position]) | Removes an element, the last without position, and returns it.
-    table.sort(list [, less]) | Sorts a list in place, by `<` or by a function that tells whether its first argument comes before the second.
+    table.sort(list [, less]) | Sorts a list in place, by `<` or by a function that returns whether its first argument comes before the second.
     table.unpack(list [, i [, j]]) | Returns the elements of a list.
     utf8.char(...) | Returns a string of these code points in UTF-8.
     utf8.codepoint(s [, i [, j [, lax]]]) | Returns the code points of the characters that begin from i to j.

@@ -99,7 +99,7 @@ extension ScriptHost {
       owner: currentOp, adopt: adopt)
   }
 
-  /// What `transition` answers: the transition, nil at the end, and the state.
+  /// What `transition` returns: the transition, nil at the end, and the state.
   private func values(
     of decision: MachineDecision<Int, Value>?, _ given: Value, _ machine: MachineOp
   ) throws -> [LuaValue] {
@@ -156,7 +156,7 @@ extension MachineOp {
     named name: ByteString, _ wrong: (String) -> any Error
   ) throws -> Int {
     guard let logic = logic as? ScriptMachineLogic else {
-      throw wrong("a machine written in Swift goes on only there")
+      throw wrong("a machine written in Swift continues only there")
     }
     let known = logic.steps.number(of: name)
     if let step = known ?? (isOpen ? logic.number(ofStep: name) : nil), accepts(step: step) {

@@ -39,7 +39,7 @@ public final class OpClass {
 }
 
 extension Op {
-  /// What is wrong with using an op that is still a class, or is around one; nil for any other.
+  /// Why an op can't be used that is still a class, or wraps one; nil for any other.
   var complaintOfClass: String? {
     if let body = body as? OpClassBody { return body.complaint }
     return body?.inner?.complaintOfClass

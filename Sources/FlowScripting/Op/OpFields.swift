@@ -51,7 +51,7 @@ extension ScriptHost {
     return try vm.makeTable(fields: fields)
   }
 
-  /// Answers with a text, or with nil.
+  /// Returns a text to the script, or nil.
   func answer(_ call: LuaCall, _ text: ByteString?) throws -> LuaAnswer {
     try answer(call, text.map { .bytes($0) } ?? .null)
   }

@@ -104,7 +104,7 @@ extension ScriptHost {
     case (.worker?, let body as WrappedOpBody):
       throw options.arguments.wrong(
         options.index,
-        "field 'thread': what is around '\(body.wrapped.name)' runs on the main thread; give it an op "
+        "field 'thread': a wrapper of '\(body.wrapped.name)' runs on the main thread; give it an op "
           + "that runs in a worker")
     case (.worker?, _):
       throw options.arguments.wrong(

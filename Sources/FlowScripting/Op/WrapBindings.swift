@@ -6,7 +6,7 @@ extension ScriptHost {
   func installWrap() {
     define("wrap") { host, call in
       let arguments = Arguments(host, call, "wrap")
-      // A class as well: what is called then is what is around it.
+      // A class as well: then the wrapper is called.
       guard let inner = host.op(call, 1) else { throw arguments.wrong(1, expected: "op") }
       let body = try WrappedOpBody(host, try arguments.function(2), around: inner)
       return call.answer(body.op(named: inner.name), host.types.op)
@@ -32,7 +32,7 @@ extension ScriptHost {
       })
   }
 
-  /// Raises the error of an op that has been executed, or answers with what it gives.
+  /// Raises the error of an op that has been executed, or returns its outputs.
   private func answer(
     _ call: LuaCall, _ op: Op, _ context: OpContext, _ task: AnyFlowTask
   ) throws -> LuaAnswer {
@@ -76,11 +76,11 @@ extension ScriptHost {
     """
 }
 
-/// The body of an op that is around another: a function that executes that one, or doesn't.
+/// The body of an op that wraps another: a function that executes that one, or doesn't.
 final class WrappedOpBody: OpBody {
   private let host: ScriptHost
   private let function: LuaReference
-  /// The op that it is around.
+  /// The op that it wraps.
   let wrapped: Op
   private let code: ScriptOpBody
 
@@ -103,7 +103,7 @@ final class WrappedOpBody: OpBody {
   /// The same around another op, for the op whose body this is.
   func wrapping(_ inner: Op, in op: Op) throws -> Op {
     let body = try WrappedOpBody(host, function, around: inner)
-    // What a class makes declares what only its arguments tell.
+    // The declarations of an op that a class makes depend on the class's arguments.
     if op.complaintOfClass == nil { return op.withBody(body) }
     let name = op.name == wrapped.name ? inner.name : op.name
     return body.op(named: name).with(

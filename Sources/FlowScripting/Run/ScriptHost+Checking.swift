@@ -22,7 +22,7 @@ extension ScriptHost {
     return .usage(ByteString(Self.problem(of: run)))
   }
 
-  /// Refuses what does something besides flows while those are checked only.
+  /// Refuses functions with effects outside flows while flows are only checked.
   func refuseWhileChecking(_ call: LuaCall, _ function: String) throws {
     if isChecking { throw usage(call, "bad use of '\(function)' (not while checking)") }
   }

@@ -59,7 +59,7 @@ package struct ChunkReader {
 
   private var kind: LuaLexer.Kind? { index < tokens.count ? tokens[index].kind : nil }
 
-  /// Goes on behind a word, if that comes next.
+  /// Skips a word, if that comes next.
   private mutating func skip(_ word: StaticString) -> Bool {
     guard isNext(word) else { return false }
     index += 1
@@ -209,7 +209,7 @@ package struct ChunkReader {
 
   // MARK: Expressions
 
-  /// Answers how many there are.
+  /// Returns how many there are.
   private mutating func expressions() throws -> Int {
     try expression()
     var count = 1

@@ -103,7 +103,7 @@ package struct LuaLexer {
       index += 1
       if next == quote { return Token(kind: .string, range: start..<index, isOpen: false) }
       if next == UInt8(ascii: "\n") {
-        // No string goes on in the next line, unless its end is escaped.
+        // No string continues in the next line, unless the line's end is escaped.
         return Token(kind: .string, range: start..<(index - 1), isOpen: false)
       }
       guard next == UInt8(ascii: "\\"), let escaped = byte() else { continue }

@@ -32,7 +32,7 @@ public struct NameCompletion {
     var member: (className: String, name: String)?
   }
 
-  /// The names that begin as the name does that the cursor stands behind.
+  /// The names that begin with the text before the cursor.
   public func names() -> [[UInt8]] {
     var count = tokens.count
     var typed: [UInt8] = []

@@ -69,8 +69,8 @@ public struct ResultFormatter {
 
   private static let more = Array("…".utf8)
 
-  /// The text of a value. Of a task that has settled it tells the result or the error, which counts as
-  /// looking at it.
+  /// The text of a value. Of a settled task it shows the result or the error, which counts as
+  /// observing it.
   public func text(of value: LuaValue) -> ByteString {
     var formatter = self
     if case .string(let string) = value {
@@ -231,7 +231,7 @@ public struct ResultFormatter {
     }
   }
 
-  /// On one line where that fits behind `before` columns, else with a line for each entry, indented below
+  /// On one line where that fits after `before` columns, else with a line for each entry, indented below
   /// `indent`.
   private func lines(_ node: Node, indent: Int, before: Int) -> [UInt8] {
     let flat = flat(node)
@@ -263,7 +263,7 @@ public struct ResultFormatter {
       guard case .text(_, let color) = node else { return nil }
       cells.append((flat(node), color == .number))
     }
-    // With the comma behind, and a space between two.
+    // With the comma after it, and a space between two.
     let longest = cells.map(\.shown.width).max() ?? 0
     let count = (width + 1) / (longest + 2)
     guard count > 1 else { return nil }

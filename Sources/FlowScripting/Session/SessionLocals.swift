@@ -3,8 +3,8 @@ public import LuaVM
 /// The local variables of a session: those at the top level of a chunk are seen by the chunks that follow.
 ///
 /// A chunk is compiled inside functions that declare the earlier variables which it names. Its own upvalues
-/// are joined to those variables, so that whatever has captured one shares it. Behind each declaration of
-/// its own stands a call that hands over a function with the new variable as its upvalue. All is put into
+/// are joined to those variables, so that whatever has captured one shares it. After each declaration of
+/// its own stands a call that passes a function with the new variable as its upvalue. All is put into
 /// the line where it belongs: lines, messages and tracebacks are those of what was typed.
 public final class SessionLocals {
   private let vm: LuaVM
@@ -98,7 +98,7 @@ public final class SessionLocals {
     Set(LuaLexer.tokens(text).filter { $0.kind == .name }.map { Array(text[$0.range]) })
   }
 
-  /// The chunk, with a call for each of its variables behind the declaration. `<close>` becomes
+  /// The chunk, with a call for each of its variables after the declaration. `<close>` becomes
   /// `<const>`: it is closed at the end of the session.
   static func handingOver(
     _ text: [UInt8], _ declarations: [ChunkReader.Declaration], _ keeper: [UInt8]

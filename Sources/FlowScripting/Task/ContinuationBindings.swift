@@ -90,8 +90,7 @@ extension ScriptHost {
     return try Self.thread(named: name) { arguments.wrong(index, "field 'thread': \($0)") }
   }
 
-  /// What a thread that comes first asks for, behind which nothing but the function does; nil for a
-  /// worker.
+  /// The thread that a first argument names, after which only the function follows; nil for a worker.
   private func threadName(_ arguments: Arguments) throws -> ContinuationThread? {
     if !arguments.isNil(3) {
       throw arguments.wrong(3, "the thread is given already, got \(arguments.got(3))")
