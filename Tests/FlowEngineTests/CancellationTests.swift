@@ -151,11 +151,13 @@ import Testing
   @Test func aHundredThousandMembersAreCancelledAtOnce() throws {
     let loop = makeLoop()
     let count = 100_000
-    let op = Op(name: "ItemOp", primaryInput: "i", body: HoldingBody { _ in })
+    var begun = 0
+    let op = Op(name: "ItemOp", primaryInput: "i", body: HoldingBody { _ in begun += 1 })
     let items = ContiguousArray(repeating: Value.integer(1), count: count)
     let run = Flow("f")
       .addGrouped(op, GroupDispatcher(input: "items", maxConcurrent: count))
       .start(on: loop, data: [("items", .opaque(ListValue(items)))])
+    while begun < count, loop.turn(mayBlock: false) == .worked {}
     run.cancel(reason: "enough")
     try run.wait()
     #expect(run.state == .cancelled)

@@ -250,12 +250,13 @@ import Testing
     #expect(child?.state == .succeeded)
   }
 
-  @Test func aLongFlowRunsInLittleMemory() {
+  @Test func aLongFlowRunsInLittleMemory() throws {
     let loop = makeLoop()
     let op = Op("OneOp") { _ in }
     let flow = Flow("long")
     for _ in 0..<Scale.count { flow.add(op) }
     let run = flow.start(on: loop)
+    try run.wait()
     #expect(run.state == .succeeded)
     #expect(run.log.byteCount <= 80 * Scale.count)
     var count = 0
@@ -263,11 +264,12 @@ import Testing
     #expect(count == 2 * Scale.count)
   }
 
-  @Test func deeplyNestedFlowsAreBuiltRunAndReleasedWithoutRecursion() {
+  @Test func deeplyNestedFlowsAreBuiltRunAndReleasedWithoutRecursion() throws {
     let loop = makeLoop()
     var flow = Flow("deepest").add(Op("InOp") { $0.set("reached", true) })
     for _ in 0..<Scale.depth { flow = Flow("f").add(flow) }
     var run: Run? = flow.start(on: loop)
+    try run?.wait()
     #expect(run?.state == .succeeded)
     #expect(run?.data.boolean("reached") == true)
     flow = Flow()

@@ -260,6 +260,7 @@ struct GraphTests {
     #expect(count("\"BOp\"", in: flow.mermaid()) == 5_000)
     #expect(count("subgraph", in: flow.dot()) == 20_000)
     let run = flow.start(on: makeLoop())
+    try run.wait()
     #expect(run.state == .succeeded)
     #expect(count("succeeded", in: run.dot()) == 15_002)
   }

@@ -225,7 +225,7 @@ import Testing
       ])
   }
 
-  @Test func groupsInGroupsOfAnyDepthDoNotRecurse() {
+  @Test func groupsInGroupsOfAnyDepthDoNotRecurse() throws {
     let loop = makeLoop()
     var flow = Flow("deepest").add(Op("InOp") { _ in })
     var items = Value.integer(0)
@@ -234,14 +234,16 @@ import Testing
       items = .opaque(ListValue([items]))
     }
     let run = flow.start(on: loop, data: [("item", items)])
+    try run.wait()
     #expect(run.state == .succeeded)
   }
 
-  @Test func manyItemsAreMadeOneByOne() {
+  @Test func manyItemsAreMadeOneByOne() throws {
     let loop = makeLoop()
     let op = Op(name: "ItemOp", primaryInput: "item", body: CountingBody(seconds: nil))
     let run = Flow().data("items", Array(0..<Scale.count))
       .addGrouped(op, GroupDispatcher(input: "items")).start(on: loop)
+    try run.wait()
     #expect(run.state == .succeeded)
     #expect(run.log.byteCount <= 80 * Scale.count)
     #expect(run.log.recordCount <= 2 * Scale.count + 10)

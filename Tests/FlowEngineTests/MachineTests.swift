@@ -150,6 +150,7 @@ struct MachineTests {
     script.step("a", .next(.forward(to: "b")))
     script.step("b", .next(.forward(to: "a")))
     let usual = try script.make().start(on: loop, from: .null)
+    try usual.wait()
     #expect(usual.error?.message == "exceeded max_transitions (10000)")
     #expect(transitions(usual).count == 10_000)
     script.definition.maxTransitions = 2
@@ -320,6 +321,7 @@ struct MachineTests {
       machine = try script.make()
     }
     let run = machine.start(on: loop)
+    try run.wait()
     #expect(run.state == .succeeded)
 
     var waiting = waitingOp("InnermostOp", 100) as Op

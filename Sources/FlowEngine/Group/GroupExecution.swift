@@ -66,7 +66,12 @@ final class GroupExecution: MemberGroup, ProgressSource {
     isScheduled = true
     while true {
       askToStop()
-      guard stop == nil, runner.count < limit, let member = runner.startNext() else { break }
+      guard stop == nil, runner.count < limit else { break }
+      if loop.isTurnOver {
+        loop.enqueue(self)
+        return
+      }
+      guard let member = runner.startNext() else { break }
       let depth = loop.works.count
       // Safe: the runner lets go of it when it has returned.
       member._withUnsafeGuaranteedRef { $0.proceed() }

@@ -36,6 +36,10 @@ final class ParallelExecution: MemberGroup {
         for member in strands { member.cancel(reason) }
       }
       guard stop == nil, next < steps.count else { break }
+      if loop.isTurnOver {
+        loop.enqueue(self)
+        return
+      }
       let step = steps[next]
       next += 1
       let member = Strand(run: parent.run, bucket: parent.bucket, group: self)

@@ -45,7 +45,10 @@ extension EventLoop {
     defer {
       isStandingStill = wasStandingStill
       lastTaskID = max(lastTaskID, inner.lastTaskID)
+      let begun = generation
       generation = max(generation, inner.generation)
+      // What the inner loop has executed doesn't count here.
+      turnEnd &+= generation &- begun
       stamp = 0
     }
     return try body()

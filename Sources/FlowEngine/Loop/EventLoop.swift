@@ -102,13 +102,15 @@ public final class EventLoop {
   @exclusivity(unchecked) var works: ContiguousArray<Work> = []
   /// The last clock read, while nothing that takes time has happened since; else 0.
   @exclusivity(unchecked) var stamp: Int64 = 0
-  /// When what executes without waiting has to call `look`; always, with a virtual clock.
-  @exclusivity(unchecked) var nextLook: Int64 = 0
-  @exclusivity(unchecked) private var looks = 0
+  /// When what executes without waiting has to call `look`; never with a virtual clock, whose time
+  /// stands still meanwhile.
+  @exclusivity(unchecked) var nextLook: Int64
   /// Called now and then while ops execute without waiting. Nothing may be waited for in it.
   package var onLook: (() -> Void)?
-  /// Counts executions: tells one from all others on this loop.
+  /// Counts begins and ends of executions: tells one from all others on this loop.
   @exclusivity(unchecked) var generation: UInt64 = 0
+  /// The generation at which what executes without waiting lets other jobs run: see `drive`.
+  @exclusivity(unchecked) var turnEnd: UInt64 = 0
 
   /// Whose declarations are being checked by what may be functions of a script. Unmanaged: it is on the
   /// stack.
@@ -162,6 +164,7 @@ public final class EventLoop {
     self.keys = keys
     self.failures = failures
     usesSystemClock = clock is SystemClock
+    nextLook = clock.isVirtual ? .max : 0
   }
 
   deinit {
@@ -333,13 +336,7 @@ public final class EventLoop {
   /// Called by what executes without waiting, at the latest every millisecond: what limits its time comes
   /// all the same, and whoever waits for signals has a look. Answers whether it was time.
   func look(at time: Int64) -> Bool {
-    if clock.isVirtual {
-      // Its time stands still meanwhile.
-      looks &+= 1
-      guard looks & 1023 == 0 else { return false }
-    } else {
-      nextLook = time.later(by: 1_000_000)
-    }
+    nextLook = time.later(by: 1_000_000)
     var left = 64
     while left > 0, let job = timers.popDue(at: time) {
       left -= 1

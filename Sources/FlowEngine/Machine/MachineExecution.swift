@@ -95,12 +95,13 @@ final class MachineExecution: Work, TaskObserver {
     if phase == .ended { context.endAsWork() }
   }
 
-  /// Goes on until it waits or has ended.
+  /// Goes on until it waits or has ended, or its turn is over.
   private func proceedOnce() {
     isProceeding = true
-    while phase != .ended, goOn() {}
+    while phase != .ended, goOn(), !loop.isTurnOver {}
     isProceeding = false
     loop.stamp = 0
+    if loop.isTurnOver { wake() }
   }
 
   var waitingTask: AnyFlowTask? { context?.run }
@@ -483,6 +484,8 @@ final class MachineExecution: Work, TaskObserver {
       return false
     }
     transitionCount += 1
+    // A step of Swift may execute no op that would count into the loop's turn.
+    _ = loop.nextGeneration()
     return true
   }
 

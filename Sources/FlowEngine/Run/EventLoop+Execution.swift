@@ -19,18 +19,29 @@ protocol AbandonableBody: AnyObject {
 }
 
 extension EventLoop {
-  /// Executes `work` and all that it pushes.
+  /// How far `generation` may come before other jobs of the loop run: 1,000 ops begin and end.
+  private static var turnLength: UInt64 { 2000 }
+
+  /// Executes `work` and all that it pushes, until that waits or has used up its turn.
   func drive(_ work: Work) {
     checkThread()
     if isShutDown { return }
     let base = works.count
+    let outerEnd = turnEnd
+    turnEnd = generation &+ Self.turnLength
     stamp = 0
     driveDepth += 1
     works.append(work)
     while works.count > base, let next = works.popLast() { next.proceed() }
     driveDepth -= 1
     stamp = 0
+    turnEnd = outerEnd
   }
+
+  /// Whether what executes without waiting has used up its turn: then a work that could continue
+  /// enqueues itself.
+  @inline(__always)
+  var isTurnOver: Bool { generation >= turnEnd }
 
   /// Takes apart what pending runs hold, member by member, so that no depth of nesting needs
   /// recursion to be released.

@@ -3,6 +3,8 @@ extension Strand {
   func enter(_ flow: Flow, policy: OpPolicy?, scope: UInt32, position: UInt32) {
     let time = loop.takeStamp()
     if time >= loop.nextLook { look(at: time) }
+    // An empty flow counts into the loop's turn, too.
+    _ = loop.nextGeneration()
     let isTop = group == nil && frames.isEmpty
     let blueprint = run.snapshot?.blueprint(of: flow) ?? flow.blueprint
     var inner = scope
@@ -131,7 +133,7 @@ extension Strand {
           execute($0, policy: nil, scope: scope, position: position, index: 0)
         }
         switch progress {
-        case .ended where lastError == nil && stop == nil: continue
+        case .ended where lastError == nil && stop == nil && !loop.isTurnOver: continue
         case .waiting:
           frames[top].next = next
           return .waiting

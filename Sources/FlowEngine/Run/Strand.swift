@@ -266,6 +266,10 @@ final class Strand: Work {
     }
     if progress == .waiting { return }
     while !frames.isEmpty {
+      if loop.isTurnOver {
+        wake(.frame)
+        return
+      }
       if advance() == .waiting { return }
     }
     if memberOf == nil, !endLeftovers() { return }
