@@ -16,6 +16,7 @@ static int values_below_callee(lua_CFunction function, const flowlua_host *host)
 }
 
 static bool is_closing(lua_State *L, const flowlua_host *host) {
+  if (has_flag(L, CLOSING)) return true;
   if (!lua_checkstack(L, 1)) return false;
   lua_Debug frame;
   for (int level = 0; lua_getstack(L, level, &frame) != 0; level++) {
@@ -41,6 +42,8 @@ bool flowlua_runs_close(lua_State *L) {
   return activity != NULL && activity->L != NULL && activity->L != L
       && is_closing(activity->L, host);
 }
+
+bool flowlua_host_runs_close(const flowlua_host *host) { return flowlua_runs_close(host->running); }
 
 /// The coroutine that a parked one waits for, if it does.
 static lua_State *inner(lua_State *co) {

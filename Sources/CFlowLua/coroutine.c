@@ -74,7 +74,9 @@ void flowlua_close_chain(flowlua_host *host, lua_State *co) {
   while (count > 0) {
     each = chain[--count];
     clear_flag(each, EXTRA_FLAGS);
+    set_flag(each, CLOSING);
     flowlua_close_coroutine(host, each);
+    clear_flag(each, CLOSING);
     lua_settop(each, 0);
   }
 }
@@ -184,7 +186,9 @@ static int answer(lua_State *L, lua_State *co, int results, int kind) {
   if (results != RESUME_FAILED) return results;
   int status = lua_status(co);
   if (status != LUA_OK && status != LUA_YIELD) {
+    set_flag(co, CLOSING);
     status = flowlua_close_coroutine(host_of(L), co);
+    clear_flag(co, CLOSING);
     lua_xmove(co, L, 1);
   }
   if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
@@ -506,6 +510,10 @@ void flowlua_coroutine_push_body(flowlua_coroutine *coroutine) {
 
 const char *flowlua_coroutine_traceback(const flowlua_coroutine *coroutine) {
   return coroutine->failure != NULL ? coroutine->failure->traceback : NULL;
+}
+
+bool flowlua_coroutine_has_cut_close(const flowlua_coroutine *coroutine) {
+  return coroutine->failure != NULL && coroutine->failure->has_cut_close;
 }
 
 const char *flowlua_coroutine_position(const flowlua_coroutine *coroutine) {

@@ -38,13 +38,15 @@ static int make_stop_traceback(lua_State *L) {
   return 0;
 }
 
-/// Notes where the coroutine that is to stop is, unless that is known. Called from the hook, as long as
-/// its stack stands; without memory for it nothing is noted. [-0, +0, -]
-static void note_stop(flowlua_host *host, lua_State *L) {
+/// Notes where the coroutine that is to stop is, unless that is known, and whether it is in a `__close`.
+/// Called from the hook, as long as its stack stands; without memory for it nothing is noted. [-0, +0, -]
+static void note_stop(flowlua_host *host, lua_State *L, bool is_closing) {
   flowlua_coroutine *coroutine = atomic_load_explicit(&host->activity, memory_order_relaxed);
   if (coroutine == NULL) return;
   if (coroutine->failure == NULL) coroutine->failure = calloc(1, sizeof(failure_record));
-  if (coroutine->failure == NULL || coroutine->failure->traceback != NULL) return;
+  if (coroutine->failure == NULL) return;
+  if (is_closing) coroutine->failure->has_cut_close = true;
+  if (coroutine->failure->traceback != NULL) return;
   lua_pushcfunction(L, make_stop_traceback);
   lua_pushlightuserdata(L, &coroutine->failure->traceback);
   if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_settop(L, -2);
@@ -63,8 +65,14 @@ static void stop_hook(lua_State *L, lua_Debug *frame) {
   }
   // Only there it may yield.
   if (!is_in_code) return;
+  bool is_closing = flowlua_is_activity_stopped(host) && flowlua_runs_close(L);
+  if (is_closing && flowlua_spares_close(host)) {
+    restore_hook(host, L);
+    flowlua_answer_requests(L);
+    return;
+  }
   lua_sethook(L, NULL, 0, 0);
-  note_stop(host, L);
+  note_stop(host, L, is_closing);
   if (lua_isyieldable(L)) {
     set_flag(L, STOPPED);
     lua_yield(L, 0);

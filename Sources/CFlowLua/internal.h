@@ -106,6 +106,7 @@ typedef struct watch_record {
 typedef struct failure_record {
   char *traceback;  // malloc's, or NULL
   char position[FLOWLUA_POSITION];
+  bool has_cut_close;  // a `__close` of it was stopped
 } failure_record;
 
 /// There can be very many, so that all of it fits into a cache line.
@@ -286,6 +287,7 @@ enum {
   PARKED = 1,  // it has yielded a wait of the host, which resumers pass upward
   STOPPED = 2,  // the stop hook has made it yield: whoever resumed it closes it
   CHAINED = 4,  // it is parked because the coroutine on top of its stack is
+  CLOSING = 8,  // it is being closed because it has failed or was stopped
   EXTRA_FLAGS = 63,
 };
 

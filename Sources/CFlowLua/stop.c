@@ -266,6 +266,30 @@ void flowlua_begin_grace(flowlua_coroutine *coroutine) {
   pthread_mutex_unlock(&lock);
 }
 
+/// The watchdog asks again in between, so that what comes after the `__close` is stopped.
+bool flowlua_spares_close(flowlua_host *host) {
+  flowlua_coroutine *activity = atomic_load(&host->activity);
+  if (activity == NULL) return false;
+  bool spares = false;
+  pthread_mutex_lock(&lock);
+  watch_record *watch = activity->watch;
+  if (watch != NULL && watch->watched) {
+    int64_t time = now();
+    if (watch->grace_deadline == 0) {
+      watch->grace_deadline = later(time, watch->grace);
+      watch->interval = first_interval;
+      watch->deadline = later(time, watch->interval);
+    }
+    spares = time < watch->grace_deadline;
+    if (spares) {
+      atomic_store(&activity->stop, 0);
+      look_at(watch->deadline);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return spares;
+}
+
 /// Behind the cleanups the stop goes on.
 void flowlua_end_grace(flowlua_coroutine *coroutine) {
   pthread_mutex_lock(&lock);

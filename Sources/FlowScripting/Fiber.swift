@@ -51,6 +51,25 @@ enum FiberOwner {
     }
   }
 
+  /// Whether what it closes after a stop has a grace: a cleanup is stopped when that is over.
+  var hasGrace: Bool {
+    switch self {
+    case .cleanup: false
+    case .callback(let run, _): !run.isCallingBack
+    default: true
+    }
+  }
+
+  /// Seconds of that grace; nil for the default.
+  var grace: Double? {
+    switch self {
+    case .op(let context): context.grace
+    case .machine(let call, _): call.context?.grace
+    case .task(let code): code.op?.grace
+    default: nil
+    }
+  }
+
   /// The op that errors are attributed to.
   var opName: ByteString? {
     switch self {
@@ -111,6 +130,10 @@ final class Fiber: LoopJob, LuaWaiter {
     var graceEnd: Int64 = .max
     /// Set when it is to be closed as soon as it doesn't run.
     var closing: FlowError?
+    /// When a `__close` of it that waits is cut, on the loop's clock; nil until one has waited after
+    /// the request to end.
+    var closeEnd: Int64?
+    var closeLimit: Timer?
   }
 
   private let host: ScriptHost
@@ -153,11 +176,18 @@ final class Fiber: LoopJob, LuaWaiter {
         return
       }
       if let cancellation = ending.cancellation {
-        if LuaVM.monotonicTime >= ending.graceEnd {
-          close(cancellation)
+        switch closeState(ending) {
+        case .within: break
+        case .over:
+          cut(cancellation)
           return
+        case .none:
+          if LuaVM.monotonicTime >= ending.graceEnd {
+            close(cancellation)
+            return
+          }
+          wait.fail(host.raise(cancellation))
         }
-        wait.fail(host.raise(cancellation))
       }
     }
     if wait.isReady {
@@ -174,21 +204,81 @@ final class Fiber: LoopJob, LuaWaiter {
   func cancel(_ error: FlowError) {
     let ending = makeEnding()
     guard ending.cancellation == nil else { return }
-    // A timeout says where the code was that it ends.
+    // A timeout says where the code was that it ends, which isn't a `__close`.
     let error =
-      error.seconds != nil && !isRunning
+      error.seconds != nil && !isRunning && !host.vm.isClosing(coroutine)
       ? error.located(by: ByteString(host.vm.traceback(of: coroutine))) : error
     ending.cancellation = error
-    let grace = error.seconds != nil ? Self.unwindTime : loop.gracePeriod
-    ending.graceEnd = LuaVM.monotonicTime.later(by: grace)
-    wait?.fail(host.raise(error))
+    ending.graceEnd = LuaVM.monotonicTime.later(by: unwindTime(of: error))
+    if wait != nil {
+      switch closeState(ending) {
+      case .within: return
+      case .over:
+        cut(error)
+        return
+      case .none: wait?.fail(host.raise(error))
+      }
+    }
     // A timeout is the waiting op's own; who waited may try again.
     if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
     // It may be below on the stack, or have asked for it itself.
     if isRunning {
       ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime.later(by: host.busyGrace))
-      host.vm.watch(coroutine, deadline: ending.graceEnd, grace: loop.gracePeriod)
+      host.vm.watch(coroutine, deadline: ending.graceEnd, grace: host.closeGrace(of: owner))
     }
+  }
+
+  /// How long code that `error` was raised in may go on regardless, in nanoseconds.
+  private func unwindTime(of error: FlowError) -> Int64 {
+    error.seconds != nil ? Self.unwindTime : loop.gracePeriod
+  }
+
+  // MARK: Closing variables
+
+  /// What a coroutine that was asked to end does about its variables.
+  private enum CloseState {
+    /// It waits in no `__close`.
+    case none
+    /// It waits in one, which has its grace.
+    case within
+    /// The same, when that is over.
+    case over
+  }
+
+  /// Whether it waits in a `__close`: nothing is raised there, and the grace of what it belongs to
+  /// begins, unless it has begun.
+  private func closeState(_ ending: Ending) -> CloseState {
+    guard owner.hasGrace, host.vm.isClosing(coroutine) else { return .none }
+    let end: Int64
+    if let known = ending.closeEnd {
+      end = known
+    } else {
+      end = host.closeEnd(of: owner)
+      ending.closeEnd = end
+      if end != .max {
+        ending.closeLimit = loop.schedule(at: end, CloseLimit(self))
+      }
+    }
+    // What comes after the `__close` has as long as it would have had without.
+    ending.graceEnd = LuaVM.monotonicTime.later(by: ending.cancellation.map(unwindTime) ?? 0)
+    return loop.now() < end ? .within : .over
+  }
+
+  /// Called when the grace of what it closes is over.
+  fileprivate func closeIsOver() {
+    guard !isFinished, !isRunning, let ending, let cancellation = ending.cancellation,
+      host.vm.isClosing(coroutine)
+    else { return }
+    cut(cancellation)
+  }
+
+  /// Ends the `__close` that it waits in; the others are called all the same.
+  private func cut(_ error: FlowError) {
+    host.reportCutClose(of: owner, waits: whereItWaits)
+    let outer = host.cutsCloses
+    host.cutsCloses = true
+    close(error)
+    host.cutsCloses = outer
   }
 
   /// Ends it at once with `error`: its pending `__close`s run, but nothing else of it.
@@ -200,6 +290,7 @@ final class Fiber: LoopJob, LuaWaiter {
     }
     wait?.abandon()
     wait = nil
+    host.vm.watch(coroutine, deadline: LuaVM.monotonicTime, grace: loop.gracePeriod)
     end(.failed(error), finished: false)
   }
 
@@ -225,7 +316,7 @@ final class Fiber: LoopJob, LuaWaiter {
     host.fiber = .passUnretained(self)
     let limit = watchLimit
     if limit != .max {
-      host.vm.watch(coroutine, deadline: limit, grace: loop.gracePeriod)
+      host.vm.watch(coroutine, deadline: limit, grace: closeGrace)
     }
     let step = host.vm.resume(coroutine)
     if limit != .max || ending != nil { host.vm.unwatch(coroutine) }
@@ -245,10 +336,12 @@ final class Fiber: LoopJob, LuaWaiter {
       }
       end(result, finished: true)
     case .stopped where ending?.cancellation == nil:
-      let traceback = ByteString(host.vm.stopTraceback(coroutine))
-      host.vm.release(coroutine, finished: false)
+      let traceback = host.takeStop(coroutine, of: owner)
       finish(.failed(owner.expire().located(by: traceback)))
-    case .failed, .yielded, .stopped:
+    case .stopped:
+      _ = host.takeStop(coroutine, of: owner)
+      finish(.failed(FlowError(.error, "stopped", op: owner.opName)))
+    case .failed, .yielded:
       end(.failed(host.takeFailure(step, op: owner.opName)), finished: false)
     }
   }
@@ -261,14 +354,26 @@ final class Fiber: LoopJob, LuaWaiter {
     return ending.graceEnd
   }
 
+  /// How long its `__close`s may be busy after the watchdog has stopped it, in nanoseconds.
+  private var closeGrace: Int64 {
+    guard let end = ending?.closeEnd else { return host.closeGrace(of: owner) }
+    return end == .max ? .max : max(end - loop.now(), 0)
+  }
+
   private func end(_ end: End, finished: Bool) {
-    host.vm.release(coroutine, finished: finished)
+    // What it closes, if anything, belongs to the same owner.
+    if finished {
+      host.vm.release(coroutine, finished: true)
+    } else {
+      host.run(owner) { host.vm.release(coroutine, finished: false) }
+    }
     finish(end)
   }
 
   private func finish(_ end: End) {
     guard !isFinished else { return }
     isFinished = true
+    ending?.closeLimit?.cancel()
     if let cancellation = ending?.cancellation {
       owner.finish(.failed(cancellation), host)
     } else {
@@ -284,7 +389,59 @@ extension Fiber: ExecutingCode {
   }
 }
 
+/// Cuts the `__close` that a fiber waits in when its grace is over.
+private final class CloseLimit: LoopJob {
+  private let fiber: Fiber
+
+  init(_ fiber: Fiber) {
+    self.fiber = fiber
+  }
+
+  func run() { fiber.closeIsOver() }
+}
+
 extension ScriptHost {
+  /// How long the `__close`s of a coroutine may take after it was stopped, in nanoseconds.
+  func closeGrace(of owner: FiberOwner) -> Int64 {
+    owner.hasGrace ? closeGrace(owner.grace) : loop.gracePeriod
+  }
+
+  /// The same, of a grace in seconds; nil for the default.
+  func closeGrace(_ seconds: Double?) -> Int64 {
+    EventLoop.nanoseconds(seconds ?? loop.cleanupGrace)
+  }
+
+  /// When the `__close`s of a coroutine that was stopped are cut, on the loop's clock: all of an op have
+  /// one grace, which its other cleanups share.
+  fileprivate func closeEnd(of owner: FiberOwner) -> Int64 {
+    switch owner {
+    case .op(let context): context.beginGrace()
+    case .machine(let call, _) where call.context != nil: call.context?.beginGrace() ?? .max
+    default: loop.now().later(by: closeGrace(of: owner))
+    }
+  }
+
+  /// Reports that a `__close` was cut; `waits` is what it waited in, and where, or nil when it was busy.
+  fileprivate func reportCutClose(of owner: FiberOwner, waits: ByteString?) {
+    switch owner {
+    case .op(let context): context.reportCutClose(waits: waits)
+    case .machine(let call, _): call.context?.reportCutClose(waits: waits)
+    case .task(let task): task.reportCutClose(waits: waits, grace: owner.grace)
+    case .callback(let run, _), .predicate(let run, _), .delay(let run, _):
+      run.reportCutClose(waits: waits, grace: nil)
+    case .cleanup: break
+    }
+  }
+
+  /// Takes what has stopped a busy coroutine, and releases that.
+  func takeStop(_ coroutine: LuaCoroutine, of owner: FiberOwner) -> ByteString {
+    // A cleanup that is cut is reported as one.
+    if owner.hasGrace, vm.hasCutClose(coroutine) { reportCutClose(of: owner, waits: nil) }
+    let traceback = ByteString(vm.stopTraceback(coroutine))
+    vm.release(coroutine, finished: false)
+    return traceback
+  }
+
   /// Runs a stretch of a script's code for its owner: what it starts meanwhile belongs to that.
   func run<Result>(_ owner: FiberOwner, _ body: () -> Result) -> Result {
     let outer = enter(owner)
@@ -352,7 +509,8 @@ extension ScriptHost {
       let step = try run(owner) {
         Result {
           try vm.start(
-            function, arguments, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
+            function, arguments, deadline: limit == .max ? 0 : limit,
+            grace: limit == .max ? 0 : closeGrace(of: owner))
         }
       }.get()
       return take(step, owner, limit)
@@ -371,7 +529,8 @@ extension ScriptHost {
     let outer = enter(code)
     do {
       let step = try vm.start(
-        function, arguments, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
+        function, arguments, deadline: limit == .max ? 0 : limit,
+        grace: limit == .max ? 0 : closeGrace(code.op?.grace))
       current = outer
       return take(step, .task(code), limit)
     } catch {
@@ -388,7 +547,8 @@ extension ScriptHost {
     let limit = watchDeadline(code.ownerDeadline)
     let outer = enter(code)
     let progress = vm.run(
-      function, argument, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
+      function, argument, deadline: limit == .max ? 0 : limit,
+      grace: limit == .max ? 0 : closeGrace(code.op?.grace))
     current = outer
     return take(progress, code, limit)
   }
@@ -400,7 +560,8 @@ extension ScriptHost {
     let limit = watchDeadline(code.ownerDeadline)
     let outer = enter(code)
     let progress = vm.run(
-      function, scalar: scalar, deadline: limit == .max ? 0 : limit, grace: loop.gracePeriod)
+      function, scalar: scalar, deadline: limit == .max ? 0 : limit,
+      grace: limit == .max ? 0 : closeGrace(code.op?.grace))
     current = outer
     return take(progress, code, limit)
   }
@@ -434,8 +595,7 @@ extension ScriptHost {
       vm.release(step.coroutine, finished: true)
       owner.finish(result, self)
     case .stopped where limit != .max || isWorker || owner.isCleanup:
-      let traceback = ByteString(vm.stopTraceback(step.coroutine))
-      vm.release(step.coroutine, finished: false)
+      let traceback = takeStop(step.coroutine, of: owner)
       owner.finish(.failed(owner.expire().located(by: traceback)), self)
     case .failed, .yielded, .stopped:
       let error = takeFailure(step, op: nil)

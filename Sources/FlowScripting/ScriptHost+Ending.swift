@@ -99,14 +99,28 @@ extension ScriptHost {
       chunk?.noteInterruption(isWithin: currentOp != nil || currentTask != nil)
       return true
     }
-    onCancellation?(true)
-    for task in loop.pendingTasks { task.cancel(reason: Self.interruption) }
-    limitCleanup()
+    interruptAround()
     return false
   }
 
+  /// An interruption has come in a cleanup: it cancels everything else.
+  private func interruptAround() {
+    onCancellation?(true)
+    for task in loop.pendingTasks { task.cancel(reason: Self.interruption) }
+    limitCleanup()
+  }
+
+  /// Takes what signals ask for while a cleanup waits in place: nothing is raised there.
+  func answerInCleanup() {
+    switch takeRequest() {
+    case .termination: terminate()
+    case .interruption: interruptAround()
+    case nil: break
+    }
+  }
+
   /// Whether the code that runs is a cleanup of an op, or what a flow calls after its end.
-  private var executesCleanup: Bool {
+  var executesCleanup: Bool {
     if currentTask != nil { return false }
     return currentOp?.isCleaningUp ?? currentRun?.isCallingBack ?? false
   }

@@ -30,6 +30,8 @@ public final class ScriptHost {
   /// The coroutine that has gone on last after a wait, while it runs. Unmanaged, as in `Current`: the loop
   /// that runs it holds it.
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
+  /// Whether the `__close`s that run belong to a coroutine whose grace is over: they may not wait.
+  var cutsCloses = false
 
   /// What the code that runs now belongs to.
   struct Current {

@@ -224,6 +224,11 @@ extension LuaVM {
   /// for in place has to end then: it stops once its code goes on.
   public var isAskedToStop: Bool { flowlua_is_activity_stopped(host) }
 
+  /// Whether code of a `__close` may continue although the innermost coroutine that executes was asked
+  /// to stop: until the grace of its watch is over, which begins now unless it has begun. Never where it
+  /// isn't watched.
+  public var sparesClose: Bool { flowlua_spares_close(host) }
+
   /// Runs what belongs to the innermost coroutine that executes, until `body` returns: when that is asked
   /// to stop, so is what runs in there.
   public func enclose<Result>(_ body: () -> Result) -> Result {

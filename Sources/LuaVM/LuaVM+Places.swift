@@ -47,6 +47,14 @@ extension LuaVM {
     return nil
   }
 
+  /// Whether the code that runs is that of a `__close`, or of what one has called.
+  public var runsClose: Bool { (try? enter()) != nil && flowlua_host_runs_close(host) }
+
+  /// Whether a stopped coroutine was stopped in a `__close`, because its grace was over.
+  public func hasCutClose(_ coroutine: LuaCoroutine) -> Bool {
+    isUsable(coroutine) && flowlua_coroutine_has_cut_close(coroutine.raw)
+  }
+
   /// Whether a parked coroutine waits in a `__close`, or in what that has called.
   public func isClosing(_ coroutine: LuaCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_is_closing(coroutine.raw)

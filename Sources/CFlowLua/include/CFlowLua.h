@@ -562,6 +562,8 @@ const char *_Nullable flowlua_coroutine_traceback(
     const flowlua_coroutine *_Nonnull coroutine);
 const char *_Nonnull flowlua_coroutine_position(
     const flowlua_coroutine *_Nonnull coroutine);
+/// Of a stopped coroutine: whether it was stopped in a `__close`, whose grace was over.
+bool flowlua_coroutine_has_cut_close(const flowlua_coroutine *_Nonnull coroutine);
 /// Whether a parked coroutine, or one that it waits for, is in a `__close`. [-0, +0, -]
 bool flowlua_coroutine_is_closing(const flowlua_coroutine *_Nonnull coroutine);
 /// Of a parked coroutine: the one that waits, which it, or one that it waits for, has resumed.
@@ -640,6 +642,11 @@ const flowlua_coroutine *_Nullable flowlua_activity(const flowlua_host *_Nonnull
 /// Whether that one has been asked to stop: it does once its code goes on, for which what it waits for
 /// in place has to end.
 bool flowlua_is_activity_stopped(const flowlua_host *_Nonnull host);
+/// Whether the running code is that of a `__close`, or of what one has called. [-0, +0, -]
+bool flowlua_host_runs_close(const flowlua_host *_Nonnull host);
+/// Whether such code may continue although the innermost coroutine was asked to stop: until its grace
+/// is over, which begins now unless it has begun. Never where nobody watches that coroutine.
+bool flowlua_spares_close(flowlua_host *_Nonnull host);
 /// Says that all that runs until `flowlua_end_enclosure` belongs to the innermost coroutine that
 /// executes: a stop of that one stops what runs on top of it, too. NULL when there is none to end.
 flowlua_coroutine *_Nullable flowlua_begin_enclosure(flowlua_host *_Nonnull host);

@@ -118,11 +118,12 @@ public final class OpContext {
     return strand.graceEnd(of: strand.frames.count)
   }
 
-  /// Reports that what a body closes at its end was cut; returns that as an error.
-  package func reportCut(_ code: any ExecutingCode) -> FlowError? {
-    guard let strand else { return nil }
-    return strand.reportCut(
-      "a __close of [\(displayName)]", at: nil, waits: code.whereItWaits, isBusy: false,
+  /// Reports that a `__close` of the body was cut; `waits` is what it waited in, and where, or nil when
+  /// it was busy.
+  package func reportCutClose(waits: ByteString?) {
+    guard let strand else { return }
+    _ = strand.reportCut(
+      "a __close of [\(displayName)]", at: nil, waits: waits, isBusy: waits == nil,
       level: strand.frames.count)
   }
 

@@ -48,6 +48,28 @@ struct Shield {
 }
 
 extension FlowError {
+  /// What is reported of a cleanup that was cut.
+  ///
+  /// - Parameters:
+  ///   - what: What it is, as the subject of a sentence.
+  ///   - place: Where its code begins, if that is known.
+  ///   - waits: What it waited in, and where, if that is known.
+  ///   - isBusy: Whether it didn't wait.
+  ///   - grace: The seconds that it had.
+  /// - Returns: The error.
+  static func cut(
+    _ what: ByteString, at place: ByteString?, waits: ByteString?, isBusy: Bool, grace: Double
+  ) -> FlowError {
+    let place: ByteString = place.map { " at \($0)" } ?? ""
+    let state: ByteString = waits.map { "waited in \($0)" } ?? (isBusy ? "was busy" : "waited")
+    return FlowError(
+      .error,
+      """
+      \(what)\(place) was cut after a grace of \(Value.text(ofSeconds: grace))s, \
+      while it \(state)
+      """)
+  }
+
   /// How what is stopped because of this error ends. Of a timeout it keeps the limit.
   package var asReason: FlowError {
     if kind == .cancelled { return self }

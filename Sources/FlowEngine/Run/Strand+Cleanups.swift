@@ -187,14 +187,8 @@ extension Strand {
   func reportCut(
     _ what: ByteString, at place: ByteString?, waits: ByteString?, isBusy: Bool, level: Int
   ) -> FlowError {
-    let place: ByteString = place.map { " at \($0)" } ?? ""
-    let state: ByteString = waits.map { "waited in \($0)" } ?? (isBusy ? "was busy" : "waited")
-    let error = FlowError(
-      .error,
-      """
-      \(what)\(place) was cut after a grace of \(Value.text(ofSeconds: grace(of: level)))s, \
-      while it \(state)
-      """)
+    let error = FlowError.cut(
+      what, at: place, waits: waits, isBusy: isBusy, grace: grace(of: level))
     run.addLateError(error)
     return error
   }

@@ -204,6 +204,18 @@ open class AnyFlowTask {
   /// Called at `ownerDeadline` for code of the task that was busy; answers what the code ends with.
   package final func expire() -> FlowError { owner?.expire() ?? .cancelled() }
 
+  /// Reports that a `__close` of its code was cut.
+  ///
+  /// - Parameters:
+  ///   - waits: What it waited in, and where; nil when it was busy.
+  ///   - grace: The seconds that it had; nil for the loop's `cleanupGrace`.
+  package final func reportCutClose(waits: ByteString?, grace: Double?) {
+    let error = FlowError.cut(
+      "a __close of '\(loop.secrets.redacted(title))'", at: nil, waits: waits,
+      isBusy: waits == nil, grace: grace ?? loop.cleanupGrace)
+    if let run = self as? Run { run.addLateError(error) } else { loop.reportLate(error, of: self) }
+  }
+
   /// Asks what goes on in this task itself to stop; answers the task that is to be asked next.
   package func requestStop(_ error: FlowError) -> AnyFlowTask? {
     // Nothing comes any more that could settle it.

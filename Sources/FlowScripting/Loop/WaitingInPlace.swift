@@ -6,19 +6,32 @@ extension ScriptHost: LuaScheduler {
   /// Runs the loop until the wait is ready, or what waits has to stop.
   public func pump(_ wait: LuaWait) {
     let code = CodeInPlace(self)
+    let isClosing = !cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
+    let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup
     var stalls = StallPass(times: 1)
     while !wait.isReady {
-      if let error = code.stopError {
+      let stopError = code.stopError
+      // Nothing is raised in a `__close` while it has its grace.
+      let isSpared =
+        isClosing && (stopError != nil || vm.isAskedToStop) && vm.sparesClose
+      if !isSpared, let error = stopError {
         code.stop(error)
         wait.fail(raise(error))
         // As for a coroutine that is parked; see `Fiber.cancel`.
         if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
-      } else if vm.isAskedToStop {
+      } else if !isSpared, vm.isAskedToStop {
         wait.fail(raise(code.expire()))
       } else if vm.isEnclosureStopped {
         wait.fail(raise(.cancelled()))
-      } else if loop.run(until: { wait.isReady || code.hasToLook }) {
-        if let request = takeRequest() { wait.fail(answer(request)) }
+      } else if loop.run(until: {
+        wait.isReady || vm.hasRequest || vm.isAskedToStop
+          || !isCleanup && isTerminating || !isSpared && code.stopError != nil
+      }) {
+        if isCleanup {
+          if vm.hasRequest { answerInCleanup() }
+        } else if let request = takeRequest() {
+          wait.fail(answer(request))
+        }
       } else {
         // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
         // would be ended even while it stands below on the stack.

@@ -163,7 +163,8 @@ final class ScriptMachineLogic: MachineLogic {
     return start(call, .transition, result, state) { context, limit in
       transition.start(
         try [name, result, state].map { try host.luaValue($0) }, slot: context.slot,
-        generation: context.generation, deadline: limit, grace: host.loop.gracePeriod)
+        generation: context.generation, deadline: limit,
+        grace: limit == 0 ? 0 : host.closeGrace(context.grace))
     }
   }
 
@@ -175,7 +176,8 @@ final class ScriptMachineLogic: MachineLogic {
     start(call, part, first, second) { context, limit in
       callback.start(
         try host.luaValue(first), try second.map { try host.luaValue($0) }, slot: context.slot,
-        generation: context.generation, deadline: limit, grace: host.loop.gracePeriod)
+        generation: context.generation, deadline: limit,
+        grace: limit == 0 ? 0 : host.closeGrace(context.grace))
     }
   }
 
@@ -226,7 +228,7 @@ final class ScriptMachineLogic: MachineLogic {
       fiber.park()
       return nil
     case .stopped:
-      host.vm.release(step.coroutine, finished: false)
+      _ = host.takeStop(step.coroutine, of: .machine(call, part))
       return .failed(call.expire())
     case .failed, .yielded:
       let error = host.takeFailure(step, op: call.context?.displayName)
@@ -251,7 +253,7 @@ final class ScriptMachineLogic: MachineLogic {
       LuaVM.monotonicTime.later(by: host.loop.gracePeriod), host.watchDeadline(context.deadline))
     host.vm.watchOperation(
       slot: context.slot, generation: context.attemptGeneration, deadline: end,
-      grace: host.loop.gracePeriod)
+      grace: host.closeGrace(context.grace))
   }
 
   // MARK: Answers

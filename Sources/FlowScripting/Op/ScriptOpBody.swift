@@ -32,7 +32,7 @@ final class ScriptOpBody: OpBody {
     host.current.op = .passUnretained(context)
     let progress = operation.start(
       slot: context.slot, generation: context.generation, deadline: limit == .max ? 0 : limit,
-      grace: host.loop.gracePeriod)
+      grace: limit == .max ? 0 : host.closeGrace(context.grace))
     host.current = outer
     switch progress {
     case .done: return .finished
@@ -59,8 +59,7 @@ final class ScriptOpBody: OpBody {
       fiber.park()
       return .suspended
     case .stopped:
-      let traceback = ByteString(host.vm.stopTraceback(step.coroutine))
-      host.vm.release(step.coroutine, finished: false)
+      let traceback = host.takeStop(step.coroutine, of: .op(context))
       context.fail(context.expire().located(by: traceback))
       return .finished
     case .failed, .yielded:
@@ -103,7 +102,7 @@ final class ScriptOpBody: OpBody {
       LuaVM.monotonicTime.later(by: host.busyGrace), host.watchDeadline(context.deadline))
     host.vm.watchOperation(
       slot: context.slot, generation: context.attemptGeneration, deadline: end,
-      grace: host.loop.gracePeriod)
+      grace: host.closeGrace(context.grace))
   }
 
   /// The task that the function returned, if it returned one.

@@ -16,7 +16,7 @@ class ScriptTask: ContinuationTask<Value> {
   @exclusivity(unchecked) private final var wasAskedWhenStalled = false
   @exclusivity(unchecked) private final var fiber: Fiber?
   /// See `holdOp`.
-  @exclusivity(unchecked) private final var op: OpContext?
+  @exclusivity(unchecked) private(set) final var op: OpContext?
 
   /// Makes a pending task; nil for the kind of one without a task before.
   init(

@@ -184,7 +184,8 @@ final class WorkerSite {
   /// is to stop has just started.
   private func stopActivity() {
     vm.watchActivity(
-      deadline: LuaVM.monotonicTime.later(by: host.busyGrace), grace: loop.gracePeriod)
+      deadline: LuaVM.monotonicTime.later(by: host.busyGrace),
+      grace: host.closeGrace(host.currentOp?.grace))
   }
 
   // MARK: For jobs and groups

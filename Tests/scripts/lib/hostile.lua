@@ -11,7 +11,7 @@ hostile.slack = os.getenv "FLOWLUA_SANITIZER" and 5 or 0.4
 function hostile.stop(body, grace)
   local limit = 0.03 + hostile.slack + (grace or 0)
   local finished
-  local HostileOp = flow.op("HostileOp", { timeout = 0.03, run = body })
+  local HostileOp = flow.op("HostileOp", { timeout = 0.03, grace = grace, run = body })
   local CloseOp = flow.op("CloseOp", function(ctx)
     local co = coroutine.wrap(function() coroutine.yield(1) return 2 end)
     flow.sleep(0.001)
@@ -40,7 +40,7 @@ Flow isSuccess: false
 ]])
 
   finished = nil
-  local PlainOp = flow.op("PlainOp", body)
+  local PlainOp = flow.op("PlainOp", { grace = grace, run = body })
   local inner = flow.new("inner"):add(PlainOp)
   ended(flow.new("outer"):add(inner, { timeout = 0.03 }):add_finally(CloseOp):run(), [[
 ====== Flow Summary ======

@@ -1,4 +1,7 @@
--- Closing variables after the stop has the grace period, and then ends too.
+-- Closing variables after the stop has the grace of the op, and then ends too.
+-- expect-status: 1
+-- expect-stderr: a __close of [HostileOp] was cut after a grace of 1s, while it was busy
+-- expect-stderr: a __close of [PlainOp] was cut after a grace of 1s, while it was busy
 require("hostile").stop(function()
   local c <close> = setmetatable({}, { __close = function()
     while true do pcall(function() while true do end end) end
