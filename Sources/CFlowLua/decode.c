@@ -85,7 +85,7 @@ static bool decode_table(flowlua_reader *r, lua_State *L) {
   if (remaining(r) < sizeof counts) return ends_early(r);
   memcpy(counts, r->bytes + r->offset, sizeof counts);
   r->offset += sizeof counts;
-  size_t size = (size_t)counts[0] + 2 * (size_t)counts[1] + (r->is_code ? 1 : 0);
+  size_t size = (size_t)counts[0] + 2 * (size_t)counts[1];
   if (!flowlua_announce(r, L, counts[0], counts[1], size)) return false;
   if (counts[0] > INT32_MAX || counts[1] > INT32_MAX) flowlua_raise_memory(L);
   lua_createtable(L, (int)counts[0], (int)counts[1]);
@@ -168,8 +168,7 @@ bool flowlua_decode_value(flowlua_reader *r, lua_State *L) {
   case TAG_TABLE: return decode_table(r, L);
   case TAG_TYPED:
     // Its body is set without metamethods.
-    if (!r->is_code) return decode_table(r, L) && flowlua_decode_metatable(r, L);
-    break;
+    return decode_table(r, L) && flowlua_decode_metatable(r, L);
   case TAG_SECRET: return decode_secret(r, L);
   default:
     if (r->is_code && tag == TAG_FUNCTION) return flowlua_decode_function(r, L);
@@ -192,7 +191,7 @@ static bool is_key(flowlua_reader *r, lua_State *L) {
 /// Fills the table on top. [-0, +0, m]
 static bool decode_body(flowlua_reader *r, lua_State *L, announced counts) {
   int table = lua_gettop(L);
-  r->promised -= (size_t)counts.list + 2 * (size_t)counts.entries + (r->is_code ? 1 : 0);
+  r->promised -= (size_t)counts.list + 2 * (size_t)counts.entries;
   for (uint32_t i = 1; i <= counts.list; i++) {
     if (!decode_number(r, L) && !flowlua_decode_value(r, L)) return false;
     lua_rawseti(L, table, i);
@@ -201,15 +200,6 @@ static bool decode_body(flowlua_reader *r, lua_State *L, announced counts) {
     if (!flowlua_decode_value(r, L) || !is_key(r, L) || !flowlua_decode_value(r, L))
       return false;
     lua_rawset(L, table);
-  }
-  if (!r->is_code) return true;
-  if (!flowlua_decode_value(r, L)) return false;
-  if (lua_type(L, -1) == LUA_TTABLE) {
-    lua_pushvalue(L, table);
-    lua_insert(L, -2);
-    lua_rawset(L, r->metatables);
-  } else if (lua_type(L, -1) != LUA_TNIL) {
-    return flowlua_decode_fail(r, "a metatable is no table");
   }
   return true;
 }
@@ -264,15 +254,8 @@ bool flowlua_decode_graph(flowlua_reader *r, lua_State *L) {
   r->others = top + 2;
   r->count = 0;
   r->promised = 0;
-  if (r->is_code) {
-    lua_createtable(L, 0, 0);
-    r->metatables = top + 3;
-  }
   if (!decode_header(r) || !flowlua_decode_value(r, L)) return false;
-  if (r->count > 0) {
-    if (!decode_bodies(r, L)) return false;
-    if (r->is_code) flowlua_set_metatables(r, L);
-  }
+  if (r->count > 0 && !decode_bodies(r, L)) return false;
   lua_replace(L, top + 1);
   lua_settop(L, top + 1);
   return true;

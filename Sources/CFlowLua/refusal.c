@@ -69,8 +69,6 @@ static void prepend_step(encoder *e, lua_State *L, uint32_t table) {
     }
     lua_settop(L, -2);
   }
-  if (lua_getmetatable(L, value + 1) && lua_rawequal(L, -1, value))
-    prepend(e->refusal, "(its metatable)");
   lua_settop(L, value);
 }
 

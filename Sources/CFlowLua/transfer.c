@@ -175,7 +175,7 @@ static bool encode_table(encoder *e, lua_State *L) {
   memset(at, 0, 9);
   at[0] = TAG_TABLE;
   e->out->count += 9;
-  if (e->is_code || !lua_getmetatable(L, -1)) return true;
+  if (!lua_getmetatable(L, -1)) return true;
   e->out->bytes[e->out->count - 9] = TAG_TYPED;
   bool is_found = flowlua_encode_metatable(e, L);
   lua_settop(L, -2);
@@ -327,7 +327,7 @@ static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t liste
   return count;
 }
 
-/// Writes the table on top: list values, entries, and in code its metatable. [-0, +0, m]
+/// Writes the table on top: list values and entries. [-0, +0, m]
 static bool encode_body(encoder *e, lua_State *L) {
   int table = lua_gettop(L);
   int64_t listed, entries = 0;
@@ -345,9 +345,7 @@ static bool encode_body(encoder *e, lua_State *L) {
   }
   uint32_t counts[2] = {(uint32_t)listed, (uint32_t)entries};
   memcpy(e->out->bytes + e->objects[e->current].named_at + 1, counts, sizeof counts);
-  if (!e->is_code) return true;
-  if (!lua_getmetatable(L, table)) lua_pushnil(L);
-  return flowlua_encode_top(e, L);
+  return true;
 }
 
 bool flowlua_encode_bodies(encoder *e, lua_State *L) {

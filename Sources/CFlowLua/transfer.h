@@ -1,7 +1,7 @@
 // The form in which values and functions leave a state, as transfer.c, decode.c and travel.c
 // share it.
 //
-// `F P 2` (values) or `F C 1` (code), the root, then a body for each object (table or function) in the
+// `F P 2` (values) or `F C 2` (code), the root, then a body for each object (table or function) in the
 // order in which they were first named. A value is a tag and its payload; lengths and indices are
 // LEB128, numbers 8 bytes, little endian. An object's first mention says how large its body is, so
 // that the reader makes the table in its size; the body comes when its turn is, so that no depth of
@@ -21,9 +21,7 @@ enum {
   TAG_KNOWN = 6,    // index of an object that was named before
   TAG_TABLE = 7,    // a new one: 4 bytes each for the numbers of list values and of entries
   TAG_SECRET = 8,   // a value that is marked: then the value
-  // Tables with a metatable, in values: as TAG_TABLE, then how the metatable is found. (In code a body
-  // says what the table's metatable is.)
-  TAG_TYPED = 13,
+  TAG_TYPED = 13,   // a new table with a metatable: as TAG_TABLE, then how the metatable is found
   TAG_ERROR = 14,   // the metatable of errors
   // Code only.
   TAG_FUNCTION = 9,   // a new one: length, what lua_dump wrote; its body says what its upvalues are
@@ -154,8 +152,7 @@ struct flowlua_reader {
   flowlua_value held;  // on its way to Lua
   // Stack indices.
   int first;
-  int others;      // a table of the objects but the first, once there are more
-  int metatables;  // code: a table from tables to their metatables
+  int others;  // a table of the objects but the first, once there are more
   announced few[INLINE_OBJECTS];
 };
 
@@ -192,7 +189,5 @@ bool flowlua_decode_named(flowlua_reader *r, lua_State *L, uint8_t tag);
 bool flowlua_decode_function(flowlua_reader *r, lua_State *L);
 /// Sets the upvalues of the function on top. [-0, +0, e]
 bool flowlua_decode_upvalues(flowlua_reader *r, lua_State *L, uint32_t index);
-/// Gives all tables their metatables. [-0, +0, m]
-void flowlua_set_metatables(flowlua_reader *r, lua_State *L);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "transfer.h"
 
-const uint8_t flowlua_code_header[3] = {'F', 'C', 1};
+const uint8_t flowlua_code_header[3] = {'F', 'C', 2};
 
 /// How an upvalue of a function is written.
 enum {
@@ -177,6 +177,8 @@ bool flowlua_encode_metatable(encoder *e, lua_State *L) {
       return true;
     }
   }
+  // In code everything that has a name is known; globals don't count, as a worker has its own.
+  if (e->is_code) return !is_globals(e, L) && flowlua_encode_name(e, L);
   // The modules are looked through once for each metatable.
   if (lua_type(L, e->names) == LUA_TNIL) {
     lua_createtable(L, 0, 1);
@@ -432,16 +434,6 @@ bool flowlua_decode_upvalues(flowlua_reader *r, lua_State *L, uint32_t index) {
     lua_settop(L, function);
   }
   return true;
-}
-
-void flowlua_set_metatables(flowlua_reader *r, lua_State *L) {
-  lua_pushnil(L);
-  while (lua_next(L, r->metatables)) {
-    lua_pushvalue(L, -2);
-    lua_insert(L, -2);
-    lua_setmetatable(L, -2);
-    lua_settop(L, -2);
-  }
 }
 
 /// Pushes what `require` answers for the name on top. [-1, +1, e]

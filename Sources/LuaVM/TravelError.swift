@@ -31,15 +31,18 @@ public struct TravelError: Error, Sendable, CustomStringConvertible {
     self.function = function.isEmpty ? nil : function
   }
 
-  /// What it is, with its article.
-  public var noun: String {
+  /// What it is, with its article and why it can't go where that isn't plain from what it is.
+  public var noun: String { thing + reason }
+
+  private var reason: String { kind == .table ? " whose metatable no module holds" : "" }
+
+  private var thing: String {
     switch kind {
     case .function: isCode ? "a C function" : "a function"
     case .thread: "a coroutine"
     case .lightUserdata: "a light userdata"
     case .userdata: typeName == "userdata" ? "a userdata" : "a userdata (\(typeName))"
-    case .table:
-      "a table\(typeName == "table" ? "" : " (\(typeName))") whose metatable no module holds"
+    case .table: typeName == "table" ? "a table" : "a table (\(typeName))"
     default: "a \(typeName)"
     }
   }
@@ -49,6 +52,7 @@ public struct TravelError: Error, Sendable, CustomStringConvertible {
     switch kind {
     case .function: "require its module inside the function"
     case .userdata where typeName == "file": "open it inside the function"
+    case .table: "keep the metatable in a module, or make it inside the function"
     default: "make it inside the function"
     }
   }
@@ -64,7 +68,8 @@ public struct TravelError: Error, Sendable, CustomStringConvertible {
     let owner = "upvalue '\(upvalue)' of function at \(function)"
     let what =
       path.isEmpty && !isKey
-      ? "is \(noun)" : "has \(noun) \(isKey ? "as a key of" : "at") \(upvalue)\(path)"
+      ? "is \(noun)"
+      : "has \(thing) \(isKey ? "as a key of" : "at") \(upvalue)\(path)\(reason)"
     return "\(owner) \(what): it can't go to a worker; \(advice)"
   }
 

@@ -133,17 +133,36 @@ import Testing
     }
   }
 
-  @Test func objectsKeepTheirClass() throws {
+  @Test func objectsHaveTheClassOfTheirModule() throws {
+    for host in [home, away] {
+      try host.run(
+        """
+        package.preload.bank = function()
+          local Account = {} Account.__index = Account
+          function Account:add(n) self.sum = self.sum + n return self.sum end
+          function Account:__close() self.sum = 'closed' end
+          return {Account = Account, weak = {__mode = 'k'}}
+        end
+        """)
+    }
     #expect(
       try called(
         """
-        local Account = {} Account.__index = Account
-        function Account:add(n) self.sum = self.sum + n return self.sum end
-        local account = setmetatable({sum = 1}, Account)
-        local weak = setmetatable({}, {__mode = 'k'})
-        return function() return account:add(2), getmetatable(account) == Account,
-          getmetatable(weak).__mode end
-        """) == "3 true k")
+        local bank = require 'bank'
+        local account = setmetatable({sum = 1}, bank.Account)
+        local both = {account, account}
+        account.again = setmetatable({account}, bank)
+        local weak = setmetatable({[{}] = 1}, bank.weak)
+        return function()
+          collectgarbage()
+          local bank = require 'bank'
+          local sum = account:add(2)
+          do local a <close> = account end
+          return sum, account.sum, getmetatable(account) == bank.Account, both[1] == account,
+            both[2] == account, getmetatable(account.again) == bank, account.again[1] == account,
+            getmetatable(weak) == bank.weak, next(weak)
+        end
+        """) == "3 closed true true true true true true nil")
   }
 
   @Test func errorsNameFileAndLine() throws {
@@ -189,9 +208,15 @@ import Testing
         + "worker; make it inside the function"
     ),
     (
-      "local o = setmetatable({}, {__index = ('x'):gmatch('.')}) return function() return o end",
-      "upvalue 'o' of function at script.lua:1 has a C function at o(its metatable).__index: it "
-        + "can't go to a worker; require its module inside the function"
+      "local o = setmetatable({}, {__name = 'mine', __index = _G}) return function() return o end",
+      "upvalue 'o' of function at script.lua:1 is a table (mine) whose metatable no module holds: "
+        + "it can't go to a worker; keep the metatable in a module, or make it inside the function"
+    ),
+    (
+      "local o = {{key = setmetatable({}, _G)}} return function() return o end",
+      "upvalue 'o' of function at script.lua:1 has a table at o[1].key whose metatable no module "
+        + "holds: it can't go to a worker; keep the metatable in a module, or make it inside the "
+        + "function"
     ),
     (
       "return ('x'):gmatch('.')",
@@ -275,10 +300,11 @@ import Testing
   }
 
   @Test func everyAllocationMayFail() throws {
+    for host in [home, away] { try host.run("package.loaded.module = {}") }
     let function = try function(
       """
       local t, n = {1, {2}, k = 'v', [true] = 1}, 0
-      local o = setmetatable({}, {__index = t})
+      local o = setmetatable({}, package.loaded.module)
       local function f() n = n + 1 return f, t, o, table.insert, _G end
       local many = {} for i = 1, 12 do many[i] = function() return i, many end end
       return function() return f, n, many end

@@ -74,18 +74,51 @@ check.contains(task.error.message, "the result is a table whose metatable no mod
 Global = Own -- luacheck: ignore
 refused(EchoOp:run { value = setmetatable({}, Own) }, "no module holds")
 
--- A function takes the metatables of its upvalues along, as it takes these.
-local Account = { __name = "Account" }
-Account.__index = Account
-function Account:total() return self.sum end
-local account = setmetatable({ sum = 3 }, Account)
-local point = Point.new(9)
-local UpOp = flow.op("UpOp", { gives = { sum = "integer", x = "integer" }, thread = "worker",
+-- The same of upvalues: the metatable of a module is the worker's own one of that module.
+local point, module, list = Point.new(9), shapes.new(), { Point.new(1), failed }
+local UpOp = flow.op("UpOp", { gives = { x = "integer", text = "string", made = "any" }, thread = "worker",
   run = function(ctx)
-    assert(getmetatable(account) == Account and getmetatable(point) == require("shapes").Point)
-    ctx:set("sum", account:total())
+    local here = require "shapes"
+    assert(getmetatable(point) == here.Point and getmetatable(module) == here)
+    assert(getmetatable(list[1]) == Point and Point == here.Point)
     ctx:set("x", point:double().x)
+    ctx:set("text", tostring(list[2]))
+    ctx:set("made", point)
   end })
 run = UpOp:run()
 assert(run.ok, run.error)
-check.equal(run.data.sum + run.data.x, 21)
+check.equal(run.data.x, 18)
+check.equal(run.data.text, tostring(failed))
+check.equal(getmetatable(run.data.made), Point)
+
+-- An upvalue with another metatable is refused where the op or the continuation is made.
+local function refused_upvalue(make, what)
+  local made, message = pcall(make)
+  assert(not made)
+  message = tostring(message)
+  assert(message:find "^[^:]*metatables%.lua:%d+: ", message)
+  check.contains(message, what)
+  check.contains(message, "whose metatable no module holds: it can't go to a worker; "
+    .. "keep the metatable in a module, or make it inside the function")
+end
+local account, deep, bare = setmetatable({ sum = 3 }, Own), { of = { setmetatable({}, Own) } }, setmetatable({}, {})
+local global, late = setmetatable({}, _G), { 1 }
+local function op_with(f) return function() flow.op("BadOp", { thread = "worker", run = f }) end end
+refused_upvalue(op_with(function() return account end), "upvalue 'account' of function at ")
+refused_upvalue(op_with(function() return account end), "is a table (Own) whose")
+refused_upvalue(op_with(function() return deep end), "has a table (Own) at deep.of[1] whose")
+refused_upvalue(op_with(function() return bare end), "upvalue 'bare'")
+refused_upvalue(op_with(function() return global end), "upvalue 'global'")
+refused_upvalue(function() return flow.resolved(1):next(function() return account end, { thread = "worker" }) end,
+  "upvalue 'account'")
+local nested = function() return account end
+refused_upvalue(op_with(function() return nested() end), "upvalue 'account' of function at ")
+
+-- A class made there, or whose table alone travels, is as anywhere; one that is given a metatable after
+-- the op was made has changed.
+local Class = { __index = function(_, key) return key .. "!" end }
+local ClassOp = flow.op("ClassOp", { gives = { text = "string" }, thread = "worker",
+  run = function(ctx) ctx:set("text", setmetatable({}, Class).hey .. #late) end })
+check.equal(ClassOp:run().data.text, "hey!1")
+setmetatable(late, Own)
+refused(ClassOp:run(), "upvalue 'late'", "was assigned after [ClassOp] was made")
