@@ -35,10 +35,12 @@ package final class ItemExecutor {
   ///   - collectKey: The key whose value is the output of an item; nil when nothing is collected.
   ///   - limit: The most items that execute at the same time; at least 1.
   ///   - stopsAtFailure: Whether none begins any more once one has failed.
+  ///   - endingError: See `ItemWork`.
   ///   - owner: Who is told of the ends; not held. It must live until it has called `end`.
   package init(
     _ op: Op, on loop: EventLoop, data: [(ByteString, Value)], itemKey: ByteString,
-    collectKey: ByteString?, limit: Int, stopsAtFailure: Bool, owner: any ItemExecutorOwner
+    collectKey: ByteString?, limit: Int, stopsAtFailure: Bool, endingError: FlowError? = nil,
+    owner: any ItemExecutorOwner
   ) {
     let keys = loop.keys
     body = ExecutorBody(
@@ -46,6 +48,7 @@ package final class ItemExecutor {
       stopsAtFailure: stopsAtFailure, owner: owner)
     run = Op(name: op.name, body: body).start(on: loop, data: data)
     run.isStandIn = true
+    run.endingErrorAround = endingError
     // Its outcome is what the owner is told.
     run.markObserved()
   }

@@ -53,6 +53,8 @@ public struct ItemWork {
   public let isOutputOptional: Bool
   /// Whether the group goes on when an item fails.
   public let allowFailure: Bool
+  /// What the flow is ending with, of a group that is one of its final steps; nil after success.
+  public let endingError: FlowError?
   /// The policy at the group's place: the op's own, unless another was given there.
   let policy: OpPolicy?
   /// Whether an item is tried again or has a time limit: who makes a runner sees to both.

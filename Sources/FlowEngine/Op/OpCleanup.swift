@@ -50,6 +50,4 @@ final class OpExtras {
   /// What a context was about that somebody keeps beyond its use.
   var keptOp: Op?
   var keptRun: Run?
-  /// What the flow is ending with whose final step the op is, where that flow is another loop's.
-  var endingError: FlowError?
 }

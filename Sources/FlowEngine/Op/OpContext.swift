@@ -106,7 +106,7 @@ public final class OpContext {
 
   /// What the op is ending with, for its cleanups; for a final step, what its flow is ending with. nil
   /// after success, and elsewhere.
-  public var endingError: FlowError? { extras?.endingError ?? strand?.endingError(of: self) }
+  public var endingError: FlowError? { strand?.endingError(of: self) }
 
   /// Seconds that its cleanups have once it was stopped; nil for the loop's `cleanupGrace`.
   package var grace: Double? { strand?.leafPolicy?.grace }
@@ -426,10 +426,9 @@ public final class OpContext {
 
   /// Says that an op that has just begun does so for another loop: the attempt and, in a group, the
   /// index there.
-  package func standIn(index: Int, attempt: Int, endingError: FlowError?) {
+  package func standIn(index: Int, attempt: Int) {
     index32 = UInt32(truncatingIfNeeded: index)
     attempt32 = UInt32(truncatingIfNeeded: attempt)
-    if let endingError { makeExtras().endingError = endingError }
   }
 
   /// Begins the next attempt.

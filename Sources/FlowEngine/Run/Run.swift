@@ -53,6 +53,8 @@ public final class Run: FlowTask<DataBucket> {
   private var outer: (run: Run, scope: UInt32)?
   /// Whether it only holds what is executed for a group of another loop, which knows the whole path.
   @exclusivity(unchecked) var isStandIn = false
+  /// What the flow of another loop is ending with, where this run executes for one of its final steps.
+  package var endingErrorAround: FlowError?
   /// Set until the run is concluded.
   private(set) var strand: Strand?
   /// Why a callback or predicate of it is to stop; nil when nothing stops it.

@@ -217,10 +217,15 @@ extension Strand {
   /// ends, or after success.
   func endingError(of context: OpContext) -> FlowError? {
     if isCleaningUp, context === self.context { return context.outcome }
+    return endingErrorAround
+  }
+
+  /// What the flow is ending with of whose final step this is a part.
+  var endingErrorAround: FlowError? {
     var strand = self
     while true {
       if let frame = strand.frames.last(where: { $0.phase == .finally }) { return frame.error }
-      guard let outer = strand.group?.parent else { return nil }
+      guard let outer = strand.group?.parent else { return strand.run.endingErrorAround }
       strand = outer
     }
   }

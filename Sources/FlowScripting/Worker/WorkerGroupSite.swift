@@ -45,7 +45,8 @@ final class WorkerGroupSite: ItemExecutorOwner {
     }
     executor = ItemExecutor(
       op, on: host.loop, data: data, itemKey: group.itemKey, collectKey: group.collectKey,
-      limit: group.limit, stopsAtFailure: group.stopsAtFailure, owner: self)
+      limit: group.limit, stopsAtFailure: group.stopsAtFailure,
+      endingError: group.endingError?.error(on: host), owner: self)
   }
 
   private func declaration(_ declared: WorkerDeclaration) throws -> Declaration {

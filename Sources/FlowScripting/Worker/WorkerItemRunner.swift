@@ -86,7 +86,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
       needs: declared(work.op.needs), gives: declared(work.op.gives),
       itemKey: host.loop.keys.name(of: work.itemKey),
       collectKey: work.collectKey.map { host.loop.keys.name(of: $0) }, keys: keys, data: data,
-      limit: 1, stopsAtFailure: !work.allowFailure)
+      limit: 1, stopsAtFailure: !work.allowFailure,
+      endingError: work.endingError.map { WireError($0, from: host) })
   }
 
   /// One whose items all end with an error.
@@ -296,6 +297,7 @@ extension WorkerGroup {
   fileprivate func with(limit: Int) -> WorkerGroup {
     WorkerGroup(
       code: code, arguments: arguments, name: name, needs: needs, gives: gives, itemKey: itemKey,
-      collectKey: collectKey, keys: keys, data: data, limit: limit, stopsAtFailure: stopsAtFailure)
+      collectKey: collectKey, keys: keys, data: data, limit: limit, stopsAtFailure: stopsAtFailure,
+      endingError: endingError)
   }
 }

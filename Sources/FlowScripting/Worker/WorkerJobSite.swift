@@ -136,7 +136,8 @@ private final class StandInBody: OpBody {
   }
 
   func start(_ context: OpContext) -> OpProgress {
-    context.standIn(index: index, attempt: attempt, endingError: endingError)
+    context.standIn(index: index, attempt: attempt)
+    context.run.endingErrorAround = endingError
     job?.execution = context.run
     return body.start(context)
   }

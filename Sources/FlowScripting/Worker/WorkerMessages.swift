@@ -73,6 +73,8 @@ struct WorkerGroup: Sendable {
   /// The most items that execute at the same time in this worker.
   let limit: Int
   let stopsAtFailure: Bool
+  /// What its flow is ending with, of a final step.
+  let endingError: WireError?
 }
 
 /// What a worker is asked to do.
