@@ -10,6 +10,7 @@ enum {
   SCOPE_CELLS = 1,       // table: name -> cell
   SCOPE_ATTRIBUTES = 2,  // table: name -> "const" or "close"
   SCOPE_CLOSING = 3,     // list of the values to be closed
+  SCOPE_CLOSER = 4,      // function: closes them
 };
 
 /// A variable without an upvalue in its cell is a constant of the compiler's: makes a cell with its value.
@@ -239,18 +240,67 @@ int32_t flowlua_load_session_chunk(
   return status != LUA_OK ? status : what.status;
 }
 
+/// Closes the values of a scope, the first argument: as at the end of a block, the last one first.
+static int close_locals(lua_State *L) {
+  lua_settop(L, 1);
+  lua_rawgeti(L, 1, SCOPE_CLOSING);
+  int list = 2, count = (int)lua_rawlen(L, list);
+  luaL_checkstack(L, count, "variables to be closed");
+  // None is closed twice, whatever happens.
+  lua_newtable(L);
+  lua_rawseti(L, 1, SCOPE_CLOSING);
+  for (int i = 1; i <= count; i++) {
+    lua_rawgeti(L, list, i);
+    // One may have lost its metamethod.
+    if (luaL_getmetafield(L, -1, "__close") == LUA_TNIL) {
+      lua_pop(L, 1);
+      continue;
+    }
+    lua_pop(L, 1);
+    lua_toclose(L, -1);
+  }
+  return 0;
+}
+
+/// The scope's own __close. It is called whenever its place on the stack is left, which is the state's
+/// end unless the session has closed its variables before.
+static int close_with_state(lua_State *L) {
+  if (!host_of(L)->closing) return 0;
+  lua_pushcfunction(L, close_locals);
+  lua_pushvalue(L, 1);
+  // Without a message handler: that of what called os.exit isn't on the stack any more.
+  lua_pcall(L, 1, 0, 0);
+  return 0;
+}
+
 static int make_scope(lua_State *L, void *argument) {
   (void)argument;
-  lua_createtable(L, 3, 0);
+  lua_createtable(L, 4, 0);
   for (int i = SCOPE_CELLS; i <= SCOPE_CLOSING; i++) {
     lua_newtable(L);
     lua_rawseti(L, -2, i);
   }
+  lua_pushcfunction(L, close_locals);
+  lua_rawseti(L, -2, SCOPE_CLOSER);
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, close_with_state);
+  lua_setfield(L, -2, "__close");
+  lua_setmetatable(L, -2);
   return 1;
 }
 
 int32_t flowlua_make_session_scope(flowlua_host *host) {
-  return flowlua_protect(host, make_scope, NULL);
+  lua_State *L = host->running;
+  int32_t status = flowlua_make_room(host, L, LUA_MINSTACK);
+  if (status == LUA_OK) status = flowlua_protect(host, make_scope, NULL);
+  // os.exit may close the state from anywhere, without the session: what is to be closed on the stack
+  // of the main thread is closed then, before any finalizer. Below all that lines execute, this is the
+  // last one. Neither call can raise: the value has a __close.
+  if (status == LUA_OK && !flowlua_is_busy(host)) {
+    lua_pushvalue(L, -1);
+    lua_toclose(L, -2);
+  }
+  return status;
 }
 
 typedef struct cell_argument {

@@ -26,6 +26,36 @@ struct SessionInputTests: SessionSuite {
     #expect(end.status == 0 && end.shown.contains("closed\t2"))
   }
 
+  @Test(
+    "os.exit closes the variables when it is to close the state, wherever it is called",
+    arguments: [
+      ("os.exit(3, true)", true), ("os.exit(3)", false),
+      ("do local c <close> = closable 'c' local d <close> = closable 'd' os.exit(3, true) end", true),
+      ("coroutine.wrap(function() local e <close> = closable 'e' os.exit(3, true) end)()", true),
+      ("flow.spawn(function() flow.sleep(0.01) os.exit(3, true) end)", true),
+      ("flow.op('ExitOp', function() flow.sleep(0.01) os.exit(3, true) end):run()", true),
+    ])
+  func exiting(_ line: String, _ closes: Bool) throws {
+    let session = try start()
+    try session.enter(
+      "function closable(name) return setmetatable({}, { __close = function(_, e) "
+        + "print('@' .. name, e) if name == 'b' then error 'bad' end end, "
+        + "__gc = function() print('@gc ' .. name) end }) end")
+    try session.enter("local a <close> = closable 'a'")
+    try session.enter("local b <close> = closable 'b'")
+    try session.type(line + "\r")
+    let end = try session.end()
+    #expect(end.status == 3)
+    let said: [String] = end.shown.split(whereSeparator: \.isNewline).compactMap { line in
+      line.firstIndex(of: "@").map { String(line[$0...]) }
+    }
+    // Variables of the line come first, then the session's own, then what is collected.
+    var closed: [String] = line.contains("'d'") ? ["@d\tnil", "@c\tnil"] : []
+    if closes { closed += ["@b\tnil", "@a\tstdin:1: bad"] }
+    #expect(said.filter { !$0.hasPrefix("@gc") } == closed)
+    #expect(Array(said.prefix(closed.count)) == closed)
+  }
+
   @Test("Tasks share the variables, and Ctrl-C at the end reaches what closes them")
   func sharedVariables() throws {
     let session = try start()

@@ -11,7 +11,7 @@ public final class SessionLocals {
   private let scope: LuaReference
   private let cells: LuaReference
   private let attributes: LuaReference
-  private let closing: LuaReference
+  private let closer: LuaReference
 
   /// No function has more local variables than this one less ten.
   private static let mostAtOnce = 190
@@ -27,7 +27,7 @@ public final class SessionLocals {
     self.scope = scope
     cells = try part(1)
     attributes = try part(2)
-    closing = try part(3)
+    closer = try part(4)
   }
 
   /// The names of the variables that begin like this, in no order.
@@ -125,21 +125,11 @@ public final class SessionLocals {
     return code + text[done...]
   }
 
-  /// Closes the variables declared with `<close>`, as at the end of a block: the last one first.
+  /// Closes the variables declared with `<close>`, as at the end of a block: the last one first. When
+  /// the state is closed before, as `os.exit(n, true)` does it, they are closed with it.
   ///
   /// - Throws: What a `__close` raised.
   public func close() throws {
-    let values = try vm.entries(of: closing, limit: .max).list
-    if values.isEmpty { return }
-    for index in values.indices { try vm.set(.nil, at: index + 1, in: closing) }
-    let closer = try vm.load(
-      """
-      local function hold(value, ...)
-        local held <close> = value
-        if select("#", ...) > 0 then hold(...) end
-      end
-      hold(...)
-      """, name: "=session")
-    _ = try vm.call(closer, values, traceback: true)
+    _ = try vm.call(closer, [.reference(scope)], traceback: true)
   }
 }
