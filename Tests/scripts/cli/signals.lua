@@ -158,14 +158,12 @@ expect(143, "ready\ndone\n\n", "TERM", [[
   end):run()]])
 
 -- A handler that the script has set before stays.
-if pcall(require, "luv") then
-  for _, name in ipairs { "TERM", "HUP" } do
-    expect(0, "ready\nhandled\n", name, ([[
-      local uv = require "luv"
-      local signal = uv.new_signal()
-      uv.signal_start(signal, "sig%s", function() print "handled" signal:close() end)
-      require("flow").op("AnOp", function() end):run()
-      print "ready"
-      uv.run()]]):format(name:lower()))
-  end
+for _, name in ipairs { "TERM", "HUP" } do
+  expect(0, "ready\nhandled\n", name, ([[
+    local uv = require "luv"
+    local signal = uv.new_signal()
+    uv.signal_start(signal, "sig%s", function() print "handled" signal:close() end)
+    require("flow").op("AnOp", function() end):run()
+    print "ready"
+    uv.run()]]):format(name:lower()))
 end

@@ -38,8 +38,8 @@ local RUNNER = [[
   exit $status]]
 
 -- What is stopped has no more time for its cleanups than a test has.
-local grace = host.run(host.binary, { "--help" }).stdout:find("--grace", 1, true) and "--grace 0.05" or ""
-local limit = os.getenv "FLOWLUA_SANITIZER" and 300 or grace == "" and 100 or 20
+local grace = "--grace 0.05"
+local limit = os.getenv "FLOWLUA_SANITIZER" and 300 or 20
 local failures = {}
 for first = 1, count, each do
   local result = host.run("bash", { "-c", RUNNER, "bash", folder, tostring(limit), host.binary, tostring(seed),
@@ -48,9 +48,9 @@ for first = 1, count, each do
     local lines = {}
     for line in io.lines(log) do lines[#lines + 1] = #line > 400 and line:sub(1, 400) .. "…" or line end
     failures[#failures + 1] = ("seed %d: %s after these calls, the last one not ended:\n  %s\nstderr: %s\n"
-      .. "again with: %s%s Tests/scripts/fuzz/calls.lua one %d %d LOG"):format(seed,
+      .. "again with: %s %s%s Tests/scripts/fuzz/calls.lua one %d %d LOG"):format(seed,
       result.status == 124 and "a hang" or "status " .. result.status,
-      table.concat(lines, "\n  ", math.max(1, #lines - 9)), result.stderr, host.binary,
+      table.concat(lines, "\n  ", math.max(1, #lines - 9)), result.stderr, host.binary, grace,
       seed % 2 == 1 and " --virtual-clock" or "", seed, each)
     io.stdout:write(failures[#failures], "\n")
     io.stdout:flush()
