@@ -30,7 +30,10 @@ struct SessionInputTests: SessionSuite {
     "os.exit closes the variables when it is to close the state, wherever it is called",
     arguments: [
       ("os.exit(3, true)", true), ("os.exit(3)", false),
-      ("do local c <close> = closable 'c' local d <close> = closable 'd' os.exit(3, true) end", true),
+      (
+        "do local c <close> = closable 'c' local d <close> = closable 'd' os.exit(3, true) end",
+        true
+      ),
       ("coroutine.wrap(function() local e <close> = closable 'e' os.exit(3, true) end)()", true),
       ("flow.spawn(function() flow.sleep(0.01) os.exit(3, true) end)", true),
       ("flow.op('ExitOp', function() flow.sleep(0.01) os.exit(3, true) end):run()", true),
