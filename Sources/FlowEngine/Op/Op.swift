@@ -145,8 +145,8 @@ public class Op {
     declarations.resolved(for: loop.keys).gives
   }
 
-  /// Starts the op alone and executes it up to its first wait, or its 1,000th op: then jobs of the loop
-  /// run before it continues.
+  /// Starts the op alone and executes it up to its first wait, or its 1,000th op of Swift: then jobs of
+  /// the loop run before it continues.
   ///
   /// - Parameters:
   ///   - loop: The loop that the op, its data and the run belong to; called on its thread.

@@ -19,7 +19,7 @@ protocol AbandonableBody: AnyObject {
 }
 
 extension EventLoop {
-  /// How far `generation` may come before other jobs of the loop run: 1,000 ops begin and end.
+  /// How far `generation` may come before other jobs of the loop run: 1,000 ops of Swift begin and end.
   private static var turnLength: UInt64 { 2000 }
 
   /// Executes `work` and all that it pushes, until that waits or has used up its turn.
@@ -37,6 +37,10 @@ extension EventLoop {
     stamp = 0
     turnEnd = outerEnd
   }
+
+  /// Called by a body that can be busy for long, and is stopped in ways of its own: a new turn begins, so
+  /// that a run of such bodies is executed up to its first wait.
+  package func renewTurn() { turnEnd = generation &+ Self.turnLength }
 
   /// Whether what executes without waiting has used up its turn: then a work that could continue
   /// enqueues itself.

@@ -195,7 +195,7 @@ local flow = {}
 ---@overload fun(...: any): flow.Op
 local Op = {}
 
----Starts it alone, up to its first wait, or its 1,000th op.
+---Starts it alone, up to its first wait.
 ---@param data? flow.Data What the data bucket begins with.
 ---@return flow.Run run
 function Op:start(data) end
@@ -330,7 +330,7 @@ function Flow:mermaid() end
 ---@class flow.Machine: flow.Op
 local Machine = {}
 
----Starts it with a state, up to its first wait, or its 1,000th op: at its start, or at a saved step.
+---Starts it with a state, up to its first wait: at its start, or at a saved step.
 ---@param state? any
 ---@param options? flow.MachineStartOptions
 ---@return flow.Run run Its `result` is what the machine finishes with.

@@ -188,6 +188,7 @@ final class ScriptMachineLogic: MachineLogic {
     _ body: (OpContext, Int64) throws -> LuaCallback.Progress
   ) -> MachineAnswer? {
     guard let context = call.context else { return nil }
+    host.loop.renewTurn()
     let deadline = context.deadline
     let limit = deadline == .max ? .max : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.

@@ -24,6 +24,7 @@ final class ScriptOpBody: OpBody {
   }
 
   func start(_ context: OpContext) -> OpProgress {
+    host.loop.renewTurn()
     let deadline = context.deadline
     let limit = deadline == .max ? 0 : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.
@@ -32,7 +33,7 @@ final class ScriptOpBody: OpBody {
     host.current.op = .passUnretained(context)
     let progress = operation.start(
       slot: context.slot, generation: context.generation, deadline: limit == .max ? 0 : limit,
-      grace: limit == .max ? 0 : host.closeGrace(context.grace))
+      grace: deadline == .max ? 0 : host.closeGrace(context.grace))
     host.current = outer
     switch progress {
     case .done: return .finished

@@ -1,4 +1,5 @@
--- What executes very many ops without waiting lets others run in between, every 1,000 ops.
+-- What executes very many ops of Swift without waiting lets others run in between, every 1,000 ops. With
+-- code of a script in between it is executed up to its first wait.
 local flow, check = require "flow", require "check"
 
 local CountOp = flow.ops.PrintOp ""
@@ -35,13 +36,13 @@ local function nested(depth)
   return inner
 end
 
--- What others do while `op` runs: both their own turns, and whether the run had ended by then.
+-- In which state another task finds the run of `op`.
 local function turns(op)
   local run, seen = nil, {}
   flow.spawn(function()
-    for _ = 1, 3 do
+    for i = 1, 2 do
       flow.sleep(0)
-      seen[#seen + 1] = run.state == "pending"
+      seen[i] = run.state
     end
   end)
   run = op:start {}
@@ -49,11 +50,17 @@ local function turns(op)
   run:wait()
   return seen
 end
-for _, op in ipairs { group(5000), machine(5000), steps(5000), side_by_side(5000), nested(7) } do
-  check.same(turns(op), { true, true, true })
+for _, op in ipairs { group(50000), machine(50000), steps(50000), side_by_side(50000), nested(8) } do
+  check.same(turns(op), { "pending", "pending" })
 end
--- What is over before that ends within its start.
-for _, op in ipairs { group(900), steps(900), side_by_side(900), nested(4) } do
+-- What is over before that ends within its start, and what executes Lua code.
+local LuaOp = flow.op("LuaOp", function() end)
+local lua = flow.new("lua")
+for _ = 1, 3000 do lua:add(LuaOp) end
+local functions = flow.machine { name = "functions", start = "a", max_transitions = 3000,
+  flow.step("a", { run = function() end, flow.next(flow.stay()) }) }
+check.equal(functions:start(1).error.message, "exceeded max_transitions (3000)")
+for _, op in ipairs { lua, group(900), steps(900), side_by_side(900), nested(4) } do
   check.equal(op:start {}.state, "succeeded", op.name)
 end
 -- So it does in an op that has executed as many itself.
