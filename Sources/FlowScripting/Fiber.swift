@@ -452,7 +452,6 @@ extension ScriptHost {
   /// Begins a stretch of a script's code; whoever calls this ends it by putting back what it answers.
   fileprivate func enter(_ owner: FiberOwner) -> Current {
     let outer = current
-    loop.renewTurn()
     current.task = nil
     switch owner {
     case .op(let context), .cleanup(let context, _): current.op = .passUnretained(context)

@@ -40,6 +40,7 @@ final class MachineExecution: Work, TaskObserver {
   /// Whether a job to go on is on its way.
   @exclusivity(unchecked) private var isEnqueued = false
   private let lines: TransitionLines
+  private let countsTransitions: Bool
   /// The state that the log showed last: of a scalar its payload, of others their text.
   @exclusivity(unchecked) private var shownState = Payload.none
   @exclusivity(unchecked) private var shownText: ByteString?
@@ -54,6 +55,7 @@ final class MachineExecution: Work, TaskObserver {
     table = blueprint.table
     self.context = context
     lines = TransitionLines(blueprint.logic)
+    countsTransitions = !blueprint.logic.mayBeBusy
     let unbound = MachineCall(context)
     call = unbound
     super.init(loop: context.loop)
@@ -484,8 +486,8 @@ final class MachineExecution: Work, TaskObserver {
       return false
     }
     transitionCount += 1
-    // A step of Swift may execute no op that would count into the loop's turn.
-    _ = loop.nextGeneration()
+    // A step may execute no op that would count into the loop's turn.
+    if countsTransitions { _ = loop.nextGeneration() }
     return true
   }
 

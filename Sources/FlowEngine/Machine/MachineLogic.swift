@@ -8,6 +8,8 @@ public protocol MachineLogic: AnyObject {
   /// A state that comes from elsewhere in the form that the functions understand, by default as it is;
   /// nil for one that they don't: then the machine begins with what `state(of:)` makes of its data.
   func own(_ state: Value) throws -> Value?
+  /// Whether its functions may be busy for long, as `OpBody.mayBeBusy`; by default they aren't.
+  var mayBeBusy: Bool { get }
   /// Whether states and results mean something to others than these functions; by default they do.
   var hasPlainStates: Bool { get }
   /// The data that the run of an op begins with when it is a step. What it throws is a sentence about
@@ -56,6 +58,9 @@ extension MachineLogic {
   public func own(_ state: Value) throws -> Value? { state }
 
   public var hasPlainStates: Bool { true }
+
+  /// They are never busy for long.
+  public var mayBeBusy: Bool { false }
 
   public func perform(
     _ function: AnyObject, _ step: Int, _ state: Value, _ call: MachineCall

@@ -10,6 +10,8 @@ public class Op {
   public let body: (any OpBody)?
   /// Spares the hot path a dynamic cast.
   let isFlow: Bool
+  /// What the body says of itself.
+  let mayBeBusy: Bool
   /// Retries, timeout and grace; nil when it has none.
   let policy: OpPolicy?
   // Copies of what `declarations` says, to spare the hot path a reference.
@@ -45,6 +47,7 @@ public class Op {
     self.doc = doc
     self.body = body
     isFlow = false
+    mayBeBusy = body.mayBeBusy
     policy = .make(nil, retry: retry, timeout: timeout, grace: grace)
     declarations = Declarations(
       needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
@@ -76,6 +79,7 @@ public class Op {
     doc = other.doc
     self.body = body
     isFlow = false
+    mayBeBusy = body.mayBeBusy
     self.policy = policy
     self.declarations = declarations
     hasNeeds = declarations.hasNeeds
@@ -89,6 +93,7 @@ public class Op {
     self.doc = doc
     body = nil
     isFlow = true
+    mayBeBusy = false
     self.policy = policy
     self.declarations = declarations
     hasNeeds = declarations.hasNeeds

@@ -15,6 +15,9 @@ public protocol OpBody: AnyObject {
   /// Says that a body which is still in `start` is to stop. Once it is suspended, it is asked by
   /// `cancel`; one that may be busy for long has to see to it that it ends.
   func interrupt(_ context: OpContext, _ error: FlowError)
+  /// Whether it may be busy for long, and somebody else limits its time then. By default it isn't: when
+  /// 1,000 ops of such bodies come one after another without a wait, jobs of the loop run in between.
+  var mayBeBusy: Bool { get }
   /// The op around which this one is, as a decorator; nil, the default, for any other.
   var inner: Op? { get }
   /// Makes the runner for the items of a group of this op; nil, the default, leaves it to the loop.
@@ -29,6 +32,9 @@ extension OpBody {
 
   /// Lets it go on: right for a body that is never busy for long.
   public func interrupt(_ context: OpContext, _ error: FlowError) {}
+
+  /// It is never busy for long.
+  public var mayBeBusy: Bool { false }
 
   /// It isn't around another op.
   public var inner: Op? { nil }

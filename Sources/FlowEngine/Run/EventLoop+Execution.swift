@@ -38,9 +38,8 @@ extension EventLoop {
     turnEnd = outerEnd
   }
 
-  /// Called by a body that can be busy for long, and is stopped in ways of its own: a new turn begins, so
-  /// that a run of such bodies is executed up to its first wait.
-  package func renewTurn() { turnEnd = generation &+ Self.turnLength }
+  @inline(__always)
+  func renewTurn() { turnEnd = generation &+ Self.turnLength }
 
   /// Whether what executes without waiting has used up its turn: then a work that could continue
   /// enqueues itself.

@@ -325,6 +325,7 @@ final class Strand: Work {
   {
     let time = loop.takeStamp()
     if time >= loop.nextLook { look(at: time) }
+    if op.mayBeBusy { loop.renewTurn() }
     // Unretained, because retains would cost as much as the rest. Safe: the strand holds its context
     // and lets go of it in `closeContext` alone, which nothing calls before the end of this.
     let context = Unmanaged.passUnretained(self.context)

@@ -22,6 +22,7 @@ final class ScriptMachineLogic: MachineLogic {
   private let machine: ByteString
   /// Where the machine was made.
   private let position: LuaString
+  var mayBeBusy: Bool { true }
   private(set) var steps = NameTable<ByteString>()
   private(set) var events = NameTable<ByteString>()
   /// Where things were written, by their places.
@@ -188,7 +189,6 @@ final class ScriptMachineLogic: MachineLogic {
     _ body: (OpContext, Int64) throws -> LuaCallback.Progress
   ) -> MachineAnswer? {
     guard let context = call.context else { return nil }
-    host.loop.renewTurn()
     let deadline = context.deadline
     let limit = deadline == .max ? .max : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.

@@ -23,8 +23,9 @@ final class ScriptOpBody: OpBody {
     operation = LuaOperation(function, arguments: arguments, argumentCount: argumentCount)
   }
 
+  var mayBeBusy: Bool { true }
+
   func start(_ context: OpContext) -> OpProgress {
-    host.loop.renewTurn()
     let deadline = context.deadline
     let limit = deadline == .max ? 0 : host.watchDeadline(deadline)
     // As `ScriptHost.run`, without a closure on the hot path.

@@ -93,6 +93,8 @@ final class WrappedOpBody: OpBody {
 
   var inner: Op? { wrapped }
 
+  var mayBeBusy: Bool { true }
+
   /// An op with this body, which declares what the other one does and has no policy of its own.
   func op(named name: ByteString) -> Op {
     Op(

@@ -1,7 +1,7 @@
 -- A `__close` of a body's variables is a cleanup: no stop is raised in it, it has the grace of its op
 -- together with the op's other cleanups, and what is cut then is reported.
 -- expect-status: 1
--- expect-stderr: a __close of [LongOp] was cut after a grace of 5s, while it waited in flow.sleep at Tests/scripts/stop/closed_variables.lua:
+-- expect-stderr: a __close of [LongOp] was cut after a grace of 5s, while it waited in flow.sleep at
 -- expect-stderr: the cleanup of [LongOp] at Tests/scripts/stop/closed_variables.lua:
 -- expect-stderr: a __close of [BusyOp] was cut after a grace of 0.02s, while it was busy
 -- expect-stderr: a __close of 'task at Tests/scripts/stop/closed_variables.lua:90' was cut after a grace of 30s,
