@@ -176,7 +176,7 @@ typedef struct saved_hook {
 } saved_hook;
 
 enum {
-  /// As many coroutines can be armed before the first of them goes on, without one losing its hook.
+  /// As many coroutines can be armed before the first of them continues, without one losing its hook.
   SAVED_HOOKS = 8,
   /// The version of a hook that the coroutine's own code has set.
   OWN_HOOK = UINT16_MAX,

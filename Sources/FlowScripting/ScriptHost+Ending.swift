@@ -83,8 +83,8 @@ extension ScriptHost {
     onTermination?()
   }
 
-  /// A signal has come while ops execute that never run Lua code, nor wait: cancels what goes on. Whoever
-  /// started that takes the request.
+  /// A signal has come while ops execute that never run Lua code, nor wait: cancels them. Whoever started
+  /// them takes the request.
   func cancelForRequest() {
     let isEnd = vm.isAskedToEnd
     for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {

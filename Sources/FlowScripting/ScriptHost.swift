@@ -67,7 +67,7 @@ public final class ScriptHost {
 
   /// Ends the process, once it has been asked to end and all is cancelled; see `LuaVM.terminator`.
   public var onTermination: (() -> Void)?
-  /// Called when the request for that was taken: what goes on then is its cleanups.
+  /// Called when the request for that was taken: only cleanups run afterwards.
   public var onTerminationRequest: (() -> Void)?
   /// Called when all is being cancelled, with true, and when that is done.
   public var onCancellation: ((Bool) -> Void)?

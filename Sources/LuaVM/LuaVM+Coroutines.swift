@@ -220,8 +220,8 @@ extension LuaVM {
     isUsable(coroutine) && flowlua_activity(host) == coroutine.raw
   }
 
-  /// Whether the innermost coroutine that executes has been asked to stop by the watchdog. What it waits
-  /// for in place has to end then: it stops once its code goes on.
+  /// Whether the innermost coroutine that executes has been asked to stop by the watchdog. Its wait
+  /// in place has to end then: it stops once its code continues.
   public var isAskedToStop: Bool { flowlua_is_activity_stopped(host) }
 
   /// Whether code of a `__close` may continue although the innermost coroutine that executes was asked

@@ -382,7 +382,7 @@ int32_t flowlua_reference_count(const flowlua_host *_Nonnull host);
 /// The table that keeps the local variables of a session's chunks. [-0, +1, -]
 int32_t flowlua_make_session_scope(flowlua_host *_Nonnull host);
 /// A chunk as a function whose free names are the variables of earlier chunks. The text declares those
-/// that it uses: `levels` functions, each returned by the one around it, of which the innermost, whose
+/// that it uses: `levels` functions, each returned by the one that encloses it, of which the innermost, whose
 /// first line is 1, is the chunk. Each of its own variables it hands to the function that it knows as
 /// `keeper`: `keeper("name", function() return name end, "const")`. [-0, +1, -]
 int32_t flowlua_load_session_chunk(
@@ -639,8 +639,8 @@ void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
 bool flowlua_watch_activity(flowlua_host *_Nonnull host, int64_t deadline, int64_t grace);
 /// The innermost coroutine of the scheduler that executes; NULL without one.
 const flowlua_coroutine *_Nullable flowlua_activity(const flowlua_host *_Nonnull host);
-/// Whether that one has been asked to stop: it does once its code goes on, for which what it waits for
-/// in place has to end.
+/// Whether that one has been asked to stop. It stops once its code continues, for which its wait in place
+/// has to end.
 bool flowlua_is_activity_stopped(const flowlua_host *_Nonnull host);
 /// Whether the running code is that of a `__close`, or of what one has called. [-0, +0, -]
 bool flowlua_host_runs_close(const flowlua_host *_Nonnull host);

@@ -39,7 +39,7 @@ public final class EventLoop {
   /// What is executed in place of other ops; set while no run is pending.
   @exclusivity(unchecked) public var replacements: OpReplacements?
 
-  /// How long a body that was asked to stop may go on regardless, in nanoseconds; its cleanups have
+  /// How long a body that was asked to stop may still run, in nanoseconds; its cleanups have
   /// `cleanupGrace`.
   public var gracePeriod: Int64 {
     get { grace }
@@ -150,7 +150,7 @@ public final class EventLoop {
   /// A loop of its own, confined to the thread that makes it.
   ///
   /// - Parameters:
-  ///   - clock: What tells the time.
+  ///   - clock: The source of the time.
   ///   - secrets: What nothing that the loop shows may contain; loops of several threads that work
   ///     together share theirs.
   public convenience init(
@@ -321,7 +321,7 @@ public final class EventLoop {
     while turn(mayBlock: true) != .idle {}
   }
 
-  /// Looks for the main queue; answers whether there was anything in it.
+  /// Looks for the main queue; returns whether there was anything in it.
   private func drainsNewMainQueue() -> Bool {
     hasSoughtMainQueue = true
     mainQueue = MainQueue()
@@ -333,8 +333,8 @@ public final class EventLoop {
       || outsideTasks > 0 || poller.isActive
   }
 
-  /// Called by what executes without waiting, at the latest every millisecond: what limits its time comes
-  /// all the same, and whoever waits for signals has a look. Answers whether it was time.
+  /// Called by code that executes without waiting, at the latest every millisecond: runs the limits of its
+  /// time, and has pending signals handled. Returns whether it was time.
   func look(at time: Int64) -> Bool {
     nextLook = time.later(by: 1_000_000)
     var left = 64

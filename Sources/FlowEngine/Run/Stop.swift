@@ -39,7 +39,7 @@ struct Shield {
   /// When something busy within is cut: at the end of the grace or, while that hasn't begun, when it
   /// would end if it began with the timeout around.
   var limit: Int64 = .max
-  /// The end of the grace; nil until something has stopped what is around.
+  /// The end of the grace; nil until something has stopped what encloses it.
   var graceEnd: Int64?
   /// Cuts what is within, unless the grace has no end.
   var timer: Timer?
@@ -77,30 +77,26 @@ extension FlowError {
   }
 }
 
-/// Stops a level of a strand when its time is over.
-final class TimeLimit: LimitJob {
+/// Ends a level of a strand, or its cleanups and final steps, when their time is over.
+final class LevelLimit: LimitJob {
+  enum Kind { case timeout, grace }
+
   private let strand: Strand
   private let level: Int
+  private let kind: Kind
 
-  init(_ strand: Strand, level: Int) {
+  init(_ kind: Kind, _ strand: Strand, level: Int) {
     self.strand = strand
     self.level = level
+    self.kind = kind
   }
 
-  func run() { strand.timeIsUp(level) }
-}
-
-/// Cuts the cleanups or final steps of a level of a strand when their grace is over.
-final class GraceLimit: LimitJob {
-  private let strand: Strand
-  private let level: Int
-
-  init(_ strand: Strand, level: Int) {
-    self.strand = strand
-    self.level = level
+  func run() {
+    switch kind {
+    case .timeout: strand.timeIsUp(level)
+    case .grace: strand.graceIsOver(level)
+    }
   }
-
-  func run() { strand.graceIsOver(level) }
 }
 
 /// Has a strand go on.

@@ -35,7 +35,7 @@ extension Strand {
     guard let timeout = leafPolicy?.timeout else { return }
     stopLeafTimer()
     leafDeadline = loop.deadline(after: timeout)
-    leafTimer = loop.schedule(at: leafDeadline, TimeLimit(self, level: frames.count))
+    leafTimer = loop.schedule(at: leafDeadline, LevelLimit(.timeout, self, level: frames.count))
   }
 
   func stopLeafTimer() {

@@ -53,7 +53,7 @@ extension Strand {
     if end <= loop.now() {
       endGrace(index)
     } else {
-      shields[index].timer = loop.schedule(at: end, GraceLimit(self, level: level))
+      shields[index].timer = loop.schedule(at: end, LevelLimit(.grace, self, level: level))
     }
   }
 

@@ -47,7 +47,7 @@ extension Strand {
     guard let timeout = frames[top].policy?.timeout else { return }
     let deadline = loop.deadline(after: timeout)
     frames[top].deadline = deadline
-    frames[top].timer = loop.schedule(at: deadline, TimeLimit(self, level: top))
+    frames[top].timer = loop.schedule(at: deadline, LevelLimit(.timeout, self, level: top))
     frames[top].deadlineAround = outerDeadline
     outerDeadline = min(outerDeadline, deadline)
   }

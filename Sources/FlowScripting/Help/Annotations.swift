@@ -104,7 +104,7 @@ public enum Annotations {
     ---@field input string The key of the list. A missing key, or a value that is no list, fails the group as an input error.
     ---@field output? string The key of the list of results, in the order of the input; nothing is collected without it.
     ---@field max_concurrent? integer How many items execute at the same time; 3 without it.
-    ---@field allow_failure? boolean Whether the group goes on when an item fails; failed items are left out of the output, unless there is an `absent`.
+    ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless there is an `absent`.
     ---@field allow_empty? boolean Whether an empty list is no error of kind `insufficient_input`.
     ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
     ---@field as? string The key under which each op finds its item; without it the op's primary input.
@@ -516,7 +516,7 @@ public enum Annotations {
     ---@field index integer? Which item of a group this is, from 1 on.
     ---@field run flow.Run The run that the op belongs to.
     ---@field error flow.Error? In a cleanup what the op is ending with, in a final step what its flow is; nil after success.
-    ---@field history string[]? In a function of a machine the steps that it has entered, the present one included: what `start` takes to go on there.
+    ---@field history string[]? In a function of a machine the steps that it has entered, the present one included; `start` takes it to continue there.
     local Ctx = {}
 
     ---A value of the data bucket. Without one the op finishes here, with an error of kind

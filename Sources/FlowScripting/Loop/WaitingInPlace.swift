@@ -33,7 +33,7 @@ extension ScriptHost: LuaScheduler {
           wait.fail(answer(request))
         }
       } else {
-        // Nothing can go on. What is pending fails first, which may end the wait. Asked twice, an op
+        // Nothing can continue. What is pending fails first, which may end the wait. Asked twice, an op
         // would be ended even while it stands below on the stack.
         guard stalls.failNext(on: loop) else { break }
       }
@@ -50,7 +50,7 @@ extension ScriptHost: LuaScheduler {
 /// The code below on the stack, which the loop runs on top of.
 struct CodeInPlace {
   private let host: ScriptHost
-  // Unmanaged, all of it: what runs the code holds it until that goes on.
+  // Unmanaged, all of it: what runs the code retains it until the code continues.
   private let current: ScriptHost.Current
   private let fiber: Unmanaged<Fiber>?
 
@@ -88,7 +88,7 @@ struct CodeInPlace {
     }
   }
 
-  /// Says that the watchdog stops the code; answers what it ends with.
+  /// Records that the watchdog stops the code; returns the error that it ends with.
   func expire() -> FlowError {
     if let task = current.task?.takeUnretainedValue() { return task.expire() }
     guard let op = current.op?.takeUnretainedValue(), !op.isCleaningUp else { return .cancelled() }
