@@ -27,6 +27,8 @@ static void push_constant_cell(lua_State *L, int cell) {
 static int keep_local(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   luaL_checktype(L, 2, LUA_TFUNCTION);
+  // Upvalues of C functions can't be joined: debug.getupvalue gives this function to a script.
+  luaL_argcheck(L, !lua_iscfunction(L, 2), 2, "Lua function expected");
   lua_settop(L, 3);
   int scope = lua_upvalueindex(1);
   if (lua_getupvalue(L, 2, 1) == NULL) {

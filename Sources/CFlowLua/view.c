@@ -95,6 +95,10 @@ int32_t flowlua_make_view(flowlua_host *host, int32_t table, int32_t metatable) 
 
 enum { COPY_MEMO = 1, COPY_QUEUE = 2, COPY_ROOM = 12 };
 
+/// For how many elements of a list a copy has room from the start: the length of a table with holes may be
+/// any number.
+enum { COPY_SLOTS = 1 << 16 };
+
 /// Puts the copy of the value on top in its place, if it is a plain table: a new one, which is yet to be
 /// filled, or the one that it has. [-0, +0, m]
 static void take_copy(lua_State *L, lua_Integer *queued) {
@@ -107,7 +111,7 @@ static void take_copy(lua_State *L, lua_Integer *queued) {
   if (lua_rawget(L, COPY_MEMO) != LUA_TTABLE) {
     lua_settop(L, -2);
     size_t length = lua_rawlen(L, -1);
-    lua_createtable(L, length > INT32_MAX ? INT32_MAX : (int)length, 0);
+    lua_createtable(L, length > COPY_SLOTS ? COPY_SLOTS : (int)length, 0);
     lua_pushvalue(L, -2);
     lua_pushvalue(L, -2);
     lua_rawset(L, COPY_MEMO);
@@ -122,7 +126,9 @@ static void fill_copy(lua_State *L, lua_Integer *queued) {
   int copy = lua_gettop(L), table = copy - 1;
   lua_Integer length = (lua_Integer)lua_rawlen(L, table);
   for (lua_Integer i = 1; i <= length; i++) {
-    if (lua_rawgeti(L, table, i) == LUA_TTABLE) take_copy(L, queued);
+    int type = lua_rawgeti(L, table, i);
+    if (type == LUA_TNIL) length = i - 1;
+    if (type == LUA_TTABLE) take_copy(L, queued);
     lua_rawseti(L, copy, i);
   }
   lua_pushnil(L);

@@ -35,6 +35,23 @@ struct SessionLocalsTests {
     }
   }
 
+  @Test("The function that takes variables refuses functions of C")
+  func functionsOfC() throws {
+    let lines = try Lines()
+    let failure = lines.failure(
+      """
+      local x = 1
+      local own, index = debug.getinfo(1, 'f').func, 0
+      repeat
+        index = index + 1
+        local name, value = debug.getupvalue(own, index)
+        if name == '_KEEP' then value('y', string.gmatch('a', 'a')) end
+      until not name
+      """)
+    #expect(failure.contains("Lua function expected"))
+    #expect(try lines.run("return x, y") == ["1", "nil"])
+  }
+
   @Test("A variable is seen by what follows, with its value, and shared with its closures")
   func lasting() throws {
     let lines = try Lines()

@@ -32,6 +32,13 @@ check.equal(#list, 2)
 check.equal(list.inner.deep.n, 1)
 assert(list[2] == shared and list[shared] == "key")
 
+-- A list with holes, whose length may be any of its borders.
+local holes = {}
+for i = 0, 61 do holes[1 << i] = i end
+holes[5], holes[9] = 5, 9
+local copied = flow.new("f"):data { holes = holes }:add(flow.op("NothingOp", function() end)):run().data.holes
+for i = 0, 61 do check.equal(copied[1 << i], i) end
+
 -- Runs at the same time don't see each other's either.
 local WaitOp = flow.op("WaitOp", function(ctx)
   local mine = ctx:get "list"
