@@ -246,7 +246,7 @@ struct SessionTests: SessionSuite {
     #expect(try session.enter("background.state").contains("\"pending\""))
     try session.type("\u{4}")
     // The end waits for it, and Ctrl-C ends that.
-    try session.expect("\n")
+    try session.expect("(Ctrl-C cancels)\r\n")
     try pressControlC(session, library)
     #expect(try session.end().status != 0)
   }
