@@ -50,6 +50,28 @@ for _, text in ipairs {
   check.equal(ours.stdout:gsub(host.binary:gsub("%p", "%%%0"), "lua5.4"), theirs.stdout)
 end
 
+-- A `__close` of a body's variables is a cleanup, whose waits they leave alone: of a body that waits, that
+-- is busy, that waits below a C function, and that closes already.
+for _, body in ipairs {
+  "flow.sleep(100)", "while true do end", "table.sort({ 1, 2 }, function() flow.sleep(100) end)", "",
+} do
+  for _, signal in ipairs { "INT", "TERM", "HUP" } do
+    local result = signalled(signal, ([[
+      local flow = require "flow"
+      local seconds = %s
+      flow.op("ClosingOp", function()
+        local closing <close> = setmetatable({}, { __close = function()
+          if seconds > 0.1 then print "ready" end
+          flow.sleep(seconds)
+          print "closed"
+        end })
+        if seconds < 0.1 then print "ready" end
+        %s
+      end):start()]]):format(body == "" and 0.3 or 0.02, body))
+    check.equal(result.stdout:match("ready\nclosed\n") and signal, signal, body)
+  end
+end
+
 -- While all waits: the runs are cancelled, then the main chunk's wait raises it.
 local slow = [[
   local flow = require "flow"
