@@ -26,6 +26,62 @@ struct SessionInputTests: SessionSuite {
     #expect(end.status == 0 && end.shown.contains("closed\t2"))
   }
 
+  /// The Lua examples of the README, with the block that says what they print.
+  private static func examples() throws -> [(code: [String], output: [String])] {
+    let lines = try String(contentsOf: TerminalSession.package.appending(path: "README.md"), encoding: .utf8)
+      .components(separatedBy: "\n")
+    var blocks: [(language: String, lines: [String])] = []
+    var open: (language: String, lines: [String])?
+    for line in lines {
+      if let block = open {
+        if line == "```" {
+          blocks.append(block)
+          open = nil
+        } else {
+          open?.lines.append(line)
+        }
+      } else if line.hasPrefix("```") {
+        open = (String(line.dropFirst(3)), [])
+      }
+    }
+    var examples: [(code: [String], output: [String])] = []
+    for (index, block) in blocks.enumerated() where block.language == "lua" {
+      let output = blocks[(index + 1)...].first { $0.language != "sh" }
+      examples.append((block.lines, output?.language == "lua" ? [] : output?.lines ?? []))
+    }
+    return examples
+  }
+
+  @Test("The examples of the README can be typed line by line", arguments: all)
+  func readme(_ library: String) throws {
+    let examples = try Self.examples()
+    #expect(examples.count >= 5)
+    for (code, output) in examples {
+      let session = try start(library)
+      // A virtual clock would pass all the time at each prompt.
+      try session.enter("do local sleep = flow.sleep flow.sleep = function(s) sleep(s / 50) end end")
+      var shown = ""
+      for line in code {
+        try session.type(line + "\r")
+        if session.isEdited { shown += try session.expect("\r\u{1B}[J\u{1B}[?2004h") }
+        shown += try session.expect("> ") {
+          // Of the first line of a chunk, or of another one.
+          $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: ">") || session.isEdited
+        }
+      }
+      try session.type("\u{4}")
+      let end = try session.end()
+      shown += end.shown
+      #expect(end.status == 0)
+      #expect(!shown.contains("stack traceback:"))
+      for line in output {
+        // Without the time of day.
+        let text = line.replacingOccurrences(of: "12:00:00 AM ", with: "")
+        #expect(shown.contains(text), "of \(code.last ?? "")")
+      }
+    }
+  }
+
   @Test(
     "os.exit closes the variables when it is to close the state, wherever it is called",
     arguments: [

@@ -11,7 +11,7 @@ final class TerminalSession {
   /// The last byte that was expected.
   private var lastSeen = UInt8(ascii: "\n")
   /// Whether lines are edited, so that a prompt has something in front of it.
-  private let isEdited: Bool
+  let isEdited: Bool
 
   /// How long a test waits, in seconds: a machine may be busy with other things.
   static let patience = 60.0
