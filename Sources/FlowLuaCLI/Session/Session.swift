@@ -12,7 +12,7 @@ final class Session {
   /// nil where each line has variables of its own, as in lua5.4.
   let locals: SessionLocals?
   private var input: ChunkInput?
-  /// What has run, to be saved.
+  /// What has run, to be saved; of a terminal only.
   private var transcript: [[UInt8]] = []
   private var vm: LuaVM { interpreter.vm }
 
@@ -93,8 +93,11 @@ final class Session {
       if !chunk.isContinuation { input?.finish(nil, hasResult: false) }
       throw error
     }
-    if chunk.isContinuation, chunk.saved.isWhole, !transcript.isEmpty { transcript.removeLast() }
-    transcript.append(chunk.saved.text)
+    // Only a terminal has `.save`; what is piped may have no end.
+    if terminal.isInput {
+      if chunk.isContinuation, chunk.saved.isWhole, !transcript.isEmpty { transcript.removeLast() }
+      transcript.append(chunk.saved.text)
+    }
     input?.finish(chunk, hasResult: !values.isEmpty)
     show(values)
   }
