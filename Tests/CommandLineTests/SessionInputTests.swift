@@ -28,8 +28,10 @@ struct SessionInputTests: SessionSuite {
 
   /// The Lua examples of the README, with the block that says what they print.
   private static func examples() throws -> [(code: [String], output: [String])] {
-    let lines = try String(contentsOf: TerminalSession.package.appending(path: "README.md"), encoding: .utf8)
-      .components(separatedBy: "\n")
+    let lines = try String(
+      contentsOf: TerminalSession.package.appending(path: "README.md"), encoding: .utf8
+    )
+    .components(separatedBy: "\n")
     var blocks: [(language: String, lines: [String])] = []
     var open: (language: String, lines: [String])?
     for line in lines {
@@ -59,7 +61,8 @@ struct SessionInputTests: SessionSuite {
     for (code, output) in examples {
       let session = try start(library)
       // A virtual clock would pass all the time at each prompt.
-      try session.enter("do local sleep = flow.sleep flow.sleep = function(s) sleep(s / 50) end end")
+      try session.enter(
+        "do local sleep = flow.sleep flow.sleep = function(s) sleep(s / 50) end end")
       var shown = ""
       for line in code {
         try session.type(line + "\r")
