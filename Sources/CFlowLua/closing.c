@@ -15,23 +15,53 @@ static int values_below_callee(lua_CFunction function, const flowlua_host *host)
   return function == flowlua_body_function() ? 1 : -1;
 }
 
+/// Whether a frame is a `__close`, or the one that has called it.
+static bool is_close(lua_State *L, const flowlua_host *host, int level, lua_Debug *frame) {
+  lua_getinfo(L, "nf", frame);
+  lua_CFunction function = lua_tocfunction(L, -1);
+  lua_settop(L, -2);
+  if (frame->name != NULL && strcmp(frame->namewhat, "metamethod") == 0
+      && strcmp(frame->name, "close") == 0)
+    return true;
+  int below = level > 0 ? values_below_callee(function, host) : -1;
+  if (below < 0 || lua_getlocal(L, frame, below + 1) == NULL) return false;
+  lua_settop(L, -2);
+  return true;
+}
+
+/// The number of frames, found as lua_getstack is: a step for each frame above the wanted one.
+static int frame_count(lua_State *L) {
+  lua_Debug frame;
+  int low = 0, high = 1;
+  while (lua_getstack(L, high, &frame) != 0) {
+    low = high;
+    high *= 2;
+  }
+  while (low + 1 < high) {
+    int middle = low + (high - low) / 2;
+    if (lua_getstack(L, middle, &frame) != 0) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+/// How many frames are looked at of a stack that is deeper than both together: from its top and from its
+/// bottom. All of 200,000 would take a minute.
+enum { INNERMOST_FRAMES = 1000, OUTERMOST_FRAMES = 50 };
+
 static bool is_closing(lua_State *L, const flowlua_host *host) {
   if (has_flag(L, CLOSING)) return true;
   if (!lua_checkstack(L, 1)) return false;
   lua_Debug frame;
-  for (int level = 0; lua_getstack(L, level, &frame) != 0; level++) {
-    lua_getinfo(L, "nf", &frame);
-    lua_CFunction function = lua_tocfunction(L, -1);
-    lua_settop(L, -2);
-    if (frame.name != NULL && strcmp(frame.namewhat, "metamethod") == 0
-        && strcmp(frame.name, "close") == 0)
-      return true;
-    int below = level > 0 ? values_below_callee(function, host) : -1;
-    if (below >= 0 && lua_getlocal(L, &frame, below + 1) != NULL) {
-      lua_settop(L, -2);
-      return true;
-    }
+  int level = 0;
+  for (; level < INNERMOST_FRAMES; level++) {
+    if (lua_getstack(L, level, &frame) == 0) return false;
+    if (is_close(L, host, level, &frame)) return true;
   }
+  int count = frame_count(L);
+  if (count - OUTERMOST_FRAMES > level) level = count - OUTERMOST_FRAMES;
+  for (; lua_getstack(L, level, &frame) != 0; level++)
+    if (is_close(L, host, level, &frame)) return true;
   return false;
 }
 

@@ -132,6 +132,19 @@ end }):run()
 check.equal(done.error.kind, "timeout")
 check.equal(done.duration < 1 + hostile.slack, true, "duration")
 check.same(lines, { "busy: nil", "code after it" })
+-- However deep it is.
+lines = {}
+done = flow.op("DeepOp", { timeout = 0.01, run = function()
+  local function deep(n)
+    if n > 0 then return 1 + deep(n - 1) end
+    busy(0.05)
+    return 0
+  end
+  do local _ <close> = closing("deep", function() deep(150000) end) end
+  while true do end
+end }):run()
+check.equal(done.error.kind, "timeout")
+check.same(lines, { "deep: nil" })
 -- A body that was busy: its `__close` may wait, and be busy, within the grace.
 lines = {}
 done = flow.op("LoopOp", { timeout = 0.01, run = function()
