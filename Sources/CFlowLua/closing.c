@@ -15,6 +15,22 @@ static int values_below_callee(lua_CFunction function, const flowlua_host *host)
   return function == flowlua_body_function() ? 1 : -1;
 }
 
+/// How many values a function with variable arguments leaves below itself: Lua copies it above them.
+static int values_left_below(lua_State *L, int level) {
+  lua_Debug frame;
+  if (lua_getstack(L, level, &frame) == 0) return 0;
+  lua_getinfo(L, "uf", &frame);
+  bool is_shifted = frame.isvararg && !lua_iscfunction(L, -1);
+  lua_settop(L, -2);
+  if (!is_shifted) return 0;
+  int extra = 0;
+  while (lua_getlocal(L, &frame, -(extra + 1)) != NULL) {
+    lua_settop(L, -2);
+    extra++;
+  }
+  return 1 + frame.nparams + extra;
+}
+
 /// Whether a frame is a `__close`, or the one that has called it.
 static bool is_close(lua_State *L, const flowlua_host *host, int level, lua_Debug *frame) {
   lua_getinfo(L, "nf", frame);
@@ -24,7 +40,9 @@ static bool is_close(lua_State *L, const flowlua_host *host, int level, lua_Debu
       && strcmp(frame->name, "close") == 0)
     return true;
   int below = level > 0 ? values_below_callee(function, host) : -1;
-  if (below < 0 || lua_getlocal(L, frame, below + 1) == NULL) return false;
+  if (below < 0) return false;
+  below += values_left_below(L, level - 1);
+  if (lua_getlocal(L, frame, below + 1) == NULL) return false;
   lua_settop(L, -2);
   return true;
 }

@@ -132,6 +132,34 @@ end }):run()
 check.equal(done.error.kind, "timeout")
 check.equal(done.duration < 1 + hostile.slack, true, "duration")
 check.same(lines, { "busy: nil", "code after it" })
+-- No function with variable arguments is taken for a `__close`, waiting or busy.
+for _, body in ipairs {
+  function(...) flow.sleep(100, ...) end,
+  function(...) pcall(function(...) flow.sleep(100, ...) end, ...) end,
+  function(...) pcall(pcall, function(_, ...) flow.sleep(100, ...) end, ...) end,
+  function(...) return xpcall(function(...) flow.sleep(100, ...) end, tostring, ...) end,
+  load "require('flow').sleep(100)",
+} do
+  done = testing.run(flow.op("VarargOp", { timeout = 1, run = function(_, ...) return body(...) end })(1, 2, 3))
+  check.equal(done.duration, 1.0)
+  check.equal(done.error.kind, "timeout")
+end
+for _, body in ipairs {
+  function(...) while ... do end end,
+  function(...) while true do pcall(function(...) while ... do end end, ...) end end,
+  function(...) while true do xpcall(function(...) while ... do end end, tostring, ...) end end,
+} do
+  done = flow.op("VarargOp", { timeout = 0.01, run = function(_, ...) return body(...) end })(1, 2, 3):run()
+  check.equal(done.error.kind, "timeout")
+  check.equal(done.duration < 1 + hostile.slack, true, "duration")
+end
+lines = {}
+done = flow.op("VarargOp", { timeout = 0.01, run = function(...)
+  local closed <close> = setmetatable({}, { __close = function(...) busy(0.03) note(#{ ... }) end })
+  while ... do end
+end }):run()
+check.equal(done.error.kind, "timeout")
+check.same(lines, { 1 })
 -- However deep it is.
 lines = {}
 done = flow.op("DeepOp", { timeout = 0.01, run = function()
