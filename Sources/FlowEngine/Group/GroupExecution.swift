@@ -152,7 +152,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
     let work = ItemWork(
       op: op, run: parent.run, data: parent.bucket, count: source.count, maxConcurrent: limit,
       itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
-      allowFailure: dispatcher.allowFailure, endingError: parent.endingErrorAround, policy: policy)
+      allowFailure: dispatcher.allowFailure, parent: parent, policy: policy)
     if let made = op.body?.itemRunner(for: work) ?? loop.makeItemRunner?(work) {
       handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
     } else {

@@ -53,8 +53,11 @@ public struct ItemWork {
   public let isOutputOptional: Bool
   /// Whether the group goes on when an item fails.
   public let allowFailure: Bool
-  /// What the flow is ending with, of a group that is one of its final steps; nil after success.
-  public let endingError: FlowError?
+  /// The strand whose step the group is.
+  let parent: Strand
+  /// What the flow is ending with, of a group that is one of its final steps; nil after success. Looked
+  /// up through all groups around.
+  public var endingError: FlowError? { parent.endingErrorAround }
   /// The policy at the group's place: the op's own, unless another was given there.
   let policy: OpPolicy?
   /// Whether an item is tried again or has a time limit: who makes a runner sees to both.
