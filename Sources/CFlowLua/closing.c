@@ -47,7 +47,7 @@ static bool is_close(lua_State *L, const flowlua_host *host, int level, lua_Debu
   return true;
 }
 
-/// The number of frames, found as lua_getstack is: a step for each frame above the wanted one.
+/// The number of frames, by binary search: each lua_getstack takes a step for each frame above.
 static int frame_count(lua_State *L) {
   lua_Debug frame;
   int low = 0, high = 1;

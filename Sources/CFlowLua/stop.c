@@ -56,8 +56,9 @@ static watch_record *watched;
 /// When the watchdog next looks by itself.
 static int64_t wakes_at = INT64_MAX;
 
-/// Asks the ones that are due to stop; returns when the next one is. The lock is held. One that
-/// isn't executing needs no signal, as it looks when it goes on, unless what executes belongs to it.
+/// Asks the coroutines whose time is over to stop; returns when the next one's is. The lock is held. A
+/// coroutine that isn't executing needs no signal: it checks when it is resumed. One that encloses what
+/// executes does.
 static int64_t stop_due(int64_t time) {
   int64_t next = INT64_MAX;
   for (watch_record *each = watched; each != NULL; each = each->next) {

@@ -133,9 +133,8 @@ static void fill_copy(lua_State *L, lua_Integer *queued) {
   }
   lua_pushnil(L);
   while (lua_next(L, table)) {
-    bool is_listed = lua_isinteger(L, -2) && lua_tointegerx(L, -2, NULL) >= 1
-        && lua_tointegerx(L, -2, NULL) <= length;
-    if (!is_listed) {
+    lua_Integer key = lua_isinteger(L, -2) ? lua_tointegerx(L, -2, NULL) : 0;
+    if (key < 1 || key > length) {
       take_copy(L, queued);
       lua_pushvalue(L, -2);
       take_copy(L, queued);

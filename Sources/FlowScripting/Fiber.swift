@@ -1,116 +1,6 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// What limits a coroutine's time, what it belongs to, and what is told how it ended.
-enum FiberOwner {
-  /// The code of an op.
-  case op(OpContext)
-  /// A cleanup of an op.
-  case cleanup(OpContext, CallbackCompletion)
-  /// A callback of a flow.
-  case callback(Run, CallbackCompletion)
-  /// The predicate of a case.
-  case predicate(Run, CallbackCompletion)
-  /// The function that says when something is tried again.
-  case delay(Run, CallbackCompletion)
-  /// A function of a machine.
-  case machine(MachineCall, MachinePart)
-  /// The function of a task.
-  case task(ScriptTask)
-
-  /// When a busy coroutine has to be stopped, on the loop's clock; `.max` for never.
-  var deadline: Int64 {
-    switch self {
-    case .op(let context): context.deadline
-    case .cleanup(_, let completion), .callback(_, let completion),
-      .predicate(_, let completion), .delay(_, let completion):
-      completion.deadline
-    case .machine(let call, _): call.deadline
-    case .task(let code): code.ownerDeadline
-    }
-  }
-
-  /// What a coroutine ends with that was stopped at the deadline.
-  func expire() -> FlowError {
-    switch self {
-    case .op(let context): context.expire()
-    case .cleanup(_, let completion), .callback(_, let completion),
-      .predicate(_, let completion), .delay(_, let completion):
-      completion.expire()
-    case .machine(let call, _): call.expire()
-    case .task(let code): code.expire()
-    }
-  }
-
-  /// Whether nothing is raised in it: signals may limit it nevertheless.
-  var isCleanup: Bool {
-    switch self {
-    case .cleanup: true
-    case .callback(let run, _): run.isCallingBack
-    default: false
-    }
-  }
-
-  /// Whether what it closes after a stop has a grace: a cleanup is stopped when that is over.
-  var hasGrace: Bool {
-    switch self {
-    case .cleanup: false
-    case .callback(let run, _): !run.isCallingBack
-    default: true
-    }
-  }
-
-  /// Seconds of that grace; nil for the default.
-  var grace: Double? {
-    switch self {
-    case .op(let context): context.grace
-    case .machine(let call, _): call.context?.grace
-    case .task(let code): code.op?.grace
-    default: nil
-    }
-  }
-
-  /// The op that errors are attributed to.
-  var opName: ByteString? {
-    switch self {
-    case .op(let context): context.displayName
-    case .machine(let call, _): call.context?.displayName
-    default: nil
-    }
-  }
-
-  /// Tells how the coroutine has ended.
-  func finish(_ end: Fiber.End, _ host: ScriptHost) {
-    switch self {
-    case .op(let context): ScriptOpBody.ended(end, context, host)
-    case .cleanup(_, let completion), .callback(_, let completion):
-      switch end {
-      case .returned: completion.finish(nil)
-      case .failed(let error): completion.finish(error)
-      }
-    case .predicate(_, let completion):
-      switch end {
-      case .returned(let value): completion.answer(value.isTruthy)
-      case .failed(let error): completion.finish(error)
-      }
-    case .delay(_, let completion):
-      switch end {
-      case .returned(.integer(let seconds)): completion.answer(seconds: Double(seconds))
-      case .returned(.number(let seconds)): completion.answer(seconds: seconds)
-      case .returned: completion.finish(nil)
-      case .failed(let error): completion.finish(error)
-      }
-    case .machine(let call, let part):
-      switch end {
-      case .returned(let value):
-        (call.logic as? ScriptMachineLogic)?.finish(value, part, call)
-      case .failed(let error): call.finish(.failed(error))
-      }
-    case .task(let code): code.ended(end)
-    }
-  }
-}
-
 /// A coroutine of a script that waits: an op's, or a callback's. It goes on when its wait is ready.
 ///
 /// There can be many at a time, so what few need stands elsewhere.
@@ -255,9 +145,7 @@ final class Fiber: LoopJob, LuaWaiter {
     } else {
       end = host.closeEnd(of: owner)
       ending.closeEnd = end
-      if end != .max {
-        ending.closeLimit = loop.schedule(at: end, CloseLimit(self))
-      }
+      if end != .max { ending.closeLimit = loop.schedule(at: end) { self.closeIsOver() } }
     }
     // What comes after the `__close` has as long as it would have had without.
     ending.graceEnd = LuaVM.monotonicTime.later(by: ending.cancellation.map(unwindTime) ?? 0)
@@ -265,7 +153,7 @@ final class Fiber: LoopJob, LuaWaiter {
   }
 
   /// Called when the grace of what it closes is over.
-  fileprivate func closeIsOver() {
+  private func closeIsOver() {
     guard !isFinished, !isRunning, let ending, let cancellation = ending.cancellation,
       host.vm.isClosing(coroutine)
     else { return }
@@ -389,17 +277,6 @@ extension Fiber: ExecutingCode {
   }
 }
 
-/// Cuts the `__close` that a fiber waits in when its grace is over.
-private final class CloseLimit: LoopJob {
-  private let fiber: Fiber
-
-  init(_ fiber: Fiber) {
-    self.fiber = fiber
-  }
-
-  func run() { fiber.closeIsOver() }
-}
-
 extension ScriptHost {
   /// How long the `__close`s of a coroutine may take after it was stopped, in nanoseconds.
   func closeGrace(of owner: FiberOwner) -> Int64 {
@@ -414,18 +291,13 @@ extension ScriptHost {
   /// When the `__close`s of a coroutine that was stopped are cut, on the loop's clock: all of an op have
   /// one grace, which its other cleanups share.
   fileprivate func closeEnd(of owner: FiberOwner) -> Int64 {
-    switch owner {
-    case .op(let context): context.beginGrace()
-    case .machine(let call, _) where call.context != nil: call.context?.beginGrace() ?? .max
-    default: loop.now().later(by: closeGrace(of: owner))
-    }
+    owner.context?.beginGrace() ?? loop.now().later(by: closeGrace(of: owner))
   }
 
   /// Reports that a `__close` was cut; `waits` is what it waited in, and where, or nil when it was busy.
   fileprivate func reportCutClose(of owner: FiberOwner, waits: ByteString?) {
     switch owner {
-    case .op(let context): context.reportCutClose(waits: waits)
-    case .machine(let call, _): call.context?.reportCutClose(waits: waits)
+    case .op, .machine: owner.context?.reportCutClose(waits: waits)
     case .task(let task): task.reportCutClose(waits: waits, grace: owner.grace)
     case .callback(let run, _), .predicate(let run, _), .delay(let run, _):
       run.reportCutClose(waits: waits, grace: nil)

@@ -97,7 +97,7 @@ final class MachineExecution: Work, TaskObserver {
     if phase == .ended { context.endAsWork() }
   }
 
-  /// Goes on until it waits or has ended, or its turn is over.
+  /// Performs phases until it waits, has ended, or has used up its turn.
   private func proceedOnce() {
     isProceeding = true
     while phase != .ended, goOn(), !loop.isTurnOver {}

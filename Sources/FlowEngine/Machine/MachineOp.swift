@@ -124,7 +124,7 @@ public final class MachineOp: Op {
   ///   - state: The state of before the result is reduced.
   ///   - adopt: Called before a function is, to make the run belong to what asks.
   ///   - body: Called with the answer; isn't called when the run fails.
-  /// - Returns: The run of these functions, which may have settled already. No monitor is told of it.
+  /// - Returns: The run of these functions; it may have settled. Monitors aren't told of it.
   public func decide(
     on loop: EventLoop, after step: Int, result: Value, state: Value,
     adopt: ((Run) -> Void)? = nil, _ body: @escaping (MachineDecision<Int, Value>) -> Void

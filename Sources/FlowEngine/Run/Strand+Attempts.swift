@@ -121,7 +121,7 @@ extension Strand {
     return continueDeciding()
   }
 
-  /// Goes on with deciding whether there is another attempt.
+  /// Decides whether there is another attempt, as far as it can without a wait.
   private func continueDeciding() -> Progress {
     let attempts = leafPolicy?.retry?.attempts ?? 0
     guard let answer = decide() else { return .waiting }

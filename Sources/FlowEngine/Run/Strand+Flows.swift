@@ -249,7 +249,7 @@ extension Strand {
     return .moved
   }
 
-  /// Goes on with deciding whether there is another attempt at the innermost flow.
+  /// Decides whether there is another attempt at the innermost flow, as far as it can without a wait.
   private func continueDeciding(_ top: Int) -> Progress {
     guard let answer = decide() else { return .waiting }
     frames[top].phase = .leftovers

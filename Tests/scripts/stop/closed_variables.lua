@@ -4,7 +4,7 @@
 -- expect-stderr: a __close of [LongOp] was cut after a grace of 5s, while it waited in flow.sleep at
 -- expect-stderr: the cleanup of [LongOp] at Tests/scripts/stop/closed_variables.lua:
 -- expect-stderr: a __close of [BusyOp] was cut after a grace of 0.02s, while it was busy
--- expect-stderr: a __close of 'task at Tests/scripts/stop/closed_variables.lua:90' was cut after a grace of 30s,
+-- expect-stderr: a __close of 'task at Tests/scripts/stop/closed_variables.lua:82' was cut after a grace of 30s,
 local flow, check = require "flow", require "check"
 local testing = require "flow.testing"
 local hostile = require "hostile"
@@ -76,25 +76,21 @@ end), 3)
 check.same(lines, { "closed: cancelled" })
 run(flow.new("f"):add_parallel(WaitOp, flow.op("FailOp", function() flow.sleep(1) error "bad" end)), 3)
 check.same(lines, { "closed: cancelled" })
-run(stopped_by(function()
-  local task = flow.spawn(function()
-    local _ <close> = pauses("in time", 29)
-    flow.sleep(100)
+-- Of a task that closes for so many seconds.
+local function cancelled_task(name, seconds)
+  return stopped_by(function()
+    local task = flow.spawn(function()
+      local _ <close> = pauses(name, seconds)
+      flow.sleep(100)
+    end)
+    flow.sleep(1)
+    task:cancel()
+    task:wait()
   end)
-  flow.sleep(1)
-  task:cancel()
-  task:wait()
-end), 30)
+end
+run(cancelled_task("in time", 29), 30)
 check.same(lines, { "in time: cancelled" })
-run(stopped_by(function()
-  local task = flow.spawn(function()
-    local _ <close> = pauses("too long", 31)
-    flow.sleep(100)
-  end)
-  flow.sleep(1)
-  task:cancel()
-  task:wait()
-end), 31)
+run(cancelled_task("too long", 31), 31)
 check.same(lines, {})
 run(flow.machine { name = "m", start = "a", timeout = 1, flow.step("a", { run = function()
   local _ <close> = pauses("step", 2)
