@@ -18,26 +18,38 @@ let strictC: [CSetting] = [
 let package = Package(
   name: "flowlua",
   products: [
+    .library(name: "FlowLoop", targets: ["FlowLoop"]),
     .library(name: "FlowEngine", targets: ["FlowEngine"]),
     .library(name: "LuaVM", targets: ["LuaVM"]),
     .library(name: "FlowScripting", targets: ["FlowScripting"]),
     .executable(name: "flowlua", targets: ["FlowLuaCLI"]),
   ],
   targets: [
+    // A module map of Debian's `liblua5.4`.
     .systemLibrary(
       name: "CLua",
       pkgConfig: "lua5.4",
       providers: [.apt(["liblua5.4-dev"])]),
+    // Calls of the system that Swift can't import or make.
     .target(name: "CFlowSystem", cSettings: strictC),
+    // Trampolines, protected calls, coroutines: everything that concerns `longjmp`.
     .target(name: "CFlowLua", dependencies: ["CLua"], cSettings: strictC),
-    .target(name: "FlowEngine", dependencies: ["CFlowSystem"], swiftSettings: strict),
-    .target(name: "LuaVM", dependencies: ["CLua", "CFlowLua"], swiftSettings: strict),
+    // Strings of bytes: the one text type of all other targets.
+    .target(name: "FlowBytes", swiftSettings: strict),
+    // Clock, event loop, helper threads, files, child processes; knows no op, value or task.
+    .target(name: "FlowLoop", dependencies: ["FlowBytes", "CFlowSystem"], swiftSettings: strict),
+    // Values, tasks, ops, flows, groups, machines, the event log; knows no Lua.
+    .target(name: "FlowEngine", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
+    // A safe wrapper of one Lua state; knows no flows.
+    .target(name: "LuaVM", dependencies: ["FlowBytes", "CLua", "CFlowLua"], swiftSettings: strict),
+    // Shows the engine to Lua, and runs ops written in Lua.
     .target(
       name: "FlowScripting",
       dependencies: ["FlowEngine", "LuaVM"],
-      // Editors read them; the program has them from Annotations.swift, which scripts/docs makes.
-      exclude: ["Help/flow.d.lua", "Help/flow.testing.d.lua"],
+      // Editors read them; the program has them within itself.
+      resources: [.embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.testing.d.lua")],
       swiftSettings: strict),
+    // The program: arguments, sessions, exit status.
     .executableTarget(
       name: "FlowLuaCLI",
       dependencies: ["FlowScripting", "LuaVM", "FlowEngine", "CFlowSystem"],
@@ -84,8 +96,20 @@ let package = Package(
       swiftSettings: strict),
     // Runs the release binary; it links nothing of the package.
     .testTarget(name: "CommandLineTests", swiftSettings: strict),
+    .testTarget(
+      name: "FlowLoopTests", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
     .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
     .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11
 )
+
+// scripts/bench measures what the bold mechanisms gain; nothing else builds this program.
+if Context.environment["FLOWLUA_BENCH"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "BenchHost",
+      dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      path: "scripts/bench.d/host",
+      swiftSettings: strict))
+}

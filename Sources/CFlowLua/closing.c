@@ -8,11 +8,11 @@
 
 /// How many values a protecting function has on its stack below the function that it calls; -1 for
 /// all others.
-static int values_below_callee(lua_CFunction function, const flowlua_host *host) {
+static int values_below_callee(lua_CFunction function, const flowlua_state *state) {
   if (function == NULL) return -1;
-  if (function == host->pcall) return 1;   // true
-  if (function == host->xpcall) return 3;  // the handler, true, the function
-  return function == flowlua_body_function() ? 1 : -1;
+  if (function == state->pcall) return 1;   // true
+  if (function == state->xpcall) return 3;  // the handler, true, the function
+  return function == flowlua_run_body ? 1 : -1;
 }
 
 /// How many values a function with variable arguments leaves below itself: Lua copies it above them.
@@ -32,14 +32,14 @@ static int values_left_below(lua_State *L, int level) {
 }
 
 /// Whether a frame is a `__close`, or the one that has called it.
-static bool is_close(lua_State *L, const flowlua_host *host, int level, lua_Debug *frame) {
+static bool is_close(lua_State *L, const flowlua_state *state, int level, lua_Debug *frame) {
   lua_getinfo(L, "nf", frame);
   lua_CFunction function = lua_tocfunction(L, -1);
   lua_settop(L, -2);
   if (frame->name != NULL && strcmp(frame->namewhat, "metamethod") == 0
       && strcmp(frame->name, "close") == 0)
     return true;
-  int below = level > 0 ? values_below_callee(function, host) : -1;
+  int below = level > 0 ? values_below_callee(function, state) : -1;
   if (below < 0) return false;
   below += values_left_below(L, level - 1);
   if (lua_getlocal(L, frame, below + 1) == NULL) return false;
@@ -67,31 +67,33 @@ static int frame_count(lua_State *L) {
 /// bottom. All of 200,000 would take a minute.
 enum { INNERMOST_FRAMES = 1000, OUTERMOST_FRAMES = 50 };
 
-static bool is_closing(lua_State *L, const flowlua_host *host) {
+static bool is_closing(lua_State *L, const flowlua_state *state) {
   if (has_flag(L, CLOSING)) return true;
   if (!lua_checkstack(L, 1)) return false;
   lua_Debug frame;
   int level = 0;
   for (; level < INNERMOST_FRAMES; level++) {
     if (lua_getstack(L, level, &frame) == 0) return false;
-    if (is_close(L, host, level, &frame)) return true;
+    if (is_close(L, state, level, &frame)) return true;
   }
   int count = frame_count(L);
   if (count - OUTERMOST_FRAMES > level) level = count - OUTERMOST_FRAMES;
   for (; lua_getstack(L, level, &frame) != 0; level++)
-    if (is_close(L, host, level, &frame)) return true;
+    if (is_close(L, state, level, &frame)) return true;
   return false;
 }
 
 bool flowlua_runs_close(lua_State *L) {
-  const flowlua_host *host = host_of(L);
-  if (is_closing(L, host)) return true;
-  flowlua_coroutine *activity = atomic_load(&host->activity);
+  const flowlua_state *state = state_of(L);
+  if (is_closing(L, state)) return true;
+  flowlua_coroutine *activity = atomic_load(&state->activity);
   return activity != NULL && activity->L != NULL && activity->L != L
-      && is_closing(activity->L, host);
+      && is_closing(activity->L, state);
 }
 
-bool flowlua_host_runs_close(const flowlua_host *host) { return flowlua_runs_close(host->running); }
+bool flowlua_state_runs_close(const flowlua_state *state) {
+  return flowlua_runs_close(state->running);
+}
 
 /// The coroutine that a parked one waits for, if it does.
 static lua_State *inner(lua_State *co) {
@@ -100,7 +102,7 @@ static lua_State *inner(lua_State *co) {
 
 bool flowlua_coroutine_is_closing(const flowlua_coroutine *coroutine) {
   for (lua_State *each = coroutine->L; each != NULL; each = inner(each))
-    if (is_closing(each, host_of(each))) return true;
+    if (is_closing(each, state_of(each))) return true;
   return false;
 }
 

@@ -42,12 +42,12 @@ static int guard_globals(lua_State *L, void *argument) {
   return 1;
 }
 
-int32_t flowlua_guard_globals(flowlua_host *host) {
-  int32_t status = flowlua_protect(host, guard_globals, NULL);
+int32_t flowlua_guard_globals(flowlua_state *state) {
+  int32_t status = flowlua_protect(state, guard_globals, NULL);
   if (status != LUA_OK) return status;
-  int32_t reference = flowlua_reference(host, host->running);
+  int32_t reference = flowlua_reference(state, state->running);
   if (reference == 0) return FLOWLUA_NO_MEMORY;
-  flowlua_unreference(host, host->guarded_globals);
-  host->guarded_globals = reference;
+  flowlua_unreference(state, state->guarded_globals);
+  state->guarded_globals = reference;
   return LUA_OK;
 }

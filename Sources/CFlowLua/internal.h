@@ -22,7 +22,7 @@ enum {
   ANCHOR_STOPPED = 6,
   ANCHOR_NOT_SUSPENDED = 7,
   ANCHOR_RESERVES = 8,  // table: type -> coroutine with userdata made in advance
-  ANCHOR_HERALD = 9,  // the metatable of heralds
+  ANCHOR_SENTINEL = 9,  // the metatable of sweep sentinels
   ANCHOR_HANDLES = 10,  // from here on: handles made in advance
 };
 
@@ -32,8 +32,8 @@ typedef struct object_block {
   uint64_t magic;
   void *pointer;  // the Swift reference; NULL before it has one
   uint32_t slot;  // its place among those held
-  // The allocator is told sizes: that of this is neither a handle's nor a table's, with which nothing is
-  // to be done when they are freed.
+  // The allocator knows sizes only. This structure's differs from a handle's and a table's, which need
+  // no work when they are freed.
   uint64_t unused;
 } object_block;
 
@@ -49,11 +49,14 @@ _Static_assert(sizeof(handle_block) != sizeof(object_block), "the sizes tell the
 
 /// A place for a Swift reference, or in the list of free places, or of those whose userdata are gone.
 typedef struct held_object {
-  void *pointer;       // NULL: free
+  void *pointer;  // NULL: free
   uint32_t next_free;
 } held_object;
 
 enum { NONE_HELD = UINT32_MAX };
+
+/// The size of no block.
+#define NO_OBJECT_SIZE SIZE_MAX
 
 /// A kind of objects, or of handles.
 typedef struct object_type {
@@ -90,7 +93,7 @@ enum {
 /// watchdog's lock; only the owner thread writes `watched`.
 typedef struct watch_record {
   flowlua_coroutine *coroutine;
-  flowlua_host *host;
+  flowlua_state *state;
   struct watch_record *next;
   bool watched;
   int64_t deadline;
@@ -120,7 +123,7 @@ struct flowlua_coroutine {
   uint32_t handle_slot;
   /// Asked to stop. Written by the watchdog, read by the hook and the signal handler.
   _Atomic(uint8_t) stop;
-  // Owner thread only. The structures live as long as the host, so that a stale use can be told.
+  // Owner thread only. The structures live as long as the state, so that a stale use is recognized.
   // What its message handler has noted of the error that ends it: the stack is gone afterwards.
   uint8_t error_status;
   /// Which hook of the main coroutine it has; see hooks.c.
@@ -128,7 +131,7 @@ struct flowlua_coroutine {
   /// A +1 Swift reference to what it waits for while it is parked.
   void *wait;
   failure_record *failure;  // malloc's; NULL without an error
-  watch_record *watch;  // NULL while it was never watched
+  watch_record *watch;      // NULL while it was never watched
   flowlua_coroutine *next_free;
 };
 
@@ -148,7 +151,6 @@ static inline bool is_watched(const flowlua_coroutine *coroutine) {
 }
 
 typedef struct pool_page pool_page;
-typedef struct flowlua_reader flowlua_reader;
 
 /// The largest block that a pool has.
 enum { POOL_LARGEST = 1024, POOL_CLASSES = POOL_LARGEST / 16 + 1 };
@@ -159,7 +161,7 @@ typedef struct small_pool {
   void *mapped;
   size_t used;
   size_t committed;
-  bool tried;  // to reserve address space
+  bool tried;       // to reserve address space
   bool is_closing;  // all of it is given back soon
   uint32_t page_count;
   uint32_t empty_count;
@@ -182,9 +184,12 @@ enum {
   OWN_HOOK = UINT16_MAX,
 };
 
+/// Where the pool of small blocks begins, and where a state first looks whether memory is left.
+enum { POOLED_FROM = 1 << 20 };
+
 enum { LAYOUT_UNKNOWN = 0, LAYOUT_EXPECTED = 1, LAYOUT_OTHER = 2 };
 
-struct flowlua_host {
+struct flowlua_state {
   lua_State *main;
   lua_State *anchor;
   flowlua_callbacks callbacks;
@@ -196,6 +201,8 @@ struct flowlua_host {
   _Atomic(flowlua_coroutine *) activity;
   // What signals have asked for, in bits; see interrupt.c.
   _Atomic(uint8_t) requests;
+  /// Whether FLOWLUA_TERMINATE is asked for again once no coroutine of the scheduler executes.
+  bool owes_termination;
   saved_hook saved_hooks[SAVED_HOOKS];
   // What a script has set on the main coroutine: a reference, or 0; see hooks.c.
   int32_t main_hook;
@@ -204,6 +211,7 @@ struct flowlua_host {
   uint16_t hook_version;  // 0 without one
   uint16_t last_hook_version;
   lua_CFunction set_hook;  // the standard debug.sethook
+  lua_Hook stop_hook;      // of the coroutines that are to stop
   void *parked_wait;
   bool closing;
   bool spare_used;
@@ -213,7 +221,8 @@ struct flowlua_host {
   bool enclosure_stopped;
   // Memory.
   size_t memory_used;
-  /// From so many bytes on, small blocks come from the pool; 0 once it pays in any case.
+  /// From so many bytes on, small blocks come from the pool: a small state would only touch more pages.
+  /// 0 once it pays in any case.
   size_t pooled_from;
   size_t memory_limit;
   /// Beyond so many bytes a state that grows looks whether the host's reserve is left; see reserve.c.
@@ -239,10 +248,17 @@ struct flowlua_host {
   uint32_t held_capacity;
   uint32_t free_held;  // the first free place, or NONE_HELD
   uint32_t dead_held;  // the first place whose userdata was freed, or NONE_HELD
-  /// The present herald; NULL without one. See objects.c.
-  void *herald;
-  /// How large a userdata with an `object_block` is for the allocator.
+  /// The present sentinel; NULL without one. See objects.c.
+  void *sweep_sentinel;
+  /// How large a userdata with an `object_block` is for the allocator; NO_OBJECT_SIZE where it can't know.
   size_t object_size;
+  /// What the allocator was asked for when the size was learnt.
+  struct {
+    lua_Alloc allocate;
+    const void *block;
+    size_t size;
+    int count;
+  } observed;
   // The index from an object to its place: a power of two of places or NONE_HELD.
   uint32_t *buckets;
   uint32_t bucket_mask;
@@ -260,21 +276,23 @@ struct flowlua_host {
   uint32_t next_origin;
   known_origin origins[KNOWN_ORIGINS];
   // Types.
-  uint64_t secret;
+  /// The random part of each `magic`.
+  uint64_t magic_base;
   int32_t type_count;
   int32_t type_capacity;
-  object_type *types;  // counted from 1
-  int32_t secret_type;  // 0 without one; see flowlua_set_secret_type
+  object_type *types;       // counted from 1
+  int32_t secret_type;      // 0 without one; see flowlua_set_secret_type
   int32_t guarded_globals;  // a reference; 0 without
-  uint8_t layout;  // whether tables are laid out as layout.c knows it
-  uint8_t frames;  // the same of frames
+  uint32_t withheld;        // see flowlua_configuration
+  uint8_t layout;           // whether tables are laid out as layout.c knows it
+  uint8_t frames;           // the same of frames
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;
   /// Coroutines ready for use, structures without a coroutine, and all structures.
   /// Those of the standard library, to be known on a stack.
   lua_CFunction pcall, xpcall;
-  flowlua_coroutine *pool;
+  flowlua_coroutine *idle;
   uint32_t coroutine_count;  // of those that have one
   int32_t error_metatable;
   flowlua_coroutine *bare;
@@ -282,10 +300,10 @@ struct flowlua_host {
   small_pool small;
 };
 
-/// Flags of a coroutine; they share its extra space with the address of the host.
+/// Flags of a coroutine; they share its extra space with the address of the state.
 enum {
-  PARKED = 1,  // it has yielded a wait of the host, which resumers pass upward
-  STOPPED = 2,  // the stop hook has made it yield: whoever resumed it closes it
+  PARKED = 1,   // it has yielded a wait of the host, which resumers pass upward
+  STOPPED = 2,  // the stop hook has made it yield: its resumer closes it
   CHAINED = 4,  // it is parked because the coroutine on top of its stack is
   CLOSING = 8,  // it is being closed because it has failed or was stopped
   EXTRA_FLAGS = 63,
@@ -293,40 +311,44 @@ enum {
 
 #define EXTRA(L) (*(uintptr_t *)lua_getextraspace(L))
 
-static inline flowlua_host *host_of(lua_State *L) {
-  return (flowlua_host *)(EXTRA(L) & ~(uintptr_t)EXTRA_FLAGS);
+static inline flowlua_state *state_of(lua_State *L) {
+  return (flowlua_state *)(EXTRA(L) & ~(uintptr_t)EXTRA_FLAGS);
 }
 
 /// The `magic` of handles of a type; types have 15 bits.
-static inline uint64_t handle_magic(const flowlua_host *host, int32_t type) {
-  return host->secret ^ (0x8000 | (uint64_t)type);
+static inline uint64_t handle_magic(const flowlua_state *state, int32_t type) {
+  return state->magic_base ^ (0x8000 | (uint64_t)type);
 }
 
 static inline bool has_flag(lua_State *L, uintptr_t flag) { return (EXTRA(L) & flag) != 0; }
 static inline void set_flag(lua_State *L, uintptr_t flag) { EXTRA(L) |= flag; }
 static inline void clear_flag(lua_State *L, uintptr_t flag) { EXTRA(L) &= ~flag; }
 
-/// The host whose code runs on this thread; the signal handler and lua_resume look here.
-extern _Thread_local flowlua_host *flowlua_current;
+/// The state whose code runs on this thread; the signal handler and lua_resume look here.
+extern _Thread_local flowlua_state *flowlua_current;
 
 /// Whether what runs now, or what encloses it, has been asked to stop.
-static inline bool is_asked_to_stop(const flowlua_host *host) {
-  const flowlua_coroutine *activity =
-      atomic_load_explicit(&host->activity, memory_order_relaxed);
+static inline bool is_asked_to_stop(const flowlua_state *state) {
+  const flowlua_coroutine *activity = atomic_load_explicit(&state->activity, memory_order_relaxed);
   if (activity != NULL && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0)
     return true;
-  return (atomic_load_explicit(&host->requests, memory_order_relaxed) & FLOWLUA_STOP) != 0;
+  return (atomic_load_explicit(&state->requests, memory_order_relaxed) & FLOWLUA_STOP) != 0;
 }
 
-/// Whether what goes on next needs the hook: it has been asked to stop, or a signal wants something.
-static inline bool is_stopping(const flowlua_host *host) {
-  return is_asked_to_stop(host)
-      || atomic_load_explicit(&host->requests, memory_order_relaxed) != 0;
+/// Whether the code that runs next needs the hook: a stop or something else was requested.
+static inline bool is_stopping(const flowlua_state *state) {
+  return is_asked_to_stop(state)
+      || atomic_load_explicit(&state->requests, memory_order_relaxed) != 0;
 }
 
-// host.c
-/// luaL_checkstack, but lack of memory is called so. [-0, +0, v]
-void flowlua_require_room(lua_State *L, int32_t count, const char *purpose);
+// The files from the lowest floor up; scripts/floors.d/CFlowLua lists them.
+
+// memory.c
+/// As realloc, calloc, aligned_alloc and strdup; all can be made to fail. The memory is freed by free.
+void *flowlua_resize_own(void *block, size_t size);
+void *flowlua_zeroed_own(size_t size);
+void *flowlua_aligned_own(size_t alignment, size_t size);
+char *flowlua_copy_own(const char *text);
 
 // pool.c
 void flowlua_pool_open(small_pool *pool);
@@ -343,72 +365,89 @@ size_t flowlua_pool_size(void *block);
 /// Whether the system still gives what a host needs.
 bool flowlua_reserve_exists(void);
 /// Whether a block that grows would take what is left for the host.
-bool flowlua_takes_reserve(flowlua_host *host, size_t held, size_t size);
+bool flowlua_takes_reserve(flowlua_state *state, size_t held, size_t size);
 /// Called after a collection, which may have left memory to others.
-void flowlua_note_collection(flowlua_host *host);
+void flowlua_note_collection(flowlua_state *state);
+
+// room.c
+/// Raises LUA_ERRMEM. [-0, +0, m]
+void flowlua_raise_memory(lua_State *L);
+/// luaL_checkstack, but lack of memory is called so. [-0, +0, v]
+void flowlua_require_room(lua_State *L, int32_t count, const char *purpose);
+
+// requests.c
+/// Asks for the termination that flowlua_owe_termination has put off. [-0, +0, -]
+void flowlua_repay_termination(flowlua_state *state);
+
+// arming.c
+/// Has the coroutine call the stop hook at its next instruction. Safe in a signal handler.
+void flowlua_arm_stop(lua_State *L);
+/// Gives a coroutine the hook that the stop hook has taken the place of.
+void flowlua_restore_hook(flowlua_state *state, lua_State *L);
+/// Forgets the hook that a coroutine had before it was armed.
+void flowlua_forget_hook(flowlua_state *state, lua_State *L);
+
+// protect.c
+int flowlua_run_protected(lua_State *L);
 
 // objects.c
 /// The block of an object, whatever its type; NULL for anything else. [-0, +0, -]
-object_block *flowlua_block_at(flowlua_host *host, lua_State *L, int index);
-/// A userdata for an object of a type, not holding anything. [-0, +1, m]
-object_block *flowlua_new_block(lua_State *L, flowlua_host *host, int32_t type);
-/// Gives a Swift reference to a userdata of which the index knows nothing. [-0, +0, m]
-void flowlua_hold_apart(lua_State *L, object_block *block, void *pointer);
+object_block *flowlua_block_at(flowlua_state *state, lua_State *L, int index);
+/// A userdata for an object of a type, with a place, but not holding anything. [-0, +1, m]
+object_block *flowlua_new_block(lua_State *L, flowlua_state *state, int32_t type);
+/// Gives a Swift reference to a userdata of which the index knows nothing.
+void flowlua_hold_apart(flowlua_state *state, object_block *block, void *pointer);
 /// Pushes the userdata of a Swift object: the one it already has, so that identity holds, or one of
 /// the reserve, which takes the reference over. false when there is none. [-0, +(0|1), -]
-bool flowlua_push_object(lua_State *L, flowlua_host *host, flowlua_value *value);
+bool flowlua_push_object(lua_State *L, flowlua_state *state, flowlua_value *value);
 /// The same, with a new userdata where need be. [-0, +1, m]
-void flowlua_require_object(lua_State *L, flowlua_host *host, flowlua_value *value);
-/// Told by the allocator that memory of the size of a userdata of ours is freed.
-void flowlua_object_freed(flowlua_host *host, void *memory);
-/// Learns the size of userdata; the metatable of heralds is for the anchor. [-0, +1, m]
+void flowlua_require_object(lua_State *L, flowlua_state *state, flowlua_value *value);
+/// Called by the allocator when memory of the size of a userdata of ours is freed.
+void flowlua_object_freed(flowlua_state *state, void *memory);
+/// `__gc` of objects, in states whose allocator can't know them. [-, +0, -]
+int flowlua_object_end(lua_State *L);
+/// Learns the size of userdata; the metatable of sweep sentinels is for the anchor. [-0, +1, m]
 void flowlua_prepare_objects(lua_State *L);
 /// Gives back all Swift references, of a state that is closed.
-void flowlua_release_held(flowlua_host *host);
+void flowlua_release_held(flowlua_state *state);
 
 // values.c
-void flowlua_push_plain(lua_State *L, flowlua_host *host, const flowlua_value *value);
+void flowlua_push_plain(lua_State *L, flowlua_state *state, const flowlua_value *value);
 /// Pushes what needs no memory, or only what was taken in advance; false for anything else. What it
 /// takes over it clears in the value. [-0, +(0|1), -]
-bool flowlua_push_light(lua_State *L, flowlua_host *host, flowlua_value *value);
-void flowlua_push_any(lua_State *L, flowlua_host *host, flowlua_value *value);
+bool flowlua_push_light(lua_State *L, flowlua_state *state, flowlua_value *value);
+void flowlua_push_any(lua_State *L, flowlua_state *state, flowlua_value *value);
+/// The results of a call, wherever they are.
+flowlua_value *flowlua_results_of(flowlua_call *call);
+/// Argument: a call. Pushes its results that need memory. [-1, +results, v]
+int flowlua_push_heavy_body(lua_State *L);
 /// Reads a scalar at an index; false for anything else. [-0, +0, -]
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
 
-// protect.c
-int flowlua_traceback_handler(lua_State *L);
-int flowlua_run_protected(lua_State *L);
+// allocator.c
+/// Lua's allocator; the context is the state.
+void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_size);
 
-// coroutine.c
-int flowlua_resume_tracked(
-    flowlua_host *host, lua_State *co, lua_State *from, int count, int *result_count);
-int flowlua_begin_wait(lua_State *L, flowlua_host *host, void *wait);
-int flowlua_close_coroutine(flowlua_host *host, lua_State *co);
-void flowlua_close_chain(flowlua_host *host, lua_State *co);
-void flowlua_close_stopped(flowlua_host *host, lua_State *co);
-void flowlua_install_coroutine_library(lua_State *L);
-/// What scheduled coroutines are called through.
-lua_CFunction flowlua_body_function(void);
-void flowlua_recycle(flowlua_host *host, flowlua_coroutine *coroutine);
+// chunks.c
+int flowlua_traceback_handler(lua_State *L);
+
+// body.c
+int flowlua_run_body(lua_State *L);
+/// Pushes what a function of a coroutine is called through: it keeps errors inside until the
+/// pending `__close`s have run, which may wait, and notes where they came from. The function and
+/// its arguments are pushed on top; all count as arguments of `flowlua_coroutine_run`. [-0, +2, -]
+void flowlua_coroutine_push_body(flowlua_coroutine *coroutine);
 void flowlua_forget_failure(flowlua_coroutine *coroutine);
 
-// values.c
-/// What a handle of the type that handles are made of says; NULL for anything else. [-0, +0, -]
-const handle_block *flowlua_handle_block(flowlua_host *host, lua_State *L, int index);
-
-// layout.c
-/// Finds out whether frames are laid out as expected, unless a hook would notice. [-0, +0, -]
-void flowlua_learn_frames(flowlua_host *host, lua_State *L);
-/// The function of a frame, and where in its code it is; only if frames are as expected.
-const void *flowlua_frame_function(const lua_Debug *frame);
-const void *flowlua_frame_instruction(const lua_Debug *frame);
-
-int flowlua_run_body(lua_State *L);
-
-// call.c
-int flowlua_push_heavy_body(lua_State *L);
-int flowlua_wait_continuation(lua_State *L, int status, lua_KContext wait);
+// stop.c
+/// Sends the signal that arms the hook, where something is asked for. From any thread; the state must
+/// be alive. false when that can't be.
+bool flowlua_signal_owner(flowlua_state *state);
+void flowlua_stop_enclosed(flowlua_state *state);
+void flowlua_begin_grace(flowlua_coroutine *coroutine);
+void flowlua_end_grace(flowlua_coroutine *coroutine);
+void flowlua_forget_state(flowlua_state *state);
 
 // closing.c
 /// Whether the running coroutine `L`, or the innermost one of the scheduler, is in a `__close`. [-0, +0, -]
@@ -418,24 +457,42 @@ bool flowlua_runs_close(lua_State *L);
 /// Does what signals have asked for. Called by the hook, with the running coroutine. [-0, +0, v]
 void flowlua_answer_requests(lua_State *L);
 
-// stop.c
-/// Sends the signal that arms the hook, where something is asked for. From any thread; the host must
-/// be alive. false when that can't be.
-bool flowlua_signal_owner(flowlua_host *host);
 // hooks.c
-void flowlua_arm_stop(lua_State *L);
-/// Forgets the hook that a coroutine had before it was armed.
-void flowlua_forget_hook(flowlua_host *host, lua_State *L);
+/// The hook of a coroutine that is to look what is asked for.
+void flowlua_stop_hook(lua_State *L, lua_Debug *frame);
 /// Gives a coroutine of the scheduler that doesn't run the hook of the main one. [-0, +0, -]
-void flowlua_inherit_hook(flowlua_host *host, flowlua_coroutine *coroutine);
-
-// stop.c
-void flowlua_stop_enclosed(flowlua_host *host);
-void flowlua_raise_memory(lua_State *L);
-void flowlua_begin_grace(flowlua_coroutine *coroutine);
-void flowlua_end_grace(flowlua_coroutine *coroutine);
+void flowlua_inherit_hook(flowlua_state *state, flowlua_coroutine *coroutine);
 void flowlua_install_debug_library(lua_State *L);
+
+// resume.c
+typedef int (*resume_function)(lua_State *, lua_State *, int, int *);
+/// liblua's lua_resume, which this target's own replaces and calls.
+extern resume_function flowlua_real_resume;
+/// Whether all that resumes a coroutine, liblua and C modules too, comes to this target's lua_resume.
+/// The state is the current one. [-0, +0, m]
+bool flowlua_resume_is_ours(lua_State *L);
+int flowlua_resume_tracked(
+    flowlua_state *state, lua_State *co, lua_State *from, int count, int *result_count);
+/// Waits where the running coroutine can't yield.
+void flowlua_wait_in_place(flowlua_state *state, void *wait);
+bool flowlua_take_flag(lua_State *co, uintptr_t flag);
+/// Makes a parked coroutine ready for being resumed. [-(0|1), +0, -]
+void flowlua_unpark(lua_State *co);
+/// Parks the running coroutine, or waits in place; `continuation` runs when the wait is over.
+int flowlua_begin_wait(lua_State *L, flowlua_state *state, void *wait, lua_KFunction continuation);
+int flowlua_close_coroutine(flowlua_state *state, lua_State *co);
+void flowlua_close_chain(flowlua_state *state, lua_State *co);
+void flowlua_close_stopped(flowlua_state *state, lua_State *co);
+
+// coroutine_library.c
+void flowlua_install_coroutine_library(lua_State *L);
+
+// coroutine.c
+/// An idle coroutine, or a new one. NULL when memory ran out.
+flowlua_coroutine *flowlua_coroutine_take(flowlua_state *state);
+void flowlua_recycle(flowlua_state *state, flowlua_coroutine *coroutine);
+
+// state.c
 void flowlua_install_exit(lua_State *L, bool refuses);
-void flowlua_forget_host(flowlua_host *host);
 
 #endif

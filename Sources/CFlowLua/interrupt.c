@@ -1,75 +1,59 @@
-// What signals such as Ctrl-C ask of the code that runs. A handler only sets a bit and arms the hook on
-// the running coroutine; whoever runs next, the hook or a loop that waits, takes the request.
+// Requests by signals such as Ctrl-C to the running code. A handler only sets a bit and arms the hook on
+// the running coroutine; the hook or a waiting loop, the one that runs first, takes the request.
 #include "internal.h"
 
 /// Safe in a signal handler on the owner thread.
 static void request(void *context, uint8_t what) {
-  flowlua_host *host = context;
-  if (host == NULL || host->closing) return;
-  atomic_fetch_or(&host->requests, what);
-  lua_State *running = host->running;
+  flowlua_state *state = context;
+  if (state == NULL || state->closing) return;
+  atomic_fetch_or(&state->requests, what);
+  lua_State *running = state->running;
   if (running != NULL) flowlua_arm_stop(running);
 }
 
-static void interrupt(void *host) { request(host, FLOWLUA_INTERRUPT); }
-static void terminate(void *host) { request(host, FLOWLUA_TERMINATE); }
+static void interrupt(void *state) { request(state, FLOWLUA_INTERRUPT); }
+static void terminate(void *state) { request(state, FLOWLUA_TERMINATE); }
 
 flowlua_request_function flowlua_interrupter(void) { return interrupt; }
 flowlua_request_function flowlua_terminator(void) { return terminate; }
 
 static bool is_interrupting(void *context) {
-  const flowlua_host *host = context;
-  return host != NULL && (atomic_load(&host->requests) & FLOWLUA_INTERRUPT) != 0;
+  const flowlua_state *state = context;
+  return state != NULL && (atomic_load(&state->requests) & FLOWLUA_INTERRUPT) != 0;
 }
 
 flowlua_question_function flowlua_interruption_question(void) { return is_interrupting; }
 
-bool flowlua_call_attention(flowlua_host *host) {
-  atomic_fetch_or(&host->requests, FLOWLUA_ATTEND);
-  return flowlua_signal_owner(host);
-}
-
-bool flowlua_has_request(const flowlua_host *host) {
-  return atomic_load_explicit(&host->requests, memory_order_relaxed) != 0;
-}
-
-bool flowlua_has_requested(const flowlua_host *host, uint8_t what) {
-  return (atomic_load_explicit(&host->requests, memory_order_relaxed) & what) != 0;
-}
-
-bool flowlua_take_request(flowlua_host *host, uint8_t what) {
-  return flowlua_has_request(host)
-      && (atomic_fetch_and(&host->requests, (uint8_t)~what) & what) != 0;
-}
-
-bool flowlua_runs_scheduled(const flowlua_host *host) {
-  return atomic_load_explicit(&host->activity, memory_order_relaxed) != NULL;
+bool flowlua_call_attention(flowlua_state *state) {
+  atomic_fetch_or(&state->requests, FLOWLUA_ATTEND);
+  return flowlua_signal_owner(state);
 }
 
 /// Calls back with L as the running coroutine. [-0, +0, -]
-static void call_back(lua_State *L, void (*callback)(flowlua_host *)) {
-  flowlua_host *host = host_of(L);
-  lua_State *previous = host->running;
-  host->running = L;
-  callback(host);
-  host->running = previous;
-  flowlua_current = host;
+static void call_back(lua_State *L, void (*callback)(flowlua_state *)) {
+  flowlua_state *state = state_of(L);
+  lua_State *previous = state->running;
+  state->running = L;
+  callback(state);
+  state->running = previous;
+  flowlua_current = state;
 }
 
 void flowlua_answer_requests(lua_State *L) {
-  flowlua_host *host = host_of(L);
-  if (flowlua_take_request(host, FLOWLUA_TERMINATE)) call_back(L, host->callbacks.terminate);
-  if (flowlua_take_request(host, FLOWLUA_ATTEND)) call_back(L, host->callbacks.attend);
+  flowlua_state *state = state_of(L);
+  if (flowlua_take_request(state, FLOWLUA_TERMINATE)) call_back(L, state->callbacks.terminate);
+  if (flowlua_take_request(state, FLOWLUA_ATTEND)) call_back(L, state->callbacks.attend);
   // Nothing is raised in cleanups, of which a `__close` is one.
-  if (!flowlua_has_request(host) || (flowlua_runs_scheduled(host) && flowlua_runs_close(L))) return;
+  if (!flowlua_has_request(state) || (flowlua_runs_scheduled(state) && flowlua_runs_close(L)))
+    return;
   // As the stand-alone interpreter's hook, with the position of what called the interrupted function.
-  if (flowlua_take_request(host, FLOWLUA_INTERRUPT)) {
-    lua_State *previous = host->running;
-    host->running = L;
-    bool raises = host->callbacks.interrupt(host);
-    host->running = previous;
-    flowlua_current = host;
+  if (flowlua_take_request(state, FLOWLUA_INTERRUPT)) {
+    lua_State *previous = state->running;
+    state->running = L;
+    bool raises = state->callbacks.interrupt(state);
+    state->running = previous;
+    flowlua_current = state;
     if (raises) luaL_error(L, "interrupted!");
-    atomic_fetch_or(&host->requests, FLOWLUA_INTERRUPT);
+    atomic_fetch_or(&state->requests, FLOWLUA_INTERRUPT);
   }
 }

@@ -1,5 +1,5 @@
 // The keys of a table in an order of their own.
-#include "transfer.h"
+#include "codec.h"
 
 bool flowlua_is_listed(lua_State *L, int key, int64_t listed) {
   if (!lua_isinteger(L, key)) return false;

@@ -3,10 +3,7 @@
 //
 // Tables: by the API a number of a list costs three calls, and telling that a table has no other keys a
 // walk over all of it: 20 ns a number, most of what sending a list takes. Here it is 2 ns.
-//
-// Frames: by the API the line of a call is found by a walk over the function's code, and each time
-// anew. Here the frame tells at which instruction the function is, so that the line is remembered.
-#include "transfer.h"
+#include "codec.h"
 
 /// A slot of a table's array (`TValue` in liblua).
 struct list_slot {
@@ -60,10 +57,12 @@ static bool is_as_expected(lua_State *L) {
 }
 
 const list_slot *flowlua_list_slots(encoder *e, lua_State *L, int index, size_t *count) {
-  flowlua_host *host = e->host;
-  if (host->layout == LAYOUT_UNKNOWN)
-    host->layout = is_as_expected(L) ? LAYOUT_EXPECTED : LAYOUT_OTHER;
-  if (host->layout != LAYOUT_EXPECTED) return NULL;
+  flowlua_state *state = e->state;
+  if (state->layout == LAYOUT_UNKNOWN)
+    state->layout = (state->withheld & FLOWLUA_TABLE_LAYOUT) == 0 && is_as_expected(L)
+        ? LAYOUT_EXPECTED
+        : LAYOUT_OTHER;
+  if (state->layout != LAYOUT_EXPECTED) return NULL;
   const table_layout *table = lua_topointer(L, index);
   if (table->last_free != NULL) return NULL;
   size_t slots = slot_count(table), listed = 0;
@@ -80,68 +79,4 @@ void flowlua_write_slots(uint8_t *at, const list_slot *slots, size_t count) {
     at[0] = slots[i].type == SLOT_INTEGER ? TAG_INTEGER : TAG_FLOAT;
     memcpy(at + 1, &slots[i].value, 8);
   }
-}
-
-// MARK: - Frames
-
-/// The beginning of the frame of a function (`CallInfo` in liblua).
-typedef struct frame_layout {
-  const struct {
-    const void *function;
-  } *base;
-  void *top;
-  void *previous, *next;
-  /// In a Lua function: the next instruction.
-  const uint32_t *instruction;
-} frame_layout;
-
-/// What `note_frame` has seen.
-typedef struct frame_notes {
-  int count;
-  bool is_as_expected;
-  const uint32_t *instructions[2];
-} frame_notes;
-
-/// Looks at the frame of its caller. Upvalue: the notes. [-, +0, -]
-static int note_frame(lua_State *L) {
-  frame_notes *notes = lua_touserdata(L, lua_upvalueindex(1));
-  lua_Debug info;
-  if (notes->count == 2 || !lua_getstack(L, 1, &info)) return 0;
-  lua_getinfo(L, "f", &info);
-  const frame_layout *frame = (const void *)info.i_ci;
-  if (frame->base->function != lua_topointer(L, -1)) notes->is_as_expected = false;
-  notes->instructions[notes->count++] = frame->instruction;
-  return 0;
-}
-
-static int call_noting(lua_State *L, void *argument) {
-  frame_notes *notes = argument;
-  static const char code[] = "local note = ... note() note()";
-  notes->is_as_expected = lua_version(L) == 504;
-  if (!notes->is_as_expected) return 0;
-  if (luaL_loadbufferx(L, code, sizeof code - 1, "=", "t") != LUA_OK) return lua_error(L);
-  lua_pushlightuserdata(L, notes);
-  lua_pushcclosure(L, note_frame, 1);
-  lua_callk(L, 1, 0, 0, NULL);
-  return 0;
-}
-
-void flowlua_learn_frames(flowlua_host *host, lua_State *L) {
-  if (lua_gethook(L) != NULL) return;
-  frame_notes notes = {0};
-  int32_t status = flowlua_protect(host, call_noting, &notes);
-  // Another time, when there is memory.
-  if (status != LUA_OK) return flowlua_discard_error(host, status);
-  // Each call takes two instructions.
-  bool is_expected = notes.is_as_expected && notes.count == 2
-      && notes.instructions[1] - notes.instructions[0] == 2;
-  host->frames = is_expected ? LAYOUT_EXPECTED : LAYOUT_OTHER;
-}
-
-const void *flowlua_frame_function(const lua_Debug *frame) {
-  return ((const frame_layout *)(const void *)frame->i_ci)->base->function;
-}
-
-const void *flowlua_frame_instruction(const lua_Debug *frame) {
-  return ((const frame_layout *)(const void *)frame->i_ci)->instruction;
 }

@@ -69,7 +69,7 @@ static int guarded_file_write(lua_State *L) {
   return originals[FILE_WRITE](L);
 }
 
-/// Who answers a question at the terminal ends its line.
+/// The reply to a question at the terminal ends its line.
 static void prepare_question(void) {
   guard.hide();
   if (isatty(STDIN_FILENO)) guard.wrote(true);
@@ -133,7 +133,7 @@ static int replace_functions(lua_State *L, void *argument) {
   return 0;
 }
 
-int32_t flowlua_guard_output(flowlua_host *host, flowlua_output_guard with) {
+int32_t flowlua_guard_output(flowlua_state *state, flowlua_output_guard with) {
   if (guard.hide == NULL) guard = with;
-  return flowlua_protect(host, replace_functions, NULL);
+  return flowlua_protect(state, replace_functions, NULL);
 }

@@ -6,6 +6,7 @@
 // without a reservation, or when it is full, everything comes from malloc.
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "internal.h"
 
@@ -20,7 +21,23 @@ enum {
 };
 
 /// The address space of a state's pool. Reserved only: it takes no memory.
-static const size_t space = (size_t)16 << 30;
+static const size_t space = (size_t)1 << 30;
+
+// The address sanitizer knows which blocks are in use: all others are poisoned.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_POISONED 1
+#endif
+#endif
+#ifdef IS_POISONED
+void __asan_poison_memory_region(const volatile void *start, size_t size);
+void __asan_unpoison_memory_region(const volatile void *start, size_t size);
+static void poison(void *start, size_t size) { __asan_poison_memory_region(start, size); }
+static void unpoison(void *start, size_t size) { __asan_unpoison_memory_region(start, size); }
+#else
+static void poison(void *start, size_t size) { (void)start, (void)size; }
+static void unpoison(void *start, size_t size) { (void)start, (void)size; }
+#endif
 
 /// At the beginning of each page.
 struct pool_page {
@@ -43,20 +60,21 @@ static bool is_full(const pool_page *page) {
 
 void flowlua_pool_open(small_pool *pool) {
   pool->tried = true;
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return;  // which look at each block of malloc
-#endif
-#endif
-  void *start = mmap(
-      NULL, space + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Of limited address space everybody else needs what the pool would only reserve.
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return;
+  void *start =
+      mmap(NULL, space + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return;
   pool->mapped = start;
   pool->base = ((uintptr_t)start + STEP - 1) & ~(uintptr_t)(STEP - 1);
 }
 
 void flowlua_pool_close(small_pool *pool) {
-  if (pool->mapped != NULL) munmap(pool->mapped, space + STEP);
+  if (pool->mapped != NULL) {
+    unpoison(pool->mapped, space + STEP);
+    munmap(pool->mapped, space + STEP);
+  }
   memset(pool, 0, sizeof *pool);
 }
 
@@ -108,6 +126,7 @@ static pool_page *add_page(small_pool *pool, size_t class) {
   page->fresh = FIRST_BLOCK;
   page->size = (uint32_t)(class * UNIT);
   page->live = 0;
+  poison((char *)page + FIRST_BLOCK, PAGE - FIRST_BLOCK);
   link_page(&pool->partial[class], page);
   return page;
 }
@@ -118,10 +137,12 @@ void *flowlua_pool_take(small_pool *pool, size_t size) {
   if (page == NULL && (page = add_page(pool, class)) == NULL) return NULL;
   void *block = page->free;
   if (block != NULL) {
+    unpoison(block, page->size);
     page->free = *(void **)block;
   } else {
     block = (char *)page + page->fresh;
     page->fresh += page->size;
+    unpoison(block, page->size);
   }
   page->live += 1;
   if (is_full(page)) unlink_page(&pool->partial[class], page);
@@ -139,12 +160,14 @@ void flowlua_pool_give(small_pool *pool, void *block) {
   size_t class = page->size / UNIT;
   if (is_full(page)) link_page(&pool->partial[class], page);
   *(void **)block = page->free;
+  poison(block, page->size);
   page->free = block;
   page->live -= 1;
   // The last page of a size stays, for what comes next.
   if (page->live != 0 || (pool->partial[class] == page && page->next == NULL)) return;
   unlink_page(&pool->partial[class], page);
-  if (!pool->is_closing && pool->empty_count >= KEPT_PAGES && pool->empty_count > pool->page_count / 2)
+  if (!pool->is_closing && pool->empty_count >= KEPT_PAGES
+      && pool->empty_count > pool->page_count / 2)
     madvise(page, PAGE, MADV_DONTNEED);
   link_page(&pool->empty, page);
   pool->empty_count += 1;

@@ -18,7 +18,7 @@ typedef struct rendering {
   /// How many bytes the current character may still have.
   int32_t rest;
   size_t count;
-  /// Where the text must be cut if one more character comes: behind limit - 1 characters.
+  /// Where the text must be cut if one more character comes: after limit - 1 characters.
   size_t cut;
   bool full;
   char bytes[MOST_BYTES];
@@ -127,7 +127,7 @@ static void render_table(lua_State *L, rendering *text, const enclosing *outer) 
   }
   lua_settop(L, table);
   if (!text->full) {
-    // The smallest keys, in order, on the stack behind the table.
+    // The smallest keys, in order, on the stack above the table.
     int kept = 0;
     lua_pushnil(L);
     while (lua_next(L, table)) {
@@ -172,7 +172,7 @@ static void render_value(lua_State *L, rendering *text, const enclosing *outer) 
 
 static int render(lua_State *L, void *argument) {
   rendering *text = argument;
-  flowlua_push_plain(L, host_of(L), text->value);
+  flowlua_push_plain(L, state_of(L), text->value);
   int value = lua_gettop(L);
   render_value(L, text, NULL);
   lua_settop(L, value);
@@ -180,7 +180,7 @@ static int render(lua_State *L, void *argument) {
   return 1;
 }
 
-int32_t flowlua_render(flowlua_host *host, const flowlua_value *value, int32_t limit) {
+int32_t flowlua_render(flowlua_state *state, const flowlua_value *value, int32_t limit) {
   rendering text;
   text.value = value;
   text.limit = limit < 1 ? 1 : limit > MOST_CHARACTERS ? MOST_CHARACTERS : limit;
@@ -189,5 +189,5 @@ int32_t flowlua_render(flowlua_host *host, const flowlua_value *value, int32_t l
   text.count = 0;
   text.cut = 0;
   text.full = false;
-  return flowlua_protect(host, render, &text);
+  return flowlua_protect(state, render, &text);
 }

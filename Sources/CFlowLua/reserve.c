@@ -28,11 +28,11 @@ static bool is_to_be_had(size_t size) {
 
 bool flowlua_reserve_exists(void) { return is_to_be_had(RESERVE); }
 
-bool flowlua_takes_reserve(flowlua_host *host, size_t held, size_t size) {
-  size_t more = size - held, wanted = host->memory_used + more;
+bool flowlua_takes_reserve(flowlua_state *state, size_t held, size_t size) {
+  size_t more = size - held, wanted = state->memory_used + more;
   if (more > PTRDIFF_MAX - RESERVE) return true;
   if (is_to_be_had(more + RESERVE)) {
-    host->looks_from = wanted + STEP;
+    state->looks_from = wanted + STEP;
     return false;
   }
   // What malloc has taken from the system it keeps, mostly: after a collection the memory is there.
@@ -40,16 +40,16 @@ bool flowlua_takes_reserve(flowlua_host *host, size_t held, size_t size) {
   size_t spare = mallinfo2().fordblks;
   if (spare / 2 > RESERVE && more < spare - 2 * RESERVE) {
     size_t distance = (spare - 2 * RESERVE - more) / 4;
-    host->looks_from = wanted + (distance > STEP ? distance : STEP);
+    state->looks_from = wanted + (distance > STEP ? distance : STEP);
     return false;
   }
   // What Lua collects now is its own again, a bit less than all: were it none, each small block that
   // handling the error takes would be refused, and make Lua collect everything once more.
-  host->looks_from = host->memory_used > SLACK ? host->memory_used - SLACK : 0;
+  state->looks_from = state->memory_used > SLACK ? state->memory_used - SLACK : 0;
   return true;
 }
 
-void flowlua_note_collection(flowlua_host *host) {
-  size_t next = host->memory_used + STEP;
-  if (host->looks_from > next) host->looks_from = next;
+void flowlua_note_collection(flowlua_state *state) {
+  size_t next = state->memory_used + STEP;
+  if (state->looks_from > next) state->looks_from = next;
 }

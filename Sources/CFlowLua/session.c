@@ -198,7 +198,7 @@ static void make_main(lua_State *L) {
 /// keeps its own variables.
 static void join_upvalues(lua_State *L, const session_load *what) {
   int function = lua_gettop(L);
-  flowlua_push_reference(host_of(L), L, what->scope);
+  flowlua_push_reference(state_of(L), L, what->scope);
   int scope = function + 1;
   lua_rawgeti(L, scope, SCOPE_CELLS);
   int cells = function + 2;
@@ -235,10 +235,10 @@ static int load_session_chunk(lua_State *L, void *argument) {
 }
 
 int32_t flowlua_load_session_chunk(
-    flowlua_host *host, const void *bytes, size_t count, const char *chunk_name, int32_t scope,
+    flowlua_state *state, const void *bytes, size_t count, const char *chunk_name, int32_t scope,
     int32_t levels, const char *keeper) {
   session_load what = {bytes, count, chunk_name, scope, levels, keeper, LUA_OK};
-  int32_t status = flowlua_protect(host, load_session_chunk, &what);
+  int32_t status = flowlua_protect(state, load_session_chunk, &what);
   return status != LUA_OK ? status : what.status;
 }
 
@@ -267,7 +267,7 @@ static int close_locals(lua_State *L) {
 /// The scope's own __close. It is called whenever its place on the stack is left, which is the state's
 /// end unless the session has closed its variables before.
 static int close_with_state(lua_State *L) {
-  if (!host_of(L)->closing) return 0;
+  if (!state_of(L)->closing) return 0;
   lua_pushcfunction(L, close_locals);
   lua_pushvalue(L, 1);
   // Without a message handler: that of what called os.exit isn't on the stack any more.
@@ -291,14 +291,14 @@ static int make_scope(lua_State *L, void *argument) {
   return 1;
 }
 
-int32_t flowlua_make_session_scope(flowlua_host *host) {
-  lua_State *L = host->running;
-  int32_t status = flowlua_make_room(host, L, LUA_MINSTACK);
-  if (status == LUA_OK) status = flowlua_protect(host, make_scope, NULL);
+int32_t flowlua_make_session_scope(flowlua_state *state) {
+  lua_State *L = state->running;
+  int32_t status = flowlua_make_room(state, L, LUA_MINSTACK);
+  if (status == LUA_OK) status = flowlua_protect(state, make_scope, NULL);
   // os.exit may close the state from anywhere, without the session: what is to be closed on the stack
   // of the main thread is closed then, before any finalizer. Below all that lines execute, this is the
   // last one. Neither call can raise: the value has a __close.
-  if (status == LUA_OK && !flowlua_is_busy(host)) {
+  if (status == LUA_OK && !flowlua_is_busy(state)) {
     lua_pushvalue(L, -1);
     lua_toclose(L, -2);
   }
@@ -312,7 +312,7 @@ typedef struct cell_argument {
 
 static int push_session_local(lua_State *L, void *argument) {
   const cell_argument *what = argument;
-  flowlua_push_reference(host_of(L), L, what->scope);
+  flowlua_push_reference(state_of(L), L, what->scope);
   lua_rawgeti(L, -1, SCOPE_CELLS);
   lua_pushstring(L, what->name);
   if (lua_rawget(L, -2) == LUA_TFUNCTION && lua_getupvalue(L, -1, 1) != NULL) return 1;
@@ -320,9 +320,9 @@ static int push_session_local(lua_State *L, void *argument) {
   return 1;
 }
 
-int32_t flowlua_push_session_local(flowlua_host *host, int32_t scope, const char *name) {
+int32_t flowlua_push_session_local(flowlua_state *state, int32_t scope, const char *name) {
   cell_argument what = {scope, name};
-  return flowlua_protect(host, push_session_local, &what);
+  return flowlua_protect(state, push_session_local, &what);
 }
 
 // MARK: - Calls
@@ -344,9 +344,9 @@ static int note_traceback(lua_State *L) {
   }
   luaL_traceback(L, L, NULL, is_keeper ? 2 : 1);
   lua_rawseti(L, lua_upvalueindex(1), 1);
-  flowlua_host *host = host_of(L);
-  if (host->error_metatable != 0 && lua_type(L, 1) == LUA_TTABLE && lua_getmetatable(L, 1)) {
-    flowlua_push_reference(host, L, host->error_metatable);
+  flowlua_state *state = state_of(L);
+  if (state->error_metatable != 0 && lua_type(L, 1) == LUA_TTABLE && lua_getmetatable(L, 1)) {
+    flowlua_push_reference(state, L, state->error_metatable);
     bool is_own = lua_rawequal(L, -1, -2);
     lua_settop(L, 1);
     if (is_own) return flowlua_traceback_handler(L);
@@ -359,7 +359,7 @@ static int call_session_chunk(lua_State *L, void *argument) {
   lua_newtable(L);
   lua_pushvalue(L, 1);
   lua_pushcclosure(L, note_traceback, 1);
-  flowlua_push_reference(host_of(L), L, what->function);
+  flowlua_push_reference(state_of(L), L, what->function);
   what->status = lua_pcall(L, 0, LUA_MULTRET, 2);
   if (what->status == LUA_OK) {
     what->result_count = lua_gettop(L) - 2;
@@ -370,10 +370,9 @@ static int call_session_chunk(lua_State *L, void *argument) {
   return 2;
 }
 
-int32_t flowlua_call_session_chunk(
-    flowlua_host *host, int32_t function, int32_t *result_count) {
+int32_t flowlua_call_session_chunk(flowlua_state *state, int32_t function, int32_t *result_count) {
   session_call what = {function, LUA_OK, 0};
-  int32_t status = flowlua_protect(host, call_session_chunk, &what);
+  int32_t status = flowlua_protect(state, call_session_chunk, &what);
   if (status != LUA_OK) {
     // Without a traceback, which stands below the error otherwise.
     *result_count = 0;

@@ -16,18 +16,17 @@ static int call_global(lua_State *L, void *argument) {
   flowlua_require_room(L, what->count + 8, "too many arguments");
   if (what->traceback) lua_pushcfunction(L, flowlua_traceback_handler);
   lua_getglobal(L, what->name);
-  for (int32_t i = 0; i < what->count; i++)
-    flowlua_push_plain(L, host_of(L), &what->arguments[i]);
+  for (int32_t i = 0; i < what->count; i++) flowlua_push_plain(L, state_of(L), &what->arguments[i]);
   what->status = lua_pcall(L, what->count, LUA_MULTRET, what->traceback ? 1 : 0);
   what->result_count = lua_gettop(L) - (what->traceback ? 1 : 0);
   return what->result_count;
 }
 
 int32_t flowlua_call_global(
-    flowlua_host *host, const char *name, const flowlua_value *arguments, int32_t count,
+    flowlua_state *state, const char *name, const flowlua_value *arguments, int32_t count,
     bool traceback, int32_t *result_count) {
   global_call what = {name, arguments, count, traceback, LUA_OK, 0};
-  int32_t status = flowlua_protect(host, call_global, &what);
+  int32_t status = flowlua_protect(state, call_global, &what);
   *result_count = what.result_count;
   return status != LUA_OK ? status : what.status;
 }
@@ -39,15 +38,14 @@ typedef struct global_argument {
 
 static int assign_global(lua_State *L, void *argument) {
   const global_argument *what = argument;
-  flowlua_push_plain(L, host_of(L), what->value);
+  flowlua_push_plain(L, state_of(L), what->value);
   lua_setglobal(L, what->name);
   return 0;
 }
 
-int32_t flowlua_assign_global(
-    flowlua_host *host, const char *name, const flowlua_value *value) {
+int32_t flowlua_assign_global(flowlua_state *state, const char *name, const flowlua_value *value) {
   global_argument what = {name, value};
-  return flowlua_protect(host, assign_global, &what);
+  return flowlua_protect(state, assign_global, &what);
 }
 
 static int read_global(lua_State *L, void *argument) {
@@ -55,8 +53,8 @@ static int read_global(lua_State *L, void *argument) {
   return 1;
 }
 
-int32_t flowlua_read_global(flowlua_host *host, const char *name) {
-  return flowlua_protect(host, read_global, (void *)name);
+int32_t flowlua_read_global(flowlua_state *state, const char *name) {
+  return flowlua_protect(state, read_global, (void *)name);
 }
 
 typedef struct script_call {
@@ -68,7 +66,7 @@ typedef struct script_call {
 static int call_script(lua_State *L, void *argument) {
   script_call *what = argument;
   lua_pushcfunction(L, flowlua_traceback_handler);
-  flowlua_push_reference(host_of(L), L, what->function);
+  flowlua_push_reference(state_of(L), L, what->function);
   if (lua_getglobal(L, "arg") != LUA_TTABLE) return luaL_error(L, "'arg' is not a table");
   int count = (int)luaL_len(L, -1);
   luaL_checkstack(L, count + 3, "too many arguments to script");
@@ -79,8 +77,8 @@ static int call_script(lua_State *L, void *argument) {
   return 1;
 }
 
-int32_t flowlua_call_script(flowlua_host *host, int32_t function) {
+int32_t flowlua_call_script(flowlua_state *state, int32_t function) {
   script_call what = {function, LUA_OK};
-  int32_t status = flowlua_protect(host, call_script, &what);
+  int32_t status = flowlua_protect(state, call_script, &what);
   return status != LUA_OK ? status : what.status;
 }

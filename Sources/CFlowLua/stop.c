@@ -7,7 +7,6 @@
 // message handler is called for LUA_ERRMEM, and stays armed. It costs nothing while nothing is due.
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "internal.h"
@@ -33,20 +32,6 @@ static int64_t now(void) {
   return (int64_t)time.tv_sec * second + time.tv_nsec;
 }
 
-// MARK: - Where a coroutine can't yield
-
-/// Raises LUA_ERRMEM: first in the allocation, then again after the collection that Lua tries.
-/// [-0, +0, m]
-void flowlua_raise_memory(lua_State *L) {
-  flowlua_host *host = host_of(L);
-  host->silent_failures = 2;
-  lua_newuserdatauv(L, 1 << 16, 0);
-  // Memory was there all the same (the collector was off): nothing has been raised.
-  host->silent_failures = 0;
-  lua_settop(L, -2);
-  luaL_error(L, "not enough memory");
-}
-
 // MARK: - The watchdog
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,12 +50,12 @@ static int64_t stop_due(int64_t time) {
     if (each->deadline <= time) {
       flowlua_coroutine *coroutine = each->coroutine;
       atomic_store(&coroutine->stop, 1);
-      bool executes = atomic_load(&each->host->activity) == coroutine;
+      bool executes = atomic_load(&each->state->activity) == coroutine;
       if (!executes && each->encloses) {
-        atomic_fetch_or(&each->host->requests, FLOWLUA_STOP);
+        atomic_fetch_or(&each->state->requests, FLOWLUA_STOP);
         executes = true;
       }
-      if (executes) pthread_kill(each->host->owner, STOP_SIGNAL);
+      if (executes) pthread_kill(each->state->owner, STOP_SIGNAL);
       each->deadline = time + each->interval;
       if (executes && each->interval < last_interval) each->interval *= 2;
     }
@@ -98,7 +83,7 @@ static void look_at(int64_t time) {
 
 /// What the watchdog's thread does, in a signal handler.
 static void look_by_timer(void) {
-  // The code that was interrupted may hold the lock: it goes on before the next look.
+  // The code that was interrupted may hold the lock: it continues before the next look.
   if (pthread_mutex_trylock(&lock) != 0) {
     set_timer(now() + 1000000);
     return;
@@ -114,10 +99,10 @@ static void on_signal(int signal) {
   int problem = errno;
   if (atomic_load(&has_timer)) look_by_timer();
   errno = problem;
-  flowlua_host *host = flowlua_current;
-  if (host == NULL) return;
-  lua_State *running = host->running;
-  if (running != NULL && is_stopping(host)) flowlua_arm_stop(running);
+  flowlua_state *state = flowlua_current;
+  if (state == NULL) return;
+  lua_State *running = state->running;
+  if (running != NULL && is_stopping(state)) flowlua_arm_stop(running);
 }
 
 static void *watch(void *argument) {
@@ -173,40 +158,40 @@ static bool start_watchdog(void) {
 
 /// Lets the signal reach the owner thread, which this is: threads of Dispatch, among others, begin with
 /// all signals blocked.
-void flowlua_take_signal(flowlua_host *host) {
-  if (host->takes_signal) return;
+void flowlua_take_signal(flowlua_state *state) {
+  if (state->takes_signal) return;
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, STOP_SIGNAL);
   pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
-  host->takes_signal = true;
+  state->takes_signal = true;
 }
 
-bool flowlua_signal_owner(flowlua_host *host) {
+bool flowlua_signal_owner(flowlua_state *state) {
   pthread_mutex_lock(&lock);
   bool ok = start_watchdog();
   pthread_mutex_unlock(&lock);
-  return ok && pthread_kill(host->owner, STOP_SIGNAL) == 0;
+  return ok && pthread_kill(state->owner, STOP_SIGNAL) == 0;
 }
 
 /// The record of a coroutine; NULL without memory. The lock is held.
-static watch_record *make_record(flowlua_host *host, flowlua_coroutine *coroutine) {
+static watch_record *make_record(flowlua_state *state, flowlua_coroutine *coroutine) {
   watch_record *watch = coroutine->watch;
-  if (watch == NULL && (watch = calloc(1, sizeof *watch)) != NULL) {
+  if (watch == NULL && (watch = flowlua_zeroed_own(sizeof *watch)) != NULL) {
     watch->coroutine = coroutine;
-    watch->host = host;
+    watch->state = state;
     coroutine->watch = watch;
   }
   return watch;
 }
 
 bool flowlua_watch(
-    flowlua_host *host, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
-  flowlua_take_signal(host);
+    flowlua_state *state, flowlua_coroutine *coroutine, int64_t deadline, int64_t grace) {
+  flowlua_take_signal(state);
   // A negative deadline counts from now.
   if (deadline < 0) deadline = later(now(), deadline == INT64_MIN ? INT64_MAX : -deadline);
   pthread_mutex_lock(&lock);
-  watch_record *watch = make_record(host, coroutine);
+  watch_record *watch = make_record(state, coroutine);
   bool ok = watch != NULL && start_watchdog();
   if (ok) {
     watch->deadline = deadline;
@@ -225,9 +210,9 @@ bool flowlua_watch(
   return ok;
 }
 
-bool flowlua_watch_activity(flowlua_host *host, int64_t deadline, int64_t grace) {
-  flowlua_coroutine *activity = atomic_load(&host->activity);
-  return activity != NULL && flowlua_watch(host, activity, deadline, grace);
+bool flowlua_watch_activity(flowlua_state *state, int64_t deadline, int64_t grace) {
+  flowlua_coroutine *activity = atomic_load(&state->activity);
+  return activity != NULL && flowlua_watch(state, activity, deadline, grace);
 }
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
@@ -268,8 +253,8 @@ void flowlua_begin_grace(flowlua_coroutine *coroutine) {
 }
 
 /// The watchdog asks again in between, so that what comes after the `__close` is stopped.
-bool flowlua_spares_close(flowlua_host *host) {
-  flowlua_coroutine *activity = atomic_load(&host->activity);
+bool flowlua_spares_close(flowlua_state *state) {
+  flowlua_coroutine *activity = atomic_load(&state->activity);
   if (activity == NULL) return false;
   bool spares = false;
   pthread_mutex_lock(&lock);
@@ -291,7 +276,7 @@ bool flowlua_spares_close(flowlua_host *host) {
   return spares;
 }
 
-/// Behind the cleanups the stop goes on.
+/// After the cleanups the stop continues.
 void flowlua_end_grace(flowlua_coroutine *coroutine) {
   pthread_mutex_lock(&lock);
   if (is_watched(coroutine)) {
@@ -313,72 +298,73 @@ void flowlua_stop(flowlua_coroutine *coroutine) {
 
 // MARK: - What belongs to a coroutine
 
-flowlua_coroutine *flowlua_begin_enclosure(flowlua_host *host) {
-  flowlua_coroutine *activity = atomic_load(&host->activity);
+flowlua_coroutine *flowlua_begin_enclosure(flowlua_state *state) {
+  flowlua_coroutine *activity = atomic_load(&state->activity);
   if (activity == NULL) return NULL;
   pthread_mutex_lock(&lock);
-  watch_record *watch = make_record(host, activity);
+  watch_record *watch = make_record(state, activity);
   // It may enclose already, as the innermost of some.
   bool begins = watch != NULL && !watch->encloses;
   if (begins) watch->encloses = true;
   pthread_mutex_unlock(&lock);
   if (!begins) return NULL;
-  host->enclosure_count += 1;
+  state->enclosure_count += 1;
   return activity;
 }
 
-void flowlua_end_enclosure(flowlua_host *host, flowlua_coroutine *coroutine) {
+void flowlua_end_enclosure(flowlua_state *state, flowlua_coroutine *coroutine) {
   pthread_mutex_lock(&lock);
   coroutine->watch->encloses = false;
   bool is_in_grace = coroutine->watch->grace_deadline != 0;
   pthread_mutex_unlock(&lock);
-  host->enclosure_count -= 1;
-  flowlua_take_request(host, FLOWLUA_STOP);
-  if (host->enclosure_count == 0) {
-    host->enclosure_stopped = false;
-  } else if (host->enclosure_stopped) {
+  state->enclosure_count -= 1;
+  flowlua_take_request(state, FLOWLUA_STOP);
+  if (state->enclosure_count == 0) {
+    state->enclosure_stopped = false;
+  } else if (state->enclosure_stopped) {
     // It belongs to another one itself.
-    atomic_fetch_or(&host->requests, FLOWLUA_STOP);
-    flowlua_arm_stop(host->running);
+    atomic_fetch_or(&state->requests, FLOWLUA_STOP);
+    flowlua_arm_stop(state->running);
   }
   if (is_in_grace) flowlua_end_grace(coroutine);
 }
 
 /// What belongs to a coroutine that has been asked to stop ends; what it does about that counts into the
 /// grace of that coroutine.
-void flowlua_stop_enclosed(flowlua_host *host) {
-  if (host->enclosure_count == 0) return;
-  host->enclosure_stopped = true;
-  flowlua_take_request(host, FLOWLUA_STOP);
+void flowlua_stop_enclosed(flowlua_state *state) {
+  if (state->enclosure_count == 0) return;
+  state->enclosure_stopped = true;
+  flowlua_take_request(state, FLOWLUA_STOP);
   pthread_mutex_lock(&lock);
   watch_record *asked = watched;
-  while (asked != NULL
-         && (asked->host != host || !asked->encloses || atomic_load(&asked->coroutine->stop) == 0))
+  while (
+      asked != NULL
+      && (asked->state != state || !asked->encloses || atomic_load(&asked->coroutine->stop) == 0))
     asked = asked->next;
   pthread_mutex_unlock(&lock);
   // Only this thread takes one from the list.
   if (asked != NULL) flowlua_begin_grace(asked->coroutine);
 }
 
-bool flowlua_is_enclosure_stopped(flowlua_host *host) {
-  if (host->enclosure_count > 0 && is_asked_to_stop(host)) flowlua_stop_enclosed(host);
-  return host->enclosure_stopped;
+bool flowlua_is_enclosure_stopped(flowlua_state *state) {
+  if (state->enclosure_count > 0 && is_asked_to_stop(state)) flowlua_stop_enclosed(state);
+  return state->enclosure_stopped;
 }
 
-bool flowlua_is_activity_stopped(const flowlua_host *host) {
-  const flowlua_coroutine *activity = atomic_load(&host->activity);
+bool flowlua_is_activity_stopped(const flowlua_state *state) {
+  const flowlua_coroutine *activity = atomic_load(&state->activity);
   return activity != NULL && atomic_load(&activity->stop) != 0;
 }
 
-const flowlua_coroutine *flowlua_activity(const flowlua_host *host) {
-  return atomic_load_explicit(&host->activity, memory_order_relaxed);
+const flowlua_coroutine *flowlua_activity(const flowlua_state *state) {
+  return atomic_load_explicit(&state->activity, memory_order_relaxed);
 }
 
-void flowlua_forget_host(flowlua_host *host) {
+void flowlua_forget_state(flowlua_state *state) {
   pthread_mutex_lock(&lock);
   watch_record **link = &watched;
   while (*link != NULL) {
-    if ((*link)->host == host) {
+    if ((*link)->state == state) {
       (*link)->watched = false;
       atomic_store(&(*link)->coroutine->stop, 0);
       *link = (*link)->next;

@@ -56,15 +56,15 @@ static int make_view_metatable(lua_State *L, void *argument) {
   lua_setfield(L, 1, "__len");
   lua_pushcfunction(L, view_pairs);
   lua_setfield(L, 1, "__pairs");
-  flowlua_push_reference(host_of(L), L, *refuse);
+  flowlua_push_reference(state_of(L), L, *refuse);
   lua_setfield(L, 1, "__newindex");
   lua_pushboolean(L, false);
   lua_setfield(L, 1, "__metatable");
   return 1;
 }
 
-int32_t flowlua_make_view_metatable(flowlua_host *host, int32_t refuse) {
-  return flowlua_protect(host, make_view_metatable, &refuse);
+int32_t flowlua_make_view_metatable(flowlua_state *state, int32_t refuse) {
+  return flowlua_protect(state, make_view_metatable, &refuse);
 }
 
 typedef struct table_pair {
@@ -74,21 +74,21 @@ typedef struct table_pair {
 static int make_view(lua_State *L, void *argument) {
   const table_pair *what = argument;
   lua_createtable(L, 0, 1);
-  flowlua_push_reference(host_of(L), L, what->first);
+  flowlua_push_reference(state_of(L), L, what->first);
   lua_pushnil(L);
   if (lua_next(L, 2)) {
     lua_settop(L, 2);
     lua_rawsetp(L, 1, &view_key);
   }
   lua_settop(L, 1);
-  flowlua_push_reference(host_of(L), L, what->second);
+  flowlua_push_reference(state_of(L), L, what->second);
   lua_setmetatable(L, 1);
   return 1;
 }
 
-int32_t flowlua_make_view(flowlua_host *host, int32_t table, int32_t metatable) {
+int32_t flowlua_make_view(flowlua_state *state, int32_t table, int32_t metatable) {
   table_pair what = {table, metatable};
-  return flowlua_protect(host, make_view, &what);
+  return flowlua_protect(state, make_view, &what);
 }
 
 // MARK: - Copies
@@ -150,11 +150,11 @@ static void fill_copy(lua_State *L, lua_Integer *queued) {
 /// Tables that were met are filled one after another, so that no depth of nesting recurses.
 static int copy_table(lua_State *L, void *argument) {
   const table_pair *what = argument;
-  flowlua_host *host = host_of(L);
+  flowlua_state *state = state_of(L);
   flowlua_require_room(L, COPY_ROOM, "a table");
-  flowlua_push_reference(host, L, what->second);
+  flowlua_push_reference(state, L, what->second);
   lua_createtable(L, 0, 0);
-  flowlua_push_reference(host, L, what->first);
+  flowlua_push_reference(state, L, what->first);
   lua_Integer queued = 0;
   take_copy(L, &queued);
   int top = lua_gettop(L);
@@ -168,7 +168,7 @@ static int copy_table(lua_State *L, void *argument) {
   return 1;
 }
 
-int32_t flowlua_copy_table(flowlua_host *host, int32_t table, int32_t memo) {
+int32_t flowlua_copy_table(flowlua_state *state, int32_t table, int32_t memo) {
   table_pair what = {table, memo};
-  return flowlua_protect(host, copy_table, &what);
+  return flowlua_protect(state, copy_table, &what);
 }

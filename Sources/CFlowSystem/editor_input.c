@@ -1,30 +1,35 @@
-// What is typed, for a library that can't tell pasted text from keys: this reads the terminal for it.
+// Reads the terminal for a library that can't distinguish pasted text from keys.
 #include "internal.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <wchar.h>
 
-/// What a terminal that is asked to puts around pasted text.
+/// The marks that a terminal puts around pasted text, if it is requested.
 static const char paste_begin[] = "\033[200~", paste_end[] = "\033[201~";
 enum { MARK_LENGTH = sizeof paste_begin - 1 };
 
-/// How long the rest of such a mark may take, in milliseconds: it comes at once, unlike keys behind ESC.
+/// How long the rest of such a mark may take, in milliseconds: it comes at once, unlike keys after
+/// ESC.
 enum { PATIENCE = 20 };
 
-/// Bytes that were read to find out what they are: keys for the library.
+/// Bytes that were read to identify them: keys for the library.
 static char held[MARK_LENGTH];
 static size_t held_length, held_taken;
 
 static bool is_pasting;
-/// Room for one more than the length.
+/// Room for one byte more than the length.
 static char *pasted;
 static size_t pasted_length, pasted_capacity;
+/// Whether there was no memory for a part of it.
+static bool is_lost;
+/// How much of the mark at its end has been read.
+static size_t end_length;
 
-/// Whether a signal came while the rest of a mark was waited for. The library must not wait for more then.
+/// Whether a signal arrived during the wait for the rest of a mark. The library must not wait for
+/// more then.
 static bool was_interrupted;
 
 static bool has_byte(int milliseconds) {
@@ -36,7 +41,7 @@ static bool has_byte(int milliseconds) {
 
 enum { AT_END = -1, INTERRUPTED = -2 };
 
-/// A byte of the terminal's; or one of the above, the second when a signal came first.
+/// Returns a byte of the terminal, or one of the above: the second when a signal arrived first.
 static int read_byte(void) {
   unsigned char byte;
   ssize_t count = read(STDIN_FILENO, &byte, 1);
@@ -61,7 +66,7 @@ int flowsystem_next_character(FILE *stream) {
   bool is_first = true;
   for (;;) {
     int byte = next_byte();
-    // What keys have begun ends at a signal, too, as that may be a Ctrl-C.
+    // A signal also ends an incomplete key, because it may be a Ctrl-C.
     if (byte < 0) return -1;
     char unit = (char)byte;
     wchar_t character;
@@ -69,7 +74,7 @@ int flowsystem_next_character(FILE *stream) {
     if (length == (size_t)-2) {
       is_first = false;
     } else if (length == (size_t)-1) {
-      // No character: left out. What ended one may begin another.
+      // Not a character: omitted. The byte that ended it may start another one.
       memset(&state, 0, sizeof state);
       if (!is_first && held_taken == 0 && held_length < sizeof held) held[held_length++] = unit;
       else if (!is_first && held_taken > 0) held[--held_taken] = unit;
@@ -80,11 +85,11 @@ int flowsystem_next_character(FILE *stream) {
   }
 }
 
-/// Adds a byte of pasted text; false without memory.
+/// Adds a byte of pasted text; returns false without memory.
 static bool keep_pasted(char byte) {
   if (pasted_length + 1 >= pasted_capacity) {
-    size_t capacity = pasted_capacity == 0 ? 4096 : pasted_capacity * 2;
-    char *grown = realloc(pasted, capacity);
+    size_t capacity = pasted_capacity == 0 ? 256 : pasted_capacity * 2;
+    char *grown = flowsystem_resize(pasted, capacity);
     if (grown == NULL) return false;
     pasted = grown;
     pasted_capacity = capacity;
@@ -93,22 +98,25 @@ static bool keep_pasted(char byte) {
   return true;
 }
 
-/// Goes on with pasted text as far as it has come; whether that is all.
+/// Reads the pasted text that has arrived; returns whether it is complete. Without memory the rest
+/// of the text is read too, so that it doesn't count as keys.
 static bool read_pasted(void) {
   do {
     int byte = read_byte();
     if (byte < 0) return false;
-    if (!keep_pasted((char)byte)) pasted_length = 0;
-    if (pasted_length >= MARK_LENGTH
-        && memcmp(pasted + pasted_length - MARK_LENGTH, paste_end, MARK_LENGTH) == 0) {
-      pasted_length -= MARK_LENGTH;
+    // The first byte of the mark occurs in it only once.
+    if (byte == paste_end[end_length]) end_length += 1;
+    else end_length = byte == paste_end[0] ? 1 : 0;
+    if (!is_lost && !keep_pasted((char)byte)) is_lost = true;
+    if (end_length == MARK_LENGTH) {
+      if (!is_lost) pasted_length -= MARK_LENGTH;
       return true;
     }
   } while (has_byte(0));
   return false;
 }
 
-/// Leaves out of pasted text what can't be a part of a line, and ends its lines as Lua does.
+/// Removes bytes that can't be in a line from pasted text, and ends its lines as Lua does.
 static void clean_pasted(void) {
   size_t kept = 0;
   mbstate_t state = {0};
@@ -145,7 +153,7 @@ flowsystem_input flowsystem_read_input(void) {
       if (held_length == 2 && held[0] == '\033' && (byte == '\r' || byte == '\n')) {
         // Alt-Enter: a line break that doesn't end the line.
         held_length = pasted_length = 0;
-        if (!keep_pasted('\n')) return FLOWSYSTEM_PART;
+        if (!keep_pasted('\n')) return FLOWSYSTEM_LOST;
         clean_pasted();
         return FLOWSYSTEM_PASTE;
       }
@@ -154,11 +162,13 @@ flowsystem_input flowsystem_read_input(void) {
     if (held_length < MARK_LENGTH) return FLOWSYSTEM_KEYS;
     held_length = 0;
     is_pasting = true;
-    pasted_length = 0;
+    is_lost = false;
+    pasted_length = end_length = 0;
     if (!has_byte(0)) return FLOWSYSTEM_PART;
   }
   if (!read_pasted()) return FLOWSYSTEM_PART;
   is_pasting = false;
+  if (is_lost) return FLOWSYSTEM_LOST;
   clean_pasted();
   return FLOWSYSTEM_PASTE;
 }

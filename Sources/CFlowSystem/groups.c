@@ -1,7 +1,7 @@
-// The process groups of the programs that run, where a signal handler can find them.
+// The process groups of the running programs, kept where a signal handler can find them.
 //
-// Each program has a group of its own, so that it can be stopped with all that it started. A
-// terminal's Ctrl-C therefore doesn't reach it, and nobody tells it of the end of this process.
+// Each program has a group of its own, so that it can be stopped with its child processes. A
+// terminal's Ctrl-C therefore doesn't reach it, and nothing notifies it of the end of this process.
 #include "internal.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 struct flowsystem_group {
-  /// The leader, which isn't reaped while this stands; 0 where there is none.
+  /// The leader, which isn't reaped while this is set; 0 for none.
   _Atomic(pid_t) leader;
   struct flowsystem_group *next_free;
 };
@@ -30,18 +30,18 @@ typedef struct block {
 static _Atomic(block *) first_block;
 static struct flowsystem_group *first_free;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-/// The process whose children they are: one that was forked has none of them.
+/// The process whose children they are: a forked process has none of them.
 static _Atomic(pid_t) owner;
 static _Atomic(bool) is_asked;
 
-/// The signals that end a process by default, but for those of a crash. SIGALRM is left to a
+/// The signals that end a process by default, except those of a crash. SIGALRM is left for a
 /// termination that takes too long.
 static const int ENDING_SIGNALS[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGPIPE, SIGTERM,
                                      SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGXCPU};
 enum { ENDING_COUNT = sizeof ENDING_SIGNALS / sizeof *ENDING_SIGNALS };
 
-/// Whether a leader is still to end; -1 when somebody else has reaped it, and its number may be
-/// another's by now.
+/// Whether a leader is still running; -1 when other code has reaped it, and its number may belong
+/// to another process.
 static int is_running(pid_t leader) {
   siginfo_t information = {0};
   if (waitid(P_PID, (id_t)leader, &information, WEXITED | WNOHANG | WNOWAIT) != 0) return -1;
@@ -65,12 +65,12 @@ static bool is_any_running(void) {
   return false;
 }
 
-/// Asks all groups to end, and kills what hasn't ended after a second. Nothing in it is unsafe in a
-/// signal handler.
+/// Sends SIGTERM to all groups, and kills those that haven't ended after a second. All of it is
+/// safe in a signal handler.
 void flowsystem_end_programs(void) {
   if (getpid() != atomic_load(&owner)) return;
   signal_groups(SIGTERM);
-  // What is stopped doesn't see it before it goes on.
+  // A stopped process doesn't handle the signal before it continues.
   signal_groups(SIGCONT);
   for (int i = 0; i < 1000 && is_any_running(); i++) {
     struct timespec millisecond = {.tv_nsec = 1000000};
@@ -79,8 +79,8 @@ void flowsystem_end_programs(void) {
   signal_groups(SIGKILL);
 }
 
-/// Ends the groups, then this process by the same signal. Its handler is gone by now, and the signal
-/// isn't blocked, so a second one ends the process at once.
+/// Ends the groups, then this process by the same signal. Its handler has been removed, and the
+/// signal isn't blocked, so a second one ends the process at once.
 void flowsystem_on_ending_signal(int number) {
   flowsystem_restore_terminal();
   flowsystem_end_programs();
@@ -94,11 +94,12 @@ static void watch_end(void) {
   atexit(flowsystem_end_programs);
   for (int i = 0; i < ENDING_COUNT; i++) {
     struct sigaction action;
-    // What is ignored stays ignored, and what somebody else handles is theirs.
+    // An ignored signal stays ignored, and a handler of other code stays installed.
     if (sigaction(ENDING_SIGNALS[i], NULL, &action) != 0) continue;
     if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
     action = (struct sigaction){
-        .sa_handler = flowsystem_on_ending_signal, .sa_flags = SA_RESTART | SA_RESETHAND | SA_NODEFER};
+        .sa_handler = flowsystem_on_ending_signal,
+        .sa_flags = SA_RESTART | SA_RESETHAND | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     sigaction(ENDING_SIGNALS[i], &action, NULL);
   }
@@ -116,7 +117,7 @@ void flowsystem_hold_ending_signals(sigset_t *before) {
 flowsystem_group *flowsystem_prepare_group(void) {
   pthread_mutex_lock(&mutex);
   if (first_free == NULL) {
-    block *made = calloc(1, sizeof *made);
+    block *made = flowsystem_zeroed(sizeof *made);
     if (made != NULL) {
       for (int i = 0; i < BLOCK_SIZE; i++) {
         made->groups[i].next_free = first_free;

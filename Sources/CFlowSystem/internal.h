@@ -1,4 +1,4 @@
-// What the files of this module share.
+// Declarations that the files of this module share.
 #ifndef FLOWSYSTEM_INTERNAL_H
 #define FLOWSYSTEM_INTERNAL_H
 
@@ -7,53 +7,100 @@
 #include <signal.h>
 #include <stdio.h>
 
-/// Blocks the signals that end this process, so that none comes between the start of a program and
-/// its entry among the groups. `before` gets the mask to go back to.
+// MARK: - Memory
+
+/// As realloc, calloc and strndup; all can be made to fail. The memory is freed by free.
+void *flowsystem_resize(void *block, size_t size);
+void *flowsystem_zeroed(size_t size);
+char *flowsystem_copy_text(const char *text, size_t length);
+
+/// Ends the programs and the process with a sentence and status 1.
+void flowsystem_exit_without_memory(void) __attribute__((noreturn));
+
+// MARK: - Programs and signals
+
+/// Blocks the signals that end this process, so that none arrives between the start of a program
+/// and its entry in the groups. `before` gets the mask to restore.
 void flowsystem_hold_ending_signals(sigset_t *before);
 
-/// Room for the group of a program, or NULL when there is no memory.
+/// Returns room for the group of a program, or NULL when there is no memory.
 flowsystem_group *flowsystem_prepare_group(void);
 
-/// Notes the leader of a group, which is the number of the group too.
+/// Stores the leader of a group, whose number is also the group's.
 void flowsystem_enter_group(flowsystem_group *group, int leader);
 
-/// Handles a signal, once its handler is gone: ends the programs, then this process by the same signal.
+/// Releases the room of a group, before the leader is reaped.
+void flowsystem_release_group(flowsystem_group *group);
+
+/// Handles a signal whose handler has been removed: ends the programs, then this process by the
+/// same signal.
 void flowsystem_on_ending_signal(int number);
 
 /// Wakes the loop that signals wake, if there is one. Safe in a signal handler.
 void flowsystem_wake_loop(void);
 
-/// The name that messages begin with.
+/// Returns the name at the start of messages.
 const char *flowsystem_program(void);
 
-/// Gives the terminal the modes that it had before the line editor took it. Safe in a signal handler.
+// MARK: - The terminal
+
+// All but the first are safe in a signal handler.
+
+/// Sets whether the editor needs marks around pasted text; at first it doesn't.
+void flowsystem_use_paste_marks(bool uses);
+
+/// Requests the marks from the terminal, or ends that, if the editor needs them.
+void flowsystem_request_paste_marks(bool requests);
+
+/// Records that the line editor has the terminal, and the modes that it had before.
+void flowsystem_take_terminal(void);
+
+/// Keeps the modes that the editor has set, for after a pause of the process.
+void flowsystem_adopt_modes(void);
+
+/// Whether the line editor has the terminal.
+bool flowsystem_has_terminal(void);
+
+/// Restores the modes that the terminal had before the line editor took it.
 void flowsystem_restore_terminal(void);
 
-/// What has come from a terminal that tells pasted text from keys.
+/// Sets the modes of the editor again, after a pause of the process; returns false when the editor
+/// doesn't have the terminal.
+bool flowsystem_retake_terminal(void);
+
+/// Records that the line editor no longer has the terminal.
+void flowsystem_return_terminal(void);
+
+/// Writes to the terminal, bypassing the stream stdout; a failure is ignored.
+void flowsystem_write_plainly(const char *bytes, size_t count);
+
+// MARK: - The editor's input
+
+/// The kind of input from a terminal that distinguishes pasted text from keys.
 typedef enum {
-  /// Keys, for `flowsystem_next_character` to take.
+  /// Keys, which `flowsystem_next_character` returns.
   FLOWSYSTEM_KEYS,
   /// Text that was pasted.
   FLOWSYSTEM_PASTE,
-  /// A part of such a text.
+  /// A part of a pasted text.
   FLOWSYSTEM_PART,
+  /// A pasted text for which there was no memory.
+  FLOWSYSTEM_LOST,
   /// The end of the input.
   FLOWSYSTEM_END,
 } flowsystem_input;
 
-/// Reads what has come; only when there is something.
+/// Reads the available input; only when there is some.
 flowsystem_input flowsystem_read_input(void);
 
-/// Whether keys that have come aren't taken yet.
+/// Whether there are keys that haven't been read yet.
 bool flowsystem_holds_keys(void);
 
-/// The next key as a character, for which it waits; -1 at the end of the input, and when a signal comes.
+/// Returns the next key as a character, for which it waits; -1 at the end of the input, and when a
+/// signal arrives.
 int flowsystem_next_character(FILE *stream);
 
-/// What was pasted last, with Lua's line ends; valid until something is read.
+/// Returns the text that was pasted last, with Lua's line ends; valid until the next read.
 const char *flowsystem_pasted_text(void);
-
-/// Gives the room back, before the leader is reaped.
-void flowsystem_release_group(flowsystem_group *group);
 
 #endif

@@ -1,5 +1,6 @@
-// The few declarations of the readline interface that the editor uses stand here, so that no header of
-// a library is needed. libedit lacks some: each is looked up by itself and done without.
+// The declarations of the readline interface that the editor uses are here, so that no header of a
+// library is needed. libedit lacks some: each is looked up separately, and the editor works without
+// it.
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -11,14 +12,12 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
 typedef char **completion_function(const char *, int, int);
 
-/// What the library has; NULL for what it lacks.
+/// The functions and variables of the library; NULL for those it lacks.
 static struct {
   int (*initialize)(void);
   void (*handler_install)(const char *, void (*)(char *));
@@ -53,8 +52,8 @@ static struct {
 
 static flowsystem_editor_callbacks callbacks;
 static bool is_gnu;
-/// Whether it is told by us what was pasted.
-static bool is_told_pastes;
+/// Whether this module tells the library which text was pasted.
+static bool marks_pastes;
 
 static bool look_up(void *library) {
   struct {
@@ -100,37 +99,14 @@ static bool look_up(void *library) {
   return true;
 }
 
-// MARK: - The terminal's modes
+// MARK: - Signals
 
-/// Whether the editor has the terminal; the modes before and since.
-static volatile sig_atomic_t has_terminal;
-static struct termios modes_before, modes_of_editor;
 static volatile sig_atomic_t needs_redraw;
 static volatile sig_atomic_t was_resized;
 
-static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
-
-static void write_plainly(const char *bytes, size_t count) {
-  int problem = errno;
-  if (write(STDOUT_FILENO, bytes, count) < 0) errno = problem;
-}
-
-/// Asks the terminal to tell pasted text from keys, or not to.
-static void tell_pastes(bool tells) {
-  if (!is_gnu && !is_told_pastes) return;
-  if (tells) write_plainly(paste_on, sizeof paste_on - 1);
-  else write_plainly(paste_off, sizeof paste_off - 1);
-}
-
-void flowsystem_restore_terminal(void) {
-  if (!has_terminal) return;
-  tell_pastes(false);
-  tcsetattr(STDIN_FILENO, TCSANOW, &modes_before);
-}
-
 static void at_exit(void) {
   flowsystem_restore_terminal();
-  has_terminal = 0;
+  flowsystem_return_terminal();
 }
 
 static void on_resize(int number) {
@@ -141,7 +117,7 @@ static void on_resize(int number) {
   errno = problem;
 }
 
-/// Ctrl-Z, and all else that stops a process for a while.
+/// Handles Ctrl-Z and all other signals that pause the process.
 static void on_stop(int number) {
   int problem = errno;
   flowsystem_restore_terminal();
@@ -153,24 +129,24 @@ static void on_stop(int number) {
   sigaddset(&only, number);
   raise(number);
   pthread_sigmask(SIG_UNBLOCK, &only, NULL);
-  // Here it goes on.
+  // The process continues here.
   sigaction(number, &own, NULL);
   errno = problem;
 }
 
-/// The process goes on, whatever has stopped it. In the background, setting the modes stops it again.
+/// The process continues, whatever has paused it. In the background, setting the modes pauses it
+/// again.
 static void on_continue(int number) {
   (void)number;
-  if (!has_terminal) return;
   int problem = errno;
-  tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
-  tell_pastes(true);
-  needs_redraw = 1;
-  flowsystem_wake_loop();
+  if (flowsystem_retake_terminal()) {
+    needs_redraw = 1;
+    flowsystem_wake_loop();
+  }
   errno = problem;
 }
 
-/// A signal that ends the process.
+/// Handles a signal that ends the process.
 static void on_end(int number) { flowsystem_end_by_signal(number); }
 
 static void catch_unless_taken(int number, void (*handler)(int)) {
@@ -180,37 +156,27 @@ static void catch_unless_taken(int number, void (*handler)(int)) {
   sigaction(number, &action, NULL);
 }
 
-void flowsystem_terminal_size(int *columns, int *rows) {
-  struct winsize size;
-  bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-  *columns = is_known && size.ws_col > 0 ? size.ws_col : 80;
-  *rows = is_known && size.ws_row > 0 ? size.ws_row : 24;
-}
-
-bool flowsystem_has_input(void) {
-  if (stdin->_IO_read_ptr < stdin->_IO_read_end) return true;
-  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-  return poll(&input, 1, 0) > 0;
-}
-
 // MARK: - Output while a line is edited
 
-// What takes the line off the screen stands in the buffers of stdout and stderr, in front of whatever
-// is printed. If nothing is, it is thrown away unseen: nothing flickers.
+// The output that removes the line from the screen waits in the buffers of stdout and stderr,
+// before any other output. If there is none, it is discarded: nothing flickers.
 
 enum { REMOVAL_SIZE = 32 };
 static char removal[REMOVAL_SIZE];
 static size_t removal_length;
 static const char short_removal[] = "\r\033[J";
 static bool awaits_output;
-static char *shown_prompt;
+static char *own_prompt;
 
-/// The row of the cursor, counted from the row that the prompt begins in.
+/// The prompt, or a standard one when there was no memory for it.
+static const char *shown_prompt(void) { return own_prompt != NULL ? own_prompt : "> "; }
+
+/// The row of the cursor, counted from the first row of the prompt.
 static int cursor_row(void) {
   int columns, rows;
   flowsystem_terminal_size(&columns, &rows);
   int row = 0, column = 0;
-  const char *texts[] = {shown_prompt != NULL ? shown_prompt : "", *rl.line_buffer};
+  const char *texts[] = {shown_prompt(), *rl.line_buffer};
   for (int i = 0; i < 2; i++) {
     const char *text = texts[i] != NULL ? texts[i] : "";
     size_t left = strlen(text);
@@ -250,13 +216,13 @@ static int cursor_row(void) {
   return row;
 }
 
-/// Whether nothing stands in a stream's buffer but these bytes.
+/// Whether a stream's buffer contains exactly these bytes.
 static bool holds_only(FILE *stream, const char *bytes, size_t count) {
   return __fpending(stream) == count && memcmp(stream->_IO_write_base, bytes, count) == 0;
 }
 
 void flowsystem_editor_await_output(void) {
-  if (awaits_output || !has_terminal) return;
+  if (awaits_output || !flowsystem_has_terminal()) return;
   int row = cursor_row();
   if (row > 0) {
     snprintf(removal, sizeof removal, "\r\033[%dA\033[J", row);
@@ -265,9 +231,9 @@ void flowsystem_editor_await_output(void) {
   }
   removal_length = strlen(removal);
   fflush(stdout);
-  // A script may have taken the buffer away.
+  // A script may have removed the buffer.
   if (__fbufsize(stdout) > REMOVAL_SIZE) fwrite(removal, 1, removal_length, stdout);
-  // The second to print must not take away what the first one has.
+  // The second stream to print must not remove the output of the first.
   fwrite(short_removal, 1, sizeof short_removal - 1, stderr);
   awaits_output = true;
 }
@@ -286,11 +252,11 @@ void flowsystem_editor_settle_output(void) {
       needs_redraw = 1;
     }
   }
-  if (was_resized && has_terminal) {
+  if (was_resized && flowsystem_has_terminal()) {
     was_resized = 0;
     if (rl.resize_terminal != NULL) rl.resize_terminal();
   }
-  if (needs_redraw && has_terminal) {
+  if (needs_redraw && flowsystem_has_terminal()) {
     needs_redraw = 0;
     rl.forced_update_display();
     fflush(*rl.outstream);
@@ -298,14 +264,14 @@ void flowsystem_editor_settle_output(void) {
 }
 
 void flowsystem_editor_begin_line(void) {
-  // So many spaces leave the cursor in its line only when it stood at the beginning of it.
+  // This many spaces leave the cursor in its line only when it was at the start of it.
   int columns, rows;
   flowsystem_terminal_size(&columns, &rows);
   fprintf(stdout, "%*s\r\033[J", columns - 1, "");
   fflush(stdout);
 }
 
-/// Whether what goes to stderr waits for the end of its line.
+/// Sets whether output to stderr waits for the end of its line.
 static void hold_errors(bool holds) {
   static char buffer[BUFSIZ];
   fflush(stderr);
@@ -319,15 +285,15 @@ static bool is_bare(const char *locale) {
   return locale == NULL || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
 }
 
-/// Whether UTF-8 takes the place of a locale without character set.
+/// Whether UTF-8 replaces a locale without a character set.
 static bool replaces_locale;
 
-/// Calls the library, which looks at the environment for the locale itself, with the one that it is to
-/// find there.
+/// Calls the library, which reads the locale from the environment itself, with the locale set that
+/// it is to find there.
 static void call_with_locale(void (*body)(void)) {
   const char *own = getenv("LC_ALL");
-  char *kept = own != NULL ? strdup(own) : NULL;
-  // What can't be kept isn't replaced.
+  char *kept = own != NULL ? flowsystem_copy_text(own, strlen(own)) : NULL;
+  // A value that can't be saved isn't replaced.
   if (!replaces_locale || (own != NULL && kept == NULL)) {
     free(kept);
     body();
@@ -345,18 +311,19 @@ static void initialize(void) { rl.initialize(); }
 // MARK: - Editing
 
 static void leave(void) {
-  has_terminal = 0;
+  flowsystem_return_terminal();
   rl.handler_remove();
-  if (is_told_pastes) {
-    tell_pastes(false);
-    write_plainly("\r", 1);
+  if (marks_pastes) {
+    flowsystem_request_paste_marks(false);
+    flowsystem_write_plainly("\r", 1);
   }
   fflush(*rl.outstream);
   hold_errors(false);
   flowsystem_lend_terminal(false);
 }
 
-/// Whether the library ends the line of a Ctrl-D itself, as it does where it tells pasted text.
+/// Whether the library ends the line itself after Ctrl-D, as it does when it recognizes pasted
+/// text.
 static bool ends_last_line(void) {
   if (!is_gnu || rl.variable_value == NULL) return false;
   const char *value = rl.variable_value("enable-bracketed-paste");
@@ -365,38 +332,31 @@ static bool ends_last_line(void) {
 
 static void on_line(char *line) {
   leave();
-  if (line == NULL && !ends_last_line()) write_plainly("\n", 1);
+  if (line == NULL && !ends_last_line()) flowsystem_write_plainly("\n", 1);
   callbacks.line(callbacks.context, line);
   free(line);
 }
 
-static void install(void) { rl.handler_install(shown_prompt, on_line); }
+static void install(void) { rl.handler_install(shown_prompt(), on_line); }
 
 void flowsystem_editor_begin(const char *prompt) {
-  char *copy = strdup(prompt);
-  if (copy == NULL) return;
-  free(shown_prompt);
-  shown_prompt = copy;
+  free(own_prompt);
+  own_prompt = flowsystem_copy_text(prompt, strlen(prompt));
   fflush(stdout);
-  // No status line while there is a prompt.
+  // No status line is shown while there is a prompt.
   flowsystem_lend_terminal(true);
   hold_errors(true);
-  tcgetattr(STDIN_FILENO, &modes_before);
-  modes_of_editor = modes_before;
-  // From here on: a signal may come as soon as the prompt is shown.
-  has_terminal = 1;
-  if (is_told_pastes) tell_pastes(true);
+  // Taken from here on, because a signal may arrive as soon as the prompt is shown.
+  flowsystem_take_terminal();
+  if (marks_pastes) flowsystem_request_paste_marks(true);
   call_with_locale(install);
   fflush(*rl.outstream);
-  tcgetattr(STDIN_FILENO, &modes_of_editor);
-  // Otherwise the terminal may throw away what is printed right behind a Ctrl-C.
-  modes_of_editor.c_lflag |= NOFLSH;
-  tcsetattr(STDIN_FILENO, TCSANOW, &modes_of_editor);
+  flowsystem_adopt_modes();
   needs_redraw = 0;
 }
 
 void flowsystem_editor_insert(const char *text) {
-  if (!has_terminal || rl.insert_text == NULL) return;
+  if (!flowsystem_has_terminal() || rl.insert_text == NULL) return;
   rl.insert_text(text);
   if (is_gnu && rl.redisplay != NULL) rl.redisplay();
   else rl.forced_update_display();
@@ -404,33 +364,34 @@ void flowsystem_editor_insert(const char *text) {
 }
 
 void flowsystem_editor_drop(void) {
-  if (!has_terminal) return;
+  if (!flowsystem_has_terminal()) return;
   if (is_gnu && rl.redisplay != NULL) {
     *rl.point = *rl.end;
     rl.redisplay();
     fflush(*rl.outstream);
   }
-  write_plainly("^C\n", 3);
+  flowsystem_write_plainly("^C\n", 3);
   if (is_gnu && rl.free_line_state != NULL) rl.free_line_state();
   if (rl.sigcleanup != NULL) rl.sigcleanup();
   leave();
 }
 
-/// Brings the cursor to where the prompt begins, and takes all off the screen from there on.
+/// Moves the cursor to the start of the prompt, and clears the screen from there on.
 static void remove_line(void) {
   int row = cursor_row();
   if (row > 0) fprintf(*rl.outstream, "\r\033[%dA\033[J", row);
   else fputs(short_removal, *rl.outstream);
 }
 
-/// Takes what was typed, for a library that can't tell pasted text.
+/// Reads the input, for a library that can't recognize pasted text.
 static void read_keys_and_pastes(void) {
   switch (flowsystem_read_input()) {
   case FLOWSYSTEM_END: on_line(NULL); return;
   case FLOWSYSTEM_PART: return;
+  case FLOWSYSTEM_LOST: flowsystem_write_plainly("\a", 1); return;
   case FLOWSYSTEM_KEYS:
     do rl.read_char();
-    while (has_terminal && flowsystem_holds_keys());
+    while (flowsystem_has_terminal() && flowsystem_holds_keys());
     break;
   case FLOWSYSTEM_PASTE:
     remove_line();
@@ -441,12 +402,12 @@ static void read_keys_and_pastes(void) {
 }
 
 void flowsystem_editor_read(void) {
-  if (!has_terminal) return;
+  if (!flowsystem_has_terminal()) return;
   struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
   if (poll(&input, 1, 0) <= 0) return;
   if ((input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
     on_line(NULL);
-  } else if (is_told_pastes) {
+  } else if (marks_pastes) {
     read_keys_and_pastes();
   } else {
     rl.read_char();
@@ -458,18 +419,35 @@ void flowsystem_editor_read(void) {
 
 static char **matches;
 static size_t match_count, match_capacity;
+/// Whether there was no memory for one of them.
+static bool is_match_lost;
 
 void flowsystem_editor_add_match(const char *match) {
-  // Room for the common beginning in front and NULL at the end.
+  // Room for the common prefix at the start and NULL at the end.
   if (match_count + 3 > match_capacity) {
     size_t capacity = match_capacity == 0 ? 64 : match_capacity * 2;
-    char **grown = realloc(matches, capacity * sizeof *grown);
-    if (grown == NULL) return;
+    char **grown = flowsystem_resize(matches, capacity * sizeof *grown);
+    if (grown == NULL) {
+      is_match_lost = true;
+      return;
+    }
     matches = grown;
     match_capacity = capacity;
   }
-  char *copy = strdup(match);
+  char *copy = flowsystem_copy_text(match, strlen(match));
   if (copy != NULL) matches[++match_count] = copy;
+  else is_match_lost = true;
+}
+
+/// Returns the common prefix of all matches; NULL without memory.
+static char *copy_common_prefix(void) {
+  size_t common = strlen(matches[1]);
+  for (size_t i = 2; i <= match_count; i++) {
+    size_t same = 0;
+    while (same < common && matches[i][same] == matches[1][same]) same += 1;
+    common = same;
+  }
+  return flowsystem_copy_text(matches[1], common);
 }
 
 static char **complete(const char *text, int start, int end) {
@@ -478,25 +456,18 @@ static char **complete(const char *text, int start, int end) {
   if (rl.completion_append_character != NULL) *rl.completion_append_character = 0;
   matches = NULL;
   match_count = match_capacity = 0;
+  is_match_lost = false;
   callbacks.complete(callbacks.context, *rl.line_buffer, (size_t)start, (size_t)end);
-  if (match_count == 0) {
-    free(matches);
-    return NULL;
-  }
-  size_t common = strlen(matches[1]);
-  for (size_t i = 2; i <= match_count; i++) {
-    size_t same = 0;
-    while (same < common && matches[i][same] == matches[1][same]) same += 1;
-    common = same;
-  }
-  matches[0] = strndup(matches[1], common);
-  if (matches[0] == NULL) {
+  // The common prefix of some of the matches may be longer than that of all.
+  char *common = match_count > 0 && !is_match_lost ? copy_common_prefix() : NULL;
+  if (common == NULL) {
     for (size_t i = 1; i <= match_count; i++) free(matches[i]);
     free(matches);
     return NULL;
   }
+  matches[0] = common;
   if (match_count == 1) {
-    // One match is the common beginning alone.
+    // A single match is the common prefix alone.
     free(matches[1]);
     match_count = 0;
   }
@@ -513,7 +484,7 @@ void flowsystem_editor_add_history(const char *entry) { rl.add_history(entry); }
 
 // MARK: - Opening
 
-/// Alt-Enter: begins a new line of the chunk.
+/// Alt-Enter: starts a new line of the chunk.
 static int insert_line_break(int count, int key) {
   (void)count;
   (void)key;
@@ -521,8 +492,7 @@ static int insert_line_break(int count, int key) {
   return 0;
 }
 
-bool flowsystem_editor_open(
-    const char *library, const flowsystem_editor_callbacks *wanted) {
+bool flowsystem_editor_open(const char *library, const flowsystem_editor_callbacks *wanted) {
   const char *known[] = {"libreadline.so.8", "libreadline.so.7", "libedit.so.2"};
   void *opened = NULL;
   if (library != NULL) {
@@ -532,23 +502,27 @@ bool flowsystem_editor_open(
       opened = dlopen(known[i], RTLD_NOW | RTLD_LOCAL);
   }
   if (opened == NULL || !look_up(opened)) return false;
-  // What the editor draws doesn't go through the buffer of a script's output.
+  // The output of the editor doesn't go through the buffer of a script's output.
   int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
   FILE *screen = copy >= 0 ? fdopen(copy, "w") : NULL;
-  if (screen == NULL) return false;
+  if (screen == NULL) {
+    if (copy >= 0) close(copy);
+    return false;
+  }
   *rl.outstream = screen;
   is_gnu = dlsym(opened, "rl_gnu_readline_p") != NULL && rl.sigcleanup != NULL;
   callbacks = *wanted;
   if (rl.catch_signals != NULL) *rl.catch_signals = 0;
   if (rl.catch_sigwinch != NULL) *rl.catch_sigwinch = 0;
   if (rl.readline_name != NULL) *rl.readline_name = "flowlua";
-  is_told_pastes = !is_gnu && rl.getc_function != NULL && rl.insert_text != NULL;
-  if (is_told_pastes) *rl.getc_function = flowsystem_next_character;
+  marks_pastes = !is_gnu && rl.getc_function != NULL && rl.insert_text != NULL;
+  flowsystem_use_paste_marks(is_gnu || marks_pastes);
+  if (marks_pastes) *rl.getc_function = flowsystem_next_character;
   if (is_gnu && rl.variable_bind != NULL) rl.variable_bind("enable-bracketed-paste", "on");
   replaces_locale = is_bare(setlocale(LC_CTYPE, "")) && setlocale(LC_CTYPE, "C.UTF-8") != NULL;
   call_with_locale(initialize);
   rl.using_history();
-  // Without this the keys of a line are read one by one, and the file that reads them sees to it.
+  // Without this the keys of a line are read one by one, by the file that reads them.
   if (is_gnu && rl.bind_keyseq != NULL && rl.insert_text != NULL) {
     rl.bind_keyseq("\\e\\C-m", insert_line_break);
     rl.bind_keyseq("\\e\\C-j", insert_line_break);

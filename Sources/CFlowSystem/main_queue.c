@@ -4,10 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// What Foundation's run loop uses to serve Dispatch's main queue. Weak, so that nobody needs Dispatch
-// for it: it is there when Swift's concurrency runtime is. A program that links the runtime
-// statically has the functions in itself; in others they come with a shared library that only the
-// runtime asks for, where the linker doesn't look for them.
+// The functions with which Foundation's run loop serves Dispatch's main queue. Weak, so that no
+// program needs Dispatch for it: it is there when Swift's concurrency runtime is. A program that
+// links the runtime statically contains the functions; in other programs they come with a shared
+// library that only the runtime needs, where the linker doesn't search for them.
 extern int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
 extern void _dispatch_main_queue_callback_4CF(void *unused) __attribute__((weak));
 
@@ -27,7 +27,7 @@ int flowsystem_main_queue_descriptor(void) {
   get_handle *function = _dispatch_get_main_queue_handle_4CF;
   if (function == NULL)
     function = (get_handle *)dlsym(RTLD_DEFAULT, "_dispatch_get_main_queue_handle_4CF");
-  // Without a descriptor for it Dispatch would end the process.
+  // Without a descriptor left, Dispatch would end the process.
   int spare = flowsystem_eventfd();
   if (spare < 0) return -1;
   close(spare);

@@ -1,4 +1,4 @@
-// What malloc does with memory that is free, and what happens when there is none.
+// The use of freed memory by malloc, and the end of the process when there is none.
 #include "internal.h"
 
 #include <malloc.h>
@@ -11,14 +11,14 @@
 void flowsystem_keep_freed_memory(void) {
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_TOP_PAD, 256 << 10);
-  // Without this, blocks of more than 128 KiB would be taken from the system each by itself.
+  // Without this, each block of more than 128 KiB would be taken from the system separately.
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
 }
 
-/// How much stack a script's nested calls may take: Lua allows 200 calls of C.
+/// How much stack a script's nested calls may use: Lua allows 200 C calls.
 enum { STACK = 1 << 20 };
 
-/// Has the main thread's stack reach so far down. The system extends it when it is used, which without
+/// Extends the main thread's stack by this size. The system would extend it on use, which without
 /// memory would be a SIGSEGV; only the one page takes memory.
 static __attribute__((noinline, no_sanitize("address"))) void extend_stack(void) {
   struct rlimit limit;
@@ -27,9 +27,9 @@ static __attribute__((noinline, no_sanitize("address"))) void extend_stack(void)
   depth[0] = 0;
 }
 
-/// Ends the process with a sentence. Nothing in it needs memory.
-static _Noreturn void end_without_memory(void) {
-  // What was printed is printed, unless it is in another thread's hands.
+// No part of it needs memory.
+_Noreturn void flowsystem_exit_without_memory(void) {
+  // Prints the buffered output, unless another thread is using the stream.
   if (ftrylockfile(stdout) == 0) {
     fflush_unlocked(stdout);
     funlockfile(stdout);
@@ -44,24 +44,23 @@ static _Noreturn void end_without_memory(void) {
   _exit(EXIT_FAILURE);
 }
 
-/// What Swift's runtime calls when malloc returns NULL to it, which would abort. The release build links
-/// this in its place (`--wrap`, see Package.swift): a handler of SIGABRT would come after the runtime's
-/// own message, and couldn't distinguish one abort from another.
+/// Replaces the function that Swift's runtime calls when malloc returns NULL, which would abort.
+/// The release build links this instead of it (`--wrap`, see Package.swift): a handler of SIGABRT
+/// would run after the runtime's own message, and couldn't distinguish one abort from another.
 _Noreturn void __wrap__ZN5swift28swift_abortAllocationFailureEmm(size_t size, size_t alignment) {
   (void)size;
   (void)alignment;
-  end_without_memory();
+  flowsystem_exit_without_memory();
 }
 
-/// std::set_new_handler, for what the runtime allocates in C++.
+/// std::set_new_handler, for the runtime's allocations in C++.
 extern void (*_ZSt15set_new_handlerPFvvE(void (*handler)(void)))(void) __attribute__((weak));
 
 void flowsystem_end_without_memory(void) {
   extend_stack();
-  // An arena of a thread's own takes 64 MiB of address space and, once it can't, a page for each block,
-  // however small: what is left for Swift would be gone before a Lua state took note.
+  // A thread's own arena takes 64 MiB of address space and, when there isn't enough, a page for
+  // each block, however small: the memory for Swift would be used up before a Lua state noticed.
   struct rlimit space;
-  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-    mallopt(M_ARENA_MAX, 1);
-  if (_ZSt15set_new_handlerPFvvE) _ZSt15set_new_handlerPFvvE(end_without_memory);
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
+  if (_ZSt15set_new_handlerPFvvE) _ZSt15set_new_handlerPFvvE(flowsystem_exit_without_memory);
 }

@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/// Moves a descriptor out of the place of a standard stream, where the child's would collide with it.
+/// Moves a descriptor away from the number of a standard stream, where it would collide with the
+/// child's.
 static int above_streams(int fd) {
   if (fd < 0 || fd > 2) return fd;
   int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -22,7 +23,7 @@ static int above_streams(int fd) {
   return moved;
 }
 
-/// A pipe of which this process keeps `ends[kept]`, non-blocking. Returns 0 or an errno.
+/// Makes a pipe of which this process keeps `ends[kept]`, non-blocking. Returns 0 or an errno.
 static int make_pipe(int ends[2], int kept) {
   if (pipe2(ends, O_CLOEXEC) != 0) {
     ends[0] = ends[1] = -1;
@@ -41,11 +42,11 @@ static void close_all(int pipes[3][2]) {
       if (pipes[i][j] >= 0) close(pipes[i][j]);
 }
 
-/// Whether so many descriptors are open that others would soon find none. The lowest free number is
-/// always taken next, so a high one tells.
+/// Whether so many descriptors are open that soon none would be left. The lowest free number is
+/// always used next, so a high number indicates that.
 ///
-/// However high the limit is, it counts as no more than PLENTY: a program that starts gets a copy of
-/// all descriptors and closes it, and 20,000 of them make that ten times as slow.
+/// However high the limit is, it counts as no more than PLENTY: a program that starts gets a copy
+/// of all descriptors and closes it, and 20,000 of them make that ten times as slow.
 static bool is_near_limit(int fd) {
   enum { RESERVE = 16, PLENTY = 6144 };
   struct rlimit limit;
@@ -66,9 +67,9 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
   }
   sigset_t none, all;
   sigemptyset(&none);
-  // Not sigfillset, which leaves out two signals of the C library, and those would then be ignored.
+  // Not sigfillset, which omits two signals of the C library: those would then be ignored.
   memset(&all, 0xff, sizeof all);
-  // What this process ignores or blocks is its own affair, SIGPIPE included.
+  // The signals that this process ignores or blocks don't concern the program, SIGPIPE included.
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
@@ -79,7 +80,8 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
       : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
     problem = posix_spawn_file_actions_adddup2(&actions, pipes[i][1], i);
-  // Files that others opened without close-on-exec, as the C library's `fopen` does, end here too.
+  // Files that other code opened without close-on-exec, as the C library's `fopen` does, are closed
+  // here too.
   if (problem == 0) problem = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
   if (problem == 0 && request->cwd != NULL)
     problem = posix_spawn_file_actions_addchdir_np(&actions, request->cwd);
@@ -92,7 +94,7 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
   return problem;
 }
 
-/// Whether the last descriptors would be used up by a program whose pipes are these.
+/// Whether a program with these pipes would use up the last descriptors.
 static bool uses_reserve(const flowsystem_spawn_request *request, int pipes[3][2]) {
   if (!request->keeps_reserve) return false;
   int highest = -1;
@@ -106,7 +108,8 @@ static bool uses_reserve(const flowsystem_spawn_request *request, int pipes[3][2
   return is_near_limit(next);
 }
 
-/// Starts the program and opens its descriptor; it is among the groups before any signal can come.
+/// Starts the program and opens its descriptor; it is among the groups before any signal can
+/// arrive.
 static int begin(
     const flowsystem_spawn_request *request, int pipes[3][2], flowsystem_spawned *spawned) {
   spawned->group = flowsystem_prepare_group();
@@ -120,7 +123,7 @@ static int begin(
     flowsystem_release_group(spawned->group);
     return problem;
   }
-  // The child's ends go first: they make room for the process's own descriptor.
+  // The child's ends are closed first: they make room for the process's own descriptor.
   for (int i = 0; i < 3; i++) {
     int *end = &pipes[i][i == 0 ? 0 : 1];
     if (*end >= 0) close(*end);
@@ -135,14 +138,13 @@ static int begin(
   return problem;
 }
 
-int flowsystem_spawn(
-    const flowsystem_spawn_request *request, flowsystem_spawned *spawned) {
+int flowsystem_spawn(const flowsystem_spawn_request *request, flowsystem_spawned *spawned) {
   int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
   int problem = request->stdin_is_piped ? make_pipe(pipes[0], 1) : 0;
   for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
     problem = make_pipe(pipes[i], 0);
   if (problem == 0 && uses_reserve(request, pipes)) problem = EMFILE;
-  // What was printed before the program stands before what the program prints.
+  // Earlier output appears before the program's output.
   if (!request->outputs_are_piped) {
     fflush(NULL);
     flowsystem_lend_terminal(true);
@@ -160,7 +162,7 @@ int flowsystem_spawn(
 }
 
 bool flowsystem_reap(int pid, flowsystem_group *group, int *status) {
-  // First, so that no signal goes to another's process that has got the number.
+  // Released first, so that no signal reaches another process that has got the number.
   flowsystem_release_group(group);
   int raw, reaped;
   do reaped = waitpid(pid, &raw, 0);
@@ -171,7 +173,7 @@ bool flowsystem_reap(int pid, flowsystem_group *group, int *status) {
 }
 
 ptrdiff_t flowsystem_write_quietly(int fd, const void *bytes, size_t count) {
-  // SIGPIPE of a write goes to the thread that writes, so it can be taken out again right here.
+  // SIGPIPE of a write is sent to the writing thread, so it can be removed again right here.
   sigset_t pipe_signal, before, pending;
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);

@@ -1,4 +1,4 @@
-// The signals of a program that runs scripts: Ctrl-C, SIGTERM and SIGHUP ask for something the first
+// The signals of a program that runs scripts: Ctrl-C, SIGTERM and SIGHUP make a request the first
 // time, and end the process the second time. (Terminals and shells send SIGHUP twice: a second one
 // counts as the first.)
 #include "internal.h"
@@ -15,24 +15,24 @@
 typedef struct request {
   flowsystem_request function;
   void *context;
-  /// Whether what was asked for before is still to come; NULL: only the first time asks.
+  /// Whether the previous request is still pending; NULL: only the first signal makes a request.
   flowsystem_question is_asked;
 } request;
 
 static request interruption, termination;
 static pthread_t asked_thread;
-static _Atomic(int) wake_descriptor = -1;
 
-/// The signal that has asked for the end of the process; 0 before it.
+/// The signal that has requested the end of the process; 0 before it.
 static _Atomic(int) termination_signal;
-/// Whether all is being cancelled, so that a second signal may cut cleanups.
+/// Whether everything is being cancelled, so that a second signal may cut off cleanups.
 static _Atomic(bool) is_cleaning_up;
 
-/// How long a termination that nobody takes note of may take, because code of a C library runs.
+/// How long an unhandled termination may take, because code of a C library is running.
 enum { PATIENCE = 3 };
 
 static void set_handler(int number, void (*handler)(int), int flags) {
-  // Without SA_RESTART, as in the stand-alone interpreter: a read that a script waits in ends.
+  // Without SA_RESTART, as in the stand-alone interpreter: a read in which a script waits then
+  // ends.
   struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
   sigemptyset(&action.sa_mask);
   sigaction(number, &action, NULL);
@@ -45,7 +45,7 @@ static void say(const char *text) {
     if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0) return;
 }
 
-/// The second signal.
+/// Handles the second signal.
 static void on_ending(int number) {
   bool is_interrupted = number == SIGINT;
   if (atomic_load(&is_cleaning_up))
@@ -54,20 +54,11 @@ static void on_ending(int number) {
   flowsystem_on_ending_signal(number);
 }
 
-static void end_next_time(int number) {
-  set_handler(number, on_ending, SA_RESETHAND | SA_NODEFER);
-}
+static void end_next_time(int number) { set_handler(number, on_ending, SA_RESETHAND | SA_NODEFER); }
 
-void flowsystem_wake_loop(void) {
-  int descriptor = atomic_load(&wake_descriptor);
-  uint64_t one = 1;
-  // Nothing to be done if it fails: the loop is then awake.
-  if (descriptor >= 0 && write(descriptor, &one, sizeof one) < 0) errno = 0;
-}
-
-/// Asks, on the thread that is asked; whether it was that one.
+/// Makes the request if this is the right thread; returns whether it was.
 static bool ask(int number, const request *what) {
-  // Any thread that doesn't block the signal may get it.
+  // Any thread that doesn't block the signal may receive it.
   if (!flowsystem_is_main_thread()) {
     pthread_kill(asked_thread, number);
     return false;
@@ -75,7 +66,7 @@ static bool ask(int number, const request *what) {
   int problem = errno;
   if (what == &interruption && (what->is_asked == NULL || what->is_asked(what->context)))
     end_next_time(number);
-  // Nobody has taken note of the one before.
+  // The previous request hasn't been handled.
   if (what->is_asked != NULL && what->is_asked(what->context)) raise(number);
   what->function(what->context);
   flowsystem_wake_loop();
@@ -92,7 +83,7 @@ static void on_interruption(int number) {
   ask(number, &interruption);
 }
 
-/// A termination that nobody has taken note of.
+/// Handles a termination that hasn't been handled in time.
 static void on_overdue(int number) {
   (void)number;
   say("terminated within a function of C that doesn't end: cleanups were cut");
@@ -111,7 +102,7 @@ static void on_termination(int number) {
   }
   if (!ask(number, &termination)) return;
   struct sigaction present;
-  // A script's own alarm, through a C module, is left alone.
+  // A script's own alarm, set through a C module, is left alone.
   if (sigaction(SIGALRM, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
   set_handler(SIGALRM, on_overdue, SA_RESETHAND);
   alarm(PATIENCE);
@@ -128,17 +119,18 @@ void flowsystem_catch_interruption(
     flowsystem_request function, void *context, flowsystem_question is_asked) {
   interruption = (request){function, context, is_asked};
   asked_thread = pthread_self();
-  // Also where it was ignored, as the stand-alone interpreter does it.
+  // Also if it was ignored, as in the stand-alone interpreter.
   set_handler(SIGINT, on_interruption, 0);
 }
 
 void flowsystem_catch_termination(flowsystem_request function, void *context, int wake) {
   termination = (request){function, context, NULL};
-  atomic_store(&wake_descriptor, wake);
+  flowsystem_wake_by_signals(wake);
   const int numbers[] = {SIGTERM, SIGHUP};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     struct sigaction present;
-    // What is ignored stays ignored, and what a script has set through a C module is the script's.
+    // An ignored signal stays ignored, and a script's own handler, set through a C module, stays
+    // the script's.
     if (sigaction(numbers[i], NULL, &present) != 0) continue;
     if (present.sa_handler == SIG_DFL || present.sa_handler == flowsystem_on_ending_signal)
       set_handler(numbers[i], on_termination, 0);
@@ -152,8 +144,6 @@ int flowsystem_termination_signal(void) {
 
 void flowsystem_note_cleanups(bool are_running) { atomic_store(&is_cleaning_up, are_running); }
 
-void flowsystem_wake_by_signals(int wake) { atomic_store(&wake_descriptor, wake); }
-
 void flowsystem_end_requests(void) {
   struct sigaction present;
   if (sigaction(SIGINT, NULL, &present) == 0 && present.sa_handler == on_interruption)
@@ -162,7 +152,7 @@ void flowsystem_end_requests(void) {
     end_next_time(SIGTERM);
   if (sigaction(SIGHUP, NULL, &present) == 0 && present.sa_handler == on_termination)
     end_next_time(SIGHUP);
-  atomic_store(&wake_descriptor, -1);
+  flowsystem_wake_by_signals(-1);
 }
 
 void flowsystem_end_by_signal(int number) {
@@ -175,6 +165,6 @@ void flowsystem_end_by_signal(int number) {
   sigaddset(&only, number);
   pthread_sigmask(SIG_UNBLOCK, &only, NULL);
   raise(number);
-  // The first process of a container outlives it.
+  // The first process of a container survives the signal.
   _exit(128 + number);
 }

@@ -1,4 +1,4 @@
-// A line at the bottom of the terminal that shows what goes on, and makes way for all other output.
+// A line at the bottom of the terminal that shows progress, and makes way for all other output.
 #include "internal.h"
 
 #include <pthread.h>
@@ -8,17 +8,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-// Guards all of these, except where a signal handler looks at the first.
+// Guards all of these, except when a signal handler reads the first.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool is_shown;
-/// The output ends within a line, which a status line would overwrite.
+/// Whether the output ends within a line, which a status line would overwrite.
 static atomic_bool is_line_open;
-/// How many programs have the terminal as we do.
+/// How many other programs use the terminal as this process does.
 static atomic_int guests;
 
 static const char ERASE[] = "\r\x1b[K";
 
-/// Writes all of it to stderr, past its stream.
+/// Writes all of it to stderr, bypassing its stream.
 static void write_all(const char *bytes, size_t count) {
   while (count > 0) {
     ssize_t written = write(STDERR_FILENO, bytes, count);
@@ -30,9 +30,9 @@ static void write_all(const char *bytes, size_t count) {
 
 bool flowsystem_show_status(const char *text, size_t count) {
   if (atomic_load(&is_line_open) || atomic_load(&guests) > 0) return false;
-  // Nothing is shown by a job in the background.
+  // A job in the background shows nothing.
   if (tcgetpgrp(STDERR_FILENO) != getpgrp()) return false;
-  // What is printed but still buffered stands before the line.
+  // Buffered output appears before the line.
   fflush(stdout);
   char line[1024];
   if (count > sizeof line - sizeof ERASE) count = sizeof line - sizeof ERASE;
@@ -46,7 +46,7 @@ bool flowsystem_show_status(const char *text, size_t count) {
 }
 
 void flowsystem_hide_status(void) {
-  // Most output comes while there is none.
+  // Most output occurs while there is no line.
   if (!atomic_load(&is_shown)) return;
   pthread_mutex_lock(&mutex);
   if (atomic_exchange(&is_shown, false)) write_all(ERASE, sizeof ERASE - 1);

@@ -1,15 +1,15 @@
 internal import LuaVM
 
-/// The functions of Lua's own library that change something outside of the script. With `--check` they
-/// raise an error: nothing is deployed, written or removed by a script that is only checked.
+/// The functions of Lua's own library that change something outside of the script. With `--check`
+/// they raise an error, so a script that is only checked deploys, writes and removes nothing.
 enum CheckedLibrary {
-  /// Puts the refusals in place of the functions. Files can be read, and `os.execute()` asked whether
-  /// there is a shell.
+  /// Replaces the functions by ones that raise. Files can be read, and `os.execute()` can still
+  /// test whether there is a shell.
   static func install(in vm: LuaVM) throws {
     _ = try vm.call(try vm.load(chunk, name: "=[check]"))
   }
 
-  private static let chunk: LuaString = """
+  private static let chunk: ByteString = """
     local error, find, type = error, string.find, type
     local function always() return true end
     local function refuse(library, name, changes)

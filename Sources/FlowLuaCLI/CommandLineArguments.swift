@@ -1,32 +1,32 @@
 internal import FlowEngine
 
-/// What the command line asks for. Words are bytes: a file name needn't be UTF-8.
+/// The parsed command line. Words are bytes: a file name needn't be UTF-8.
 struct CommandLineArguments {
-  /// Why a command line can't be understood, and with which status the program ends then.
+  /// The error of a malformed command line, with the exit status for it.
   struct Misuse: Error {
     let message: ByteString
     let status: Int32
     let showsUsage: Bool
   }
 
-  /// What is done before the script, in the order of the words.
+  /// The actions before the script, in the order of the words.
   enum Preparation {
     /// `-e`
     case execute(ByteString)
-    /// `-l`: a module, and the global variable that it goes into.
+    /// `-l`: a module, and the global variable for it.
     case require(module: ByteString, global: ByteString)
     /// `-W`
     case warnings
   }
 
-  /// Where the script comes from.
+  /// The source of the script.
   enum Script {
     case file(ByteString)
     case standardInput
   }
 
   private(set) var preparations: [Preparation] = []
-  /// nil: none is named.
+  /// nil: no script is named.
   private(set) var script: Script?
   /// `-i`
   private(set) var isInteractive = false
@@ -40,7 +40,7 @@ struct CommandLineArguments {
   private(set) var options = LongOptions()
 
   private let vector: [ByteString]
-  /// Where the script's name stands in the vector; its end when there is none.
+  /// The index of the script's name in the vector; the end if there is none.
   private var scriptIndex: Int
 
   init(_ vector: [ByteString]) throws(Misuse) {
@@ -57,7 +57,7 @@ struct CommandLineArguments {
         break scan
       }
       if word.bytes.starts(with: "--".utf8) {
-        index += try options.take(word, next: index + 1 < vector.count ? vector[index + 1] : nil)
+        index += try options.parse(word, next: index + 1 < vector.count ? vector[index + 1] : nil)
       } else {
         index += try takeShort(at: index)
       }
@@ -76,7 +76,7 @@ struct CommandLineArguments {
     vector.first.flatMap { $0.bytes.isEmpty ? nil : $0 } ?? "flowlua"
   }
 
-  /// Takes a short option; answers how many words it has.
+  /// Parses a short option; returns the number of its words.
   private mutating func takeShort(at index: Int) throws(Misuse) -> Int {
     let word = vector[index]
     let letter = word.bytes[1]
@@ -124,7 +124,8 @@ struct CommandLineArguments {
       global: ByteString(Array(value.bytes[..<sign])))
   }
 
-  /// The pairs of the table `arg`: the script at 0, its arguments behind, all before it negative.
+  /// The pairs of the table `arg`: the script at 0, its arguments after it, all earlier words at
+  /// negative indices.
   var argPairs: [(index: Int, text: ByteString)] {
     vector.enumerated().map {
       ($0.offset - (scriptIndex < vector.count ? scriptIndex : 0), $0.element)

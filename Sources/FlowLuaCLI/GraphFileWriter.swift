@@ -1,6 +1,6 @@
 internal import FlowEngine
 
-/// Writes the graph that `--graph` asks for.
+/// Writes the graph for `--graph`.
 enum GraphFileWriter {
   struct Failure: Error {
     let message: ByteString
@@ -22,7 +22,7 @@ enum GraphFileWriter {
     }
   }
 
-  /// Has Graphviz draw a graph.
+  /// Runs Graphviz to draw a graph.
   private static func draw(_ dot: ByteString, _ path: ByteString) throws(Failure) -> ByteString {
     let loop = EventLoop()
     let request = ProcessRequest(["dot", "-Tsvg"], stdin: dot)

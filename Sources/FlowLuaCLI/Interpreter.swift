@@ -4,8 +4,8 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// Does what the stand-alone interpreter does, in its order: the environment, the options, the script or
-/// standard input; and then waits for what was started.
+/// Does the work of the stand-alone interpreter, in its order: the environment, the options, the
+/// script or standard input. Afterwards it waits for all tasks that were started.
 final class Interpreter {
   let arguments: CommandLineArguments
   let deferred: DeferredScriptHost
@@ -14,9 +14,9 @@ final class Interpreter {
   private let monitors: Monitors
   var vm: LuaVM { deferred.vm }
 
-  /// A step has failed, which has been reported.
+  /// A step has failed, and the failure has been reported.
   private struct Failed: Error {
-    /// Whether the exit status is 0 all the same.
+    /// Whether the exit status is 0 nevertheless.
     var isForgiven = false
   }
 
@@ -45,7 +45,7 @@ final class Interpreter {
     }
   }
 
-  /// Runs everything to its end; answers the exit status.
+  /// Runs everything to its end; returns the exit status.
   func run() -> Int32 {
     if arguments.showsVersion { printVersions() }
     signals.catchInterruption()
@@ -59,7 +59,8 @@ final class Interpreter {
       try runScript()
       succeeds = end.finish()
     } catch {
-      // What isn't reported yet is an error outside of any chunk, which has no traceback.
+      // An error that hasn't been reported yet was raised outside of any chunk, and has no
+      // traceback.
       let failed = error as? Failed
       if failed == nil { messages.report(error) }
       let isClean = end.cancel(because: messages.lastError)
@@ -67,14 +68,14 @@ final class Interpreter {
     }
     signals.stopAsking()
     monitors.finish()
-    // What outlived its run, if anything.
+    // Tasks that outlived their run, if any.
     EventLoop.endPrograms()
     deferred.close()
     if monitors.hasFailed { succeeds = false }
     return succeeds ? 0 : 1
   }
 
-  /// What `-v` shows. Where a chunk follows, that comes right behind Lua's line, as in lua5.4.
+  /// The output of `-v`. If a chunk follows, it comes right after Lua's line, as in lua5.4.
   private func printVersions() {
     if arguments.isInteractive || !arguments.executes && arguments.script == nil {
       Self.printVersion()
@@ -83,7 +84,7 @@ final class Interpreter {
     }
   }
 
-  /// Lua's line, then that of this program.
+  /// Lua's line, and then that of this program.
   static func printVersion() {
     Output.write(ByteString(LuaVM.copyright) + "\n" + Usage.version + "\n", toError: false)
   }
@@ -91,9 +92,9 @@ final class Interpreter {
   private func setArguments() throws {
     let pairs = arguments.argPairs
     let table = try vm.makeTable(
-      values: pairs.filter { $0.index > 0 }.map { .string(LuaString($0.text.bytes)) })
+      values: pairs.filter { $0.index > 0 }.map { .string(ByteString($0.text.bytes)) })
     for (index, text) in pairs where index <= 0 {
-      try vm.set(.string(LuaString(text.bytes)), at: index, in: table)
+      try vm.set(.string(ByteString(text.bytes)), at: index, in: table)
     }
     try vm.setGlobal("arg", .reference(table))
   }
@@ -104,9 +105,9 @@ final class Interpreter {
       guard let value = getenv(name) else { continue }
       let text = Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
       if text.first == UInt8(ascii: "@") {
-        try call { try vm.loadFile(LuaString(Array(text.dropFirst()))) }
+        try call { try vm.loadFile(ByteString(Array(text.dropFirst()))) }
       } else {
-        try call { try vm.load(LuaString(text), name: "=\(name)") }
+        try call { try vm.load(ByteString(text), name: "=\(name)") }
       }
       return
     }
@@ -115,20 +116,20 @@ final class Interpreter {
   private func run(_ preparation: CommandLineArguments.Preparation) throws {
     switch preparation {
     case .execute(let text):
-      try call { try vm.load(LuaString(text.bytes), name: "=(command line)") }
+      try call { try vm.load(ByteString(text.bytes), name: "=(command line)") }
     case .warnings:
       try vm.warn("@on")
       try warnOfShadowedModule()
     case .require(let module, let global):
       let results = try reporting {
         try vm.call(
-          global: "require", [.string(LuaString(module.bytes))], traceback: true)
+          global: "require", [.string(ByteString(module.bytes))], traceback: true)
       }
-      try vm.assignGlobal(LuaString(global.bytes), results.first ?? .nil)
+      try vm.assignGlobal(ByteString(global.bytes), results.first ?? .nil)
     }
   }
 
-  /// A file that `require "flow"` would find in lua5.4 isn't what it finds here.
+  /// Warns of a file that `require "flow"` would find in lua5.4, but not here.
   private func warnOfShadowedModule() throws {
     guard case .reference(let package) = try vm.rawGet("package", in: vm.globals()),
       case .reference(let search) = try vm.rawGet("searchpath", in: package),
@@ -138,13 +139,13 @@ final class Interpreter {
     let meaning = """
        isn't what require "flow" loads: that is flowlua's own module, which require "flowlua" loads too
       """
-    try vm.warn(LuaString(Array("'".utf8) + file.bytes + Array("'\(meaning)".utf8)))
+    try vm.warn(ByteString(Array("'".utf8) + file.bytes + Array("'\(meaning)".utf8)))
   }
 
   private func runScript() throws {
     switch arguments.script {
     case .file(let path):
-      let chunk = try reporting { try vm.loadFile(LuaString(path.bytes)) }
+      let chunk = try reporting { try vm.loadFile(ByteString(path.bytes)) }
       try reporting { try vm.callScript(chunk) }
     case .standardInput:
       let chunk = try reporting { try vm.loadFile(nil) }
@@ -155,7 +156,7 @@ final class Interpreter {
         do {
           try call { try vm.loadFile(nil) }
         } catch is Failed {
-          // What lua5.4 does with a chunk that comes from standard input unasked.
+          // lua5.4 does the same with a chunk on standard input.
           throw Failed(isForgiven: true)
         }
         return
@@ -172,7 +173,7 @@ final class Interpreter {
     try reporting { _ = try vm.call(try load(), traceback: true) }
   }
 
-  /// Reports what is thrown.
+  /// Reports a thrown error.
   private func reporting<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       return try body()

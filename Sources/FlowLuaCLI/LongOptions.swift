@@ -1,11 +1,11 @@
 internal import FlowEngine
 
-/// The options that are flowlua's own. They stand before the script, among those of the interpreter; a
-/// value follows as the next word or behind `=`.
+/// The options of flowlua. They come before the script, among those of the interpreter. A value is
+/// the next word or follows `=`.
 struct LongOptions {
   enum SummaryForm { case text, json }
 
-  /// A file for the graph, its form told by the end of its name.
+  /// A file for the graph, whose suffix selects the format.
   struct GraphFile {
     enum Form: String, CaseIterable { case dot, mmd, svg }
     let path: ByteString
@@ -14,18 +14,18 @@ struct LongOptions {
 
   private(set) var showsHelp = false
   private(set) var showsVersion = false
-  /// How the summary of each run is written to stderr; nil: not at all.
+  /// The form of the summaries on stderr; nil: no summaries.
   private(set) var summary: SummaryForm?
   private(set) var graph: GraphFile?
   private(set) var usesVirtualClock = false
-  /// How many workers there are; nil: one for each core.
+  /// The number of workers; nil: one per core.
   private(set) var workers: Int?
   /// Whether flows are checked instead of executed.
   private(set) var checks = false
-  /// How many seconds the cleanups of what is stopped have; nil: as many as by default.
+  /// The grace of cleanups in seconds; nil: the default.
   private(set) var grace: Double?
   private(set) var showsProgress = true
-  /// The folder that the annotations are written into, instead of all else.
+  /// The folder for the annotations, if they are to be written and nothing else is to be done.
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
@@ -33,7 +33,7 @@ struct LongOptions {
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
-    /// What an option takes as its value.
+    /// The kind of value that an option takes.
     var value: ByteString {
       switch self {
       case .graph: "a file: --graph FILE"
@@ -45,8 +45,8 @@ struct LongOptions {
     }
   }
 
-  /// Takes an option; answers how many words it has.
-  mutating func take(
+  /// Parses an option; returns the number of its words.
+  mutating func parse(
     _ word: ByteString, next: ByteString?
   ) throws(CommandLineArguments.Misuse) -> Int {
     let parts = word.bytes.split(
@@ -58,7 +58,7 @@ struct LongOptions {
     }
     switch name {
     case .annotations, .grace, .graph, .workers:
-      // Only an option of these takes the next word.
+      // Only these options take the next word.
       guard let given = value ?? next, value != nil || given.bytes.first != UInt8(ascii: "-"),
         !given.bytes.isEmpty
       else {
@@ -138,9 +138,9 @@ struct LongOptions {
     return "unrecognized option '\(word)' (did you mean '\(nearest?.name ?? "--help")'?)"
   }
 
-  /// How many letters must change to turn one word into another, the dashes left out.
+  /// The number of letters that must change to turn one word into another, without the dashes.
   private static func distance(_ name: String, _ word: String) -> Int {
-    // Somebody else chooses the length.
+    // The user chooses the length.
     let right = Array(word.utf8.drop { $0 == UInt8(ascii: "-") }.prefix(40))
     var row = Array(0...right.count)
     for (i, a) in name.utf8.enumerated() {

@@ -4,15 +4,15 @@ internal import LuaVM
 
 /// Reports errors on stderr, as the stand-alone interpreter does.
 final class Messages {
-  /// What stands before each message; nil while lines are asked for.
+  /// The prefix of each message; nil in a session.
   var program: ByteString?
-  /// Knows the texts of errors that ops raise, once there is one.
+  /// The texts of errors that ops raise, once there is a host.
   // Not weak: a weak reference would make every retain of the host slower. Both live as long as the
   // process.
   var host: ScriptHost?
-  /// How errors are shown to a person; nil: as they are.
+  /// How errors are shown to a person; nil: unchanged.
   var decorate: ((ByteString) -> ByteString)?
-  /// The first line of the error that was reported last.
+  /// The first line of the most recently reported error.
   private(set) var lastError: ByteString = ""
 
   init(program: ByteString) {
@@ -26,13 +26,13 @@ final class Messages {
     Output.error(program: program, decorate?(text) ?? text)
   }
 
-  /// Reports a failure that nobody observed.
+  /// Reports an unobserved failure.
   func report(_ error: FlowError, of name: ByteString) {
     let text: ByteString = "\(name) failed: \(text(of: error))"
     Output.error(program: program, decorate?(text) ?? text)
   }
 
-  /// Reports the failures that nobody observed; returns whether there is one.
+  /// Reports the unobserved failures; returns whether there is one.
   @discardableResult
   func reportFailures(of host: ScriptHost) -> Bool {
     let failures = host.unobservedFailures()
@@ -40,7 +40,7 @@ final class Messages {
     return !failures.isEmpty
   }
 
-  /// Says something that is no error of the script.
+  /// Prints a message that isn't an error of the script.
   func say(_ message: ByteString) { Output.error(program: program, message) }
 
   private func text(of error: any Error) -> ByteString {

@@ -1,16 +1,16 @@
 internal import FlowEngine
 internal import Glibc
 
-/// What the long options want to know of the runs that a script starts, and what they print of it.
+/// Observes the runs that a script starts for the long options, and prints their output.
 final class Monitors: RunMonitor {
   private let options: LongOptions
   private let messages: Messages
   private let graphs = GraphCollection()
-  /// Nil where nobody would see it, or wants to.
+  /// Nil if no terminal would show it, or if it is disabled.
   let progress: ProgressDisplay?
-  /// How many runs were checked instead of executed.
+  /// The number of runs that were checked instead of executed.
   private var checkCount = 0
-  /// Whether something went wrong that decides about the exit status.
+  /// Whether something failed that determines the exit status.
   private(set) var hasFailed = false
   private var isFinished = false
 
@@ -20,18 +20,18 @@ final class Monitors: RunMonitor {
     progress = options.showsProgress && ProgressDisplay.isPossible ? ProgressDisplay() : nil
   }
 
-  /// Begins to watch a loop, if an option wants that.
+  /// Begins to observe a loop, if an option requires it.
   func watch(_ loop: EventLoop) {
     loop.progressMonitor = progress
     guard options.summary != nil || options.graph != nil || options.checks else { return }
     loop.runMonitors.append(self)
     guard options.graph != nil else { return }
     Self.last = self
-    // Scripts end by os.exit as well.
+    // Scripts can end by os.exit too.
     atexit { Monitors.last?.finish() }
   }
 
-  // Unsafe: set once, before the process exits, which is when it is read; both on the main thread.
+  // Unsafe: set once, before the process exits and reads it; both on the main thread.
   private nonisolated(unsafe) static var last: Monitors?
 
   func runBegins(_ run: Run) -> Bool {
@@ -42,7 +42,7 @@ final class Monitors: RunMonitor {
   }
 
   func runEnded(_ run: Run) {
-    // One that was checked only has nothing to sum up.
+    // A run that was only checked has no summary.
     if run.isSkipped { return }
     switch options.summary {
     case nil: break
@@ -61,8 +61,8 @@ final class Monitors: RunMonitor {
     Output.write(text + "[\(run.name)] plan:\n" + run.plan(), toError: false)
   }
 
-  /// Ends the process where the script asks what became of a run that was checked only: whatever it
-  /// makes of that would be made up. No code of the script runs any more, no cleanup either.
+  /// Ends the process where the script uses the outcome of a run that was only checked: any outcome
+  /// would be invented. No code of the script runs any more, not even a cleanup.
   func end(because run: Run, isNeededAt place: ByteString) -> Never {
     let what = checkCount == 1 ? "1 flow" : "\(checkCount) flows"
     let position = place.bytes.isEmpty ? "the script" : place
@@ -73,7 +73,7 @@ final class Monitors: RunMonitor {
     exit(hasFailed ? 1 : 0)
   }
 
-  /// Writes the graph, if one is wanted; further calls do nothing.
+  /// Writes the graph, if requested; further calls do nothing.
   func finish() {
     progress?.end()
     guard let file = options.graph, !isFinished else { return }

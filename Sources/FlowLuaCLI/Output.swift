@@ -1,10 +1,10 @@
 internal import CFlowSystem
 internal import FlowEngine
 
-/// What the program itself prints. It goes through the C streams that Lua's own output goes through, so
-/// that the order holds.
+/// The output of the program itself. It uses the C streams of Lua's own output, so that the order
+/// is kept.
 enum Output {
-  /// A line on stderr, behind the program's name where there is one. As in lua5.4, a zero byte ends the
+  /// A line on stderr, after the program's name if there is one. As in lua5.4, a zero byte ends the
   /// message.
   static func error(program: ByteString?, _ message: ByteString) {
     let shown = ByteString(Array(message.bytes.prefix { $0 != 0 }))

@@ -3,22 +3,23 @@ internal import FlowEngine
 internal import Glibc
 internal import LuaVM
 
-/// Shows on the terminal how far groups and ops are, in one live line on stderr.
+/// Shows the progress of groups and ops on the terminal, in one live line on stderr.
 ///
-/// It looks when something has changed and when the loop rests, draws at most ten times a second, and
-/// has no timer, which would keep a script alive. All other output takes the line away first.
+/// It checks for progress when something has changed and when the loop is idle, and draws at most
+/// ten times a second. It has no timer, which would keep a script alive. All other output removes
+/// the line first.
 final class ProgressDisplay: ProgressMonitor {
-  /// What goes on, in the order of its begin: the first is shown.
+  /// Running ops in the order of their start: the first is shown.
   private var sources: [(source: any ProgressSource, began: Int64)] = []
-  /// When the line may be drawn next.
+  /// The time of the next drawing.
   private var due: Int64 = 0
   private let isUTF8 = ProgressDisplay.usesUTF8
 
   /// The time between two drawings.
   private static let interval: Int64 = 100_000_000
-  /// What is over sooner isn't shown.
+  /// Ops that end sooner aren't shown.
   private static let delay: Int64 = 200_000_000
-  /// After this time it is drawn again even if nothing has changed but the time that is left.
+  /// After this time it is drawn again even if only the remaining time has changed.
   private static let refresh: Int64 = 1_000_000_000
 
   /// Whether there is a terminal that can show it.
@@ -36,7 +37,7 @@ final class ProgressDisplay: ProgressMonitor {
     return false
   }
 
-  /// Has what scripts print take the line away.
+  /// Makes the output of scripts remove the line first.
   var outputGuard: LuaOutputGuard {
     LuaOutputGuard(hide: { flowsystem_hide_status() }, wrote: { flowsystem_note_output($0) })
   }
@@ -60,7 +61,7 @@ final class ProgressDisplay: ProgressMonitor {
     return Self.refresh
   }
 
-  /// Takes the line away.
+  /// Removes the line.
   func end() { flowsystem_hide_status() }
 
   private func draw(_ time: Int64) {

@@ -1,20 +1,20 @@
 internal import FlowEngine
 
-/// The line that shows how far something is:
+/// The line that shows the progress of an op or group:
 /// `[signup] UploadOp 37/120 ████▌ 31% 3 running, 0 failed, 12s left`.
 struct ProgressText {
-  /// How many columns the line may take.
+  /// The maximum number of columns of the line.
   var columns: Int
   /// Whether the terminal shows UTF-8.
   var isUTF8: Bool
 
-  /// A whole bar has so many cells.
+  /// The number of cells of a full bar.
   private static let cells = 15.0
 
   /// - Parameters:
-  ///   - progress: What to show.
-  ///   - seconds: How long it has been going on.
-  ///   - others: How many other things go on.
+  ///   - progress: The progress to show.
+  ///   - seconds: The time since its start.
+  ///   - others: The number of other running ops.
   /// - Returns: The line, without its end.
   func text(_ progress: Progress, after seconds: Double, others: Int) -> ByteString {
     var before = ["[\(progress.run)] \(progress.op)", amount(progress)]
@@ -51,7 +51,7 @@ struct ProgressText {
       ? Value.number((value * 100).rounded() / 100).logText.description : "\(value)"
   }
 
-  /// How much of it is done, from 0 to 1; nil when nobody knows.
+  /// The part that is done, from 0 to 1; nil if it isn't known.
   private func share(of progress: Progress) -> Double? {
     guard let total = progress.total, total > 0, total.isFinite, progress.done.isFinite else {
       return nil
@@ -68,7 +68,7 @@ struct ProgressText {
       + (halves > 0 && halves % 2 == 1 ? "▌" : "")
   }
 
-  /// How many seconds the rest takes if it goes on as before; nil while that is a mere guess.
+  /// The estimated seconds for the rest; nil while an estimate would be a mere guess.
   private func remaining(_ progress: Progress, after seconds: Double) -> Double? {
     guard let share = share(of: progress), share > 0, share < 1, seconds >= 1 else { return nil }
     return seconds / share * (1 - share)
@@ -81,8 +81,8 @@ struct ProgressText {
     return "\(all / 3600)h \(all / 60 % 60)m"
   }
 
-  /// Takes out what would move the cursor, and cuts a line to the width, between words where it can; nil
-  /// when it doesn't fit and isn't to be cut.
+  /// Removes characters that would move the cursor, and cuts a line to the width, between words
+  /// where possible; nil if it doesn't fit and must not be cut.
   private func fit(_ line: String, cutting: Bool) -> ByteString? {
     var shown = String.UnicodeScalarView()
     var width = 0
@@ -90,7 +90,7 @@ struct ProgressText {
     for scalar in line.unicodeScalars {
       let isControl = scalar.properties.generalCategory == .control
       let columnsOfIt = isControl ? 1 : Self.width(of: scalar)
-      // The last column stays empty: some terminals go on to the next line there.
+      // The last column stays empty: some terminals move to the next line there.
       guard width + columnsOfIt < columns else {
         guard cutting else { return nil }
         if let lastWord, scalar != " " { shown.removeSubrange(lastWord...) }
@@ -103,7 +103,7 @@ struct ProgressText {
     return ByteString(String(shown))
   }
 
-  /// How many columns a character takes.
+  /// The number of columns of a character.
   private static func width(of scalar: Unicode.Scalar) -> Int {
     switch scalar.properties.generalCategory {
     case .nonspacingMark, .enclosingMark, .format: return 0

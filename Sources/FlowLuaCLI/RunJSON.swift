@@ -11,6 +11,8 @@ struct RunJSON {
     json.write("{\"run\":")
     json.write(string: run.name)
     json.field("id", "\(run.id)")
+    json.field("identifier", run.identifier)
+    json.field("started", number(run.started))
     json.write(",\"state\":")
     json.write(string: run.state.name)
     json.field("duration", number(run.duration))
@@ -36,6 +38,12 @@ struct RunJSON {
   private mutating func write(_ event: Event) {
     write("{\"time\":\(Self.number(event.time)),\"kind\":")
     write(string: event.kind.name)
+    field("id", "\(event.id)")
+    if let parent = event.parent { field("parent", "\(parent)") }
+    field("path", event.path)
+    field("run", event.run)
+    field("lane", "\(event.lane)")
+    if let queued = event.queued { field("queued", Self.number(queued)) }
     field("op", event.op)
     if event.index > 0 { field("index", "\(event.index)") }
     field("attempt", "\(event.attempt)")
@@ -66,7 +74,7 @@ struct RunJSON {
     return "\(number)"
   }
 
-  /// A string in quotes; U+FFFD stands for bytes that are no UTF-8.
+  /// A string in quotes; U+FFFD replaces bytes that aren't UTF-8.
   private mutating func write(string: ByteString) {
     text.append(UInt8(ascii: "\""))
     for byte in string.description.utf8 {

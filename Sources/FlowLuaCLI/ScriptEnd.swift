@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import FlowScripting
 
-/// The end of a script: what it has started goes on, or is cancelled, and no failure is lost.
+/// The end of a script: tasks that it has started are awaited or cancelled, and no failure is lost.
 struct ScriptEnd {
   private let deferred: DeferredScriptHost
   private let messages: Messages
@@ -11,8 +11,8 @@ struct ScriptEnd {
     self.messages = messages
   }
 
-  /// The main chunk has returned: waits until everything has settled. Answers whether the script has
-  /// succeeded.
+  /// The main chunk has returned: waits until everything has settled. Returns whether the script
+  /// has succeeded.
   func finish() -> Bool {
     guard let host = deferred.host else { return true }
     let ending = host.runToEnd()
@@ -21,15 +21,15 @@ struct ScriptEnd {
     return !reportFailures(host) && ending == .settled
   }
 
-  /// The main chunk has failed, which has been reported: cancels everything and waits for the cleanups.
-  /// Answers whether there is no other failure.
+  /// The main chunk has failed, and the failure has been reported: cancels everything and waits for
+  /// the cleanups. Returns whether there is no other failure.
   func cancel(because reason: ByteString) -> Bool {
     guard let host = deferred.host else { return true }
     host.cancelEverything(reason: reason)
     return !reportFailures(host)
   }
 
-  /// Tells of every failure that nobody looked at; false when there is none.
+  /// Reports every unobserved failure; returns false if there is none.
   private func reportFailures(_ host: ScriptHost) -> Bool {
     messages.reportFailures(of: host)
   }

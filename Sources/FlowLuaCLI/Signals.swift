@@ -4,11 +4,12 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// What Ctrl-C, SIGTERM and SIGHUP do: the first asks the script, the second ends the process.
+/// The effect of Ctrl-C, SIGTERM and SIGHUP: the first one is a request to the script, the second
+/// one ends the process.
 ///
-/// SIGTERM and SIGHUP are caught only once there can be runs to cancel; until then they end the process
-/// at once.
-/// Signals that this program doesn't name do what they do by default.
+/// SIGTERM and SIGHUP are caught only once there can be runs to cancel; before, they end the
+/// process at once.
+/// Signals that this program doesn't handle have their default effect.
 struct Signals {
   private let vm: LuaVM
 
@@ -17,17 +18,17 @@ struct Signals {
     self.vm = vm
   }
 
-  /// Has the next Ctrl-C interrupt what runs.
+  /// Makes the next Ctrl-C interrupt the running code.
   ///
-  /// - Parameter repeatedly: Whether each one does, not only the next, unless nothing has come of the one
-  ///   before.
+  /// - Parameter repeatedly: Whether each Ctrl-C does so, not only the next one, unless the
+  ///   previous one had no effect.
   func catchInterruption(repeatedly: Bool = false) {
     flowsystem_catch_interruption(
       LuaVM.interrupter, vm.requestContext, repeatedly ? LuaVM.interruptionQuestion : nil)
   }
 
-  /// Has SIGTERM and SIGHUP cancel the runs of a host, and all signals wake its loop. The process ends
-  /// after `report`.
+  /// Makes SIGTERM and SIGHUP cancel the runs of a host, and all signals wake its loop. The process
+  /// ends after `report`.
   func catchTermination(_ host: ScriptHost, report: @escaping () -> Void) {
     host.onTerminationRequest = { flowsystem_begin_termination() }
     host.onCancellation = { flowsystem_note_cleanups($0) }
@@ -40,10 +41,10 @@ struct Signals {
     host.onLoopChange = { flowsystem_wake_by_signals($0.mailbox.descriptor) }
   }
 
-  /// Has both end the process from now on.
+  /// Makes both end the process from now on.
   func stopAsking() { flowsystem_end_requests() }
 
-  /// Ends the process as the signal would have done, but with all that was printed.
+  /// Ends the process as the signal would have done, but with all buffered output.
   static func end(by signal: Int32) -> Never {
     flowsystem_begin_termination()
     fflush(nil)

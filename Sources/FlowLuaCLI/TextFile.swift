@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Files that the program itself reads and writes.
 enum TextFile {
-  /// What is in a file; nil, with `errno`, when it can't be read.
+  /// The contents of a file; nil, with `errno`, if it can't be read.
   static func read(_ path: ByteString) -> [UInt8]? {
     let name = path.bytes.map { CChar(bitPattern: $0) } + [0]
     let file = open(name, O_RDONLY | O_CLOEXEC)
@@ -22,7 +22,7 @@ enum TextFile {
     return count < 0 ? nil : content
   }
 
-  /// Replaces what stands in a file; answers why that failed, nil when it didn't.
+  /// Replaces the contents of a file; returns the reason of a failure, nil for success.
   static func write(_ text: ByteString, to path: ByteString) -> String? {
     let name = path.bytes.map { CChar(bitPattern: $0) } + [0]
     let isWritten = text.withUnsafeBytes { bytes in

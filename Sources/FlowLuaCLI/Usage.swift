@@ -1,10 +1,10 @@
 internal import FlowEngine
 
-/// Texts about how to call the program.
+/// The usage texts of the program.
 enum Usage {
   static let version: ByteString = "flowlua \(Version.number)"
 
-  /// What wrong use of the interpreter's own options shows: the text of lua5.4.
+  /// The text for wrong use of an option of the interpreter: that of lua5.4.
   static func interpreter(_ program: ByteString) -> ByteString {
     """
     usage: \(program) [options] [script [args]]
@@ -22,45 +22,45 @@ enum Usage {
     """
   }
 
-  /// What `--help` shows.
+  /// The text of `--help`.
   static func help(_ program: ByteString) -> ByteString {
     """
-    flowlua runs Lua 5.4 scripts, as lua5.4 does, and gives them the module 'flow': named
+    flowlua runs Lua 5.4 scripts, as lua5.4 does, and provides the module 'flow': named
     operations, flows, runs with a log, groups and tasks.
 
     usage: \(program) [options] [script [args]]
 
-    Without a script it reads standard input; on a terminal it asks for lines.
+    Without a script it reads standard input; on a terminal it opens a session.
 
-    What flowlua adds:
+    Options of flowlua:
       --summary[=text|json]  print the summary of each run to stderr when the run ends
-      --graph FILE           write the flows that the script started as a graph, to a file that ends
+      --graph FILE           write the flows that the script starts as a graph, to a file that ends
                              in .dot or .mmd (Mermaid), or in .svg (needs Graphviz)
       --check                run the script up to where it needs an outcome, but check its flows
-                             and print their plans instead of running them; status 1 when the
-                             check finds errors
-      --virtual-clock        let no sleep take time
-      --grace S              give the cleanups of what is stopped S seconds (default 30, inf: no limit)
+                             and print their plans instead of running them; status 1 if a check
+                             finds errors
+      --virtual-clock        use a virtual clock, on which sleeping takes no time
+      --grace S              give the cleanups of a stopped op S seconds (default 30, inf: no limit)
       --workers N            run at most N workers
-      --no-progress          show no line of progress on a terminal
+      --no-progress          don't show a progress line on a terminal
       --annotations DIR      write the annotations of 'flow' for LuaLS into a folder
       --version              show the version
       --help                 show this help
 
-    What lua5.4 has:
+    Options of lua5.4:
       -e STAT                execute a statement
       -l MOD                 require a module into the global of its name
       -l NAME=MOD            require a module into the global NAME
-      -i                     ask for lines after the script
+      -i                     open a session after the script
       -v                     show the versions
       -E                     ignore the environment: LUA_INIT, LUA_PATH, LUA_CPATH
       -W                     turn warnings on
       --                     end of the options
       -                      end of the options; run standard input
 
-    The exit status is 0 when all went well; 1 for an error of the script, a failure that nobody
-    looked at, or wrong use of an option of lua5.4; 2 for wrong use of one of flowlua's own; 130
-    after a second Ctrl-C, 143 after SIGTERM.
+    The exit status is 0 for success; 1 for an error of the script, an unobserved failure, or wrong
+    use of an option of lua5.4; 2 for wrong use of an option of flowlua; 129 after SIGHUP, 130 after
+    a second Ctrl-C, 143 after SIGTERM.
 
     """
   }

@@ -1,7 +1,7 @@
 internal import FlowEngine
 
-/// Which version of flowlua this is. The number stands here alone: `scripts/install` asks the program
-/// for it, and a test compares the changelog.
+/// The version of flowlua. This is the only place of the number: `scripts/install` reads it from
+/// the program, and a test compares the changelog.
 enum Version {
   static let number: ByteString = "0.1.0"
 }

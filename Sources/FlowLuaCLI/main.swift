@@ -4,8 +4,8 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// The words of the command line as they are: `CommandLine.arguments` would repair what isn't UTF-8,
-/// and is empty where there is no /proc.
+/// The unchanged words of the command line: `CommandLine.arguments` would repair words that aren't
+/// UTF-8, and is empty without /proc.
 var wordCount: Int32 = 0
 let rawWords = UnsafeBufferPointer(start: flowsystem_arguments(&wordCount), count: Int(wordCount))
 let words = rawWords.compactMap { word in
@@ -39,7 +39,7 @@ do throws(CommandLineArguments.Misuse) {
 }
 exit(status)
 
-/// Does what `--annotations` asks for; answers the exit status.
+/// Performs `--annotations`; returns the exit status.
 private func writeAnnotations(to folder: ByteString, _ program: ByteString) -> Int32 {
   for (name, text) in Annotations.files {
     let path = folder + "/" + ByteString(name)
@@ -51,7 +51,7 @@ private func writeAnnotations(to folder: ByteString, _ program: ByteString) -> I
   return 0
 }
 
-/// Runs the interpreter; answers the exit status.
+/// Runs the interpreter; returns the exit status.
 private func start(_ arguments: CommandLineArguments) -> Int32 {
   do {
     return try Interpreter(arguments).run()

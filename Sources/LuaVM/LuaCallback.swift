@@ -1,64 +1,85 @@
 internal import CFlowLua
 
-/// A function that is called over and over with a few values and, if it is to get one, a handle behind
-/// them, each time as a coroutine of the pool, for its first result.
+/// A function of a script that is started many times, each time as a coroutine of the pool.
+/// Everything that can be looked up once is looked up here.
 public final class LuaCallback {
-  /// How a call went.
-  public enum Progress {
-    /// It returned a scalar or a table, perhaps in a mark (see `LuaVM.makeMarker`; else 0); its
-    /// coroutine is back in the pool.
-    case returned(LuaValue, mark: Int32)
-    /// The same with the table that it was given as its argument of this index, from 0.
-    case returnedArgument(Int, mark: Int32)
-    /// It returned something else, perhaps in a mark that it was taken out of; or it failed, waits, or
-    /// was stopped.
-    case step(LuaStep, mark: Int32)
-    /// It couldn't be called: memory ran out, or the state is closed.
-    case refused(LuaError)
+  /// Where the function gets a handle.
+  public enum Handle: UInt8, Sendable {
+    /// Nowhere.
+    case none
+    /// Before the bound values.
+    case first
+    /// After all other arguments.
+    case last
+  }
+
+  /// The first results that the caller wants.
+  public enum Result: UInt8, Sendable {
+    /// Only userdata.
+    case userdata
+    /// Any.
+    case value
+    /// Any, taken out of its mark (see `LuaVM.makeMarker`); an argument is known as such.
+    case unmarked
   }
 
   /// The function.
   public let function: LuaReference
-  // Unsafe: the reference keeps the state.
-  private unowned(unsafe) let vm: LuaVM
-  private let host: OpaquePointer
-  private let functionID: Int32
-  private let getsHandle: Bool
+  private let bound: LuaReference?
+  // Unmanaged: the references keep the state.
+  private let vm: Unmanaged<LuaVM>
+  private let plain: flowlua_start
 
-  /// A function to call.
+  /// A function to start.
   ///
   /// - Parameters:
   ///   - function: The function.
-  ///   - getsHandle: Whether a handle is its last argument.
-  public init(_ function: LuaReference, getsHandle: Bool = false) {
-    vm = function.vm
+  ///   - bound: A table whose first values are the function's first arguments, and their number.
+  ///   - handle: Where the function gets a handle.
+  ///   - result: The first results that the caller wants.
+  public init(
+    _ function: LuaReference, bound: (table: LuaReference, count: Int)? = nil,
+    handle: Handle = .none, result: Result = .unmarked
+  ) {
+    vm = .passUnretained(function.vm)
     self.function = function
-    host = vm.host
-    functionID = function.id
-    self.getsHandle = getsHandle
+    self.bound = bound?.table
+    var plain = flowlua_start(function: function.id, deadline: 0, grace: 0)
+    if let bound {
+      function.vm.checkHome(bound.table)
+      if bound.table.kind != .table { misuse("a callback's bound arguments are no table") }
+      plain.bound = bound.table.id
+      plain.bound_count = Int32(clamping: bound.count)
+    }
+    plain.handle = handle.rawValue
+    plain.wanted = result.rawValue
+    self.plain = plain
   }
 
   /// Where the function was defined, as `file:line: `; nothing for one of C.
-  public var position: LuaString {
-    guard (try? vm.enter()) != nil else { return "" }
-    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-      guard let base = buffer.baseAddress else { return "" }
-      let length = flowlua_where_defined(host, functionID, base, 160)
-      return LuaString(buffer.prefix(Int(length)).map { UInt8(bitPattern: $0) })
-    }
+  public var position: ByteString {
+    guard let place = function.vm.place(of: function) else { return "" }
+    return ByteString(place.bytes + Array(": ".utf8))
   }
 
-  /// Calls it, up to its first wait. Slot and generation make the handle; it is known by them also
-  /// where it gets none. With a `deadline` it is watched from its first instruction on; see
-  /// `LuaVM.watch`. Owner thread only.
+  /// Runs it up to its first wait. Slot and generation make the handle; they also identify the call
+  /// if the function gets no handle. With a `deadline` the watchdog watches it from its first
+  /// instruction; see `LuaVM.watch`. Owner thread only.
+  public func start(
+    slot: UInt32, generation: UInt64, deadline: Int64 = 0, grace: Int64 = 0
+  ) -> LuaOutcome {
+    start(nil, 0, slot, generation, deadline, grace)
+  }
+
+  /// The same with one or two arguments.
   public func start(
     _ first: LuaValue, _ second: LuaValue?, slot: UInt32, generation: UInt64, deadline: Int64 = 0,
     grace: Int64 = 0
-  ) -> Progress {
-    do { try vm.enter() } catch {
-      return .refused(LuaError(.closed, "the Lua state is closed"))
-    }
-    guard let plain = plain(first), let other = self.plain(second ?? .nil) else {
+  ) -> LuaOutcome {
+    let home = function.vm
+    guard let plain = flowlua_value(first, of: home),
+      let other = flowlua_value(second ?? .nil, of: home)
+    else {
       return start(
         second.map { [first, $0] } ?? [first], slot: slot, generation: generation,
         deadline: deadline, grace: grace)
@@ -66,7 +87,8 @@ public final class LuaCallback {
     return withUnsafeTemporaryAllocation(of: flowlua_value.self, capacity: 2) { raw in
       raw.initializeElement(at: 0, to: plain)
       raw.initializeElement(at: 1, to: other)
-      return run(raw.baseAddress, second == nil ? 1 : 2, slot, generation, deadline, grace)
+      return start(
+        UnsafePointer(raw.baseAddress), second == nil ? 1 : 2, slot, generation, deadline, grace)
     }
   }
 
@@ -74,75 +96,35 @@ public final class LuaCallback {
   public func start(
     _ arguments: [LuaValue], slot: UInt32, generation: UInt64, deadline: Int64 = 0,
     grace: Int64 = 0
-  ) -> Progress {
-    do { try vm.enter() } catch {
-      return .refused(LuaError(.closed, "the Lua state is closed"))
-    }
-    // Strings are lent for the time of the call.
-    return withRawValues(of: vm, arguments) {
-      run($0, Int32(clamping: arguments.count), slot, generation, deadline, grace)
+  ) -> LuaOutcome {
+    // Strings are valid during the call.
+    withRawValues(of: function.vm, arguments) {
+      start($0, Int32(clamping: arguments.count), slot, generation, deadline, grace)
     }
   }
 
-  /// A value in the form of C; nil for a string.
   @inline(__always)
-  private func plain(_ value: LuaValue) -> flowlua_value? {
-    var plain = flowlua_value.empty
-    switch value {
-    case .nil: break
-    case .boolean(let flag):
-      plain.kind = Int32(FLOWLUA_BOOLEAN)
-      plain.integer = flag ? 1 : 0
-    case .integer(let integer):
-      plain.kind = Int32(FLOWLUA_INTEGER)
-      plain.integer = integer
-    case .number(let number):
-      plain.kind = Int32(FLOWLUA_NUMBER)
-      plain.number = number
-    case .string: return nil
-    case .reference(let reference):
-      vm.checkHome(reference)
-      plain = .reference(reference.id)
-    }
-    return plain
-  }
-
-  private func run(
-    _ arguments: UnsafeMutablePointer<flowlua_value>?, _ count: Int32, _ slot: UInt32,
+  private func start(
+    _ arguments: UnsafePointer<flowlua_value>?, _ count: Int32, _ slot: UInt32,
     _ generation: UInt64, _ deadline: Int64, _ grace: Int64
-  ) -> Progress {
-    guard let arguments else { return .refused(LuaError(.memory, "not enough memory")) }
-    var coroutine: OpaquePointer?
-    var results: Int32 = 0
-    var mark: Int32 = 0
-    var result = flowlua_value.empty
-    let status = flowlua_call_back(
-      host, functionID, arguments, count, getsHandle, slot, generation, deadline, grace, &coroutine,
-      &results, &mark, &result)
-    if status == FLOWLUA_DONE { return returned(result, mark) }
-    guard let coroutine else { return .refused(LuaError(.memory, "not enough memory")) }
-    return .step(vm.step(LuaCoroutine(raw: coroutine), status, results), mark: mark)
-  }
-
-  @inline(__always)
-  private func returned(_ result: flowlua_value, _ mark: Int32) -> Progress {
-    switch Int(result.kind) {
-    case FLOWLUA_BOOLEAN: return .returned(.boolean(result.integer != 0), mark: mark)
-    case FLOWLUA_INTEGER: return .returned(.integer(result.integer), mark: mark)
-    case FLOWLUA_NUMBER: return .returned(.number(result.number), mark: mark)
-    case FLOWLUA_ARGUMENT: return .returnedArgument(Int(result.reference), mark: mark)
-    case FLOWLUA_REFERENCE:
-      guard result.reference > 0 else { return .refused(LuaError(.memory, "not enough memory")) }
-      let table = LuaReference(vm: vm, id: result.reference, kind: .table)
-      return .returned(.reference(table), mark: mark)
-    default: return .returned(.nil, mark: mark)
+  ) -> LuaOutcome {
+    vm._withUnsafeGuaranteedRef { vm in
+      do { try vm.enter() } catch { return .refused(error) }
+      var start = plain
+      start.arguments = arguments
+      start.count = count
+      start.slot = slot
+      start.generation = generation
+      start.deadline = deadline
+      start.grace = grace
+      return vm.start(&start)
     }
   }
 }
 
 extension LuaVM {
-  /// A function that puts its argument into a userdata with a mark: what functions of a script return
-  /// when there is more to say than a value.
+  /// A function that wraps its argument in a userdata with a mark. Functions of a script return it
+  /// when they have more to return than a value.
   ///
   /// - Parameters:
   ///   - mark: The mark, which isn't 0.
@@ -152,7 +134,7 @@ extension LuaVM {
   public func makeMarker(_ mark: Int32, metatable: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(metatable)
-    try check(flowlua_make_marker(host, mark, metatable.id))
+    try check(flowlua_make_marker(state, mark, metatable.id))
     return try popReference(running, .function)
   }
 
@@ -164,9 +146,9 @@ extension LuaVM {
     try enter()
     checkHome(reference)
     let lua = running
-    try check(flowlua_make_room(host, lua, 4))
-    flowlua_push_reference(host, lua, reference.id)
-    let mark = flowlua_unmark(host, lua)
+    try check(flowlua_make_room(state, lua, 4))
+    flowlua_push_reference(state, lua, reference.id)
+    let mark = flowlua_unmark(state, lua)
     return (mark, try popValue(lua))
   }
 }

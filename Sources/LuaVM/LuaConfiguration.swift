@@ -1,8 +1,10 @@
-/// How a Lua state is made. Every state of flowlua comes from `LuaVM(configuration:)` and one of
-/// these.
+internal import CFlowLua
+
+/// The settings of a Lua state. Every state of flowlua comes from `LuaVM(configuration:)` and a
+/// configuration.
 public struct LuaConfiguration: Sendable {
-  /// The most bytes that the state may hold; nil for no limit. A script that needs more meets
-  /// Lua's own "not enough memory", which it can catch.
+  /// The most bytes that the state may use; nil for no limit. A script that needs more gets Lua's
+  /// own "not enough memory", which it can catch.
   public var memoryLimit: Int?
 
   /// Whether the standard libraries are opened.
@@ -11,18 +13,21 @@ public struct LuaConfiguration: Sendable {
   /// Whether the collector runs in generational mode, as in the stand-alone interpreter.
   public var generationalCollector: Bool
 
-  /// Whether the standard libraries leave environment variables such as `LUA_PATH` alone.
+  /// Whether the standard libraries ignore environment variables such as `LUA_PATH`.
   public var ignoresEnvironment: Bool
 
-  /// What is done around the use of the terminal by scripts; the same in every state of the process.
+  /// Functions around the use of the terminal by scripts; the same in every state of the process.
   public var outputGuard: LuaOutputGuard?
 
-  /// Whether `os.exit` raises: in states beside that of the program.
+  /// Whether `os.exit` raises: true in states other than the program's.
   public var refusesExit = false
 
-  /// For tests of running out of memory: the allocation of the state that fails once, with
-  /// Lua's second try at it, counted from 1.
+  /// For tests of running out of memory: the allocation of the state that fails once, together with
+  /// Lua's second attempt at it, counted from 1.
   package var failingAllocation: UInt64 = 0
+
+  /// For tests of the fallbacks: the mechanisms that the state doesn't use.
+  package var withheld: LuaMechanisms = []
 
   /// A configuration; without arguments that of the stand-alone interpreter.
   public init(
@@ -36,12 +41,35 @@ public struct LuaConfiguration: Sendable {
   }
 }
 
-/// What is done around the use of the terminal by `print`, `io.write` and their kin, on the thread that
-/// runs the script: a line of status makes way.
+/// Mechanisms that rely on more than Lua's library promises. Each checks itself before it is used, and has
+/// a fallback.
+package struct LuaMechanisms: OptionSet, Sendable {
+  package let rawValue: UInt32
+
+  package init(rawValue: UInt32) {
+    self.rawValue = rawValue
+  }
+
+  /// Every resume of a coroutine passes through flowlua. There is no fallback: without it, no state can be
+  /// made.
+  package static let interposedResume = LuaMechanisms(
+    rawValue: UInt32(FLOWLUA_INTERPOSED_RESUME))
+  /// Lists of numbers are read from the library's own tables; otherwise by its API.
+  package static let tableLayout = LuaMechanisms(rawValue: UInt32(FLOWLUA_TABLE_LAYOUT))
+  /// The allocator reports freed objects; otherwise finalizers do.
+  package static let freedObjects = LuaMechanisms(rawValue: UInt32(FLOWLUA_FREED_OBJECTS))
+  /// Small blocks of a large state come from pages of their own; otherwise from `malloc`.
+  package static let blockPool = LuaMechanisms(rawValue: UInt32(FLOWLUA_BLOCK_POOL))
+  /// The line of a call is cached by the instruction in the caller's frame; otherwise it is looked up.
+  package static let frameLayout = LuaMechanisms(rawValue: UInt32(FLOWLUA_FRAME_LAYOUT))
+}
+
+/// Functions that are called around the use of the terminal by `print`, `io.write` and similar
+/// functions, on the thread that runs the script, so that a status line can be removed.
 public struct LuaOutputGuard: Sendable {
-  /// Called before it.
+  /// Called before each use.
   public let hide: @convention(c) @Sendable () -> Void
-  /// Called with whether the terminal's line is at its end then.
+  /// Called after each use, with whether the cursor is then at the start of a line.
   public let wrote: @convention(c) @Sendable (_ endsLine: Bool) -> Void
 
   /// A guard of these two functions.

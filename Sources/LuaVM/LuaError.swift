@@ -1,24 +1,26 @@
-/// Why something in a Lua state failed.
+/// An error of a Lua state.
 public struct LuaError: Error, CustomStringConvertible {
   /// What kind of failure it is.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
-    enum Kind: String { case runtime, syntax, file, memory, overflow, argument, closed }
+    enum Kind: String { case runtime, syntax, file, memory, overflow, argument, closed, library }
     let kind: Kind
 
     /// A script raised a value.
     public static let runtime = Code(kind: .runtime)
-    /// A chunk isn't Lua.
+    /// A chunk has a syntax error.
     public static let syntax = Code(kind: .syntax)
     /// A script can't be read.
     public static let file = Code(kind: .file)
-    /// Memory ran out, or the state's limit was met.
+    /// Memory ran out, or the state reached its limit.
     public static let memory = Code(kind: .memory)
-    /// The stack has no room left.
+    /// The stack is full.
     public static let overflow = Code(kind: .overflow)
-    /// A function of the host was called in a wrong way.
+    /// A function of the host was misused.
     public static let argument = Code(kind: .argument)
     /// The state is closed.
     public static let closed = Code(kind: .closed)
+    /// The program is linked with a Lua library that can't be used.
+    public static let library = Code(kind: .library)
 
     /// The code's name.
     public var description: String { kind.rawValue }
@@ -26,20 +28,20 @@ public struct LuaError: Error, CustomStringConvertible {
 
   /// The kind of failure.
   public let code: Code
-  /// What happened, as bytes, since a script may have written it.
-  public let message: LuaString
-  /// The value that was raised, identity kept; nil for a failure of the host itself.
+  /// The message, as bytes, since a script may have written it.
+  public let message: ByteString
+  /// The raised value with its identity; nil for a failure of the host itself.
   public let value: LuaValue?
 
   /// A failure with a message. Thrown in a function that Lua called, it is raised as a string.
-  public init(_ code: Code, _ message: LuaString) {
+  public init(_ code: Code, _ message: ByteString) {
     self.code = code
     self.message = message
     self.value = nil
   }
 
   /// A failure with a Lua value. Thrown in a function that Lua called, that value is raised.
-  public init(_ code: Code = .runtime, value: LuaValue, message: LuaString) {
+  public init(_ code: Code = .runtime, value: LuaValue, message: ByteString) {
     self.code = code
     self.message = message
     self.value = value
@@ -52,7 +54,7 @@ public struct LuaError: Error, CustomStringConvertible {
 // The value inside is bound to its state, which checks the thread at every use.
 extension LuaValue: @unchecked Sendable {}
 
-/// Carries a Swift error through Lua: what a userdata of the failure type holds.
+/// Carries a Swift error through Lua: the contents of a userdata of the failure type.
 final class LuaFailureBox {
   let error: any Error
 

@@ -1,10 +1,10 @@
 /// Values with names, in the order in which they were written, such as the methods of a type.
 ///
-/// Written like a dictionary; but names aren't looked up, and the first dictionary of a type costs a
-/// program as much as starting a Lua state does.
+/// Written like a dictionary literal. Names aren't looked up, and the first dictionary of a type
+/// costs a program as much as starting a Lua state.
 // Inlinable: as generic code in another module this would cost more than a dictionary.
 public struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
-  /// The fields; a later one takes the place of another with its name.
+  /// The fields; a later one replaces an earlier one of the same name.
   public var list: [(name: String, value: Value)]
 
   /// Fields in the order of a list.
@@ -31,7 +31,7 @@ public struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
     LuaFields<Other>(list.map { (name: $0.name, value: transform($0.value)) })
   }
 
-  /// Both; of two with the same name the right one counts.
+  /// Both lists; of two fields with the same name the right one counts.
   @inlinable
   public static func + (left: Self, right: Self) -> Self { Self(left.list + right.list) }
 }

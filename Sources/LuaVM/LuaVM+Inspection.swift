@@ -3,13 +3,13 @@ internal import CLua
 
 /// Looking at values without running a script's code.
 extension LuaVM {
-  /// A value's metatable, whatever its `__metatable` says; nil without one.
+  /// A value's metatable, regardless of its `__metatable`; nil without one.
   public func metatable(of value: LuaValue) -> LuaReference? {
     guard (try? enter()) != nil, lua_checkstack(running, 4) != 0 else { return nil }
     let lua = running
-    let status = withRawValues(of: self, [value]) { flowlua_push_protected(host, $0) }
+    let status = withRawValues(of: self, [value]) { flowlua_push_protected(state, $0) }
     guard status == LUA_OK else {
-      flowlua_discard_error(host, status)
+      flowlua_discard_error(state, status)
       return nil
     }
     defer { flowlua_pop(lua, 1) }
@@ -25,10 +25,10 @@ extension LuaVM {
     return try popReference(running, .table)
   }
 
-  /// The keys of a table that are strings and begin like this; at most `limit`, in no order.
+  /// The keys of a table that are strings with this prefix; at most `limit`, in no order.
   public func stringKeys(
     of table: LuaReference, startingWith start: [UInt8], limit: Int
-  ) throws -> [LuaString] {
+  ) throws -> [ByteString] {
     let walk = KeyWalk(start, limit)
     try walkPairs(of: table, walk)
     return walk.keys
@@ -38,8 +38,8 @@ extension LuaVM {
   /// strings before the rest.
   ///
   /// - Parameters:
-  ///   - table: The table; its metatable isn't looked at.
-  ///   - limit: How many entries there are at most.
+  ///   - table: The table; its metatable isn't used.
+  ///   - limit: The maximum number of entries.
   /// - Returns: The entries, and whether there are more.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func entries(
@@ -62,7 +62,7 @@ extension LuaVM {
     return (list, keyed, walk.isCut)
   }
 
-  /// How many pairs a table has.
+  /// The number of pairs of a table.
   public func pairCount(of table: LuaReference) -> Int {
     let walk = CountWalk()
     guard (try? walkPairs(of: table, walk)) != nil else { return 0 }
@@ -75,33 +75,33 @@ extension LuaVM {
     guard table.kind == .table else { return }
     let status = withExtendedLifetime(walk) {
       flowlua_each_pair(
-        host, table.id,
+        state, table.id,
         { lua, context in
           guard let context else { return false }
-          return Unmanaged<TableWalk>.fromOpaque(context).takeUnretainedValue().take(lua)
+          return Unmanaged<TableWalk>.fromOpaque(context).takeUnretainedValue().visitPair(lua)
         }, Unmanaged.passUnretained(walk).toOpaque())
     }
     try check(status)
   }
 }
 
-/// What looks at the pairs of a table, one by one.
+/// A visitor of the pairs of a table.
 private class TableWalk {
-  /// Looks at the pair on top of the stack; false ends the walk.
-  func take(_ lua: OpaquePointer) -> Bool { false }
+  /// Visits the pair on top of the stack; false ends the iteration.
+  func visitPair(_ lua: OpaquePointer) -> Bool { false }
 }
 
 private final class CountWalk: TableWalk {
   private(set) var count = 0
 
-  override func take(_ lua: OpaquePointer) -> Bool {
+  override func visitPair(_ lua: OpaquePointer) -> Bool {
     count += 1
     return true
   }
 }
 
 private final class KeyWalk: TableWalk {
-  private(set) var keys: [LuaString] = []
+  private(set) var keys: [ByteString] = []
   private let start: [UInt8]
   private let limit: Int
 
@@ -110,11 +110,11 @@ private final class KeyWalk: TableWalk {
     self.limit = limit
   }
 
-  override func take(_ lua: OpaquePointer) -> Bool {
+  override func visitPair(_ lua: OpaquePointer) -> Bool {
     var count = 0
     guard let bytes = flowlua_bytes(lua, -2, &count) else { return true }
     let key = UnsafeRawBufferPointer(start: bytes, count: count)
-    if key.starts(with: start) { keys.append(LuaString(Array(key))) }
+    if key.starts(with: start) { keys.append(ByteString(Array(key))) }
     return keys.count < limit
   }
 }
@@ -134,7 +134,7 @@ private final class EntryWalk: TableWalk {
     self.limit = limit
   }
 
-  override func take(_ lua: OpaquePointer) -> Bool {
+  override func visitPair(_ lua: OpaquePointer) -> Bool {
     do {
       let key = try vm.value(in: lua, at: -2)
       if case .integer(let index) = key, index >= 1, index <= Int64(listed) { return true }

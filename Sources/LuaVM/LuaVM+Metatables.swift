@@ -8,18 +8,18 @@ extension LuaVM {
       return false
     }
     let L = running
-    flowlua_push_reference(host, L, value.id)
+    flowlua_push_reference(state, L, value.id)
     defer { flowlua_pop(L, 1) }
     guard lua_getmetatable(L, -1) != 0 else { return false }
-    flowlua_push_reference(host, L, metatable.id)
+    flowlua_push_reference(state, L, metatable.id)
     defer { flowlua_pop(L, 2) }
     return lua_rawequal(L, -1, -2) != 0
   }
 
-  /// Says which metatable errors of the host have. Such an error, uncaught, comes out of
-  /// `call(_:_:traceback:)` as itself; any other object as the text of its `__tostring`.
+  /// Sets the metatable of the host's errors. `call(_:_:traceback:)` throws such an uncaught error
+  /// unchanged; it throws any other object as the text of its `__tostring`.
   public func setErrorMetatable(_ metatable: LuaReference) {
-    flowlua_set_error_metatable(host, metatable.id)
+    flowlua_set_error_metatable(state, metatable.id)
   }
 
   /// Whether two references are to the same value.
@@ -27,8 +27,8 @@ extension LuaVM {
     guard (try? enter()) != nil, a.vm === self, b.vm === self, lua_checkstack(running, 4) != 0
     else { return false }
     let L = running
-    flowlua_push_reference(host, L, a.id)
-    flowlua_push_reference(host, L, b.id)
+    flowlua_push_reference(state, L, a.id)
+    flowlua_push_reference(state, L, b.id)
     defer { flowlua_pop(L, 2) }
     return lua_rawequal(L, -1, -2) != 0
   }
@@ -40,10 +40,10 @@ extension LuaVM {
     try enter()
     let L = running
     guard table.kind == .table, lua_checkstack(L, 6) != 0 else { return .nil }
-    flowlua_push_reference(host, L, table.id)
+    flowlua_push_reference(state, L, table.id)
     if flowlua_push_viewed(L, -1) { lua_rotate(L, -2, 1); flowlua_pop(L, 1) }
     defer { flowlua_pop(L, 1) }
-    try check(withRawValues(of: self, [key]) { flowlua_push_protected(host, $0) })
+    try check(withRawValues(of: self, [key]) { flowlua_push_protected(state, $0) })
     lua_rawget(L, -2)
     return try popValue(L)
   }
@@ -59,7 +59,7 @@ extension LuaVM {
     guard (try? enter()) != nil, value.vm === self, lua_checkstack(running, 2) != 0 else {
       return 0
     }
-    flowlua_push_reference(host, running, value.id)
+    flowlua_push_reference(state, running, value.id)
     defer { flowlua_pop(running, 1) }
     return UInt(bitPattern: lua_topointer(running, -1))
   }
@@ -71,11 +71,11 @@ extension LuaVM {
     try set(value, at: .integer(Int64(index)), in: table)
   }
 
-  /// Sets what stands under any key, without metamethods.
+  /// Sets the value of any key, without metamethods.
   public func set(_ value: LuaValue, at key: LuaValue, in table: LuaReference) throws {
     try enter()
     let status = withRawValues(of: self, [key, value]) { raw in
-      flowlua_set_fields(host, table.id, raw, 1)
+      flowlua_set_fields(state, table.id, raw, 1)
     }
     try check(status)
   }

@@ -1,26 +1,26 @@
 internal import CFlowLua
 
-/// Where code of a state is, for messages.
+/// The places of code, for messages.
 extension LuaVM {
   /// Where a function was defined, as `file:line`; nil for one of C.
-  public func place(of function: LuaReference) -> LuaString? {
+  public func place(of function: LuaReference) -> ByteString? {
     checkHome(function)
     guard (try? enter()) != nil else { return nil }
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
       guard let base = buffer.baseAddress else { return nil }
-      let length = flowlua_where_defined(host, function.id, base, 160)
+      let length = flowlua_where_defined(state, function.id, base, 160)
       // It ends with ": ".
       guard length > 2 else { return nil }
-      return LuaString(buffer.prefix(Int(length) - 2).map { UInt8(bitPattern: $0) })
+      return ByteString(buffer.prefix(Int(length) - 2).map { UInt8(bitPattern: $0) })
     }
   }
 
-  /// What a parked coroutine waits in, and where, as `flow.sleep at file:line`; nil when that isn't
-  /// known.
-  public func waitPlace(of coroutine: LuaCoroutine) -> LuaString? {
+  /// The function in which a parked coroutine waits, and its place, as `flow.sleep at file:line`;
+  /// nil if it isn't known.
+  public func waitPlace(of coroutine: LuaCoroutine) -> ByteString? {
     guard isUsable(coroutine), flowlua_coroutine_is_parked(coroutine.raw) else { return nil }
     let innermost = flowlua_coroutine_innermost(coroutine.raw)
-    guard let text = try? popString(flowlua_traceback(host, innermost, nil, 0)) else { return nil }
+    guard let text = try? popString(flowlua_traceback(state, innermost, nil, 0)) else { return nil }
     // One line for each level: `[C]: in function 'flow.sleep'`, `file:line: in local 'f'`.
     let lines = text.bytes.split(separator: UInt8(ascii: "\n")).dropFirst().map {
       Array($0.drop { $0 == UInt8(ascii: "\t") })
@@ -30,11 +30,11 @@ extension LuaVM {
       .first { !$0.elementsEqual("[C]".utf8) }
     let name = parts.function.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
     let function = name.count > 2 ? Array(name[1]) : Array("a function of C".utf8)
-    guard let caller else { return LuaString(function) }
-    return LuaString(function + Array(" at ".utf8) + Array(caller))
+    guard let caller else { return ByteString(function) }
+    return ByteString(function + Array(" at ".utf8) + Array(caller))
   }
 
-  /// A line of a traceback: the place, and what is said of the function.
+  /// A line of a traceback: the place, and the description of the function.
   private static func parts(
     of line: [UInt8]
   ) -> (place: ArraySlice<UInt8>, function: ArraySlice<UInt8>)? {
@@ -47,15 +47,15 @@ extension LuaVM {
     return nil
   }
 
-  /// Whether the code that runs is that of a `__close`, or of what one has called.
-  public var runsClose: Bool { (try? enter()) != nil && flowlua_host_runs_close(host) }
+  /// Whether the running code is that of a `__close`, or was called by one.
+  public var runsClose: Bool { (try? enter()) != nil && flowlua_state_runs_close(state) }
 
   /// Whether a stopped coroutine was stopped in a `__close`, because its grace was over.
   public func hasCutClose(_ coroutine: LuaCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_has_cut_close(coroutine.raw)
   }
 
-  /// Whether a parked coroutine waits in a `__close`, or in what that has called.
+  /// Whether a parked coroutine waits in a `__close`, or in a function that it called.
   public func isClosing(_ coroutine: LuaCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_is_closing(coroutine.raw)
   }

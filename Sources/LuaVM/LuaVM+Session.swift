@@ -1,36 +1,36 @@
 internal import CFlowLua
 internal import CLua
 
-/// An error that ended a chunk of a session: the value as it was raised, with the traceback of where.
+/// An error that ended a chunk of a session: the raised value, with a traceback.
 public struct LuaSessionError: Error {
-  /// What was thrown.
+  /// The raised value.
   public let error: any Error
-  /// The stack where it was raised; nil where there was no memory for it.
-  public let traceback: LuaString?
+  /// The stack where it was raised; nil if there was no memory for it.
+  public let traceback: ByteString?
 }
 
-/// The chunks of a session, of which the later ones see the local variables of the earlier ones.
+/// The chunks of a session. Later chunks see the local variables of earlier ones.
 extension LuaVM {
   /// The table that keeps the variables.
   package func makeSessionScope() throws -> LuaReference {
     try enter()
-    try check(flowlua_make_session_scope(host))
+    try check(flowlua_make_session_scope(state))
     return try popReference(running, .table)
   }
 
-  /// Compiles a chunk whose text declares the earlier variables that it uses, and hands over its own;
-  /// see `flowlua_load_session_chunk`.
+  /// Compiles a chunk whose text declares the earlier variables that it uses, and passes on its
+  /// own; see `flowlua_load_session_chunk`.
   ///
   /// - Parameters:
   ///   - text: The functions around the chunk, and the chunk.
   ///   - name: Lua's chunk name.
   ///   - scope: The table of `makeSessionScope`.
-  ///   - levels: How many functions enclose the chunk.
-  ///   - keeper: What the chunk calls the function that takes its variables.
+  ///   - levels: The number of functions that enclose the chunk.
+  ///   - keeper: The name by which the chunk calls the function that stores its variables.
   /// - Returns: The compiled chunk, a function.
   /// - Throws: A `LuaError` of code `syntax` with Lua's message.
   package func loadSessionChunk(
-    _ text: LuaString, name: LuaString, scope: LuaReference, levels: Int, keeper: LuaString
+    _ text: ByteString, name: ByteString, scope: LuaReference, levels: Int, keeper: ByteString
   ) throws -> LuaReference {
     try enter()
     checkHome(scope)
@@ -40,7 +40,7 @@ extension LuaVM {
           // Never empty: there are functions around the chunk.
           bytes.baseAddress.map {
             flowlua_load_session_chunk(
-              host, $0, bytes.count, name, scope.id, Int32(clamping: levels), keeper)
+              state, $0, bytes.count, name, scope.id, Int32(clamping: levels), keeper)
           } ?? Int32(FLOWLUA_NO_MEMORY)
         }
       }
@@ -50,14 +50,14 @@ extension LuaVM {
   }
 
   /// The value of a variable of an earlier chunk.
-  package func sessionLocal(_ name: LuaString, in scope: LuaReference) throws -> LuaValue {
+  package func sessionLocal(_ name: ByteString, in scope: LuaReference) throws -> LuaValue {
     try enter()
     checkHome(scope)
-    try check(withCName(name) { flowlua_push_session_local(host, scope.id, $0) })
+    try check(withCName(name) { flowlua_push_session_local(state, scope.id, $0) })
     return try popValue(running)
   }
 
-  /// Calls a chunk without arguments; what waits in it pumps.
+  /// Calls a chunk without arguments. A wait inside it runs the scheduler.
   ///
   /// - Returns: All its results.
   /// - Throws: A `LuaSessionError`.
@@ -66,10 +66,10 @@ extension LuaVM {
     checkHome(function)
     let lua = running
     var count: Int32 = 0
-    let status = flowlua_call_session_chunk(host, function.id, &count)
+    let status = flowlua_call_session_chunk(state, function.id, &count)
     if status != LUA_OK {
       let error = takeError(status)
-      var traceback: LuaString?
+      var traceback: ByteString?
       if count == 1, case .string(let text)? = try? popValue(lua) { traceback = text }
       throw LuaSessionError(error: error, traceback: traceback)
     }

@@ -1,39 +1,40 @@
 internal import CFlowLua
 internal import CLua
 
-/// What the stand-alone interpreter does beyond loading and calling.
+/// Functions of the stand-alone interpreter, beyond loading and calling.
 extension LuaVM {
   /// The version of Lua, as the interpreter prints it.
   public static var copyright: String { String(cString: flowlua_copyright()) }
 
-  /// Calls a script with the arguments that the global table `arg` holds by now; drops its results.
+  /// Calls a script with the current arguments in the global table `arg`; drops its results.
   ///
   /// - Parameter function: The script's main chunk.
-  /// - Throws: What it raised, a string with a traceback; or that `arg` is no table.
+  /// - Throws: The error it raised, a string with a traceback; or an error if `arg` is no table.
   public func callScript(_ function: LuaReference) throws {
     try enter()
     checkHome(function)
-    try check(flowlua_call_script(host, function.id))
+    try check(flowlua_call_script(state, function.id))
   }
 
-  /// Calls what a global variable holds.
+  /// Calls the value of a global variable.
   ///
   /// - Parameters:
   ///   - name: The variable's name.
-  ///   - arguments: What it is called with.
-  ///   - traceback: Whether a string error gets the traceback that the stand-alone interpreter adds.
+  ///   - arguments: The arguments.
+  ///   - traceback: Whether a string error gets the traceback that the stand-alone interpreter
+  ///     adds.
   /// - Returns: All results.
-  /// - Throws: What was raised.
+  /// - Throws: The raised error.
   @discardableResult
   public func call(
-    global name: LuaString, _ arguments: [LuaValue] = [], traceback: Bool = false
+    global name: ByteString, _ arguments: [LuaValue] = [], traceback: Bool = false
   ) throws -> [LuaValue] {
     try enter()
     let lua = running
     var count: Int32 = 0
     let status = withRawValues(of: self, arguments) { raw in
       withCName(name) {
-        flowlua_call_global(host, $0, raw, Int32(arguments.count), traceback, &count)
+        flowlua_call_global(state, $0, raw, Int32(arguments.count), traceback, &count)
       }
     }
     if status != LUA_OK { throw takeError(status) }
@@ -43,33 +44,33 @@ extension LuaVM {
   }
 
   /// Sets a global variable, with metamethods.
-  public func assignGlobal(_ name: LuaString, _ value: LuaValue) throws {
+  public func assignGlobal(_ name: ByteString, _ value: LuaValue) throws {
     try enter()
     let status = withRawValues(of: self, [value]) { raw in
-      withCName(name) { flowlua_assign_global(host, $0, raw) }
+      withCName(name) { flowlua_assign_global(state, $0, raw) }
     }
     try check(status)
   }
 
   /// Reads a global variable, with metamethods.
-  public func global(_ name: LuaString) throws -> LuaValue {
+  public func global(_ name: ByteString) throws -> LuaValue {
     try enter()
-    try check(withCName(name) { flowlua_read_global(host, $0) })
+    try check(withCName(name) { flowlua_read_global(state, $0) })
     return try popValue(running)
   }
 
   /// Emits a warning, as the function `warn` does; `@on` and `@off` are control messages.
-  public func warn(_ message: LuaString) throws {
+  public func warn(_ message: ByteString) throws {
     try enter()
     withCName(message) { lua_warning(running, $0, 0) }
   }
 
-  /// A name as C has it: it ends at the first zero byte.
+  /// A name as C reads it: up to the first zero byte.
   func withCName<Result>(
-    _ name: LuaString, _ body: (UnsafePointer<CChar>) -> Result
+    _ name: ByteString, _ body: (UnsafePointer<CChar>) -> Result
   ) -> Result {
     (name.bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { bytes in
-      // Never nil: there is a zero byte at least.
+      // Never nil: there is at least one zero byte.
       bytes.baseAddress.map(body) ?? body("")
     }
   }

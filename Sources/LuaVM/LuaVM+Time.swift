@@ -1,7 +1,7 @@
 internal import Glibc
 
 extension LuaVM {
-  /// The monotonic clock, in nanoseconds: what deadlines of `watch` are given in.
+  /// The monotonic clock, in nanoseconds, on which the deadlines of `watch` are given.
   public static var monotonicTime: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

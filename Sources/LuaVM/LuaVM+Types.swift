@@ -5,7 +5,7 @@ extension LuaVM {
   /// Makes a Swift function callable from Lua.
   public func makeFunction(_ function: @escaping LuaFunction) throws -> LuaReference {
     try enter()
-    try check(flowlua_make_function(host, add(function: function)))
+    try check(flowlua_make_function(state, add(function: function)))
     return try popReference(running, .function)
   }
 
@@ -14,11 +14,11 @@ extension LuaVM {
     try enter()
     checkHome(table)
     try withNamed(functions.mapValues { LuaMethod($0) }) { names, list, count in
-      try check(flowlua_set_functions(host, table.id, names, list, count))
+      try check(flowlua_set_functions(state, table.id, names, list, count))
     }
   }
 
-  /// Methods as C wants them: all names in a row, and what there is to know of each.
+  /// Methods in C's form: all names in a row, and the data of each.
   private func withNamed(
     _ methods: LuaFields<LuaMethod>,
     _ body: (UnsafePointer<CChar>, UnsafePointer<flowlua_named_function>, Int32) throws -> Void
@@ -29,9 +29,11 @@ extension LuaVM {
     list.reserveCapacity(methods.list.count)
     for (name, method) in methods.list {
       let kind =
-        method.keyed != nil
-        ? FLOWLUA_KEYED_FUNCTION
-        : method.direct != nil ? FLOWLUA_OBJECT_FUNCTION : FLOWLUA_PLAIN_FUNCTION
+        switch method.direct?.takesKey {
+        case nil: FLOWLUA_GENERAL_FUNCTION
+        case false?: FLOWLUA_DIRECT_FUNCTION
+        case true?: FLOWLUA_KEYED_FUNCTION
+        }
       let length = names.count
       for byte in name.utf8 { names.append(CChar(bitPattern: byte)) }
       list.append(
@@ -50,11 +52,12 @@ extension LuaVM {
   /// Makes the objects of a Swift class usable by scripts.
   ///
   /// - Parameters:
-  ///   - name: what messages call it; the metatable's `__name`.
-  ///   - type: the class.
-  ///   - methods: what `object:name(…)` finds; each checks its own first argument.
-  ///   - getter: what `object.key` finds beyond the methods; called with object and key.
-  ///   - metamethods: further fields of the metatable, such as `__call`, made with the type.
+  ///   - name: The name in messages; the metatable's `__name`.
+  ///   - type: The class.
+  ///   - methods: The methods, for `object:name(…)`; each checks its own first argument.
+  ///   - getter: The function for `object.key` where no method has that name; called with object
+  ///     and key.
+  ///   - metamethods: Further fields of the metatable, such as `__call`, made with the type.
   /// - Returns: The type, by which objects are pushed and recognized.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func defineObjectType<Object: AnyObject>(
@@ -62,13 +65,9 @@ extension LuaVM {
     getter: LuaFunction? = nil,
     metamethods: (LuaObjectType<Object>) -> LuaFields<LuaMethod> = { _ in [:] }
   ) throws -> LuaObjectType<Object> {
-    let metatable = try makeMetatable(name, methods: methods, getter: getter)
-    let type = LuaObjectType<Object>(name: name, id: flowlua_define_type(host, metatable.id))
-    guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
-    try withNamed(metamethods(type)) { names, list, count in
-      try check(flowlua_set_functions(host, metatable.id, names, list, count))
-    }
-    metatable.keepForever()
+    let (metatable, id) = try defineType(name, methods: methods, getter: getter)
+    let type = LuaObjectType<Object>(name: name, id: id)
+    try complete(metatable, metamethods(type))
     return type
   }
 
@@ -89,15 +88,10 @@ extension LuaVM {
     _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction? = nil,
     metamethods: LuaFields<LuaMethod> = [:]
   ) throws -> LuaHandleType {
-    let metatable = try makeMetatable(name, methods: methods, getter: getter)
-    let type = LuaHandleType(name: name, id: flowlua_define_type(host, metatable.id))
-    guard type.id > 0 else { throw LuaError(.memory, "not enough memory") }
-    try withNamed(metamethods) { names, list, count in
-      try check(flowlua_set_functions(host, metatable.id, names, list, count))
-    }
-    metatable.keepForever()
-    flowlua_set_handle_type(host, type.id)
-    return type
+    let (metatable, id) = try defineType(name, methods: methods, getter: getter)
+    try complete(metatable, metamethods)
+    flowlua_set_handle_type(state, id)
+    return LuaHandleType(name: name, id: id)
   }
 
   /// A Swift object as a Lua value: always the same userdata while Lua has it.
@@ -105,16 +99,12 @@ extension LuaVM {
     of object: Object, _ type: LuaObjectType<Object>
   ) throws -> LuaValue {
     try enter()
-    var value = flowlua_value.empty
-    value.kind = Int32(FLOWLUA_OBJECT)
-    value.reference = type.id
-    // Given back by C, or when the userdata is gone.
-    value.pointer = UnsafeRawPointer(Unmanaged<AnyObject>.passRetained(object).toOpaque())
-    try check(flowlua_push_protected(host, &value))
+    var value = flowlua_value(object, type)
+    try check(flowlua_push_protected(state, &value))
     return .reference(try popReference(running, .userdata))
   }
 
-  /// The Swift object in a value, if it is one of this type.
+  /// The Swift object in a value, if it has this type.
   public func object<Object>(
     in value: LuaValue, _ type: LuaObjectType<Object>
   ) -> Object? {
@@ -122,29 +112,42 @@ extension LuaVM {
       (try? enter()) != nil, lua_checkstack(running, 2) != 0
     else { return nil }
     checkHome(reference)
-    flowlua_push_reference(host, running, reference.id)
+    flowlua_push_reference(state, running, reference.id)
     defer { flowlua_pop(running, 1) }
-    guard let pointer = flowlua_object(host, running, -1, type.id) else { return nil }
+    guard let pointer = flowlua_object(state, running, -1, type.id) else { return nil }
     let object = Unmanaged<AnyObject>.fromOpaque(pointer).takeUnretainedValue()
-    // The type's number was only ever given to objects of this class.
+    // Only objects of this class ever got the type's number.
     return unsafeDowncast(object, to: Object.self)
   }
 
-  private func makeMetatable(
+  /// Makes the metatable of a type, and the type's number.
+  private func defineType(
     _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction?
-  ) throws -> LuaReference {
+  ) throws -> (metatable: LuaReference, id: Int32) {
     try enter()
     if methods.isEmpty {
-      try check(flowlua_make_functions(host, "", [flowlua_named_function()], 0))
+      try check(flowlua_make_functions(state, "", [flowlua_named_function()], 0))
     } else {
       try withNamed(methods) { names, list, count in
-        try check(flowlua_make_functions(host, names, list, count))
+        try check(flowlua_make_functions(state, names, list, count))
       }
     }
     let table = try popReference(running, .table)
     try check(
-      flowlua_make_metatable(host, name, table.id, getter.map { add(function: $0) } ?? -1))
-    return try popReference(running, .table)
+      flowlua_make_metatable(state, name, table.id, getter.map { add(function: $0) } ?? -1))
+    let metatable = try popReference(running, .table)
+    let id = flowlua_define_type(state, metatable.id)
+    guard id > 0 else { throw LuaError(.memory, "not enough memory") }
+    return (metatable, id)
+  }
+
+  private func complete(
+    _ metatable: LuaReference, _ metamethods: LuaFields<LuaMethod>
+  ) throws {
+    try withNamed(metamethods) { names, list, count in
+      try check(flowlua_set_functions(state, metatable.id, names, list, count))
+    }
+    metatable.keepForever()
   }
 
   /// As above, with bare closures.

@@ -7,32 +7,33 @@ extension LuaVM {
   /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`); `mode` "t", "b" or "bt".
   /// Throws a `LuaError` of code `syntax` with Lua's message.
   public func load(
-    _ chunk: LuaString, name: String, mode: String = "bt"
+    _ chunk: ByteString, name: String, mode: String = "bt"
   ) throws -> LuaReference {
     try enter()
     let status = chunk.bytes.withUnsafeBytes { bytes in
       // An empty array may have no address.
-      flowlua_load(host, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name, mode)
+      flowlua_load(
+        state, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name, mode)
     }
     return try finishLoad(status)
   }
 
-  /// Compiles a chunk that isn't the script's: its functions have no lines, so that messages name the
-  /// code of the script that has called them.
-  public func loadOwn(_ chunk: LuaString, name: String) throws -> LuaReference {
+  /// Compiles a chunk that isn't part of the script. Its functions have no lines, so that messages
+  /// name the calling code of the script.
+  public func loadOwn(_ chunk: ByteString, name: String) throws -> LuaReference {
     try enter()
     let status = chunk.bytes.withUnsafeBytes { bytes in
-      flowlua_load_own(host, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name)
+      flowlua_load_own(state, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name)
     }
     return try finishLoad(status)
   }
 
   /// Compiles a file, a leading `#` line skipped; nil reads stdin.
-  public func loadFile(_ path: LuaString?) throws -> LuaReference {
+  public func loadFile(_ path: ByteString?) throws -> LuaReference {
     try enter()
-    guard let path else { return try finishLoad(flowlua_load_file(host, nil, nil)) }
+    guard let path else { return try finishLoad(flowlua_load_file(state, nil, nil)) }
     let terminated = path.bytes.map { CChar(bitPattern: $0) } + [0]
-    return try finishLoad(flowlua_load_file(host, terminated, nil))
+    return try finishLoad(flowlua_load_file(state, terminated, nil))
   }
 
   private func finishLoad(_ status: Int32) throws -> LuaReference {
@@ -40,14 +41,16 @@ extension LuaVM {
     return try popReference(running, .function)
   }
 
-  /// Calls a function; Lua code in it can't yield to the scheduler, so what waits pumps.
+  /// Calls a function. Lua code in it can't yield to the scheduler, so a wait inside it runs the
+  /// scheduler.
   ///
   /// - Parameters:
   ///   - function: The function.
-  ///   - arguments: What it is called with.
+  ///   - arguments: The arguments.
   ///   - traceback: Whether a string error gets the traceback that the stand-alone interpreter adds.
   /// - Returns: All its results.
-  /// - Throws: What it raised: a `LuaError` with the value, or the Swift error that came through Lua.
+  /// - Throws: The raised error: a `LuaError` with the value, or the Swift error that passed
+  ///   through Lua.
   public func call(
     _ function: LuaReference, _ arguments: [LuaValue] = [], traceback: Bool = false
   ) throws -> [LuaValue] {
@@ -56,7 +59,7 @@ extension LuaVM {
     let lua = running
     var count: Int32 = 0
     let status = withRawValues(of: self, arguments) { raw in
-      flowlua_call_function(host, function.id, raw, Int32(arguments.count), traceback, &count)
+      flowlua_call_function(state, function.id, raw, Int32(arguments.count), traceback, &count)
     }
     if status != LUA_OK { throw takeError(status) }
     defer { flowlua_pop(lua, count) }
@@ -67,17 +70,17 @@ extension LuaVM {
     return results
   }
 
-  /// `package.preload[name]`: what `require` calls for a module, by each of its names.
+  /// `package.preload[name]`: the function that `require` calls for a module, by each of its names.
   public func preload(_ names: String..., loader: @escaping LuaFunction) throws {
     let function = try makeFunction(loader)
-    for name in names { try check(flowlua_preload(host, name, function.id)) }
+    for name in names { try check(flowlua_preload(state, name, function.id)) }
   }
 
   // MARK: Tables
 
   /// A new table: `values` from 1 on, then `fields`.
   public func makeTable(
-    values: [LuaValue] = [], fields: [(LuaString, LuaValue)] = [],
+    values: [LuaValue] = [], fields: [(ByteString, LuaValue)] = [],
     metatable: LuaReference? = nil
   ) throws -> LuaReference {
     try enter()
@@ -91,7 +94,7 @@ extension LuaVM {
     let status = withRawValues(of: self, values) { rawValues in
       withRawValues(of: self, keyed) { rawKeyed in
         flowlua_make_table(
-          host, rawValues, Int32(values.count), rawKeyed, Int32(fields.count),
+          state, rawValues, Int32(values.count), rawKeyed, Int32(fields.count),
           metatable?.id ?? 0)
       }
     }
@@ -99,13 +102,13 @@ extension LuaVM {
     return try popReference(running, .table)
   }
 
-  /// A new list of `count` values, which `value` is asked for in order; it may use the state. Takes
-  /// memory for the list alone, as the values are passed on a few at a time.
+  /// A new list of `count` values. `value` is called for each, in order, and may use the state. It
+  /// takes memory for the list alone, because the values are passed on a few at a time.
   public func makeList(
     count: Int, _ value: (Int) throws -> LuaValue
   ) throws -> LuaReference {
     try enter()
-    try check(flowlua_make_list(host, Int32(clamping: count)))
+    try check(flowlua_make_list(state, Int32(clamping: count)))
     let list = try popReference(running, .table)
     var next = 0
     while next < count {
@@ -116,8 +119,8 @@ extension LuaVM {
     return list
   }
 
-  /// Sets scalars of a list from index `next` on, which moves on; at most `valuesAtOnce`. Answers the
-  /// value that ended that, as it is none.
+  /// Sets scalars of a list from index `next` on, and advances `next`; at most `valuesAtOnce`.
+  /// Returns the first value that isn't a scalar, if there is one.
   @inline(__always)
   private func setScalars(
     _ next: inout Int, _ count: Int, in list: LuaReference, _ value: (Int) throws -> LuaValue
@@ -129,23 +132,22 @@ extension LuaVM {
     ) { raw in
       while next < count, next - first < Self.valuesAtOnce {
         let value = try value(next)
-        switch value {
-        case .nil, .boolean, .integer, .number:
-          raw.initializeElement(at: next - first, to: flowlua_value(scalar: value))
-        case .string, .reference:
+        guard let plain = flowlua_value(scalar: value) else {
           other = value
+          break
         }
-        if other != nil { break }
+        raw.initializeElement(at: next - first, to: plain)
         next += 1
       }
       guard next > first, let base = raw.baseAddress else { return Int32(LUA_OK) }
-      return flowlua_set_elements(host, list.id, Int64(first + 1), base, Int32(next - first))
+      return flowlua_set_elements(state, list.id, Int64(first + 1), base, Int32(next - first))
     }
     try check(status)
     return other
   }
 
-  /// Sets values of any kind of a list from index `next` on, which moves on; `value` stands there.
+  /// Sets values of any kind in a list from index `next` on, and advances `next`; `value` is the
+  /// first of them.
   private func setSome(
     _ next: inout Int, _ count: Int, in list: LuaReference, from value: LuaValue,
     _ following: (Int) throws -> LuaValue
@@ -169,25 +171,26 @@ extension LuaVM {
   }
 
   private static let valuesAtOnce = 64
-  /// Longer ones are lent to C as they are, each by itself, as a copy costs more than a call.
+  /// Longer ones are passed to C without a copy, each by itself, because a copy costs more than a
+  /// call.
   private static let longString = 256
 
   private func set(_ values: [LuaValue], from index: Int, in list: LuaReference) throws {
     if values.isEmpty { return }
     try check(
       withRawValues(of: self, values) {
-        flowlua_set_elements(host, list.id, Int64(index + 1), $0, Int32(values.count))
+        flowlua_set_elements(state, list.id, Int64(index + 1), $0, Int32(values.count))
       })
   }
 
-  private func set(_ string: LuaString, at index: Int, in list: LuaReference) throws {
+  private func set(_ string: ByteString, at index: Int, in list: LuaReference) throws {
     try check(
       string.bytes.withUnsafeBytes {
         var value = flowlua_value.empty
         value.kind = Int32(FLOWLUA_STRING)
         value.integer = Int64($0.count)
         value.pointer = $0.baseAddress
-        return flowlua_set_elements(host, list.id, Int64(index + 1), &value, 1)
+        return flowlua_set_elements(state, list.id, Int64(index + 1), &value, 1)
       })
   }
 
@@ -195,8 +198,8 @@ extension LuaVM {
   public func set(_ value: LuaValue, _ key: String, in table: LuaReference) throws {
     try enter()
     checkHome(table)
-    let status = withRawValues(of: self, [.string(LuaString(key)), value]) { raw in
-      flowlua_set_fields(host, table.id, raw, 1)
+    let status = withRawValues(of: self, [.string(ByteString(key)), value]) { raw in
+      flowlua_set_fields(state, table.id, raw, 1)
     }
     try check(status)
   }
@@ -205,7 +208,7 @@ extension LuaVM {
   public func get(_ key: LuaValue, in table: LuaReference) throws -> LuaValue {
     try enter()
     checkHome(table)
-    let status = withRawValues(of: self, [key]) { raw in flowlua_get_field(host, table.id, raw) }
+    let status = withRawValues(of: self, [key]) { raw in flowlua_get_field(state, table.id, raw) }
     try check(status)
     return try popValue(running)
   }
@@ -216,15 +219,15 @@ extension LuaVM {
     checkHome(table)
     let lua = running
     guard table.kind == .table else { return .nil }
-    try check(flowlua_make_room(host, lua, 4))
-    flowlua_push_reference(host, lua, table.id)
+    try check(flowlua_make_room(state, lua, 4))
+    flowlua_push_reference(state, lua, table.id)
     lua_rawgeti(lua, -1, lua_Integer(index))
     defer { flowlua_pop(lua, 1) }
     return try popValue(lua)
   }
 
-  /// The values at a range of indices of a table, in order, without metamethods. `body` may not use the
-  /// state.
+  /// The values at a range of indices of a table, in order, without metamethods. `body` must not
+  /// use the state.
   public func forEachElement(
     _ range: Range<Int>, of table: LuaReference, _ body: (LuaValue) -> Void
   ) throws {
@@ -232,8 +235,8 @@ extension LuaVM {
     checkHome(table)
     let lua = running
     guard table.kind == .table else { return range.forEach { _ in body(.nil) } }
-    try check(flowlua_make_room(host, lua, 4))
-    flowlua_push_reference(host, lua, table.id)
+    try check(flowlua_make_room(state, lua, 4))
+    flowlua_push_reference(state, lua, table.id)
     defer { flowlua_pop(lua, 1) }
     for index in range {
       if lua_rawgeti(lua, -1, lua_Integer(index)) == LUA_TNUMBER {
@@ -245,13 +248,13 @@ extension LuaVM {
     }
   }
 
-  /// The length of a list without holes and without other keys; nil for anything else.
+  /// The length of a list without holes and without other keys; nil for any other table.
   public func listCount(_ table: LuaReference) -> Int? {
     guard table.kind == .table, (try? enter()) != nil else { return nil }
     checkHome(table)
     let lua = running
     guard lua_checkstack(lua, 8) != 0 else { return nil }
-    flowlua_push_reference(host, lua, table.id)
+    flowlua_push_reference(state, lua, table.id)
     defer { flowlua_pop(lua, 1) }
     let count = flowlua_list_count(lua, -1)
     return count >= 0 ? Int(count) : nil
@@ -264,11 +267,11 @@ extension LuaVM {
     let walk = PairWalk(vm: self)
     let status = withExtendedLifetime(walk) {
       flowlua_each_pair(
-        host, table.id,
+        state, table.id,
         { lua, context in
           guard let context else { return false }
           let walk = Unmanaged<PairWalk>.fromOpaque(context).takeUnretainedValue()
-          return walk.take(lua)
+          return walk.visitPair(lua)
         }, Unmanaged.passUnretained(walk).toOpaque())
     }
     try check(status)
@@ -276,19 +279,20 @@ extension LuaVM {
     return walk.pairs
   }
 
-  /// A copy of a table without metatable, in which tables without metatable are copies too; another
-  /// table is its own copy.
+  /// A copy of a table without metatable. Nested tables without metatable are copied too; any other
+  /// table is kept as it is.
   ///
   /// - Parameters:
   ///   - table: The table; its metamethods aren't called.
-  ///   - memo: A table of the copies made so far, by their originals: what is met twice is copied once.
+  ///   - memo: A table of the copies made so far, by their originals, so that a shared table is
+  ///     copied once.
   /// - Returns: The copy.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func copy(_ table: LuaReference, memo: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(table)
     checkHome(memo)
-    try check(flowlua_copy_table(host, table.id, memo.id))
+    try check(flowlua_copy_table(state, table.id, memo.id))
     return try popReference(running, .table)
   }
 
@@ -296,36 +300,37 @@ extension LuaVM {
 
   /// A metatable for views.
   ///
-  /// - Parameter refuse: The function that is called with view, key and value when one is to be
-  ///   changed: it should raise an error.
+  /// - Parameter refuse: The function that is called with view, key and value when a script tries
+  ///   to change a view. It should raise an error.
   /// - Returns: The metatable.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   public func makeViewMetatable(refuse: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(refuse)
-    try check(flowlua_make_view_metatable(host, refuse.id))
+    try check(flowlua_make_view_metatable(state, refuse.id))
     return try popReference(running, .table)
   }
 
   /// A read-only view of a table, which must not be changed afterwards.
   ///
-  /// Reading, `pairs` and `#` see what the other has; so does all of this class that reads tables.
+  /// Reading, `pairs` and `#` work as on the table; so do all functions of this class that read
+  /// tables.
   public func makeView(of table: LuaReference, metatable: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(table)
     checkHome(metatable)
-    try check(flowlua_make_view(host, table.id, metatable.id))
+    try check(flowlua_make_view(state, table.id, metatable.id))
     return try popReference(running, .table)
   }
 
-  /// The table that a view shows; any other value as it is.
+  /// The table that a view shows; any other value unchanged.
   public func shown(by value: LuaValue) throws -> LuaValue {
     guard case .reference(let reference) = value, reference.kind == .table else { return value }
     try enter()
     checkHome(reference)
     let lua = running
-    try check(flowlua_make_room(host, lua, 4))
-    flowlua_push_reference(host, lua, reference.id)
+    try check(flowlua_make_room(state, lua, 4))
+    flowlua_push_reference(state, lua, reference.id)
     defer { flowlua_pop(lua, 1) }
     guard flowlua_push_viewed(lua, -1) else { return value }
     return .reference(try popReference(lua, .table))
@@ -333,21 +338,21 @@ extension LuaVM {
 
   // MARK: Texts
 
-  /// `tostring` of a value; throws what its `__tostring` raises.
-  public func tostring(_ value: LuaValue) throws -> LuaString {
+  /// `tostring` of a value; throws any error that its `__tostring` raises.
+  public func tostring(_ value: LuaValue) throws -> ByteString {
     try enter()
-    return try popString(withRawValues(of: self, [value]) { flowlua_tostring(host, $0) })
+    return try popString(withRawValues(of: self, [value]) { flowlua_tostring(state, $0) })
   }
 
-  /// What a log line shows of a value, at most `limit` characters.
-  public func render(_ value: LuaValue, limit: Int) throws -> LuaString {
+  /// The text of a value for a log line, at most `limit` characters.
+  public func render(_ value: LuaValue, limit: Int) throws -> ByteString {
     try enter()
     let limit = Int32(clamping: limit)
-    return try popString(withRawValues(of: self, [value]) { flowlua_render(host, $0, limit) })
+    return try popString(withRawValues(of: self, [value]) { flowlua_render(state, $0, limit) })
   }
 
-  /// The name of a value's type for messages: integer and float apart, `__name` where there is one.
-  public func typeName(of value: LuaValue) -> LuaString {
+  /// The name of a value's type for messages: integer and float apart, `__name` if there is one.
+  public func typeName(of value: LuaValue) -> ByteString {
     switch value {
     case .nil: return "nil"
     case .boolean: return "boolean"
@@ -356,14 +361,14 @@ extension LuaVM {
     case .string: return "string"
     case .reference(let reference):
       guard (try? enter()) != nil, lua_checkstack(running, 4) != 0 else {
-        return LuaString(reference.kind.name)
+        return ByteString(reference.kind.name)
       }
       checkHome(reference)
-      flowlua_push_reference(host, running, reference.id)
+      flowlua_push_reference(state, running, reference.id)
       defer { flowlua_pop(running, 1) }
       var length = 0
-      let name = flowlua_type_name(host, running, -1, &length)
-      return LuaString(Array(UnsafeRawBufferPointer(start: name, count: length)))
+      let name = flowlua_type_name(state, running, -1, &length)
+      return ByteString(Array(UnsafeRawBufferPointer(start: name, count: length)))
     }
   }
 
@@ -371,8 +376,8 @@ extension LuaVM {
   func metafield(_ name: String, of reference: LuaReference) throws -> LuaValue {
     try enter()
     let lua = running
-    try check(flowlua_make_room(host, lua, 4))
-    flowlua_push_reference(host, lua, reference.id)
+    try check(flowlua_make_room(state, lua, 4))
+    flowlua_push_reference(state, lua, reference.id)
     guard lua_getmetatable(lua, -1) != 0 else {
       flowlua_pop(lua, 1)
       return .nil
@@ -380,30 +385,30 @@ extension LuaVM {
     let metatable = try popReference(lua, .table)
     flowlua_pop(lua, 1)
     for (key, value) in try pairs(of: metatable) {
-      if case .string(let key) = key, key == LuaString(name) { return value }
+      if case .string(let key) = key, key == ByteString(name) { return value }
     }
     return .nil
   }
 
-  /// Where a script calls from: `file:line: `, or nothing.
-  public var position: LuaString {
+  /// The script's place, `file:line: `; empty if no script calls.
+  public var position: ByteString {
     guard (try? enter()) != nil else { return "" }
     return position(in: running, level: 0)
   }
 
   /// The running coroutine's stack as text.
-  public func traceback(level: Int = 1) -> LuaString {
+  public func traceback(level: Int = 1) -> ByteString {
     guard (try? enter()) != nil,
-      let text = try? popString(flowlua_traceback(host, running, nil, Int32(clamping: level)))
+      let text = try? popString(flowlua_traceback(state, running, nil, Int32(clamping: level)))
     else { return "" }
     return text
   }
 
-  /// The stack of a coroutine that waits as text.
-  public func traceback(of coroutine: LuaCoroutine) -> LuaString {
+  /// The stack of a waiting coroutine as text.
+  public func traceback(of coroutine: LuaCoroutine) -> ByteString {
     guard (try? enter()) != nil, isUsable(coroutine),
       let text = try? popString(
-        flowlua_traceback(host, flowlua_coroutine_state(coroutine.raw), nil, 0))
+        flowlua_traceback(state, flowlua_coroutine_state(coroutine.raw), nil, 0))
     else { return "" }
     return text
   }
@@ -411,10 +416,10 @@ extension LuaVM {
   /// Collects all garbage.
   public func collectGarbage() throws {
     try enter()
-    try check(flowlua_collect(host))
+    try check(flowlua_collect(state))
   }
 
-  func popString(_ status: Int32) throws -> LuaString {
+  func popString(_ status: Int32) throws -> ByteString {
     try check(status)
     guard case .string(let string) = try popValue(running) else {
       throw LuaError(.runtime, "a text was expected")
@@ -436,7 +441,7 @@ private final class PairWalk {
     self.vm = vm
   }
 
-  func take(_ lua: OpaquePointer) -> Bool {
+  func visitPair(_ lua: OpaquePointer) -> Bool {
     do {
       pairs.append((try vm.value(in: lua, at: -2), try vm.value(in: lua, at: -1)))
       return true

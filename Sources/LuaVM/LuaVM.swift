@@ -5,48 +5,50 @@ internal import Synchronization
 
 /// One Lua 5.4 state, safe to use from Swift.
 ///
-/// No Lua error ever unwinds a Swift frame: what may raise runs protected in C, and what Lua calls in
-/// Swift is reached through a C trampoline. The state belongs to the thread that made it; every
-/// entry checks that. Source: the Lua 5.4 reference manual, section 4.
+/// No Lua error ever unwinds a Swift frame: functions that may raise run protected in C, and Lua
+/// calls Swift functions through a C trampoline. The state belongs to the thread that made it, and
+/// every entry checks that. Source: the Lua 5.4 reference manual, section 4.
 public final class LuaVM {
-  let host: OpaquePointer
+  let state: OpaquePointer
   private let functions = FunctionList()
   private let released = ReleaseQueue()
-  /// The wait that was begun last: kept until the scheduler takes it.
-  // Unchecked exclusivity, here and below: the owner thread alone touches them, and no access lasts
+  /// The most recent wait: kept until the scheduler takes it.
+  // Unchecked exclusivity, here and below: only the owner thread uses them, and no access lasts
   // into a call. The checks would cost more than the accesses.
   @exclusivity(unchecked) private(set) var begunWait: LuaWait?
-  /// The wait of the pump that runs or has just ended: kept until its results are taken.
+  /// The wait of the inner scheduler loop that runs or has just ended: kept until its results are
+  /// taken.
   @exclusivity(unchecked) private var pumpedWait: LuaWait?
   @exclusivity(unchecked) private var isPumping = false
   private var isDescribingError = false
   private(set) var failureType = LuaObjectType<LuaFailureBox>(name: "error", id: 1)
 
-  /// Who runs the coroutines; without one, nothing can wait. Held until the state is closed. (A weak
-  /// reference would make every retain of the scheduler slow.)
+  /// The scheduler that runs the coroutines; without one, nothing can wait. Kept until the state is
+  /// closed. (A weak reference would make every retain of the scheduler slow.)
   public var scheduler: (any LuaScheduler)?
 
-  /// Called when the process has been asked to end, by the `terminator`, while Lua code runs: between
-  /// two of its instructions. It may end the process; if it returns, the code goes on.
+  /// Called when the `terminator` has requested the end of the process while Lua code runs: between
+  /// two of its instructions. It may end the process; if it returns, the code continues.
   public var onTermination: (() -> Void)?
-  /// Called on the owner thread when an interruption is about to be raised in code that is busy; false
-  /// when nothing is to be raised there: whoever waits next takes the request.
+  /// Called on the owner thread before an interruption is raised in busy code. If it returns false,
+  /// nothing is raised, and the next wait takes the request.
   public var onInterruption: (() -> Bool)?
 
-  /// Called when another thread has used `attention`: while Lua code runs, between two of its
+  /// Called when another thread has used `attention` while Lua code runs: between two of its
   /// instructions.
   public var onAttention: (() -> Void)?
 
   /// How marked objects travel; see `setSecretType`.
-  var secrets: SecretTravel?
+  var secrets: SecretCoding?
 
   /// Whether the state can still be used.
   public private(set) var isOpen = true
 
-  /// How it was made: another state with it is like this one.
+  /// Its settings: another state with them is like this one.
   public let configuration: LuaConfiguration
 
-  /// Makes a state. Throws a `LuaError` of code `memory` when the limit is too small for it.
+  /// Makes a state. Throws a `LuaError` of code `memory` when the limit is too small for it, and of code
+  /// `library` in a program that is linked with a static liblua.
   public init(configuration: LuaConfiguration = LuaConfiguration()) throws {
     self.configuration = configuration
     var plain = flowlua_configuration(
@@ -55,18 +57,21 @@ public final class LuaVM {
       generational: configuration.generationalCollector,
       ignores_environment: configuration.ignoresEnvironment,
       refuses_exit: configuration.refusesExit,
-      failing_allocation: configuration.failingAllocation)
+      failing_allocation: configuration.failingAllocation,
+      withheld: configuration.withheld.rawValue)
     var callbacks = flowlua_callbacks(
-      call: answerCall, keyed_call: answerKeyedCall, object_call: answerObjectCall,
-      resume_wait: answerWait, pump: pumpWait, unwrap: unwrapSecret, wrap: wrapSecret,
+      call: answerCall, direct_call: answerDirectCall, resume_wait: answerWait, pump: pumpWait,
+      unwrap: unwrapSecret, wrap: wrapSecret,
       release: releaseObject, terminate: endProcess, interrupt: noteInterruption,
       attend: answerAttention)
-    guard let opened = flowlua_open(&plain, &callbacks) else {
+    var problem: UnsafePointer<CChar>?
+    guard let opened = flowlua_open(&plain, &callbacks, &problem) else {
+      if let problem { throw LuaError(.library, ByteString(String(cString: problem))) }
       throw LuaError(.memory, "not enough memory for a Lua state")
     }
-    host = opened
+    state = opened
     memoryLimit = configuration.memoryLimit
-    flowlua_set_context(host, Unmanaged.passUnretained(self).toOpaque())
+    flowlua_set_context(state, Unmanaged.passUnretained(self).toOpaque())
     do {
       failureType = try defineObjectType(
         "error", of: LuaFailureBox.self, methods: [:],
@@ -74,17 +79,17 @@ public final class LuaVM {
           [
             "__tostring": { call in
               guard let box = call.object(1, type) else { return call.answer(.string("error")) }
-              return call.answer(.string(LuaString("\(box.error)")))
+              return call.answer(.string(ByteString(String(describing: box.error))))
             }
           ]
         })
       if let outputGuard = configuration.outputGuard {
         try check(
           flowlua_guard_output(
-            host,
+            state,
             flowlua_output_guard(hide: outputGuard.hide, wrote: outputGuard.wrote)))
       }
-      guard flowlua_refill_spare(host) else {
+      guard flowlua_refill_spare(state) else {
         throw LuaError(.memory, "not enough memory for a Lua state")
       }
     } catch {
@@ -95,23 +100,23 @@ public final class LuaVM {
 
   deinit {
     if isOpen {
-      guard flowlua_is_owner(host) else {
+      guard flowlua_is_owner(state) else {
         misuse("the last reference to an open Lua state was released on another thread")
       }
       close()
     }
-    flowlua_free(host)
+    flowlua_free(state)
   }
 
   /// Closes the state: pending `__close`s of the main coroutine and all `__gc`s run, references
   /// become void. Closing twice does nothing.
   public func close() {
     checkOwner()
-    guard isOpen, !flowlua_is_closing(host) else { return }
-    if flowlua_is_busy(host) { misuse("a Lua state was closed by code that runs in it") }
-    flowlua_close(host)
+    guard isOpen, !flowlua_is_closing(state) else { return }
+    if flowlua_is_busy(state) { misuse("a Lua state was closed by code that runs in it") }
+    flowlua_close(state)
     isOpen = false
-    flowlua_drop_leftovers(host)
+    flowlua_drop_leftovers(state)
     functions.removeAll()
     scheduler = nil
     onTermination = nil
@@ -125,40 +130,41 @@ public final class LuaVM {
   // MARK: Measures
 
   /// Bytes that the state holds.
-  public var memoryUsed: Int { isOpen ? flowlua_memory_used(host) : 0 }
+  public var memoryUsed: Int { isOpen ? flowlua_memory_used(state) : 0 }
 
   /// The most bytes that the state may hold; nil for no limit.
   public var memoryLimit: Int? {
     didSet {
       checkOwner()
-      flowlua_set_memory_limit(host, memoryLimit ?? 0)
+      flowlua_set_memory_limit(state, memoryLimit ?? 0)
     }
   }
 
-  /// How many values Swift holds by reference.
-  public var referenceCount: Int { isOpen ? Int(flowlua_reference_count(host)) : 0 }
+  /// The number of values that Swift references.
+  public var referenceCount: Int { isOpen ? Int(flowlua_reference_count(state)) : 0 }
 
-  /// How many values stand on the running coroutine's stack: for tests of its balance.
+  /// The number of values on the running coroutine's stack, for tests of its balance.
   package var stackDepth: Int {
-    // The host's own value stands at the bottom of the main coroutine's.
-    let own: Int32 = flowlua_running(host) == flowlua_main(host) ? 1 : 0
-    return Int(lua_gettop(flowlua_running(host)) - own)
+    // The host's own value is at the bottom of the main coroutine's stack.
+    let own: Int32 = flowlua_running(state) == flowlua_main(state) ? 1 : 0
+    return Int(lua_gettop(flowlua_running(state)) - own)
   }
 
-  /// For tests: lets the n-th allocation from now fail; 0 for none. Returns how many were still to
-  /// come before the one that was to fail, 0 if it has failed.
+  /// For tests: makes the n-th allocation from now fail; 0 for none. Returns how many allocations
+  /// were left before that one, 0 if it has failed.
   @discardableResult
-  package func failAllocation(_ n: UInt64) -> UInt64 { flowlua_fail_allocation(host, n) }
+  package func failAllocation(_ n: UInt64) -> UInt64 { flowlua_fail_allocation(state, n) }
 
-  /// Whether resuming a coroutine, by whoever, passes through the host, as waiting and stopping need.
-  public static var isResumeInterposed: Bool { flowlua_resume_is_interposed() }
+  /// For tests: the same for memory that the C side needs for itself, on this thread.
+  @discardableResult
+  package static func failOwnAllocation(_ n: UInt64) -> UInt64 { flowlua_fail_own_allocation(n) }
 
   // MARK: Entry
 
   /// Every public entry begins here.
   @inline(__always)
   func enter() throws {
-    guard flowlua_enter(host) == FLOWLUA_ENTERED else { try refuseEntry() }
+    guard flowlua_enter(state) == FLOWLUA_ENTERED else { try refuseEntry() }
     if released.isPending { drainReleased() }
   }
 
@@ -168,35 +174,35 @@ public final class LuaVM {
     throw LuaError(.closed, "the Lua state is closed")
   }
 
-  /// Sees to it that a value is one of this state.
+  /// Checks that a value belongs to this state.
   @inline(__always)
   func checkHome(_ reference: LuaReference) {
     if reference.vm !== self { misuse("a value of one Lua state was used with another") }
   }
 
   func checkOwner() {
-    guard flowlua_is_owner(host) else {
+    guard flowlua_is_owner(state) else {
       misuse("a Lua state was used on a thread other than the one that made it")
     }
   }
 
-  var running: OpaquePointer { flowlua_running(host) }
+  var running: OpaquePointer { flowlua_running(state) }
 
   // MARK: References
 
   func release(reference id: Int32) {
-    if !flowlua_is_owner(host) {
+    if !flowlua_is_owner(state) {
       released.add(id)
     } else if isOpen {
-      flowlua_unreference(host, id)
+      flowlua_unreference(state, id)
     }
   }
 
   private func drainReleased() {
-    for id in released.takeAll() { flowlua_unreference(host, id) }
+    for id in released.takeAll() { flowlua_unreference(state, id) }
   }
 
-  /// Takes the top of a stack as a value.
+  /// Pops the top of a stack as a value.
   func popValue(_ lua: OpaquePointer) throws -> LuaValue {
     let kind = LuaKind(rawValue: lua_type(lua, -1)) ?? .none
     switch kind {
@@ -209,7 +215,7 @@ public final class LuaVM {
   }
 
   func popReference(_ lua: OpaquePointer, _ kind: LuaKind) throws -> LuaReference {
-    let id = flowlua_reference(host, lua)
+    let id = flowlua_reference(state, lua)
     guard id > 0 else { throw LuaError(.memory, "not enough memory") }
     return LuaReference(vm: self, id: id, kind: kind)
   }
@@ -225,9 +231,9 @@ public final class LuaVM {
     case .string:
       var count = 0
       let bytes = flowlua_bytes(lua, index, &count)
-      return .string(LuaString(Array(UnsafeRawBufferPointer(start: bytes, count: count))))
+      return .string(ByteString(Array(UnsafeRawBufferPointer(start: bytes, count: count))))
     default:
-      try check(flowlua_make_room(host, lua, 2))
+      try check(flowlua_make_room(state, lua, 2))
       lua_pushvalue(lua, index)
       return .reference(try popReference(lua, kind))
     }
@@ -242,7 +248,7 @@ public final class LuaVM {
 
   // MARK: Errors
 
-  /// Throws what a failed operation has left.
+  /// Throws the error that a failed operation has left.
   func check(_ status: Int32) throws {
     if status != LUA_OK { throw takeError(status) }
   }
@@ -255,8 +261,8 @@ public final class LuaVM {
   }
 
   func takeError(_ status: Int32, from lua: OpaquePointer) -> any Error {
-    if let pointer = flowlua_object(host, lua, -1, failureType.id) {
-      // A Swift error that came through Lua.
+    if let pointer = flowlua_object(state, lua, -1, failureType.id) {
+      // A Swift error that passed through Lua.
       let box = Unmanaged<LuaFailureBox>.fromOpaque(pointer).takeUnretainedValue()
       flowlua_pop(lua, 1)
       return box.error
@@ -277,12 +283,12 @@ public final class LuaVM {
   }
 
   /// An error value as text, as the stand-alone interpreter shows it.
-  func message(of value: LuaValue) -> LuaString {
+  func message(of value: LuaValue) -> ByteString {
     switch value {
     case .string(let string): return string
-    case .integer(let integer): return LuaString(String(integer))
+    case .integer(let integer): return ByteString(String(integer))
     case .reference(let reference) where reference.kind == .table || reference.kind == .userdata:
-      // A `__tostring` may raise a value that again has one, perhaps the same.
+      // A `__tostring` may raise a value that has one itself, perhaps the same.
       if !isDescribingError {
         isDescribingError = true
         defer { isDescribingError = false }
@@ -292,37 +298,37 @@ public final class LuaVM {
           return shown
         }
       }
-      return LuaString("(error object is a \(reference.kind.name) value)")
+      return ByteString("(error object is a \(reference.kind.name) value)")
     case .number: return (try? tostring(value)) ?? "(error object is a number value)"
     case .nil: return "(error object is a nil value)"
     case .boolean: return "(error object is a boolean value)"
     case .reference(let reference):
-      return LuaString("(error object is a \(reference.kind.name) value)")
+      return ByteString("(error object is a \(reference.kind.name) value)")
     }
   }
 
   /// `file:line: ` of the innermost Lua function at or above a level of a stack.
-  func position(in lua: OpaquePointer, level: Int32) -> LuaString {
+  func position(in lua: OpaquePointer, level: Int32) -> ByteString {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-      guard let base = buffer.baseAddress else { return LuaString([]) }
+      guard let base = buffer.baseAddress else { return ByteString([]) }
       let length = flowlua_where(lua, level, base, 160)
-      return LuaString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
     }
   }
 
   /// `file:line` for a `LuaCall.origin`.
-  public func text(ofOrigin origin: UInt64) -> LuaString {
+  public func text(ofOrigin origin: UInt64) -> ByteString {
     guard (try? enter()) != nil else { return "?" }
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-      guard let base = buffer.baseAddress else { return LuaString([]) }
-      let length = flowlua_origin_text(host, origin, base, 160)
-      return LuaString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+      guard let base = buffer.baseAddress else { return ByteString([]) }
+      let length = flowlua_origin_text(state, origin, base, 160)
+      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
     }
   }
 
   // MARK: Functions
 
-  /// Gives a function its number.
+  /// Assigns a number to a function.
   func add(function: @escaping LuaFunction) -> Int32 { functions.add(function) }
 
   fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
@@ -338,18 +344,13 @@ public final class LuaVM {
     }
   }
 
-  /// Gives a function and its way for keyed calls their number.
+  /// Assigns a number to a function and its fast way for direct calls.
   func add(method: LuaMethod) -> Int32 { functions.add(method) }
 
-  fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_keyed_call>) -> Int32 {
-    guard let method = functions[keyed: raw.pointee.function] else { return -1 }
-    return method._withUnsafeGuaranteedRef { $0.answer(LuaKeyedCall(raw: raw)) }.results
-  }
-
-  fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_object_call>) -> Int32 {
-    if released.isPending { drainReleased() }
+  @inline(__always)
+  fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_direct_call>) -> Int32 {
     guard let method = functions[direct: raw.pointee.function] else { return -1 }
-    return method._withUnsafeGuaranteedRef { $0.answer(LuaObjectCall(raw: raw)) }.results
+    return method._withUnsafeGuaranteedRef { $0.answer(LuaDirectCall(raw: raw)) }.results
   }
 
   // MARK: Waiting
@@ -359,7 +360,7 @@ public final class LuaVM {
   /// The wait of the coroutine that has just parked.
   func takeParkedWait() -> LuaWait? {
     guard let begun = begunWait.take(),
-      flowlua_parked_wait(host) == Unmanaged.passUnretained(begun).toOpaque()
+      flowlua_parked_wait(state) == Unmanaged.passUnretained(begun).toOpaque()
     else { return nil }
     return begun
   }
@@ -389,10 +390,10 @@ public final class LuaVM {
     isPumping = false
   }
 
-  /// A wait that was refused: kept until its error is raised, which is at once.
+  /// A refused wait: kept until its error is raised, which is at once.
   @exclusivity(unchecked) private var refusedWait: LuaWait?
 
-  /// Whether a wait that can't yield is going on.
+  /// Whether a wait that can't yield is in progress.
   public var isWaitingInPlace: Bool { isPumping }
 
   fileprivate func resumeWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
@@ -415,8 +416,8 @@ public final class LuaVM {
 }
 
 /// The functions that Lua can call, by number. They live as long as the state.
-// A buffer instead of an array: every call from Lua looks here, and neither exclusivity checks nor
-// the array's reference counting tell anything that the owner thread doesn't know.
+// A buffer instead of an array: every call from Lua reads it, and the owner thread needs neither
+// exclusivity checks nor the array's reference counting.
 private final class FunctionList {
   private var base = UnsafeMutablePointer<LuaMethod>.allocate(capacity: 64)
   private var capacity = 64
@@ -446,27 +447,24 @@ private final class FunctionList {
     number >= 0 && number < count ? base[Int(number)].function : nil
   }
 
-  /// Unretained. Safe: whoever runs the state keeps it, and with it the list, until the call is over.
-  subscript(keyed number: Int32) -> Unmanaged<LuaKeyedMethod>? {
-    number >= 0 && number < count ? base[Int(number)].keyed.map { .passUnretained($0) } : nil
-  }
-
-  subscript(direct number: Int32) -> Unmanaged<LuaObjectMethod>? {
+  /// Unretained. Safe: the caller that runs the state keeps it, and with it the list, until the
+  /// call ends.
+  subscript(direct number: Int32) -> Unmanaged<LuaDirectMethod>? {
     number >= 0 && number < count ? base[Int(number)].direct.map { .passUnretained($0) } : nil
   }
 
   func removeAll() {
-    // A closure's end may run code that adds or calls: first none are left.
+    // Releasing a closure may run code that adds or calls functions, so the list is emptied first.
     let present = Int(count)
     count = 0
     base.deinitialize(count: present)
   }
 }
 
-/// Releases that came from other threads.
+/// Releases from other threads.
 private final class ReleaseQueue: Sendable {
   private let ids = Mutex<[Int32]>([])
-  /// Lets the owner look without taking the lock.
+  /// Lets the owner check without taking the lock.
   private let pending = Atomic<Bool>(false)
 
   var isPending: Bool { pending.load(ordering: .relaxed) }
@@ -485,22 +483,18 @@ private final class ReleaseQueue: Sendable {
   }
 }
 
-// MARK: - What C calls
+// MARK: - Called by C
 
-private func vm(of host: OpaquePointer) -> LuaVM? {
-  flowlua_context(host).map { Unmanaged<LuaVM>.fromOpaque($0).takeUnretainedValue() }
+private func vm(of state: OpaquePointer) -> LuaVM? {
+  flowlua_context(state).map { Unmanaged<LuaVM>.fromOpaque($0).takeUnretainedValue() }
 }
 
-// The state is alive while it calls: what runs it holds it.
+// The state is alive while it calls: its caller keeps it.
 private func answerCall(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
   Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
 }
 
-private func answerKeyedCall(_ raw: UnsafeMutablePointer<flowlua_keyed_call>) -> Int32 {
-  Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
-}
-
-private func answerObjectCall(_ raw: UnsafeMutablePointer<flowlua_object_call>) -> Int32 {
+private func answerDirectCall(_ raw: UnsafeMutablePointer<flowlua_direct_call>) -> Int32 {
   Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.dispatch(raw) }
 }
 
@@ -508,35 +502,35 @@ private func answerWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
   Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef { $0.resumeWait(raw) }
 }
 
-private func pumpWait(_ host: OpaquePointer, _ wait: UnsafeMutableRawPointer) {
-  vm(of: host)?.pump(wait)
+private func pumpWait(_ state: OpaquePointer, _ wait: UnsafeMutableRawPointer) {
+  vm(of: state)?.pump(wait)
 }
 
 private func unwrapSecret(
-  _ host: OpaquePointer, _ object: UnsafeMutableRawPointer,
+  _ state: OpaquePointer, _ object: UnsafeMutableRawPointer,
   _ value: UnsafeMutablePointer<flowlua_value>
 ) -> Bool {
-  vm(of: host)?.takeOut(of: object, into: &value.pointee) ?? false
+  vm(of: state)?.takeOut(of: object, into: &value.pointee) ?? false
 }
 
 private func wrapSecret(
-  _ host: OpaquePointer, _ value: UnsafeMutablePointer<flowlua_value>
+  _ state: OpaquePointer, _ value: UnsafeMutablePointer<flowlua_value>
 ) -> Bool {
-  vm(of: host)?.mark(&value.pointee) ?? false
+  vm(of: state)?.mark(&value.pointee) ?? false
 }
 
 private func releaseObject(_ pointer: UnsafeMutableRawPointer) {
   Unmanaged<AnyObject>.fromOpaque(pointer).release()
 }
 
-private func noteInterruption(_ host: OpaquePointer) -> Bool {
-  vm(of: host)?.onInterruption?() ?? true
+private func noteInterruption(_ state: OpaquePointer) -> Bool {
+  vm(of: state)?.onInterruption?() ?? true
 }
 
-private func endProcess(_ host: OpaquePointer) {
-  vm(of: host)?.onTermination?()
+private func endProcess(_ state: OpaquePointer) {
+  vm(of: state)?.onTermination?()
 }
 
-private func answerAttention(_ host: OpaquePointer) {
-  vm(of: host)?.onAttention?()
+private func answerAttention(_ state: OpaquePointer) {
+  vm(of: state)?.onAttention?()
 }

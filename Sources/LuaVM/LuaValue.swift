@@ -1,7 +1,7 @@
 internal import CFlowLua
 
-/// A Lua value in Swift. Integers and floats stay apart, strings are bytes, and whatever has identity
-/// (tables, functions, userdata, coroutines) is a reference to the very same value.
+/// A Lua value in Swift. Integers and floats are distinct, strings are bytes, and a value with
+/// identity (table, function, userdata, coroutine) is a reference to the same value.
 public enum LuaValue {
   /// Lua's nil.
   case `nil`
@@ -12,7 +12,7 @@ public enum LuaValue {
   /// A number of subtype float.
   case number(Double)
   /// A string.
-  case string(LuaString)
+  case string(ByteString)
   /// Anything else.
   case reference(LuaReference)
 
@@ -31,22 +31,10 @@ public enum LuaValue {
   }
 }
 
-/// A Lua value that is no more than its bits: copying it counts nothing.
-public enum LuaScalar {
-  /// Lua's nil.
-  case `nil`
-  /// A boolean.
-  case boolean(Bool)
-  /// A number of subtype integer.
-  case integer(Int64)
-  /// A number of subtype float.
-  case number(Double)
-}
-
 extension LuaValue: ExpressibleByStringLiteral {
   /// A string.
   public init(stringLiteral value: String) {
-    self = .string(LuaString(value))
+    self = .string(ByteString(value))
   }
 }
 
@@ -95,24 +83,9 @@ extension flowlua_value {
       kind: Int32(FLOWLUA_NIL), reference: 0, integer: 0, number: 0, pointer: nil)
   }
 
-  /// Nil, a boolean or a number; nil for anything else.
-  init(scalar: LuaValue) {
-    self = .empty
-    switch scalar {
-    case .boolean(let flag):
-      kind = Int32(FLOWLUA_BOOLEAN)
-      integer = flag ? 1 : 0
-    case .integer(let exact):
-      kind = Int32(FLOWLUA_INTEGER)
-      integer = exact
-    case .number(let float):
-      kind = Int32(FLOWLUA_NUMBER)
-      number = float
-    default: break
-    }
-  }
-
-  init(_ scalar: LuaScalar) {
+  /// Nil, a boolean or a number; no value for anything else.
+  @inline(__always)
+  init?(scalar: LuaValue) {
     self = .empty
     switch scalar {
     case .nil: break
@@ -125,20 +98,41 @@ extension flowlua_value {
     case .number(let float):
       kind = Int32(FLOWLUA_NUMBER)
       number = float
+    case .string, .reference: return nil
     }
+  }
+
+  /// The same, and a reference; no value for a string, whose bytes would have to be lent.
+  @inline(__always)
+  init?(_ value: LuaValue, of vm: LuaVM) {
+    guard case .reference(let reference) = value else {
+      self.init(scalar: value)
+      return
+    }
+    vm.checkHome(reference)
+    self = .empty
+    kind = Int32(FLOWLUA_REFERENCE)
+    self.reference = reference.id
+  }
+
+  /// A Swift object. C returns the reference that it gets, also when the userdata is collected.
+  @inline(__always)
+  init<Object>(_ object: Object, _ type: LuaObjectType<Object>) {
+    self = .empty
+    kind = Int32(FLOWLUA_OBJECT)
+    reference = type.id
+    pointer = UnsafeRawPointer(Unmanaged<AnyObject>.passRetained(object).toOpaque())
+  }
+
+  /// A string, whose bytes are lent.
+  init(lending bytes: UnsafeRawBufferPointer) {
+    self = .empty
+    kind = Int32(FLOWLUA_STRING)
+    integer = Int64(bytes.count)
+    pointer = bytes.baseAddress
   }
 
   /// The scalar that it holds; nil for anything else.
-  var plainScalar: LuaScalar {
-    switch Int(kind) {
-    case FLOWLUA_BOOLEAN: .boolean(integer != 0)
-    case FLOWLUA_INTEGER: .integer(integer)
-    case FLOWLUA_NUMBER: .number(number)
-    default: .nil
-    }
-  }
-
-  /// The same as a value.
   var scalar: LuaValue {
     switch Int(kind) {
     case FLOWLUA_BOOLEAN: .boolean(integer != 0)
@@ -147,48 +141,51 @@ extension flowlua_value {
     default: .nil
     }
   }
+}
 
-  static func reference(_ id: Int32) -> flowlua_value {
-    flowlua_value(
-      kind: Int32(FLOWLUA_REFERENCE), reference: id, integer: 0, number: 0, pointer: nil)
+extension flowlua_start {
+  /// The start of a function without arguments, whose first result is wanted.
+  init(function: Int32, deadline: Int64, grace: Int64) {
+    self.init()
+    self.function = function
+    wanted = UInt8(FLOWLUA_WANTS_VALUE)
+    self.deadline = deadline
+    self.grace = grace
   }
 }
 
-/// Runs `body` with the C form of values. Strings are lent for the time of the call.
+/// Runs `body` with the C form of a value.
+@inline(__always)
+func withRawValue<Result>(
+  of vm: LuaVM, _ value: LuaValue, _ body: (UnsafePointer<flowlua_value>) -> Result
+) -> Result {
+  if case .string(let string) = value {
+    return string.bytes.withUnsafeBytes { withUnsafePointer(to: flowlua_value(lending: $0), body) }
+  }
+  return withExtendedLifetime(value) {
+    withUnsafePointer(to: flowlua_value(value, of: vm) ?? .empty, body)
+  }
+}
+
+/// Runs `body` with the C form of values. Strings are valid during the call.
 func withRawValues<Result>(
   of vm: LuaVM, _ values: [LuaValue], _ body: (UnsafeMutablePointer<flowlua_value>) -> Result
 ) -> Result {
-  // All strings in one block, so that no pointer outlives what it points into.
+  // All strings in one block, so that no pointer outlives its target.
   var total = 0
   for case .string(let string) in values { total += string.bytes.count }
   return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: max(total, 1)) { bytes in
     withUnsafeTemporaryAllocation(of: flowlua_value.self, capacity: max(values.count, 1)) { raw in
       var used = 0
       for (index, value) in values.enumerated() {
-        var plain = flowlua_value.empty
-        switch value {
-        case .nil: break
-        case .boolean(let flag):
-          plain.kind = Int32(FLOWLUA_BOOLEAN)
-          plain.integer = flag ? 1 : 0
-        case .integer(let integer):
-          plain.kind = Int32(FLOWLUA_INTEGER)
-          plain.integer = integer
-        case .number(let number):
-          plain.kind = Int32(FLOWLUA_NUMBER)
-          plain.number = number
-        case .string(let string):
-          plain.kind = Int32(FLOWLUA_STRING)
-          plain.integer = Int64(string.bytes.count)
-          _ = UnsafeMutableBufferPointer(rebasing: bytes[used...])
-            .update(fromContentsOf: string.bytes)
-          plain.pointer = bytes.baseAddress.map { UnsafeRawPointer($0 + used) }
+        if let plain = flowlua_value(value, of: vm) {
+          raw.initializeElement(at: index, to: plain)
+        } else if case .string(let string) = value {
+          let room = UnsafeMutableBufferPointer(rebasing: bytes[used...].prefix(string.bytes.count))
+          _ = room.update(fromContentsOf: string.bytes)
+          raw.initializeElement(at: index, to: flowlua_value(lending: UnsafeRawBufferPointer(room)))
           used += string.bytes.count
-        case .reference(let reference):
-          vm.checkHome(reference)
-          plain = .reference(reference.id)
         }
-        raw.initializeElement(at: index, to: plain)
       }
       guard let base = raw.baseAddress else { misuse("no memory for \(values.count) values") }
       return body(base)

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Ends the program with a sentence on stderr: the one way in which wrong use of this library's Swift
+/// Ends the program with a message on stderr: the only way in which misuse of this library's Swift
 /// API traps. (`precondition` prints nothing in release builds.) No script can reach it.
 func misuse(_ sentence: String) -> Never {
   let line = "LuaVM: " + sentence + "\n"

@@ -45,7 +45,7 @@ struct ProgressTests {
 
   private static let erase = "\r\u{1B}[K"
 
-  @Test("A group shows how many items have ended, and what the others do")
+  @Test("A group shows the ended items and the state of the others")
   func group() throws {
     let session = try start(Self.group)
     try session.expect(
@@ -56,7 +56,7 @@ struct ProgressTests {
     #expect(rest.shown.hasSuffix(Self.erase + "over\ttrue\r\n"))
   }
 
-  @Test("An op shows what it tells, with the time that is left")
+  @Test("An op shows its progress with the time that is left")
   func op() throws {
     let session = try start(
       """
@@ -69,7 +69,7 @@ struct ProgressTests {
     #expect(try session.end().status == 0)
   }
 
-  @Test("It makes way for output, and doesn't overwrite a line that isn't whole")
+  @Test("Output replaces the progress line, and an incomplete line is never overwritten")
   func output() throws {
     let session = try start(
       """
@@ -99,7 +99,7 @@ struct ProgressTests {
     #expect(try session.end().status == 0)
   }
 
-  @Test("It keeps to the width of the terminal")
+  @Test("The progress line fits the width of the terminal")
   func width() throws {
     let session = try start(Self.group, columns: 20)
     try session.expect(Self.erase + "[signup] UploadOp" + Self.erase)
@@ -113,7 +113,7 @@ struct ProgressTests {
     #expect(try session.end().status == 0)
   }
 
-  @Test("Without UTF-8 the bar is plain")
+  @Test("The bar is ASCII where the locale isn't UTF-8")
   func plainBar() throws {
     let session = try start(Self.group, environment: ["LC_ALL": "C"])
     try session.expect(Self.erase + "[signup] UploadOp 37/120 #### 31%")
@@ -122,7 +122,7 @@ struct ProgressTests {
   }
 
   @Test(
-    "Nothing is shown when nobody wants it",
+    "Progress is shown only on request",
     arguments: [(["--no-progress"], "xterm"), ([], "dumb"), ([], "")])
   func nothing(_ options: [String], _ terminal: String) throws {
     let session = try start(
@@ -134,7 +134,7 @@ struct ProgressTests {
     #expect(try session.end().shown == "over\ttrue\r\n")
   }
 
-  @Test("A program that writes to the terminal has it for itself")
+  @Test("The progress line is hidden while a program uses the terminal")
   func program() throws {
     let session = try start(
       """
@@ -152,7 +152,7 @@ struct ProgressTests {
     #expect(try session.end().shown == "\r\n")
   }
 
-  @Test("Ctrl-C leaves no trace of it")
+  @Test("Ctrl-C removes the progress line")
   func interruption() throws {
     let session = try start("flow.op('CountOp', function(ctx) ctx:progress(1) pause() end):run()")
     try session.expect(Self.erase + "[CountOp] CountOp 1")

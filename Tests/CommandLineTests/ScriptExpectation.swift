@@ -2,8 +2,8 @@
 struct ScriptExpectation: Equatable {
   var status: Int32 = 0
   var arguments: [String] = []
-  /// Options of flowlua, before the script.
-  var options: [String] = []
+  /// Why the script needs the clock of the machine; `nil`: it runs on a virtual clock.
+  var reasonForRealClock: String?
   /// The whole standard output, times masked; `nil`: whatever it prints.
   var standardOutput: String?
   /// What standard error contains; none: it is empty.
@@ -28,8 +28,8 @@ struct ScriptExpectation: Equatable {
         outputLines = []
       } else if let value = Self.value(of: "args", in: line) {
         arguments = value.split(separator: " ").map(String.init)
-      } else if Self.value(of: "clock", in: line) == "virtual" {
-        options.append("--virtual-clock")
+      } else if let reason = Self.value(of: "clock: real", in: line), !reason.isEmpty {
+        reasonForRealClock = reason
       } else if line.hasPrefix("-- expect-") || line.hasPrefix("-- args")
         || line.hasPrefix("-- clock") || line.hasPrefix("--|")
       {
@@ -38,6 +38,9 @@ struct ScriptExpectation: Equatable {
     }
     standardOutput = outputLines.map { $0.map { $0 + "\n" }.joined() }
   }
+
+  /// The options of flowlua, which stand before the script.
+  var options: [String] { reasonForRealClock == nil ? ["--virtual-clock"] : [] }
 
   struct UnknownDirective: Error, Equatable {
     let line: String

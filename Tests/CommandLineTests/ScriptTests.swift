@@ -2,15 +2,9 @@ import Foundation
 import Testing
 
 /// The scripts of `Tests/scripts`, each run through the real binary.
-@Suite("Scripts run through flowlua")
+@Suite("Test scripts")
 struct ScriptTests {
-  private static let package = URL(filePath: #filePath)
-    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-  private static let scripts = package.appending(path: "Tests/scripts")
-
-  private static let binary: String =
-    ProcessInfo.processInfo.environment["FLOWLUA_BINARY"]
-    ?? package.appending(path: ".build/release/flowlua").path
+  private static let scripts = Project.root.appending(path: "Tests/scripts")
 
   /// The paths below `Tests/scripts`, sorted; `lib` holds what the scripts share.
   static let all: [String] = {
@@ -18,26 +12,34 @@ struct ScriptTests {
     return (found ?? []).filter { $0.hasSuffix(".lua") && !$0.hasPrefix("lib/") }.sorted()
   }()
 
-  @Test("There are scripts, and a binary to run them")
+  /// Those that the list of a sanitizer leaves out; scripts/sanitize sets the variable.
+  static let leftOut = Set(
+    (ProcessInfo.processInfo.environment["FLOWLUA_SCRIPTS_LEFT_OUT"] ?? "")
+      .split(separator: " ").map(String.init))
+
+  @Test("The scripts and the binary exist")
   func nothingIsMissing() {
     #expect(Self.all.count > 50, "few scripts in \(Self.scripts.path)")
+    #expect(Self.leftOut.isSubset(of: Self.all))
     #expect(
-      FileManager.default.isExecutableFile(atPath: Self.binary),
-      "no flowlua at \(Self.binary): run scripts/test, which builds it")
+      FileManager.default.isExecutableFile(atPath: Project.binary),
+      "no flowlua at \(Project.binary): run scripts/test, which builds it")
   }
 
-  @Test("Tests/scripts", arguments: all)
+  @Test(
+    "A script of Tests/scripts ends as its first lines say",
+    arguments: all.filter { !leftOut.contains($0) })
   func script(_ name: String) throws {
     let path = "Tests/scripts/\(name)"
-    let source = try String(contentsOf: Self.package.appending(path: path), encoding: .isoLatin1)
+    let source = try String(contentsOf: Project.root.appending(path: path), encoding: .isoLatin1)
     let expected = try ScriptExpectation(source: source)
     let run = try ChildProcess.run(
-      Self.binary, expected.options + [path] + expected.arguments,
+      Project.binary, expected.options + [path] + expected.arguments,
       environment: [
         "LUA_PATH": "Tests/scripts/lib/?.lua;;", "LUA_INIT": "", "LUA_INIT_5_4": "", "TZ": "UTC",
         "LC_ALL": "C.UTF-8",
       ],
-      in: Self.package.path)
+      in: Project.root.path)
     let output = Self.masked(String(decoding: run.standardOutput, as: UTF8.self))
     let errors = String(decoding: run.standardError, as: UTF8.self)
 
@@ -61,24 +63,24 @@ struct ScriptTests {
 
 @Suite("The header of a test script")
 struct ScriptExpectationTests {
-  @Test("Without directives, it succeeds and writes nothing to stderr")
+  @Test("A script without directives runs on the virtual clock and succeeds in silence")
   func noDirectives() throws {
     let expected = try ScriptExpectation(source: "-- Only a comment.\nprint(1)\n")
     #expect(expected.status == 0)
     #expect(expected.arguments.isEmpty)
-    #expect(expected.options.isEmpty)
+    #expect(expected.options == ["--virtual-clock"])
     #expect(expected.standardOutput == nil)
     #expect(expected.standardErrorParts.isEmpty)
   }
 
-  @Test("All directives")
+  @Test("Each directive changes what is expected")
   func allDirectives() throws {
     let expected = try ScriptExpectation(
       source: """
         #!/usr/bin/env flowlua
         -- What is tested.
         -- args: one two
-        -- clock: virtual
+        -- clock: real: It measures time.
         -- expect-status: 3
         -- expect-stderr: first part
         -- expect-stderr: second part
@@ -91,15 +93,17 @@ struct ScriptExpectationTests {
         """)
     #expect(expected.status == 3)
     #expect(expected.arguments == ["one", "two"])
-    #expect(expected.options == ["--virtual-clock"])
+    #expect(expected.reasonForRealClock == "It measures time.")
+    #expect(expected.options.isEmpty)
     #expect(expected.standardOutput == "a line\n\n  indented\n")
     #expect(expected.standardErrorParts == ["first part", "second part"])
   }
 
   @Test(
-    "A directive that nobody knows is an error",
+    "An unknown directive is an error",
     arguments: [
-      "-- expect-stdin: x", "-- expect-status: one", "-- clock: none", "--| a line of no block",
+      "-- expect-stdin: x", "-- expect-status: one", "-- clock: virtual", "-- clock: real",
+      "-- clock: real:", "--| a line of no block",
     ])
   func unknownDirective(_ line: String) {
     #expect(throws: ScriptExpectation.UnknownDirective(line: line)) {

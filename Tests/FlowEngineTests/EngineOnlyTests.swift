@@ -1,16 +1,19 @@
 import Glibc
 import Testing
 
-@Suite struct EngineOnlyTests {
-  /// The names of libraries stand in the file as text, so reading it is enough.
-  @Test func aProgramThatUsesTheEngineAloneDoesNotLinkLua() throws {
+@Suite("The engine without Lua")
+struct EngineOnlyTests {
+  /// The file contains the names of its libraries as text, so reading it is enough.
+  @Test("A program that uses the engine alone doesn't link Lua")
+  func aProgramThatUsesTheEngineAloneDoesNotLinkLua() throws {
     let program = try readBytes(try path())
     #expect(contains(program, "libc.so"))
     #expect(!contains(program, "liblua"))
   }
 
   /// It is on the main thread, and one of its ops awaits code of the main actor.
-  @Test func itsLoopRunsTypedAndAsyncOpsAndCodeOfTheMainActor() throws {
+  @Test("The loop of such a program runs typed and async ops and code of the main actor")
+  func itsLoopRunsTypedAndAsyncOpsAndCodeOfTheMainActor() throws {
     let pipe = try #require(popen("timeout 60 '\(try path())' 2>&1", "r"))
     var output = ""
     var buffer = [CChar](repeating: 0, count: 4096)

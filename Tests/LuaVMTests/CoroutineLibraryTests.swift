@@ -3,7 +3,8 @@ import LuaVM
 import Testing
 
 /// The replaced functions behave as those of the stand-alone interpreter.
-@Suite struct CoroutineLibraryTests {
+@Suite("The coroutine library")
+struct CoroutineLibraryTests {
   static let script = #"""
     local out = {}
     local function show(...)
@@ -88,7 +89,8 @@ import Testing
     return table.concat(out, '\n')
     """#
 
-  @Test func behavesAsTheStandaloneInterpreter() throws {
+  @Test("The coroutine library behaves as in the standalone interpreter")
+  func behavesAsTheStandaloneInterpreter() throws {
     let path = "/tmp/flowlua-coroutine-library-\(getpid()).lua"
     let file = try #require(fopen(path, "w"))
     fputs("io.write((function() " + Self.script + " end)())\n", file)
@@ -98,7 +100,7 @@ import Testing
     #expect(expected.contains("in | 1 | nil"))
     let host = try TestHost()
     let chunk = try host.vm.load(
-      LuaString("return (function() " + Self.script + " end)()"), name: "@" + path)
+      ByteString("return (function() " + Self.script + " end)()"), name: "@" + path)
     let own = try host.vm.call(chunk).map { try host.vm.tostring($0).description }.joined()
     expectSameLines(own, expected)
   }

@@ -2,7 +2,8 @@ import LuaVM
 import Testing
 
 /// Running out of memory: by a failing n-th allocation, and by the state's limit.
-@Suite struct MemoryTests {
+@Suite("Failing allocations and memory limits", .alsoWithout(.blockPool))
+struct MemoryTests {
   /// Makes the n-th allocation fail for n = 1, 2, … until the operation succeeds without meeting it.
   static func failEach(
     _ host: TestHost, _ name: String, _ operation: () throws -> Void
@@ -33,7 +34,8 @@ import Testing
     Issue.record("\(name) never succeeded")
   }
 
-  @Test func makingAStateSucceedsOrThrows() throws {
+  @Test("Creating a state succeeds or throws")
+  func makingAStateSucceedsOrThrows() throws {
     var made = false
     var n: UInt64 = 1
     while !made {
@@ -57,7 +59,8 @@ import Testing
     #expect(n > 100)
   }
 
-  @Test func everyOperationSucceedsOrThrows() throws {
+  @Test("Every operation succeeds or throws")
+  func everyOperationSucceedsOrThrows() throws {
     let counter = Counted.Counter()
     do {
       let host = try TestHost()
@@ -66,18 +69,18 @@ import Testing
       try host.install(
         "X",
         [
-          "text": { call in call.answer(.string(LuaString(String(repeating: "y", count: 1000)))) },
-          "short": { call in call.answer(.string(LuaString("short \(counter.living)"))) },
+          "text": { call in call.answer(.string(ByteString(String(repeating: "y", count: 1000)))) },
+          "short": { call in call.answer(.string(ByteString("short \(counter.living)"))) },
           "object": { call in call.answer(Counted(counter), type) },
           "table": { call in
             call.answer(.reference(try call.vm.makeTable(values: [.integer(1), .string("z")])))
           },
           "many": { call in
-            call.answer((0..<200).map { .string(LuaString("value \($0)")) })
+            call.answer((0..<200).map { .string(ByteString("value \($0)")) })
           },
           "mixed": { call in
             call.answer([
-              .string(LuaString(String(repeating: "m", count: 500))),
+              .string(ByteString(String(repeating: "m", count: 500))),
               .reference(try call.vm.makeTable(fields: [("a", .integer(1))])), .nil, .number(1),
             ])
           },
@@ -102,7 +105,7 @@ import Testing
       }
       let table = try vm.makeTable(
         values: [.string("a"), .integer(2)],
-        fields: (0..<30).map { (LuaString("key\($0)"), .integer(Int64($0))) })
+        fields: (0..<30).map { (ByteString("key\($0)"), .integer(Int64($0))) })
       try operation("render") { _ = try vm.render(.reference(table), limit: 120) }
       try operation("tostring") { _ = try vm.tostring(.reference(table)) }
       try operation("pairs") { _ = try vm.pairs(of: table) }
@@ -131,9 +134,14 @@ import Testing
         var started: [LuaCoroutine] = []
         defer { for coroutine in started { vm.release(coroutine, finished: false) } }
         for _ in 0..<90 {
-          let step = try vm.start(sleeping)
-          started.append(step.coroutine)
-          if step.outcome == .failed { throw vm.failure(step.coroutine).error }
+          switch vm.start(sleeping) {
+          case .parked(let coroutine): started.append(coroutine)
+          case .failed(let coroutine):
+            started.append(coroutine)
+            throw vm.failure(coroutine).error
+          case .refused(let error): throw error
+          default: Issue.record("it doesn't sleep")
+          }
         }
       }
       let kept = try host.load("return ...")
@@ -151,7 +159,8 @@ import Testing
     #expect(counter.living == 0)
   }
 
-  @Test func thrownSwiftErrorKeepsItsIdentity() throws {
+  @Test("A thrown Swift error keeps its identity")
+  func thrownSwiftErrorKeepsItsIdentity() throws {
     let host = try TestHost()
     try host.install("X", ["throwing": { _ in throw TestProblem("thrown") }])
     let chunk = try host.load("X.throwing()")
@@ -203,7 +212,8 @@ import Testing
     ),
   ]
 
-  @Test(arguments: growing.indices, [false, true])
+  @Test(
+    "A script can catch the error of the memory limit", arguments: growing.indices, [false, true])
   func limitIsCatchable(_ index: Int, _ generational: Bool) throws {
     let (name, body) = Self.growing[index]
     let counter = Counted.Counter()
@@ -214,7 +224,7 @@ import Testing
       "X",
       [
         "object": { call in call.answer(Counted(counter), type) },
-        "text": { call in call.answer(.string(LuaString(String(repeating: "t", count: 500)))) },
+        "text": { call in call.answer(.string(ByteString(String(repeating: "t", count: 500)))) },
       ])
     try host.run("print = function() end")
     for _ in 0..<2 {
@@ -237,7 +247,8 @@ import Testing
     #expect(counter.living == 0)
   }
 
-  @Test func limitTooSmallForAState() {
+  @Test("A limit too small for a state is an error")
+  func limitTooSmallForAState() {
     for limit in stride(from: 1, to: 60_000, by: 997) {
       do {
         _ = try LuaVM(configuration: LuaConfiguration(memoryLimit: limit))
@@ -249,7 +260,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["collectgarbage('generational')", "collectgarbage('incremental', 1, 10000)"])
+  @Test(
+    "Objects survive a collector under pressure",
+    arguments: ["collectgarbage('generational')", "collectgarbage('incremental', 1, 10000)"])
   func collectorUnderPressure(_ mode: String) throws {
     let counter = Counted.Counter()
     let host = try TestHost()

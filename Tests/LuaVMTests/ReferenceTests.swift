@@ -4,14 +4,15 @@ import Synchronization
 import Testing
 
 /// References know the state they belong to.
-@Suite struct ReferenceTests {
-  @Test func referenceIsVoidAfterClosing() throws {
+@Suite("References to Lua values")
+struct ReferenceTests {
+  @Test("A reference is void after its state is closed")
+  func referenceIsVoidAfterClosing() throws {
     let host = try TestHost()
     let vm = host.vm
     let table = try vm.makeTable()
     let function = try host.load("S.sleep(1)")
-    let step = try vm.start(function)
-    #expect(step.outcome == .parked)
+    let coroutine = try #require(parked(vm.start(function)))
     vm.close()
     vm.close()
     #expect(!table.isValid && !vm.isOpen)
@@ -31,16 +32,21 @@ import Testing
     #expect(isClosed { _ = try vm.render(.reference(table), limit: 10) })
     #expect(isClosed { _ = try vm.makeTable() })
     #expect(isClosed { _ = try vm.makeFunction { $0.answer() } })
-    #expect(isClosed { _ = try vm.start(function) })
+    func refusal(_ outcome: LuaOutcome) -> LuaError.Code? {
+      guard case .refused(let error) = outcome else { return nil }
+      return (error as? LuaError)?.code
+    }
+    #expect(refusal(vm.start(function)) == .closed)
+    #expect(refusal(vm.resume(coroutine)) == .closed)
+    #expect(refusal(LuaCallback(function).start(slot: 1, generation: 1)) == .closed)
     #expect(isClosed { _ = try vm.load("", name: "=x") })
     #expect(isClosed { _ = try vm.element(1, of: table) })
     #expect(isClosed { try vm.collectGarbage() })
     #expect(isClosed { try vm.preload("m") { $0.answer() } })
-    #expect(isClosed { throw vm.failure(step.coroutine).error })
+    #expect(isClosed { throw vm.failure(coroutine).error })
     #expect(vm.listCount(table) == nil)
-    #expect(vm.resume(step.coroutine).outcome == .failed)
-    vm.release(step.coroutine, finished: false)
-    vm.unwatch(step.coroutine)
+    vm.release(coroutine, finished: false)
+    vm.unwatch(coroutine)
     #expect(vm.typeName(of: .reference(table)) == "table")
     #expect(vm.traceback() == "" && vm.position == "")
     #expect(vm.referenceCount == 0 && vm.memoryUsed == 0)
@@ -54,7 +60,8 @@ import Testing
     }
   }
 
-  @Test func referencesGrowAndAreReused() throws {
+  @Test("References grow and are reused")
+  func referencesGrowAndAreReused() throws {
     let host = try TestHost()
     let before = host.vm.referenceCount
     for _ in 0..<3 {
@@ -73,7 +80,8 @@ import Testing
     #expect(host.vm.referenceCount == before)
   }
 
-  @Test func releasesOnOtherThreadsAreQueued() throws {
+  @Test("Releases on other threads are queued")
+  func releasesOnOtherThreadsAreQueued() throws {
     let host = try TestHost()
     let before = host.vm.referenceCount
     for _ in 0..<5 {
@@ -84,7 +92,7 @@ import Testing
           Group(references: try (0..<1000).map { _ in try host.vm.makeTable() }))
         let handed = Handed(group)
         threads.append(startThread { handed.value.release() })
-        // Meanwhile the owner goes on.
+        // Meanwhile the owner continues.
         for _ in 0..<200 { _ = try host.vm.makeTable() }
       }
       for thread in threads { join(thread) }
@@ -93,7 +101,8 @@ import Testing
     #expect(host.vm.referenceCount == before)
   }
 
-  @Test func registeredCoroutineMayBeCollected() throws {
+  @Test("A registered coroutine may be collected")
+  func registeredCoroutineMayBeCollected() throws {
     let host = try TestHost()
     final class Box {
       var callback: LuaReference?
@@ -116,26 +125,31 @@ import Testing
     }
   }
 
-  @Test func hundredThousandFunctionsRunInThePool() throws {
+  @Test("A hundred thousand functions run in pooled coroutines")
+  func hundredThousandFunctionsRunInThePool() throws {
     let host = try TestHost()
     let function = try host.load("return ...")
     let arguments = try host.vm.makeTable(values: [.integer(1)])
     _ = try host.vm.defineHandleType("handle", methods: [:])
-    let operation = LuaOperation(function, arguments: arguments, argumentCount: 1)
+    let callback = LuaCallback(
+      function, bound: (arguments, 1), handle: .first, result: .userdata)
     let before = host.vm.referenceCount
     for index in 0..<repetitions(100_000) {
-      // The first result is the handle, so the step is given out.
-      guard case .step(let step) = operation.start(slot: UInt32(index), generation: 1) else {
-        Issue.record("it gave no step")
+      // The first result is the handle, a userdata.
+      guard
+        case .returned(.reference(let handle), mark: 0) = callback.start(
+          slot: UInt32(index), generation: 1)
+      else {
+        Issue.record("it returned no handle")
         return
       }
-      #expect(step.resultCount == 2)
-      host.vm.release(step.coroutine, finished: true)
+      #expect(handle.kind == .userdata)
     }
     #expect(host.vm.referenceCount <= before + 1)
   }
 
-  @Test func statesOfManyThreadsDoNotMeet() {
+  @Test("States on many threads are independent")
+  func statesOfManyThreadsDoNotMeet() {
     let failures = Mutex(0)
     let threads = (0..<4).map { number in
       startThread {

@@ -14,8 +14,8 @@ struct RequestTests {
     return vm
   }
 
-  /// Runs a chunk; answers its results as text.
-  private func run(_ vm: LuaVM, _ text: LuaString) throws -> [String] {
+  /// Runs a chunk and returns its results as text.
+  private func run(_ vm: LuaVM, _ text: ByteString) throws -> [String] {
     try vm.call(try vm.load(text, name: "=chunk")).map { try vm.tostring($0).description }
   }
 
@@ -31,7 +31,7 @@ struct RequestTests {
   func interruption(_ text: String) throws {
     let vm = try asked(LuaVM.interrupter)
     let values = try run(
-      vm, LuaString("local ok, e = pcall(function() \(text) return 1 end) return ok, e"))
+      vm, ByteString("local ok, e = pcall(function() \(text) return 1 end) return ok, e"))
     #expect(values.first == "false")
     #expect(values.last?.hasSuffix("interrupted!") == true)
     #expect(!vm.hasRequest)
@@ -39,7 +39,7 @@ struct RequestTests {
     #expect(try run(vm, "for i = 1, 1000 do end return 'on'") == ["on"])
   }
 
-  @Test("A protected call catches what is raised in the function that it calls")
+  @Test("A protected call catches the interruption of the function it calls")
   func protectedCall() throws {
     let vm = try asked(LuaVM.interrupter)
     let values = try run(vm, "local ok, e = pcall(ask) local x = 1 return ok, e")
@@ -48,7 +48,7 @@ struct RequestTests {
     #expect(!vm.hasRequest)
   }
 
-  @Test("A request that no code answers stays until it is taken, once")
+  @Test("An unhandled request stays until it is taken once")
   func taking() throws {
     let vm = try asked(LuaVM.interrupter)
     LuaVM.interrupter(vm.requestContext)
@@ -62,7 +62,9 @@ struct RequestTests {
     #expect(try run(vm, "return 1") == ["1"])
   }
 
-  @Test("A termination is told between two instructions; the code goes on if that returns")
+  @Test(
+    "A termination is notified between two instructions, and the code continues when the handler returns"
+  )
   func termination() throws {
     let vm = try asked(LuaVM.terminator)
     var values: [String] = []
@@ -72,7 +74,7 @@ struct RequestTests {
     #expect(!vm.hasRequest)
   }
 
-  @Test("A closed state is asked in vain")
+  @Test("A request to a closed state has no effect")
   func closed() throws {
     let vm = try asked(LuaVM.interrupter)
     vm.close()

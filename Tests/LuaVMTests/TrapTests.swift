@@ -3,13 +3,15 @@ import LuaVM
 import Testing
 
 /// Wrong use of the Swift API traps with a sentence; no script can reach these traps.
-@Suite struct TrapTests {
+@Suite("Misuse of the Swift API")
+struct TrapTests {
   private func expectSentence(_ result: ExitTest.Result?, _ sentence: String) {
     let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
     #expect(text.contains("LuaVM: " + sentence), "\(text)")
   }
 
-  @Test func useOnAnotherThread() async {
+  @Test("Using a state on another thread traps")
+  func useOnAnotherThread() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
@@ -19,7 +21,8 @@ import Testing
     expectSentence(result, "a Lua state was used on a thread other than the one that made it")
   }
 
-  @Test func closingOnAnotherThread() async {
+  @Test("Closing a state on another thread traps")
+  func closingOnAnotherThread() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
@@ -29,7 +32,8 @@ import Testing
     expectSentence(result, "a Lua state was used on a thread other than the one that made it")
   }
 
-  @Test func lastReleaseOnAnotherThread() async {
+  @Test("Releasing the last reference on another thread traps")
+  func lastReleaseOnAnotherThread() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
@@ -39,7 +43,8 @@ import Testing
     expectSentence(result, "the last reference to an open Lua state was released on another thread")
   }
 
-  @Test func valueOfAnotherState() async {
+  @Test("Passing a value of another state traps")
+  func valueOfAnotherState() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
@@ -50,7 +55,8 @@ import Testing
     expectSentence(result, "a value of one Lua state was used with another")
   }
 
-  @Test func valueOfAnotherStateAsAResult() async {
+  @Test("Returning a value of another state traps")
+  func valueOfAnotherStateAsAResult() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
@@ -63,7 +69,8 @@ import Testing
     expectSentence(result, "a value of one Lua state was used with another")
   }
 
-  @Test func closingByTheCodeThatRuns() async {
+  @Test("Closing a state from the code it runs traps")
+  func closingByTheCodeThatRuns() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
@@ -77,43 +84,49 @@ import Testing
     expectSentence(result, "a Lua state was closed by code that runs in it")
   }
 
-  @Test func coroutineAfterItsRelease() async {
+  @Test("Using a released coroutine traps")
+  func coroutineAfterItsRelease() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
       let host = try TestHost()
-      let step = try host.vm.start(host.load("S.sleep(1)"))
-      host.vm.release(step.coroutine, finished: false)
-      _ = host.vm.resume(step.coroutine)
+      guard let coroutine = parked(try host.vm.start(host.load("S.sleep(1)"))) else { return }
+      host.vm.release(coroutine, finished: false)
+      _ = host.vm.resume(coroutine)
     }
     expectSentence(result, "a coroutine was used after its release")
   }
 
-  @Test func resumingWhatIsNotParked() async {
+  @Test("Resuming a coroutine that isn't parked traps")
+  func resumingWhatIsNotParked() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
       let host = try TestHost()
-      let step = try host.vm.start(host.load("return 1"))
-      _ = host.vm.resume(step.coroutine)
+      let outcome = try host.vm.start(host.load("error 'failed'"))
+      if case .failed(let coroutine) = outcome { _ = host.vm.resume(coroutine) }
     }
     expectSentence(result, "a coroutine that wasn't parked was resumed")
   }
 
-  @Test func operationWithoutItsArguments() async {
+  @Test("Binding arguments that are in no table traps")
+  func boundArgumentsInNoTable() async {
     let result = await #expect(
       processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
     ) {
       let host = try TestHost()
-      _ = try LuaOperation(host.load("return 1"), arguments: nil, argumentCount: 1)
+      let function = try host.load("return 1")
+      _ = LuaCallback(function, bound: (function, 1))
     }
-    expectSentence(result, "an operation has 1 arguments but no table of them")
+    expectSentence(result, "a callback's bound arguments are no table")
   }
 }
 
 /// A script that ends the program.
-@Suite struct ExitTests {
-  @Test func exitInACallback() async {
+@Suite("Exits from Lua code")
+struct ExitTests {
+  @Test("os.exit in a callback ends the process")
+  func exitInACallback() async {
     await #expect(processExitsWith: .exitCode(3)) {
       let host = try TestHost()
       let function = try host.load("os.exit(3)")
@@ -122,7 +135,8 @@ import Testing
     }
   }
 
-  @Test func exitWithClosingInCoroutines() async {
+  @Test("os.exit closes the state inside coroutines")
+  func exitWithClosingInCoroutines() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent])
     {
       let host = try TestHost()
@@ -150,7 +164,8 @@ import Testing
     #expect(text.contains("finalized\t"))
   }
 
-  @Test(.enabled(if: !isThreadSanitized)) func exitWithClosingWhileAStopIsDue() async {
+  @Test("os.exit closes the state while a stop is due", .enabled(if: !isThreadSanitized))
+  func exitWithClosingWhileAStopIsDue() async {
     await #expect(processExitsWith: .exitCode(4)) {
       let host = try TestHost()
       _ = try host.operation(

@@ -2,17 +2,18 @@ import LuaVM
 import Testing
 
 /// Values keep their bits, subtypes and identity on every way.
-@Suite struct ValueTests {
+@Suite("Conversion and printing of values")
+struct ValueTests {
   /// Short and long strings, a value of each kind, and none, at all places of what is passed at once.
-  @Test(arguments: [0, 1, 63, 64, 65, 200])
+  @Test("Lists of any length keep their values", arguments: [0, 1, 63, 64, 65, 200])
   func listsOfAnyLengthKeepTheirValues(count: Int) throws {
     let host = try TestHost()
     let table = try host.vm.makeTable()
     let value: (Int) -> LuaValue = { index in
       switch index % 7 {
       case 0: .integer(Int64(index))
-      case 1: .string(LuaString("short \(index)"))
-      case 2: .string(LuaString(String(repeating: "\(index),", count: 300)))
+      case 1: .string(ByteString("short \(index)"))
+      case 2: .string(ByteString(String(repeating: "\(index),", count: 300)))
       case 3: .boolean(index % 2 == 0)
       case 4: .number(Double(index) / 2)
       case 5: .nil
@@ -44,7 +45,8 @@ import Testing
     }
   }
 
-  @Test func aValueThatFailsEndsAList() throws {
+  @Test("A failing value ends a list")
+  func aValueThatFailsEndsAList() throws {
     let host = try TestHost()
     #expect(throws: LuaError.self) {
       try host.vm.makeList(count: 100) { index in
@@ -55,13 +57,14 @@ import Testing
     #expect(try host.text("return 1 + 1") == "2")
   }
 
-  static let allBytes = LuaString((0...255).map { UInt8($0) } + [0, 0])
+  static let allBytes = ByteString((0...255).map { UInt8($0) } + [0, 0])
 
-  @Test func allBytesPassEverywhere() throws {
+  @Test("Strings of all bytes pass in every direction")
+  func allBytesPassEverywhere() throws {
     let host = try TestHost()
     let vm = host.vm
     let bytes = Self.allBytes
-    let long = LuaString((0..<5).flatMap { _ in bytes.bytes })
+    let long = ByteString((0..<5).flatMap { _ in bytes.bytes })
     let built = try host.run(
       "local t = {} for i = 0, 255 do t[#t + 1] = string.char(i) end return table.concat(t) .. '\\0\\0'"
     )
@@ -112,10 +115,11 @@ import Testing
     let named = try host.run("return setmetatable({}, {__name = ...})", [.string(bytes)])
     #expect(vm.typeName(of: named[0]) == bytes)
     // Two spellings of one text are two strings.
-    #expect(LuaString("caf\u{E9}") != LuaString("cafe\u{301}"))
+    #expect(ByteString("caf\u{E9}") != ByteString("cafe\u{301}"))
   }
 
-  @Test func numbersKeepSubtypeAndBits() throws {
+  @Test("Numbers keep subtype and bits")
+  func numbersKeepSubtypeAndBits() throws {
     let host = try TestHost()
     try host.install("X", ["echo": { call in call.answer(try call.value(1)) }])
     let text = try host.text(
@@ -146,7 +150,8 @@ import Testing
     }
   }
 
-  @Test func nilsKeepTheirPlaces() throws {
+  @Test("Nils keep their places")
+  func nilsKeepTheirPlaces() throws {
     let host = try TestHost()
     try host.install(
       "X",
@@ -167,7 +172,8 @@ import Testing
     #expect(text == "250 2 0 3")
   }
 
-  @Test func manyResultsAndArguments() throws {
+  @Test("Many results and arguments")
+  func manyResultsAndArguments() throws {
     let host = try TestHost()
     let table = try host.vm.makeTable()
     try host.install(
@@ -204,7 +210,8 @@ import Testing
       try host.run("return ...", Array(repeating: .integer(1), count: 100_000)).count == 100_000)
   }
 
-  @Test func identitySurvivesTheWayThroughSwift() throws {
+  @Test("Identity survives the round trip through Swift")
+  func identitySurvivesTheWayThroughSwift() throws {
     let host = try TestHost()
     try host.install("X", ["echo": { call in call.answer(try call.value(1)) }])
     #expect(
@@ -220,7 +227,8 @@ import Testing
         """) == "true")
   }
 
-  @Test func conversionLeavesTheStackAlone() throws {
+  @Test("Conversion leaves the stack unchanged")
+  func conversionLeavesTheStackAlone() throws {
     let host = try TestHost()
     let table = try host.run("return {[1] = 1, [2.5] = 2, [true] = 3, x = {}}")
     guard case .reference(let reference) = table[0] else { return }
@@ -231,6 +239,7 @@ import Testing
   }
 
   @Test(
+    "Lists are recognized",
     arguments: [
       ("{}", 0), ("{1, 2, 3}", 3), ("{1, nil, 3}", nil), ("{[2] = 1}", nil), ("{1, x = 2}", nil),
       ("{[1.5] = 1}", nil), ("{[0] = 1}", nil), ("5", nil), ("{[3] = 3, [1] = 1, [2] = 2}", 3),
@@ -241,22 +250,25 @@ import Testing
     #expect(host.vm.listCount(table) == count)
   }
 
-  @Test(arguments: [
-    ("1", "1"), ("1.0", "1.0"), ("'a'", "a"), ("nil", "nil"), ("true", "true"),
-    ("{}", "{}"), ("{1, 2, a = 3}", "{1, 2, a = 3}"),
-    ("{b = 1, a = 2, [10] = 3, [true] = 4}", "{10 = 3, a = 2, b = 1, true = 4}"),
-    ("{{1}, {x = {}}}", "{{1}, {x = {}}}"),
-    ("(function() local t = {1} t[2] = t t.x = t return t end)()", "{1, {…}, x = {…}}"),
-    ("setmetatable({}, {__tostring = function() return 'T!' end})", "T!"),
-    ("{setmetatable({}, {__index = error, __pairs = error, __len = error})}", "{{}}"),
-  ])
+  @Test(
+    "Tables render short and sorted",
+    arguments: [
+      ("1", "1"), ("1.0", "1.0"), ("'a'", "a"), ("nil", "nil"), ("true", "true"),
+      ("{}", "{}"), ("{1, 2, a = 3}", "{1, 2, a = 3}"),
+      ("{b = 1, a = 2, [10] = 3, [true] = 4}", "{10 = 3, a = 2, b = 1, true = 4}"),
+      ("{{1}, {x = {}}}", "{{1}, {x = {}}}"),
+      ("(function() local t = {1} t[2] = t t.x = t return t end)()", "{1, {…}, x = {…}}"),
+      ("setmetatable({}, {__tostring = function() return 'T!' end})", "T!"),
+      ("{setmetatable({}, {__index = error, __pairs = error, __len = error})}", "{{}}"),
+    ])
   func rendersShortAndSorted(_ source: String, _ expected: String) throws {
     let host = try TestHost()
     let value = try host.run("return \(source)").first ?? .nil
     #expect(try host.vm.render(value, limit: 120).description == expected)
   }
 
-  @Test func renderingIsCutAtItsLimit() throws {
+  @Test("Rendering is cut at its limit")
+  func renderingIsCutAtItsLimit() throws {
     let host = try TestHost()
     for source in [
       "('x'):rep(500)", "('ä'):rep(500)", "('€'):rep(119) .. 'ab'",
@@ -280,7 +292,8 @@ import Testing
     #expect(try host.vm.render(failing, limit: 120).description.hasPrefix("table: "))
   }
 
-  @Test func internedStringsAreFound() throws {
+  @Test("Interned strings are found")
+  func internedStringsAreFound() throws {
     let host = try TestHost()
     try host.install(
       "X",

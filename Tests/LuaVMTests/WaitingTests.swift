@@ -3,7 +3,8 @@ import Testing
 
 /// Every context in which a script can wait: in the main chunk, in an operation, and in a coroutine
 /// of the script in either.
-@Suite struct WaitingTests {
+@Suite("Waits in Lua code")
+struct WaitingTests {
   static let contexts: [(name: String, body: String, expected: String)] = [
     ("plain", "return w(1)", "1"),
     ("pcall", "local ok, v = pcall(w, 2) return v", "2"),
@@ -99,7 +100,7 @@ import Testing
     package.preload.zz = function() return w(11) end
     """
 
-  @Test(arguments: contexts.indices)
+  @Test("Code can wait in every context", arguments: contexts.indices)
   func waitsInEveryContext(_ index: Int) throws {
     let (name, body, expected) = Self.contexts[index]
     let host = try TestHost()
@@ -121,7 +122,8 @@ import Testing
     #expect(host.vm.stackDepth == depth)
   }
 
-  @Test func waitsInNoFinalizer() throws {
+  @Test("A wait in a finalizer is an error")
+  func waitsInNoFinalizer() throws {
     let host = try TestHost()
     try host.run(Self.prelude)
     let script = """
@@ -139,7 +141,8 @@ import Testing
     #expect(try host.operationText(nested).hasSuffix("in a finalizer"))
   }
 
-  @Test func waitingDoesNotSerialize() throws {
+  @Test("Waits of several coroutines overlap")
+  func waitingDoesNotSerialize() throws {
     let host = try TestHost()
     let text = try host.text(
       """
@@ -153,7 +156,8 @@ import Testing
     #expect(host.scheduler.time == 1)
   }
 
-  @Test func parksTwentyThousandNestedGenerators() throws {
+  @Test("Twenty thousand nested generators can be parked")
+  func parksTwentyThousandNestedGenerators() throws {
     let host = try TestHost()
     let text = try host.text(
       """
@@ -176,7 +180,8 @@ import Testing
     #expect(host.vm.referenceCount < 20_000 + 100)
   }
 
-  @Test func parkedCoroutineCannotBeMisused() throws {
+  @Test("A parked coroutine can't be resumed or closed by a script")
+  func parkedCoroutineCannotBeMisused() throws {
     let host = try TestHost()
     let text = try host.text(
       """
@@ -195,7 +200,8 @@ import Testing
         + " one suspended two")
   }
 
-  @Test func parkedOperationCannotBeResumedByAScript() throws {
+  @Test("A script can't resume a parked operation")
+  func parkedOperationCannotBeResumedByAScript() throws {
     let host = try TestHost()
     let text = try host.text(
       """
@@ -209,7 +215,8 @@ import Testing
     #expect(text == "false cannot resume non-suspended coroutine normal false done")
   }
 
-  @Test func waitingGeneratorKeepsTheScriptsYieldsApart() throws {
+  @Test("A waiting generator keeps its own yields apart")
+  func waitingGeneratorKeepsTheScriptsYieldsApart() throws {
     let host = try TestHost()
     let script = """
       local seen = {}
@@ -232,7 +239,8 @@ import Testing
     #expect(try host.operationText(script) == expected)
   }
 
-  @Test func secondPumpIsRefused() throws {
+  @Test("A second pump is refused")
+  func secondPumpIsRefused() throws {
     let host = try TestHost()
     let text = try host.text(
       """
@@ -249,7 +257,8 @@ import Testing
     #expect(text.hasPrefix("false ") && text.hasSuffix(" 1"))
   }
 
-  @Test func anUnknownResumerNeverSeesAWait() throws {
+  @Test("An unknown resumer never sees a wait")
+  func anUnknownResumerNeverSeesAWait() throws {
     let host = try TestHost()
     guard try host.text("return (pcall(require, 'cqueues'))") == "true" else { return }
     let text = try host.text(
@@ -268,7 +277,8 @@ import Testing
     #expect(text == "a1 a2 a3 b1 b2")
   }
 
-  @Test func stalledWaitFails() throws {
+  @Test("A stalled wait fails")
+  func stalledWaitFails() throws {
     let host = try TestHost()
     try host.install("never", ["wait": { call in try call.wait(LuaWait()) }])
     #expect(try host.text("return select(2, pcall(never.wait))").hasSuffix("stalled"))
@@ -278,7 +288,8 @@ import Testing
       try host.text("return select(2, pcall(never.wait))").hasSuffix("without a scheduler"))
   }
 
-  @Test func readyWaitGoesOnAtOnce() throws {
+  @Test("A wait that is ready continues at once")
+  func readyWaitGoesOnAtOnce() throws {
     let host = try TestHost()
     try host.install(
       "ready",
@@ -298,7 +309,8 @@ import Testing
     #expect(try host.operationText("return tostring(select(2, pcall(ready.fail)))") == "early")
   }
 
-  @Test func cancelledOperationCleansUpItsInnerCoroutines() throws {
+  @Test("A cancelled operation cleans up its inner coroutines")
+  func cancelledOperationCleansUpItsInnerCoroutines() throws {
     let host = try TestHost()
     let counter = Counted.Counter()
     try host.run(
@@ -314,7 +326,7 @@ import Testing
     }
     try host.install(
       "forever", ["wait": { call in try call.wait(Forever(Counted(counter))) }])
-    let step = try host.vm.start(
+    let outcome = try host.vm.start(
       host.load(
         """
         local a <close> = closing 'outer'
@@ -327,15 +339,21 @@ import Testing
         end)
         inner()
         """))
-    #expect(step.outcome == .parked)
+    let coroutine = try #require(parked(outcome))
     #expect(host.vm.parkedWait() != nil)
     #expect(counter.living == 1)
-    host.vm.release(step.coroutine, finished: false)
+    host.vm.release(coroutine, finished: false)
     #expect(counter.living == 0)
     #expect(try host.text("return table.concat(log, ' ')") == "inner middle outer")
   }
 
-  @Test func resumeIsInterposed() {
-    #expect(LuaVM.isResumeInterposed)
+  @Test("A state isn't made where coroutines are resumed without its knowledge")
+  func foreignResume() throws {
+    var configuration = LuaConfiguration()
+    configuration.withheld = .interposedResume
+    let error = try #require(throws: LuaError.self) { try LuaVM(configuration: configuration) }
+    #expect(error.code == .library)
+    #expect(error.message.description.contains("link the shared liblua5.4"))
+    _ = try LuaVM()
   }
 }

@@ -124,7 +124,7 @@ private func report(_ title: String, _ count: Int, _ body: () -> String?) {
 }
 
 private final class EmptyBody: OpBody {
-  func start(_ context: OpContext) -> OpProgress { .finished }
+  func start(_ context: OpContext) -> CallState { .finished }
 }
 
 private final class CopyBody: OpBody {
@@ -136,7 +136,7 @@ private final class CopyBody: OpBody {
     copy = loop.keys.intern("copy")
   }
 
-  func start(_ context: OpContext) -> OpProgress {
+  func start(_ context: OpContext) -> CallState {
     if let value = context.get(item) { context.set(copy, value) }
     return .finished
   }

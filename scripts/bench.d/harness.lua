@@ -63,6 +63,28 @@ function harness.wall(...)
   return function() return harness.output_of(table.unpack(words)) end
 end
 
+-- A function that runs a script of this folder without a mechanism, which may be "none".
+function harness.without(mechanism, script, ...)
+  local words = { compiled .. "/host", mechanism, here .. "/" .. script, ... }
+  return function() return harness.output_of(table.unpack(words)) end
+end
+
+-- How many instructions each of the `many` things takes for which a script of this folder is run
+-- without a mechanism. The few things of another run are subtracted: what starts the script.
+function harness.instructions(mechanism, script, many, ...)
+  local words = { ... }
+  local function count(n)
+    words[#words + 1] = ("%d"):format(n)
+    local counted = harness.output_of(
+      here .. "/instructions", compiled .. "/host", mechanism, here .. "/" .. script,
+      table.unpack(words))
+    words[#words] = nil
+    return assert(counted, "no instructions were counted")
+  end
+  local few = many // 10
+  return (count(many) - count(few)) / (many - few)
+end
+
 local FORMAT = "%-41s %12s %12s %9s   %-22s %s"
 
 local function figure(value, unit)

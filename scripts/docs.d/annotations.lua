@@ -1,8 +1,8 @@
 -- Reads flow.d.lua into a list of classes, aliases and functions, in the order of the text.
 local annotations = {}
 
--- The type at the beginning of a text, and what stands behind it. Types contain no spaces but in
--- brackets, behind commas and colons, and around `|`.
+-- The type at the beginning of a text, and the text after it. Types contain no spaces except in
+-- brackets, after commas and colons, and around `|`.
 local function split_type(text)
   local depth, i = 0, 1
   while i <= #text do
@@ -68,7 +68,7 @@ function annotations.read(path)
       local value, about = line:match '^%-%-%-| (%S+) # (.*)$'
       open.values[#open.values + 1] = { value = value, about = about }
     elseif tag then
-      -- What is for type checkers only: generic, overload, meta.
+      -- Tags for type checkers only: generic, overload, meta.
       goto continue
     elseif line:find "^%-%-%-" then
       comment[#comment + 1] = line:sub(4)
@@ -126,7 +126,7 @@ local function function_text(entry, titles, out)
     local see = {}
     for i, name in ipairs(names) do see[i] = link(name) end
     out(("- `%s`%s: %s%s%s"):format(
-      parameter.name, parameter.optional and ", may be left out" or "", (shown:gsub("\\|", "|")),
+      parameter.name, parameter.optional and ", optional" or "", (shown:gsub("\\|", "|")),
       parameter.about ~= "" and " – " .. parameter.about or "",
       #see > 0 and " (" .. table.concat(see, ", ") .. ")" or ""))
   end
@@ -157,14 +157,14 @@ function annotations.reference(entries)
     end
   end
   out "# The Lua reference\n"
-  out "Every function, method, field and option that scripts see.\n"
-  out "<!-- Made of Help/flow.d.lua by scripts/docs: change that file. -->\n"
+  out "Every function, method, field and option of the module `flow`.\n"
+  out "<!-- Generated from Help/flow.d.lua by scripts/docs: edit that file. -->\n"
   out "## The module\n"
   out "```lua\nlocal flow = require \"flow\"\n```\n"
   local paragraph = {}
   for _, line in ipairs(classes.flow.doc) do paragraph[#paragraph + 1] = line end
   out(table.concat(paragraph, "\n") .. "\n")
-  out("`flow.ops` holds the ops that are written in Swift; see [Ops](#ops).\n")
+  out("`flow.ops` has the ops written in Swift; see [Ops](#ops).\n")
   for _, entry in ipairs(functions.flow) do function_text(entry, titles, out) end
   local kinds = { {}, {}, {} }
   for _, entry in ipairs(entries) do
@@ -178,7 +178,7 @@ function annotations.reference(entries)
     out(("## %s\n"):format(title(entry.name)))
     out(one_line(entry.doc) .. "\n")
     if entry.parent then
-      out(("It also has all of %s.\n"):format(link(entry.parent)))
+      out(("It also has all members of %s.\n"):format(link(entry.parent)))
     end
     fields_table(entry.fields, titles, out)
     for _, method in ipairs(functions[entry.name]) do function_text(method, titles, out) end
@@ -188,7 +188,7 @@ function annotations.reference(entries)
     out(one_line(entry.doc) .. "\n")
     fields_table(entry.fields, titles, out)
     if entry.parent then
-      out(("And those of %s.\n"):format(link(entry.parent)))
+      out(("It also has the fields of %s.\n"):format(link(entry.parent)))
     end
   end
   for _, entry in ipairs(kinds[3]) do

@@ -1,11 +1,11 @@
 -- Compares the names of fields and options that the annotations know with those that the module
--- answers to. Functions and methods are compared by a test.
+-- has. Functions and methods are compared by a test.
 local flow, testing = require "flow", require "flow.testing"
 local bindings = {}
 
 local root = "Sources/FlowScripting/"
 
--- Which Swift function answers for the fields of a class, and what is answered elsewhere.
+-- The Swift function for the fields of each class, and the fields that other functions handle.
 local fields = {
   { "flow.Op", "Op/OpFields.swift", "func opProperty" },
   { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func dispatcherProperty" },

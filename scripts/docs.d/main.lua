@@ -4,7 +4,10 @@ package.path = here .. "/?.lua;examples/lib/?.lua;" .. package.path
 local flow = require "flow"
 local annotations, bindings = require "annotations", require "bindings"
 local links, page, pictures = require "links", require "page", require "pictures"
+local phrases = require "phrases"
 local snippets, symbols = require "snippets", require "symbols"
+local specification = require "specification"
+local targets = require "targets"
 
 local check, scratch = os.getenv "CHECK" == "true", os.getenv "SCRATCH"
 local catalogue = "Sources/FlowScripting/FlowScripting.docc"
@@ -47,16 +50,27 @@ table.move(more, 1, #more, #entries + 1, entries)
 put(catalogue .. "/LuaReference.md", annotations.reference(entries))
 local names = bindings.check(entries, source, report)
 
-local count, documented = symbols.check(
-  scratch .. "/symbols", { "FlowEngine", "LuaVM", "FlowScripting" }, report)
+local modules = { "FlowBytes", "FlowLoop", "FlowEngine", "LuaVM", "FlowScripting" }
+local count, documented = symbols.check(scratch .. "/symbols", modules, report)
+
+-- The files of the repository with this pattern. One may be removed but not yet committed.
+local function files(...)
+  local paths = {}
+  for _, path in ipairs(lines_of {
+    "git", "ls-files", "--cached", "--others", "--exclude-standard", ...,
+  }) do
+    if read(path) then paths[#paths + 1] = path end
+  end
+  return paths
+end
+
+local built = catalogue .. "/HowItIsBuilt.md"
+put(built, targets.fill(read(built), read "Package.swift"))
+put(catalogue .. "/Specification.md",
+  specification.page("Tests/scripts", files "Tests/scripts/*.lua", report))
 
 local pages = {}
-for _, path in ipairs(lines_of {
-  "git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md",
-}) do
-  -- Only what is there: a file may have been removed but not yet committed.
-  if read(path) then pages[#pages + 1] = page.read(path) end
-end
+for _, path in ipairs(files "*.md") do pages[#pages + 1] = page.read(path) end
 
 -- The snippets of several pages at a time.
 local module_flags = {}
@@ -98,11 +112,34 @@ end
 
 local link_count = links.check(pages, report)
 
+-- Files whose prose has no refused phrases.
+local prose = {
+  "*.md", "scripts/install.d/flowlua.1", "*.d.lua", "Sources/LuaVM",
+  "Sources/FlowLuaCLI", "Sources/FlowScripting", "Sources/FlowEngine",
+  "Sources/FlowBytes", "Sources/FlowLoop", "Sources/CFlowSystem", "Sources/CFlowLua",
+  "Sources/CLua/shim.h",
+}
+-- Files that aren't checked yet, or are generated from others.
+local unchecked = {
+  ["LuaReference.md"] = true,
+}
+local text_count = 0
+for _, path in ipairs(lines_of {
+  "git", "ls-files", "--cached", "--others", "--exclude-standard", table.unpack(prose),
+}) do
+  if read(path) and not unchecked[path:match "[^/]+$"] then
+    phrases.check(path, report)
+    text_count = text_count + 1
+  end
+end
+assert(text_count > 0, "no file is checked for refused phrases")
+
 for _, problem in ipairs(problems) do io.stderr:write(problem, "\n") end
 print(("docs: %d of %d public Swift declarations documented, %d names and options of flow"):format(
   documented, count, names))
 print(("docs: %d pages, %d snippets, %d links inside the documentation"):format(
   #pages, snippet_count, link_count))
+print(("docs: %d files without refused phrases"):format(text_count))
 if #problems > 0 then
   io.stderr:write(("docs: %d problems\n"):format(#problems))
   os.exit(1, true)

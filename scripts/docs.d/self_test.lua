@@ -1,6 +1,7 @@
--- What the checks are there for, they find: each is given something wrong, and has to name it.
+-- Tests the checks: each gets a wrong input and has to report what is wrong with it.
 local annotations, bindings = require "annotations", require "bindings"
 local links, page, snippets = require "links", require "page", require "snippets"
+local phrases, specification = require "phrases", require "specification"
 
 local wrong = [[
 # A title
@@ -24,6 +25,55 @@ print "one"
 another
 ```
 ]]
+
+-- Texts with refused phrases, by the ends of their names. Each `answers` is one, but in
+-- code, in output, and as a noun.
+local stilted = {
+  md = [[
+# What `goes on` is
+- The loop Goes
+  on, and `answers` with the answers; `the op
+  answers` is code.
+
+| a | answers |
+
+```text
+it answers
+```
+]],
+  swift = [[
+/// Answers whether
+/// it goes on.
+///
+/// ```
+/// it answers
+/// ```
+let text = "// it answers" // It answers.
+let more = """
+  // it answers
+  """
+/* It stands
+   in a list. */
+]],
+  ["1"] = [[
+.\" it answers
+.Sh NAME
+.Nm answers
+The option
+.Fl answers
+stands
+.Cm in
+a list; it stands
+in it.
+]],
+  ["d.lua"] = [[
+---A function that is used
+---anew.
+---@field a string It answers.
+-- It answers.
+local answers = "---It answers."
+]],
+}
 
 local function expect(problems, ...)
   for _, part in ipairs { ... } do
@@ -69,4 +119,70 @@ return function(scratch, source)
   bindings.check(entries, source, report)
   expect(problems, "flow.ExecOptions lacks 'stdin'", "flow.Ctx: there is no 'title'",
     "flow.Ctx lacks 'name'", "flow.sleep(seconds) has no text")
+
+  -- A first line without an end, a folder without a heading, and headings without scripts.
+  problems = {}
+  local scripts = {
+    ["op/good.lua"] = "#!/usr/bin/env flowlua\n-- A <secret> and `<code>` of __close and a_name.\n",
+    ["op/bad.lua"] = "-- A title\n", ["new/other.lua"] = "-- Sentence.\n",
+    ["lib/shared.lua"] = "return {}\n",
+  }
+  local paths = {}
+  for name, text in pairs(scripts) do
+    local folder = scratch .. "/scripts/" .. name:match "^[^/]+"
+    assert(os.execute(("mkdir -p %s"):format(folder)))
+    paths[#paths + 1] = scratch .. "/scripts/" .. name
+    local file <close> = assert(io.open(paths[#paths], "w"))
+    file:write(text)
+  end
+  local text = specification.page(scratch .. "/scripts", paths, report)
+  local item = "\n- A \\<secret> and `<code>` of \\_\\_close and a_name. `good.lua`\n"
+  assert(text:find(item, 1, true), text)
+  local empty = 0
+  for i = #problems, 1, -1 do
+    if problems[i]:find("but there is no script", 1, true) then
+      empty = empty + 1
+      table.remove(problems, i)
+    end
+  end
+  assert(empty > 10, "headings without scripts aren't found")
+  expect(problems, "op/bad.lua:1: the first line isn't a sentence",
+    "new/other.lua:1: scripts/docs.d/specification.lua has no heading")
+
+  problems = {}
+  for _, kind in ipairs { "1", "d.lua", "md", "swift" } do
+    local name = scratch .. "/stilted." .. kind
+    do
+      local file <close> = assert(io.open(name, "w"))
+      file:write(stilted[kind])
+    end
+    phrases.check(name, report)
+  end
+  expect(problems, "stilted.1:8: 'stands in': write 'is in' or 'is'",
+    "stilted.d.lua:2: 'anew': write 'again'", "stilted.d.lua:3: 'answers': write",
+    "stilted.md:2: 'goes on': write", "stilted.md:6: 'answers': write",
+    "stilted.swift:1: 'answers': write", "stilted.swift:2: 'goes on': write",
+    "stilted.swift:7: 'answers': write", "stilted.swift:11: 'stands in': write")
+
+  local targets = require "targets"
+  local filled = targets.fill("<!-- targets -->\n\n| a |\n|---|\n\nEnd\n", [[
+
+    // The program.
+    .executableTarget(
+      name: "Cli", dependencies: ["Engine", "Loop"]),
+    // Jobs.
+    .target(name: "Loop", dependencies: []),
+    .target(name: "Hidden"),
+    // Ops.
+    .target(name: "Engine", dependencies: ["Loop"]),
+    // Values.
+    .target(name: "Values"),
+    // Lua.
+    .target(name: "Lua"),
+    // An example.
+    .executableTarget(name: "Example", path: "examples/example"),
+]])
+  local rows = "| `Engine` | Ops | `Loop` |\n| `Loop` | Jobs |  |\n"
+    .. "| `Cli` | The program | `Engine`, `Loop` |\n\nEnd\n"
+  assert(filled:find(rows, 1, true), filled)
 end

@@ -1,5 +1,5 @@
--- Runs the snippets of a page, one behind the other, in a folder of their own. The clock is virtual
--- and stands at midnight, UTC, so that each prints the same whenever and wherever it runs.
+-- Runs the snippets of a page, one after another, in a folder of their own. The clock is virtual
+-- and starts at midnight, UTC, so that each prints the same whenever and wherever it runs.
 local flow = require "flow"
 local snippets = {}
 
@@ -53,7 +53,7 @@ local function run(block, folder, module_flags)
   end
 end
 
--- Answers how many were run, and the texts that blocks should have.
+-- Returns the number of snippets that were run, and the texts that blocks should have.
 function snippets.run(self, folder, module_flags, report)
   prepare(folder)
   local count, texts, printed = 0, {}, nil

@@ -4,14 +4,14 @@
 _arguments -S -s \
   '--annotations=[write the annotations of flow for LuaLS]:folder:_files -/' \
   '--check[check the flows instead of executing them]' \
-  '--grace=[give cleanups so many seconds once they are stopped]:seconds:' \
+  '--grace=[give cleanups this many seconds after a stop]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
-  '--no-progress[show no line of progress]' \
+  '--no-progress[disable the progress line]' \
   '--summary=-[print the summary of each run]::form:(text json)' \
   '--version[show the versions]' \
-  '--virtual-clock[let no sleep take time]' \
-  '--workers=[run at most so many workers]:number:' \
+  '--virtual-clock[use a virtual clock]' \
+  '--workers=[run at most this many workers]:number:' \
   '*-e[execute a statement]:statement:' \
   '-i[ask for lines after the script]' \
   '*-l[require a module]:module:' \

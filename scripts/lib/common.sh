@@ -75,7 +75,7 @@ need_to_build() { need_swift && need_packages liblua5.4-dev pkg-config libstdc++
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
 # handles signals with luv.
 need_to_test() { need_to_build && need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv; }
-need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc; }
+need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck; }
 
 release_is_current() {
   [[ -x $BINARY && -e $STAMP ]] || return 1

@@ -14,5 +14,6 @@ read_prefix() {
   esac
   PREFIX=${PREFIX%/}
   TARGET=${DESTDIR-}$PREFIX
+  # shellcheck disable=SC2034 # for the scripts that source this file
   MANIFEST=$TARGET/share/flowlua/manifest
 }

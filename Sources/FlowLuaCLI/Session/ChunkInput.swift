@@ -2,44 +2,44 @@ internal import FlowEngine
 internal import FlowScripting
 internal import LuaVM
 
-/// Makes chunks of lines.
+/// Builds chunks from lines.
 ///
-/// On a terminal, variables last and a line may continue the chunk before it; other input is treated as
-/// the stand-alone interpreter does it.
+/// On a terminal, variables last and a line may continue the previous chunk. Other input is handled
+/// as by the stand-alone interpreter.
 final class ChunkInput {
-  /// What was typed, compiled.
+  /// The typed code, compiled.
   struct Chunk {
     let function: LuaReference
     /// All its lines, and those of the chunk that it continues.
     let text: [UInt8]
-    /// The text that a line that continues this chunk is appended to, once this has run.
+    /// The text to which a continuing line is appended, once this chunk has run.
     let target: ChunkReader.Target?
     let isExpression: Bool
-    /// Whether it continues the chunk before it.
+    /// Whether it continues the previous chunk.
     let isContinuation: Bool
     let saved: Saved
   }
 
-  /// What a file is to have that does the same.
+  /// The text that does the same in a file.
   struct Saved {
     let text: [UInt8]
-    /// Whether that is in place of the chunk before.
+    /// Whether that text replaces the previous chunk's.
     let isWhole: Bool
   }
 
   enum Reading {
     case chunk(Chunk)
-    /// A line that is for the session itself, such as `.load file`.
+    /// A line for the session itself, such as `.load file`.
     case command(SessionCommand)
-    /// Ctrl-C has dropped what was typed.
+    /// Ctrl-C has dropped the typed text.
     case dropped
     case end
   }
 
-  /// What a line that begins with `:` or `.` continues.
+  /// The expression that a line beginning with `:` or `.` continues.
   private struct Previous {
     let text: [UInt8]
-    /// Stands before the line to make a chunk of it.
+    /// The prefix that makes a chunk of the line.
     let prefix: [UInt8]
   }
 
@@ -48,7 +48,7 @@ final class ChunkInput {
   /// nil: as in lua5.4, where each chunk has its own.
   private let locals: SessionLocals?
   private var previous: Previous?
-  /// The lines of the present chunk that are finished, for completion.
+  /// The finished lines of the current chunk, for completion.
   private(set) var pending: [UInt8] = []
 
   init(_ vm: LuaVM, _ source: any LineSource, _ locals: SessionLocals?) {
@@ -57,7 +57,7 @@ final class ChunkInput {
     self.locals = locals
   }
 
-  /// An expression, or a statement, with as many lines as it takes.
+  /// Reads an expression or a statement, of as many lines as necessary.
   func read() throws -> Reading {
     pending = []
     var text: [UInt8]
@@ -110,20 +110,20 @@ final class ChunkInput {
 
   /// A chunk that isn't typed line by line.
   func compile(_ text: [UInt8], name: String) throws -> Chunk {
-    let function = try locals?.load(text, name: name) ?? vm.load(LuaString(text), name: name)
+    let function = try locals?.load(text, name: name) ?? vm.load(ByteString(text), name: name)
     return Chunk(
       function: function, text: text, target: nil, isExpression: false, isContinuation: false,
       saved: Saved(text: text, isWhole: false))
   }
 
-  /// Keeps a chunk that wasn't typed line by line, to be recalled.
+  /// Adds a chunk that wasn't typed line by line to the history.
   func remember(_ text: [UInt8]) { source.remember(text) }
 
-  /// Stores what the next line may continue.
+  /// Stores the chunk that the next line may continue.
   ///
   /// - Parameters:
-  ///   - chunk: The one that has run; nil: there is nothing to continue.
-  ///   - hasResult: Whether `_` is what it gave.
+  ///   - chunk: The chunk that has run; nil: there is nothing to continue.
+  ///   - hasResult: Whether `_` is its result.
   func finish(_ chunk: Chunk?, hasResult: Bool) {
     guard let chunk else {
       previous = nil
@@ -166,7 +166,7 @@ final class ChunkInput {
         isExpression: isExpression, isContinuation: before != nil,
         saved: saved(whole, isReturn ? Array(text.dropFirst()) : code, isExpression: isExpression))
     }
-    // lua5.4 takes no expression of several lines.
+    // lua5.4 doesn't accept expressions of several lines.
     let mayBeExpression = locals != nil || !text.contains(UInt8(ascii: "\n"))
     let expression = Array("return ".utf8) + code
     if mayBeExpression, let function = try? load(expression + [UInt8(ascii: ";")]) {
@@ -185,10 +185,10 @@ final class ChunkInput {
     }
   }
 
-  /// An expression is no statement, so that a file has it as the value of `_`.
+  /// An expression is no statement, so a file has it as the value of `_`.
   private func saved(_ whole: [UInt8], _ code: [UInt8], isExpression: Bool) -> Saved {
     func isChunk(_ text: [UInt8]) -> Bool {
-      (try? vm.load(LuaString(text), name: "=saved", mode: "t")) != nil
+      (try? vm.load(ByteString(text), name: "=saved", mode: "t")) != nil
     }
     let value = Array("_ = ".utf8)
     for text in [whole, value + whole] where isChunk(text) {
@@ -198,7 +198,7 @@ final class ChunkInput {
   }
 
   private func load(_ code: [UInt8]) throws -> LuaReference {
-    try locals?.load(code, name: "=stdin") ?? vm.load(LuaString(code), name: "=stdin")
+    try locals?.load(code, name: "=stdin") ?? vm.load(ByteString(code), name: "=stdin")
   }
 
   private static func isIncomplete(_ error: any Error) -> Bool {
@@ -218,15 +218,15 @@ final class ChunkInput {
 
   /// Whether a script or the session has a variable of that name.
   private func isDefined(_ name: String) -> Bool {
-    if locals?.contains(LuaString(name)) == true { return true }
+    if locals?.contains(ByteString(name)) == true { return true }
     guard let globals = try? vm.globals(),
-      let value = try? vm.rawGet(.string(LuaString(name)), in: globals)
+      let value = try? vm.rawGet(.string(ByteString(name)), in: globals)
     else { return false }
     return !value.isNil
   }
 
-  /// What a global variable holds, as a string; nil: the default.
-  private func prompt(_ name: LuaString) -> ByteString? {
+  /// The value of a global variable as a string; nil: the default.
+  private func prompt(_ name: ByteString) -> ByteString? {
     guard let value = try? vm.global(name), !value.isNil else { return nil }
     return (try? vm.tostring(value)).map { ByteString($0.bytes) }
   }

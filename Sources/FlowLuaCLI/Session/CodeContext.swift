@@ -1,14 +1,14 @@
 internal import FlowScripting
 
-/// Where in a chunk of Lua the cursor stands, as far as completion wants to know.
+/// The place of the cursor in a chunk of Lua, as far as completion needs it.
 struct CodeContext {
-  /// Where the string begins that the cursor is in, behind its quote; nil outside of strings.
+  /// The start of the string at the cursor, after its quote; nil outside of strings.
   let stringStart: Int?
   let isInComment: Bool
-  /// The name of the function that the string is the first argument of; nil when there is none.
+  /// The name of the function whose first argument is the string; nil if there is none.
   let functionOfString: String?
 
-  /// - Parameter bytes: What stands before the cursor.
+  /// - Parameter bytes: The text before the cursor.
   init(_ bytes: [UInt8]) {
     let tokens = LuaLexer.tokens(bytes, withComments: true)
     guard let last = tokens.last, last.isOpen else {
@@ -32,7 +32,7 @@ struct CodeContext {
 
   var isInString: Bool { stringStart != nil }
 
-  /// Where the name begins that ends at the cursor; the end when there is none.
+  /// The start of the name that ends at the cursor; the end if there is none.
   static func nameStart(_ bytes: [UInt8]) -> Int {
     var start = bytes.count
     while start > 0, LuaLexer.isNamePart(bytes[start - 1]) { start -= 1 }

@@ -1,8 +1,8 @@
 internal import FlowScripting
 internal import LuaVM
 
-/// Finds what may stand where the cursor is. No code of a script is run: fields are found in tables and
-/// in the tables of `__index`.
+/// Finds completions for the cursor. No code of a script is run: fields are found in tables and in
+/// the tables of `__index`.
 struct Completer {
   private let host: ScriptHost
   private let locals: SessionLocals?
@@ -14,12 +14,12 @@ struct Completer {
     self.locals = locals
   }
 
-  /// The words that may replace what begins at `wordStart`, sorted.
+  /// The words that may replace the word at `wordStart`, sorted.
   ///
   /// - Parameters:
   ///   - before: The line up to the cursor.
-  ///   - wordStart: Where the word begins, for the library.
-  ///   - pending: The lines of the chunk before this one.
+  ///   - wordStart: The start of the word, for the library.
+  ///   - pending: The earlier lines of the chunk.
   /// - Returns: Words without zero bytes.
   func matches(_ before: [UInt8], wordStart: Int, after pending: [UInt8]) -> [[UInt8]] {
     let context = CodeContext(pending + before)
@@ -27,7 +27,7 @@ struct Completer {
     let start: Int
     var found: [[UInt8]]
     if let stringStart = context.stringStart {
-      // What began in a line before is no name of a file.
+      // A string that began in an earlier line isn't a file name.
       guard stringStart >= pending.count else { return [] }
       start = stringStart - pending.count
       let typed = Array(before[start...])
@@ -43,7 +43,7 @@ struct Completer {
     }
     found = found.filter { !$0.contains(0) }
     guard wordStart != start else { return Self.sorted(found) }
-    // The library has other ideas of where the word begins.
+    // The library has other rules for the start of a word.
     guard wordStart > start else {
       return Self.sorted(found.map { Array(before[wordStart..<start]) + $0 })
     }
@@ -54,7 +54,7 @@ struct Completer {
     Array(Set(words)).sorted { $0.lexicographicallyPrecedes($1) }
   }
 
-  /// Modules that `require` would find, by `package.path` and what is loaded or preloaded.
+  /// Modules that `require` would find: in `package.path`, loaded, or preloaded.
   private func moduleNames(_ typed: [UInt8]) -> [[UInt8]] {
     guard let globals = try? vm.globals(),
       case .reference(let package)? = try? vm.rawGet("package", in: globals)

@@ -4,22 +4,22 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// Lines that a library lets the user edit, while the loop goes on.
+/// Lines that a library lets the user edit while the loop runs.
 final class EditedLines: LineSource {
-  // Unowned: the session holds this.
+  // Unowned: the session owns this object.
   private unowned let session: Session
   private let host: ScriptHost
   private let completer: Completer
   private let history: History
   private var finished: LineAnswer?
-  /// What the library is told of where words begin. The two never change.
+  /// The characters at which words begin, for the library. The two never change.
   private let codeBreaks = strdup(" \t\n\"\\'`@$><=;:|&{}()[],+-*/%^~#.!?")
   private let textBreaks = strdup("\"'")
 
-  /// nil when the input is no terminal that can be edited on, or there is no library.
+  /// nil if the input isn't an editable terminal, or if there is no library.
   init?(_ session: Session, _ host: ScriptHost, _ signals: Signals, _ terminal: Terminal) {
     guard terminal.canEdit else { return nil }
-    // Names the library's file; any other name of none, such as "none", asks for plain lines.
+    // Names the library's file; a name without a file, such as "none", selects plain lines.
     let library = Terminal.variable("FLOWLUA_READLINE")
     self.session = session
     self.host = host
@@ -84,7 +84,7 @@ final class EditedLines: LineSource {
         flowsystem_editor_drop()
         return .dropped
       }
-      if input.take() { flowsystem_editor_read() }
+      if input.takeFlag() { flowsystem_editor_read() }
     }
   }
 

@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// Looks for files by the beginning of their path.
+/// Finds files by the beginning of their path.
 enum FileNames {
   private static let limit = 1000
 
-  /// Paths that begin like this; those of folders end in a slash. Hidden files are found when the dot was
+  /// Paths with this prefix; those of folders end in a slash. Hidden files are found if the dot was
   /// typed.
   static func startingWith(_ typed: [UInt8]) -> [[UInt8]] {
     let slash = typed.lastIndex(of: UInt8(ascii: "/"))

@@ -1,19 +1,19 @@
 internal import FlowEngine
 internal import Glibc
 
-/// The lines of all sessions, in a file: one chunk is one line, in which `\n` and `\\` stand for a line
-/// break and a backslash. Sessions append to it, each chunk at once, so that none loses another's.
+/// The lines of all sessions, in a file. One chunk is one line, in which `\n` and `\\` mean a line
+/// break and a backslash. Sessions append each chunk to it at once, so that none loses another's.
 final class History {
-  /// So many chunks are kept; the file may have twice as many for a while.
+  /// The number of chunks that are kept; the file may have twice as many for a while.
   private static let limit = 2000
-  /// Neither longer chunks nor, of a file, more than its last bytes are kept.
+  /// Longer chunks aren't kept, and of a longer file only the last bytes.
   private static let longestChunk = 100_000
   private static let longestFile = 8_000_000
 
-  /// nil when there is no place for it.
+  /// nil if there is no folder for it.
   private let path: String?
   private var last: [UInt8] = []
-  /// One note is enough.
+  /// One message is enough.
   private var hasComplained = false
 
   init() {
@@ -26,7 +26,8 @@ final class History {
     }
   }
 
-  /// Hands the chunks of former sessions over, the oldest first; answers what is to be said, if anything.
+  /// Passes on the chunks of earlier sessions, the oldest first; returns a message for the user, if
+  /// there is one.
   func load(_ add: (UnsafePointer<CChar>) -> Void) -> ByteString? {
     guard let path, access(path, F_OK) == 0 else { return nil }
     let file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK)
@@ -60,7 +61,7 @@ final class History {
     return "some of the history in '\(path)' can't be read and is left out"
   }
 
-  /// What is to be kept of a chunk; nil for nothing, or what was kept last.
+  /// The text of a chunk to store; nil for an empty one, or if it equals the last one.
   func entry(_ chunk: [UInt8]) -> [UInt8]? {
     var entry = chunk
     while let byte = entry.last, byte == 32 || byte == 9 || byte == 10 || byte == 13 {
@@ -73,11 +74,11 @@ final class History {
     return entry
   }
 
-  /// Appends a chunk to the file; answers what is to be said, if anything.
+  /// Appends a chunk to the file; returns a message for the user, if there is one.
   func append(_ entry: [UInt8]) -> ByteString? {
     guard let path else { return nil }
     Self.makeFolders(of: path)
-    // Another session may put a shorter file in its place at any time.
+    // Another session may replace it by a shorter file at any time.
     for _ in 0..<5 {
       let file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
       guard file >= 0 else { return complaint(errno) }
@@ -92,7 +93,7 @@ final class History {
       }
       var end: UInt8 = UInt8(ascii: "\n")
       if here.st_size > 0 { pread(file, &end, 1, here.st_size - 1) }
-      // A line that was cut off stays a line of its own.
+      // A truncated line stays a separate line.
       let line =
         (end == UInt8(ascii: "\n") ? [] : [UInt8(ascii: "\n")]) + Self.encoded(entry)
       return write(file, line, line.count) == line.count ? nil : complaint(errno)
@@ -106,7 +107,7 @@ final class History {
     return "the history in '\(path)' can't be kept: \(String(cString: strerror(number)))"
   }
 
-  /// The end of a regular file, from a line's beginning on.
+  /// The end of a regular file, from the start of a line.
   private func read(_ file: Int32) -> [UInt8]? {
     var information = stat()
     errno = 0
@@ -122,7 +123,7 @@ final class History {
     return start == 0 ? content : Array(content.drop { $0 != UInt8(ascii: "\n") })
   }
 
-  /// Puts a file with these chunks in the place of the present one, at once or not at all.
+  /// Replaces the current file by one with these chunks, atomically.
   private func replace(_ path: String, _ chunks: [[UInt8]]) {
     let draft = path + ".new"
     let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

@@ -4,31 +4,31 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// What asking for a line has come to.
+/// The outcome of reading a line.
 enum LineAnswer {
-  /// A line without its end. It has line breaks inside when a block was pasted.
+  /// A line without its end. It contains line breaks if a block was pasted.
   case line([UInt8])
-  /// Ctrl-C: what was typed is dropped.
+  /// Ctrl-C: the typed text is dropped.
   case dropped
   /// The end of the input.
   case end
 }
 
-/// Where lines come from.
+/// A source of lines.
 protocol LineSource: AnyObject {
-  /// Whether a line begins with the indentation that it is asked for with.
+  /// Whether lines include the indentation that was passed to the prompt.
   var indents: Bool { get }
 
-  /// Asks for a line, which begins with the indentation where the user can change it.
+  /// Reads a line, which begins with the indentation if the user can change it.
   func readLine(_ prompt: ByteString, indentation: [UInt8]) -> LineAnswer
 
-  /// Keeps a chunk, of as many lines as it has, to be recalled.
+  /// Adds a chunk to the history, of any number of lines.
   func remember(_ chunk: [UInt8])
 }
 
-/// Lines as they come: from a pipe or a file, or from a terminal without a library to edit them.
+/// Unedited lines: from a pipe or a file, or from a terminal without an editing library.
 final class PlainLines: LineSource {
-  // Unowned: the session holds this.
+  // Unowned: the session owns this object.
   private unowned let session: Session
   private let host: ScriptHost
   private let terminal: Terminal
@@ -54,7 +54,7 @@ final class PlainLines: LineSource {
     defer { free(line) }
     var bytes = Array(UnsafeRawBufferPointer(start: line, count: count))
     if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-    // A terminal shows what is typed. Of other input lua5.4's line editing shows it.
+    // A terminal shows the typed text. For other input, lua5.4's line editing echoes it.
     if !terminal.isInput, !bytes.isEmpty || !prompt.bytes.isEmpty {
       Output.write(ByteString(bytes) + "\n", toError: false)
     }
@@ -83,14 +83,14 @@ final class PlainLines: LineSource {
   }
 }
 
-/// Takes note of input, which somebody else reads.
+/// Records that there is input, which other code reads.
 final class InputFlag: LoopJob {
   private(set) var isSet = false
 
   func run() { isSet = true }
 
   /// Whether there was input since the last time.
-  func take() -> Bool {
+  func takeFlag() -> Bool {
     defer { isSet = false }
     return isSet
   }

@@ -3,16 +3,16 @@ internal import FlowScripting
 internal import Glibc
 internal import LuaVM
 
-/// Asks for lines and runs them. On a terminal lines are edited, their variables last and results are
-/// shown at length; other input is treated as the stand-alone interpreter does it.
+/// Reads lines and runs them. On a terminal, lines are edited, variables last and results are shown
+/// in detail. Other input is handled as by the stand-alone interpreter.
 final class Session {
   private let interpreter: Interpreter
   private let host: ScriptHost
   private let terminal = Terminal()
-  /// nil where each line has variables of its own, as in lua5.4.
+  /// nil if each line has variables of its own, as in lua5.4.
   let locals: SessionLocals?
   private var input: ChunkInput?
-  /// What has run, to be saved; of a terminal only.
+  /// The chunks that have run, for `.save`; on a terminal only.
   private var transcript: [[UInt8]] = []
   private var vm: LuaVM { interpreter.vm }
 
@@ -22,16 +22,16 @@ final class Session {
     locals = terminal.isInput ? try SessionLocals(interpreter.vm) : nil
   }
 
-  /// Goes on until the end of the input.
+  /// Runs until the end of the input.
   func run() {
     let program = interpreter.messages.program
     interpreter.messages.program = nil
     if terminal.showsErrors { interpreter.messages.decorate = terminal.decorated }
     defineNames()
-    // Lines continue where a script would end: the error that is raised then says why.
+    // A session continues where a script would end: the error that is raised then gives the reason.
     if host.onNeedOfOutcome != nil { host.onNeedOfOutcome = { _, _ in } }
-    // On a terminal nothing is stalled: a line may still come that settles it. A virtual clock stands
-    // still while anything may come from outside, so that it goes on before each prompt instead.
+    // On a terminal nothing is stalled: a later line may settle it. A virtual clock stands still
+    // while input may come, so it advances before each prompt instead.
     let isVirtual = host.loop.clock.isVirtual
     let presence = terminal.isInput && !isVirtual ? host.loop.mailbox.begin() : nil
     let source: any LineSource =
@@ -68,10 +68,10 @@ final class Session {
     interpreter.signals.catchInterruption()
   }
 
-  /// The lines of a chunk that aren't all typed yet.
+  /// The lines of a chunk that isn't complete yet.
   var pending: [UInt8] { input?.pending ?? [] }
 
-  /// What only lines have: scripts have the standard names alone.
+  /// Names for sessions only: scripts have just the standard ones.
   private func defineNames() {
     try? vm.setGlobal("flow", .reference(host.module))
     let help = try? vm.makeFunction { [unowned self] call in
@@ -89,11 +89,11 @@ final class Session {
     do {
       values = try call(chunk.function)
     } catch {
-      // Another attempt may continue where this one did.
+      // Another attempt may continue at the place of this one.
       if !chunk.isContinuation { input?.finish(nil, hasResult: false) }
       throw error
     }
-    // Only a terminal has `.save`; what is piped may have no end.
+    // Only a terminal has `.save`; piped input may be endless.
     if terminal.isInput {
       if chunk.isContinuation, chunk.saved.isWhole, !transcript.isEmpty { transcript.removeLast() }
       transcript.append(chunk.saved.text)
@@ -108,7 +108,7 @@ final class Session {
     }
   }
 
-  /// Runs code that Ctrl-C interrupts with all that it starts.
+  /// Runs code. Ctrl-C interrupts it and everything it starts.
   private func asChunk<Result>(_ body: () throws -> Result) throws -> Result {
     // Otherwise each line has its own first Ctrl-C.
     if !terminal.isInput { interpreter.signals.catchInterruption() }
@@ -118,7 +118,7 @@ final class Session {
       if !terminal.isInput { interpreter.signals.stopAsking() }
     }
     let result = try body()
-    // An op that was interrupted fails; the chunk that has run it says nothing of that.
+    // An interrupted op fails, but the chunk that ran it doesn't report the interruption.
     if let error = host.chunkInterruption { throw error }
     return result
   }
@@ -154,24 +154,24 @@ final class Session {
     interpreter.messages.report(described(session))
   }
 
-  /// The error with its traceback, and with what is in an error value that is a table.
+  /// The error with its traceback, and with the fields of an error value that is a table.
   private func described(_ error: LuaSessionError) -> any Error {
     guard let raised = error.error as? LuaError, let value = raised.value else {
       return error.error
     }
     var text = raised.message
     if case .reference(let reference) = value {
-      // It says by itself what it is.
+      // Its text says what it is.
       if host.isError(value) || vm.hasMetafield("__tostring", reference) { return raised }
       let formatter = ResultFormatter(host, columns: terminal.size.columns, hasColors: false)
       let shown = formatter.text(of: value)
-      text = LuaString(Array("error: ".utf8) + shown.bytes)
+      text = "error: \(shown)"
     }
-    if let traceback = error.traceback { text.bytes += [UInt8(ascii: "\n")] + traceback.bytes }
+    if let traceback = error.traceback { text = "\(text)\n\(traceback)" }
     return LuaError(raised.code, text)
   }
 
-  /// Tells of failures that nobody has observed so far.
+  /// Reports all unobserved failures so far.
   func reportFailures() {
     for failure in host.takeUnobservedFailures() {
       interpreter.messages.report(failure.error, of: failure.name)
@@ -180,13 +180,13 @@ final class Session {
 
   // MARK: The end
 
-  /// Closes what was declared with `<close>`.
+  /// Closes the variables declared with `<close>`.
   private func closeVariables() {
     guard let locals else { return }
     do { try asChunk { try locals.close() } } catch { report(error) }
   }
 
-  /// Says what the end waits for.
+  /// Lists the tasks that the end waits for.
   private func sayWhatGoesOn() {
     let names = host.pendingNames
     guard !names.isEmpty else { return }
@@ -214,7 +214,7 @@ final class Session {
       let reason = String(cString: strerror(errno))
       return interpreter.messages.say("can't read '\(ByteString(path))': \(ByteString(reason))")
     }
-    // As of a script, a first line with `#` is none.
+    // As in a script, a first line with `#` is skipped.
     var code = text
     if code.first == UInt8(ascii: "#") {
       code = Array(code.drop { $0 != UInt8(ascii: "\n") })
@@ -246,7 +246,7 @@ final class Session {
     if let last = transcript.last { _ = TextFile.write(ByteString(last) + "\n", to: path) }
     let editor =
       Terminal.variable("VISUAL") ?? Terminal.variable("EDITOR") ?? "vi"
-    // As a shell would have it: the variable may hold options.
+    // As in a shell: the variable may contain options.
     guard system("\(editor) '\(path)'") == 0 else {
       return interpreter.messages.say(
         "the editor '\(ByteString(editor))' has failed: nothing is run")

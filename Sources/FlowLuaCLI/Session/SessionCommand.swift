@@ -1,4 +1,4 @@
-/// What a line may ask of the session itself.
+/// A command to the session itself.
 enum SessionCommand: Equatable {
   /// Leaves, as Ctrl-D does.
   case leave
@@ -6,14 +6,14 @@ enum SessionCommand: Equatable {
   case load([UInt8])
   /// Writes the chunks so far to a file.
   case save([UInt8])
-  /// Lets the user change the last chunk, or a file's, in an editor, and runs it.
+  /// Opens the last chunk, or a file's, in an editor, and runs the result.
   case edit
 
   /// nil for a line of Lua.
   ///
   /// - Parameters:
-  ///   - line: What was typed.
-  ///   - isDefined: Whether a variable has this name: its own `exit` is the script's business.
+  ///   - line: The typed line.
+  ///   - isDefined: Whether a variable has this name: a script may define its own `exit`.
   init?(_ line: [UInt8], isDefined: (String) -> Bool) {
     let isSpace = { (byte: UInt8) in byte == 32 || byte == 9 }
     var text = line[...]
@@ -21,7 +21,7 @@ enum SessionCommand: Equatable {
     text = text.drop(while: isSpace)
     let word = String(decoding: text.prefix { !isSpace($0) }, as: UTF8.self)
     var rest = Array(text.dropFirst(word.utf8.count).drop(while: isSpace))
-    // A name may stand in quotes.
+    // A name may be in quotes.
     if rest.count > 1, let quote = rest.first, quote == rest.last,
       quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'")
     {

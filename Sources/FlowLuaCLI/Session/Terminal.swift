@@ -2,7 +2,7 @@ internal import CFlowSystem
 internal import FlowEngine
 internal import Glibc
 
-/// What the terminal is capable of, if there is one.
+/// The capabilities of the terminal, if there is one.
 struct Terminal {
   /// Whether lines come from a terminal.
   let isInput = isatty(STDIN_FILENO) != 0
@@ -31,7 +31,7 @@ struct Terminal {
     getenv(name).map { String(cString: $0) }
   }
 
-  /// An error as people want it: without the frames of this program, the message in colour.
+  /// An error for a person: without the frames of this program, and with the message in colour.
   func decorated(_ text: ByteString) -> ByteString {
     var lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     let heading = Array("stack traceback:".utf8)
@@ -46,7 +46,7 @@ struct Terminal {
     return colored(message, "31") + "\n" + colored(rest, "2")
   }
 
-  /// Frames that have no name, only this program calls so.
+  /// Frames without a name; only this program uses these terms.
   private static func isHostFrame(_ line: ArraySlice<UInt8>) -> Bool {
     line.elementsEqual("\t[C]: in ?".utf8)
   }

@@ -1,11 +1,11 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// The fields, other than the message, of a table that a script fails with, by `ctx:fail` or `error`: a
-/// number, and those about further attempts.
+/// The fields, other than the message, of a table with which a script fails, by `ctx:fail` or
+/// `error`: a number, and the control of further attempts.
 struct FailureFields {
-  /// `code`, `retry` and `retry_after` as they are, as far as there are some.
-  let fields: [(LuaString, LuaValue)]
+  /// `code`, `retry` and `retry_after` unchanged, if present.
+  let fields: [(ByteString, LuaValue)]
 
   init(_ table: LuaReference, _ host: ScriptHost) {
     fields = Self.names.compactMap { name in
@@ -14,9 +14,9 @@ struct FailureFields {
     }
   }
 
-  private static let names: [LuaString] = ["code", "retry", "retry_after"]
+  private static let names: [ByteString] = ["code", "retry", "retry_after"]
 
-  /// Takes over what the engine understands: an integer, `false`, a number of seconds.
+  /// Adopts the values that the engine understands: an integer, `false`, a number of seconds.
   func apply(to details: inout FlowError.Details) {
     details.code = nil
     details.isRetriable = nil
@@ -34,13 +34,13 @@ struct FailureFields {
   }
 }
 
-/// Engine errors that hold more than their tables: what Swift code threw, how a program ended. Each is
-/// kept as long as its table.
+/// Engine errors that contain more than their tables: the error of Swift code, or the end of a
+/// program. Each is kept as long as its table.
 final class KeptErrors {
   /// A table with weak keys: from error tables to errors.
   private var table: LuaReference?
 
-  /// Keeps an error, which must not hold its table.
+  /// Stores an error, which must not reference its table.
   func keep(_ error: FlowError, of key: LuaReference, _ host: ScriptHost) throws {
     let table = try table ?? makeTable(host)
     self.table = table
@@ -53,7 +53,7 @@ final class KeptErrors {
     return try host.vm.makeTable(metatable: metatable)
   }
 
-  /// The error that was kept for a table.
+  /// The error that was stored for a table.
   func error(of key: LuaReference, _ host: ScriptHost) -> FlowError? {
     guard let table, let value = try? host.vm.rawGet(.reference(key), in: table) else { return nil }
     return host.vm.object(in: value, host.types.failure)

@@ -1,8 +1,8 @@
 public import FlowEngine
 public import LuaVM
 
-/// Errors as scripts see them: tables with `kind`, `message`, `op`, `path`, `traceback`, `cause` and a
-/// `__tostring`. An error keeps its one table wherever it goes.
+/// Errors as scripts see them: tables with `kind`, `message`, `op`, `path`, `traceback`, `cause`
+/// and a `__tostring`. An error always has the same table.
 extension LuaVM {
   func makeErrorMetatable() throws -> LuaReference {
     let metatable = try makeTable(fields: [("__name", "flow.error")])
@@ -10,7 +10,7 @@ extension LuaVM {
       call.answer(.string(try self.errorText(try call.value(1)) ?? "flow.error"))
     }
     let concat = try makeFunction { [unowned self] call in
-      // Whichever of the two is no error.
+      // The operand that is no error.
       let operands = try [1, 2].map { index in
         let value = try call.value(index)
         if call.typeName(index) == "flow.error", let text = try self.errorText(value) {
@@ -23,64 +23,63 @@ extension LuaVM {
         default:
           throw LuaError(
             .runtime,
-            LuaString("\(self.position)attempt to concatenate a \(call.typeName(index)) value"))
+            ByteString("\(self.position)attempt to concatenate a \(call.typeName(index)) value"))
         }
       }
-      return call.answer(.string(LuaString(operands[0].bytes + operands[1].bytes)))
+      return call.answer(.string(ByteString(operands[0].bytes + operands[1].bytes)))
     }
     try set(.reference(tostring), "__tostring", in: metatable)
     try set(.reference(concat), "__concat", in: metatable)
     return metatable
   }
 
-  /// What `tostring` gives for an error table: its message with what it says of place and remedy; nil for
-  /// what has no message.
-  private func errorText(_ value: LuaValue) throws -> LuaString? {
+  /// The `tostring` of an error table: its message with its place and suggestion; nil for a table
+  /// without a message.
+  private func errorText(_ value: LuaValue) throws -> ByteString? {
     guard case .reference(let table) = value, table.kind == .table,
       let message = try text("message", of: table)
     else { return nil }
-    return LuaString(
-      FlowError.text(
-        message, path: try text("path", of: table),
-        suggestion: try text("suggestion", of: table), place: try text("place", of: table)))
+    return FlowError.text(
+      message, path: try text("path", of: table),
+      suggestion: try text("suggestion", of: table), place: try text("place", of: table))
   }
 
   /// A field of a table without metamethods.
-  func field(_ name: LuaString, of table: LuaReference) throws -> LuaValue {
+  func field(_ name: ByteString, of table: LuaReference) throws -> LuaValue {
     try rawGet(.string(name), in: table)
   }
 
   /// The string in a field of a table, without metamethods.
-  fileprivate func text(_ name: LuaString, of table: LuaReference) throws -> ByteString? {
+  fileprivate func text(_ name: ByteString, of table: LuaReference) throws -> ByteString? {
     guard case .string(let string) = try field(name, of: table) else { return nil }
-    return ByteString(string)
+    return string
   }
 }
 
 extension ScriptHost {
   /// The fields of an error that the host sets.
-  static let errorFields: Set<LuaString> = [
+  static let errorFields: Set<ByteString> = [
     "kind", "message", "op", "path", "suggestion", "place", "traceback", "cause",
   ]
 
-  /// A new error table for an engine error: with its number, and with how the program ended whose status
-  /// is the failure.
+  /// A new error table for an engine error, with its number, and, for a program whose status is the
+  /// failure, with the program's result.
   ///
   /// - Parameters:
   ///   - error: The error.
-  ///   - cause: What the script raised, if that isn't the error itself.
-  ///   - fields: Further fields, which come before the error's own.
+  ///   - cause: The value raised by the script, if it isn't the error itself.
+  ///   - fields: Further fields, which take precedence over the error's own.
   /// - Returns: The table.
   /// - Throws: A `LuaError` without memory for it.
   func makeError(
-    _ error: FlowError, cause: LuaValue = .nil, fields: [(LuaString, LuaValue)] = []
+    _ error: FlowError, cause: LuaValue = .nil, fields: [(ByteString, LuaValue)] = []
   ) throws -> LuaReference {
     var all = fields
-    func add(_ name: LuaString, _ value: LuaValue?) {
+    func add(_ name: ByteString, _ value: LuaValue?) {
       if let value, !value.isNil { all.append((name, value)) }
     }
-    func add(_ name: LuaString, _ text: ByteString?) {
-      add(name, text.map { .string(LuaString($0)) })
+    func add(_ name: ByteString, _ text: ByteString?) {
+      add(name, text.map { .string($0) })
     }
     if fields.isEmpty {
       if let process = error.process { all += self.fields(of: process) }
@@ -103,7 +102,7 @@ extension ScriptHost {
     return table
   }
 
-  /// Whether a value is an error table of ours.
+  /// Whether a value is an error table of this host.
   public func isError(_ value: LuaValue) -> Bool {
     guard case .reference(let reference) = value, reference.kind == .table else { return false }
     return vm.has(metatable: errorMetatable, reference)
@@ -113,14 +112,14 @@ extension ScriptHost {
   func luaError(_ error: FlowError) throws -> LuaValue {
     guard let table = table(of: error) else { return .reference(try makeError(error)) }
     for (name, text) in [("op", error.op), ("path", error.path), ("place", error.place)] {
-      if let text, try vm.field(LuaString(name), of: table).isNil {
-        try vm.set(.string(LuaString(text)), name, in: table)
+      if let text, try vm.field(ByteString(name), of: table).isNil {
+        try vm.set(.string(text), name, in: table)
       }
     }
     return .reference(table)
   }
 
-  /// The table that an error has in this state; nil for one that has none, or comes from another state.
+  /// The error's table in this state; nil if it has none, or comes from another state.
   func table(of error: FlowError) -> LuaReference? {
     guard case .opaque(let opaque)? = error.payload?.get(), let value = opaque as? ScriptValue,
       value.reference.vm === vm
@@ -152,11 +151,11 @@ extension ScriptHost {
     }
   }
 
-  /// The same error with a table of its own, as one of an op, so that what a script catches is what the
+  /// The same error with a new table, as one of an op, so that a script catches the error that the
   /// run shows.
   func withTable(_ error: FlowError, of context: OpContext?) -> FlowError {
     let traced = error.with {
-      $0.traceback = ByteString(vm.traceback(level: 1))
+      $0.traceback = vm.traceback(level: 1)
       if let context {
         $0.op = context.displayName
         $0.path = context.path
@@ -166,12 +165,12 @@ extension ScriptHost {
     return traced.with(payload: table, on: loop)
   }
 
-  /// What a failed coroutine raised, as an engine error: error tables as they are, anything else as
-  /// the cause of a new one, with identity kept.
+  /// The error of a failed coroutine as an engine error: an error table unchanged, any other value
+  /// as the cause of a new one, with its identity.
   func flowError(
-    of failure: (error: any Error, position: LuaString, traceback: LuaString), op: ByteString?
+    of failure: (error: any Error, position: ByteString, traceback: ByteString), op: ByteString?
   ) -> FlowError {
-    let traceback = ByteString(failure.traceback)
+    let traceback = failure.traceback
     guard let raised = failure.error as? LuaError, let value = raised.value else {
       return (failure.error as? FlowError)
         ?? FlowError.from(failure.error).with {
@@ -183,28 +182,28 @@ extension ScriptHost {
       return try flowError(
         raised: value, at: failure.position, op: op, traceback: traceback)
     } catch {
-      return FlowError(.error, ByteString(raised.message), op: op, traceback: traceback)
+      return FlowError(.error, raised.message, op: op, traceback: traceback)
     }
   }
 
-  /// A value that was raised, or given as an error, as an engine error: an error table as it is,
-  /// anything else as the cause of a new one.
+  /// A raised or passed error value as an engine error: an error table unchanged, any other value
+  /// as the cause of a new one.
   func flowError(
-    raised value: LuaValue, at position: LuaString, op: ByteString? = nil,
+    raised value: LuaValue, at position: ByteString, op: ByteString? = nil,
     traceback: ByteString? = nil
   ) throws -> FlowError {
     if isError(value), case .reference(let table) = value {
-      // One of a program, or of the engine, comes with none.
+      // An error of a program, or of the engine, has none.
       if let traceback, try vm.field("traceback", of: table).isNil {
-        try vm.set(.string(LuaString(traceback)), "traceback", in: table)
+        try vm.set(.string(traceback), "traceback", in: table)
       }
       return try flowError(table: table)
     }
     var error = FlowError(
-      .error, describe(value, position: ByteString(position)), op: op, traceback: traceback)
-    var fields: [(LuaString, LuaValue)] = []
+      .error, describe(value, position: position), op: op, traceback: traceback)
+    var fields: [(ByteString, LuaValue)] = []
     if case .reference(let table) = value, table.kind == .table {
-      // A table of the script's own says what it likes to say.
+      // A table of the script's own has its own text.
       let details = FailureFields(table, self)
       error = error.with { details.apply(to: &$0) }
       fields = details.fields
@@ -212,29 +211,29 @@ extension ScriptHost {
     return error.with(payload: try makeError(error, cause: value, fields: fields), on: loop)
   }
 
-  /// One line about a raised value. A string stands for itself; other values get the place where
-  /// they were raised, as nothing in them tells.
+  /// One line about a raised value. A string is shown as it is; other values are followed by the
+  /// place where they were raised, since they don't contain one.
   private func describe(_ value: LuaValue, position: ByteString) -> ByteString {
     switch value {
-    case .string(let text): return ByteString(text)
+    case .string(let text): return text
     case .integer, .number:
-      return position + ByteString((try? vm.tostring(value)) ?? "a number")
+      return position + ((try? vm.tostring(value)) ?? "a number")
     case .nil, .boolean:
-      return "\(position)(error object is a \(ByteString(vm.typeName(of: value))) value)"
+      return "\(position)(error object is a \(vm.typeName(of: value)) value)"
     case .reference(let reference):
       if vm.hasMetafield("__tostring", reference) {
-        do { return ByteString(try vm.tostring(value)) } catch {
-          let problem = (error as? LuaError)?.message ?? LuaString("\(error)")
+        do { return try vm.tostring(value) } catch {
+          let problem = (error as? LuaError)?.message ?? ByteString(describing: error)
           return """
             \(position)(error object is a \(reference.kind.name) value; \
-            its __tostring failed: \(ByteString(problem)))
+            its __tostring failed: \(problem))
             """
         }
       }
       if let message = try? vm.text("message", of: reference) { return message }
       let shown =
         (try? loop.secrets.shownText(limit: Value.logLimit) {
-          ByteString(try vm.render(value, limit: $0))
+          try vm.render(value, limit: $0)
         }) ?? ""
       let what = "error object is a \(reference.kind.name) value"
       return reference.kind == .table
@@ -242,7 +241,7 @@ extension ScriptHost {
     }
   }
 
-  // MARK: Wrong use
+  // MARK: Misuse
 
   /// An error of kind `usage` to raise from a function of the API: the message begins with the
   /// script's `file:line:`.
@@ -250,14 +249,14 @@ extension ScriptHost {
     usage(at: call.position, message)
   }
 
-  func usage(at position: LuaString, _ message: String) -> any Error {
-    // A message quotes names and values of the script, which may be of any length.
+  func usage(at position: ByteString, _ message: String) -> any Error {
+    // A message quotes names and values of the script, which may have any length.
     let text = loop.secrets.redacted(
-      ByteString(position) + loop.secrets.redacted(ByteString(message)).truncated(to: 501))
+      position + loop.secrets.redacted(ByteString(message)).truncated(to: 501))
     do {
       let table = try makeError(
-        FlowError(.usage, text, traceback: ByteString(vm.traceback(level: 1))))
-      return LuaError(.argument, value: .reference(table), message: LuaString(text))
+        FlowError(.usage, text, traceback: vm.traceback(level: 1)))
+      return LuaError(.argument, value: .reference(table), message: text)
     } catch {
       return error
     }
@@ -266,14 +265,14 @@ extension ScriptHost {
   /// An engine error to raise in the script.
   func raise(_ error: FlowError) -> any Error {
     do {
-      return LuaError(value: try luaError(error), message: LuaString(error.message))
+      return LuaError(value: try luaError(error), message: error.message)
     } catch {
       return error
     }
   }
 
-  /// What to print of an error that ended a script or that nobody observed: the message and, where
-  /// the message hasn't one already, the traceback.
+  /// The text for an error that ended a script or that was unobserved: the message and, unless it
+  /// already contains one, the traceback.
   ///
   /// Secrets are replaced.
   public func report(of error: any Error) -> ByteString {
@@ -284,7 +283,7 @@ extension ScriptHost {
     if let error = error as? LuaError {
       guard let value = error.value, isError(value), case .reference(let table) = value,
         let own = try? flowError(table: table)
-      else { return ByteString(error.message) }
+      else { return error.message }
       return text(of: own)
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
@@ -294,23 +293,24 @@ extension ScriptHost {
 }
 
 extension FlowError {
-  /// The same error with the table that it has in scripts.
+  /// The same error with its table for scripts.
   func with(payload table: LuaReference, on loop: EventLoop) -> FlowError {
     with { $0.payload = ConfinedValue(.opaque(ScriptValue(table)), on: loop) }
   }
 
-  /// The same timeout with where the code was that it has stopped, from the stack at that time.
+  /// The same timeout with the place of the stopped code, from the stack at that time.
   func located(by traceback: ByteString) -> FlowError {
     guard seconds != nil, place == nil, let place = Self.place(in: traceback) else { return self }
     return with {
       $0.place = place
       $0.traceback = traceback
-      // A table that was made of it says nothing of this.
+      // An existing table for it doesn't have the place.
       $0.payload = nil
     }
   }
 
-  /// `upload.lua:12, in flow.sleep`: the innermost function of Lua on a stack, and what it calls.
+  /// `upload.lua:12, in flow.sleep`: the innermost Lua function on a stack, and the function it
+  /// calls.
   private static func place(in traceback: ByteString) -> ByteString? {
     let tab = UInt8(ascii: "\t")
     let native: ByteString = "[C]: in "
@@ -318,7 +318,7 @@ extension FlowError {
     for line in traceback.bytes.split(separator: UInt8(ascii: "\n")) where line.first == tab {
       let line = line.dropFirst()
       if line.starts(with: native.bytes) {
-        // Of several, the one that Lua calls.
+        // If there are several names, the one that Lua calls.
         let quote = UInt8(ascii: "'")
         let parts = line.split(separator: quote, omittingEmptySubsequences: false)
         callee = parts.count == 3 ? ByteString(Array(parts[1])) : nil

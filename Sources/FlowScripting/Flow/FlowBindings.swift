@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// `flow.new` and the builder's calls.
+/// `flow.new` and the methods of the builder.
 extension ScriptHost {
   func installFlows() throws {
     define("new") { host, call in
@@ -30,7 +30,7 @@ extension ScriptHost {
       },
       "primary": BoundMethod { host, call in
         let (flow, arguments) = try host.builder(call, "primary")
-        // One alone may be nil.
+        // One of them may be nil.
         let input = arguments.isNil(1) && !arguments.isNil(2) ? nil : try arguments.string(1)
         flow.primary(input: input, output: arguments.isNil(2) ? nil : try arguments.string(2))
         return call.answer(argument: 1)
@@ -85,7 +85,7 @@ extension ScriptHost {
         guard call.kind(3) == .string, let value = call.string(3) else {
           throw arguments.wrong(2, expected: "string")
         }
-        flow.case(ByteString(key), ByteString(value))
+        flow.case(key, value)
         return call.answer(argument: 1)
       },
       "otherwise": BoundMethod { host, call in
@@ -142,7 +142,7 @@ extension ScriptHost {
     return (flow, arguments)
   }
 
-  /// The op in an argument, which is to become a step of `flow`.
+  /// The op in an argument that becomes a step of `flow`.
   private func step(_ index: Int, of flow: Flow, _ arguments: Arguments) throws -> Op {
     let op = try arguments.op(index)
     if let inner = op as? Flow, inner === flow || inner.contains(flow) {
@@ -153,7 +153,7 @@ extension ScriptHost {
 }
 
 extension [Declaration] {
-  /// As with `data`, several calls add up, and the later one wins.
+  /// As with `data`, several calls add up, and the later value wins.
   fileprivate func adding(_ added: [Declaration]) -> [Declaration] {
     filter { old in !added.contains { $0.name == old.name } } + added
   }

@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// What a flow or run tells of itself without running: `check`, `dot`, `mermaid`.
+/// Descriptions of a flow or run: `check`, `dot`, `mermaid`.
 extension ScriptHost {
   static var graphMethods: LuaFields<BoundMethod> {
     [
@@ -30,14 +30,14 @@ extension ScriptHost {
     ]
   }
 
-  /// What a check has found, as a list of tables.
+  /// The findings of a check, as a list of tables.
   func table(of findings: [FlowFinding]) throws -> LuaValue {
     let tables = try findings.map { finding in
       LuaValue.reference(
         try vm.makeTable(fields: [
-          ("severity", .string(LuaString(finding.severity.name))),
-          ("op", .string(LuaString(finding.op))),
-          ("message", .string(LuaString(finding.message))),
+          ("severity", .string(finding.severity.name)),
+          ("op", .string(finding.op)),
+          ("message", .string(finding.message)),
         ]))
     }
     return .reference(try vm.makeTable(values: tables))

@@ -3,7 +3,7 @@ internal import LuaVM
 
 /// A `will_start` or `did_finish` written in Lua: a coroutine, so it may wait.
 final class ScriptCallback: RunCallback {
-  // A Swift program may hold the flow longer than the host. The cycle ends when the host is closed.
+  // A Swift program may keep the flow longer than the host. The cycle ends when the host is closed.
   private let host: ScriptHost
   private let function: LuaReference
 
@@ -12,7 +12,7 @@ final class ScriptCallback: RunCallback {
     self.function = function
   }
 
-  func call(_ run: Run, completion: CallbackCompletion) -> OpProgress {
+  func call(_ run: Run, completion: CallbackCompletion) -> CallState {
     do {
       let argument = try host.vm.value(of: run, host.types.run)
       completion.state = host.runFiber(
@@ -28,7 +28,7 @@ final class ScriptCallback: RunCallback {
     if completion.isCut { fiber?.close(error) } else { fiber?.cancel(error) }
   }
 
-  var place: ByteString? { host.vm.place(of: function).map { ByteString($0) } }
+  var place: ByteString? { host.vm.place(of: function).map { $0 } }
 }
 
 /// The predicate of a case, written in Lua: a coroutine, so it may wait.
@@ -43,7 +43,7 @@ final class ScriptPredicate: CasePredicate {
 
   func matches(
     _ data: DataBucket, in run: Run, completion: CallbackCompletion
-  ) -> OpProgress {
+  ) -> CallState {
     do {
       let table = try host.table(ofAllIn: data)
       let arguments = [LuaValue.reference(table)]
@@ -60,7 +60,7 @@ final class ScriptPredicate: CasePredicate {
   }
 }
 
-/// A function given to `ctx:defer`: a coroutine that nothing is raised in.
+/// A function given to `ctx:defer`: a coroutine in which nothing is raised.
 final class ScriptCleanup: OpCleanup {
   private let host: ScriptHost
   private let function: LuaReference
@@ -70,7 +70,7 @@ final class ScriptCleanup: OpCleanup {
     self.function = function
   }
 
-  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> OpProgress {
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> CallState {
     completion.state = host.runFiber(function, [], owner: .cleanup(context, completion))
     return .suspended
   }
@@ -85,5 +85,5 @@ final class ScriptCleanup: OpCleanup {
     }
   }
 
-  var place: ByteString? { host.vm.place(of: function).map { ByteString($0) } }
+  var place: ByteString? { host.vm.place(of: function).map { $0 } }
 }

@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// A group's dispatcher as an object of a script.
+/// A group's dispatcher as an object for scripts.
 final class DispatcherBox {
   let dispatcher: GroupDispatcher
 
@@ -19,7 +19,7 @@ extension ScriptHost {
     }
   }
 
-  /// `dispatcher.input`, …: what it was made with, defaults included.
+  /// `dispatcher.input`, …: its settings, defaults included.
   static func dispatcherProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard let dispatcher = call.object(1, host.types.dispatcher)?.dispatcher else {
       throw Arguments(host, call, method: "__index").wrongSelf("dispatcher")
@@ -65,7 +65,7 @@ extension ScriptHost {
       collect: try options.string("collect"), absent: absent)
   }
 
-  /// The dispatcher in an argument (a plain table does too), complete for an op.
+  /// The dispatcher in an argument (a plain table works too), completed for an op.
   func dispatcher(_ arguments: Arguments, _ index: Int, for op: Op) throws -> GroupDispatcher {
     let place = arguments.place(index)
     let dispatcher: GroupDispatcher

@@ -1,4 +1,4 @@
-/// The types that annotations declare, as far as completion needs them.
+/// The types in the annotations, as far as completion needs them.
 extension AnnotationReader {
   /// A member of a class or of its parents.
   private func member(_ name: String, of className: String) -> Entry? {
@@ -10,15 +10,15 @@ extension AnnotationReader {
     return nil
   }
 
-  /// The class of what a function returns, or of what a field holds; nil when that is of no class here.
+  /// The class of a function's result, or of a field; nil if it has no class here.
   func resultClass(of name: String, in className: String) -> String? {
     guard let type = member(name, of: className)?.type else { return nil }
-    // `T` is what the method was called on.
+    // `T` is the object of the method call.
     if type.hasPrefix("T ") { return className }
     return type.hasPrefix("flow.") ? known(type.prefix { $0.isLetter || $0 == "." }) : nil
   }
 
-  /// The class of options that an argument of a function may be, by the argument's index; nil for others.
+  /// The class of options for a function's argument, by the argument's index; nil for others.
   func optionsClass(ofArgument index: Int, of name: String, in className: String) -> String? {
     guard let entry = member(name, of: className), index < entry.parameters.count else {
       return nil
@@ -26,7 +26,7 @@ extension AnnotationReader {
     return optionsClass(in: entry.parameters[index])
   }
 
-  /// The class of options that a field of options may be; nil for others.
+  /// The class of options for a field of options; nil for others.
   func optionsClass(ofField name: String, in className: String) -> String? {
     member(name, of: className)?.type.flatMap { optionsClass(in: $0) }
   }

@@ -7,15 +7,15 @@ public struct AnnotationReader {
     let lines: [String]
     /// Whether it is called with a colon.
     let isMethod: Bool
-    /// The text after the name of each parameter, `self` left out: the type, then words about it.
+    /// The text after the name of each parameter except `self`: the type, then its description.
     var parameters: [String] = []
-    /// The type of a field, or of what a function returns first, with words about it; nil without.
+    /// The type of a field, or of a function's first result, with its description; nil without.
     var type: String?
   }
 
-  /// What a class has. An alias is one without members.
+  /// The members of a class. An alias is one without members.
   struct Class {
-    /// As it is written behind `flow.`: `Run`; the module is `flow`.
+    /// Its name after `flow.`: `Run`; the module is `flow`.
     let title: String
     let parent: String?
     fileprivate(set) var lines: [String]
@@ -30,10 +30,10 @@ public struct AnnotationReader {
     }
   }
 
-  /// What the module itself is called here: `flow` is what messages call its flows.
+  /// The name of the module here: in messages, `flow` is the name of its flows.
   static let module = "module"
 
-  /// By the name that messages show of an object, `op` or `run`; and the module.
+  /// By the name that messages use for an object, `op` or `run`; and the module.
   private(set) var classes: [String: Class] = [:]
   private var comment: [String] = []
   private var parameters: [String] = []
@@ -81,7 +81,7 @@ public struct AnnotationReader {
       if result == nil { result = String(rest) }
     case "@deprecated": comment.append("  " + text.dropFirst())
     case "@async": comment.append("  may wait")
-    // What is for type checkers only.
+    // Tags for type checkers only.
     default: break
     }
   }
@@ -135,22 +135,22 @@ public struct AnnotationReader {
         parameters: parameters, type: result))
   }
 
-  /// `flow.Op` as objects are called: `op`.
+  /// The name of objects of `flow.Op`: `op`.
   private static func shortName(_ name: Substring) -> String {
     let title = title(name)
     return title == "flow" ? module : title.lowercased()
   }
 
-  /// `flow.Task<T>` without the module and what is for type checkers: `Task`.
+  /// `flow.Task<T>` without the module and without type parameters: `Task`.
   private static func title(_ name: Substring) -> String {
     let bare = name.split { $0 == " " || $0 == "<" }.first ?? ""
     return String(bare.hasPrefix("flow.") ? bare.dropFirst(5) : bare)
   }
 
-  /// The names of what a class has, its parents' included.
+  /// The names of a class's members, its parents' included.
   ///
   /// - Parameters:
-  ///   - name: The class, as messages call its objects.
+  ///   - name: The class, by the name of its objects in messages.
   ///   - methodsOnly: Whether fields are left out.
   /// - Returns: The names, sorted; none for an unknown class.
   public func members(of name: String, methodsOnly: Bool) -> [String] {
@@ -165,8 +165,8 @@ public struct AnnotationReader {
     return names.sorted()
   }
 
-  /// The text about a member of a class or of its parents, with the fields of the options that a
-  /// function takes; nil when there is none.
+  /// The text about a member of a class or of its parents, with the fields of a function's options;
+  /// nil if there is none.
   public func text(_ name: String, of className: String) -> String? {
     var next: String? = className
     while let current = next, let found = classes[current] {
@@ -179,8 +179,8 @@ public struct AnnotationReader {
     return nil
   }
 
-  /// What a class is for, with its values if it is an alias, or its fields if it is a table of options;
-  /// nil for an unknown one.
+  /// The description of a class, with its values if it is an alias, or its fields if it is a table
+  /// of options; nil for an unknown one.
   public func text(ofClass name: String) -> String? {
     guard let found = classes[name] else { return nil }
     let fields = name.hasSuffix("options") ? self.fields(of: name) : []
@@ -197,7 +197,7 @@ public struct AnnotationReader {
     return names.flatMap { fields(of: Self.shortName($0)) }
   }
 
-  /// A line for each field, its parents' last.
+  /// A line for each field, with its parents' fields last.
   private func fields(of name: String) -> [String] {
     var lines: [String] = []
     var next: String? = name

@@ -1,8 +1,8 @@
 internal import FlowEngine
 
-/// How `help` writes its texts.
+/// The layout of `help`'s texts.
 enum HelpText {
-  /// Each line within a width; a line that is broken continues two columns further to the right.
+  /// Wraps each line to a width; a wrapped line continues two columns further to the right.
   static func wrapped(_ text: ByteString, columns: Int) -> ByteString {
     let lines = text.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     let broken = lines.map { wrapped(line: Array($0), max(columns, 20)) }
@@ -12,7 +12,7 @@ enum HelpText {
   private static func wrapped(line: [UInt8], _ columns: Int) -> [UInt8] {
     guard width(line) > columns else { return line }
     let indentation = line.prefix { $0 == 32 }.count
-    // A sentence continues below its beginning, an entry of a list further in.
+    // A sentence continues at the same indentation, an entry of a list further in.
     let hanging = [UInt8](repeating: 32, count: indentation == 0 ? 0 : indentation + 2)
     var shown = [UInt8](repeating: 32, count: indentation)
     var column = indentation
@@ -35,8 +35,8 @@ enum HelpText {
 
   private static func width(_ text: [UInt8]) -> Int { text.count { $0 & 0xC0 != 0x80 } }
 
-  /// Lines of a comment as one line for each paragraph: where a source ends its lines is its own
-  /// business. Indented lines are paragraphs.
+  /// Joins the lines of a comment to one line per paragraph, because the source's line ends have no
+  /// meaning. Indented lines are paragraphs.
   static func joined(_ lines: [String]) -> [String] {
     var joined: [String] = []
     for line in lines {
@@ -67,7 +67,7 @@ enum HelpText {
 
   /// `an integer`, `a string`.
   static func withArticle(_ noun: String) -> String {
-    // `userdata` begins with a consonant when it is said.
+    // `userdata` begins with a consonant in speech.
     let isVowel = noun.first.map { "aeioAEIO".contains($0) } ?? false
     return (isVowel ? "an " : "a ") + noun
   }

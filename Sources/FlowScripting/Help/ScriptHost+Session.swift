@@ -1,23 +1,23 @@
 public import FlowEngine
 public import LuaVM
 
-/// What a person who types lines wants of a host.
+/// The functions of a host for interactive sessions.
 extension ScriptHost {
-  /// Cancels everything and ends the process, if it has been asked to end. Not to be called by what a run
-  /// or task executes.
+  /// Cancels everything and ends the process if its end has been requested. A run or task must not
+  /// call it.
   public func answerTermination() {
     if vm.takeTermination() || isTerminating { terminate() }
   }
 
-  /// Failures that nobody observed; each is told once.
+  /// Unobserved failures; each is returned once.
   public func takeUnobservedFailures() -> [(name: ByteString, error: FlowError)] {
     loop.takeUnobservedFailures().map { ($0.name, $0.error) }
   }
 
-  /// The names of the runs and tasks that keep a script from its end, in the order of their start.
+  /// The names of the runs and tasks that keep a script alive, in the order of their start.
   public var pendingNames: [ByteString] { loop.pendingTasks.map(\.title) }
 
-  /// What messages call the objects that a value is one of; nil for a value that isn't of this host.
+  /// The name in messages for objects of a value's kind; nil for a value that isn't of this host.
   func className(of value: LuaValue) -> String? {
     guard case .reference(let reference) = value, reference.vm === vm else { return nil }
     if vm.areSame(reference, module) { return AnnotationReader.module }
@@ -32,28 +32,28 @@ extension ScriptHost {
     return own.contains(name) ? name : nil
   }
 
-  /// The names of what an object of this host has.
+  /// The names of the members of an object of this host.
   ///
   /// - Parameters:
   ///   - value: Any value.
   ///   - methodsOnly: Whether fields are left out.
-  /// - Returns: The names, sorted; nil for a value that is no such object.
+  /// - Returns: The names, sorted; nil for a value that isn't such an object.
   public func members(of value: LuaValue, methodsOnly: Bool) -> [String]? {
     guard let name = className(of: value), name != AnnotationReader.module else { return nil }
     if name == types.registry.name { return registry.names.map(\.description) }
     return AnnotationReader().members(of: name, methodsOnly: methodsOnly)
   }
 
-  /// The op that `flow.ops` has by a name, as scripts see it.
-  public func registeredOp(_ name: LuaString) -> LuaValue? {
-    registry[ByteString(name)].flatMap { try? value(of: $0) }
+  /// The op in `flow.ops` with a name, as scripts see it.
+  public func registeredOp(_ name: ByteString) -> LuaValue? {
+    registry[name].flatMap { try? value(of: $0) }
   }
 
-  /// What there is to know about a value; nil explains `help` itself. Ends with a newline.
+  /// The help about a value; nil describes `help` itself. Ends with a newline.
   ///
   /// - Parameters:
   ///   - value: The value; nil for `help` itself.
-  ///   - columns: How wide a line may be.
+  ///   - columns: The maximum width of a line.
   /// - Returns: The text.
   public func help(about value: LuaValue?, columns: Int = 80) -> ByteString {
     HelpText.wrapped(text(about: value), columns: columns)
@@ -75,16 +75,16 @@ extension ScriptHost {
     return ByteString(lines.joined(separator: "\n") + "\n")
   }
 
-  /// What there is to know about a function or library of Lua's own.
+  /// The help about a function or library of Lua's own.
   private func standardHelp(about value: LuaValue) -> ByteString {
     if case .reference(let reference) = value {
       if reference.kind == .function, let bytes = FunctionNames(vm)[reference],
-        let text = StandardLibraryHelp.text(of: LuaString(bytes).description)
+        let text = StandardLibraryHelp.text(of: ByteString(bytes).description)
       {
         return ByteString(text + "\n")
       }
       for library in StandardLibraryHelp.libraries {
-        guard let global = try? vm.global(LuaString(library.name)),
+        guard let global = try? vm.global(ByteString(library.name)),
           case .reference(let table) = global, vm.areSame(table, reference),
           let text = StandardLibraryHelp.text(ofLibrary: library.name)
         else { continue }
@@ -96,15 +96,15 @@ extension ScriptHost {
   }
 
   private static let introduction = """
-    help(x) tells what x is for:
+    help(x) describes x:
       help(flow)         the functions of the module
-      help(flow.op)      one of them; help "flow.op" does too, and help "run:summary" tells of a method
-      help(MyOp)         an op: its doc, what it needs and gives, its policy
+      help(flow.op)      one of them, as help "flow.op" does; help "run:summary" describes a method
+      help(MyOp)         an op: its doc, its inputs and outputs, its policy
       help(my_flow)      a flow: its plan
       help(string.rep)   a function of Lua; help(string) lists its library
     _ is the last result, _error the last error. A line that begins with ":" or "." continues the last one.
-    Tab completes, Alt-Enter begins a new line, Ctrl-R searches the history, Ctrl-C drops the line or interrupts what runs, Ctrl-D leaves once all has ended.
-    .load FILE runs a file, .save FILE writes what has run, .edit opens the last chunk in an editor, exit leaves.
+    Tab completes, Alt-Enter begins a new line, Ctrl-R searches the history, Ctrl-C drops the line or interrupts the running chunk, Ctrl-D leaves once everything has ended.
+    .load FILE runs a file, .save FILE writes the chunks that ran, .edit opens the last chunk in an editor, exit leaves.
 
     """
 
@@ -144,7 +144,7 @@ extension ScriptHost {
     return "there is no help about '\(ByteString(name))'\(ByteString(hint)); see help()\n"
   }
 
-  /// By what name the module has a function.
+  /// The name of a function in the module.
   func functionName(of value: LuaValue) -> String? {
     guard case .reference(let function) = value, function.kind == .function,
       let pairs = try? vm.pairs(of: module)

@@ -1,4 +1,4 @@
-/// What `help` says about Lua's own functions.
+/// The help texts for Lua's own functions.
 enum StandardLibraryHelp {
   /// The functions of a library in order, each with its signature; `""` has the basic ones.
   static let libraries: [(name: String, lines: [String])] = {
@@ -17,7 +17,7 @@ enum StandardLibraryHelp {
   /// All names: `print`, `string.rep`, `file:read`.
   static var names: [String] { libraries.flatMap { $0.lines.map(name(of:)) } }
 
-  /// The signature, and what the function does; nil for an unknown name.
+  /// The signature and the description of a function; nil for an unknown name.
   static func text(of name: String) -> String? {
     let wanted = name.replacing(":", with: ".")
     for library in libraries {
@@ -50,56 +50,56 @@ enum StandardLibraryHelp {
   private static let text = """
     assert(value [, message]) | Returns its arguments if the value is true, else raises the message.
     collectgarbage([option [, argument]]) | Controls the garbage collector: "collect", "count", "stop", "restart", "step", "isrunning", "incremental", "generational".
-    dofile([filename]) | Runs a file, or standard input, and returns what it returns.
+    dofile([filename]) | Runs a file, or standard input, and returns its results.
     error(message [, level]) | Raises an error, any value; a string gets the position of the caller, or of the level given.
     getmetatable(object) | Returns an object's metatable, or its field `__metatable`; nil without one.
-    ipairs(t) | Goes through t[1], t[2], … up to the first nil: for i, value in ipairs(t).
+    ipairs(t) | Iterates over t[1], t[2], … up to the first nil: for i, value in ipairs(t).
     load(chunk [, chunkname [, mode [, env]]]) | Compiles a string, or the pieces that a function returns, and returns it as a function; nil and a message when it isn't Lua.
     loadfile([filename [, mode [, env]]]) | Compiles a file as load does, without running it.
     next(table [, key]) | Returns the key and value that come after a key, in no order; the first without key, nil after the last.
-    pairs(t) | Goes through all keys and values in no order: for key, value in pairs(t); `__pairs` may say otherwise.
-    pcall(f [, ...]) | Calls a function so that no error gets out: returns true and its results, or false and the error.
-    print(...) | Writes its arguments to standard output as text, with tabs between and a line end.
+    pairs(t) | Iterates over all keys and values in no order: for key, value in pairs(t); `__pairs` can change that.
+    pcall(f [, ...]) | Calls a function and catches its error: returns true and its results, or false and the error.
+    print(...) | Writes its arguments to standard output as text, separated by tabs, with a line end.
     rawequal(a, b) | Returns whether two values are the same, without `__eq`.
     rawget(table, key) | Reads a field without `__index`.
     rawlen(value) | Returns the length of a table or string without `__len`.
     rawset(table, key, value) | Sets a field without `__newindex`, and returns the table.
     require(name) | Returns a module; loads it the first time, from `package.path` and `package.cpath`.
-    select(n, ...) | Returns the arguments from number n on, or how many there are for "#".
+    select(n, ...) | Returns the arguments from number n on, or their number for "#".
     setmetatable(table, metatable) | Sets or removes (nil) a table's metatable, and returns the table.
     tonumber(value [, base]) | Turns text into a number, in base 10 or from 2 to 36; nil when it isn't one.
-    tostring(value) | Turns a value into text; `__tostring` and `__name` may have a say.
+    tostring(value) | Turns a value into text; `__tostring` and `__name` can change it.
     type(value) | Returns the name of a value's type: "nil", "number", "string", "boolean", "table", "function", "thread", "userdata".
     warn(message, ...) | Emits a warning of all its arguments joined; "@on" and "@off" switch warnings.
-    xpcall(f, handler [, ...]) | Calls a function as pcall does, but gives an error to the handler first, while the stack still stands.
+    xpcall(f, handler [, ...]) | Calls a function as pcall does, but passes an error to the handler first, before the stack unwinds.
     coroutine.close(co) | Ends a suspended or dead coroutine, and closes its variables: true, or false and the error.
-    coroutine.create(f) | Makes a coroutine of a function, which resume starts.
+    coroutine.create(f) | Makes a coroutine from a function; resume starts it.
     coroutine.isyieldable([co]) | Returns whether a coroutine, or the running one, can yield.
     coroutine.resume(co [, ...]) | Starts or continues a coroutine: true and what it yields or returns, or false and the error.
     coroutine.running() | Returns the running coroutine, and whether it is the main one.
     coroutine.status(co) | Returns "running", "suspended", "normal" or "dead".
     coroutine.wrap(f) | Makes a coroutine, and returns a function that resumes it and raises its errors.
-    coroutine.yield(...) | Suspends the running coroutine; its arguments are what resume returns.
-    debug.debug() | Asks for lines on standard error's terminal and runs them, until `cont` is typed.
+    coroutine.yield(...) | Suspends the running coroutine; resume returns its arguments.
+    debug.debug() | Prompts on standard error for lines and runs them, until `cont` is typed.
     debug.gethook([thread]) | Returns the hook function, its mask and its count.
     debug.getinfo([thread,] f [, what]) | Returns a table about a function, or about the function at a level of the stack.
     debug.getlocal([thread,] f, index) | Returns the name and value of a local variable at a level of the stack, or a parameter's name.
-    debug.getmetatable(value) | Returns a value's metatable, whatever `__metatable` says.
+    debug.getmetatable(value) | Returns a value's metatable, regardless of `__metatable`.
     debug.getregistry() | Returns the table in which C code keeps its values.
     debug.getupvalue(f, index) | Returns the name and value of a variable that a function has captured.
-    debug.getuservalue(u, n) | Returns the n-th value that goes with a userdata, and whether there is one.
-    debug.sethook([thread,] hook, mask [, count]) | Has a function called at calls ("c"), returns ("r"), lines ("l"), or after each count of instructions.
+    debug.getuservalue(u, n) | Returns the n-th user value of a userdata, and whether there is one.
+    debug.sethook([thread,] hook, mask [, count]) | Registers a function to be called at calls ("c"), returns ("r"), lines ("l"), or after each count of instructions.
     debug.setlocal([thread,] level, index, value) | Sets a local variable at a level of the stack, and returns its name.
-    debug.setmetatable(value, table) | Sets the metatable of any value, for a basic type of all its values.
+    debug.setmetatable(value, table) | Sets the metatable of any value; for a basic type, that of all its values.
     debug.setupvalue(f, index, value) | Sets a variable that a function has captured, and returns its name.
-    debug.setuservalue(u, value, n) | Sets the n-th value that goes with a userdata.
+    debug.setuservalue(u, value, n) | Sets the n-th user value of a userdata.
     debug.traceback([thread,] [message [, level]]) | Returns a message with the stack as text.
-    debug.upvalueid(f, index) | Returns what identifies a captured variable, so that sharing can be seen.
-    debug.upvaluejoin(f1, n1, f2, n2) | Has one function share a captured variable of another.
-    debug.setcstacklimit(limit) | Does nothing in this version of Lua; it is there for older programs.
+    debug.upvalueid(f, index) | Returns an identifier of a captured variable, which shows whether functions share it.
+    debug.upvaluejoin(f1, n1, f2, n2) | Makes one function share a captured variable of another.
+    debug.setcstacklimit(limit) | Does nothing in this version of Lua; it exists for older programs.
     file:close() | Closes a file; of a program's pipe it returns how the program ended.
     file:flush() | Writes what is still in the file's buffer.
-    file:lines(...) | Goes through a file by the formats of `file:read`, by lines without any.
+    file:lines(...) | Iterates over a file by the formats of `file:read`, by lines without any.
     file:read(...) | Reads by formats: "n" a number, "l" a line, "L" with its end, "a" all, or so many bytes; nil at the end.
     file:seek([whence [, offset]]) | Moves within a file, from "set", "cur" or "end", and returns the position.
     file:setvbuf(mode [, size]) | Chooses the buffer: "no", "full" or "line".
@@ -107,13 +107,13 @@ enum StandardLibraryHelp {
     io.close([file]) | Closes a file, or the default output.
     io.flush() | Writes what is still in the buffer of the default output.
     io.input([file]) | Sets the default input to a file or a file's name, and returns it.
-    io.lines([filename, ...]) | Goes through a file by the formats of `file:read`, by lines without any, and closes it at the end.
+    io.lines([filename, ...]) | Iterates over a file by the formats of `file:read`, by lines without any, and closes it at the end.
     io.open(filename [, mode]) | Opens a file to read ("r"), write ("w") or append ("a"), "+" for both: the file, or nil, message and number.
     io.output([file]) | Sets the default output to a file or a file's name, and returns it.
     io.popen(program [, mode]) | Starts a shell command, and returns a file to read from it ("r") or write to it ("w").
     io.read(...) | Reads from the default input as `file:read` does.
     io.tmpfile() | Opens a new file that is removed at the end.
-    io.type(value) | Returns "file", "closed file", or nil for what is no file.
+    io.type(value) | Returns "file", "closed file", or nil for a value that is no file.
     io.write(...) | Writes to the default output as `file:write` does.
     math.abs(x) | Returns the absolute value.
     math.acos(x) | Returns the arc cosine in radians.
@@ -144,38 +144,38 @@ enum StandardLibraryHelp {
     math.tan(x) | Returns the tangent of an angle in radians.
     math.tanh(x) | Returns the hyperbolic tangent.
     math.tointeger(x) | Returns x as an integer if it is one, else nil.
-    math.type(x) | Returns "integer", "float", or nil for what is no number.
+    math.type(x) | Returns "integer", "float", or nil for a value that is no number.
     math.ult(m, n) | Returns whether m is less than n as unsigned integers.
     os.clock() | Returns the seconds of processor time that the program has used.
     os.date([format [, time]]) | Returns a time as text by a format of strftime, or as a table for "*t"; "!" takes UTC.
     os.difftime(t2, t1) | Returns the seconds from t1 to t2.
     os.execute([command]) | Runs a shell command and waits: true or nil, "exit" or "signal", and the number.
-    os.exit([code [, close]]) | Ends the program with a status; closes the Lua state first if asked.
+    os.exit([code [, close]]) | Ends the program with a status; closes the Lua state first if `close` is true.
     os.getenv(name) | Returns a variable of the environment, nil without one.
     os.remove(filename) | Removes a file or an empty folder: true, or nil, message and number.
     os.rename(old, new) | Renames or moves a file: true, or nil, message and number.
     os.setlocale([locale [, category]]) | Sets the locale of the program, or returns it.
-    os.time([table]) | Returns the present time, or that of a table with year, month and day, in seconds.
+    os.time([table]) | Returns the current time, or that of a table with year, month and day, in seconds.
     os.tmpname() | Returns a file name that can be used for a temporary file.
     package.loadlib(path, name) | Loads a C library, and returns a function of it.
     package.searchpath(name, path [, sep [, rep]]) | Finds the file of a module in a path like `package.path`.
     string.byte(s [, i [, j]]) | Returns the bytes at the positions i to j as numbers.
     string.char(...) | Returns a string of these bytes.
-    string.dump(f [, strip]) | Returns a function in binary form, which load takes.
-    string.find(s, pattern [, init [, plain]]) | Returns where the first match begins and ends, and its captures; nil without one.
+    string.dump(f [, strip]) | Returns a function in binary form, which load accepts.
+    string.find(s, pattern [, init [, plain]]) | Returns the start and end of the first match, and its captures; nil without one.
     string.format(format, ...) | Formats its arguments as printf does; %q writes a value as Lua reads it.
-    string.gmatch(s, pattern [, init]) | Goes through all matches: for capture in s:gmatch(pattern).
-    string.gsub(s, pattern, replacement [, n]) | Replaces matches by a string, a table's values or a function's results; returns the string and how many there were.
+    string.gmatch(s, pattern [, init]) | Iterates over all matches: for capture in s:gmatch(pattern).
+    string.gsub(s, pattern, replacement [, n]) | Replaces matches by a string, a table's values or a function's results; returns the string and the number of matches.
     string.len(s) | Returns the number of bytes.
-    string.lower(s) | Turns capital letters into small ones.
+    string.lower(s) | Turns uppercase letters into lowercase ones.
     string.match(s, pattern [, init]) | Returns the captures of the first match, or all of it; nil without one.
     string.pack(format, ...) | Returns values in binary form.
-    string.packsize(format) | Returns the length of what pack makes by a format of fixed sizes.
+    string.packsize(format) | Returns the length of the result of pack, for a format of fixed sizes.
     string.rep(s, n [, separator]) | Returns n copies of a string, with a separator between.
     string.reverse(s) | Returns the bytes in reverse order.
     string.sub(s, i [, j]) | Returns the part from i to j; negative positions count from the end.
     string.unpack(format, s [, position]) | Returns values from their binary form, and the position after them.
-    string.upper(s) | Turns small letters into capital ones.
+    string.upper(s) | Turns lowercase letters into uppercase ones.
     table.concat(list [, separator [, i [, j]]]) | Joins strings and numbers of a list.
     table.insert(list, [position,] value) | Inserts a value at a position, at the end without one.
     table.move(a1, from, to, target [, a2]) | Copies elements of a list to a position, of another list if given; returns that list.
@@ -185,7 +185,7 @@ enum StandardLibraryHelp {
     table.unpack(list [, i [, j]]) | Returns the elements of a list.
     utf8.char(...) | Returns a string of these code points in UTF-8.
     utf8.codepoint(s [, i [, j [, lax]]]) | Returns the code points of the characters that begin from i to j.
-    utf8.codes(s [, lax]) | Goes through positions and code points: for position, code in utf8.codes(s).
+    utf8.codes(s [, lax]) | Iterates over positions and code points: for position, code in utf8.codes(s).
     utf8.len(s [, i [, j [, lax]]]) | Returns the number of characters, or nil and the position of the first invalid byte.
     utf8.offset(s, n [, i]) | Returns the position where the n-th character, counted from i, begins.
     """

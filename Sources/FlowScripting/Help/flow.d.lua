@@ -1,78 +1,77 @@
 ---@meta flow
 
--- The one source of what is known about the module: editors read this file, `help` and completion
--- read it in a session, and the reference of the documentation is made of it by scripts/docs.
+-- The only description of the module: editors read this file, sessions read it for `help` and
+-- completion, and scripts/docs generates the reference of the documentation from it.
 -- A test compares its names with those of the running module.
 
 ---Named operations, flows, machines, runs and tasks.
 ---
 ---Every misuse raises an error of kind `usage`: its message begins with the script's `file:line:`
----and names the function, the argument, what was expected and what was given. In tables of options
----an unknown field is such an error. Times are seconds, as numbers; they are finite and not
+---and names the function, the argument, the expected value and the given one. An unknown field in a
+---table of options is such an error. Times are seconds, as numbers; they are finite and not
 ---negative.
 ---@class flow
----@field ops flow.Ops The ops that are written in Swift, by name.
+---@field ops flow.Ops The ops written in Swift, by name.
 ---@field checking boolean Whether runs are checked instead of executed, as with `--check`.
 local flow = {}
 
----A name in the data bucket with its value.
+---Keys of the data bucket with their values.
 ---@alias flow.Data table<string, any>
 
----What a value has to be: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes),
----`"integer"`, `"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, the `__name` of a
----metatable, `"T[]"` (a list without holes), `"T?"` (may be absent), `"A|B"`, or a function that
----tells; its second result names the type in the line of a mismatch. The `?` binds to the whole
----union.
+---The type of a value: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes), `"integer"`,
+---`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, the `__name` of a metatable, `"T[]"`
+---(a list without holes), `"T?"` (may be absent), `"A|B"`, or a predicate. The second result of a
+---predicate names the type in the message of a mismatch. The `?` applies to the whole union.
 ---@alias flow.Type string|fun(value: any): boolean, string?
 
----How a task stands.
+---The state of a task.
 ---@alias flow.State
----| "pending" # It goes on.
+---| "pending" # It hasn't settled yet.
 ---| "succeeded" # It has a result.
 ---| "failed" # It has an error.
 ---| "cancelled" # It has an error of kind `cancelled`.
 
----What kind of error it is.
+---The kind of an error.
 ---@alias flow.ErrorKind
----| "error" # Something was raised, or `ctx:fail` was called.
----| "insufficient_input" # A key that was needed isn't in the data bucket.
----| "mismatched_input" # A value that was needed is of another type.
+---| "error" # Code raised an error, or `ctx:fail` was called.
+---| "insufficient_input" # A required key isn't in the data bucket.
+---| "mismatched_input" # A required value has another type.
 ---| "missing_output" # A declared output wasn't set.
----| "mismatched_output" # A declared output is of another type.
+---| "mismatched_output" # A declared output has another type.
 ---| "timeout" # It took longer than its `timeout`.
----| "cancelled" # It was asked to stop.
+---| "cancelled" # It was cancelled.
 ---| "stalled" # Nothing could make progress any more.
 ---| "usage" # A function was used wrongly.
 
----Where an op's function runs: on the main thread, or in a Lua state of its own, in parallel. Code
----for a worker travels with its upvalues, as they are when the op is made; values come and go as
----copies, and what can't travel is an error that names it. In a worker, globals are the standard
----ones.
+---The thread on which an op's function runs: the main thread, or a worker, which is a Lua state of its
+---own and runs in parallel. Code for a worker travels with the upvalues that it has when the op is
+---made. Values are copied in both directions. A value that can't travel causes an error that names it.
+---A worker has only the standard globals.
 ---@alias flow.OpThread "main"|"worker"
 
----Where a continuation runs: posted to the main loop, at once on completion, or in a Lua state of
----its own, which gets a read-only copy of the settled task. Without it: at once, until 20 deep,
----then posted.
+---The thread on which a continuation runs: posted to the main loop, called at once on completion, or
+---called in a worker, which gets a read-only copy of the settled task. By default it is called at once,
+---and posted when continuations are nested more than 20 deep.
 ---@alias flow.Thread "main"|"immediate"|"worker"
 
----How often an op is tried. Retried are errors of the kinds `error`, `timeout` and
----`missing_output`. The data bucket isn't rolled back between attempts.
+---How often an op is tried. Errors of the kinds `error`, `timeout` and `missing_output` are retried. The
+---data bucket isn't rolled back between attempts.
 ---@class flow.RetryOptions
----@field attempts integer How many attempts there are in all, at least 1.
----@field delay? number|async fun(error: flow.Error, attempt: integer): number Seconds before the second attempt, 0 without it; or a function that returns them for each, from the error and the number of the attempt that has failed.
----@field factor? number What the delay is multiplied by each time; 1 without it.
----@field max_delay? number The longest delay in seconds; none without it, but 60 for `retry_after` of an error.
----@field jitter? number A share of the delay, from 0 to 1, by which it is drawn longer or shorter at random; 0 without it.
----@field when? async fun(error: flow.Error, attempt: integer): boolean Says whether there is another attempt, where the kind of the error allows one.
+---@field attempts integer The number of attempts in all, at least 1.
+---@field delay? number|async fun(error: flow.Error, attempt: integer): number Seconds before the second attempt, 0 by default; or a function that returns the delay before each attempt, from the error and the number of the failed attempt.
+---@field factor? number The factor by which the delay grows each time; 1 by default.
+---@field max_delay? number The longest delay in seconds; unlimited by default, except 60 for `retry_after` of an error.
+---@field jitter? number A share of the delay, from 0 to 1, by which it is randomly lengthened or shortened; 0 by default.
+---@field when? async fun(error: flow.Error, attempt: integer): boolean Returns whether there is another attempt, if the kind of the error allows one.
 
 ---The policy of one place in a flow.
 ---@class flow.PolicyOptions
----@field retry? integer|flow.RetryOptions A number of attempts, or more exactly.
----@field timeout? number Seconds per attempt, greater than 0. It ends an op that waits and one that is busy.
----@field grace? number Seconds that all cleanups together have once it was stopped; `math.huge` for no limit. 30 without it, or what `--grace` says.
----@field thread? flow.OpThread Of an op written in Lua.
+---@field retry? integer|flow.RetryOptions A number of attempts, or a table of options.
+---@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy.
+---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
+---@field thread? flow.OpThread The thread of an op written in Lua.
 
----What `Op:with` changes.
+---The properties that `Op:with` changes.
 ---@class flow.WithOptions: flow.PolicyOptions
 ---@field name? string
 ---@field primary_input? string
@@ -80,172 +79,177 @@ local flow = {}
 
 ---The full form of an op.
 ---@class flow.OpOptions: flow.PolicyOptions
----@field run async fun(ctx: flow.Ctx, ...: any): any What it does. It ends when this returns; when it returns a task, with that task.
----@field doc? string What it is for; `help` shows it.
----@field needs? table<string, flow.Type> What has to be in the data bucket: checked before `run` is called.
----@field gives? table<string, flow.Type> What `run` has to set: checked after it.
----@field primary_input? string The key under which a group gives it an item; without it the only one of `needs`.
----@field primary_output? string The key whose value a group collects; without it the only one of `gives`.
+---@field run async fun(ctx: flow.Ctx, ...: any): any The function of the op. The op ends when it returns; if it returns a task, the op ends with that task.
+---@field doc? string A description; `help` shows it.
+---@field needs? table<string, flow.Type> The required data: checked before `run` is called.
+---@field gives? table<string, flow.Type> The data that `run` sets: checked after it.
+---@field primary_input? string The key under which a group passes an item; by default the only one of `needs`.
+---@field primary_output? string The key whose value a group collects; by default the only one of `gives`.
 
----How a group works.
+---The options of a group.
 ---@class flow.DispatcherOptions
----@field input string The key of the list. A missing key, or a value that is no list, fails the group as an input error.
+---@field input string The key of the list. If the key is missing or its value isn't a list, the group fails with an input error.
 ---@field output? string The key of the list of results, in the order of the input; nothing is collected without it.
----@field max_concurrent? integer How many items execute at the same time; 3 without it.
----@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless there is an `absent`.
----@field allow_empty? boolean Whether an empty list is no error of kind `insufficient_input`.
+---@field max_concurrent? integer How many items execute at the same time; 3 by default.
+---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
+---@field allow_empty? boolean Whether an empty list is allowed. Otherwise it is an error of kind `insufficient_input`.
 ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
----@field as? string The key under which each op finds its item; without it the op's primary input.
----@field collect? string The key whose value becomes the result; without it the op's primary output.
----@field absent? any The value that stands in the output for an item without a result, so that results align with items: for a failed one, and for one that succeeded without an output that is declared optional. Without it both are left out.
+---@field as? string The key under which each op finds its item; by default the op's primary input.
+---@field collect? string The key whose value becomes the result; by default the op's primary output.
+---@field absent? any The value in the output for an item without a result, so that results align with items: for a failed item, and for one that succeeded without an output declared optional. By default both are left out.
 
----Where a continuation runs.
+---The options of a continuation.
 ---@class flow.NextOptions
 ---@field thread? flow.Thread
 
----How a summary is written.
+---The options of a summary.
 ---@class flow.SummaryOptions
----@field time? "iso" Times as `2026-01-31T16:17:18.123Z` in place of `4:17:18 PM`.
----@field durations? boolean Whether lines of an end tell how long it took, in seconds.
----@field full? boolean Whether strings are shown whole, however long; else 120 characters of each value.
+---@field time? "iso" Shows times as `2026-01-31T16:17:18.123Z` instead of `4:17:18 PM`.
+---@field durations? boolean Whether the last line of an op shows its duration in seconds.
+---@field full? boolean Whether strings are shown whole, however long. By default 120 characters of each value are shown.
 
----How a machine is drawn.
+---The options of a machine's drawing.
 ---@class flow.MachineDotOptions
----@field rankdir? "LR"|"RL"|"TB"|"BT" The direction; `"LR"` without it.
----@field shape? string The shape of a step; `"box"` without it.
----@field strict? boolean Whether several edges of one kind become one; true without it.
+---@field rankdir? "LR"|"RL"|"TB"|"BT" The direction; `"LR"` by default.
+---@field shape? string The shape of a step; `"box"` by default.
+---@field strict? boolean Whether several edges of one kind become one; true by default.
 
----How a program is run.
+---The options of a program.
 ---@class flow.ExecOptions
----@field stdin? string What the program reads; nothing without it.
----@field cwd? string Its working directory; that of flowlua without it.
+---@field stdin? string The program's input; empty by default.
+---@field cwd? string Its working directory; by default that of flowlua.
 ---@field env? table<string, string|false> Changes to the environment: a string sets a variable, false removes it.
----@field timeout? number After so many seconds of real time it is stopped, and fails with an error of kind `timeout`.
----@field check? boolean Whether a status other than 0 is a failure; true without it.
----@field capture? boolean Whether its output is collected; true without it, else it goes where flowlua's goes.
+---@field timeout? number Seconds of real time after which the program is stopped and fails with an error of kind `timeout`.
+---@field check? boolean Whether a status other than 0 is a failure; true by default.
+---@field capture? boolean Whether its output is collected, which is the default. Otherwise it is written to flowlua's output.
 
----How a program ended.
+---The result of a program.
 ---@class flow.ExecResult
----@field status integer The exit status; 128 and the number of the signal when one ended it.
+---@field status integer The exit status; 128 plus the number of the signal if a signal ended it.
 ---@field signal? integer The signal that ended it.
----@field stdout? string All it wrote, as bytes; nil with `capture = false`.
+---@field stdout? string All its output, as bytes; nil with `capture = false`.
 ---@field stderr? string
 
----What `flow.machine` is called with: fields, and a list of `flow.step` and `flow.any_step`.
+---The parameter of `flow.machine`: fields, and a list of `flow.step` and `flow.any_step`.
 ---@class flow.MachineOptions: flow.PolicyOptions
 ---@field name string
 ---@field start string The first step.
----@field emit? async fun(result: any, state: any): string? The event that a step's result is, if it is one.
----@field reduce? async fun(state: any, result: any): flow.Reduction Makes the next state of a result. Without it the result becomes the state, and nil leaves it.
----@field navigate? async fun(transition: flow.Transition, state: any, ctx: flow.Ctx): any Performs all steps, in place of their `run`.
----@field transition? async fun(step: string, result: any, state: any): flow.Transition? Says where to go, in place of `on` and `next`; nil ends the machine with its state.
----@field any? "first"|"last" Whether the any-step is asked before a step's own handlers; `"last"` without it.
----@field max_transitions? integer After so many transitions it fails; 10000 without it.
----@field doc? string What it is for.
+---@field emit? async fun(result: any, state: any): string? Returns the event for a step's result, if there is one.
+---@field reduce? async fun(state: any, result: any): flow.Reduction Returns the next state. By default a result other than nil becomes the state.
+---@field navigate? async fun(transition: flow.Transition, state: any, ctx: flow.Ctx): any Performs all steps, instead of their `run`.
+---@field transition? async fun(step: string, result: any, state: any): flow.Transition? Returns the next transition, instead of `on` and `next`; nil ends the machine with its state.
+---@field any? "first"|"last" Whether handlers of the any-step take precedence over a step's own; `"last"` by default.
+---@field max_transitions? integer The number of transitions after which the machine fails; 10000 by default.
+---@field doc? string A description.
 ---@field needs? table<string, flow.Type> As of an op.
 ---@field gives? table<string, flow.Type> As of an op.
 ---@field primary_input? string As of an op.
 ---@field primary_output? string As of an op.
 ---@field [integer] flow.Step
 
----Where a machine begins.
+---The place where a machine starts.
 ---@class flow.MachineStartOptions
----@field at? string The step to begin with; without it the last one of `history`, or else the machine's start.
----@field history? string[] The steps entered so far, as `run.history` and `ctx.history` have them: where `flow.back` leads. `at` is added unless it is the last of them. Their results aren't known, so that `flow.retry` performs the step again.
+---@field at? string The first step; by default the last one of `history`, or else the machine's start.
+---@field history? string[] The steps entered so far, as in `run.history` and `ctx.history`; `flow.back` returns to them. `at` is added unless it is the last of them. Their results aren't known, so `flow.retry` performs the step again.
 
----A step of a machine: what performs it, and a list of `flow.on` and `flow.next`.
+---A step of a machine: an op or function, and a list of `flow.on` and `flow.next`.
 ---@class flow.StepOptions
 ---@field run? flow.Op|async fun(state: any, ctx: flow.Ctx): any An op, flow or machine, which gets the state as its data, or a function.
----@field final? boolean Whether the machine ends after it, even where the any-step has a `flow.next`.
+---@field final? boolean Whether the machine ends after it, even if the any-step has a `flow.next`.
 ---@field [integer] flow.Handler
 
----What `flow:check` finds.
+---A finding of `flow:check` or `machine:check`.
 ---@class flow.Finding
 ---@field severity "error"|"warning"
----@field op string The op, or the flow, that it is about.
+---@field op string The op or flow that it is about.
 ---@field message string
 
----Something that happened in a run.
+---An event of a run.
 ---@class flow.Event
 ---@field time number Seconds since the run began.
 ---@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"
+---@field id integer The execution it is about: unique in the run, the same in all its attempts; 0 for the run itself.
+---@field parent? integer The `id` of the flow, group or op that encloses the execution.
+---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
+---@field run string The id of the run, unique across processes.
+---@field lane integer The number of the worker that executes it; 0 for the main thread.
+---@field queued? number Of the `start` of a group's item: when it could have begun, in seconds since the run began.
 ---@field op string The name of the op it is about.
 ---@field index? integer The op's index in a group, from 1 on.
 ---@field attempt integer Which attempt at the op, from 1 on.
----@field message? string Of `log` what was said; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text.
+---@field message? string Of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text.
 ---@field key? string Of `set`, `replace` and `remove`.
----@field value? string The text of what was set, or of a machine's new state; of a secret `<redacted>`.
----@field old_value? string Of `replace` the text of what stood there.
+---@field value? string The new value or a machine's new state as text; `<redacted>` for a secret.
+---@field old_value? string Of `replace` the previous value as text.
 ---@field done? number Of `progress`.
 ---@field total? number Of `progress`.
 
----An op: a named, reusable operation. Calling it binds arguments, which `run` gets behind `ctx`; an
----op that needs none is used as it is. Flows and machines are ops too, but take no arguments.
+---An op: a named, reusable operation. Calling it binds arguments, which `run` gets after `ctx`; an op
+---without arguments is used without a call. Flows and machines are ops too, but take no arguments.
 ---@class flow.Op
----@field name string What lines and errors call it.
----@field doc string? What it is for.
----@field needs table<string, flow.Type> What it needs, in the form in which that was written; a copy. A flow has a method of this name instead.
----@field gives table<string, flow.Type> What it gives, in the same way.
----@field primary_input string? The key under which a group gives it an item: the one that was given, or the only one of `needs`.
----@field primary_output string? The key whose value a group collects: the one that was given, or the only one of `gives`.
+---@field name string Its name in lines and errors.
+---@field doc string? Its description.
+---@field needs table<string, flow.Type> The data that it needs, as it was written; a copy. A flow has a method of this name instead.
+---@field gives table<string, flow.Type> The data that it gives, in the same way.
+---@field primary_input string? The key under which a group passes an item: the declared one, or the only one of `needs`.
+---@field primary_output string? The key whose value a group collects: the declared one, or the only one of `gives`.
 ---@field retry flow.RetryOptions? How often it is tried; a copy with all fields.
 ---@field timeout number? Seconds per attempt.
----@field grace number? Seconds for all cleanups together once the op is stopped.
----@field thread flow.OpThread Where its function runs.
+---@field grace number? Seconds for all cleanups together after a stop.
+---@field thread flow.OpThread The thread on which its function runs.
 ---@overload fun(...: any): flow.Op
 local Op = {}
 
----Starts it alone, up to its first wait.
----@param data? flow.Data What the data bucket begins with.
+---Starts the op and runs it up to its first wait.
+---@param data? flow.Data The initial data.
 ---@return flow.Run run
 function Op:start(data) end
 
----Starts it alone and waits until it has settled. Its failure isn't raised: look at `run.ok` or
----`run.error`.
+---Starts the op and waits until it has settled. A failure isn't raised: check `run.ok` or `run.error`.
 ---@async
----@param data? flow.Data What the data bucket begins with.
+---@param data? flow.Data The initial data.
 ---@return flow.Run run
 function Op:run(data) end
 
----The same op, flow or machine with another name or policy.
+---Returns the same op, flow or machine with another name or policy.
 ---@generic T: flow.Op
 ---@param self T
 ---@param options flow.WithOptions
 ---@return T op
 function Op:with(options) end
 
----Ops in order, with cases and groups, over one data bucket. A flow is an op, and a blueprint: it
----can be started many times, also at the same time. The builder's functions change the flow and
----return it; a run keeps the blueprint that it began with. A flow inside a flow works on the same
+---A sequence of ops, with cases and groups, over one data bucket. A flow is an op, and a blueprint: it
+---can be started many times, also at the same time. The builder's functions change the flow and return
+---it; a change doesn't affect runs that have already started. A flow inside a flow works on the same
 ---bucket.
 ---@class flow.Flow: flow.Op
 local Flow = {}
 
----Declares what data it needs; several calls add up. Without an argument it returns what is declared,
----or else what the op needs that is the flow's only step, as a copy.
+---Declares the data that it needs; several calls add up. Without an argument it returns a copy of the
+---declarations, or, if there are none, the needs of the flow's only op.
 ---@param needs? table<string, flow.Type>
 ---@return flow.Flow self
 ---@overload fun(self: flow.Flow): table<string, flow.Type>
 function Flow:needs(needs) end
 
----Declares what data it gives: checked when its last step has succeeded. Several calls add up; without
----an argument it returns what is declared, as `needs` does.
+---Declares the data that it gives: checked when its last step has succeeded. Several calls add up.
+---Without an argument it returns the declarations, as `needs` does.
 ---@param gives? table<string, flow.Type>
 ---@return flow.Flow self
 ---@overload fun(self: flow.Flow): table<string, flow.Type>
 function Flow:gives(gives) end
 
----Says under which key a group gives the flow an item, and whose value it collects; nil leaves either.
----By default these are the only key that it needs and gives, or else those of the op that is the
----flow's only step.
+---Sets the key under which a group passes an item to the flow, and the key whose value it collects; nil
+---leaves a key unchanged. By default these are the only key that the flow needs and the only one that it
+---gives, or else those of the flow's only op.
 ---@param input? string
 ---@param output? string
 ---@return flow.Flow self
 function Flow:primary(input, output) end
 
----Gives data to begin with; several calls add up. Values given to `start` and `run` take precedence;
----inside another flow it fills absent keys only. Tables without a metatable are copied for each run,
----nested ones included, so that no run changes the data of the next one.
+---Sets the initial data; several calls add up. Values passed to `start` or `run` take precedence. Inside
+---another flow it fills absent keys only. Tables without a metatable are copied for each run, nested ones
+---included, so that no run changes the data of the next one.
 ---@param data flow.Data
 ---@return flow.Flow self
 function Flow:data(data) end
@@ -256,9 +260,9 @@ function Flow:data(data) end
 ---@return flow.Flow self
 function Flow:add(op, policy) end
 
----Adds an op that is executed for each item of a list, a few at a time. Each gets a bucket of its
----own, which holds the item and reads through to the flow's; what it sets isn't logged. Without
----`allow_failure` the first failure cancels what runs, starts nothing more, and fails the group.
+---Adds an op that is executed for each item of a list, a few at a time. Each item gets its own bucket,
+---which has the item and reads through to the flow's; writes to it aren't logged. Without
+---`allow_failure` the first failure cancels the running items, starts no more, and fails the group.
 ---@param op flow.Op
 ---@param dispatcher flow.Dispatcher|flow.DispatcherOptions
 ---@return flow.Flow self
@@ -270,23 +274,23 @@ function Flow:add_grouped(op, dispatcher) end
 ---@return flow.Flow self
 function Flow:add_parallel(...) end
 
----Adds an op that is executed at the end, after failure, cancellation and timeout too. A failing
----one fails a flow that had succeeded.
+---Adds an op that is executed at the end, also after failure, cancellation and timeout. If it fails, a
+---flow that had succeeded fails.
 ---@param op flow.Op
 ---@param policy? flow.PolicyOptions
 ---@return flow.Flow self
 function Flow:add_finally(op, policy) end
 
----Begins a branch, up to the next `case`, `otherwise` or `combine`. It is taken, as the first that
----matches, when the key's value is this string, or the predicate says so. When none matches, and
----there is no `otherwise`, the flow ends early and successfully. Cases don't nest: put a flow
----inside a case instead.
+---Begins a branch, up to the next `case`, `otherwise` or `combine`. A branch matches if the key's value
+---is this string, or if the predicate returns true; the first match is executed. If none matches and
+---there is no `otherwise`, the flow ends early and successfully. Cases don't nest: put a flow inside a
+---case instead.
 ---@param key string|async fun(data: flow.Data): boolean
 ---@param value? string With a key only.
 ---@return flow.Flow self
 function Flow:case(key, value) end
 
----Begins the branch that is taken when no case matches.
+---Begins the branch that is executed when no case matches.
 ---@return flow.Flow self
 function Flow:otherwise() end
 
@@ -294,26 +298,26 @@ function Flow:otherwise() end
 ---@return flow.Flow self
 function Flow:combine() end
 
----Has a function called before the first op of each run; it may wait, and several add up. Its error
----fails the run.
+---Registers a function that is called before the first op of each run. It may wait, and several add up.
+---Its error fails the run.
 ---@param fn async fun(run: flow.Run)
 ---@return flow.Flow self
 function Flow:will_start(fn) end
 
----Has a function called when a run has settled, before anything that waits for the run goes on; it
----may wait, and several add up. Its error is reported like a failure that nobody observed.
+---Registers a function that is called when a run has settled, before anything that waits for the run
+---continues. It may wait, and several add up. Its error is reported like an unobserved failure.
 ---@param fn async fun(run: flow.Run)
 ---@return flow.Flow self
 function Flow:did_finish(fn) end
 
----A flow of its own with the same steps.
+---Returns an independent flow with the same steps.
 ---@return flow.Flow copy
 function Flow:copy() end
 
----Finds, without running anything, keys that nothing gives, types that don't fit, cases that can't
----match and names without the suffix `Op`.
----@param data? flow.Data What it would be started with.
----@return flow.Finding[] findings In the order of the steps; empty when there is nothing to say.
+---Finds, without running anything, keys that no op gives, types that don't fit, cases that can't match
+---and names without the suffix `Op`.
+---@param data? flow.Data The data with which it would be started.
+---@return flow.Finding[] findings In the order of the steps; empty if there are none.
 function Flow:check(data) end
 
 ---Draws it as a graph in the DOT language.
@@ -324,27 +328,27 @@ function Flow:dot() end
 ---@return string mermaid Ends in a newline.
 function Flow:mermaid() end
 
----A state machine over steps. A machine is an op; alone it is started with a state, any value, and
----inside a flow its state begins as the bucket's data. When it finishes with a table, that table's
----string keys are set in the bucket.
+---A state machine: steps and the transitions between them. A machine is an op. Started by itself, it gets
+---a state, which may be any value; inside a flow its initial state is the bucket's data. If it finishes
+---with a table, that table's string keys are set in the bucket.
 ---@class flow.Machine: flow.Op
 local Machine = {}
 
----Starts it with a state, up to its first wait: at its start, or at a saved step.
+---Starts the machine with a state and runs it up to its first wait: from its start, or from a saved step.
 ---@param state? any
 ---@param options? flow.MachineStartOptions
----@return flow.Run run Its `result` is what the machine finishes with.
+---@return flow.Run run Its `result` is the value with which the machine finishes.
 function Machine:start(state, options) end
 
----Starts it with a state and waits until it has settled.
+---Starts the machine with a state and waits until it has settled.
 ---@async
 ---@param state? any
 ---@param options? flow.MachineStartOptions
 ---@return flow.Run run
 function Machine:run(state, options) end
 
----Starts it after a step, whose result comes from elsewhere, such as a server. The history begins
----with that step, unless `options` has one: then it is that, and the step is added if it isn't the last.
+---Starts the machine after a step whose result comes from elsewhere, such as a server. The history begins
+---with that step, unless `options` has a history; then the step is added to it if it isn't the last.
 ---@param step string
 ---@param result any
 ---@param state any
@@ -352,18 +356,18 @@ function Machine:run(state, options) end
 ---@return flow.Run run
 function Machine:continue(step, result, state, options) end
 
----Returns what would follow a step, and performs nothing: only `reduce`, `emit` and `transition` are
----called. Where the machine would fail, such as on an event that no step handles, it raises.
+---Returns the transition that would follow a step, and performs nothing: only `reduce`, `emit` and
+---`transition` are called. If the machine would fail, such as on an unhandled event, it raises.
 ---@async
 ---@param step string
 ---@param result any
 ---@param state any The state before the result is reduced.
----@return flow.Transition? transition nil when the machine ends; its `kind` is `"retry"` where `reduce` returned that.
----@return any state The new state, or what the machine finishes with.
+---@return flow.Transition? transition nil if the machine ends; its `kind` is `"retry"` if `reduce` returned a retry.
+---@return any state The new state, or the value with which the machine finishes.
 function Machine:transition(step, result, state) end
 
----Looks for steps that may have been forgotten, and performs nothing: with `reduce`, a step that has no
----way on and isn't marked `final = true` is a warning.
+---Finds steps whose handlers may have been forgotten, and performs nothing: with `reduce`, a step without
+---handlers that isn't marked `final = true` is a warning.
 ---@return flow.Finding[] findings In the order of the steps.
 function Machine:check() end
 
@@ -376,10 +380,10 @@ function Machine:dot(options) end
 ---@return string mermaid Ends in a newline.
 function Machine:mermaid() end
 
----Something that goes on or has settled, with one outcome. A task is closable:
----`local t <close> = flow.spawn(f)` cancels it and waits for its end when the scope is left. A
----failure that nobody observed is reported at the end of the script; `await`, a continuation, and
----reading `error`, `state`, `faulted` or `result` observe it, `wait` doesn't.
+---Anything running or settled, with one outcome. A task is closable: `local t <close> = flow.spawn(f)`
+---cancels it at the end of the scope and waits for its end. An unobserved failure is reported at the end
+---of the script. `await`, a continuation, and reading `error`, `state`, `faulted` or `result` observe a
+---failure; `wait` doesn't.
 ---@class flow.Task<T>
 ---@field state flow.State
 ---@field completed boolean Whether it has settled.
@@ -387,35 +391,35 @@ function Machine:mermaid() end
 ---@field cancelled boolean Whether it was cancelled.
 ---@field result T? Of a task that has succeeded.
 ---@field error flow.Error? Of a task that has failed or was cancelled.
----@field index integer? Of `flow.when_any_finish`: which one was first, from 1 on.
+---@field index integer? Of `flow.when_any_finish` the index of the first task to settle, from 1 on.
 local Task = {}
 
 ---Waits for the result. Raises the task's error when it fails or is cancelled, and the waiter's own
 ---cancellation, timeout or Ctrl-C. It works anywhere: in the main chunk, an op, a coroutine, inside
----`pcall`; inside a callback of a C function (`table.sort`, `string.gsub`) while no other wait of
----that kind is going on.
+---`pcall`, and inside a callback of a C function (`table.sort`, `string.gsub`) if no other wait of that
+---kind is in progress.
 ---@async
 ---@generic T
 ---@param self flow.Task<T>
 ---@return T result
 function Task:await() end
 
----Waits until it has settled, or the time is up. Never raises the task's error, only the waiter's
+---Waits until the task has settled or the time is up. Never raises the task's error, only the waiter's
 ---own.
 ---@async
 ---@param timeout? number Seconds.
 ---@return boolean settled
 function Task:wait(timeout) end
 
----Asks it, and all that it has started, to stop. What waits for it meets an error of kind
----`cancelled`; code that goes on regardless is closed after a grace period of 1 second.
+---Stops the task and everything it has started. Waits for the task raise an error of kind `cancelled`.
+---Code that ignores the stop is closed after a grace period of 1 second.
 ---@param reason? string
 ---@return boolean was_pending
 function Task:cancel(reason) end
 
----Goes on with `fn(task)`, whatever the outcome. The new task ends as what `fn` returns: a task is
----followed, a value wrapped; an error fails it. Here and in the four below a thread may come first, in
----place of `opts`.
+---Calls `fn(task)` when the task has settled, whatever the outcome. The new task has the result of `fn`;
+---if `fn` returns a task, the new task settles like that one; an error of `fn` fails it. Here and in the
+---four functions below, a thread may be the first argument, instead of `opts`.
 ---@generic T, U
 ---@param self flow.Task<T>
 ---@param fn async fun(task: flow.Task<T>): U|flow.Task<U>
@@ -424,7 +428,7 @@ function Task:cancel(reason) end
 ---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(task: flow.Task<T>): U|flow.Task<U>): flow.Task<U>
 function Task:next(fn, opts) end
 
----Goes on with `fn(result)` after a success, as `next` does; other outcomes pass through.
+---Calls `fn(result)` after a success, as `next` does; other outcomes pass through.
 ---@generic T, U
 ---@param self flow.Task<T>
 ---@param fn async fun(result: T): U|flow.Task<U>
@@ -433,8 +437,7 @@ function Task:next(fn, opts) end
 ---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(result: T): U|flow.Task<U>): flow.Task<U>
 function Task:next_on_success(fn, opts) end
 
----Goes on with `fn(error)` after a failure, as `next` does; a success and a cancellation pass
----through.
+---Calls `fn(error)` after a failure, as `next` does; a success and a cancellation pass through.
 ---@generic T, U
 ---@param self flow.Task<T>
 ---@param fn async fun(error: flow.Error): U|flow.Task<U>
@@ -443,8 +446,8 @@ function Task:next_on_success(fn, opts) end
 ---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(error: flow.Error): U|flow.Task<U>): flow.Task<T|U>
 function Task:next_on_error(fn, opts) end
 
----Calls `fn(task)` at the end of a chain. The outcome stays what it was, once `fn` is done; an
----error in `fn` fails it.
+---Calls `fn(task)` at the end of a chain. The new task settles with the same outcome once `fn` has ended;
+---an error of `fn` fails it.
 ---@generic T
 ---@param self flow.Task<T>
 ---@param fn async fun(task: flow.Task<T>)
@@ -453,8 +456,8 @@ function Task:next_on_error(fn, opts) end
 ---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(task: flow.Task<T>)): flow.Task<T>
 function Task:finally(fn, opts) end
 
----Calls `fn(result)` at the end of a chain that has succeeded. The outcome stays what it was; an
----error in `fn` fails it.
+---Calls `fn(result)` at the end of a chain that has succeeded. The new task settles with the same outcome;
+---an error of `fn` fails it.
 ---@generic T
 ---@param self flow.Task<T>
 ---@param fn async fun(result: T)
@@ -463,53 +466,52 @@ function Task:finally(fn, opts) end
 ---@overload fun(self: flow.Task<T>, thread: flow.Thread, fn: async fun(result: T)): flow.Task<T>
 function Task:finally_on_success(fn, opts) end
 
----A program. Once it has ended, the fields of its result, or of its error, are those of the task;
----before, reading one is an error.
+---A program. Once it has ended, the task has the fields of its result or error; reading one earlier is an
+---error.
 ---@class flow.ExecTask: flow.Task<flow.ExecResult>
----@field status integer? The exit status; 128 and the number of the signal when one ended it. Nil when the program couldn't be started.
+---@field status integer? The exit status; 128 plus the number of the signal if a signal ended it. Nil if the program couldn't be started.
 ---@field signal integer? The signal that ended it.
----@field stdout string? All it wrote, as bytes; nil with `capture = false`.
+---@field stdout string? All its output, as bytes; nil with `capture = false`.
 ---@field stderr string?
 
----A started op, flow or machine: a task with data, a log and a summary. It settles when all that it
----has started has ended, cleanups included.
+---A started op, flow or machine: a task with data, a log and a summary. It settles when everything it has
+---started has ended, cleanups included.
 ---@class flow.Run: flow.Task<flow.Data>
----@field name string What was started.
----@field id integer Each run of a process has its own.
----@field data flow.Data A copy of its data bucket, with secrets as plain values. Setting a field is an error, as the run would never see it; `pairs` walks it.
+---@field name string The name of the started op.
+---@field id integer A number that is unique in the process.
+---@field data flow.Data A copy of its data bucket, with secrets as plain values. Setting a field is an error, because the run would never see the change. `pairs` iterates over it.
 ---@field ok boolean Whether it has succeeded. Reading it observes a failure.
----@field duration number Seconds from its begin to its end, or until now.
+---@field duration number Seconds from its start to its end, or until now.
 ---@field finished_early boolean Whether it ended because no case matched.
----@field history string[]? Of a machine the steps that it has entered, the present or last one included.
----@field result any Its data, as in `data`; of a machine what it has finished with.
+---@field history string[]? Of a machine the steps that it has entered, including the current or last one.
+---@field result any Its data, as in `data`; of a machine the value with which it has finished.
 local Run = {}
 
----What ran and when, what it wrote and said, and why it failed: one line per event.
+---Returns the log as text, one line per event: what ran and when, what it wrote and logged, why it failed.
 ---@param options? flow.SummaryOptions
 ---@return string summary Ends in a newline.
 function Run:summary(options) end
 
----The events of its log, in the order in which they happened.
+---Returns the events of its log, in the order in which they happened.
 ---@return flow.Event[] events
 function Run:events() end
 
----Draws what was started in the DOT language, with what became of it.
+---Draws the op, flow or machine in the DOT language, with the outcomes of this run.
 ---@return string dot Ends in a newline.
 function Run:dot() end
 
----What an op works with. Once the op has finished, each use of it is an error.
+---The context of an op: its data, log and cleanups. Using it after the op has finished is an error.
 ---@class flow.Ctx
 ---@field name string The op's display name, `UploadOp #3` in a group.
----@field attempt integer Which attempt this is, from 1 on.
----@field index integer? Which item of a group this is, from 1 on.
+---@field attempt integer The number of this attempt, from 1 on.
+---@field index integer? The index of this item in a group, from 1 on.
 ---@field run flow.Run The run that the op belongs to.
----@field error flow.Error? In a cleanup what the op is ending with, in a final step what its flow is; nil after success.
----@field history string[]? In a function of a machine the steps that it has entered, the present one included; `start` takes it to continue there.
+---@field error flow.Error? In a cleanup the error with which the op is ending, in a final step that of its flow; nil after success.
+---@field history string[]? In a function of a machine the steps that it has entered, including the current one; `start` accepts it to continue there.
 local Ctx = {}
 
----A value of the data bucket. Without one the op finishes here, with an error of kind
----`insufficient_input`; with one of another type, with `mismatched_input`. No check is needed
----behind it.
+---Returns a value of the data bucket. If it is missing, the op ends here with an error of kind
+---`insufficient_input`; if it has another type, with `mismatched_input`. So the result needs no check.
 ---@param key string
 ---@param type? flow.Type With `"T?"` an absent value is nil.
 ---@return any value
@@ -526,13 +528,12 @@ local Ctx = {}
 ---@overload fun(self: flow.Ctx, key: string, type: "table?"): table?
 function Ctx:get(key, type) end
 
----Stores a value in the data bucket and logs it. A `flow.secret` makes the key secret, and it stays
----so.
+---Stores a value in the data bucket and logs it. A `flow.secret` makes the key secret for good.
 ---@param key string
 ---@param value any nil removes the key.
 function Ctx:set(key, value) end
 
----Whether there is a value.
+---Returns whether the data bucket has a value.
 ---@param key string
 ---@return boolean found
 function Ctx:has(key) end
@@ -546,54 +547,54 @@ function Ctx:log(...) end
 ---@param fields? table<string, any> Further fields of the error, such as `code`.
 function Ctx:fail(message, fields) end
 
----Registers a cleanup, run when the attempt ends, whatever the outcome, last in first out. It may
----wait and use `ctx`. One that raises fails an op that had succeeded. After a stop all cleanups of an
----op together have its `grace`; what is cut then is reported.
+---Registers a cleanup, which runs when the attempt ends, whatever the outcome, last in first out. It may
+---wait and use `ctx`. If it raises, an op that had succeeded fails. After a stop all cleanups of an op
+---together have its `grace`; a cleanup that takes longer is cut off and reported.
 ---@param fn async fun()
 function Ctx:defer(fn) end
 
----Says how far the op is, to the event log and the terminal.
+---Reports the op's progress to the event log and the terminal.
 ---@param done number
 ---@param total? number
 function Ctx:progress(done, total) end
 
----The other end of a task that a script settles itself, once. It doesn't keep a script alive.
+---The context of a task that a script settles itself, once. It doesn't keep a script alive.
 ---@class flow.Context<T>
 ---@field task flow.Task<T>
 local Context = {}
 
----Ends the task with a result. Of a task that has settled: an error of kind `usage`.
+---Settles the task with a result. Raises an error of kind `usage` if the task has already settled.
 ---@generic T
 ---@param self flow.Context<T>
 ---@param value T
 function Context:set_result(value) end
 
----Ends the task with an error. Of a task that has settled: an error of kind `usage`.
+---Settles the task with an error. Raises an error of kind `usage` if the task has already settled.
 ---@param error any Any value but nil.
 function Context:set_error(error) end
 
----Cancels the task. Of a task that has settled: an error of kind `usage`.
+---Cancels the task. Raises an error of kind `usage` if the task has already settled.
 function Context:cancel() end
 
----As `set_result`, but answers whether the task was still pending.
+---Settles the task as `set_result` does, but returns whether it was still pending.
 ---@generic T
 ---@param self flow.Context<T>
 ---@param value T
 ---@return boolean was_pending
 function Context:try_set_result(value) end
 
----As `set_error`, but answers whether the task was still pending.
+---Settles the task as `set_error` does, but returns whether it was still pending.
 ---@param error any Any value but nil.
 ---@return boolean was_pending
 function Context:try_set_error(error) end
 
----As `cancel`, but answers whether the task was still pending.
+---Cancels the task as `cancel` does, but returns whether it was still pending.
 ---@return boolean was_pending
 function Context:try_cancel() end
 
----How a group works; made by `flow.dispatcher`.
+---The settings of a group; made by `flow.dispatcher`.
 ---@class flow.Dispatcher
----@field input string These are the fields of `flow.DispatcherOptions`, defaults included.
+---@field input string This and the other fields are those of `flow.DispatcherOptions`, defaults included.
 ---@field output string?
 ---@field max_concurrent integer
 ---@field allow_failure boolean
@@ -613,64 +614,64 @@ local Secret = {}
 ---@class flow.Step
 local Step = {}
 
----What leads on from a step; made by `flow.on` and `flow.next`.
+---A handler that leaves a step; made by `flow.on` and `flow.next`.
 ---@class flow.Handler
 local Handler = {}
 
----What `reduce` decides; made by `flow.continue`, `flow.finish` and `flow.retry`.
+---The decision of `reduce`; made by `flow.continue`, `flow.finish` and `flow.retry`.
 ---@class flow.Reduction
 local Reduction = {}
 
----Where a machine goes; made by `flow.forward`, `flow.back` and `flow.stay`.
+---A move of a machine to a step; made by `flow.forward`, `flow.back` and `flow.stay`.
 ---@class flow.Transition
 ---@field kind "forward"|"back"|"stay"
 ---@field step string? The step; nil for `back()` and `stay()`.
 local Transition = {}
 
----The ops that are written in Swift, those that an embedding program has registered included.
----`pairs` goes through them; an unknown name is nil.
+---The ops written in Swift, including those that an embedding program has registered. `pairs` iterates
+---over them; an unknown name is nil.
 ---@class flow.Ops
 ---@field PrintOp fun(message: string|number): flow.Op Logs its message.
 ---@field SleepOp fun(seconds: number): flow.Op Waits.
 ---@field ReadFileOp flow.Op Needs `path`, gives `content`.
----@field WriteFileOp flow.Op Needs `path` and `content`. The file is replaced in one step, and stays as it was when that fails.
+---@field WriteFileOp flow.Op Needs `path` and `content`. Replaces the file in one step; if that fails, the file is unchanged.
 ---@field ExecOp fun(argv: string[], options: flow.ExecOptions?): flow.Op Runs a program, as `flow.exec` does: gives `status`, `stdout` and `stderr`.
 ---@field [string] flow.Op
 local Ops = {}
 
----What went wrong. `tostring` gives the message with its place: `[publish/CountOp #1] connection refused`;
----`..` takes errors. Values that a script raises become the `cause`; an error of this form that is raised
----again isn't wrapped again.
+---An error. `tostring` returns the message with its path: `[publish/CountOp #1] connection refused`; `..`
+---accepts errors. A value raised by a script becomes the `cause`; raising such an error again doesn't wrap
+---it again.
 ---@class flow.Error
 ---@field kind flow.ErrorKind
 ---@field message string
 ---@field op string? The op in which it happened.
----@field path string? The flows, items and runs around that op, and its name: `publish/ShardsOp #2/CountOp #1`.
----@field suggestion string? Of a missing key one that nearly fits.
----@field place string? Of a timeout where the op was: `upload.lua:12, in flow.sleep`.
----@field traceback string? Where it was raised; of a timeout where the op was.
----@field cause any What a script has raised: any value, with its identity.
----@field code any The number of the system's error, the status of a program, or what the script has given.
----@field retry boolean? Given by the script: false ends the attempts at the op.
----@field retry_after number? Given by the script: the least number of seconds before the next attempt.
----@field status integer? Of a program that failed or was stopped, with `signal`, `stdout` and `stderr`.
+---@field path string? The enclosing flows, items and runs of that op, and its name: `publish/ShardsOp #2/CountOp #1`.
+---@field suggestion string? For a missing key, a similar key.
+---@field place string? For a timeout, the place where the op was: `upload.lua:12, in flow.sleep`.
+---@field traceback string? Where it was raised; for a timeout, where the op was.
+---@field cause any The value that a script has raised: any value, with its identity.
+---@field code any The number of the system's error, the status of a program, or the code given by the script.
+---@field retry boolean? Set by the script: false ends the attempts at the op.
+---@field retry_after number? Set by the script: the least number of seconds before the next attempt.
+---@field status integer? The status of a program that failed or was stopped, with `signal`, `stdout` and `stderr`.
 ---@field signal integer? The signal that ended a program.
----@field stdout string? What a program that failed or was stopped had written.
+---@field stdout string? The output of a program that failed or was stopped.
 ---@field stderr string?
 ---@field [string] any The fields given to `ctx:fail`.
 ---@operator concat(any): string
 local Error = {}
 
----Makes an op, of a function or of a table of options.
+---Makes an op from a function or a table of options.
 ---@param name string Not empty; by convention it ends in `Op`.
 ---@param run (async fun(ctx: flow.Ctx, ...: any): any)|flow.OpOptions
 ---@return flow.Op op
 function flow.op(name, run) end
 
----Makes an op around another op, flow or machine: with the same name and declarations, but a policy of
----its own. Its function executes that one by `run`, over the same data bucket, any number of times;
----`run` stores the data it is given before, waits, raises the op's error, and returns a copy of what the
----op gives. Arguments of the new op are those of the one within.
+---Makes an op around another op, flow or machine: with the same name and declarations, but its own policy.
+---Its function executes the inner op by `run`, over the same data bucket, any number of times. `run` first
+---stores the data passed to it; then it executes the op, waits, raises the op's error, and returns a copy
+---of its outputs. The new op takes the arguments of the inner one.
 ---@param op flow.Op
 ---@param body async fun(ctx: flow.Ctx, run: async fun(data?: flow.Data): flow.Data): any
 ---@return flow.Op op
@@ -681,53 +682,53 @@ function flow.wrap(op, body) end
 ---@return flow.Flow flow
 function flow.new(name) end
 
----Says how a group works. A plain table does as well where it is used once.
+---Makes the settings of a group. Where they are used once, a plain table works as well.
 ---@param options flow.DispatcherOptions
 ---@return flow.Dispatcher dispatcher
 function flow.dispatcher(options) end
 
----Makes a value a secret, which prints as `<redacted>` in summaries, events, errors and reports.
----`ctx:get` gives the plain value of a key that was set from one; a line that contains a secret's
----text of 4 bytes or more has it replaced.
+---Makes a value a secret, which prints as `<redacted>` in summaries, events, errors and reports. `ctx:get`
+---returns the plain value of a key that was set from one. If a line contains a secret's text of 4 bytes or
+---more, the text is replaced.
 ---@param value any Any value but nil.
 ---@return flow.Secret secret
 function flow.secret(value) end
 
----Makes a machine. Unknown, double and unreachable steps are errors here.
+---Makes a machine. Unknown, duplicate and unreachable steps are errors.
 ---@param definition flow.MachineOptions
 ---@return flow.Machine machine
 function flow.machine(definition) end
 
----A step of a machine. One without handlers that nothing leads on from is final.
+---Makes a step of a machine. A step without any applicable handler is final.
 ---@param name string
 ---@param parts flow.StepOptions
 ---@return flow.Step step
 function flow.step(name, parts) end
 
----What leads on from any step that has no handler of its own for it.
+---Makes the handlers that a step uses where it has none of its own.
 ---@param parts flow.Handler[]
 ---@return flow.Step step
 function flow.any_step(parts) end
 
----Where a step leads on an event, which `emit` gives.
+---Makes the handler of an event, which `emit` returns.
 ---@param event string
 ---@param transition flow.Transition
 ---@return flow.Handler handler
 function flow.on(event, transition) end
 
----Where a step leads without an event.
+---Makes the handler for a result without an event.
 ---@param transition flow.Transition
 ---@return flow.Handler handler
 function flow.next(transition) end
 
----Goes on to a step.
+---Goes forward to a step.
 ---@param step string
 ---@return flow.Transition transition
 function flow.forward(step) end
 
----Goes back to a step of the history, with the present state, and cuts the history there; to a step
----that was never entered it fails.
----@param step? string The one before, without it.
+---Goes back to a step of the history, with the current state, and cuts the history there. If that step was
+---never entered, the machine fails.
+---@param step? string The previous step by default.
 ---@return flow.Transition transition
 function flow.back(step) end
 
@@ -735,66 +736,68 @@ function flow.back(step) end
 ---@return flow.Transition transition
 function flow.stay() end
 
----Of `reduce`: goes on with a new state.
+---For `reduce`: continues with a new state.
 ---@param state any
 ---@return flow.Reduction reduction
 function flow.continue(state) end
 
----Of `reduce`: ends the machine. The run's `result` is the value.
+---For `reduce`: ends the machine. The run's `result` is the value.
 ---@param value any
 ---@return flow.Reduction reduction
 function flow.finish(value) end
 
----Of `reduce`: takes the previous step's result again, with the state before it was reduced, and
----then that step's transition; at the first step it performs the step again.
+---For `reduce`: handles the previous step's result again, with the state before it was reduced, and then
+---takes that step's transition. At the first step it performs the step again.
 ---@return flow.Reduction reduction
 function flow.retry() end
 
----Starts a function as a task, up to its first wait. A task that it returns is followed.
+---Starts a function as a task and runs it up to its first wait. If it returns a task, the new task settles
+---like that one.
 ---@generic T
 ---@param fn async fun(...: any): T|flow.Task<T>
 ---@param ... any Its arguments.
 ---@return flow.Task<T> task
 function flow.spawn(fn, ...) end
 
----A task that has succeeded.
+---Returns a task that has succeeded.
 ---@generic T
 ---@param value T
 ---@return flow.Task<T> task
 function flow.resolved(value) end
 
----A task that has failed.
+---Returns a task that has failed.
 ---@param error any Any value but nil.
 ---@return flow.Task<any> task
 function flow.failed(error) end
 
----A task that was cancelled.
+---Returns a task that was cancelled.
 ---@param reason? string
 ---@return flow.Task<any> task
 function flow.cancelled(reason) end
 
----A task that succeeds after a time.
+---Returns a task that succeeds after a time.
 ---@generic T
 ---@param seconds number
 ---@param value? T Its result.
 ---@return flow.Task<T> task
 function flow.with_delay(seconds, value) end
 
----The other end of a new task, which it settles.
+---Makes a new task and returns the context that settles it.
 ---@return flow.Context<any> context
 function flow.context() end
 
----Waits; everything else goes on meanwhile.
+---Waits; everything else continues.
 ---@async
 ---@param seconds number
 function flow.sleep(seconds) end
 
----The time in seconds since some moment; it never goes back. On a virtual clock it is virtual too.
+---Returns the seconds since an arbitrary moment; the value never decreases. On a virtual clock the time is
+---virtual too.
 ---@return number seconds
 function flow.now() end
 
----Succeeds with the list of results, in order, when all have succeeded; ends as the first that
----doesn't. An empty list succeeds at once. The tasks themselves are never cancelled.
+---Succeeds with the list of results, in order, when all have succeeded; otherwise settles like the first
+---task that doesn't succeed. An empty list succeeds at once. The tasks themselves are never cancelled.
 ---@generic T
 ---@param tasks flow.Task<T>[]
 ---@return flow.Task<T[]> task
@@ -805,16 +808,16 @@ function flow.when_all_succeed(tasks) end
 ---@return flow.Task<{ n: integer, errors: table<integer, flow.Error>, [integer]: any }> task
 function flow.when_all_finish(tasks) end
 
----Settles as the first that settles; `index` says which one. An empty list is an error.
+---Settles like the first task that settles; `index` is its index. An empty list is an error.
 ---@generic T
 ---@param tasks flow.Task<T>[]
 ---@return flow.Task<T> task
 function flow.when_any_finish(tasks) end
 
----Runs a program, without a shell in between. It fails when the program can't be started or, unless
+---Runs a program without a shell. The task fails if the program can't be started or, unless
 ---`check = false`, ends with a status other than 0. Cancelling it sends SIGTERM to the program and
----all it has started, then SIGKILL after a second. In every case the error has `status`, `stdout` and
----`stderr` as they were at the end, and its message ends with the last line of `stderr`.
+---everything it started, then SIGKILL after a second. In every case the error has the final `status`,
+---`stdout` and `stderr`, and its message ends with the last line of `stderr`.
 ---@param argv string[] The program and its arguments.
 ---@param options? flow.ExecOptions
 ---@return flow.ExecTask task

@@ -1,34 +1,34 @@
 internal import FlowEngine
 
-/// Asks what is pending, the youngest first, to fail as stalled: one task at a time, as the end of one may
-/// let all others continue.
+/// Makes pending tasks fail as stalled, the youngest first: one task at a time, because the end of
+/// one may let all others continue.
 ///
-/// It sorts the tasks once, not for each question, so that the end of many stalled tasks takes a time in
-/// proportion to their number.
+/// It sorts the tasks once, not at each call, so that the time to end many stalled tasks is
+/// proportional to their number.
 struct StallPass {
-  /// How often one task is asked at most.
+  /// The maximum number of attempts per task.
   let times: Int
-  /// How often each was asked.
+  /// The number of attempts for each task.
   private var asked: [UInt64: Int] = [:]
-  /// Tasks that are still to be asked, the youngest last.
+  /// Tasks that haven't been tried yet, the youngest last.
   private var open: [AnyFlowTask] = []
   /// The youngest task of the loop when `open` was filled.
   private var newest: UInt64 = 0
 
   init(times: Int) { self.times = times }
 
-  /// Asks the youngest pending run or task to fail as stalled.
+  /// Makes the youngest pending run or task fail as stalled.
   ///
   /// - Parameters:
-  ///   - loop: The loop of the tasks, the same each time. Nothing of it can make progress now.
-  ///   - owned: Those that may be asked; by default all of the loop.
-  /// - Returns: Whether one was asked.
+  ///   - loop: The loop of the tasks, the same each time. Nothing in it can make progress now.
+  ///   - owned: The tasks that may fail; by default all of the loop.
+  /// - Returns: Whether there was such a task.
   mutating func failNext(on loop: EventLoop, among owned: OwnedTasks? = nil) -> Bool {
     func pending(_ id: UInt64) -> AnyFlowTask? {
       if let owned { return owned.task(id) }
       return loop.pendingTask(id)
     }
-    // What has begun since the last question comes first.
+    // Tasks started since the last call come first.
     if !open.isEmpty, newest < loop.newestTask {
       for id in newest + 1...loop.newestTask { if let task = pending(id) { open.append(task) } }
     }

@@ -16,7 +16,7 @@ extension ScriptHost {
 
 /// Waits until a time of the loop's clock.
 final class SleepWait: LuaWait, TimedJob {
-  // Set while the time is still to come. Safe: the loop calls `takeJob` at its own end at the latest.
+  // Set until the time has come. Safe: the loop calls `takeJob` at its own end at the latest.
   @exclusivity(unchecked) private unowned(unsafe) var loop: EventLoop?
 
   init(_ loop: EventLoop, until deadline: Int64) {
@@ -29,7 +29,7 @@ final class SleepWait: LuaWait, TimedJob {
 
   func takeJob() -> any LoopJob {
     loop = nil
-    // A fiber goes on in its own turn: the wait needs none.
+    // A fiber continues in its own turn, so the wait needs none.
     guard let fiber = waiter as? Fiber else { return self }
     readyForWaiter()
     return fiber

@@ -1,9 +1,9 @@
 @_spi(Scripting) internal import FlowEngine
 public import LuaVM
 
-/// Waits of code that can't be parked: of the main chunk, and below a C function.
+/// Waits of code that can't be parked: of the main chunk, and of code below a C function.
 extension ScriptHost: LuaScheduler {
-  /// Runs the loop until the wait is ready, or what waits has to stop.
+  /// Runs the loop until the wait is ready, or until the waiting code has to stop.
   public func pump(_ wait: LuaWait) {
     let code = CodeInPlace(self)
     let isClosing = !cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
@@ -11,13 +11,13 @@ extension ScriptHost: LuaScheduler {
     var stalls = StallPass(times: 1)
     while !wait.isReady {
       let stopError = code.stopError
-      // Nothing is raised in a `__close` while it has its grace.
+      // Nothing is raised in a `__close` within its grace.
       let isSpared =
         isClosing && (stopError != nil || vm.isAskedToStop) && vm.sparesClose
       if !isSpared, let error = stopError {
         code.stop(error)
         wait.fail(raise(error))
-        // As for a coroutine that is parked; see `Fiber.cancel`.
+        // As for a parked coroutine; see `Fiber.cancel`.
         if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
       } else if !isSpared, vm.isAskedToStop {
         wait.fail(raise(code.expire()))
@@ -33,24 +33,24 @@ extension ScriptHost: LuaScheduler {
           wait.fail(answer(request))
         }
       } else {
-        // Nothing can continue. What is pending fails first, which may end the wait. Asked twice, an op
-        // would be ended even while it stands below on the stack.
+        // Nothing can continue. Pending tasks fail first, which may end the wait. A second attempt
+        // would end an op even while it is below on the stack.
         guard stalls.failNext(on: loop) else { break }
       }
     }
     if !wait.isReady {
       let error = FlowError(
         .stalled, "stalled: nothing can end this wait",
-        traceback: ByteString(vm.traceback(level: 1)))
+        traceback: vm.traceback(level: 1))
       wait.fail(raise(error))
     }
   }
 }
 
-/// The code below on the stack, which the loop runs on top of.
+/// The code below on the stack, on top of which the loop runs.
 struct CodeInPlace {
   private let host: ScriptHost
-  // Unmanaged, all of it: what runs the code retains it until the code continues.
+  // Unmanaged, all of it: the caller that runs the code retains it until the code continues.
   private let current: ScriptHost.Current
   private let fiber: Unmanaged<Fiber>?
 
@@ -62,12 +62,12 @@ struct CodeInPlace {
     }
   }
 
-  /// Whether there is anything to do but to run the loop.
+  /// Whether the wait has to do more than run the loop.
   var hasToLook: Bool {
     host.vm.hasRequest || host.isTerminating || host.vm.isAskedToStop || stopError != nil
   }
 
-  /// Why the code is to stop; nil when nothing but the watchdog stops it.
+  /// The error that stops the code; nil if only the watchdog stops it.
   var stopError: FlowError? {
     if let error = fiber?._withUnsafeGuaranteedRef({ $0.stopError }) { return error }
     if let error = host.loop.checkStopError { return error }
@@ -78,8 +78,8 @@ struct CodeInPlace {
     return current.run?.takeUnretainedValue().callbackStopError
   }
 
-  /// Stops what the code belongs to when it is only what has started that which stops: by itself that would
-  /// do so once this code has ended.
+  /// Stops the owner of the code if only the code's starter is being stopped: by itself the owner
+  /// would stop after this code has ended.
   func stop(_ error: FlowError) {
     if let task = current.task?.takeUnretainedValue() {
       if task.stopError == nil, task.owner?.stopError != nil { task.stop(error) }
@@ -88,7 +88,7 @@ struct CodeInPlace {
     }
   }
 
-  /// Records that the watchdog stops the code; returns the error that it ends with.
+  /// Records that the watchdog stops the code; returns the error with which it ends.
   func expire() -> FlowError {
     if let task = current.task?.takeUnretainedValue() { return task.expire() }
     guard let op = current.op?.takeUnretainedValue(), !op.isCleaningUp else { return .cancelled() }

@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// `flow.machine` and what machines do.
+/// `flow.machine` and the methods of machines.
 extension ScriptHost {
   func installMachines() throws {
     try installMachineParts()
@@ -84,7 +84,7 @@ extension ScriptHost {
     return (machine, arguments)
   }
 
-  /// Starts a machine with a state, at its start or where the options say.
+  /// Starts a machine with a state, at its start or at the place in the options.
   private func start(_ call: LuaCall, _ function: String) throws -> Run {
     let (machine, arguments) = try machine(call, function)
     var step: Int?
@@ -99,7 +99,7 @@ extension ScriptHost {
       owner: currentOp, adopt: adopt)
   }
 
-  /// What `transition` returns: the transition, nil at the end, and the state.
+  /// The results of `transition`: the transition, nil at the end, and the state.
   private func values(
     of decision: MachineDecision<Int, Value>?, _ given: Value, _ machine: MachineOp
   ) throws -> [LuaValue] {
@@ -114,7 +114,7 @@ extension ScriptHost {
   }
 }
 
-/// What a machine has decided, for a call that waits for it.
+/// The decision of a machine, for a call that waits for it.
 private final class MachineAnswerBox {
   var decision: MachineDecision<Int, Value>?
 }
@@ -151,7 +151,7 @@ extension Options {
 }
 
 extension MachineOp {
-  /// The number of a step; `wrong` makes an error of a sentence about its name.
+  /// The number of a step; `wrong` makes an error from a message about its name.
   fileprivate func step(
     named name: ByteString, _ wrong: (String) -> any Error
   ) throws -> Int {
@@ -191,7 +191,7 @@ extension Arguments {
   }
 }
 
-/// Reads the table that `flow.machine` is called with.
+/// Reads the parameter of `flow.machine`.
 private struct MachineReader {
   private let arguments: Arguments
   private let options: Options
@@ -248,8 +248,8 @@ private struct MachineReader {
   private func readFunctions(
     _ logic: ScriptMachineLogic, _ definition: inout MachineDefinition
   ) throws {
-    // It does what functions of steps do, and sees the machine's ctx as they do.
-    logic.navigate = try options.function("navigate").map { LuaCallback($0, getsHandle: true) }
+    // It replaces the functions of steps, and gets the same ctx.
+    logic.navigate = try options.function("navigate").map { LuaCallback($0, handle: .last) }
     logic.reduce = try options.function("reduce").map { LuaCallback($0) }
     logic.emit = try options.function("emit").map { LuaCallback($0) }
     logic.transition = try options.function("transition").map { LuaCallback($0) }
@@ -305,7 +305,7 @@ private struct MachineReader {
     } catch let problem {
       let position =
         problem.place < 0
-        ? arguments.call.position : LuaString(logic.position(of: problem.place))
+        ? arguments.call.position : logic.position(of: problem.place)
       throw host.usage(
         at: position, "bad argument #1 to 'machine' (machine '\(definition.name)': \(problem))")
     }

@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// What `flow.step` and `flow.any_step` make.
+/// A step, made by `flow.step` or `flow.any_step`.
 final class StepPart {
   /// nil for any step.
   let name: ByteString?
@@ -10,8 +10,8 @@ final class StepPart {
   let handlers: [HandlerPart]
   /// Whether the machine ends after it.
   let isFinal: Bool
-  /// Where it was written.
-  let position: LuaString
+  /// The place where it was written.
+  let position: ByteString
 
   enum Action {
     case op(Op)
@@ -20,7 +20,7 @@ final class StepPart {
 
   init(
     _ name: ByteString?, _ run: Action?, _ handlers: [HandlerPart], isFinal: Bool,
-    _ position: LuaString
+    _ position: ByteString
   ) {
     self.name = name
     self.run = run
@@ -30,29 +30,29 @@ final class StepPart {
   }
 }
 
-/// What `flow.on` and `flow.next` make.
+/// A handler, made by `flow.on` or `flow.next`.
 final class HandlerPart {
   /// nil for `next`.
   let event: ByteString?
   let transition: Transition<ByteString>
-  /// Where it was written.
-  let position: LuaString
+  /// The place where it was written.
+  let position: ByteString
 
-  init(_ event: ByteString?, _ transition: Transition<ByteString>, _ position: LuaString) {
+  init(_ event: ByteString?, _ transition: Transition<ByteString>, _ position: ByteString) {
     self.event = event
     self.transition = transition
     self.position = position
   }
 }
 
-/// What `reduce` returns: a value with one of these marks, made by the function of this name.
+/// A result of `reduce`: a value with one of these marks, made by the function of this name.
 enum ReductionMark: Int32, CaseIterable {
   case `continue` = 1
   case finish = 2
   case retry = 3
 
-  /// The function's name in the module. Not by reflection, whose first use would cost each script that
-  /// requires the module half a millisecond.
+  /// The function's name in the module. Not by reflection, because its first use would cost each
+  /// script that requires the module half a millisecond.
   var name: String {
     switch self {
     case .continue: "continue"
@@ -62,7 +62,7 @@ enum ReductionMark: Int32, CaseIterable {
   }
 }
 
-/// The functions of the module that machines are written with.
+/// The functions of the module for writing machines.
 extension ScriptHost {
   func installMachineParts() throws {
     define("forward") { host, call in
@@ -107,20 +107,20 @@ extension ScriptHost {
 
   /// `{ kind = "forward", step = name }`.
   func table(of kind: ByteString, _ step: ByteString?) throws -> LuaReference {
-    var fields: [(LuaString, LuaValue)] = [("kind", .string(LuaString(kind)))]
-    if let step { fields.append(("step", .string(LuaString(step)))) }
+    var fields: [(ByteString, LuaValue)] = [("kind", .string(kind))]
+    if let step { fields.append(("step", .string(step))) }
     return try vm.makeTable(fields: fields)
   }
 
-  /// The transition in a value of a script; nil when it is none.
+  /// The transition in a value of a script; nil if there is none.
   func transition(in value: LuaValue) throws -> Transition<ByteString>? {
     guard case .reference(let table) = value, table.kind == .table,
       case .string(let kind) = try vm.field("kind", of: table)
     else { return nil }
     let step = try vm.field("step", of: table)
     switch (kind, step) {
-    case ("forward", .string(let name)): return .forward(to: ByteString(name))
-    case ("back", .string(let name)): return .back(to: ByteString(name))
+    case ("forward", .string(let name)): return .forward(to: name)
+    case ("back", .string(let name)): return .back(to: name)
     case ("back", .nil): return .back(to: nil)
     case ("stay", .nil): return .stay
     default: return nil
@@ -158,7 +158,7 @@ extension Arguments {
       isFinal: try options.boolean("final") ?? false, call.position)
   }
 
-  /// A table with named fields and a list, apart.
+  /// A table with named fields and a list, separated.
   func parts(
     _ index: Int
   ) throws -> (fields: [(key: LuaValue, value: LuaValue)], list: [LuaValue]) {
@@ -170,14 +170,14 @@ extension Arguments {
     var ordered: [LuaValue] = []
     while let value = list.removeValue(forKey: Int64(ordered.count + 1)) { ordered.append(value) }
     if let stray = list.keys.min() {
-      throw wrong(index, "the list has a hole: nothing stands before entry \(stray)")
+      throw wrong(index, "the list has a hole before entry \(stray)")
     }
     return (fields, ordered)
   }
 }
 
 extension Options {
-  /// What performs a step.
+  /// The op or function that performs a step.
   fileprivate func action(_ name: ByteString) throws -> StepPart.Action? {
     guard let value = value(name) else { return nil }
     if let op = arguments.host.op(in: value) {

@@ -1,41 +1,42 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// Which function of a machine a coroutine is.
+/// The function of a machine that a coroutine runs.
 enum MachinePart {
   case step, reduce, emit, transition
 }
 
-/// A function that a test puts in the place of a step.
+/// A function with which a test replaces a step.
 final class StepFunction {
   let callback: LuaCallback
 
   init(_ function: LuaReference) {
-    callback = LuaCallback(function, getsHandle: true)
+    callback = LuaCallback(function, handle: .last)
   }
 }
 
 /// The functions of a machine written in Lua: coroutines, so they may wait.
 final class ScriptMachineLogic: MachineLogic {
-  // A Swift program may hold the machine longer than the host. The cycle ends when the host is closed.
+  // A Swift program may keep the machine longer than the host. The cycle ends when the host is
+  // closed.
   private let host: ScriptHost
   private let machine: ByteString
-  /// Where the machine was made.
-  private let position: LuaString
+  /// The place where the machine was made.
+  private let position: ByteString
   var mayBeBusy: Bool { true }
   private(set) var steps = NameTable<ByteString>()
   private(set) var events = NameTable<ByteString>()
-  /// Where things were written, by their places.
-  private var positions: [LuaString] = []
+  /// The places of the script where parts were written.
+  private var positions: [ByteString] = []
 
-  /// Performs a step each, by their numbers.
+  /// The functions of the steps, by number.
   private var functions: ContiguousArray<LuaCallback?> = []
   var navigate: LuaCallback?
   var reduce: LuaCallback?
   var emit: LuaCallback?
   var transition: LuaCallback?
 
-  init(_ host: ScriptHost, machine: ByteString, position: LuaString) {
+  init(_ host: ScriptHost, machine: ByteString, position: ByteString) {
     self.host = host
     self.position = position
     self.machine = machine
@@ -47,14 +48,14 @@ final class ScriptMachineLogic: MachineLogic {
 
   func number(ofEvent name: ByteString) -> Int { events.add(name, name: name) }
 
-  func place(_ position: LuaString) -> Int {
+  func place(_ position: ByteString) -> Int {
     positions.append(position)
     return positions.count - 1
   }
 
   func setFunction(_ function: LuaReference, of step: Int) {
     while functions.count <= step { functions.append(nil) }
-    functions[step] = LuaCallback(function, getsHandle: true)
+    functions[step] = LuaCallback(function, handle: .last)
   }
 
   // MARK: Names and places
@@ -64,7 +65,7 @@ final class ScriptMachineLogic: MachineLogic {
   func name(ofEvent event: Int) -> ByteString { events.names[event] }
 
   func position(of place: Int) -> ByteString {
-    positions.indices.contains(place) ? ByteString(positions[place]) : ""
+    positions.indices.contains(place) ? positions[place] : ""
   }
 
   // MARK: Data
@@ -81,7 +82,7 @@ final class ScriptMachineLogic: MachineLogic {
       throw FlowError.usage("its state must be a table, got \(state.typeName)")
     }
     return try fields(table.reference) { key in
-      let type = ByteString(host.vm.typeName(of: key))
+      let type = host.vm.typeName(of: key)
       throw FlowError.usage("keys of its state are strings, got a key of type \(type)")
     }
   }
@@ -107,13 +108,13 @@ final class ScriptMachineLogic: MachineLogic {
         try other(key)
         continue
       }
-      result.append((ByteString(name), Value(value)))
+      result.append((name, Value(value)))
     }
     return result.sorted { $0.0 < $1.0 }
   }
 
-  /// A state of elsewhere becomes a Lua value once, so that all functions see the same one.
-  func own(_ state: Value) throws -> Value? { Value(try host.luaValue(state)) }
+  /// An external state becomes a Lua value once, so that all functions see the same one.
+  func convertedState(_ state: Value) throws -> Value? { Value(try host.luaValue(state)) }
 
   // MARK: Functions
 
@@ -122,7 +123,7 @@ final class ScriptMachineLogic: MachineLogic {
   ) -> MachineAnswer? {
     if let navigate {
       do {
-        // It is told where it is to go also where the transition names no step.
+        // It gets the target even if the transition names no step.
         let table = try host.table(of: transition.kindName, steps.names[step])
         return start(navigate, .step, .opaque(ScriptValue(table)), state, call)
       } catch {
@@ -159,82 +160,55 @@ final class ScriptMachineLogic: MachineLogic {
   func transition(
     _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
   ) -> MachineAnswer? {
-    guard let transition else { return nil }
-    let name = Value.bytes(steps.names[step])
-    return start(call, .transition, result, state) { context, limit in
-      transition.start(
-        try [name, result, state].map { try host.luaValue($0) }, slot: context.slot,
-        generation: context.generation, deadline: limit,
-        grace: limit == 0 ? 0 : host.closeGrace(context.grace))
-    }
-  }
-
-  @inline(__always)
-  private func start(
-    _ callback: LuaCallback, _ part: MachinePart, _ first: Value, _ second: Value?,
-    _ call: MachineCall
-  ) -> MachineAnswer? {
-    start(call, part, first, second) { context, limit in
-      callback.start(
-        try host.luaValue(first), try second.map { try host.luaValue($0) }, slot: context.slot,
-        generation: context.generation, deadline: limit,
-        grace: limit == 0 ? 0 : host.closeGrace(context.grace))
-    }
+    transition.flatMap { start($0, .transition, .bytes(steps.names[step]), result, call, state) }
   }
 
   /// Calls a function, up to its first wait.
   @inline(__always)
   private func start(
-    _ call: MachineCall, _ part: MachinePart, _ first: Value, _ second: Value?,
-    _ body: (OpContext, Int64) throws -> LuaCallback.Progress
+    _ callback: LuaCallback, _ part: MachinePart, _ first: Value, _ second: Value?,
+    _ call: MachineCall, _ third: Value? = nil
   ) -> MachineAnswer? {
     guard let context = call.context else { return nil }
-    let deadline = context.deadline
-    let limit = deadline == .max ? .max : host.watchDeadline(deadline)
+    let limits = host.limits(context.deadline, grace: host.closeGrace(context.grace))
     // As `ScriptHost.run`, without a closure on the hot path.
     let outer = host.current
     host.current.task = nil
     host.current.op = .passUnretained(context)
     defer { host.current = outer }
     do {
-      switch try body(context, limit == .max ? 0 : limit) {
+      let outcome =
+        if let third {
+          callback.start(
+            try [first, second ?? .null, third].map { try host.luaValue($0) }, slot: context.slot,
+            generation: context.generation, deadline: limits.deadline, grace: limits.grace)
+        } else {
+          callback.start(
+            try host.luaValue(first), try second.map { try host.luaValue($0) }, slot: context.slot,
+            generation: context.generation, deadline: limits.deadline, grace: limits.grace)
+        }
+      switch outcome {
       case .returned(let value, let mark):
         return answer(value, mark, part, call)
       case .returnedArgument(let index, let mark):
-        // No other form is needed than that which it came in.
-        let value = index == 0 ? first : second ?? .null
+        // No other form is needed than the original one.
+        let value = index == 0 ? first : index == 1 ? second ?? .null : third ?? .null
         if part == .step, mark == 0 { return .result(value) }
         if part == .reduce, let reduction = reduction(mark, value) { return .reduction(reduction) }
         return answer(try host.luaValue(value), mark, part, call)
-      case .step(let step, let mark): return try goOn(step, mark, part, call)
-      case .refused(let error): return .failed(FlowError(.error, ByteString(error.message)))
+      default: break
+      }
+      switch host.state(after: outcome, of: .machine(call, part)) {
+      case .waits(let coroutine):
+        let fiber = Fiber(host, coroutine, owner: .machine(call, part))
+        call.state = fiber
+        fiber.park()
+        return nil
+      case .ended(.returned(let value)): return answer(value, 0, part, call)
+      case .ended(.failed(let error)): return .failed(error)
       }
     } catch {
       return .failed(host.flowError(thrown: error, op: nil))
-    }
-  }
-
-  private func goOn(
-    _ step: LuaStep, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
-  ) throws -> MachineAnswer? {
-    switch step.outcome {
-    case .finished:
-      let value = try host.vm.firstResult(step)
-      host.vm.release(step.coroutine, finished: true)
-      return answer(value, mark, part, call)
-    case .parked:
-      host.vm.unwatch(step.coroutine)
-      let fiber = Fiber(host, step.coroutine, owner: .machine(call, part))
-      call.state = fiber
-      fiber.park()
-      return nil
-    case .stopped:
-      _ = host.takeStop(step.coroutine, of: .machine(call, part))
-      return .failed(call.expire())
-    case .failed, .yielded:
-      let error = host.takeFailure(step, op: call.context?.displayName)
-      host.vm.release(step.coroutine, finished: false)
-      return .failed(error)
     }
   }
 
@@ -246,8 +220,7 @@ final class ScriptMachineLogic: MachineLogic {
     }
   }
 
-  /// A function that goes on regardless, although its first stretch isn't over, is stopped after the
-  /// grace period.
+  /// A function that ignores a stop before its first wait is stopped after the grace period.
   func interrupt(_ call: MachineCall, _ error: FlowError) {
     guard let context = call.context else { return }
     let end = min(
@@ -257,9 +230,9 @@ final class ScriptMachineLogic: MachineLogic {
       grace: host.closeGrace(context.grace))
   }
 
-  // MARK: Answers
+  // MARK: Results
 
-  /// Takes what a function has returned that has waited.
+  /// Handles the result of a function that has waited.
   func finish(_ value: LuaValue, _ part: MachinePart, _ call: MachineCall) {
     do {
       let (mark, value) = try host.vm.unmark(value)
@@ -269,7 +242,7 @@ final class ScriptMachineLogic: MachineLogic {
     }
   }
 
-  /// What a returned value says; nil when it is yet to come.
+  /// The meaning of a returned value; nil if it isn't available yet.
   private func answer(
     _ value: LuaValue, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
   ) -> MachineAnswer? {
@@ -288,7 +261,7 @@ final class ScriptMachineLogic: MachineLogic {
       switch value {
       case .nil, .boolean(false): return .event(nil)
       case .string(let string):
-        let name = ByteString(string)
+        let name = string
         return .event(events.number(of: name).map { .known($0) } ?? .unknown(name))
       default: break
       }
@@ -312,7 +285,7 @@ final class ScriptMachineLogic: MachineLogic {
     }
   }
 
-  /// The error of a function that returned what it shouldn't; the message begins with its line.
+  /// The error of a function that returned a wrong value; the message begins with its line.
   private func refusal(
     _ value: LuaValue, _ mark: Int32, _ part: MachinePart, _ call: MachineCall
   ) -> MachineAnswer {
@@ -335,15 +308,15 @@ final class ScriptMachineLogic: MachineLogic {
   private func refusal(_ message: ByteString, _ function: LuaCallback?) -> MachineAnswer {
     // A function of C has no line.
     let place = function.map(\.position).flatMap { $0.bytes.isEmpty ? nil : $0 } ?? position
-    return .failed(.usage("\(ByteString(place))machine '\(machine)': \(message)"))
+    return .failed(.usage("\(place)machine '\(machine)': \(message)"))
   }
 }
 
-/// Takes the result of a task that a step has returned.
+/// Handles the result of a task that a step has returned.
 private final class ResultFollower: TaskObserver {
   private let host: ScriptHost
   private var call: MachineCall?
-  /// Weak, as the task holds what observes it: on a loop that is shut down it never ends.
+  /// Weak, because the task keeps its observers: on a loop that is shut down it never ends.
   private weak var task: AnyFlowTask?
   /// Set once it has ended.
   private var ended: AnyFlowTask?
@@ -354,7 +327,7 @@ private final class ResultFollower: TaskObserver {
     self.call = call
   }
 
-  /// The answer of a task that has ended; nil for one that the call is to wait for.
+  /// The result of a settled task; nil for one that the call has to wait for.
   static func follow(
     _ task: AnyFlowTask, _ call: MachineCall, _ host: ScriptHost
   ) -> MachineAnswer? {
@@ -398,7 +371,7 @@ private final class ResultFollower: TaskObserver {
     call.finish(answer(of: task))
   }
 
-  /// The machine has been stopped, which stops the task too if the machine has started it.
+  /// The machine has been stopped. That stops the task too, if the machine has started it.
   func cancel(_ error: FlowError) {
     if let task {
       task.unobserve(self)

@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// The ops in `flow.ops` that flowlua brings along, registered as an embedding program would.
+/// The ops in `flow.ops` that are part of flowlua, registered as by an embedding program.
 extension ScriptHost {
   func registerBuiltInOps() {
     register(

@@ -1,23 +1,18 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// `ctx`: what an op written in Lua works with.
+/// `ctx`: the context of an op written in Lua.
 extension ScriptHost {
   static var contextMethods: LuaFields<BoundMethod> {
     [
       "get": BoundMethod(
-        keyed: { host, call in
-          guard !call.hasValue, let context = host.unmanagedContext(call) else {
+        takesKey: true,
+        direct: { host, call in
+          guard !call.hasArgument, let context = host.unmanagedContext(call) else {
             return call.pass()
           }
           let key = Key(id: UInt32(truncatingIfNeeded: call.key))
-          switch context._withUnsafeGuaranteedRef({ $0.get(key) }) {
-          case .boolean(let flag): return call.answer(flag)
-          case .integer(let integer): return call.answer(integer)
-          case .number(let number): return call.answer(number)
-          case .bytes(let bytes): return bytes.bytes.withUnsafeBytes { call.answer(bytes: $0) }
-          case .null, .opaque, nil: return call.pass()
-          }
+          return call.answer(copyOf: context._withUnsafeGuaranteedRef { $0.get(key) })
         }
       ) { host, call in
         let context = try host.context(call, "get")
@@ -45,7 +40,8 @@ extension ScriptHost {
         return try host.answer(call, found)
       },
       "set": BoundMethod(
-        keyed: { host, call in
+        takesKey: true,
+        direct: { host, call in
           guard call.hasValue, let context = host.unmanagedContext(call) else {
             return call.pass()
           }
@@ -61,9 +57,10 @@ extension ScriptHost {
           throw Arguments(host, call, method: "set").wrong(2, expected: "value")
         }
         let value = try call.engineValue(3)
-        // Of what an item sets only its output travels, which is looked at when it ends.
+        // Of the values that an item sets, only its output travels; it is checked when the item
+        // ends.
         if host.isWorker, call.kind(3) != .table || !context.isGroupMember {
-          try host.checkTravels(value, key, call)
+          try host.checkEncodable(value, key, call)
         }
         context.set(key, value)
         return call.answer()
@@ -78,7 +75,7 @@ extension ScriptHost {
       "log": BoundMethod { host, call in
         let context = try host.context(call, "log")
         if call.count == 2, let text = call.string(2) {
-          context.log(ByteString(text))
+          context.log(text)
           return call.answer()
         }
         var line: [UInt8] = []
@@ -89,7 +86,7 @@ extension ScriptHost {
             line.append(contentsOf: text.bytes)
           }
         }
-        // A `__tostring` may have ended the op meanwhile.
+        // A `__tostring` may have ended the op.
         try host.context(call, "log").log(ByteString(line))
         return call.answer()
       },
@@ -120,11 +117,11 @@ extension ScriptHost {
         let table = try host.makeError(
           FlowError(
             .error, message, op: context.displayName,
-            traceback: ByteString(host.vm.traceback(level: 1))
+            traceback: host.vm.traceback(level: 1)
           ).with { $0.path = context.path }, fields: fields)
         let error = try host.flowError(table: table)
         try host.context(call, "fail").fail(error)
-        throw LuaError(value: .reference(table), message: LuaString(message))
+        throw LuaError(value: .reference(table), message: message)
       },
     ]
   }
@@ -149,10 +146,10 @@ extension ScriptHost {
     }
   }
 
-  /// The live context of a keyed call. It isn't retained, as its strand holds it and lets go of it
-  /// only between two stretches of its body.
+  /// The live context of a direct call. It isn't retained, because its execution keeps it and releases
+  /// it only between two waits of its body.
   @inline(__always)
-  private func unmanagedContext(_ call: LuaKeyedCall) -> Unmanaged<OpContext>? {
+  private func unmanagedContext(_ call: LuaDirectCall) -> Unmanaged<OpContext>? {
     loop.unmanagedContext(slot: call.slot, generation: call.generation)
   }
 
@@ -167,7 +164,7 @@ extension ScriptHost {
     return context
   }
 
-  /// The live context of a handle, on whichever loop; nil when its op has finished.
+  /// The live context of a handle, on any loop; nil if its op has finished.
   func context(slot: UInt32, generation: UInt64) -> OpContext? {
     if let context = loop.context(slot: slot, generation: generation) { return context }
     for outer in waitingLoops.reversed() {
@@ -182,7 +179,7 @@ extension ScriptHost {
       throw Arguments(self, call, method: function).wrong(1, expected: "string")
     }
     if let id = call.interned(2) { return Key(id: UInt32(truncatingIfNeeded: id)) }
-    let key = loop.keys.intern(ByteString(call.string(2) ?? ""))
+    let key = loop.keys.intern(call.string(2) ?? "")
     try call.intern(2, as: Int64(key.id))
     return key
   }
@@ -198,27 +195,27 @@ extension ScriptHost {
     }
   }
 
-  /// Finishes the op with an input error and gives the error to unwind with.
+  /// Finishes the op with an input error and returns the error for unwinding.
   private func end(_ context: OpContext, _ error: FlowError) -> any Error {
     let error = withTable(error, of: context)
     context.fail(error)
     return raise(error)
   }
 
-  /// The message that `ctx:fail` was given: a string, a number, or what says itself how it reads.
+  /// The message passed to `ctx:fail`: a string, a number, or a value with `__tostring`.
   private func failureMessage(_ arguments: Arguments) throws -> ByteString {
-    if let text = arguments.call.string(arguments.place(1)) { return ByteString(text) }
+    if let text = arguments.call.string(arguments.place(1)) { return text }
     let value = try arguments.call.value(arguments.place(1))
     switch value {
     case .integer, .number: break
     case .reference(let reference) where vm.hasMetafield("__tostring", reference): break
     default: throw arguments.wrong(1, expected: "string")
     }
-    return ByteString(try vm.tostring(value))
+    return try vm.tostring(value)
   }
 
-  /// The fields that `ctx:fail` was given.
-  private func failureFields(_ arguments: Arguments) throws -> [(LuaString, LuaValue)] {
+  /// The fields passed to `ctx:fail`.
+  private func failureFields(_ arguments: Arguments) throws -> [(ByteString, LuaValue)] {
     if arguments.isNil(2) { return [] }
     return try vm.pairs(of: try arguments.table(2)).map { key, value in
       guard case .string(let name) = key else {
@@ -233,8 +230,23 @@ extension ScriptHost {
   }
 }
 
+extension LuaDirectCall {
+  /// An engine value that Lua copies as the result; declines for any other.
+  @inline(__always)
+  func answer(copyOf value: consuming Value?) -> LuaDirectAnswer {
+    switch value {
+    case .null?: answerNil()
+    case .boolean(let flag)?: answer(flag)
+    case .integer(let integer)?: answer(integer)
+    case .number(let number)?: answer(number)
+    case .bytes(let bytes)?: bytes.bytes.withUnsafeBytes { answer(bytes: $0) }
+    case .opaque?, nil: pass()
+    }
+  }
+}
+
 extension LuaCall {
-  /// An argument as the engine holds it; strings are copied once.
+  /// An argument as an engine value; strings are copied once.
   func engineValue(_ index: Int) throws -> Value {
     switch kind(index) {
     case .string: return .bytes(ByteString(withBytes(index) { Array($0) } ?? []))

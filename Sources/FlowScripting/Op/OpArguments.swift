@@ -1,10 +1,10 @@
 public import FlowEngine
 public import LuaVM
 
-/// What a script called an `OpClass` with, counted from 1.
+/// The arguments with which a script called an `OpClass`, counted from 1.
 ///
-/// What these functions throw is an error of use that names the class, the argument, what was
-/// expected, what was given, and the line of the script: throw it on. Valid during the call only.
+/// These functions throw an error of use that names the class, the argument, the expected and the
+/// given value, and the line of the script: pass it on. Valid during the call only.
 public struct OpArguments {
   private let arguments: Arguments
 
@@ -12,7 +12,7 @@ public struct OpArguments {
     self.arguments = arguments
   }
 
-  /// How many there are.
+  /// The number of arguments.
   public var count: Int { arguments.count }
 
   /// Whether an argument is absent or nil.
@@ -21,8 +21,8 @@ public struct OpArguments {
   /// The error of a wrong argument: `bad argument #1 to 'GreetOp' (what)`.
   ///
   /// - Parameters:
-  ///   - index: Which argument.
-  ///   - what: What is wrong with it.
+  ///   - index: The index of the argument.
+  ///   - what: The description of the mistake.
   /// - Returns: An error to throw.
   public func wrong(_ index: Int, _ what: String) -> any Error { arguments.wrong(index, what) }
 
@@ -31,7 +31,7 @@ public struct OpArguments {
     arguments.wrong(index, expected: expected)
   }
 
-  /// An argument of any type, as a data bucket would hold it.
+  /// An argument of any type, as the data bucket stores it.
   public func value(_ index: Int) throws -> Value {
     Value(try arguments.call.value(arguments.place(index)))
   }
@@ -57,7 +57,7 @@ public struct OpArguments {
     return flag
   }
 
-  /// An integer; a float with such a value does too, as everywhere in Lua.
+  /// An integer; a float with an integral value is accepted, as everywhere in Lua.
   public func integer(_ index: Int) throws -> Int64 {
     let place = arguments.place(index)
     if let integer = arguments.call.integer(place) { return integer }
@@ -81,17 +81,17 @@ public struct OpArguments {
   /// A number of seconds, finite and not negative.
   public func seconds(_ index: Int) throws -> Double { try arguments.seconds(index) }
 
-  /// A list of strings without holes; a number in it counts as `tostring` shows it.
+  /// A list of strings without holes; a number in it is converted as by `tostring`.
   public func strings(_ index: Int) throws -> [ByteString] {
     guard let strings = try arguments.host.strings(in: .reference(try arguments.table(index)))
     else { throw wrong(index, "a list of strings expected") }
     return strings
   }
 
-  /// A table of options; none when the argument is absent.
+  /// A table of options; empty if the argument is absent.
   ///
   /// - Parameters:
-  ///   - index: Which argument.
+  ///   - index: The index of the argument.
   ///   - known: The names of its fields; another field is an error.
   /// - Returns: The options.
   /// - Throws: An error of use when it is no table, or a field isn't known.
@@ -101,7 +101,7 @@ public struct OpArguments {
   }
 }
 
-/// A table of options that an `OpClass` was called with. A field of another type is an error of use.
+/// A table of options passed to an `OpClass`. A field of another type is an error of use.
 public struct OpOptions {
   private let options: Options
 
@@ -134,19 +134,19 @@ public struct OpOptions {
       guard case .string(let key) = key else {
         throw wrong(name, "names are strings, got a key of type \(vm.typeName(of: key))")
       }
-      return (ByteString(key), value)
+      return (key, value)
     }.sorted { $0.0 < $1.0 }
   }
 }
 
 extension ScriptHost {
-  /// The strings of a list; nil when the value is something else.
+  /// The strings of a list; nil if the value isn't such a list.
   func strings(in value: LuaValue) throws -> [ByteString]? {
     guard case .reference(let table) = value, let count = vm.listCount(table) else { return nil }
     var strings: [ByteString] = []
     for index in 0..<count {
       switch try vm.element(index + 1, of: table) {
-      case .string(let string): strings.append(ByteString(string))
+      case .string(let string): strings.append(string)
       case .integer(let integer): strings.append(Value.integer(integer).logText)
       case .number(let number): strings.append(Value.number(number).logText)
       default: return nil

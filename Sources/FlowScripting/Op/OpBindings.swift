@@ -1,7 +1,7 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// `flow.op` and what op classes do.
+/// `flow.op` and calls of op classes.
 extension ScriptHost {
   func installOps() throws {
     define("op") { host, call in
@@ -68,7 +68,7 @@ extension ScriptHost {
     ]
   }
 
-  /// The op that a call makes of another: the same with its arguments.
+  /// The result of calling an op: the same op with arguments.
   func bound(_ op: Op, _ call: LuaCall) throws -> Op {
     if let body = op.body as? OpClassBody { return try body.op(self, call) }
     if let body = op.body as? WrappedOpBody {
@@ -98,7 +98,8 @@ extension ScriptHost {
     return op.start(on: loop, data: data, owner: currentOp, adopt: adopt)
   }
 
-  /// Makes a task belong to the task, op, callback or chunk of a session that starts it, if there is one.
+  /// Makes a task belong to the task, op, callback or session chunk that starts it, if there is
+  /// one.
   func adopt(_ task: AnyFlowTask) {
     if let currentTask {
       currentTask.adopt(task)

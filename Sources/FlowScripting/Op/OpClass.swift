@@ -1,7 +1,7 @@
 public import FlowEngine
 internal import LuaVM
 
-/// A kind of op, written in Swift, that scripts make ops of by calling it: `PrintOp("hello")`.
+/// A class of ops, written in Swift. A script makes an op by calling it: `PrintOp("hello")`.
 ///
 /// ```swift
 /// host.register(
@@ -11,20 +11,20 @@ internal import LuaVM
 ///   })
 /// ```
 public final class OpClass {
-  /// What scripts find it by, in `flow.ops`.
+  /// Its name in `flow.ops`.
   public let name: ByteString
-  /// What `op.doc` gives.
+  /// The value of `op.doc`.
   public let doc: ByteString?
   let make: (OpArguments) throws -> Op
 
   /// A class of ops.
   ///
   /// - Parameters:
-  ///   - name: What scripts find it by; messages about its arguments name it.
-  ///   - doc: What `op.doc` gives.
-  ///   - make: Makes an op, or a typed op, of a call's arguments, which are valid until it returns. What
-  ///     it throws is raised in the script; what `OpArguments` throws is an error of use with the
-  ///     script's line.
+  ///   - name: Its name in `flow.ops` and in messages about its arguments.
+  ///   - doc: The value of `op.doc`.
+  ///   - make: Makes an op, or a typed op, from the arguments of a call, which are valid until it
+  ///     returns. An error that it throws is raised in the script; an error of `OpArguments` is an
+  ///     error of use with the script's line.
   public init(
     _ name: ByteString, doc: ByteString? = nil,
     make: @escaping (OpArguments) throws -> any OpConvertible
@@ -34,20 +34,20 @@ public final class OpClass {
     self.make = { try make($0).makeOp() }
   }
 
-  /// The class as scripts hold it: an op that has yet to get its arguments.
+  /// The class for scripts: an op whose arguments haven't been given yet.
   func asOp() -> Op { Op(name: name, doc: doc, body: OpClassBody(self)) }
 }
 
 extension Op {
-  /// Why an op can't be used that is still a class, or wraps one; nil for any other.
+  /// The reason why an op can't be used if it is still a class, or wraps one; nil for any other.
   var complaintOfClass: String? {
     if let body = body as? OpClassBody { return body.complaint }
     return body?.inner?.complaintOfClass
   }
 }
 
-/// The body of an op class that wasn't called. Scripts are told so where they use it; a Swift program
-/// that starts one learns it from the run.
+/// The body of an op class that wasn't called. A script gets an error where it uses the class; a
+/// Swift program that starts one gets the error from the run.
 final class OpClassBody: OpBody {
   private let opClass: OpClass
 
@@ -55,17 +55,17 @@ final class OpClassBody: OpBody {
     self.opClass = opClass
   }
 
-  /// What is wrong with using the class itself.
+  /// The message about using the class itself.
   var complaint: String {
     "op '\(opClass.name)' needs its arguments: call it first, as in \(opClass.name)(…)"
   }
 
-  func start(_ context: OpContext) -> OpProgress {
+  func start(_ context: OpContext) -> CallState {
     context.fail(.usage(ByteString(complaint)))
     return .finished
   }
 
-  /// The op that a call asks for.
+  /// The op made by a call.
   func op(_ host: ScriptHost, _ call: LuaCall) throws -> Op {
     let arguments = Arguments(host, call, method: opClass.name.description)
     do {

@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// What can be read of an op: what it declares, and its policy. Tables are copies.
+/// The readable fields of an op: its declarations and its policy. Tables are copies.
 extension ScriptHost {
   /// `op.name`, `op.needs`, …
   static func opProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
@@ -24,21 +24,21 @@ extension ScriptHost {
     }
   }
 
-  /// Keys with their types, as `flow.op` takes them.
+  /// Keys with their types, as in `flow.op`.
   func table(of declarations: [Declaration]) throws -> LuaReference {
     try vm.makeTable(
       fields: declarations.map { declared in
         if let function = declared.type.source as? LuaReference {
-          return (LuaString(declared.name), .reference(function))
+          return (declared.name, .reference(function))
         }
-        return (LuaString(declared.name), .string(LuaString(declared.type.name)))
+        return (declared.name, .string(declared.type.name))
       })
   }
 
-  /// A policy with all of its fields, those included that weren't given.
+  /// A policy with all of its fields, including the defaults.
   private func table(of retry: RetryPolicy) throws -> LuaReference {
     let rule = retry.rule as? ScriptRetryRule
-    var fields: [(LuaString, LuaValue)] = [
+    var fields: [(ByteString, LuaValue)] = [
       ("attempts", .integer(Int64(retry.attempts))), ("jitter", .number(retry.jitter)),
     ]
     if let delay = rule?.delay {
@@ -58,6 +58,6 @@ extension ScriptHost {
 }
 
 extension Op {
-  /// Where its function runs.
+  /// The thread on which its function runs.
   fileprivate var thread: OpThread { body is WorkerOpBody ? .worker : .main }
 }

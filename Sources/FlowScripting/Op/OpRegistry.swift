@@ -1,14 +1,14 @@
 public import FlowEngine
 internal import LuaVM
 
-/// The ops written in Swift, by name: what scripts see as `flow.ops`.
+/// The ops written in Swift, by name: the contents of `flow.ops`.
 final class OpRegistry {
   private var ops: [ByteString: Op] = [:]
-  /// Adds the ops that flowlua brings along; called when an op is added or looked for.
+  /// Adds the ops of flowlua; called when an op is first added or looked up.
   var addBuiltIns: (() -> Void)?
-  /// The names in order; empty until it is asked for.
+  /// The names in order; empty until they are needed.
   private var sorted: [ByteString] = []
-  /// What `pairs(flow.ops)` calls; made when it is first asked for.
+  /// The function that `pairs(flow.ops)` calls; made on first use.
   var iterator: LuaReference?
 
   subscript(name: ByteString) -> Op? {
@@ -31,7 +31,7 @@ final class OpRegistry {
     sorted = []
   }
 
-  /// Lets go of all ops: one that a script made holds the host.
+  /// Releases all ops: one that a script made keeps the host alive.
   func removeAll() {
     addBuiltIns = nil
     ops = [:]
@@ -45,7 +45,7 @@ final class OpRegistry {
     return ops.keys.sorted()
   }
 
-  /// The name that follows `name`, the first one behind nil; a name needn't be known.
+  /// The name after `name`, or the first one for nil; a name needn't be known.
   func name(after name: ByteString?) -> ByteString? {
     if sorted.isEmpty { sorted = names }
     guard let name else { return sorted.first }
@@ -60,28 +60,28 @@ final class OpRegistry {
 }
 
 extension ScriptHost {
-  /// Makes an op, or a flow, known to scripts: they find it in `flow.ops` by its name and use it like
-  /// one of their own. A name that is registered already ends the process with a sentence.
+  /// Makes an op, or a flow, available to scripts: they find it in `flow.ops` by its name and use
+  /// it like one of their own. Registering a name twice ends the process with a message.
   ///
   /// - Parameter op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
   public func register(_ op: some OpConvertible) {
     registry.add(op.makeOp())
   }
 
-  /// Makes a class of ops known to scripts: they call `flow.ops.NAME(…)` to make one. A name that is
-  /// registered already ends the process with a sentence.
+  /// Makes a class of ops available to scripts: they call `flow.ops.NAME(…)` to make one.
+  /// Registering a name twice ends the process with a message.
   ///
   /// - Parameter opClass: The class.
   public func register(_ opClass: OpClass) {
     registry.add(opClass.asOp())
   }
 
-  /// What `flow.ops.NAME` gives: the op, and nil for an unknown name, as a table would.
+  /// The value of `flow.ops.NAME`: the op, or nil for an unknown name, as in a table.
   static func registryProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard call.object(1, host.types.registry) != nil else {
       throw Arguments(host, call, method: "__index").wrongSelf("ops")
     }
-    guard let name = call.string(2), let op = host.registry[ByteString(name)] else {
+    guard let name = call.string(2), let op = host.registry[name] else {
       return call.answer(.nil)
     }
     return call.answer(try host.value(of: op))
@@ -106,10 +106,10 @@ extension ScriptHost {
 
   /// `next` for `flow.ops`, in the order of the names.
   private static func nextOp(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    let last = call.string(2).map { ByteString($0) }
+    let last = call.string(2).map { $0 }
     guard let name = host.registry.name(after: last), let op = host.registry[name] else {
       return call.answer(.nil)
     }
-    return call.answer([.string(LuaString(name)), try host.value(of: op)])
+    return call.answer([.string(name), try host.value(of: op)])
   }
 }

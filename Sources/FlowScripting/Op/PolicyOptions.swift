@@ -1,9 +1,9 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// Where an op written in Lua runs.
+/// The thread of an op written in Lua.
 enum OpThread: String {
-  /// On the thread of the script, as any other code of it.
+  /// On the thread of the script, like its other code.
   case main
   /// In a worker.
   case worker
@@ -11,14 +11,14 @@ enum OpThread: String {
 
 /// `retry`, `timeout`, `grace` and `thread` as scripts write them.
 struct PolicyOptions {
-  /// The fields of an options table that are read here.
+  /// The fields of an options table that this type reads.
   static let fields = ["retry", "timeout", "grace", "thread"]
 
   let retry: RetryPolicy?
   let timeout: Double?
-  /// How many seconds its cleanups have once it was stopped; nil leaves it.
+  /// The seconds that its cleanups have after a stop; nil keeps the previous value.
   let grace: Double?
-  /// Where it runs; nil leaves it.
+  /// The thread on which it runs; nil keeps the previous one.
   let thread: OpThread?
 
   init(_ options: Options) throws {
@@ -78,9 +78,9 @@ struct PolicyOptions {
 }
 
 extension ScriptHost {
-  /// The policy for one place that a builder's call was given; nothing when it wasn't.
+  /// The policy for one place, from a call of the builder; the default without one.
   ///
-  /// - Returns: The policy, and the op that runs where it says.
+  /// - Returns: The policy, and the op for that thread.
   func policy(_ arguments: Arguments, _ index: Int, for op: Op) throws -> (
     op: Op, retry: RetryPolicy?, timeout: Double?, grace: Double?
   ) {
@@ -91,7 +91,7 @@ extension ScriptHost {
     return (placed, policy.retry, policy.timeout, policy.grace)
   }
 
-  /// An op that runs on a certain thread; itself if it does.
+  /// An op that runs on a certain thread; the op itself if it already does.
   func op(_ op: Op, on thread: OpThread?, _ options: Options) throws -> Op {
     switch (thread, op.body) {
     case (nil, _), (.main?, is ScriptOpBody), (.worker?, is WorkerOpBody): return op
@@ -118,7 +118,7 @@ extension ScriptHost {
     do {
       let position = options.arguments.call.position
       return WorkerOpBody(try WorkerFunction(self, function, at: position))
-    } catch let error as TravelError {
+    } catch let error as EncodeError {
       throw usage(options.arguments.call, error.description)
     }
   }

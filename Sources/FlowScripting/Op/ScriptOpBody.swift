@@ -3,12 +3,12 @@ internal import LuaVM
 
 /// The body of an op written in Lua: a function that runs as a coroutine on the main loop.
 final class ScriptOpBody: OpBody {
-  // A Swift program may hold the op longer than the host. The cycle ends when the host is closed.
+  // A Swift program may keep the op longer than the host. The cycle ends when the host is closed.
   private let host: ScriptHost
-  private let operation: LuaOperation
+  private let callback: LuaCallback
 
   /// The function, without the bound arguments.
-  var function: LuaReference { operation.function }
+  var function: LuaReference { callback.function }
   /// A table of the bound arguments; nil without any.
   let arguments: LuaReference?
   let argumentCount: Int
@@ -20,59 +20,39 @@ final class ScriptOpBody: OpBody {
     self.host = host
     self.arguments = arguments
     self.argumentCount = argumentCount
-    operation = LuaOperation(function, arguments: arguments, argumentCount: argumentCount)
+    callback = LuaCallback(
+      function, bound: arguments.map { ($0, argumentCount) }, handle: .first, result: .userdata)
   }
 
   var mayBeBusy: Bool { true }
 
-  func start(_ context: OpContext) -> OpProgress {
-    let deadline = context.deadline
-    let limit = deadline == .max ? 0 : host.watchDeadline(deadline)
+  func start(_ context: OpContext) -> CallState {
+    let limits = host.limits(context.deadline, grace: host.closeGrace(context.grace))
     // As `ScriptHost.run`, without a closure on the hot path.
     let outer = host.current
     host.current.task = nil
     host.current.op = .passUnretained(context)
-    let progress = operation.start(
-      slot: context.slot, generation: context.generation, deadline: limit == .max ? 0 : limit,
-      grace: deadline == .max ? 0 : host.closeGrace(context.grace))
+    let outcome = callback.start(
+      slot: context.slot, generation: context.generation, deadline: limits.deadline,
+      grace: limits.grace)
     host.current = outer
-    switch progress {
-    case .done: return .finished
-    case .step(let step): return goOn(step, context)
-    case .refused(let error):
-      context.fail(FlowError(.error, ByteString(error.message), op: context.displayName))
-      return .finished
-    }
-  }
-
-  private func goOn(_ step: LuaStep, _ context: OpContext) -> OpProgress {
-    switch step.outcome {
-    case .finished:
-      if step.resultCount > 0, let task = returnedTask(step) {
-        host.vm.release(step.coroutine, finished: true)
-        return Self.follow(task, context, host)
-      }
-      host.vm.release(step.coroutine, finished: true)
-      return .finished
-    case .parked:
-      host.vm.unwatch(step.coroutine)
-      let fiber = Fiber(host, step.coroutine, owner: .op(context))
+    if case .returned(.nil, _) = outcome { return .finished }
+    switch host.state(after: outcome, of: .op(context)) {
+    case .waits(let coroutine):
+      let fiber = Fiber(host, coroutine, owner: .op(context))
       context.state = fiber
       fiber.park()
       return .suspended
-    case .stopped:
-      let traceback = host.takeStop(step.coroutine, of: .op(context))
-      context.fail(context.expire().located(by: traceback))
-      return .finished
-    case .failed, .yielded:
-      let error = host.takeFailure(step, op: context.displayName)
-      host.vm.release(step.coroutine, finished: false)
+    case .ended(.returned(let value)):
+      guard let task = host.task(in: value) else { return .finished }
+      return Self.follow(task, context, host)
+    case .ended(.failed(let error)):
       context.fail(error)
       return .finished
     }
   }
 
-  /// Takes how the coroutine of an op that has waited ended.
+  /// Handles the outcome of an op's coroutine that has waited.
   static func ended(_ end: Fiber.End, _ context: OpContext, _ host: ScriptHost) {
     switch end {
     case .returned(let value):
@@ -93,8 +73,7 @@ final class ScriptOpBody: OpBody {
     }
   }
 
-  /// A function that goes on regardless, although its first stretch isn't over, is stopped after the
-  /// grace period.
+  /// A function that ignores a stop before its first wait is stopped after the grace period.
   func interrupt(_ context: OpContext, _ error: FlowError) {
     if let fiber = context.state as? Fiber {
       fiber.cancel(error)
@@ -107,16 +86,10 @@ final class ScriptOpBody: OpBody {
       grace: host.closeGrace(context.grace))
   }
 
-  /// The task that the function returned, if it returned one.
-  private func returnedTask(_ step: LuaStep) -> AnyFlowTask? {
-    guard let value = try? host.vm.firstResult(step) else { return nil }
-    return host.task(in: value)
-  }
-
-  /// An op that returns a task finishes when that task does, and as it does.
+  /// An op that returns a task settles like that task.
   private static func follow(
     _ task: AnyFlowTask, _ context: OpContext, _ host: ScriptHost
-  ) -> OpProgress {
+  ) -> CallState {
     task.markObserved()
     if let error = task.foreignError(on: host.loop) {
       context.fail(error)
@@ -138,7 +111,7 @@ final class ScriptOpBody: OpBody {
   }
 }
 
-/// Ends an op when the task that it returned has ended.
+/// Ends an op when its returned task has ended.
 private final class Follower: TaskObserver {
   private let host: ScriptHost
   private let task: AnyFlowTask
@@ -154,7 +127,7 @@ private final class Follower: TaskObserver {
 
   func run() { end(host.outcomeError(of: task)) }
 
-  /// The op has been stopped, which stops the task too if the op has started it.
+  /// The op has been stopped. That stops the task too, if the op has started it.
   func cancel(_ error: FlowError) {
     task.unobserve(self)
     end(error)

@@ -3,9 +3,9 @@ internal import LuaVM
 
 /// `when` and `delay` of a `retry`, as functions written in Lua: coroutines on the main thread, so they may
 /// wait, wherever the op itself runs.
-// Unchecked: it is made, used and released on the thread of its host, as the ops are that hold it.
+// Unchecked: it is made, used and released on the thread of its host, like the ops that own it.
 final class ScriptRetryRule: RetryRule, @unchecked Sendable {
-  // A Swift program may hold the op longer than the host. The cycle ends when the host is closed.
+  // A Swift program may keep the op longer than the host. The cycle ends when the host is closed.
   private let host: ScriptHost
   let when: LuaReference?
   let delay: LuaReference?
@@ -21,7 +21,7 @@ final class ScriptRetryRule: RetryRule, @unchecked Sendable {
   func answer(
     _ question: RetryQuestion, _ error: FlowError, attempt: Int, in run: Run,
     completion: CallbackCompletion
-  ) -> OpProgress {
+  ) -> CallState {
     guard let function = question == .when ? when : delay else { return .finished }
     do {
       let arguments = [try host.luaError(error), .integer(Int64(attempt))]

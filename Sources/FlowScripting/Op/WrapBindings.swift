@@ -6,20 +6,20 @@ extension ScriptHost {
   func installWrap() {
     define("wrap") { host, call in
       let arguments = Arguments(host, call, "wrap")
-      // A class as well: then the wrapper is called.
+      // Also a class: then the wrapper is called.
       guard let inner = host.op(call, 1) else { throw arguments.wrong(1, expected: "op") }
       let body = try WrappedOpBody(host, try arguments.function(2), around: inner)
       return call.answer(body.op(named: inner.name), host.types.op)
     }
   }
 
-  /// What the op's function gets as `run`: executes the wrapped op over the data of `ctx`.
+  /// The `run` parameter of the op's function: executes the wrapped op over the data of `ctx`.
   fileprivate func runWrapped(_ call: LuaCall) throws -> LuaAnswer {
     let arguments = Arguments(self, call, "run", hidden: 2)
     guard let handle = call.handle(1, types.context), let inner = op(call, 2) else {
       throw arguments.wrongSelf("ctx")
     }
-    // On this loop alone: one that stands still executes nothing.
+    // On this loop only: a paused loop executes nothing.
     guard let context = loop.context(slot: handle.slot, generation: handle.generation),
       !context.isCleaningUp
     else { throw usage(call, "bad use of 'run' (the op around '\(inner.name)' has finished)") }
@@ -38,9 +38,9 @@ extension ScriptHost {
   ) throws -> LuaAnswer {
     if let error = try error(of: task) { throw raise(error) }
     let bucket = context.bucket
-    let fields: [(LuaString, LuaValue)] = try op.gives.compactMap { declared in
+    let fields: [(ByteString, LuaValue)] = try op.gives.compactMap { declared in
       guard let value = bucket[declared.name] else { return nil }
-      return (LuaString(declared.name), try luaValue(value))
+      return (declared.name, try luaValue(value))
     }
     return call.answer(.reference(try vm.makeTable(fields: fields)))
   }
@@ -66,7 +66,7 @@ extension ScriptHost {
     return wrapper
   }
 
-  private static let wrapperChunk: LuaString = """
+  private static let wrapperChunk: ByteString = """
     local execute = ...
     return function(body, op)
       return function(ctx)
@@ -76,7 +76,7 @@ extension ScriptHost {
     """
 }
 
-/// The body of an op that wraps another: a function that executes that one, or doesn't.
+/// The body of an op that wraps another: a function that may execute the other one.
 final class WrappedOpBody: OpBody {
   private let host: ScriptHost
   private let function: LuaReference
@@ -95,24 +95,24 @@ final class WrappedOpBody: OpBody {
 
   var mayBeBusy: Bool { true }
 
-  /// An op with this body, which declares what the other one does and has no policy of its own.
+  /// An op with this body, which has the declarations of the other one and no policy of its own.
   func op(named name: ByteString) -> Op {
     Op(
       name: name, doc: wrapped.doc, needs: wrapped.needs, gives: wrapped.gives,
       primaryInput: wrapped.primaryInput, primaryOutput: wrapped.primaryOutput, body: self)
   }
 
-  /// The same around another op, for the op whose body this is.
+  /// The same around another op, for the op that has this body.
   func wrapping(_ inner: Op, in op: Op) throws -> Op {
     let body = try WrappedOpBody(host, function, around: inner)
-    // The declarations of an op that a class makes depend on the class's arguments.
+    // The declarations of an op made by a class depend on the class's arguments.
     if op.complaintOfClass == nil { return op.withBody(body) }
     let name = op.name == wrapped.name ? inner.name : op.name
     return body.op(named: name).with(
       retry: op.retry, timeout: op.timeout, grace: op.grace)
   }
 
-  func start(_ context: OpContext) -> OpProgress { code.start(context) }
+  func start(_ context: OpContext) -> CallState { code.start(context) }
 
   func cancel(_ context: OpContext, _ error: FlowError) { code.cancel(context, error) }
 

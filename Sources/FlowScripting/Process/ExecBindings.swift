@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// `flow.exec`, and what `ExecOp` has in common with it.
+/// `flow.exec`, and its common parts with `ExecOp`.
 extension ScriptHost {
   func installPrograms() throws {
     define("exec") { host, call in
@@ -13,8 +13,8 @@ extension ScriptHost {
     }
   }
 
-  /// What `(argv, { stdin, cwd, env, timeout, check, capture })` ask for. `env` changes the
-  /// environment: strings are set, `false` removes a variable.
+  /// The parameters `(argv, { stdin, cwd, env, timeout, check, capture })`. `env` changes the
+  /// environment: a string sets a variable, `false` removes it.
   func processRequest(_ arguments: OpArguments) throws -> (ProcessRequest, check: Bool) {
     var request = ProcessRequest(try arguments.strings(1))
     if let problem = request.problem { throw arguments.wrong(1, problem.description) }
@@ -27,7 +27,7 @@ extension ScriptHost {
     request.capturesOutput = try options.boolean("capture") ?? true
     for (name, value) in try options.fields("env") ?? [] {
       switch value {
-      case .string(let text): request.environment[name] = .some(ByteString(text))
+      case .string(let text): request.environment[name] = .some(text)
       case .boolean(false): request.environment[name] = .some(nil)
       default: throw options.wrong("env", "'\(name)': string or false expected")
       }
@@ -36,18 +36,18 @@ extension ScriptHost {
     return (request, try options.boolean("check") ?? true)
   }
 
-  /// How a program ended, as scripts see it.
-  func fields(of result: ProcessResult) -> [(LuaString, LuaValue)] {
-    var fields: [(LuaString, LuaValue)] = [("status", .integer(Int64(result.status)))]
+  /// The result of a program, as scripts see it.
+  func fields(of result: ProcessResult) -> [(ByteString, LuaValue)] {
+    var fields: [(ByteString, LuaValue)] = [("status", .integer(Int64(result.status)))]
     if let signal = result.signal { fields.append(("signal", .integer(Int64(signal)))) }
     if result.isCaptured {
-      fields.append(("stdout", .string(LuaString(result.stdout))))
-      fields.append(("stderr", .string(LuaString(result.stderr))))
+      fields.append(("stdout", .string(result.stdout)))
+      fields.append(("stderr", .string(result.stderr)))
     }
     return fields
   }
 
-  /// `task.status`, `task.stdout`, … of a program: what `await` would give, or the error has; nil for
+  /// `task.status`, `task.stdout`, … of a program: the fields of its result or its error; nil for
   /// another name.
   func programField(_ call: LuaCall, _ program: ProcessTask) throws -> LuaAnswer? {
     guard let name = call.string(2),

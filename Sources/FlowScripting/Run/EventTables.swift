@@ -1,26 +1,33 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// The events of a run as `run:events()` gives them: a list of tables
-/// `{ time, kind, op, index?, attempt, message?, key?, value?, old_value?, done?, total? }`.
+/// The events of a run for `run:events()`: a list of tables
+/// `{ time, kind, id, parent?, path, run, lane, queued?, op, index?, attempt, message?, key?, value?, old_value?, done?, total? }`.
 ///
-/// | field | is |
+/// | field | meaning |
 /// |---|---|
 /// | `time` | seconds since the run began |
 /// | `kind` | `start finish log set replace remove retry group case transition state progress` |
+/// | `id` | the execution it is about: unique in the run, 0 for the run itself |
+/// | `parent` | the `id` of the flow, group or op that encloses it |
+/// | `path` | the names of all that encloses it and its own: `publish/ShardsOp #2/CountOp #1` |
+/// | `run` | the id of the run, unique across processes |
+/// | `lane` | 0 for the main thread, else the number of the worker |
+/// | `queued` | of an item's `start`: when it could have begun, in seconds since the run began |
 /// | `op` | the name of the op it is about |
 /// | `index` | the op's index in a group, from 1; absent outside of one |
-/// | `attempt` | which attempt at the op, from 1 |
-/// | `message` | of `log` what was said; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text |
+/// | `attempt` | the number of the attempt at the op, from 1 |
+/// | `message` | of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text |
 /// | `key` | of `set`, `replace` and `remove` |
-/// | `value` | the text of what was set, or of a machine's new state, as a line shows it; of a secret `<redacted>` |
-/// | `old_value` | of `replace` the text of what stood there |
+/// | `value` | the new value or a machine's new state as text, as a line shows it; `<redacted>` for a secret |
+/// | `old_value` | of `replace` the previous value as text |
 /// | `done`, `total` | of `progress` |
 ///
-/// One table is filled after the other, so that a list of a million holds no second copy of them.
+/// The tables are filled one after another, so that a list of a million needs no second copy of
+/// them.
 struct EventTables {
   private let vm: LuaVM
-  private var fields: [(LuaString, LuaValue)] = []
+  private var fields: [(ByteString, LuaValue)] = []
 
   init(_ vm: LuaVM) {
     self.vm = vm
@@ -40,8 +47,16 @@ struct EventTables {
   private mutating func table(of event: Event) throws -> LuaReference {
     fields.removeAll(keepingCapacity: true)
     fields.append((Name.time, .number(event.time)))
-    fields.append((Name.kind, .string(LuaString(event.kind.name))))
-    fields.append((Name.op, .string(LuaString(event.op))))
+    fields.append((Name.kind, .string(event.kind.name)))
+    fields.append((Name.id, .integer(Int64(truncatingIfNeeded: event.id))))
+    if let parent = event.parent {
+      fields.append((Name.parent, .integer(Int64(truncatingIfNeeded: parent))))
+    }
+    add(Name.path, event.path)
+    add(Name.run, event.run)
+    fields.append((Name.lane, .integer(Int64(event.lane))))
+    if let queued = event.queued { fields.append((Name.queued, .number(queued))) }
+    fields.append((Name.op, .string(event.op)))
     if event.index > 0 { fields.append((Name.index, .integer(Int64(event.index)))) }
     fields.append((Name.attempt, .integer(Int64(event.attempt))))
     add(Name.message, event.message)
@@ -53,28 +68,34 @@ struct EventTables {
     return try vm.makeTable(fields: fields)
   }
 
-  private mutating func add(_ name: LuaString, _ text: ByteString?) {
-    if let text { fields.append((name, .string(LuaString(text)))) }
+  private mutating func add(_ name: ByteString, _ text: ByteString?) {
+    if let text { fields.append((name, .string(text))) }
   }
 
-  /// Made once: a million events have as many of each.
+  /// Made once: a million events use each of them as often.
   private enum Name {
-    static let time: LuaString = "time"
-    static let kind: LuaString = "kind"
-    static let op: LuaString = "op"
-    static let index: LuaString = "index"
-    static let attempt: LuaString = "attempt"
-    static let message: LuaString = "message"
-    static let key: LuaString = "key"
-    static let value: LuaString = "value"
-    static let oldValue: LuaString = "old_value"
-    static let done: LuaString = "done"
-    static let total: LuaString = "total"
+    static let time: ByteString = "time"
+    static let kind: ByteString = "kind"
+    static let id: ByteString = "id"
+    static let parent: ByteString = "parent"
+    static let path: ByteString = "path"
+    static let run: ByteString = "run"
+    static let lane: ByteString = "lane"
+    static let queued: ByteString = "queued"
+    static let op: ByteString = "op"
+    static let index: ByteString = "index"
+    static let attempt: ByteString = "attempt"
+    static let message: ByteString = "message"
+    static let key: ByteString = "key"
+    static let value: ByteString = "value"
+    static let oldValue: ByteString = "old_value"
+    static let done: ByteString = "done"
+    static let total: ByteString = "total"
   }
 }
 
 extension LuaValue {
-  /// A number that scripts may have given as an integer.
+  /// A number that scripts may have passed as an integer.
   fileprivate init(amount: Double) {
     self = Int64(exactly: amount).map { .integer($0) } ?? .number(amount)
   }

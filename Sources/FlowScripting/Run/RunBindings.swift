@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// What scripts do with a run.
+/// The methods and fields of a run.
 extension ScriptHost {
   static var runMethods: LuaFields<BoundMethod> {
     taskMethods(of: "run") + [
@@ -51,7 +51,7 @@ extension ScriptHost {
     }
   }
 
-  /// The fields that say what became of a run.
+  /// The fields about the outcome of a run.
   private static let outcomeFields: Set<String> = [
     "data", "ok", "finished_early", "history", "duration", "completed", "cancelled", "state",
     "faulted",
@@ -68,10 +68,10 @@ extension ScriptHost {
   /// A list of names; nil for none.
   func list(of names: [ByteString]?) throws -> LuaValue {
     guard let names else { return .nil }
-    return .reference(try vm.makeList(count: names.count) { .string(LuaString(names[$0])) })
+    return .reference(try vm.makeList(count: names.count) { .string(names[$0]) })
   }
 
-  /// Answers a run once it has settled.
+  /// Returns a run once it has settled.
   func waitAndAnswer(_ call: LuaCall, _ run: Run) throws -> LuaAnswer {
     if run.isConcluded { return call.answer(run, types.run) }
     try checkWait(for: run)

@@ -1,24 +1,25 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// Scripts whose runs are checked instead of executed: they end where they need the outcome of one.
+/// Scripts whose runs are checked instead of executed: they end where they need the outcome of a
+/// run.
 extension ScriptHost {
-  /// Says that a script asks what became of a task; returns if that is known.
+  /// Reports that a script uses the outcome of a task; returns if there is one.
   ///
   /// - Parameters:
-  ///   - task: The task. Any but a run that was checked only has an outcome.
-  ///   - call: What asks.
-  /// - Throws: An error of use, unless the program that runs the script ends it.
+  ///   - task: The task. Every task has an outcome, except a run that was only checked.
+  ///   - call: The caller.
+  /// - Throws: An error of use, unless the embedding program ends the script.
   func needOutcome(of task: AnyFlowTask, _ call: LuaCall) throws {
     guard let onNeedOfOutcome, let run = task as? Run, run.isSkipped else { return }
     onNeedOfOutcome(run, Self.place(call.position))
     throw usage(call, Self.problem(of: run))
   }
 
-  /// The same for a task that is to end as the other one does, and the place where it was made.
+  /// The same for a task that settles like another one, with the place where it was made.
   func outcomeProblem(of task: AnyFlowTask, madeAt origin: UInt64) -> FlowError? {
     guard let onNeedOfOutcome, let run = task as? Run, run.isSkipped else { return nil }
-    onNeedOfOutcome(run, origin == 0 ? "" : ByteString(vm.text(ofOrigin: origin)))
+    onNeedOfOutcome(run, origin == 0 ? "" : vm.text(ofOrigin: origin))
     return .usage(ByteString(Self.problem(of: run)))
   }
 
@@ -32,7 +33,7 @@ extension ScriptHost {
   }
 
   /// `file:line` of `file:line: `.
-  private static func place(_ position: LuaString) -> ByteString {
+  private static func place(_ position: ByteString) -> ByteString {
     ByteString(Array(position.bytes.dropLast(2)))
   }
 }

@@ -1,6 +1,6 @@
-/// How a chunk that somebody is typing is indented.
+/// The indentation of a chunk that is being typed.
 package struct ChunkLayout {
-  /// What opens here and isn't closed so far, the outermost first: the line that each stands in.
+  /// Brackets and blocks that are open so far, the outermost first: the line of each.
   private var openLines: [Int] = []
   /// Whether the text ends within a string or a comment.
   private let isInText: Bool
@@ -34,13 +34,13 @@ package struct ChunkLayout {
     return !begin.starts(with: Array("--[[".utf8)) && !begin.starts(with: Array("--[=".utf8))
   }
 
-  /// With what the next line begins: two spaces for each line that opens something.
+  /// The beginning of the next line: two spaces for each line that opens something.
   package var indentation: [UInt8] {
     isInText ? [] : [UInt8](repeating: 32, count: 2 * Set(openLines).count)
   }
 
-  /// The next line, as somebody who began at the indentation has typed it: one that closes something stands
-  /// as far left as the line that opened it.
+  /// The next line, typed after the indentation: a line that closes a block is indented like the
+  /// line that opened it.
   package func placed(_ line: [UInt8]) -> [UInt8] {
     let indentation = indentation
     guard !indentation.isEmpty, line.starts(with: indentation) else { return line }

@@ -1,5 +1,5 @@
-/// Finds the statements of a chunk, which Lua has compiled: as much of a parser as the local variables at
-/// its top level take.
+/// Finds the statements of a chunk that Lua has compiled: as much of a parser as is necessary for
+/// the local variables at its top level.
 package struct ChunkReader {
   /// A declaration at the top level.
   package struct Declaration: Equatable {
@@ -9,11 +9,11 @@ package struct ChunkReader {
       package let attribute: Range<Int>?
     }
     package let names: [Name]
-    /// Where the statement ends.
+    /// The end of the statement.
     package let end: Int
   }
 
-  /// What a chunk that is one statement gives its value to.
+  /// The target to which a chunk of one statement assigns its value.
   package enum Target: Equatable {
     /// `local name = value`; with `<const>` or `<close>` it can't be changed.
     case local(name: [UInt8], isConstant: Bool)
@@ -22,22 +22,22 @@ package struct ChunkReader {
   }
 
   package private(set) var declarations: [Declaration] = []
-  /// nil for several statements, several values, or a value that goes nowhere.
+  /// nil for several statements, several values, or a value that isn't assigned.
   package private(set) var target: Target?
-  /// Where each statement ends; the last one is the text's end when all of it was understood.
+  /// The end of each statement; the last one is the end of the text if all of it was understood.
   package private(set) var ends: [Int] = []
   private let bytes: [UInt8]
   private let tokens: [LuaLexer.Token]
   private var index = 0
   private var depth = 0
 
-  /// The text isn't the form that was expected: Lua would not have compiled it.
+  /// The text doesn't have the expected form: Lua would not have compiled it.
   private struct Unexpected: Error {}
 
   package init(_ bytes: [UInt8]) {
     self.bytes = bytes
     tokens = LuaLexer.tokens(bytes)
-    // What was found so far counts even then.
+    // The statements found so far count even then.
     while index < tokens.count, (try? readStatement()) != nil {
       ends.append(tokens[index - 1].range.upperBound)
     }
@@ -59,7 +59,7 @@ package struct ChunkReader {
 
   private var kind: LuaLexer.Kind? { index < tokens.count ? tokens[index].kind : nil }
 
-  /// Skips a word, if that comes next.
+  /// Skips a word, if it comes next.
   private mutating func skip(_ word: StaticString) -> Bool {
     guard isNext(word) else { return false }
     index += 1
@@ -158,7 +158,7 @@ package struct ChunkReader {
     if skip("function") {
       let name = Declaration.Name(name: try name(), attribute: nil)
       try functionBody()
-      return note([name])
+      return addNames([name])
     }
     var names: [Declaration.Name] = []
     repeat {
@@ -176,10 +176,10 @@ package struct ChunkReader {
     if depth == 0, values == 1, names.count == 1 {
       target = .local(name: names[0].name, isConstant: names[0].attribute != nil)
     }
-    note(names)
+    addNames(names)
   }
 
-  private mutating func note(_ names: [Declaration.Name]) {
+  private mutating func addNames(_ names: [Declaration.Name]) {
     guard depth == 0, index > 0 else { return }
     declarations.append(Declaration(names: names, end: tokens[index - 1].range.upperBound))
   }
@@ -195,7 +195,7 @@ package struct ChunkReader {
     }
     guard skip("=") else { return }
     let values = try expressions()
-    // What is called for a place must not be called again.
+    // A function that returns the target must not be called again.
     let isPlain = tokens[start..<end].allSatisfy { token in
       guard token.kind == .symbol else { return true }
       return [UInt8(ascii: "."), UInt8(ascii: "["), UInt8(ascii: "]")]
@@ -209,7 +209,7 @@ package struct ChunkReader {
 
   // MARK: Expressions
 
-  /// Returns how many there are.
+  /// Returns the number of expressions.
   private mutating func expressions() throws -> Int {
     try expression()
     var count = 1

@@ -1,6 +1,6 @@
 internal import LuaVM
 
-/// By what name a script can reach functions: through loaded modules and global variables.
+/// The names by which a script can reach functions: through loaded modules and global variables.
 struct FunctionNames {
   private var names: [UInt: [UInt8]] = [:]
   private let vm: LuaVM
@@ -8,7 +8,7 @@ struct FunctionNames {
   init(_ vm: LuaVM) {
     self.vm = vm
     guard let globals = try? vm.globals() else { return }
-    note(globals, prefix: [])
+    addFunctions(of: globals, prefix: [])
     var modules: [LuaReference] = [globals]
     if case .reference(let package)? = try? vm.rawGet("package", in: globals),
       case .reference(let loaded)? = try? vm.rawGet("loaded", in: package)
@@ -18,12 +18,12 @@ struct FunctionNames {
     for table in modules {
       for case (.string(let name), .reference(let module)) in (try? vm.pairs(of: table)) ?? []
       where module.kind == .table && name != "_G" && LuaLexer.isName(name.bytes) {
-        note(module, prefix: name.bytes + [UInt8(ascii: ".")])
+        addFunctions(of: module, prefix: name.bytes + [UInt8(ascii: ".")])
       }
     }
   }
 
-  private mutating func note(_ table: LuaReference, prefix: [UInt8]) {
+  private mutating func addFunctions(of table: LuaReference, prefix: [UInt8]) {
     for case (.string(let name), .reference(let function)) in (try? vm.pairs(of: table)) ?? []
     where function.kind == .function && LuaLexer.isName(name.bytes) && name != "_" {
       let identity = vm.identity(of: function)

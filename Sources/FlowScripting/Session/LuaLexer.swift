@@ -1,4 +1,4 @@
-/// Splits Lua into tokens. What is no Lua doesn't stop it: it is for text that somebody is typing.
+/// Splits Lua into tokens. Invalid text doesn't stop it, because the text may still be being typed.
 package struct LuaLexer {
   package enum Kind: Equatable, Sendable {
     case name, keyword, number, string, symbol, comment
@@ -7,7 +7,8 @@ package struct LuaLexer {
   package struct Token: Equatable, Sendable {
     package let kind: Kind
     package let range: Range<Int>
-    /// Whether its end is still to come: of a string, a long string or a comment at the end of the text.
+    /// Whether its end is still missing: for a string, a long string or a comment at the end of the
+    /// text.
     package let isOpen: Bool
   }
 
@@ -74,7 +75,7 @@ package struct LuaLexer {
     return Token(kind: .symbol, range: start..<index, isOpen: false)
   }
 
-  /// The number of `=` in a long bracket that opens here; nil when none does.
+  /// The number of `=` in a long bracket that opens here; nil if none does.
   private func longBracketLevel() -> Int? {
     guard byte() == UInt8(ascii: "[") else { return nil }
     var level = 0
@@ -103,12 +104,12 @@ package struct LuaLexer {
       index += 1
       if next == quote { return Token(kind: .string, range: start..<index, isOpen: false) }
       if next == UInt8(ascii: "\n") {
-        // No string continues in the next line, unless the line's end is escaped.
+        // No string continues on the next line, unless the line's end is escaped.
         return Token(kind: .string, range: start..<(index - 1), isOpen: false)
       }
       guard next == UInt8(ascii: "\\"), let escaped = byte() else { continue }
       index += 1
-      // `\z` leaves out the white space that follows, line ends too.
+      // `\z` skips the following white space, line ends too.
       if escaped == UInt8(ascii: "z") {
         while let space = byte(), space == 32 || (9...13).contains(space) { index += 1 }
       }

@@ -1,8 +1,8 @@
 internal import LuaVM
 
-/// Finds the names that may stand where the cursor is: of variables, fields, methods, options. No code of
-/// a script is run: fields are found in tables and in the tables of `__index`, and what a function of
-/// `flow` gives is known by its annotation.
+/// Finds names for the cursor: of variables, fields, methods, options. No code of a script is run:
+/// fields are found in tables and in the tables of `__index`, and annotations give the results of
+/// functions of `flow`.
 public struct NameCompletion {
   private let host: ScriptHost
   private let locals: SessionLocals?
@@ -13,8 +13,8 @@ public struct NameCompletion {
   private static let limit = 1000
 
   /// - Parameters:
-  ///   - host: Whose variables there are.
-  ///   - locals: Those of the session; nil: none.
+  ///   - host: The host with the variables.
+  ///   - locals: The local variables of the session; nil: none.
   ///   - before: The chunk up to the cursor, which is in no string or comment.
   public init(_ host: ScriptHost, _ locals: SessionLocals?, before: [UInt8]) {
     self.host = host
@@ -23,12 +23,12 @@ public struct NameCompletion {
     tokens = LuaLexer.tokens(before)
   }
 
-  /// What is known of an expression.
+  /// The known properties of an expression.
   private struct Found {
     var value: LuaValue?
-    /// What messages call such an object.
+    /// The name of such an object in messages.
     var className: String?
-    /// Of a function: the class that has it, and its name there.
+    /// For a function: the class that has it, and its name there.
     var member: (className: String, name: String)?
   }
 
@@ -70,7 +70,7 @@ public struct NameCompletion {
     tokens.indices.contains(index) ? tokens[index].kind : nil
   }
 
-  /// The bracket that a closing one belongs to.
+  /// The bracket that matches a closing one.
   private func opening(of index: Int) -> Int? {
     var depth = 0
     for place in stride(from: index, through: 0, by: -1) {
@@ -85,7 +85,7 @@ public struct NameCompletion {
     return nil
   }
 
-  /// The innermost bracket that is open before a token.
+  /// The innermost open bracket before a token.
   private func enclosing(_ index: Int) -> Int? {
     var place = index - 1
     while place >= 0 {
@@ -101,7 +101,7 @@ public struct NameCompletion {
     return nil
   }
 
-  /// Whether an expression may end before a token, so that what begins there is an argument.
+  /// Whether an expression may end before a token, so that an argument begins there.
   private func isCallee(before index: Int) -> Bool {
     kind(index - 1) == .name || kind(index - 1) == .string
       || [")", "]", "}"].contains { isSymbol(index - 1, $0) }
@@ -109,8 +109,8 @@ public struct NameCompletion {
 
   // MARK: Options
 
-  /// The fields of the options that the cursor is in, where the name of one may stand; those that are
-  /// given are left out.
+  /// The fields of the options at the cursor, where a name may be; fields that are already given
+  /// are left out.
   private func options(at index: Int) -> [[UInt8]] {
     guard isSymbol(index - 1, "{") || isSymbol(index - 1, ",") || isSymbol(index - 1, ";"),
       let open = enclosing(index), let className = optionsClass(of: open)
@@ -123,7 +123,7 @@ public struct NameCompletion {
       .map { Array($0.utf8) }
   }
 
-  /// The class of the options that a table is, by its bracket.
+  /// The class of the options in a table, by its bracket.
   private func optionsClass(of open: Int) -> String? {
     guard isSymbol(open, "{") else { return nil }
     if isSymbol(open - 1, "="), kind(open - 2) == .name, let outer = enclosing(open) {
@@ -152,16 +152,16 @@ public struct NameCompletion {
 
   // MARK: Expressions
 
-  /// What is known of the expression that ends before a token.
+  /// The known properties of the expression that ends before a token.
   private func expression(endingAt end: Int) -> Found? {
     let last = end - 1
     switch kind(last) {
     case .name:
       let name = Array(bytes[tokens[last].range])
       if isSymbol(last - 1, ".") || isSymbol(last - 1, ":") {
-        return expression(endingAt: last - 1).flatMap { field(.string(LuaString(name)), of: $0) }
+        return expression(endingAt: last - 1).flatMap { field(.string(ByteString(name)), of: $0) }
       }
-      return variable(LuaString(name))
+      return variable(ByteString(name))
     case .string:
       if isCallee(before: last) { return called(before: last) }
       return Found(value: .string(""))
@@ -178,10 +178,10 @@ public struct NameCompletion {
     }
   }
 
-  /// What a call gives whose arguments begin at a token.
+  /// The result of a call whose arguments begin at a token.
   private func called(before end: Int) -> Found? {
     guard let function = expression(endingAt: end) else { return nil }
-    // An op that is called is an op with arguments.
+    // A called op is an op with arguments.
     if function.className == "op" { return Found(className: "op") }
     guard let member = function.member,
       let name = reader.resultClass(of: member.name, in: member.className)
@@ -189,7 +189,7 @@ public struct NameCompletion {
     return Found(className: name)
   }
 
-  private func variable(_ name: LuaString) -> Found? {
+  private func variable(_ name: ByteString) -> Found? {
     if let value = locals?.value(of: name) { return found(value) }
     guard let globals = try? vm.globals() else { return nil }
     return field(.string(name), of: Found(value: .reference(globals)))
@@ -230,12 +230,12 @@ public struct NameCompletion {
     if kind(start) == .number { return Int64(word(start)).map { .integer($0) } }
     let text = bytes[tokens[start].range]
     guard kind(start) == .string, text.first != UInt8(ascii: "[") else { return nil }
-    return .string(LuaString(Array(text.dropFirst().dropLast())))
+    return .string(ByteString(Array(text.dropFirst().dropLast())))
   }
 
   // MARK: Members
 
-  /// The names of fields that begin like this, those of `__index` tables included.
+  /// The names of fields with this prefix, those of `__index` tables included.
   private func members(of object: Found, _ typed: [UInt8], methodsOnly: Bool) -> [[UInt8]] {
     var found: [[UInt8]] = []
     guard let value = object.value else {
@@ -261,11 +261,11 @@ public struct NameCompletion {
     return found
   }
 
-  /// The tables that a field of a value is looked up in, as long as no function is to be called.
+  /// The tables in which a field of a value is looked up, as long as no function has to be called.
   private func tables(of object: LuaValue) -> [LuaReference] {
     var found: [LuaReference] = []
     var next = object
-    // As many as Lua itself would try at most is too long to wait for.
+    // Lua's own limit would take too long.
     for _ in 0..<50 {
       if case .reference(let table) = next, table.kind == .table { found.append(table) }
       guard let metatable = vm.metatable(of: next),

@@ -1,13 +1,13 @@
 public import FlowEngine
 public import LuaVM
 
-/// Shows values as one would write them: strings quoted, tables with their keys in order, as wide as the
-/// terminal. Whatever is long, deep or endless is cut, with `…` in its place and how much there is more.
+/// Shows values as Lua code: strings quoted, tables with their keys in order, as wide as the
+/// terminal. Long, deep or endless values are cut, with `…` and the number of elements left out.
 public struct ResultFormatter {
   private let host: ScriptHost
   private let columns: Int
   private let hasColors: Bool
-  /// How many values are still shown.
+  /// The number of values that may still be shown.
   private var left = 500
   private var functionNames: FunctionNames?
   private var vm: LuaVM { host.vm }
@@ -15,20 +15,20 @@ public struct ResultFormatter {
   private static let mostEntries = 100
   private static let longestString = 200
   private static let longestText = 10_000
-  /// A list of fewer values has a line for each, if it doesn't fit one.
+  /// A list of fewer values has a line for each, if it doesn't fit on one.
   private static let fewestInColumns = 7
 
   /// - Parameters:
-  ///   - host: Whose values they are.
-  ///   - columns: How wide a line may be.
-  ///   - hasColors: Whether values are coloured by their kind, as terminals do it.
+  ///   - host: The host of the values.
+  ///   - columns: The maximum width of a line.
+  ///   - hasColors: Whether values are coloured by their kind, for terminals.
   public init(_ host: ScriptHost, columns: Int, hasColors: Bool) {
     self.host = host
     self.columns = max(columns, 2)
     self.hasColors = hasColors
   }
 
-  /// What an escape sequence calls it.
+  /// Its number in an escape sequence.
   private enum Color: String {
     case string = "32"
     case number = "33"
@@ -46,7 +46,7 @@ public struct ResultFormatter {
     /// The list, then the values with keys, each of which ends in ` = `.
     var entries: [(key: [UInt8], value: Node)] = []
     var listCount = 0
-    /// How many entries aren't shown.
+    /// The number of entries left out.
     var omitted = 0
   }
 
@@ -69,7 +69,7 @@ public struct ResultFormatter {
 
   private static let more = Array("…".utf8)
 
-  /// The text of a value. Of a settled task it shows the result or the error, which counts as
+  /// The text of a value. For a settled task it shows the result or the error, which counts as
   /// observing it.
   public func text(of value: LuaValue) -> ByteString {
     var formatter = self
@@ -82,11 +82,11 @@ public struct ResultFormatter {
     return ByteString(formatter.lines(node, indent: 0, before: 0))
   }
 
-  // MARK: What is shown at length
+  // MARK: Values shown in detail
 
-  /// A task with what has come of it; nil for anything else.
+  /// A task with its outcome; nil for anything else.
   private mutating func outcome(of value: LuaValue) -> ByteString? {
-    // Whether it has settled may be asked without counting as looking at it.
+    // Checking whether it has settled doesn't count as observing it.
     guard let name = host.className(of: value), name == "run" || name == "task",
       case .reference(let task) = value,
       case .boolean(true)? = try? vm.get("completed", in: task),
@@ -154,7 +154,7 @@ public struct ResultFormatter {
     }
   }
 
-  /// `function name (file:line)`, as far as that is known.
+  /// `function name (file:line)`, as far as it is known.
   private mutating func function(_ function: LuaReference) -> [UInt8] {
     let names = functionNames ?? FunctionNames(vm)
     functionNames = names
@@ -191,12 +191,12 @@ public struct ResultFormatter {
       + [UInt8(ascii: "]")]
   }
 
-  /// `tostring` of a value, which a script may have a say in.
+  /// `tostring` of a value, which may call a script's `__tostring`.
   private func plain(_ value: LuaValue) -> [UInt8] {
     do {
       return Self.shortened(try vm.tostring(value).bytes, limit: Self.longestText)
     } catch {
-      let problem = (error as? LuaError)?.message ?? LuaString("\(error)")
+      let problem = (error as? LuaError)?.message ?? ByteString(describing: error)
       let name = vm.typeName(of: value).bytes
       return name + Array(" (its __tostring failed: ".utf8)
         + Self.shortened(problem.bytes, limit: Self.longestString) + [UInt8(ascii: ")")]
@@ -231,7 +231,7 @@ public struct ResultFormatter {
     }
   }
 
-  /// On one line where that fits after `before` columns, else with a line for each entry, indented below
+  /// On one line if it fits after `before` columns, else with a line for each entry, indented by
   /// `indent`.
   private func lines(_ node: Node, indent: Int, before: Int) -> [UInt8] {
     let flat = flat(node)
@@ -255,7 +255,7 @@ public struct ResultFormatter {
     return text + margin.dropLast(2) + [Self.closing]
   }
 
-  /// A list of short values in columns, numbers to the right; nil where there is no room for two.
+  /// A list of short values in columns, numbers to the right; nil if there is no room for two.
   private func rows(_ list: [Node], within width: Int) -> [[UInt8]]? {
     guard list.count >= Self.fewestInColumns else { return nil }
     var cells: [(shown: Shown, isNumber: Bool)] = []
@@ -296,7 +296,7 @@ public struct ResultFormatter {
     return Array(text[..<(end ?? text.count)]) + more
   }
 
-  /// A string as one would write it in Lua.
+  /// A string as Lua code.
   private static func quoted(_ bytes: [UInt8], limit: Int) -> [UInt8] {
     var text = [UInt8(ascii: "\"")]
     var parser = Unicode.UTF8.ForwardParser()

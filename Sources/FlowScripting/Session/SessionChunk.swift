@@ -1,23 +1,23 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// A chunk that a person has typed, while it runs: Ctrl-C cancels what it has started, and nothing that
-/// went on before.
+/// A typed chunk, while it runs: Ctrl-C cancels everything it has started, and nothing that was
+/// running before.
 final class SessionChunk {
   let loop: EventLoop
-  /// What its own code has started; what was started by that belongs to that.
+  /// The tasks that its own code has started; tasks that those have started belong to them.
   let tasks = OwnedTasks()
-  /// The newest task when an interruption was raised in code that was busy.
+  /// The newest task when an interruption was raised in busy code.
   private(set) var mark: UInt64?
 
   init(on loop: EventLoop) {
     self.loop = loop
   }
 
-  /// Whether an interruption was raised in an op or task, whose failure the chunk need not notice.
+  /// Whether an interruption was raised in an op or task, whose failure the chunk may not notice.
   private(set) var isInterruptedWithin = false
 
-  /// Called when the interruption is raised; nothing can be waited for then.
+  /// Called when the interruption is raised; waiting is impossible then.
   ///
   /// - Parameter isWithin: Whether it is raised in an op or task.
   func noteInterruption(isWithin: Bool) {
@@ -25,7 +25,7 @@ final class SessionChunk {
     if isWithin { isInterruptedWithin = true }
   }
 
-  /// Gives up what was started since: what has caught the interruption may have gone on with it.
+  /// Cancels everything started since: code that caught the interruption may have continued.
   func keepInterrupted() {
     guard let mark else { return tasks.abandon() }
     let kept = OwnedTasks()
@@ -35,20 +35,20 @@ final class SessionChunk {
 }
 
 extension ScriptHost {
-  /// From now on an interruption cancels only what the code that runs next starts: what goes on in the
-  /// background stays.
+  /// From now on an interruption cancels only tasks that the next code starts: background tasks
+  /// continue.
   public func beginChunk() { chunk = SessionChunk(on: loop) }
 
-  /// The error that the code ends with which runs as a chunk and has just returned: an interruption that
-  /// was raised in an op or task. Nil when there was none.
+  /// The error with which the code of a chunk ends that has just returned: an interruption that was
+  /// raised in an op or task. Nil if there was none.
   public var chunkInterruption: (any Error)? {
     guard chunk?.isInterruptedWithin == true else { return nil }
-    let message = LuaString(Self.interruption)
+    let message = Self.interruption
     return LuaError(value: .string(message), message: message)
   }
 
-  /// The code has ended: what it has started goes on in the background or, if the code was interrupted
-  /// while it was busy, is cancelled. From now on an interruption cancels everything again.
+  /// The code has ended: tasks that it started continue in the background or, if the code was
+  /// interrupted while busy, are cancelled. From now on an interruption cancels everything again.
   public func endChunk() {
     guard let ended = chunk else { return }
     ended.keepInterrupted()
@@ -57,7 +57,7 @@ extension ScriptHost {
     chunk = nil
   }
 
-  /// Cancels what a chunk has started, and goes on until it has settled.
+  /// Cancels everything that a chunk has started, and runs until it has settled.
   func cancel(_ chunk: SessionChunk, reason: ByteString) {
     guard chunk.loop === loop else { return }
     let tasks = chunk.tasks

@@ -1,11 +1,12 @@
 public import LuaVM
 
-/// The local variables of a session: those at the top level of a chunk are seen by the chunks that follow.
+/// The local variables of a session: those at the top level of a chunk are visible to later chunks.
 ///
-/// A chunk is compiled inside functions that declare the earlier variables which it names. Its own upvalues
-/// are joined to those variables, so that whatever has captured one shares it. After each declaration of
-/// its own stands a call that passes a function with the new variable as its upvalue. All is put into
-/// the line where it belongs: lines, messages and tracebacks are those of what was typed.
+/// A chunk is compiled inside functions that declare the earlier variables which it names. Its own
+/// upvalues are joined to those variables, so that all functions that captured one share it. After
+/// each declaration of its own there is a call that passes a function with the new variable as its
+/// upvalue. All of this is put on the line to which it belongs, so that lines, messages and
+/// tracebacks are those of the typed text.
 public final class SessionLocals {
   private let vm: LuaVM
   private let scope: LuaReference
@@ -13,7 +14,7 @@ public final class SessionLocals {
   private let attributes: LuaReference
   private let closer: LuaReference
 
-  /// No function has more local variables than this one less ten.
+  /// No function has more local variables than this limit minus ten.
   private static let mostAtOnce = 190
 
   /// Makes an empty one.
@@ -30,19 +31,19 @@ public final class SessionLocals {
     closer = try part(4)
   }
 
-  /// The names of the variables that begin like this, in no order.
-  public func names(startingWith start: [UInt8] = [], limit: Int = 1000) -> [LuaString] {
+  /// The names of the variables with this prefix, in no order.
+  public func names(startingWith start: [UInt8] = [], limit: Int = 1000) -> [ByteString] {
     (try? vm.stringKeys(of: cells, startingWith: start, limit: limit)) ?? []
   }
 
   /// Whether there is a variable.
-  public func contains(_ name: LuaString) -> Bool {
+  public func contains(_ name: ByteString) -> Bool {
     guard let cell = try? vm.rawGet(.string(name), in: cells) else { return false }
     return !cell.isNil
   }
 
-  /// The value of a variable; nil when there is none.
-  public func value(of name: LuaString) -> LuaValue? {
+  /// The value of a variable; nil if there is none.
+  public func value(of name: ByteString) -> LuaValue? {
     contains(name) ? try? vm.sessionLocal(name, in: scope) : nil
   }
 
@@ -52,21 +53,23 @@ public final class SessionLocals {
   ///   - text: The chunk.
   ///   - name: Lua's chunk name.
   /// - Returns: The compiled chunk, a function.
-  /// - Throws: A `LuaError` of code `syntax` with Lua's message about what was typed.
+  /// - Throws: A `LuaError` of code `syntax` with Lua's message about the typed text.
   public func load(_ text: [UInt8], name: String) throws -> LuaReference {
-    // What is wrong with it is said of the text as it is.
-    let plain = try vm.load(LuaString(text), name: name, mode: "t")
+    // Its errors are reported for the unchanged text.
+    let plain = try vm.load(ByteString(text), name: name, mode: "t")
     let names = usedNames(text)
-    let known = Array(names.filter { contains(LuaString($0)) })
+    let known = Array(names.filter { contains(ByteString($0)) })
     let declarations = ChunkReader(text).declarations
     // A variable `_ENV` is used without being named.
     let environment = Array("_ENV".utf8)
     let earlier =
-      contains(LuaString(environment)) && !names.contains(environment)
+      contains(ByteString(environment)) && !names.contains(environment)
       ? known + [environment] : known
     if earlier.isEmpty, declarations.isEmpty { return plain }
     var keeper = Array("_KEEP".utf8)
-    while names.contains(keeper) || contains(LuaString(keeper)) { keeper.append(UInt8(ascii: "_")) }
+    while names.contains(keeper) || contains(ByteString(keeper)) {
+      keeper.append(UInt8(ascii: "_"))
+    }
 
     var code: [UInt8] = []
     var levels = 0
@@ -80,15 +83,15 @@ public final class SessionLocals {
       code += Array((left.isEmpty ? " return function(...) " : " return function() ").utf8)
     } while !left.isEmpty
     code += Self.handingOver(text, declarations, keeper)
-    // A comment may stand at the end.
+    // The text may end in a comment.
     code += Array(("\n" + String(repeating: "end ", count: levels)).utf8)
     return try vm.loadSessionChunk(
-      LuaString(code), name: LuaString(name), scope: scope, levels: levels,
-      keeper: LuaString(keeper))
+      ByteString(code), name: ByteString(name), scope: scope, levels: levels,
+      keeper: ByteString(keeper))
   }
 
   private func isConstant(_ name: [UInt8]) -> Bool {
-    guard let attribute = try? vm.rawGet(.string(LuaString(name)), in: attributes) else {
+    guard let attribute = try? vm.rawGet(.string(ByteString(name)), in: attributes) else {
       return false
     }
     return !attribute.isNil
@@ -125,10 +128,10 @@ public final class SessionLocals {
     return code + text[done...]
   }
 
-  /// Closes the variables declared with `<close>`, as at the end of a block: the last one first. When
-  /// the state is closed before, as `os.exit(n, true)` does it, they are closed with it.
+  /// Closes the variables declared with `<close>`, as at the end of a block: the last one first. If
+  /// the state is closed before, as by `os.exit(n, true)`, they are closed with it.
   ///
-  /// - Throws: What a `__close` raised.
+  /// - Throws: The error that a `__close` raised.
   public func close() throws {
     _ = try vm.call(closer, [.reference(scope)], traceback: true)
   }

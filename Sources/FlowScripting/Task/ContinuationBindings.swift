@@ -1,11 +1,11 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// `task:next` and its kin.
+/// `task:next` and the other continuations.
 extension ScriptHost {
   /// The methods that continue a task, by name.
   ///
-  /// - Parameter kind: What messages call the task.
+  /// - Parameter kind: The name of the task in messages.
   /// - Returns: The methods, by name.
   static func continuationMethods(of kind: String) -> LuaFields<BoundMethod> {
     let kinds: [(String, ContinuationKind)] = [
@@ -18,7 +18,7 @@ extension ScriptHost {
           name,
           BoundMethod(
             direct: { host, call in
-              // After one that has ended the function runs at once.
+              // After a settled task the function runs at once.
               guard let task = call.uncountedObject(host.types.task),
                 !task._withUnsafeGuaranteedRef({ $0.isConcluded }),
                 let function = call.uniqueFunction()
@@ -30,7 +30,7 @@ extension ScriptHost {
             }
           ) { host, call in
             let (task, arguments) = try host.task(call, name, kind)
-            // The thread may come first, as in the seed.
+            // The thread may be the first argument, as in the seed.
             let isThreadFirst = call.kind(arguments.place(1)) == .string
             let place = isThreadFirst ? 2 : 1
             let wanted =
@@ -49,7 +49,7 @@ extension ScriptHost {
       })
   }
 
-  /// Has a task go on with a function, and answers the task of that.
+  /// Adds a continuation to a task, and returns the task of the continuation.
   private func `continue`(
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ function: consuming LuaUniqueReference, _ origin: UInt64
@@ -73,7 +73,7 @@ extension ScriptHost {
     do {
       function = try WorkerFunction(
         self, try arguments.function(place), at: arguments.call.position)
-    } catch let error as TravelError {
+    } catch let error as EncodeError {
       throw usage(arguments.call, error.description)
     }
     let made = WorkerContinuation(self, kind, function)
@@ -82,7 +82,7 @@ extension ScriptHost {
     return made
   }
 
-  /// What `opts.thread` asks for; nil for a worker.
+  /// The thread in `opts.thread`; nil for a worker.
   private func threadOption(_ arguments: Arguments, _ index: Int) throws -> ContinuationThread? {
     if arguments.isNil(index) { return .automatic }
     let options = try arguments.options(index, known: ["thread"])
@@ -90,7 +90,7 @@ extension ScriptHost {
     return try Self.thread(named: name) { arguments.wrong(index, "field 'thread': \($0)") }
   }
 
-  /// The thread that a first argument names, after which only the function follows; nil for a worker.
+  /// The thread named by a first argument that is followed by the function only; nil for a worker.
   private func threadName(_ arguments: Arguments) throws -> ContinuationThread? {
     if !arguments.isNil(3) {
       throw arguments.wrong(3, "the thread is given already, got \(arguments.got(3))")

@@ -1,13 +1,13 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// A task that ends as a Lua function says: a continuation, or what was spawned. The function runs as a
-/// coroutine, so it may wait.
+/// A task that settles with the outcome of a Lua function: a continuation, or a spawned function.
+/// The function runs as a coroutine, so it may wait.
 class ScriptTask: ContinuationTask<Value> {
   fileprivate final let host: ScriptHost
 
-  // Unchecked exclusivity, of these: the loop's thread alone touches them, and no access lasts into
-  // a call. There can be very many such tasks, so what is small stands together.
+  // Unchecked exclusivity, of these: only the loop's thread uses them, and no access lasts into a
+  // call. There can be very many such tasks, so small fields are grouped.
 
   /// The op in whose code the task was made; generation 0 for none.
   private final let makerSlot: UInt32
@@ -18,7 +18,7 @@ class ScriptTask: ContinuationTask<Value> {
   /// See `holdOp`.
   @exclusivity(unchecked) private(set) final var op: OpContext?
 
-  /// Makes a pending task; nil for the kind of one without a task before.
+  /// Makes a pending task; nil for the kind of task without a previous one.
   init(
     _ host: ScriptHost, _ kind: ContinuationKind?,
     _ thread: ContinuationThread, _ function: consuming LuaUniqueReference
@@ -29,11 +29,11 @@ class ScriptTask: ContinuationTask<Value> {
     super.init(on: host.loop, kind, thread)
   }
 
-  // The state that a function belongs to goes with the host, if that goes here.
+  // The state that a function belongs to is released with the host, if this is its last reference.
   deinit { function = nil }
 
-  /// The op in whose code the task was made, while that goes on; for a stretch of this one's code, in
-  /// which the op may end.
+  /// The op in whose code the task was made, while it runs. It is kept while this task's code runs,
+  /// in which the op may end.
   final func holdOp() -> Unmanaged<OpContext>? {
     if makerGeneration == 0 { return nil }
     op = host.context(slot: makerSlot, generation: makerGeneration)
@@ -41,35 +41,38 @@ class ScriptTask: ContinuationTask<Value> {
   }
 
   final override func runCode(after source: AnyFlowTask?) {
-    guard let function = function.take(), let fiber = start(function, after: source) else {
-      return
-    }
+    guard let function = function.take(),
+      let fiber = host.runFiber(function, of: self, after: source)
+    else { return }
     self.fiber = fiber
     hold()
-    // It was stopped while it ran to its first wait.
+    // It was stopped before its first wait.
     if let stopError { fiber.cancel(stopError) }
   }
 
-  /// Starts the function; answers its coroutine if that waits.
-  fileprivate func start(
-    _ function: consuming LuaUniqueReference, after source: AnyFlowTask?
-  ) -> Fiber? {
-    if let source, let continuationKind, continuationKind.isForResult,
-      let scalar = source.scalarResult
-    {
-      return host.runFiber(function, scalar: scalar, of: self)
-    }
+  /// Starts the function, with a deadline and a grace as of `LuaVM.start`.
+  func start(
+    _ function: consuming LuaUniqueReference, after source: AnyFlowTask?, deadline: Int64,
+    grace: Int64
+  ) -> LuaOutcome {
     let argument: LuaValue
-    do {
-      argument = try self.argument(source)
-    } catch {
-      failed(host.flowError(thrown: error, op: nil))
-      return nil
-    }
-    return host.runFiber(function, argument, of: self)
+    do { argument = try self.argument(source) } catch { return .refused(error) }
+    return host.vm.start(function, argument, deadline: deadline, grace: grace)
   }
 
-  /// What a continuation gets of the task before.
+  /// The result of the previous task, if that is the function's argument and a number: it needs no
+  /// conversion.
+  @inline(__always)
+  final func numberArgument(_ source: AnyFlowTask?) -> LuaValue? {
+    guard let source, continuationKind?.isForResult == true else { return nil }
+    return switch source.resultValue {
+    case .integer(let integer): .integer(integer)
+    case .number(let number): .number(number)
+    default: nil
+    }
+  }
+
+  /// The argument of a continuation, from the previous task.
   private final func argument(_ source: AnyFlowTask?) throws -> LuaValue {
     guard let source, let continuationKind else { return .nil }
     switch continuationKind {
@@ -79,12 +82,25 @@ class ScriptTask: ContinuationTask<Value> {
     }
   }
 
-  /// Takes how the function has ended.
+  /// Handles the value that the function has returned without a wait.
+  @inline(__always)
+  final func returned(_ value: LuaValue) {
+    switch value {
+    case .integer(let integer): keep(value: .integer(integer))
+    case .number(let number): keep(value: .number(number))
+    default:
+      ended(.returned(value))
+      return
+    }
+    returned()
+  }
+
+  /// Handles the outcome of the function.
   final func ended(_ end: Fiber.End) {
     fiber = nil
     switch end {
     case .returned(let value):
-      if let next = host.task(in: value) {
+      if case .reference = value, let next = host.task(in: value) {
         if host.isChecking, let problem = host.outcomeProblem(of: next, madeAt: origin) {
           return failed(problem)
         }
@@ -94,12 +110,6 @@ class ScriptTask: ContinuationTask<Value> {
       returned()
     case .failed(let error): failed(error)
     }
-  }
-
-  /// Takes a scalar that the function has returned.
-  final func returned(scalar: LuaScalar) {
-    keep(value: Value(scalar))
-    returned()
   }
 
   final override func stopCode(_ error: FlowError) { fiber?.cancel(error) }
@@ -113,6 +123,7 @@ class ScriptTask: ContinuationTask<Value> {
 
   final override func dropCode() {
     function = nil
+    fiber?.abandon()
     fiber = nil
     op = nil
   }
@@ -126,7 +137,7 @@ class ScriptTask: ContinuationTask<Value> {
   final override func succeed() { endWithKeptValue() }
 }
 
-/// A task without one before, whose function gets arguments.
+/// A task without a previous one, whose function gets arguments.
 final class SpawnedTask: ScriptTask {
   private let arguments: [LuaValue]
 
@@ -138,14 +149,15 @@ final class SpawnedTask: ScriptTask {
   }
 
   override func start(
-    _ function: consuming LuaUniqueReference, after source: AnyFlowTask?
-  ) -> Fiber? {
-    host.runFiber(function, arguments, of: self)
+    _ function: consuming LuaUniqueReference, after source: AnyFlowTask?, deadline: Int64,
+    grace: Int64
+  ) -> LuaOutcome {
+    host.vm.start(function, arguments, deadline: deadline, grace: grace)
   }
 }
 
 extension ScriptHost {
-  /// Tells the op whose code runs now from all others; generation 0 for none.
+  /// Identifies the op whose code is running; generation 0 for none.
   fileprivate var currentHandle: (slot: UInt32, generation: UInt64) {
     currentOp.map { ($0.slot, $0.generation) } ?? (0, 0)
   }

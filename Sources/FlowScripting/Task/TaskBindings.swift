@@ -1,21 +1,21 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// What scripts do with every task, runs included.
+/// The methods and fields of every task, runs included.
 extension ScriptHost {
-  /// The methods that a kind of tasks shares with all others.
+  /// The methods that a kind of task shares with all others.
   ///
-  /// - Parameter kind: What messages call it.
+  /// - Parameter kind: Its name in messages.
   /// - Returns: The methods, by name.
   static func taskMethods(of kind: String) -> LuaFields<BoundMethod> {
     let methods: LuaFields<BoundMethod> = [
       "await": BoundMethod(
         direct: { host, call in
           guard !call.hasArgument, let task = host.task(call), task.isConcluded,
-            let result = task.scalarResult
+            let result = task.resultValue
           else { return call.pass() }
           task.markObserved()
-          return call.answer(scalar: result)
+          return call.answer(copyOf: result)
         }
       ) { host, call in
         let (task, _) = try host.task(call, "await", kind)
@@ -103,8 +103,8 @@ extension ScriptHost {
     call.object(index, types.run) ?? call.object(index, types.task)
   }
 
-  /// The task or run that a method is called with.
-  func task(_ call: LuaObjectCall) -> AnyFlowTask? {
+  /// The task or run on which a method is called.
+  func task(_ call: LuaDirectCall) -> AnyFlowTask? {
     call.object(types.task) ?? call.object(types.run)
   }
 
@@ -122,7 +122,7 @@ extension ScriptHost {
     return (task, arguments)
   }
 
-  /// Answers with the result of a settled task, or raises its error.
+  /// Returns the result of a settled task, or raises its error.
   private func outcome(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer {
     if let error = try error(of: task) { throw raise(error) }
     return call.answer(try luaResult(of: task))
@@ -134,7 +134,7 @@ extension ScriptHost {
     return try vm.value(of: task, types.task)
   }
 
-  /// What a task that succeeded has for a result; nil for another.
+  /// The result of a task that succeeded; nil for another.
   func luaResult(of task: AnyFlowTask) throws -> LuaValue {
     guard task.state == .succeeded else { return .nil }
     if task.isOfValues { return try luaValue(task.resultValue ?? .null) }
@@ -152,13 +152,13 @@ extension ScriptHost {
     }
   }
 
-  /// The same as the engine has it.
+  /// The same as an engine value.
   func result(of task: AnyFlowTask) throws -> Value {
     if task.isOfValues { return task.resultValue ?? .null }
     return Value(try luaResult(of: task))
   }
 
-  /// The error of a task with the one table that it has in scripts.
+  /// The error of a task with its one table for scripts.
   func error(of task: AnyFlowTask) throws -> FlowError? {
     guard let error = task.error, error.payload == nil else { return task.error }
     if let kept = task.attachment as? FlowError { return kept }
@@ -168,39 +168,26 @@ extension ScriptHost {
   }
 }
 
-extension AnyFlowTask {
-  /// What a task of values gave when that is nil, a boolean or a number; else nil.
-  var scalarResult: LuaScalar? {
-    switch resultValue {
-    case .null: .nil
-    case .boolean(let flag): .boolean(flag)
-    case .integer(let integer): .integer(integer)
-    case .number(let number): .number(number)
-    default: nil
-    }
-  }
-}
-
 extension ScriptHost {
-  /// The task whose code runs now, which can't end before its waits have; nil in the main chunk.
+  /// The task whose code is running, which can't end before its waits; nil in the main chunk.
   var waitingTask: AnyFlowTask? { currentTask ?? currentOp?.run ?? currentRun }
 
-  /// Raises an error when a task belongs to a loop that stands still: to wait for it would never end.
+  /// Raises an error if a task belongs to a paused loop: waiting for it would never end.
   fileprivate func checkLoop(of task: AnyFlowTask, _ call: LuaCall) throws {
     guard task.foreignError(on: loop) != nil else { return }
     throw usage(
       call,
-      "attempt to wait for '\(task.title)', which stands still: it wasn't started in the present "
+      "attempt to wait for '\(task.title)', which is paused: it wasn't started in the current "
         + "testing.run")
   }
 
-  /// Refuses a wait for something that waits for what waits: a stall that needn't be waited for.
+  /// Refuses a wait for a task that waits for the waiter: a stall that is known at once.
   func checkWait(for task: AnyFlowTask) throws {
     guard let waitingTask, WaitCycle.isClosed(by: waitingTask, awaiting: task) else { return }
     guard currentTask == nil, let currentOp else {
       throw raise(withTable(.waitsForItself(waitingTask), of: nil))
     }
-    // As with every stall, what the op makes of the error doesn't count.
+    // As with every stall, the op's handling of the error doesn't count.
     let error = withTable(.stalled(op: currentOp.displayName), of: currentOp)
     currentOp.fail(error)
     throw raise(error)
@@ -210,12 +197,13 @@ extension ScriptHost {
 /// Waits for a task, at most until a deadline.
 final class TaskWait: LuaWait, TaskObserver {
   private let target: AnyFlowTask
-  // Safe: its code waits, so the loop holds it. Cleared at the end of the wait.
+  // Safe: its code waits, so the loop keeps it. Cleared at the end of the wait.
   private(set) unowned(unsafe) var waitingTask: AnyFlowTask?
   private let answer: (LuaCall) throws -> LuaAnswer
   private var timer: Timer?
 
-  /// Begins a wait of `waiting`'s code; nil for that of no task, and for one that ends by itself.
+  /// Begins a wait of `waiting`'s code; nil for code outside of tasks, and for a task that ends by
+  /// itself.
   init(
     _ task: AnyFlowTask, for waiting: AnyFlowTask?, deadline: Int64?,
     answer: @escaping (LuaCall) throws -> LuaAnswer
@@ -234,7 +222,7 @@ final class TaskWait: LuaWait, TaskObserver {
     ready()
   }
 
-  /// Lets go of both, the task and the timer: the one that didn't come would keep the wait.
+  /// Releases both, the task and the timer: the one that isn't ready would keep the wait.
   override func abandon() {
     target.unobserve(self)
     waitingTask?.endAwaiting(target)
@@ -245,9 +233,9 @@ final class TaskWait: LuaWait, TaskObserver {
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer { try answer(call) }
 
-  /// Asks the task to stop that nobody waits for any more, as the one that did was cancelled.
+  /// Stops a task for which nothing waits any more, because its waiter was cancelled.
   func stopTarget(_ error: FlowError) {
-    // As a job: tasks can wait for each other in a row of any length.
+    // As a job: tasks can wait for each other in a chain of any length.
     target.loop.enqueue { [target] in
       if !target.isObserved(besides: nil) { target.stop(error) }
     }

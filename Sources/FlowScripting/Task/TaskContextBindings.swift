@@ -1,15 +1,15 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// What scripts do with what `flow.context()` gives them.
+/// The methods of the result of `flow.context()`.
 extension ScriptHost {
   static var taskContextMethods: LuaFields<BoundMethod> {
     [
       "set_result": settling(
         "set_result", isTry: false,
         direct: { host, call in
-          guard let context = call.object(host.types.taskContext), let result = call.scalar,
-            context.trySetValue(Value(result))
+          guard let context = call.object(host.types.taskContext), call.hasValue,
+            context.trySetValue(Value(call.value))
           else { return call.pass() }
           return call.answer()
         }
@@ -31,7 +31,7 @@ extension ScriptHost {
   }
 
   private static func settling(
-    _ name: String, isTry: Bool, direct: BoundObjectFunction? = nil,
+    _ name: String, isTry: Bool, direct: BoundDirectFunction? = nil,
     _ settle: @escaping (ScriptHost, FlowContext<Value>, Arguments) throws -> Bool
   ) -> BoundMethod {
     BoundMethod(direct: direct) { host, call in

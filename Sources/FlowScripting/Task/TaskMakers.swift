@@ -4,7 +4,7 @@ internal import LuaVM
 /// The functions of the module that make tasks.
 extension ScriptHost {
   func installTasks() throws {
-    loop.describeOrigin = { [unowned vm] in ByteString(vm.text(ofOrigin: $0)) }
+    loop.describeOrigin = { [unowned vm] in vm.text(ofOrigin: $0) }
     define("spawn") { host, call in
       guard let function = try call.uniqueFunction(1) else {
         throw Arguments(host, call, "spawn").wrong(1, expected: "function")
@@ -33,7 +33,7 @@ extension ScriptHost {
       return call.answer(task, host.types.task)
     }
     define("context") { host, call in
-      // A script that drops it can't settle the task any more; nothing goes on off the loop.
+      // A script that drops it can't settle the task any more; no work outside of the loop will.
       let context = FlowContext<Value>(on: host.loop, keepsLoop: false)
       host.begin(context.task, call.origin)
       return call.answer(context, host.types.taskContext)
@@ -41,7 +41,7 @@ extension ScriptHost {
     try installJoins()
   }
 
-  /// Runs a function as a task, to its first wait at once.
+  /// Runs a function as a task, immediately up to its first wait.
   func spawn(
     _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], origin: UInt64 = 0
   ) -> AnyFlowTask {
@@ -88,7 +88,7 @@ extension ScriptHost {
     try vm.makeTable(values: try tasks.map { try luaResult(of: $0) })
   }
 
-  /// The number of tasks, their results, and the errors of those that have none.
+  /// The number of tasks, their results, and the errors of tasks without a result.
   private func outcomes(of tasks: [AnyFlowTask]) throws -> LuaReference {
     let errors = try vm.makeTable()
     for (index, task) in tasks.enumerated() {
@@ -108,7 +108,7 @@ extension ScriptHost {
     return task
   }
 
-  /// Notes where a new task is made, and what it belongs to.
+  /// Records the place where a new task is made, and its owner.
   func begin(_ task: AnyFlowTask, _ origin: UInt64) {
     task.origin = origin
     adopt(task)
@@ -132,7 +132,7 @@ extension ScriptHost {
     }
   }
 
-  /// The error in an argument: one of ours as it is, anything else as the cause of a new one.
+  /// The error in an argument: an error table unchanged, any other value as the cause of a new one.
   func error(_ arguments: Arguments, _ index: Int) throws -> FlowError {
     let value = try arguments.call.value(arguments.place(index))
     if case .nil = value { throw arguments.wrong(index, expected: "an error, any value but nil,") }

@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// `require "flow.testing"`: how scripts test their own ops.
+/// `require "flow.testing"`: tests of ops for scripts.
 extension ScriptHost {
   /// The module, the same one by each of its names.
   func testingModule() throws -> LuaReference {
@@ -12,7 +12,7 @@ extension ScriptHost {
     return made
   }
 
-  /// `testing.run(op, options)`: runs an op to its end and answers the settled run.
+  /// `testing.run(op, options)`: runs an op to its end and returns the settled run.
   private func runTest(_ call: LuaCall) throws -> LuaAnswer {
     let arguments = Arguments(self, call, "run")
     let op = try arguments.op(1)
@@ -49,21 +49,24 @@ extension ScriptHost {
 
   /// A loop with a virtual clock, on which nothing is pending.
   private func makeTestLoop(_ call: LuaCall) throws -> EventLoop {
-    // The loop of an earlier test saves its making, and the descriptor of its mailbox.
+    // Reusing the loop of an earlier test saves its construction, and the descriptor of its
+    // mailbox.
     if let idle = idleTestLoops.popLast() { return idle }
     let made = EventLoop(within: activeLoop, clock: VirtualClock())
-    do throws(FlowError) { try made.mailbox.open() } catch {
-      throw raise(FlowError(.error, ByteString(call.position) + error.message, code: error.code))
+    do throws(SystemError) { try made.mailbox.open() } catch {
+      throw raise(
+        FlowError.from(error).with { $0.message = call.position + $0.message })
     }
     return made
   }
 
-  /// Runs `body` on such a loop, while the present loop stands still: whatever scripts
-  /// do meanwhile is done there.
+  /// Runs `body` on such a loop, while the current loop is paused: everything that scripts do
+  /// during `body` is done there.
   ///
-  /// Another loop, rather than a part of the host's own, because time then can jump only for the test:
-  /// it has timers, programs and a clock to itself, and what else is pending neither goes on nor keeps
-  /// the clock from jumping. Nothing has to be copied, as both are confined to the same thread.
+  /// It is a separate loop, rather than a part of the host's own, because time can then jump only
+  /// for the test: the loop has its own timers, programs and clock, and other pending tasks neither
+  /// continue nor keep the clock from jumping. Nothing has to be copied, because both are confined
+  /// to the same thread.
   private func onTestLoop<Result>(_ inner: EventLoop, _ body: (EventLoop) -> Result) -> Result {
     let outer = activeLoop
     (inner.clock as? VirtualClock)?.restart()
@@ -76,7 +79,7 @@ extension ScriptHost {
     activeLoop = inner
     onLoopChange?(inner)
     defer {
-      // Workers know the test's time: those of the next test begin anew.
+      // Workers know the test's time: the next test starts new ones.
       openPool?.close()
       openPool = waitingPools.removeLast()
       waitingLoops.removeLast()
@@ -92,19 +95,19 @@ extension ScriptHost {
     return outer.standStill(for: inner) { vm.enclose { body(inner) } }
   }
 
-  /// Why a test ended before its run had.
+  /// The reason why a test ended before its run.
   private enum EarlyEnd {
-    /// Signals have asked for something.
+    /// A request of signals.
     case request(Request)
-    /// The code that has started it is to stop.
+    /// The code that has started it has to stop.
     case stopped(FlowError)
   }
 
-  /// Turns the test's loop until its run has ended, or what has started it is to stop; then ends what is
-  /// left.
+  /// Runs the test's loop until its run has ended, or until its starter has to stop; then ends
+  /// everything that is left.
   private func runToEnd(_ run: Run, for code: CodeInPlace) -> EarlyEnd? {
     var stalls = StallPass(times: 2)
-    // An op that ignores the first request is ended by the second.
+    // An op that ignores the first stop is ended by the second.
     while !loop.run(until: { run.isConcluded || vm.isEnclosureStopped || code.hasToLook }),
       stalls.failNext(on: loop)
     {}
@@ -125,14 +128,14 @@ extension ScriptHost {
   }
 }
 
-/// What `testing.run` was told besides the op.
+/// The options of `testing.run`.
 private struct TestOptions {
-  /// What to execute in place of ops, by their names.
+  /// The replacements of ops, by name.
   private(set) var fakes: [ByteString: Op] = [:]
-  /// What to perform in place of steps of machines, by their names.
+  /// The replacements of machines' steps, by name.
   private(set) var steps: [ByteString: StepReplacement] = [:]
   private var data: [(ByteString, Value)] = []
-  /// What a machine begins with, which can be any value.
+  /// The state with which a machine begins, which can be any value.
   private var state: LuaValue = .nil
 
   init(_ arguments: Arguments, _ index: Int, for op: Op) throws {
@@ -152,13 +155,14 @@ private struct TestOptions {
       guard case .string(let key) = key else {
         throw wrong("names of ops are strings, got a key of type \(host.vm.typeName(of: key))")
       }
-      let name = ByteString(key)
+      let name = key
       if stepNames.contains(name), !names.contains(name.description) {
         steps[name] = try Self.step(value, host) { wrong("'\(name)': \($0)") }
         continue
       }
       let fake = try Self.fake(name, value, host) { wrong("'\(name)': \($0)") }
-      // Other names may be those of ops that bodies start. A misspelt one would have the real op run.
+      // Other names may be those of ops that bodies start. With a misspelt name the real op would
+      // run.
       if !names.contains(name.description), fake.name != name || host.op(in: value) == nil,
         let meant = NearestName.of(
           name.description, in: names + stepNames.map(\.description).sorted())
@@ -169,8 +173,8 @@ private struct TestOptions {
     }
   }
 
-  /// What a field of `replace` stands for that names a step: an op, a function as that of a step, or
-  /// the step's result.
+  /// The meaning of a field of `replace` that names a step: an op, a function like that of a step,
+  /// or the step's result.
   private static func step(
     _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
   ) throws -> StepReplacement {
@@ -184,7 +188,7 @@ private struct TestOptions {
     return .value(Value(value))
   }
 
-  /// What a field of `replace` stands for: an op, a function, or data that the op leaves.
+  /// The meaning of a field of `replace`: an op, a function, or data that the op gives.
   private static func fake(
     _ name: ByteString, _ value: LuaValue, _ host: ScriptHost, _ wrong: (String) -> any Error
   ) throws -> Op {

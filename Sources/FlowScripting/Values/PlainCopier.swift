@@ -1,23 +1,23 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// Copies a Lua value into one that may go anywhere. Cycles and sharing are kept; functions, userdata
-/// and coroutines can't be copied.
+/// Copies a Lua value into one that isn't bound to a state. Cycles and sharing are kept; functions,
+/// userdata and coroutines can't be copied.
 struct PlainCopier {
   private let vm: LuaVM
   private var indices: [UInt: Int] = [:]
-  /// The tables met so far, in the order of their indices.
+  /// The tables found so far, in the order of their indices.
   private var open: [LuaReference] = []
 
   init(vm: LuaVM) {
     self.vm = vm
   }
 
-  /// A copy; nil when something in the value can't be copied.
+  /// A copy; nil if a part of the value can't be copied.
   mutating func copy(_ value: LuaValue) -> PlainValue? {
     guard let root = atom(value) else { return nil }
     var tables: [PlainValue.Table] = []
-    // Tables are taken in the order in which they were met, so no depth of nesting recurses.
+    // Tables are copied in the order in which they were found, so no depth of nesting recurses.
     while tables.count < open.count {
       guard let table = copyTable(open[tables.count]) else { return nil }
       tables.append(table)
@@ -42,7 +42,7 @@ struct PlainCopier {
       table.list.append(value)
       next += 1
     }
-    // What stands behind a hole.
+    // Elements after a hole.
     for (index, value) in listed.sorted(by: { $0.key < $1.key }) {
       table.entries.append(PlainValue.Entry(key: .integer(index), value: value))
     }
@@ -55,7 +55,7 @@ struct PlainCopier {
     case .boolean(let flag): return .boolean(flag)
     case .integer(let integer): return .integer(integer)
     case .number(let number): return .number(number)
-    case .string(let string): return .bytes(ByteString(string))
+    case .string(let string): return .bytes(string)
     case .reference(let reference):
       guard reference.kind == .table else { return nil }
       let identity = vm.identity(of: reference)

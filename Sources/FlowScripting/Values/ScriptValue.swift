@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// A Lua value with identity (a table, a function, a userdata, a coroutine) as the engine holds it.
+/// A Lua value with identity (a table, a function, a userdata, a coroutine) as an engine value.
 final class ScriptValue: OpaqueValue {
   let reference: LuaReference
 
@@ -9,13 +9,13 @@ final class ScriptValue: OpaqueValue {
     self.reference = reference
   }
 
-  var typeName: ByteString { ByteString(reference.vm.typeName(of: .reference(reference))) }
+  var typeName: ByteString { reference.vm.typeName(of: .reference(reference)) }
 
   func logText(limit: Int) -> ByteString {
     guard let text = try? reference.vm.render(.reference(reference), limit: limit) else {
       return ByteString(reference.kind.name)
     }
-    return ByteString(text)
+    return text
   }
 
   func matches(typeName wanted: ByteString) -> Bool {
@@ -33,7 +33,7 @@ final class ScriptValue: OpaqueValue {
     var elements: ContiguousArray<Value> = []
     elements.reserveCapacity(range.count)
     let places = range.lowerBound + 1..<range.upperBound + 1
-    // A secret among them asks the state what it is, so that values are made of these afterwards.
+    // The state identifies secrets among them, so values are made of these afterwards.
     var others: [(place: Int, value: LuaValue)] = []
     try? reference.vm.forEachElement(places, of: reference) { value in
       switch value {
@@ -46,7 +46,7 @@ final class ScriptValue: OpaqueValue {
       }
     }
     for (place, value) in others { elements[place] = Value(value) }
-    // Without the memory for one it is nothing, as `element(at:)` has it.
+    // Without memory for it the result is nil, as in `element(at:)`.
     while elements.count < range.count { elements.append(.null) }
     return elements
   }
@@ -66,78 +66,52 @@ final class ScriptValue: OpaqueValue {
 }
 
 extension ByteString {
-  /// A Lua string's bytes.
-  init(_ string: LuaString) {
-    self.init(string.bytes)
-  }
-}
-
-extension ByteString {
-  /// What Swift shows of a value.
+  /// The text of a value in Swift.
   init(describing value: Any) {
     self.init(String(describing: value))
   }
 }
 
-extension LuaString {
-  /// The engine's bytes.
-  init(_ bytes: ByteString) {
-    self.init(bytes.bytes)
-  }
-}
-
 extension Value {
-  /// A Lua value as the engine holds it.
+  /// A Lua value as an engine value.
   init(_ value: LuaValue) {
     switch value {
     case .nil: self = .null
     case .boolean(let flag): self = .boolean(flag)
     case .integer(let integer): self = .integer(integer)
     case .number(let number): self = .number(number)
-    case .string(let string): self = .bytes(ByteString(string))
+    case .string(let string): self = .bytes(string)
     case .reference(let reference):
       self = .opaque(reference.host?.secret(in: value) ?? ScriptValue(reference))
     }
   }
 }
 
-extension Value {
-  /// A scalar of Lua's as the engine holds it.
-  init(_ scalar: LuaScalar) {
-    switch scalar {
-    case .nil: self = .null
-    case .boolean(let flag): self = .boolean(flag)
-    case .integer(let integer): self = .integer(integer)
-    case .number(let number): self = .number(number)
-    }
-  }
-}
-
 extension ScriptHost {
-  /// An engine value as Lua sees it: tables come back as the same tables.
+  /// An engine value as a Lua value: tables become the same tables again.
   func luaValue(_ value: Value) throws -> LuaValue {
     switch value {
     case .null: return .nil
     case .boolean(let flag): return .boolean(flag)
     case .integer(let integer): return .integer(integer)
     case .number(let number): return .number(number)
-    case .bytes(let bytes): return .string(LuaString(bytes))
+    case .bytes(let bytes): return .string(bytes)
     case .opaque(let opaque):
       if let script = opaque as? ScriptValue { return .reference(script.reference) }
       if let secret = opaque as? SecretValue { return try vm.value(of: secret, types.secret) }
       if let map = opaque as? MapValue, !map.fields.isEmpty {
-        let fields = try map.fields.map { (LuaString($0.name), try luaValue($0.value)) }
+        let fields = try map.fields.map { ($0.name, try luaValue($0.value)) }
         return .reference(try vm.makeTable(fields: fields))
       }
-      // A list of the engine's own becomes a table; anything else shows as its text.
+      // A list of the engine's own becomes a table; any other value is shown as its text.
       guard let count = opaque.listCount() else {
-        return .string(LuaString(opaque.logText(limit: Value.logLimit)))
+        return .string(opaque.logText(limit: Value.logLimit))
       }
       return .reference(try vm.makeList(count: count) { try luaValue(opaque.element(at: $0)) })
     }
   }
 
-  /// Answers a call with an engine value; strings go without a detour.
+  /// Returns an engine value from a call; strings are passed without conversion.
   func answer(_ call: LuaCall, _ value: Value) throws -> LuaAnswer {
     switch value {
     case .bytes(let bytes): return bytes.bytes.withUnsafeBytes { call.answer(bytes: $0) }
@@ -153,10 +127,11 @@ extension ScriptHost {
     return .opaque(ScriptValue(table))
   }
 
-  /// What a group's `failures` list has for one item; `index` counts from 0, for scripts from 1.
+  /// The entry of a group's `failures` list for one item; `index` counts from 0, for scripts from
+  /// 1.
   func makeFailure(index: Int, input: Value, error: FlowError) -> Value {
     do {
-      let fields: [(LuaString, LuaValue)] = [
+      let fields: [(ByteString, LuaValue)] = [
         ("index", .integer(Int64(index + 1))), ("input", try luaValue(input)),
         ("error", try luaError(error)),
       ]
@@ -166,27 +141,27 @@ extension ScriptHost {
     }
   }
 
-  /// All that can be read in a bucket, from those it reads through to as well, as a fresh table.
+  /// All readable data of a bucket, including the buckets it reads through to, as a fresh table.
   func table(ofAllIn bucket: DataBucket) throws -> LuaReference {
     guard bucket.parent != nil else { return try table(of: bucket) }
-    var fields: [(LuaString, LuaValue)] = []
+    var fields: [(ByteString, LuaValue)] = []
     var buckets: [DataBucket] = []
     var next: DataBucket? = bucket
     while let each = next {
       buckets.append(each)
       next = each.parent
     }
-    // The nearest one's values come last, and stay.
+    // The nearest one's values come last, and win.
     for each in buckets.reversed() {
       for entry in each.entries {
-        fields.append((LuaString(loop.keys.name(of: entry.key)), try luaValue(entry.value)))
+        fields.append((loop.keys.name(of: entry.key), try luaValue(entry.value)))
       }
     }
     return try vm.makeTable(fields: fields)
   }
 
-  /// A bucket's content as scripts see it of a run: they can read it, but setting a field is an error,
-  /// as the run would never see it.
+  /// A bucket's content as a run's data: scripts can read it, but setting a field is an error,
+  /// because the run would never see the change.
   func view(of bucket: DataBucket) throws -> LuaReference {
     try vm.makeView(of: try table(of: bucket), metatable: try runDataMetatable())
   }
@@ -208,8 +183,8 @@ extension ScriptHost {
     return made
   }
 
-  /// A value that a script may want to change, such as the state of a machine: of a run's data the
-  /// table that it shows.
+  /// A value that a script may want to change, such as the state of a machine: for a run's data,
+  /// the table that it shows.
   @inline(__always)
   func changeable(_ value: LuaValue) throws -> LuaValue {
     viewMetatable == nil ? value : try vm.shown(by: value)
@@ -217,9 +192,9 @@ extension ScriptHost {
 
   /// A bucket's content as a fresh table.
   func table(of bucket: DataBucket) throws -> LuaReference {
-    var fields: [(LuaString, LuaValue)] = []
+    var fields: [(ByteString, LuaValue)] = []
     for entry in bucket.entries {
-      fields.append((LuaString(loop.keys.name(of: entry.key)), try luaValue(entry.value)))
+      fields.append((loop.keys.name(of: entry.key), try luaValue(entry.value)))
     }
     return try vm.makeTable(fields: fields)
   }

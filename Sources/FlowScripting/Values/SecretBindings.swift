@@ -3,9 +3,10 @@ internal import LuaVM
 
 /// `flow.secret(value)`: a value that prints as `<redacted>`.
 ///
-/// Set under a key, the key is secret and `ctx:get` gives the plain value. Anywhere else — in a table,
-/// as a bound argument, as a field of an error — it is an opaque object: it has no fields, equals only
-/// itself, and joining, comparing, counting or calling it is Lua's own error, which names the type.
+/// If it is set under a key, the key is secret and `ctx:get` returns the plain value. Anywhere else
+/// (in a table, as a bound argument, as a field of an error) it is an opaque object: it has no
+/// fields, equals only itself, and joining, comparing, counting or calling it is Lua's own error,
+/// which names the type.
 extension ScriptHost {
   func installSecrets() throws {
     define("secret") { host, call in
@@ -17,8 +18,8 @@ extension ScriptHost {
       let secret = host.makeSecret(try call.engineValue(1))
       return call.answer(secret, host.types.secret)
     }
-    // One that comes from another state hides its text here as well. The state calls these only while
-    // its host is there.
+    // One from another state hides its text here as well. The state calls these only while its host
+    // exists.
     vm.setSecretType(
       types.secret, unwrap: { [unowned self] secret in try? luaValue(secret.plain) },
       wrap: { [unowned self] value in makeSecret(Value(value)) })
@@ -48,7 +49,7 @@ extension ScriptHost {
     ]
   }
 
-  /// A secret has no fields. It says so: a nil would go unnoticed where it is passed on.
+  /// A secret has no fields. Reading one raises: nil would be passed on unnoticed.
   static func secretProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     throw host.usage(
       call,
@@ -65,7 +66,7 @@ extension ScriptHost {
 }
 
 extension LuaReference {
-  /// The host of the state that a userdata, the only kind of value that secrets are, belongs to.
+  /// The host of the state of a userdata, the only kind of value that secrets are.
   var host: ScriptHost? {
     kind == .userdata ? vm.scheduler as? ScriptHost : nil
   }
@@ -78,13 +79,14 @@ extension ScriptValue: ErrorValue {
       return
     }
     for name in ["message", "path", "suggestion", "place", "traceback"] {
-      // Without memory for it the table keeps its text, and the run's error has it replaced.
-      guard case .string(let string)? = try? vm.field(LuaString(name), of: reference) else {
+      // Without memory for it the table keeps its text, and the text is replaced in the run's
+      // error.
+      guard case .string(let string)? = try? vm.field(ByteString(name), of: reference) else {
         continue
       }
-      let text = ByteString(string)
+      let text = string
       let replaced = replacement(text)
-      if replaced != text { try? vm.set(.string(LuaString(replaced)), name, in: reference) }
+      if replaced != text { try? vm.set(.string(replaced), name, in: reference) }
     }
   }
 }

@@ -10,12 +10,12 @@ extension ScriptHost {
     }
   }
 
-  /// The type that a text spells; `wrong` makes the error.
+  /// The type with a spelling; `wrong` makes the error.
   func type(spelled text: ByteString, wrong: (String) -> any Error) throws -> ValueType {
     if let known = typeCache[text] { return known }
     do throws(TypeSyntaxError) {
       let type = try ValueType.parse(text)
-      // A script may build texts without end.
+      // A script may generate any number of texts.
       if typeCache.count >= ScriptHost.typeCacheLimit { typeCache = [:] }
       typeCache[text] = type
       return type
@@ -24,13 +24,13 @@ extension ScriptHost {
     }
   }
 
-  /// A type that is given as a function `(value) -> boolean, reason?`.
+  /// A type defined by a function `(value) -> boolean, reason?`.
   func type(tested function: LuaReference) -> ValueType {
     ValueType.predicate(name: "predicate", source: function) { value in
       do {
         let results = try self.vm.call(function, [try self.luaValue(value)])
         if let first = results.first, first.isTruthy { return nil }
-        if results.count > 1, case .string(let reason) = results[1] { return ByteString(reason) }
+        if results.count > 1, case .string(let reason) = results[1] { return reason }
         return "predicate"
       } catch {
         return "predicate, which failed: \(ByteString(describing: error))"
@@ -49,10 +49,10 @@ extension ScriptHost {
       }
       switch value {
       case .string(let text):
-        let type = try type(spelled: ByteString(text)) { wrong("type of '\(name)': \($0)") }
-        result.append(Declaration(ByteString(name), type))
+        let type = try type(spelled: text) { wrong("type of '\(name)': \($0)") }
+        result.append(Declaration(name, type))
       case .reference(let function) where function.kind == .function:
-        result.append(Declaration(ByteString(name), type(tested: function)))
+        result.append(Declaration(name, type(tested: function)))
       default:
         throw wrong(
           "type of '\(name)': string or function expected, got \(kindName(of: value))")

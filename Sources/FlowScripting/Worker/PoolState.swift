@@ -1,14 +1,14 @@
-/// Which worker does what: the pool's decisions, without threads and time.
+/// The assignment of tasks to workers: the pool's decisions, without threads and time.
 ///
-/// What is to be done is a *task*: one execution of an op, a call, or the share of a group that one
-/// worker executes. A worker is *free* when it has no task, or when all its tasks wait for
-/// something. Tasks that find none free wait, the oldest first.
+/// A *task* is one execution of an op, a call, or the share of a group that one worker executes. A
+/// worker is *free* if it has no task, or if all its tasks wait for something. Tasks without a free
+/// worker wait, the oldest first.
 package struct PoolState {
-  /// What the pool has to do, in order.
+  /// An action of the pool; they are performed in order.
   package enum Action: Equatable {
     /// Start the thread of a worker.
     case start(worker: Int)
-    /// Give a task to a worker.
+    /// Pass a task to a worker.
     case assign(task: UInt64, worker: Int)
   }
 
@@ -20,11 +20,11 @@ package struct PoolState {
 
   private struct Waiting {
     let task: UInt64
-    /// A worker has one task of a group only.
+    /// A worker has at most one task of a group.
     let group: UInt64?
   }
 
-  /// The most workers that live.
+  /// The maximum number of living workers.
   package let size: Int
   private var workers: [Worker] = []
   private var waiting: [Waiting] = []
@@ -34,12 +34,12 @@ package struct PoolState {
     self.size = max(1, size)
   }
 
-  /// How many workers live.
+  /// The number of living workers.
   package var count: Int { workers.count { $0.isAlive } }
-  /// Whether there is anything to do, or being done.
+  /// Whether any task waits or is being executed.
   package var isIdle: Bool { waiting.isEmpty && workers.allSatisfy { $0.tasks.isEmpty } }
 
-  /// Which worker has a task; nil while it waits, and after its end.
+  /// The worker of a task; nil while the task waits, and after its end.
   package func worker(of task: UInt64) -> Int? { workers.firstIndex { $0.tasks.contains(task) } }
 
   /// The tasks of a worker, the oldest first.
@@ -53,7 +53,7 @@ package struct PoolState {
     return assign()
   }
 
-  /// Drops a task that waits; false when it doesn't.
+  /// Drops a waiting task; false if it isn't waiting.
   package mutating func withdraw(_ task: UInt64) -> Bool {
     guard let place = waiting.firstIndex(where: { $0.task == task }) else { return false }
     waiting.remove(at: place)
@@ -67,18 +67,18 @@ package struct PoolState {
     return assign()
   }
 
-  /// All that a worker does waits for something.
+  /// All tasks of a worker wait for something.
   package mutating func fellAsleep(_ worker: Int) -> [Action] {
     guard workers[worker].isAlive else { return [] }
     workers[worker].isAsleep = true
     return assign()
   }
 
-  /// A worker got something to do, or goes on with what it does.
+  /// A worker got a task, or continues one.
   package mutating func wokeUp(_ worker: Int) { workers[worker].isAsleep = false }
 
-  /// A worker that has been executing items of a group is between two of them: so that a long group
-  /// doesn't keep others from their turn, one task that waits may come in between.
+  /// A worker that has been executing items of a group is between two of them. One waiting task may
+  /// run first, so that a long group doesn't delay others too much.
   package mutating func passedBoundary(_ worker: Int) -> [Action] {
     guard workers[worker].isAlive,
       let place = waiting.firstIndex(where: { $0.group == nil })
@@ -86,8 +86,7 @@ package struct PoolState {
     return [give(waiting.remove(at: place), to: worker)]
   }
 
-  /// A worker is given up, or couldn't be started; answers what it had to do. Another one takes its
-  /// place.
+  /// A worker is abandoned, or couldn't be started; returns its tasks. Another one replaces it.
   package mutating func lost(_ worker: Int) -> (tasks: [UInt64], actions: [Action]) {
     guard workers[worker].isAlive else { return ([], []) }
     let tasks = tasks(of: worker)
@@ -102,7 +101,7 @@ package struct PoolState {
     var place = 0
     while place < waiting.count {
       guard let (worker, isNew) = freeWorker(for: waiting[place]) else {
-        // One of a group may wait for a certain worker; others needn't.
+        // A task of a group may wait for a certain worker; other tasks needn't.
         if waiting[place].group == nil { break }
         place += 1
         continue
@@ -120,8 +119,8 @@ package struct PoolState {
     return .assign(task: next.task, worker: worker)
   }
 
-  /// The worker that can begin with a task: one with nothing to do, else a new one, else the one
-  /// that waits for the fewest.
+  /// The worker that can begin a task: one without tasks, else a new one, else the one whose
+  /// waiting tasks are fewest.
   private mutating func freeWorker(for next: Waiting) -> (Int, isNew: Bool)? {
     let open = workers.indices.filter { worker in
       guard workers[worker].isAlive else { return false }

@@ -2,16 +2,17 @@ internal import FlowEngine
 internal import Glibc
 internal import LuaVM
 
-/// What is different in the host of a worker, and what the main host knows of workers.
+/// The differences in the host of a worker, and the main host's view of workers.
 extension ScriptHost {
   /// The cores that this process may use; at least 1.
   static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-  /// How long busy code that is asked to stop may go on, in nanoseconds. In a worker somebody else
-  /// asks, and what waits for the worker is more than what is given up.
+  /// The time, in nanoseconds, for busy code that is being stopped. In a worker the stop comes from
+  /// another thread, and the code waiting for the worker matters more than the code that is
+  /// abandoned.
   var busyGrace: Int64 { isWorker ? 0 : loop.gracePeriod }
 
-  /// Has a task of workers stop, whichever loop it belongs to.
+  /// Makes a task of workers stop, of any loop.
   func stopWork(_ number: UInt64, _ error: FlowError) {
     for pool in openPools { pool.stop(number, error) }
   }
@@ -23,7 +24,7 @@ extension ScriptHost {
     "stay", "continue", "finish", "retry", "ops",
   ]
 
-  /// What `flow.name` gives in a worker for a name that its module doesn't have.
+  /// The value of `flow.name` in a worker for a name that its module doesn't have.
   func mainName(_ call: LuaCall) throws -> LuaAnswer {
     guard let name = call.string(2)?.description, Self.mainNames.contains(name) else {
       return call.answer(.nil)
@@ -32,14 +33,14 @@ extension ScriptHost {
       call, "flow.\(name) isn't there in a worker: ops and flows are made by the main script")
   }
 
-  /// What `flow.name` gives for a name that the module doesn't have: `checking`, else nil or, in a
-  /// worker, an error for what is there elsewhere.
+  /// The value of `flow.name` for a name that the module doesn't have: `checking`, else nil or, in
+  /// a worker, an error for a name that exists elsewhere.
   static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     if call.string(2) == "checking" { return call.answer(.boolean(host.isChecking)) }
     return host.isWorker ? try host.mainName(call) : call.answer(.nil)
   }
 
-  /// Refuses a key without a value that the op didn't declare: nobody has sent it.
+  /// Refuses a key without a value that the op didn't declare, because its value wasn't sent.
   func checkVisible(_ key: Key, _ context: OpContext, _ call: LuaCall) throws {
     guard !context.op.needs(on: loop).contains(where: { $0.key == key }) else { return }
     let name = context.op.name
@@ -49,9 +50,9 @@ extension ScriptHost {
         + "needs and the item")
   }
 
-  /// Refuses a value that can't go back to the main thread.
-  func checkTravels(_ value: Value, _ key: Key, _ call: LuaCall) throws {
-    guard let problem = travelProblem(value) else { return }
+  /// Refuses a value that can't travel back to the main thread.
+  func checkEncodable(_ value: Value, _ key: Key, _ call: LuaCall) throws {
+    guard let problem = encodeProblem(value) else { return }
     let name = loop.keys.name(of: key)
     throw usage(call, problem.message("the value of <\(name)>").description)
   }
@@ -62,34 +63,35 @@ extension ScriptHost {
     return vm.areSame(value, module)
   }
 
-  /// Where the main state finds modules, for its workers.
+  /// The module paths of the main state, for its workers.
   var packagePaths: [(field: ByteString, text: ByteString)] {
     guard case .reference(let package)? = try? vm.global("package") else { return [] }
     var paths: [(ByteString, ByteString)] = []
-    for field in ["path", "cpath"] as [LuaString] {
+    for field in ["path", "cpath"] as [ByteString] {
       guard case .string(let text)? = try? vm.rawGet(.string(field), in: package) else { continue }
-      paths.append((ByteString(field), ByteString(text)))
+      paths.append((field, text))
     }
     return paths
   }
 
-  /// Why a function or value couldn't be made that has arrived: as a script would have raised it.
+  /// The reason why a received function or value couldn't be made, as an error that a script would
+  /// have raised.
   func flowError(unpacking error: any Error) -> FlowError {
     if let error = error as? FlowError { return error }
     guard let raised = error as? LuaError else {
       return FlowError(.error, ByteString(describing: error))
     }
     return (try? flowError(raised: raised.value ?? .string(raised.message), at: ""))
-      ?? FlowError(.error, ByteString(raised.message))
+      ?? FlowError(.error, raised.message)
   }
 }
 
 extension LuaVM {
-  /// Sets where modules are found.
+  /// Sets the module paths.
   func setPackagePaths(_ paths: [(field: ByteString, text: ByteString)]) throws {
     guard case .reference(let package) = try global("package") else { return }
     for (field, text) in paths {
-      try set(.string(LuaString(text)), field.description, in: package)
+      try set(.string(text), field.description, in: package)
     }
   }
 }

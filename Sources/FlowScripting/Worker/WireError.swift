@@ -1,11 +1,11 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// An error on its way between the main state and a worker: what makes its table there.
+/// An error on its way between the main state and a worker: the data for its table there.
 final class WireError: Sendable {
   private let plain: FlowError
   private let values: WireBatch
-  /// The fields of its table that the script gave, by name; each stands in `values`.
+  /// The fields of its table that the script gave, by name; the values are in `values`.
   private let fields: [(name: ByteString, value: WireValue)]
   private let cause: Cause?
 
@@ -14,10 +14,10 @@ final class WireError: Sendable {
     case error(WireError)
   }
 
-  /// How deep causes of causes are followed.
+  /// The maximum depth of nested causes.
   private static let depthLimit = 16
 
-  /// An error of the host's loop; `depth` is how many it is the cause of.
+  /// An error of the host's loop; `depth` is the number of errors it is the cause of.
   init(_ error: FlowError, from host: ScriptHost, depth: Int = 0) {
     var batch = WireBatch()
     var fields: [(ByteString, WireValue)] = []
@@ -25,7 +25,7 @@ final class WireError: Sendable {
     if let table = host.table(of: error), let pairs = try? host.vm.pairs(of: table) {
       for (key, value) in pairs {
         guard case .string(let key) = key else { continue }
-        let name = ByteString(key)
+        let name = key
         if name == "cause" {
           cause = Self.cause(value, &batch, host, depth)
         } else if !ScriptHost.errorFields.contains(key) {
@@ -35,7 +35,7 @@ final class WireError: Sendable {
     }
     plain = error.with {
       $0.payload = nil
-      // Of what is executed for a group of the main state, that knows the whole path.
+      // For an op of a group, the main state knows the whole path.
       if host.isWorker, let path = $0.path, $0.op?.bytes.starts(with: path.bytes) == true {
         $0.path = nil
       }
@@ -56,25 +56,25 @@ final class WireError: Sendable {
     return .value(wire(value, &batch, host))
   }
 
-  /// A value of the error; of what can't travel its text.
+  /// A value of the error, or its text if it can't travel.
   private static func wire(
     _ value: LuaValue, _ batch: inout WireBatch, _ host: ScriptHost
   ) -> WireValue {
     if let wired = try? host.wire(value, &batch) { return wired }
     let text = try? host.vm.tostring(value)
-    return .bytes(text.map { ByteString($0) } ?? "?")
+    return .bytes(text.map { $0 } ?? "?")
   }
 
-  /// The error on another loop, with a table of its own.
+  /// The error on another loop, with its own table.
   func error(on host: ScriptHost) -> FlowError {
     guard let table = try? table(on: host) else { return plain }
     return plain.with(payload: table, on: host.loop)
   }
 
   private func table(on host: ScriptHost) throws -> LuaReference {
-    var made: [(LuaString, LuaValue)] = []
+    var made: [(ByteString, LuaValue)] = []
     for field in fields {
-      made.append((LuaString(field.name), try host.luaValue(field.value, in: values)))
+      made.append((field.name, try host.luaValue(field.value, in: values)))
     }
     var causeValue = LuaValue.nil
     switch cause {

@@ -3,8 +3,8 @@ internal import LuaVM
 
 /// A value on its way between the main state and a worker.
 ///
-/// Scalars and strings go as they are, which costs less than any code; only tables are encoded,
-/// into the buffer of the batch that they are part of.
+/// Scalars and strings travel unencoded, which costs less than any code. Only tables are encoded,
+/// into the buffer of their batch.
 enum WireValue: Sendable {
   case null
   case boolean(Bool)
@@ -13,28 +13,28 @@ enum WireValue: Sendable {
   case bytes(ByteString)
   /// A table, at an offset of the batch's buffer.
   case table(Int)
-  /// The same, secret: what is inside stands at the place given, behind.
+  /// The same, secret: the value inside is at the given offset, after it.
   indirect case secret(WireValue)
 }
 
 /// Values that travel together.
 struct WireBatch: Sendable {
   var values: ContiguousArray<WireValue> = []
-  /// The tables among them; nil without any. Whoever posts the batch lets go of it.
-  private(set) var buffer: TransferBuffer?
+  /// The tables among them; nil without any. The code that posts the batch releases it.
+  private(set) var buffer: EncodedBuffer?
 
   init() {}
 
-  /// Where tables are to be encoded.
-  fileprivate mutating func makeBuffer() -> TransferBuffer {
+  /// The buffer for encoded tables.
+  fileprivate mutating func makeBuffer() -> EncodedBuffer {
     if let buffer { return buffer }
-    let made = TransferBuffer()
+    let made = EncodedBuffer()
     buffer = made
     return made
   }
 }
 
-/// Why a value can't travel.
+/// The reason why a value can't travel.
 struct WireProblem: Error {
   private let error: any Error
 
@@ -42,9 +42,9 @@ struct WireProblem: Error {
     self.error = error
   }
 
-  /// The sentence about the value that is called `name`.
+  /// The message about the value with the name `name`.
   func message(_ name: ByteString) -> ByteString {
-    if let error = error as? TravelError {
+    if let error = error as? EncodeError {
       return ByteString(describing: error.description(of: name.description))
     }
     return "\(name) can't go to or from a worker: \(ByteString(describing: error))"
@@ -52,7 +52,7 @@ struct WireProblem: Error {
 }
 
 extension WireValue {
-  /// A value that goes as it is; nil for others.
+  /// A value that travels unencoded; nil for others.
   @inline(__always)
   init?(plain value: Value) {
     switch value {
@@ -67,7 +67,7 @@ extension WireValue {
 }
 
 extension Value {
-  /// A value that came as it is; nil for others.
+  /// A received unencoded value; nil for others.
   @inline(__always)
   init?(plain wired: WireValue) {
     switch wired {
@@ -90,7 +90,7 @@ extension ScriptHost {
     let buffer = batch.makeBuffer()
     let start = buffer.count
     do {
-      // A list or map of the engine's goes as the table that scripts see.
+      // A list or map of the engine travels as the table that scripts see.
       try vm.encode(try luaValue(value), into: buffer)
     } catch {
       throw WireProblem(error)
@@ -103,7 +103,7 @@ extension ScriptHost {
     try wire(Value(value), &batch)
   }
 
-  /// A value that has arrived.
+  /// A received value.
   func value(_ wired: WireValue, in batch: WireBatch) throws -> Value {
     if let plain = Value(plain: wired) { return plain }
     switch wired {
@@ -120,8 +120,8 @@ extension ScriptHost {
     try luaValue(try value(wired, in: batch))
   }
 
-  /// Why a value can't travel; nil when it can.
-  func travelProblem(_ value: Value) -> WireProblem? {
+  /// The reason why a value can't travel; nil if it can.
+  func encodeProblem(_ value: Value) -> WireProblem? {
     guard case .opaque = value else { return nil }
     var batch = WireBatch()
     do throws(WireProblem) {

@@ -2,24 +2,25 @@ internal import FlowEngine
 internal import Glibc
 internal import LuaVM
 
-/// What the main thread and the thread of a worker share.
+/// The data shared by the main thread and the thread of a worker.
 ///
-/// Orders go to the worker here, and reports by the mailbox of the main loop. Stops have a way of
-/// their own: a worker that is busy takes them between two instructions of its script.
-// Unchecked: the mutex guards all that changes.
+/// Orders reach the worker here, and reports return by the mailbox of the main loop. Stops have a
+/// separate way: a busy worker takes them between two instructions of its script.
+// Unchecked: the mutex guards all mutable data.
 final class WorkerChannel: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
   private var orders: [WorkerOrder] = []
   private var stops: [(id: UInt64, error: WireError)] = []
-  /// The virtual time, as the main loop told it last.
+  /// The virtual time, as last sent by the main loop.
   private var time: Int64 = 0
   private var stopsTaken = 0
   private var isClosing = false
   private var hasEnded = false
-  /// Set while the worker's state lives.
+  /// Set while the worker's state exists. Called with the lock held: `finish` takes it away before the state
+  /// is released, and the call only sends a signal.
   private var attention: LuaAttention?
-  /// Set while its loop does.
+  /// Set while its loop exists.
   private var mailbox: Mailbox?
   private var isWoken = false
 
@@ -53,50 +54,54 @@ final class WorkerChannel: @unchecked Sendable {
 
   /// Sends an order; `now` is the time of the main loop's clock.
   func send(_ order: WorkerOrder, now: Int64) {
-    locked {
-      orders.append(order)
-      time = max(time, now)
-      wake()
-    }
+    post(
+      locked {
+        orders.append(order)
+        time = max(time, now)
+        return takeWake()
+      })
   }
 
-  /// Tells the time to a worker that waits for it.
-  func tell(now: Int64) {
-    locked {
-      time = max(time, now)
-      wake()
-    }
+  /// Sends the time to a worker that waits for it.
+  func sendTime(now: Int64) {
+    post(
+      locked {
+        time = max(time, now)
+        return takeWake()
+      })
   }
 
-  /// Has a task stop; a busy worker is interrupted for it. The worker may miss that: see `nudge`.
+  /// Makes a task stop; a busy worker is interrupted for it. The worker may miss that: see `nudge`.
   ///
-  /// - Returns: The number to ask `hasTaken` with.
+  /// - Returns: The number for `hasTaken`.
   func stop(_ id: UInt64, _ error: WireError) -> Int {
-    locked {
+    let (number, sleeping) = locked {
       stops.append((id, error))
-      wake()
       attention?.call()
-      return stopsTaken + stops.count
+      return (stopsTaken + stops.count, takeWake())
     }
+    post(sleeping)
+    return number
   }
 
-  /// Interrupts the worker once more for what it hasn't taken.
+  /// Interrupts the worker once more for stops that it hasn't taken.
   func nudge() { locked { attention?.call() } }
 
   /// Whether the worker has taken that stop, and all before it.
   func hasTaken(stop number: Int) -> Bool { locked { stopsTaken >= number } }
 
-  /// Has the worker end, as soon as it doesn't execute.
+  /// Makes the worker end, as soon as it isn't executing.
   func close() {
-    locked {
-      isClosing = true
-      wake()
-      attention?.call()
-    }
+    post(
+      locked {
+        isClosing = true
+        attention?.call()
+        return takeWake()
+      })
   }
 
-  /// Waits until the worker has ended; false when it hasn't by `deadline`, a time of the monotonic
-  /// clock in nanoseconds.
+  /// Waits until the worker has ended; returns false if it hasn't by `deadline`, a time of the
+  /// monotonic clock in nanoseconds.
   func waitForEnd(until deadline: Int64) -> Bool {
     var time = timespec(
       tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
@@ -108,15 +113,20 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  private func wake() {
-    guard let mailbox, !isWoken else { return }
+  /// The mailbox by which the caller has to wake the worker once it has released the lock; nil when the
+  /// worker is or will be awake.
+  private func takeWake() -> Mailbox? {
+    guard let mailbox, !isWoken else { return nil }
     isWoken = true
-    mailbox.post { _ in }
+    return mailbox
   }
+
+  /// Wakes a worker, without the lock.
+  private func post(_ mailbox: Mailbox?) { mailbox?.post { _ in } }
 
   // MARK: For the worker
 
-  /// Says that the worker can be reached.
+  /// Marks the worker as reachable.
   func begin(_ mailbox: Mailbox, _ attention: LuaAttention) {
     locked {
       self.mailbox = mailbox
@@ -124,7 +134,7 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  /// Says that the worker's state is about to be closed: nothing interrupts it any more.
+  /// Marks that the worker's state is about to be closed: nothing interrupts it any more.
   func finish() {
     locked {
       attention = nil
@@ -132,7 +142,7 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  /// Says that the worker's thread has nothing left to do.
+  /// Marks that the worker's thread has nothing left to do.
   func end() {
     locked {
       hasEnded = true
@@ -140,10 +150,10 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  /// Says that what has come so far is about to be taken: what comes from now on wakes the worker.
+  /// Marks that all messages so far are about to be taken: later ones wake the worker.
   func acknowledge() { locked { isWoken = false } }
 
-  /// Orders that have come.
+  /// Received orders.
   func takeOrders() -> [WorkerOrder] {
     locked {
       let taken = orders
@@ -152,7 +162,7 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  /// Stops that have come.
+  /// Received stops.
   func takeStops() -> [(id: UInt64, error: WireError)] {
     locked {
       let taken = stops

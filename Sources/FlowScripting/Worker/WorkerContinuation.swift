@@ -1,8 +1,8 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
-/// A continuation whose function is called in a worker: it gets a copy of what the task before has
-/// come to, and its result comes back as one.
+/// A continuation whose function is called in a worker: it gets a copy of the previous task's
+/// outcome, and its result is copied back.
 final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
   private let host: ScriptHost
   private let kind: ContinuationKind
@@ -51,7 +51,7 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
     job.take().map { .start(id: number, $0) }
   }
 
-  func take(_ event: WorkerReport.JobEvent) {
+  func handle(_ event: WorkerReport.JobEvent) {
     guard case .ended(let error, let value, let batch) = event.what else { return }
     if let error { return failed(error.error(on: host)) }
     do {

@@ -3,38 +3,40 @@ internal import LuaVM
 
 /// Executes the items of a group in workers.
 ///
-/// `max_concurrent` is shared out among the workers that take part: each executes at most its share
-/// at a time, so that the sum can't be exceeded whatever items do, and no worker has to ask. More
-/// items wait with a worker than execute there, as many as keep it busy while a report travels:
-/// their number follows from how long items take, and shrinks towards the end of the list, so that
-/// all workers end at about the same time.
+/// `max_concurrent` is divided among the participating workers: each executes at most its share at
+/// a time, so that the sum can't be exceeded whatever items do, and no worker has to ask. More
+/// items wait in a worker than execute there, enough to keep it busy while a report travels. Their
+/// number depends on the duration of items, and shrinks towards the end of the list, so that all
+/// workers end at about the same time.
 final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
-  /// How long items that wait with a worker may keep it busy, in nanoseconds: a few times what a
-  /// report takes to come and new items take to go.
+  /// The time, in nanoseconds, for which waiting items may keep a worker busy: a few times the
+  /// travel time of a report and of new items.
   private static let lookahead: Int64 = 4_000_000
-  /// From this time an item on, none waits: what a message takes doesn't count.
+  /// Items that take longer than this don't wait in workers: compared with them, the time of a
+  /// message is negligible.
   private static let longItem: Int64 = 1_000_000
   private static let mostWaiting = 4096
-  /// Of so many items in one report the time of the next ones is expected.
+  /// The number of items in one report from which the time of the next ones is estimated.
   private static let enoughItems = 8
-  /// Towards the end of the list fewer wait, but not fewer than keep a worker busy for so long: a
-  /// message costs more than the balance that is left.
+  /// Towards the end of the list fewer items wait, but enough to keep a worker busy for this time:
+  /// a message costs more than the remaining imbalance.
   private static let shortestLookahead: Int64 = 100_000
 
   /// A worker's share.
   private final class Share: WorkerTask {
     let number: UInt64
     let limit: Int
-    // Safe: the runner takes itself out when it goes, as the pool may hold the share longer.
+    // Safe: the runner removes itself when it is released, because the pool may keep the share
+    // longer.
     unowned(unsafe) var runner: WorkerItemRunner?
     var worker: Int?
-    /// Whether there is a worker for it, or will be.
+    /// Whether it has a worker, or will get one.
     var isOpen = true
-    /// How many items it has.
+    /// The number of its items.
     var count = 0
-    /// The items that it was given since it had none last: some of them may have ended.
+    /// The items that it got since it last had none: some of them may have ended.
     var given: [ItemBatch] = []
-    /// Nanoseconds that an item takes; 0 while nobody knows.
+    /// Nanoseconds that an item takes; 0 while it isn't known.
     var itemTime: Int64 = 0
 
     init(_ number: UInt64, limit: Int, _ runner: WorkerItemRunner) {
@@ -44,7 +46,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     }
 
     func order(for worker: Int) -> WorkerOrder? { runner?.begin(self, in: worker) }
-    func take(_ event: WorkerReport.JobEvent) {}
+    func handle(_ event: WorkerReport.JobEvent) {}
     func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
       runner?.lost(self, error, isReplaced: isReplaced)
     }
@@ -57,13 +59,13 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   private let work: ItemWork
   private let shared: WorkerFunction
   private let plan: WorkerGroup?
-  /// With what all items end that are handed out.
+  /// The error with which all passed items end.
   private var refusal: FlowError?
   private let number: UInt64
   private var shares: [Share] = []
-  // Safe: the group says when it goes. (A weak reference would make every retain of it slow.)
+  // Safe: the group notifies it on release. (A weak reference would make every retain of it slow.)
   private unowned(unsafe) var group: (any ExecutedItemGroup)?
-  /// How many items haven't been handed out yet.
+  /// The number of items that haven't been passed to workers yet.
   private var remaining: Int
   private var cancellation: FlowError?
 
@@ -90,7 +92,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
       endingError: work.endingError.map { WireError($0, from: host) })
   }
 
-  /// One whose items all end with an error.
+  /// A share whose items all end with an error.
   init(_ host: ScriptHost, _ work: ItemWork, _ shared: WorkerFunction, refusing error: FlowError) {
     self.host = host
     pool = host.workers
@@ -142,7 +144,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     return neediest?.room ?? 0
   }
 
-  /// The share that can take most, if any can take something.
+  /// The share with the most room, if any has room.
   private var neediest: (share: Share, room: Int)? {
     var best: (share: Share, room: Int)?
     for share in shares where share.worker != nil {
@@ -155,11 +157,11 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   private func room(of share: Share) -> Int {
     let waiting = waitingLimit(share)
     let room = share.limit + waiting - share.count
-    // A few that would fit aren't worth a message while enough are waiting.
+    // A few fitting items aren't worth a message while enough are waiting.
     return share.count >= share.limit + waiting / 2 ? 0 : max(0, room)
   }
 
-  /// How many items may wait with a worker.
+  /// The number of items that may wait in a worker.
   private func waitingLimit(_ share: Share) -> Int {
     guard share.itemTime > 0, share.itemTime < Self.longItem else { return 0 }
     let most = min(Int(Self.lookahead / share.itemTime), Self.mostWaiting)
@@ -168,7 +170,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
   }
 
   func start(_ batch: ItemBatch) {
-    // Before the room shrinks, as less remains.
+    // Before the room shrinks, because fewer items remain.
     let neediest = neediest
     remaining = max(0, remaining - (batch.attempt == 1 ? batch.count : 0))
     if let refusal {
@@ -230,7 +232,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     return .open(id: share.number, plan.with(limit: share.limit))
   }
 
-  func take(_ events: WorkerReport.GroupEvents, worker: Int) {
+  func handle(_ events: WorkerReport.GroupEvents, worker: Int) {
     guard let share = shares.first(where: { $0.number == events.id }), let group else { return }
     var ends = ItemEnds()
     ends.indices = events.indices
@@ -256,7 +258,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     }
     if !ends.indices.isEmpty {
       let time = max(1, events.busy / Int64(ends.count))
-      // The mean of many tells more than what was thought before; few may be exceptions.
+      // The mean of many items is more reliable than the previous estimate; a few may be
+      // exceptions.
       let isKnown = share.itemTime > 0 && ends.count < Self.enoughItems
       share.itemTime = isKnown ? (share.itemTime * 3 + time) / 4 : time
     }
@@ -264,7 +267,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     group.capacityChanged()
   }
 
-  /// The worker that had a share is gone: what it had is handed out again, unless it was to stop.
+  /// The worker of a share is gone: its items are passed to others, unless it was being stopped.
   private func lost(_ share: Share, _ error: FlowError, isReplaced: Bool) {
     let given = share.given
     share.given = []
@@ -272,7 +275,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     share.worker = nil
     for batch in given {
       for index in batch.first..<batch.first + batch.count {
-        // Of those that have ended the group knows.
+        // The group already knows the ended ones.
         if let cancellation {
           end(index, batch.attempt, cancellation)
         } else {
@@ -284,7 +287,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     if isReplaced {
       pool.submit(share, share.number, group: number)
     } else if shares.allSatisfy({ $0 === share || !$0.isOpen }) {
-      // There is none that could execute the rest.
+      // No share can execute the rest.
       refusal = error
       group.capacityChanged()
     }
@@ -293,7 +296,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 }
 
 extension WorkerGroup {
-  /// The same for a worker that executes so many at a time.
+  /// The same for a worker that executes this many at a time.
   fileprivate func with(limit: Int) -> WorkerGroup {
     WorkerGroup(
       code: code, arguments: arguments, name: name, needs: needs, gives: gives, itemKey: itemKey,

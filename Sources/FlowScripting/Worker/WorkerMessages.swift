@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// The function of an op, as the workers know it: by its number, so that it travels once.
+/// The function of an op, identified by its number for workers, so that it travels once.
 final class WorkerCode: Sendable {
   let id: UInt64
   let package: CodePackage
@@ -12,38 +12,38 @@ final class WorkerCode: Sendable {
   }
 }
 
-/// What an op declares, on its way to a worker.
+/// The declarations of an op, on their way to a worker.
 struct WorkerDeclaration: Sendable {
   let name: ByteString
-  /// As it was written; a worker parses it anew.
+  /// As it was written; a worker parses it again.
   let type: ByteString
 }
 
 /// One execution of an op, or one call of a function.
 struct WorkerJob: Sendable {
   let code: WorkerCode
-  /// What the function is called with, behind `ctx` where there is one.
+  /// The arguments of the function, after `ctx` if there is one.
   let arguments: WireBatch
   let kind: Kind
 
   enum Kind: Sendable {
     case op(OpPlace)
-    /// A continuation; how it gets what the task before has come to.
+    /// A continuation, and the form in which it gets the previous task's outcome.
     case call(CallInput)
   }
 
-  /// Where an op executes, for what `ctx` tells.
+  /// The place where an op executes, for the fields of `ctx`.
   struct OpPlace: Sendable {
     let name: ByteString
     let index: Int
     let attempt: Int
-    /// Seconds that its cleanups have once it was stopped; nil for the default.
+    /// The seconds that its cleanups have after a stop; nil for the default.
     let grace: Double?
-    /// What its flow is ending with, of a final step.
+    /// For a final step, the error with which its flow is ending.
     let endingError: WireError?
-    /// The keys that it may ask for.
+    /// The keys that it may read.
     let visible: [ByteString]
-    /// Those of them that have a value, which stands at the same place of `data`.
+    /// Those of them that have a value, which is at the same index of `data`.
     let keys: [ByteString]
     let data: WireBatch
   }
@@ -67,21 +67,21 @@ struct WorkerGroup: Sendable {
   let gives: [WorkerDeclaration]
   let itemKey: ByteString
   let collectKey: ByteString?
-  /// What items read through to.
+  /// The data that items read through to.
   let keys: [ByteString]
   let data: WireBatch
   /// The most items that execute at the same time in this worker.
   let limit: Int
   let stopsAtFailure: Bool
-  /// What its flow is ending with, of a final step.
+  /// For a final step, the error with which its flow is ending.
   let endingError: WireError?
 }
 
-/// What a worker is asked to do.
+/// An order to a worker.
 enum WorkerOrder: Sendable {
   case start(id: UInt64, WorkerJob)
   case open(id: UInt64, WorkerGroup)
-  /// Items of a group: the first one's 0-based index there, and the items.
+  /// Items of a group: the 0-based index of the first one, and the items.
   case items(id: UInt64, first: Int, WireBatch)
   /// There are no more.
   case close(id: UInt64)
@@ -89,23 +89,22 @@ enum WorkerOrder: Sendable {
   case forget(code: UInt64)
 }
 
-/// What a worker has done since it told last.
+/// The report of a worker about the time since its last one.
 struct WorkerReport: Sendable {
-  /// How many orders it had taken.
+  /// The number of orders it had taken.
   var taken: UInt64 = 0
-  /// Whether it now waits for something to happen, so that it can begin with something else; nil
-  /// when it goes on.
+  /// Whether it now waits for an event, so that it can begin something else; nil if it continues.
   var sleep: Sleep?
   var jobs: [JobEvent] = []
   var groups: [GroupEvents] = []
-  /// Failures of tasks that nobody observed, and nobody can any more.
+  /// Failures of tasks that are unobserved, and that nothing can observe any more.
   var failures: [(name: ByteString, error: WireError)] = []
 
   var isEmpty: Bool { jobs.isEmpty && groups.isEmpty && failures.isEmpty }
 
-  /// What a worker waits for that has nothing to do.
+  /// The reason why a worker without work waits.
   enum Sleep: Equatable {
-    /// For somebody else: nothing of its own can go on.
+    /// For other threads: nothing of its own can continue.
     case idle
     /// For a time of the real clock, or a program.
     case busyElsewhere
@@ -130,12 +129,12 @@ struct WorkerReport: Sendable {
   struct GroupEvents: Sendable {
     let id: UInt64
     let slice: LogSlice
-    /// The 0-based indices of the items that have ended; the outputs stand at the same places.
+    /// The 0-based indices of the ended items; the outputs are at the same indices.
     let indices: ContiguousArray<Int32>
     let outputs: WireBatch
-    /// The errors of those that have failed, each with its place, in order.
+    /// The errors of the failed ones, each with its index, in order.
     let failures: [(place: Int, error: WireError)]
-    /// How long the worker was busy with it, in nanoseconds.
+    /// The time for which the worker was busy with it, in nanoseconds.
     let busy: Int64
   }
 }

@@ -1,16 +1,16 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// The function of an op, packed for the workers; those that have it drop it with this.
+/// The function of an op, packed for the workers; workers that have it drop it with this object.
 final class WorkerFunction {
   let host: ScriptHost
   let function: LuaReference
   let code: WorkerCode
-  /// Where the script has made what calls the function.
-  private let position: LuaString
+  /// The place of the script where the function's caller was made.
+  private let position: ByteString
 
-  /// Packs a function; throws a `TravelError`.
-  init(_ host: ScriptHost, _ function: LuaReference, at position: LuaString) throws {
+  /// Packs a function; throws an `EncodeError`.
+  init(_ host: ScriptHost, _ function: LuaReference, at position: ByteString) throws {
     self.host = host
     self.function = function
     self.position = position
@@ -19,13 +19,13 @@ final class WorkerFunction {
 
   deinit { for pool in host.openPools { pool.forget(code) } }
 
-  /// Why the function isn't the one that was packed; nil when it is.
+  /// The reason why the function isn't the packed one any more; nil if it is.
   func problem(of name: ByteString) -> FlowError? {
     do {
       guard let change = try host.vm.change(of: function, since: code.package) else { return nil }
       return .usage(
         """
-        \(ByteString(position))upvalue '\(ByteString(describing: change.upvalue))' of function at \
+        \(position)upvalue '\(ByteString(describing: change.upvalue))' of function at \
         \(ByteString(describing: change.function)) was assigned after [\(name)] was made: a worker \
         has it as it was; pass it as an argument, or as data
         """)
@@ -37,11 +37,11 @@ final class WorkerFunction {
 
 /// The body of an op written in Lua that is executed by a worker.
 ///
-/// All that is about the op's policy, its needs and gives, and its place in a flow is done where
-/// the op was started, as for any other: the worker executes one attempt at its function. The time
-/// that an op waits for a worker to be free doesn't count into its timeout. Groups of ops without a
-/// policy are left to `WorkerItemRunner`, so that tiny items can travel many at a time.
-final class WorkerOpBody: OpBody {
+/// The op's policy, its needs and gives, and its place in a flow are handled where the op was
+/// started, as for any other op: the worker executes one attempt at its function. The time that an
+/// op waits for a free worker doesn't count towards its timeout. Groups of ops without a policy are
+/// left to `WorkerItemRunner`, so that tiny items can travel many at a time.
+final class WorkerOpBody: ItemRunnerProvider {
   private let shared: WorkerFunction
   private let arguments: LuaReference?
   private let argumentCount: Int
@@ -84,7 +84,7 @@ final class WorkerOpBody: OpBody {
     return batch
   }
 
-  func start(_ context: OpContext) -> OpProgress {
+  func start(_ context: OpContext) -> CallState {
     do throws(FlowError) {
       if let problem = shared.problem(of: context.op.name) { throw problem }
       let number = host.workers.makeNumber()
@@ -101,8 +101,8 @@ final class WorkerOpBody: OpBody {
     }
   }
 
-  /// What the worker is told of the op's place: its needs and, in a group, what its item's bucket
-  /// has.
+  /// The worker's information about the op's place: its needs and, in a group, the contents of its
+  /// item's bucket.
   private func place(_ context: OpContext) throws(FlowError) -> WorkerJob.OpPlace {
     var visible = context.op.needs.map(\.name)
     if context.index > 0 {
@@ -125,7 +125,7 @@ final class WorkerOpBody: OpBody {
   func itemRunner(for work: ItemWork) -> (any ItemRunner)? {
     let declared = work.op.needs + work.op.gives
     guard !work.hasPolicy, work.count > 0, !declared.contains(where: { $0.type.isTested }) else {
-      // Each item by itself, with the policy's only implementation.
+      // Each item by itself, with the only implementation of policies.
       return nil
     }
     do throws(FlowError) {
@@ -142,7 +142,7 @@ final class WorkerOpBody: OpBody {
 }
 
 extension ScriptHost {
-  /// The values of keys in a bucket, ready to travel; those that have none are left out.
+  /// The values of keys in a bucket, ready to travel; keys without a value are left out.
   func wire(
     _ names: [ByteString], of bucket: DataBucket
   ) throws(FlowError) -> (keys: [ByteString], data: WireBatch) {
@@ -163,7 +163,7 @@ extension ScriptHost {
   }
 }
 
-/// An op that a worker executes, as the main loop has it.
+/// An op that a worker executes, on the main loop.
 private final class WorkerExecution: WorkerTask {
   private let host: ScriptHost
   private let number: UInt64
@@ -187,7 +187,7 @@ private final class WorkerExecution: WorkerTask {
 
   func cancel(_ error: FlowError) { host.stopWork(number, error) }
 
-  func take(_ event: WorkerReport.JobEvent) {
+  func handle(_ event: WorkerReport.JobEvent) {
     guard let context else { return }
     switch event.what {
     case .log(let text): context.log(text, at: event.time)

@@ -2,16 +2,16 @@ internal import FlowEngine
 internal import Glibc
 internal import LuaVM
 
-/// What is done in a worker, as the main loop has it: told on the loop's thread.
+/// A task of a worker, on the main loop: notified on the loop's thread.
 protocol WorkerTask: AnyObject {
-  /// A worker can begin with it: answers with what it is asked to do.
+  /// A worker can begin it: returns the order.
   func order(for worker: Int) -> WorkerOrder?
-  /// Something has happened; `.ended` is the last that comes.
-  func take(_ event: WorkerReport.JobEvent)
-  /// The worker that had it is gone, or couldn't be started; nothing more comes from it. Another takes
-  /// its place unless `isReplaced` is false.
+  /// An event of the task; `.ended` is the last one.
+  func handle(_ event: WorkerReport.JobEvent)
+  /// Its worker is gone, or couldn't be started; no more events come from it. Another one replaces
+  /// it unless `isReplaced` is false.
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
-  /// Seconds that its cleanups have once it was stopped; nil for the default.
+  /// The seconds that its cleanups have after a stop; nil for the default.
   var grace: Double? { get }
 }
 
@@ -20,25 +20,25 @@ extension WorkerTask {
   var grace: Double? { nil }
 }
 
-/// A group of which workers execute shares, as the main loop has it.
+/// A group whose shares workers execute, on the main loop.
 protocol WorkerGroupTask: AnyObject {
-  /// Takes what has happened to items in a worker.
-  func take(_ events: WorkerReport.GroupEvents, worker: Int)
+  /// Handles the events of items in a worker.
+  func handle(_ events: WorkerReport.GroupEvents, worker: Int)
 }
 
 /// The workers of a host: Lua states on threads of their own, which execute ops and functions.
 ///
-/// Workers are started when there is something to do for them and none is free, up to `size`; one
-/// that has nothing to do sleeps. `PoolState` decides who does what, this carries it out. Confined
-/// to the thread of the host's loop; only `WorkerChannel`s and mailboxes are shared with workers.
+/// Workers are started when there is a task and none is free, up to `size`; an idle one sleeps.
+/// `PoolState` makes the decisions, and this class carries them out. Confined to the thread of the
+/// host's loop; only `WorkerChannel`s and mailboxes are shared with workers.
 ///
-/// A worker that doesn't answer a stop within the loop's grace period is in a C function that can't
-/// be stopped. It is given up: its thread ends by itself when that function returns, what comes
-/// from it is dropped, and another worker takes its place.
+/// A worker that doesn't react to a stop within the loop's grace period is in a C function that
+/// can't be stopped. It is abandoned: its thread ends by itself when that function returns, its
+/// messages are dropped, and another worker replaces it.
 final class WorkerPool {
-  // Unowned: the host holds its pool.
+  // Unowned: the host owns its pool.
   private unowned let host: ScriptHost
-  // Unowned: the host holds it as long as the pool.
+  // Unowned: the host keeps it as long as the pool.
   private unowned let loop: EventLoop
   private var state: PoolState
   private var workers: [Worker] = []
@@ -47,29 +47,31 @@ final class WorkerPool {
   private let link: Link
   private let configuration: LuaConfiguration
 
-  /// A worker, as the main loop has it.
+  /// A worker, on the main loop.
   private struct Worker {
     let channel: WorkerChannel
     var isAlive = true
-    /// Whether it has come to be.
+    /// Whether its state has been made.
     var hasReported = false
-    /// How many orders it was sent.
+    /// The number of orders sent to it.
     var sent: UInt64 = 0
-    /// Held while it has something to do, unless it waits for a time of a virtual clock.
+    /// Kept while it has something to do, unless it waits for a time of a virtual clock.
     var external: ExternalWork?
-    /// Tasks that are over once it has taken so many orders.
+    /// Tasks that are over once it has taken this many orders.
     var closing: [(task: UInt64, order: UInt64)] = []
-    /// When it is to be told the virtual time.
+    /// The virtual time at which it has to be notified.
     var alarm: Timer?
   }
 
   private struct Connection {
-    // Safe: a group disconnects before it goes. (A weak reference would make every retain slow.)
+    // Safe: a group disconnects before it is released. (A weak reference would make every retain
+    // slow.)
     unowned(unsafe) let group: any WorkerGroupTask
   }
 
-  /// Leads reports to the pool, on the loop's thread.
-  // Unchecked: the pool is set and read on that thread alone; it takes itself out before it goes.
+  /// Passes reports to the pool, on the loop's thread.
+  // Unchecked: the pool is set and read on that thread alone; it removes itself before it is
+  // released.
   private final class Link: @unchecked Sendable {
     unowned(unsafe) var pool: WorkerPool?
   }
@@ -85,7 +87,7 @@ final class WorkerPool {
     link.pool = self
   }
 
-  /// The most workers that there are.
+  /// The maximum number of workers.
   var size: Int { state.size }
 
   /// A number for a task, a group or a function, unique among all pools of the host.
@@ -96,18 +98,18 @@ final class WorkerPool {
 
   // MARK: Tasks
 
-  /// Has a task be done, by the first worker that is free.
+  /// Passes a task to the first free worker.
   func submit(_ task: any WorkerTask, _ number: UInt64, group: UInt64? = nil) {
     tasks[number] = task
     perform(state.submit(number, group: group))
   }
 
-  /// Leads what happens to the items of a group to it.
+  /// Connects a group to the events of its items.
   func connect(_ group: any WorkerGroupTask, _ number: UInt64) {
     groups[number] = Connection(group: group)
   }
 
-  /// Has a task stop that waits, or that a worker does: it ends sooner or later.
+  /// Makes a task stop, whether it waits or is executed by a worker: it ends sooner or later.
   func stop(_ number: UInt64, _ error: FlowError) {
     if state.withdraw(number) {
       let task = tasks.removeValue(forKey: number)
@@ -133,8 +135,8 @@ final class WorkerPool {
     wokeUp(worker)
   }
 
-  /// Says that a task of which workers tell no end is done: for its worker, once that has taken all
-  /// it was sent. Then nothing comes of it any more, not even a failure that nobody has observed.
+  /// Marks a task as done for which workers report no end: for its worker, once it has taken all
+  /// orders. Afterwards the worker sends nothing about it any more, not even an unobserved failure.
   func end(_ number: UInt64) {
     guard tasks.removeValue(forKey: number) != nil else { return }
     if state.withdraw(number) { return }
@@ -142,10 +144,10 @@ final class WorkerPool {
     workers[worker].closing.append((number, workers[worker].sent))
   }
 
-  /// Says that no group with this number is there any more.
+  /// Notifies workers that no group with this number exists any more.
   func disconnect(_ number: UInt64) { groups[number] = nil }
 
-  /// Says that a function isn't used any more.
+  /// Notifies workers that a function isn't used any more.
   func forget(_ code: WorkerCode) {
     for worker in workers where worker.isAlive {
       worker.channel.send(.forget(code: code.id), now: loop.now())
@@ -182,7 +184,7 @@ final class WorkerPool {
       gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, secrets: loop.secrets,
       channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in
-        mailbox.post { _ in link.pool?.take(report, from: index) }
+        mailbox.post { _ in link.pool?.handle(report, from: index) }
       },
       refuse: { [mailbox = loop.mailbox, link] problem in
         mailbox.post { _ in
@@ -205,7 +207,7 @@ final class WorkerPool {
     if workers[worker].external == nil { workers[worker].external = loop.mailbox.begin() }
   }
 
-  /// Lets the loop end, as far as it depends on a worker that has nothing to do.
+  /// Lets the loop end, as far as it depends on an idle worker.
   private func release(_ worker: Int) {
     guard state.tasks(of: worker).isEmpty else { return }
     workers[worker].external?.end()
@@ -214,7 +216,7 @@ final class WorkerPool {
     workers[worker].alarm = nil
   }
 
-  private func take(_ report: WorkerReport, from worker: Int) {
+  private func handle(_ report: WorkerReport, from worker: Int) {
     guard workers[worker].isAlive else { return }
     workers[worker].hasReported = true
     for event in report.jobs {
@@ -223,12 +225,12 @@ final class WorkerPool {
         tasks[event.id] = nil
         perform(state.ended(event.id))
       }
-      task.take(event)
+      task.handle(event)
     }
     for failure in report.failures {
       loop.reportFailure(failure.error.error(on: host), name: failure.name)
     }
-    for events in report.groups { groups[events.id]?.group.take(events, worker: worker) }
+    for events in report.groups { groups[events.id]?.group.handle(events, worker: worker) }
     guard workers[worker].isAlive else { return }
     while let first = workers[worker].closing.first, first.order <= report.taken {
       workers[worker].closing.removeFirst()
@@ -242,8 +244,8 @@ final class WorkerPool {
     release(worker)
   }
 
-  /// A worker has nothing to do now. If it waits for a time of the virtual clock, so does this
-  /// loop, from which it has the clock.
+  /// A worker is idle now. If it waits for a time of the virtual clock, so does this loop, which
+  /// provides that clock.
   private func fellAsleep(_ worker: Int, _ sleep: WorkerReport.Sleep) {
     if sleep == .idle {
       workers[worker].external?.end()
@@ -251,14 +253,14 @@ final class WorkerPool {
     }
     guard case .until(let time) = sleep else { return }
     guard time > loop.now() else {
-      workers[worker].channel.tell(now: loop.now())
+      workers[worker].channel.sendTime(now: loop.now())
       return
     }
     workers[worker].alarm?.cancel()
     workers[worker].alarm = loop.schedule(at: time) { [weak self] in
       guard let self else { return }
       wokeUp(worker)
-      workers[worker].channel.tell(now: loop.now())
+      workers[worker].channel.sendTime(now: loop.now())
     }
     workers[worker].external?.end()
     workers[worker].external = nil
@@ -266,8 +268,8 @@ final class WorkerPool {
 
   // MARK: Stops
 
-  /// Sees to it that a worker takes a stop: interrupts it again, at growing intervals, and gives it
-  /// up in the end.
+  /// Makes sure that a worker takes a stop: interrupts it again, at growing intervals, and finally
+  /// abandons it.
   private func watch(
     _ number: UInt64, _ stop: Int, of worker: Int, since began: Int64, interval: Int64
   ) {
@@ -284,7 +286,8 @@ final class WorkerPool {
     }
     let channel = workers[worker].channel
     let hasTaken = channel.hasTaken(stop: stop)
-    // What has heard of it has its grace for cleanups, as have its tasks, and then a bit for unwinding.
+    // A worker that has taken it has its grace for cleanups, as have its tasks, and then some time
+    // for unwinding.
     let seconds = max(loop.cleanupGrace, tasks[number]?.grace ?? 0) * 2
     let grace = hasTaken ? EventLoop.nanoseconds(seconds).later(by: loop.gracePeriod) : 0
     let limit = grace.later(by: loop.gracePeriod)
@@ -300,7 +303,7 @@ final class WorkerPool {
       number, stop, of: worker, since: began, interval: min(interval * 2, 100_000_000))
   }
 
-  /// Goes on without a worker.
+  /// Continues without a worker.
   private func giveUp(_ worker: Int, _ error: FlowError) {
     guard workers[worker].isAlive else { return }
     workers[worker].isAlive = false
@@ -317,8 +320,8 @@ final class WorkerPool {
     perform(actions)
   }
 
-  /// Ends all workers: their states are closed, with all finalizers. Doesn't wait beyond the grace
-  /// period for one that can't be stopped.
+  /// Ends all workers: their states are closed, with all finalizers. Doesn't wait longer than the
+  /// grace period for one that can't be stopped.
   func close() {
     link.pool = nil
     for index in workers.indices {

@@ -2,41 +2,41 @@ internal import FlowEngine
 internal import Glibc
 internal import LuaVM
 
-/// What the thread of a worker needs to begin.
+/// The settings of a worker's thread.
 struct WorkerSetting: Sendable {
-  /// How its state is made.
+  /// The configuration of its state.
   let configuration: LuaConfiguration
   /// `package.path` and `package.cpath` of the main state.
   let paths: [(field: ByteString, text: ByteString)]
-  /// Whether `flow` is a global of the main state, as in the REPL.
+  /// Whether `flow` is a global of the main state, as in a session.
   let hasGlobalModule: Bool
   /// Whether runs are checked instead of executed.
   let isChecking: Bool
   let isVirtual: Bool
   let gracePeriod: Int64
   let cleanupGrace: Double
-  /// What nothing that the process shows may contain.
+  /// Texts that the process must never show.
   let secrets: SecretTexts
   let channel: WorkerChannel
-  /// Takes a report, from any thread.
+  /// Receives a report, from any thread.
   let deliver: @Sendable (WorkerReport) -> Void
-  /// Takes why there is no worker.
+  /// Receives the reason why there is no worker.
   let refuse: @Sendable (String) -> Void
 }
 
 /// The threads of workers: each has a Lua state and an event loop of its own.
 enum WorkerThread {
-  /// As the main thread has it: for Lua's nesting of C calls.
+  /// The stack size of the main thread: for Lua's nesting of C calls.
   private static let stackSize = 8 << 20
 
-  /// Starts the thread of a worker; false when the system gives none.
+  /// Starts the thread of a worker; returns false if the system provides none.
   static func start(_ setting: WorkerSetting) -> Bool {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
     pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
     pthread_attr_setstacksize(&attributes, stackSize)
-    // A thread begins with the mask of its maker. Signals are for the main thread.
+    // A thread inherits the signal mask of its creator. Signals are for the main thread.
     var all = sigset_t()
     var before = sigset_t()
     sigfillset(&all)
@@ -64,19 +64,18 @@ enum WorkerThread {
 
   private static func run(_ setting: WorkerSetting) {
     do {
-      let site = try WorkerSite(setting)
-      site.run()
+      try WorkerRuntime(setting).run()
     } catch {
       setting.refuse(String(describing: error))
     }
   }
 }
 
-/// The clock of a worker whose main loop has a virtual one: it shows that loop's time, and has that
-/// loop wait when the worker's would jump.
+/// The clock of a worker whose main loop has a virtual one: it shows that loop's time, and makes
+/// that loop wait when the worker's clock would jump.
 final class WorkerClock: LoopClock {
   private let channel: WorkerChannel
-  /// Tells the main loop until when the worker waits, and waits for anything to happen.
+  /// Sends the time until which the worker waits to the main loop, and waits for an event.
   var wait: ((Int64) -> Void)?
 
   init(_ channel: WorkerChannel) {

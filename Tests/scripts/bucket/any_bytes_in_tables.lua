@@ -1,4 +1,4 @@
--- At most 120 characters whatever the bytes are; none is split, and bytes that are no UTF-8 stay.
+-- The log shows at most 120 characters of a table, splits none, and keeps bytes that aren't UTF-8.
 local flow, check = require "flow", require "check"
 local function shown(value)
   local run = flow.op("SetOp", function(ctx) ctx:set("value", value) end):run()

@@ -1,4 +1,4 @@
--- Strings are bytes: all 256 of them, as value, key and log text.
+-- Strings are byte strings: all 256 bytes pass as value, key and log text.
 local flow, check = require "flow", require "check"
 local all = {}
 for i = 0, 255 do all[#all + 1] = string.char(i) end

@@ -1,4 +1,4 @@
--- A value that fails to give its text can be stored all the same, and be asked for.
+-- A value whose __tostring fails can be stored and read.
 local flow, check = require "flow", require "check"
 local bad = setmetatable({}, { __tostring = function() error("no text") end })
 local worse = setmetatable({}, {

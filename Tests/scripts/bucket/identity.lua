@@ -1,4 +1,4 @@
--- Values with identity come back as the same value.
+-- Tables and other objects come back as the same value.
 local flow, check = require "flow", require "check"
 local metatable = { __gc = function() end }
 local values = {

@@ -1,4 +1,4 @@
--- What only the bucket holds stays alive; what nothing holds any more is collected.
+-- The bucket keeps its values alive, and unreachable values are collected.
 local flow, check = require "flow", require "check"
 local weak = setmetatable({}, { __mode = "v" })
 do

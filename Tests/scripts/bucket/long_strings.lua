@@ -1,4 +1,4 @@
--- Long values and keys.
+-- Values and keys may be of any length.
 local flow, check = require "flow", require "check"
 local long = ("0123456789"):rep(100000)
 local run = flow.op("LongOp", function(ctx)

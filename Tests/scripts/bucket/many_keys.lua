@@ -1,4 +1,4 @@
--- Ten thousand keys.
+-- A bucket holds ten thousand keys.
 local flow, check = require "flow", require "check"
 local run = flow.op("ManyOp", function(ctx)
   for i = 1, 10000 do ctx:set("key" .. i, i) end

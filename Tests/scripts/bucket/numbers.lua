@@ -1,4 +1,4 @@
--- Numbers stay what they are: subtype, sign of zero, NaN, limits.
+-- Numbers keep their subtype, sign of zero, NaN and limits.
 local flow, check = require "flow", require "check"
 local numbers = {
   0, 1, -1, 1.0, 0.0, -0.0, 1 / 0, -1 / 0, 0 / 0, 2 ^ 53, 2 ^ 63, -2 ^ 63, 1e308, 5e-324, 0.1,

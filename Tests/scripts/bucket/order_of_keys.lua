@@ -1,4 +1,4 @@
--- Keys stand in the order they were added; those of one table sorted.
+-- Keys keep the order in which they were added, and those of one table are sorted.
 local flow, check = require "flow", require "check"
 local run = flow.new("order")
   :data { c = 1, a = 2, b = 3 }

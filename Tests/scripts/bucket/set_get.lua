@@ -1,4 +1,4 @@
--- set stores and logs: add, replace, remove.
+-- ctx:set adds, replaces and removes a value, and logs each change.
 local flow, check = require "flow", require "check"
 local run = flow.new("bucket"):data { x = 1 }:add(flow.op("SetOp", function(ctx)
   check.equal(ctx:has("x"), true)

@@ -1,4 +1,4 @@
--- Tables print with sorted keys, unquoted, as they are when they are set, at most 120 characters.
+-- The log shows a table as it was at the time, with sorted keys, in at most 120 characters.
 local flow, check = require "flow", require "check"
 local run = flow.new("tables"):add(flow.op("SetOp", function(ctx)
   local t = { 1, "two", 3.0, b = true, a = { x = 1 } }

@@ -1,4 +1,4 @@
--- Keys that Unicode holds for equivalent are different keys.
+-- Keys that Unicode considers equivalent are different keys.
 local flow, check = require "flow", require "check"
 local composed, decomposed = "\u{E9}", "e\u{301}"
 local run = flow.op("KeysOp", function(ctx)

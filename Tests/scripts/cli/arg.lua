@@ -1,4 +1,4 @@
--- `arg` holds the script, its arguments behind it and the command before it; `...` the arguments.
+-- The table `arg` holds the command, the script and its arguments, and `...` holds the arguments.
 local host = require "host"
 host.same_script([[
   local first = 0

@@ -1,4 +1,4 @@
--- C modules of Debian, as far as they are installed: they load, and their coroutines can be used.
+-- Installed C modules of Debian load, and their coroutines work.
 local host = require "host"
 for name, text in pairs {
   lpeg = "print(m.match(m.C(m.R('az')^1), 'abc1'), m.version)",

@@ -1,5 +1,5 @@
--- With --check flows are checked, and their plans printed; no op of them runs, and the script ends
--- where it needs the outcome of one.
+-- The option --check checks flows and prints their plans without running any op.
+-- The script ends where it needs the outcome of one.
 local host = require "host"
 local check = require "check"
 local ops = [[
@@ -44,7 +44,7 @@ outer	1	run: outer (checked)	true
 ]])
 check.equal(result.status, 0)
 
--- Errors decide about the status, also of an op that is started alone; the script goes on.
+-- Errors decide the status, also for an op that is started alone; the script continues.
 result = checked [[
   flow.new("wrong"):add(BOp):run()
   BOp:run { z = 1 }

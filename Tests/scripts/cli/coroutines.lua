@@ -1,4 +1,4 @@
--- The coroutine library is the host's, and behaves like Lua's.
+-- The coroutine library behaves like Lua's.
 local host = require "host"
 host.same_script [[
   local co = coroutine.create(function(...)

@@ -1,4 +1,4 @@
--- A script ends when all it has started has ended; an error of the main chunk cancels that.
+-- A script ends after everything it started has ended, and an error of the main chunk cancels the rest.
 local host = require "host"
 local check = require "check"
 local begin = [[
@@ -25,7 +25,7 @@ result = host.script(begin .. [[
 ]])
 check.equal(result.status, 1)
 check.contains(result.stdout, "cleaned up\ncancelled: failed\ncleaned up\n")
--- An error object's text is the reason; a failure nobody observed is told besides.
+-- An error object's text is the reason; an unobserved failure is also reported.
 result = host.script(begin .. [[
   flow.op("FailingOp", function() error "lost" end):start()
   SlowOp(100):start():next(function(task) print(task.error.message) end)

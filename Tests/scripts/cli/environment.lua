@@ -1,4 +1,4 @@
--- LUA_PATH, LUA_CPATH, LUA_INIT and those with the version in their name.
+-- LUA_PATH, LUA_CPATH, LUA_INIT and their versioned names have the effects of lua5.4.
 local host = require "host"
 local function with(environment, arguments)
   host.same_script("print(x, package.path, package.cpath, ...)", arguments, { environment = environment })

@@ -1,4 +1,4 @@
--- Exit statuses, with and without closing the state.
+-- os.exit sets the exit status, with and without closing the state.
 local host = require "host"
 for _, text in ipairs {
   "", "return", "return 1", "return false", "os.exit()", "os.exit(true)", "os.exit(false)",

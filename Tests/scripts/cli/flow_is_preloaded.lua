@@ -1,4 +1,4 @@
--- `require "flow"` gives the module wherever package.path leads, and always the same one.
+-- require "flow" always returns the same module, whatever package.path says.
 package.path = ""
 package.cpath = ""
 local flow = require "flow"

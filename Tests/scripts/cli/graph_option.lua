@@ -1,4 +1,4 @@
--- With --graph the flows that the script started are drawn, each once, as they were then.
+-- The option --graph draws each flow that the script started once, as it was at the start.
 local host = require "host"
 local check = require "check"
 local base = os.tmpname()

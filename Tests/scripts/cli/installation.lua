@@ -1,4 +1,4 @@
--- scripts/install puts everything in place, from which it works, and scripts/uninstall leaves nothing.
+-- scripts/install makes a working installation, and scripts/uninstall leaves nothing.
 local host, check = require "host", require "check"
 
 local function run(command, options)
@@ -69,7 +69,7 @@ check.equal(rockspec.package, "flowlua-annotations")
 check.equal(rockspec.version, version .. "-1")
 check.same(rockspec.build.copy_directories, { "library" })
 
--- The manual page and both completions know each option; the version stands in the page.
+-- The manual page and both completions know each option; the page has the version.
 local page = read(prefix .. "/share/man/man1/flowlua.1")
 local bash = read(prefix .. "/share/bash-completion/completions/flowlua")
 local zsh = read(prefix .. "/share/zsh/site-functions/_flowlua")

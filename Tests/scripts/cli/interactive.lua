@@ -1,4 +1,4 @@
--- Lines instead of a script: what lua5.4 shows for them, version lines apart.
+-- A session without a terminal behaves as lua5.4 does, except for the version line.
 local host = require "host"
 local check = require "check"
 

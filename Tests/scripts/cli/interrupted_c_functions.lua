@@ -1,5 +1,5 @@
--- Ctrl-C inside a C function is an error of that function, as in lua5.4: it can be caught where it is
--- called, message and traceback name position and function.
+-- Ctrl-C inside a C function is an error of that function, as in lua5.4.
+-- The error can be caught at the call; its message and traceback name place and function.
 local host = require "host"
 local check = require "check"
 -- Reads from a pipe in which nothing comes; the signal is for this process alone.

@@ -1,4 +1,4 @@
--- The release binary loads Lua's library, for the sake of C modules, and else only the C library.
+-- The release binary links only Lua's library, for C modules, and the C library.
 -- If it defines functions of Lua's API, liblua must find them there: they are exported.
 local host = require "host"
 if not host.binary:find("release/flowlua$") then return end -- a sanitizer's is linked otherwise

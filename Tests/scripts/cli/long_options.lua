@@ -1,4 +1,4 @@
--- Long options are flowlua's own; wrong use is status 2, with a message that helps.
+-- Wrong use of a long option ends with status 2 and a helpful message.
 local host = require "host"
 local check = require "check"
 

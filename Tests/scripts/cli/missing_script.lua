@@ -1,4 +1,4 @@
--- No such script, or a folder in its place.
+-- A missing script or a folder in its place is an error with the message of lua5.4.
 local host = require "host"
 host.same_arguments { "/no/such/script.lua" }
 host.same_arguments { "no-such-script" }

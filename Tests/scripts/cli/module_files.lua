@@ -1,4 +1,4 @@
--- A script's own modules are found, and may use flow, sleeping included.
+-- A script's own modules are found and may use flow and sleep.
 local name = os.tmpname()
 local file = assert(io.open(name, "w"))
 file:write [[

@@ -1,4 +1,4 @@
--- flowlua's module has two names, and a script's own flow.lua is reported with -W.
+-- The module has two names, and -W reports a script's own flow.lua.
 local host, check = require "host", require "check"
 assert(rawequal(require "flowlua", require "flow"))
 assert(rawequal(require "flow.testing", require "flowlua.testing"))

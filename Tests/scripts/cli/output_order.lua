@@ -1,4 +1,4 @@
--- What the host prints and what Lua prints come in order, and all of it comes.
+-- Output of the host and of Lua appears in order and completely.
 local host = require "host"
 host.same_script [[
   io.write("a", 1, 2.5, "\n")

@@ -1,4 +1,4 @@
--- A first line that begins with # is left out; lines keep their numbers.
+-- A first line that begins with # is skipped, and lines keep their numbers.
 local host = require "host"
 host.same_script "#!/usr/bin/env flowlua\nprint(debug.getinfo(1, 'l').currentline)"
 host.same_script "#!/usr/bin/env flowlua\nerror 'second line'"

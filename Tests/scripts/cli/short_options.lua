@@ -1,4 +1,4 @@
--- The options of lua5.4: what they do, their order, and their misuse.
+-- The short options have the effects, the order and the errors of lua5.4.
 local host = require "host"
 local check = require "check"
 

@@ -1,4 +1,4 @@
--- Ctrl-C and SIGTERM, the first and the second one, while something runs and while all waits.
+-- The first and second Ctrl-C and SIGTERM end a script as documented, running or waiting.
 local host = require "host"
 local check = require "check"
 
@@ -120,6 +120,16 @@ for _, rest in ipairs { "SlowOp:run()", "SlowOp:start()", "SlowOp:start() while 
   "table.sort({ 1, 2 }, function() SlowOp:run() end)" } do
   expect(143, "ready\ncleaned up\n", "TERM",
     slow .. "print 'ready' io.stdout:setvbuf 'full' " .. rest)
+end
+-- It comes while an op executes, and the code that has started the op never waits.
+for _, body in ipairs { "", "error 'no'", "while true do end", "pcall(function() while true do end end)" } do
+  local result = host.run(host.binary, { "-e", ([[
+    local flow = require "flow"
+    local kill = "kill -s TERM " .. io.open("/proc/self/stat"):read "n"
+    flow.op("KillOp", { timeout = 0.01, run = function() os.execute(kill) %s end }):run()
+    for i = 1, 1e6 do flow.op("NextOp", function() end):run() end
+    print "never"]]):format(body) })
+  check.equal(result.status .. result.stdout, "143", body)
 end
 -- SIGHUP is as SIGTERM, and comes twice from some shells.
 expect(129, "ready\ncleaned up\n", "HUP", slow .. "print 'ready' SlowOp:run()")

@@ -1,4 +1,4 @@
--- A script sees the standard globals and no other.
+-- A script sees only the standard globals.
 local host = require "host"
 host.same_script [[
   local names = {}

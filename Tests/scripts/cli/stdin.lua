@@ -1,4 +1,4 @@
--- Scripts that read standard input, and scripts that are standard input.
+-- A script can read standard input or come from standard input.
 local host = require "host"
 host.same_script("print(io.read('l', 'n', 'a'))", {}, { stdin = "first\n42 rest\nand more" })
 host.same_script("for line in io.lines() do print('[' .. line .. ']') end", {}, { stdin = "a\n\nb" })

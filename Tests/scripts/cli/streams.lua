@@ -1,4 +1,4 @@
--- Closed streams, a full disk, a pipe that nobody reads.
+-- Output that can't be written is an error, and closed streams and pipes do no other harm.
 local host = require "host"
 local check = require "check"
 

@@ -1,4 +1,4 @@
--- A script that doesn't parse: the message of lua5.4, status 1.
+-- A syntax error ends with the message of lua5.4 and status 1.
 local host = require "host"
 local result = host.script("local x = = 1\n")
 assert(result.status == 1 and result.stdout == "")

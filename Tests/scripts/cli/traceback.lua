@@ -1,4 +1,4 @@
--- Errors of the main chunk: message and traceback are those of lua5.4, down to `[C]: in ?`.
+-- An error of the main chunk has the message and traceback of lua5.4, down to `[C]: in ?`.
 local host = require "host"
 for _, text in ipairs {
   "error('boom')",

@@ -1,4 +1,4 @@
--- With --virtual-clock no sleep takes time.
+-- With --virtual-clock a sleep takes no time.
 local host = require "host"
 local check = require "check"
 local began = os.time()

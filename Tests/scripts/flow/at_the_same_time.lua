@@ -1,4 +1,4 @@
--- Runs of one flow at the same time don't see each other.
+-- Simultaneous runs of one flow are independent.
 local flow, check = require "flow", require "check"
 local WaitOp = flow.op("WaitOp", function(ctx)
   ctx:set("mine", ctx:get("i"))

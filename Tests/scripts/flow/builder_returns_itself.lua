@@ -1,4 +1,4 @@
--- Builder calls change the flow and return it.
+-- Builder methods change the flow and return it.
 local flow = require "flow"
 local AnOp = flow.op("AnOp", { needs = { x = "any" }, run = function() end })
 local blueprint = flow.new("builder")

@@ -1,4 +1,4 @@
--- will_start and did_finish: once each, in order, did_finish with the settled run.
+-- will_start and did_finish are called once each, in order, and did_finish receives the settled run.
 local flow, check = require "flow", require "check"
 local order = {}
 local function note(text) order[#order + 1] = text end

@@ -1,4 +1,4 @@
--- did_finish is called after a failure too, and sees the error.
+-- did_finish is also called after a failure and sees the error.
 local flow, check = require "flow", require "check"
 local seen
 flow.new("callbacks"):add(flow.op("FailOp", function(ctx) ctx:fail("no") end))

@@ -1,4 +1,4 @@
--- Callbacks may wait: the ops wait for will_start, and whoever waits for the run for did_finish.
+-- Ops wait for will_start, and waiters of the run wait for did_finish.
 local flow, check = require "flow", require "check"
 local order = {}
 local run = flow.new("waiting")

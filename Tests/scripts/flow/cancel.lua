@@ -1,5 +1,4 @@
--- run:cancel reaches what waits, wherever it is: steps, groups, parallel ops, retries, callbacks.
--- clock: virtual
+-- run:cancel reaches every wait in steps, groups, parallel ops, retries and callbacks.
 local flow, check = require "flow", require "check"
 local caught
 local SleepOp = flow.op("SleepOp", function()

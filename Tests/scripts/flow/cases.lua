@@ -1,4 +1,4 @@
--- The first case that matches runs; branches join at combine().
+-- The first matching case runs, and all branches join at combine().
 local flow, check = require "flow", require "check"
 local taken
 local function step(name)

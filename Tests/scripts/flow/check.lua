@@ -1,4 +1,4 @@
--- check() finds what goes wrong in a run, in the order of the steps, and runs nothing.
+-- check() lists the mistakes of a flow in the order of its steps and runs nothing.
 local flow, check = require "flow", require "check"
 
 local function op(name, needs, gives)
@@ -102,7 +102,7 @@ finds(flow.new("f"):add(op("greet")):add(flow.new("inner"):add(op("greet")("boun
   "warning greet: the name [greet] doesn't end in 'Op'",
 })
 
--- Nested flows: their data fills absent keys; behind an early end only what was there is certain.
+-- Nested flows: their data fills absent keys; after an early end only earlier data is certain.
 local inner = flow.new("inner"):needs { token = "string", plan = "string" }:data { plan = "a" }
   :case("plan", "b"):combine():add(op("GiveOp", nil, { late = "string" }))
 finds(flow.new("f"):add(inner):add(op("LateOp", { late = "string", plan = "string" })), nil, {

@@ -1,4 +1,4 @@
--- A run goes on when nobody holds it, through full collections.
+-- A run that nobody holds continues through full garbage collections.
 -- expect-stdout:
 --| finished	true
 local flow = require "flow"

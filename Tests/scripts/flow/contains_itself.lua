@@ -1,4 +1,4 @@
--- A flow that would contain itself, in whatever way, is an error where it is written.
+-- A flow that contains itself in any way is an error where it is written.
 local flow, check = require "flow", require "check"
 local options = { input = "items", as = "item" }
 local AnOp = flow.op("AnOp", function() end)

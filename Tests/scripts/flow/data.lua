@@ -1,4 +1,4 @@
--- The flow's data, and data given at the start, which replaces it key by key.
+-- Data passed at the start replaces the flow's own data key by key.
 local flow, check = require "flow", require "check"
 local seen
 local LookOp = flow.op("LookOp", function(ctx) seen = { ctx:get("a"), ctx:get("b"), ctx:get("c") } end)

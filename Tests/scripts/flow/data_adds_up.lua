@@ -1,4 +1,4 @@
--- Several calls of data add up; the table is read when it is given.
+-- Several calls of data add up, and each table is read at the call.
 local flow, check = require "flow", require "check"
 local given = { a = 1 }
 local blueprint = flow.new("data"):data(given):data { b = 2 }:data { a = 3 }

@@ -1,5 +1,5 @@
--- Plain tables in a flow's data are copied for each run, nested ones, cycles and sharing included; what
--- start is given is the caller's own.
+-- Plain tables in a flow's data are copied for each run, nested ones, cycles and sharing included.
+-- Data passed to start isn't copied.
 local flow, check = require "flow", require "check"
 local class = { __index = {} }
 local object = setmetatable({ n = 0 }, class)

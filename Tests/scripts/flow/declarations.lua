@@ -1,4 +1,4 @@
--- A flow declares what it needs and gives as an op does; one that has a single op inherits that.
+-- A flow declares its needs and outputs as an op does, and inherits them from a single op.
 local check = require "check"
 local flow = require "flow"
 local UploadOp = flow.op("UploadOp", {

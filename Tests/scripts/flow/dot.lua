@@ -1,4 +1,4 @@
--- dot() and mermaid() draw the blueprint, dot() of a run also how each op ended.
+-- dot() and mermaid() draw the blueprint, and those of a run also show how each op ended.
 local flow, check = require "flow", require "check"
 local function nothing() end
 local GreetOp = flow.op("GreetOp", nothing)
@@ -91,7 +91,7 @@ check.contains(text, [[n2 [label="GreetOp\nsucceeded in Ts", style=filled, fillc
   "n11 -> n12 [style=dashed];\n")
 check.equal(text:match "}\n*$", "}\n")
 
--- A run that goes on, and one of an op alone.
+-- A pending run, and one of an op alone.
 local slow = flow.op("SlowOp", function() flow.sleep(60) end)
 flow.op("OuterOp", function()
   local pending = slow:start()

@@ -1,4 +1,4 @@
--- An error in the main chunk ends the script without waiting for what runs.
+-- An error in the main chunk ends the script without waiting for its runs.
 -- expect-status: 1
 -- expect-stderr: error_cancels_runs.lua:10: out of the main chunk
 -- expect-stdout:

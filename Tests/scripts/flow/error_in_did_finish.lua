@@ -1,4 +1,4 @@
--- An error in did_finish is reported like a failure that nobody observed.
+-- An error in did_finish is reported like an unobserved failure.
 -- expect-status: 1
 -- expect-stderr: after the end
 -- expect-stdout:

@@ -1,4 +1,4 @@
--- run:events() is the log as data, in order.
+-- run:events() returns the log as data, in order.
 local flow, check = require "flow", require "check"
 local run = flow.new("events"):data { items = { "a", "b" }, x = 1 }
   :add(flow.op("SetOp", function(ctx)

@@ -1,4 +1,4 @@
--- A predicate that raises fails its flow with what it raised.
+-- A predicate that raises an error fails its flow with it.
 local flow, check = require "flow", require "check"
 local NeverOp = flow.op("NeverOp", function() error("it ran") end)
 local raised = { code = 7 }

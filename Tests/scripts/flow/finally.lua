@@ -1,5 +1,4 @@
--- Final steps run whatever happened, with the flow's data; a failing one fails what had succeeded.
--- clock: virtual
+-- Final steps run whatever happened, and a failing one fails a flow that had succeeded.
 local flow, check = require "flow", require "check"
 local CloseOp = flow.op("CloseOp", function(ctx)
   flow.sleep(0.001)

@@ -1,4 +1,4 @@
--- A run keeps the blueprint it began with.
+-- A run keeps its original blueprint.
 local flow, check = require "flow", require "check"
 local order = {}
 local blueprint = flow.new("growing")

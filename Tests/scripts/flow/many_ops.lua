@@ -1,4 +1,4 @@
--- Ten thousand adds, a hundred runs' worth of ops.
+-- A flow of ten thousand ops runs as often as it is started.
 local flow, check = require "flow", require "check"
 local n = 0
 local CountOp = flow.op("CountOp", function() n = n + 1 end)

@@ -1,4 +1,4 @@
--- Runs that nobody holds any more leave nothing behind.
+-- Released runs leave nothing in memory.
 local flow = require "flow"
 local SetOp = flow.op("SetOp", function(ctx) ctx:set("t", {}) ctx:log("x") end)
 local blueprint = flow.new("many"):add(SetOp)

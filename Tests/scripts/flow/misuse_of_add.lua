@@ -1,4 +1,4 @@
--- :add takes ops, and nothing else.
+-- :add accepts only ops.
 local flow, check = require "flow", require "check"
 local blueprint = flow.new("misuse")
 check.usage(function() blueprint:add() end, "'add'", "#1", "op")

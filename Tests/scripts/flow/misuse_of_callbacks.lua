@@ -1,4 +1,4 @@
--- :will_start and :did_finish take functions.
+-- :will_start and :did_finish accept only functions.
 local flow, check = require "flow", require "check"
 local blueprint = flow.new("misuse")
 for _, method in ipairs { "will_start", "did_finish" } do

@@ -1,4 +1,4 @@
--- Cases, otherwise and combine in the wrong place, or of the wrong values.
+-- Cases, otherwise and combine in the wrong place or with wrong values are errors.
 local flow, check = require "flow", require "check"
 local AnOp = flow.op("AnOp", function() end)
 local function cases() return flow.new("misuse"):case("plan", "pro"):add(AnOp) end

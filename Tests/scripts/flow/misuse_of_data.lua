@@ -1,4 +1,4 @@
--- :data takes a table with string keys; so do start and run.
+-- :data, start and run accept only tables with string keys.
 local flow, check = require "flow", require "check"
 local blueprint = flow.new("misuse")
 check.usage(function() blueprint:data() end, "'data'", "#1", "table")

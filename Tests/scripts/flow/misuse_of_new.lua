@@ -1,4 +1,4 @@
--- flow.new
+-- flow.new accepts only a name that isn't empty.
 local flow, check = require "flow", require "check"
 check.usage(function() flow.new({}) end, "new", "#1", "string", "table")
 check.usage(function() flow.new(true) end, "new", "#1", "string", "boolean")

@@ -1,4 +1,4 @@
--- Methods of runs.
+-- Methods of runs refuse wrong arguments.
 local flow, check = require "flow", require "check"
 local run = flow.new("misuse"):run()
 check.usage(function() run:wait("long") end, "'wait'", "#1", "number", "string")

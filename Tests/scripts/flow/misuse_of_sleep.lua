@@ -1,4 +1,4 @@
--- flow.sleep takes seconds.
+-- flow.sleep accepts only a finite number of seconds.
 local flow, check = require "flow", require "check"
 check.usage(function() flow.sleep() end, "'sleep'", "#1", "number")
 check.usage(function() flow.sleep(nil) end, "'sleep'", "#1", "number")

@@ -1,4 +1,4 @@
--- Ops run in the order they were added, each once; the summary to the letter.
+-- Ops run once each in the order they were added, as the summary shows to the letter.
 local flow, check = require "flow", require "check"
 local PrintOp = flow.op("SimplePrintOp", function(ctx, message) ctx:log(message) end)
 check.summary(flow.new("simple"):add(PrintOp("hello world")):add(PrintOp("good bye")):run(), [[

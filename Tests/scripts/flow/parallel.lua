@@ -1,4 +1,4 @@
--- Different ops at the same time, over the same data.
+-- Parallel ops run at the same time over the same data.
 local flow, check = require "flow", require "check"
 local function slow(name, seconds, body)
   return flow.op(name, function(ctx) flow.sleep(seconds) return body and body(ctx) end)

@@ -1,4 +1,4 @@
--- run.data is a copy: it reads, walks and prints as the table it is, and setting a field is an error.
+-- run.data is a read-only copy that can be indexed, iterated and printed.
 local flow, check = require "flow", require "check"
 local SetOp = flow.op("SetOp", function(ctx) ctx:set("x", 1) ctx:set("list", { 1, 2 }) end)
 local run = SetOp:run { name = "Ada" }

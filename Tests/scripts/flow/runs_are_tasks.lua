@@ -1,4 +1,4 @@
--- A run is a task: it can be awaited, cancelled, asked for its outcome, and bound to a scope.
+-- A run is a task: it can be awaited, cancelled, queried and bound to a scope.
 local flow, check = require "flow", require "check"
 local AnOp = flow.op("AnOp", { gives = { x = "integer" }, run = function(ctx)
   flow.sleep(0.001)

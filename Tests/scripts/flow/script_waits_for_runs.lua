@@ -1,4 +1,4 @@
--- A script ends when all it started has settled.
+-- A script ends after all its runs have settled.
 -- expect-stdout:
 --| main ends
 --| op ends

@@ -1,4 +1,4 @@
--- A flow is a blueprint: started often, runs have their own data, log and id.
+-- A flow can be started many times, and each run has its own data, log and id.
 local flow, check = require "flow", require "check"
 local CountOp = flow.op("CountOp", function(ctx) ctx:set("n", ctx:get("n") + 1) end)
 local count = flow.new("count"):data { n = 0 }:add(CountOp):add(CountOp)

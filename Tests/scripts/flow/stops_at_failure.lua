@@ -1,4 +1,4 @@
--- The first failure ends the flow; what stands behind doesn't run.
+-- The first failure ends the flow, and later ops don't run.
 local flow, check = require "flow", require "check"
 local ran = {}
 local StepOp = flow.op("StepOp", function(ctx, n)

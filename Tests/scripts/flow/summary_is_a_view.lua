@@ -1,4 +1,4 @@
--- Asking for the summary changes nothing; while the run goes on, it may be asked for too.
+-- A summary can be requested at any time and changes nothing.
 local flow, check = require "flow", require "check"
 local during
 local run = flow.new("view"):add(flow.op("LookOp", function(ctx)

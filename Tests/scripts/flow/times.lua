@@ -1,4 +1,4 @@
--- Each event begins with its time, h:mm:ss AM or PM, local, without a leading zero.
+-- Each event begins with its local time, h:mm:ss AM or PM, without a leading zero.
 local flow = require "flow"
 local run = flow.new("times"):data { a = 1 }:add(flow.op("LogOp", function(ctx) ctx:log("x") end)):run()
 local count = 0

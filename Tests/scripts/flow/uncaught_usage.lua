@@ -1,4 +1,4 @@
--- A misuse that nobody catches ends the script like any error of lua5.4.
+-- An uncaught usage error ends the script as an error does in lua5.4.
 -- expect-status: 1
 -- expect-stderr: Tests/scripts/flow/uncaught_usage.lua:6:
 -- expect-stderr: 'add'

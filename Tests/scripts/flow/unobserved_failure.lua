@@ -1,4 +1,4 @@
--- A failure that nobody observed is reported on stderr; wait and run alone don't observe.
+-- An unobserved failure is reported on stderr; wait and run alone don't observe.
 -- expect-status: 1
 -- expect-stderr: nobody looked
 local flow = require "flow"

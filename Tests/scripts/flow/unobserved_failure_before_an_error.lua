@@ -1,4 +1,4 @@
--- An error of the main chunk doesn't hide a failure that nobody observed.
+-- An error of the main chunk doesn't hide an unobserved failure.
 -- expect-status: 1
 -- expect-stderr: unobserved_failure_before_an_error.lua:8: of the main chunk
 -- expect-stderr: LostOp failed: [LostOp] Tests/scripts/flow/unobserved_failure_before_an_error.lua:6: of the op

@@ -1,4 +1,4 @@
--- Each of them is reported.
+-- Each unobserved failure is reported.
 -- expect-status: 1
 -- expect-stderr: first failure
 -- expect-stderr: second failure

@@ -1,4 +1,4 @@
--- A failure among parallel ops that nobody asked about is told at the end, once.
+-- An unobserved failure among parallel ops is reported once, at the end.
 -- expect-status: 1
 -- expect-stderr: out of parallel
 local flow = require "flow"

@@ -1,4 +1,4 @@
--- An op may wait for another run; both go on.
+-- An op may wait for another run, and both continue.
 local flow, check = require "flow", require "check"
 local InnerOp = flow.op("InnerOp", function(ctx) flow.sleep(0.002) ctx:set("x", 42) end)
 local OuterOp = flow.op("OuterOp", function(ctx)

@@ -1,5 +1,5 @@
--- Random calls of every function and method of `flow`, with hostile values: none ends the process by a
--- signal or a trap, and none hangs. Each 500 calls are a process of their own, half of them with
+-- Random calls of every function and method of `flow`, with hostile values, neither crash nor hang.
+-- Each 500 calls are a process of their own, half of them with
 -- --virtual-clock.
 --
 --   calls.lua [COUNT [SEED]]            that many calls, 2,000 by default, from a seed on

@@ -1,5 +1,5 @@
--- Random flows of random ops, compared with a model: the order of the lines, what the bucket holds,
--- whether it failed and with what. `args: SEED` repeats a run.
+-- Random flows have the order of lines, the data and the outcome that a model predicts.
+-- `args: SEED` repeats a run.
 local flow, check = require "flow", require "check"
 local seed = tonumber(arg[1]) or os.time() ~ (tonumber(tostring({}):match("0x(%x+)"), 16) or 0)
 math.randomseed(seed)

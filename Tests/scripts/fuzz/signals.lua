@@ -1,5 +1,5 @@
--- Signals at random moments, the first ones while the process starts: each ends a script in the documented
--- way or not at all, never by a crash; nothing hangs, and no child process is left over.
+-- Signals at random moments, even during the start, end a script as documented or not at all.
+-- None crashes the program, nothing hangs, and no child process is left over.
 --
 --   signals.lua [COUNT [SEED]]     that many signals, 24 by default, from a seed on
 local host = require "host"

@@ -1,7 +1,8 @@
--- All that a long-lived program does, again and again, leaves nothing behind: memory of the process and of
--- Lua, descriptors, threads and child processes stay what they were after a while.
+-- A long-lived program's memory, descriptors, threads and child processes don't grow.
+-- It does all that such programs do, again and again.
 --
 --   soak.lua [SECONDS [report]]     how long it runs, 3 by default; `report` prints what was measured
+-- clock: real: a long-lived program runs on the machine's clock
 local flow, testing, check, host = require "flow", require "flow.testing", require "check", require "host"
 local seconds = tonumber(arg[1] or 3)
 local report = arg[2] == "report"
@@ -178,7 +179,8 @@ local function least(key, from, to)
   for i = #samples * from // 1 + 1, #samples * to // 1 do found = math.min(found, samples[i][key]) end
   return found
 end
-local allowed = { resident = sanitized and math.huge or 1024, lua = 64, threads = 0, descriptors = 0, children = 0 }
+-- Up to four helper threads start when they are first needed at the same time, and stay.
+local allowed = { resident = sanitized and math.huge or 1024, lua = 64, threads = 3, descriptors = 0, children = 0 }
 for key, limit in pairs(allowed) do
   local early, late = least(key, 0.4, 0.7), least(key, 0.7, 1)
   assert(late - early <= limit, ("%s: %d more after %d rounds"):format(key, late - early, rounds))

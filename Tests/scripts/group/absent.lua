@@ -1,5 +1,5 @@
--- Items without an output: one that is declared optional may be missing, and `absent` stands in for it
--- and for what has failed, so that results align with items.
+-- The value `absent` replaces missing outputs and failed items, so that results align with items.
+-- An output that is declared optional may be missing.
 local flow, check = require "flow", require "check"
 for _, thread in ipairs { "main", "worker" } do
   local function group(declared, options, retry)
@@ -24,7 +24,7 @@ for _, thread in ipairs { "main", "worker" } do
   end
 
   for _, retry in ipairs { 1, 2 } do
-    -- Left out of the list, or the value stands in their place.
+    -- They are left out of the list, or the value replaces them.
     check.same(all("string?", {}, retry), { "f2", "f4" })
     check.same(all("string?", { absent = "none" }, retry), { "none", "f2", "f4", "none" })
     check.same(all("string?", { absent = false }, retry), { false, "f2", "f4", false })
@@ -76,5 +76,5 @@ check.equal(plan("-"):add(NumbersOp):check()[1].op, "NumbersOp")
 check.contains(plan("-"):dot(), "absent = -")
 check.lacks(plan(nil):dot(), "absent")
 
--- It needs an output to stand in.
+-- The value needs an output to replace.
 check.usage(function() flow.dispatcher { input = "ns", absent = 1 } end, "dispatcher", "'absent'", "output")

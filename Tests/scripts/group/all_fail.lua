@@ -1,4 +1,4 @@
--- All may fail: the output is an empty list.
+-- A group whose items all fail has an empty list as output.
 local flow, check = require "flow", require "check"
 local FailOp = flow.op("FailOp", {
   needs = { n = "integer" }, gives = { out = "any" }, run = function(ctx) ctx:fail("no " .. ctx.index) end,

@@ -1,4 +1,4 @@
--- A missing key, or a value that is no list, is an input error of the group.
+-- A missing key and a value that isn't a list are input errors of the group.
 local flow, check = require "flow", require "check"
 local AnOp = flow.op("AnOp", { needs = { n = "any" }, run = function() end })
 local function kind_of(data)

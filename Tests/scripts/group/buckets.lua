@@ -1,4 +1,4 @@
--- Each item has a bucket of its own: it reads through to the flow's, and writes only to itself.
+-- Each item has its own bucket, which reads the flow's data and writes only to itself.
 local flow, check = require "flow", require "check"
 local AOp = flow.op("AOp", {
   needs = { item = "integer" }, gives = { result = "string" },

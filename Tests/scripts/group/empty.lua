@@ -1,4 +1,4 @@
--- An empty list fails as in the seed, unless it is allowed.
+-- A group fails on an empty list unless that is allowed.
 local flow, check = require "flow", require "check"
 local AnOp = flow.op("AnOp", { needs = { n = "any" }, gives = { out = "any" }, run = function() end })
 local function run_with(options)

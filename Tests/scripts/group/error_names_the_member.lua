@@ -1,4 +1,4 @@
--- The `op` of an error is the name in the log line, whatever kind the error is.
+-- The field `op` of an error is the name in the log line, for every kind of error.
 local flow, check = require "flow", require "check"
 local function op_of(declared, run)
   declared.run = run

@@ -1,4 +1,4 @@
--- Without allow_failure, the first failure ends the group, and the flow with that error.
+-- Without allow_failure the first failure ends the group and the flow with that error.
 local flow, check = require "flow", require "check"
 local started, after = {}, false
 local FailOp = flow.op("FailOp", {

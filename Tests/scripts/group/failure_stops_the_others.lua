@@ -1,5 +1,4 @@
--- What runs is asked to stop at its wait, and nothing more is started.
--- clock: virtual
+-- After a failure the running items are stopped at their waits, and no more items start.
 local flow, check = require "flow", require "check"
 local went_on, started = false, 0
 local FailOp = flow.op("FailOp", {

@@ -1,4 +1,4 @@
--- Members know their index, and are named after it.
+-- Members know their index and are named after it.
 local flow, check = require "flow", require "check"
 local seen = {}
 local LookOp = flow.op("LookOp", {

@@ -1,4 +1,4 @@
--- A group takes a list that an op before it set, and gives one that the next op takes.
+-- A group reads a list that an earlier op set, and the next op reads its output.
 local flow, check = require "flow", require "check"
 local run = flow.new("chain")
   :add(flow.op("ListOp", function(ctx) ctx:set("list", { 3, 1, 2 }) end))

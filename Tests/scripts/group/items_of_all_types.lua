@@ -1,4 +1,4 @@
--- Items are any values; tables keep their identity.
+-- Items may be of any type, and tables keep their identity.
 local flow, check = require "flow", require "check"
 local items = { 1, 1.5, "text", true, false, {}, print, coroutine.create(print), io.stdout, -0.0 }
 local EchoOp = flow.op("EchoOp", {

@@ -1,4 +1,4 @@
--- Five thousand items, some of which wait.
+-- A group runs five thousand items, some of which wait.
 local flow, check = require "flow", require "check"
 local list = {}
 for i = 1, 5000 do list[i] = i end

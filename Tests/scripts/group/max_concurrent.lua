@@ -1,4 +1,4 @@
--- Never more items execute than max_concurrent; the default is 3; all of the places are used.
+-- Items run up to max_concurrent at a time, three by default, and every place is used.
 local flow, check = require "flow", require "check"
 local function most(limit)
   local now, peak, done = 0, 0, 0

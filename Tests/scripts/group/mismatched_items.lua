@@ -1,4 +1,4 @@
--- Items are checked against what the op needs.
+-- Items are checked against the needs of the op.
 local flow, check = require "flow", require "check"
 local called = 0
 local TextOp = flow.op("TextOp", {

@@ -1,4 +1,4 @@
--- What an item should give is checked as if it were declared.
+-- An item's missing output is an error, as if it were declared.
 local flow, check = require "flow", require "check"
 local NothingOp = flow.op("NothingOp", { needs = { n = "integer" }, run = function() end })
 local run = flow.new("nothing"):data { list = { 1 } }

@@ -1,4 +1,4 @@
--- :add_grouped takes an op and a dispatcher or a table of its options.
+-- :add_grouped accepts only an op and a dispatcher or a table of its options.
 local flow, check = require "flow", require "check"
 local AnOp = flow.op("AnOp", { needs = { n = "any" }, run = function() end })
 local blueprint = flow.new("misuse")

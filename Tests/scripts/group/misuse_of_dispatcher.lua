@@ -1,4 +1,4 @@
--- flow.dispatcher reads its options when it is called.
+-- flow.dispatcher reads its options at the call.
 local flow, check = require "flow", require "check"
 check.usage(function() flow.dispatcher() end, "dispatcher", "#1", "table")
 check.usage(function() flow.dispatcher(42) end, "dispatcher", "#1", "table", "number")

@@ -1,4 +1,4 @@
--- What a dispatcher and its list may be.
+-- A dispatcher's limits and its list are checked.
 local flow, check = require "flow", require "check"
 local ItemOp = flow.op("ItemOp", { needs = { item = "any" }, gives = { out = "any" },
   run = function(ctx) ctx:set("out", ctx:get("item")) end })

@@ -1,4 +1,4 @@
--- A plain table does in place of a dispatcher.
+-- A plain table can replace a dispatcher.
 local flow, check = require "flow", require "check"
 local DoubleOp = flow.op("DoubleOp", {
   needs = { n = "integer" }, gives = { doubled = "integer" },

@@ -1,4 +1,4 @@
--- as and collect name the keys; else the op's primary input and output; else its only ones.
+-- The options as and collect name the keys, or else the op's primary or only input and output.
 local flow, check = require "flow", require "check"
 local function body(ctx)
   ctx:set("first", "first " .. tostring(ctx:has("a") and ctx:get("a")))

@@ -1,4 +1,4 @@
--- Results stand in input order, however the items end.
+-- Results keep the order of the input, however the items end.
 local flow, check = require "flow", require "check"
 local UploadOp = flow.op("UploadOp", {
   needs = { image = "string" }, gives = { url = "string" },

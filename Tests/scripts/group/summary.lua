@@ -1,4 +1,4 @@
--- The lines of a group, to the letter. What members set isn't logged.
+-- The summary of a group has its lines to the letter and none for data that members set.
 local flow, check = require "flow", require "check"
 local UploadOp = flow.op("UploadOp", {
   needs = { image = "string" }, gives = { url = "string" },

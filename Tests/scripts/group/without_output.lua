@@ -1,4 +1,4 @@
--- Without output nothing is collected; the size is the number that succeeded.
+-- Without an output nothing is collected, and the size is the number of successes.
 local flow, check = require "flow", require "check"
 local OddOp = flow.op("OddOp", {
   needs = { n = "integer" }, run = function(ctx) if ctx:get("n") % 2 == 0 then ctx:fail("even") end end,

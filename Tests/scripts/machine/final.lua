@@ -1,4 +1,4 @@
--- `final = true` marks a step after which a machine ends; check warns of steps that may have been forgotten.
+-- `final = true` marks a step that ends a machine, and check warns of steps that lack it.
 local flow, check = require "flow", require "check"
 local forward, on, step = flow.forward, flow.on, flow.step
 local function give(value) return function() return value end end

@@ -1,5 +1,5 @@
--- Every parameter of every function of machines takes each value of a list: it works, or it raises an
--- error of kind usage that begins with the place of the call. What functions of a machine return
+-- Every parameter of machines, given each value of a list, works or raises a usage error.
+-- The message begins with the place of the call. What functions of a machine return
 -- makes a run that succeeds or fails, never anything else.
 local flow = require "flow"
 local here = debug.getinfo(1, "S").short_src:gsub("%p", "%%%0")

@@ -1,5 +1,4 @@
--- A machine is an op: in flows, cases, groups and machines, with policies.
--- clock: virtual
+-- A machine is an op in flows, cases, groups and machines, with policies.
 local flow, check = require "flow", require "check"
 local forward, step = flow.forward, flow.step
 

@@ -1,4 +1,4 @@
--- Very many transitions: nothing recurses, and nothing but the log grows.
+-- A machine with very many transitions doesn't recurse, and only its log grows.
 local flow, check = require "flow", require "check"
 local n = os.getenv "FLOWLUA_SANITIZER" and 20000 or 300000
 local count = 0

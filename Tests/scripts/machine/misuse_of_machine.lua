@@ -1,4 +1,4 @@
--- What can't be made is an error when it is made, at the line where it was written.
+-- A wrong definition is an error of flow.machine, at the line where it was written.
 local flow, check = require "flow", require "check"
 local on, forward, back, step = flow.on, flow.forward, flow.back, flow.step
 local function f() end

@@ -1,4 +1,4 @@
--- A machine continues at a saved step, with the history that a script has saved: back leads where it did.
+-- A machine continues at a saved step with its saved history, and back leads to the earlier step.
 local flow, check = require "flow", require "check"
 local forward, back, on, step = flow.forward, flow.back, flow.on, flow.step
 local performed, saved, answer = {}, {}, {}

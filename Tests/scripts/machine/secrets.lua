@@ -1,4 +1,4 @@
--- What is secret stays so on its way through a machine and its steps.
+-- Secrets stay secret on their way through a machine and its steps.
 local flow, check = require "flow", require "check"
 local UseOp = flow.op("UseOp", function(ctx)
   ctx:log("uses", ctx:get "password")

@@ -1,4 +1,4 @@
--- A machine's state stands in the log each time it has changed, before the transition.
+-- The log shows a machine's state after each change, before the transition.
 local flow, check = require "flow", require "check"
 local forward, step = flow.forward, flow.step
 local function machine(options)

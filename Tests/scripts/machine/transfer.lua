@@ -1,4 +1,4 @@
--- The seed's example: its lines, its result, and what continue and dot make of it.
+-- The original example has its lines, its result and its graph, and continues as documented.
 local flow, check = require "flow", require "check"
 local on, forward, back = flow.on, flow.forward, flow.back
 

@@ -1,5 +1,4 @@
--- machine:transition returns what would follow a step, and performs nothing.
--- clock: virtual
+-- machine:transition returns the next transition without performing it.
 local flow, check = require "flow", require "check"
 local forward, back, on, step = flow.forward, flow.back, flow.on, flow.step
 local function never() error "it was performed" end

@@ -1,4 +1,4 @@
--- Where the original goes wrong, and what happens here instead.
+-- Cases in which the original misbehaves are errors or work.
 local flow, check = require "flow", require "check"
 local on, forward, back, step = flow.on, flow.forward, flow.back, flow.step
 local function transitions(run)
@@ -20,7 +20,7 @@ check.equal(run.result, 3)
 check.same(transitions(run), { "retry a", "retry a" })
 check.contains(run:summary(), "[m] retry a\n")
 
--- retry at a later step: the previous result again, with the state of then.
+-- retry at a later step: the previous result again, with the state of that moment.
 local log = {}
 count = 0
 run = flow.machine {
@@ -70,7 +70,7 @@ run = flow.machine { name = "m", start = "a", max_transitions = 1, flow.step("a"
   step("b", { run = nothing }) }:run()
 check.equal(run.ok, true, "as many transitions as allowed")
 
--- Going back goes on: the loop doesn't end there.
+-- A transition back continues: the loop doesn't end there.
 local visits = {}
 run = flow.machine {
   name = "m", start = "a", emit = function(result) return result end,

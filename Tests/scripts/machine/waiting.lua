@@ -1,5 +1,4 @@
--- Every function of a machine may wait, in its own coroutines too, and is stopped where it waits.
--- clock: virtual
+-- Every function of a machine may wait, also in its own coroutines, and can be stopped there.
 local flow, check = require "flow", require "check"
 local forward, step = flow.forward, flow.step
 

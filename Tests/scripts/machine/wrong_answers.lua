@@ -1,4 +1,4 @@
--- Functions of a machine that answer what they shouldn't: each error names the step and the line.
+-- A wrong return value of a machine's function is an error that names the step and the line.
 local flow, check = require "flow", require "check"
 local on, forward, back, step = flow.on, flow.forward, flow.back, flow.step
 local function f() end

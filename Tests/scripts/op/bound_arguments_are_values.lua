@@ -1,4 +1,4 @@
--- Arguments are kept by reference, and two bindings of a class don't disturb each other.
+-- Arguments are kept by reference, and two bindings of a class are independent.
 local flow, check = require "flow", require "check"
 local shared, seen = {}, {}
 local KeepOp = flow.op("KeepOp", function(_, value) seen[#seen + 1] = value end)

@@ -1,4 +1,4 @@
--- A class that needs no arguments is used as it is, and so is one called with none.
+-- A class that needs no arguments is an op, and so is the result of calling it with none.
 local flow, check = require "flow", require "check"
 local count, arguments = 0, 0
 local CountOp = flow.op("CountOp", function(_, ...)

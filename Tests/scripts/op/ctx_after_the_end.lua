@@ -1,4 +1,4 @@
--- ctx of an op that has finished is of no use.
+-- Methods of ctx fail after its op has finished.
 local flow, check = require "flow", require "check"
 local kept
 assert(flow.op("KeepOp", function(ctx) kept = ctx ctx:set("x", 1) end):run().ok)

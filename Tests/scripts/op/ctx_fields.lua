@@ -1,4 +1,4 @@
--- ctx.name, ctx.attempt, ctx.index and ctx.run.
+-- ctx has the fields name, attempt, index and run.
 local flow, check = require "flow", require "check"
 local seen
 local LookOp = flow.op("LookOp", function(ctx) seen = { ctx.name, ctx.attempt, ctx.index, ctx.run } end)

@@ -1,5 +1,4 @@
 -- Cleanups run last-in first-out at the end of each attempt, whatever the outcome, and may wait.
--- clock: virtual
 local flow, check = require "flow", require "check"
 local calls
 local function tidy(name, policy, body)

@@ -1,4 +1,4 @@
--- A misspelt field is answered with the one that was meant; others with all that there are.
+-- A misspelt field is an error that suggests the right one or lists all of them.
 local flow, check = require "flow", require "check"
 local function f() end
 local function op(field, meant)

@@ -1,4 +1,4 @@
--- Errors out of deep calls, coroutines, closing variables and overflowing stacks are the op's.
+-- An error from deep calls, coroutines, closing variables or a full stack fails the op.
 local flow, check = require "flow", require "check"
 local closed
 local cases = {

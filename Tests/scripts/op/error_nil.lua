@@ -1,4 +1,4 @@
--- error() without a value fails an op too.
+-- error() without a value fails an op.
 local flow, check = require "flow", require "check"
 for _, fail in ipairs { function() error() end, function() error(nil) end } do
   local run = flow.op("FailOp", fail):run()

@@ -1,4 +1,4 @@
--- Objects: their text is the message, and one that fails to give its text does no harm.
+-- The message of an error object is its text, and a failing __tostring does no harm.
 local flow, check = require "flow", require "check"
 local function object(metatable) return setmetatable({ code = 7 }, metatable) end
 local function fail_with(value) return flow.op("FailOp", function() error(value) end):run() end

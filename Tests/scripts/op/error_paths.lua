@@ -1,4 +1,4 @@
--- tostring of an error begins with where its op stands; the message doesn't.
+-- tostring of an error begins with the path of its op, and the message doesn't.
 local flow, check, host = require "flow", require "check", require "host"
 local function fails(run, path, message)
   run:wait()

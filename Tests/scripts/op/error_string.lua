@@ -1,4 +1,4 @@
--- An error that is raised: the message with its place, as Lua makes it.
+-- A raised string is the error's message, with its place as in Lua.
 local flow, check = require "flow", require "check"
 local run = flow.op("FailOp", function() error("boom") end):run()
 check.equal(run.ok, false)

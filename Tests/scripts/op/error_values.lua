@@ -1,4 +1,4 @@
--- Any Lua value may be raised; it is the cause, the same value.
+-- Any Lua value may be raised and is the cause, unchanged.
 local flow, check = require "flow", require "check"
 local table_value, thread = {}, coroutine.create(print)
 for _, value in ipairs { 42, 4.5, true, false, table_value, print, thread, io.stdout } do

@@ -1,4 +1,4 @@
--- os.exit ends the host at once, from an op too.
+-- os.exit in an op ends the program at once.
 -- expect-status: 7
 -- expect-stdout:
 --| before

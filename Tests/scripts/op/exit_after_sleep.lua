@@ -1,4 +1,4 @@
--- os.exit from an op that has waited, closing the state.
+-- os.exit closes the state also in an op that has waited.
 -- expect-status: 9
 -- expect-stdout:
 --| before

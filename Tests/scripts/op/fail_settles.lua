@@ -1,4 +1,4 @@
--- The op is settled at ctx:fail: code that catches runs on, but its ctx is finished.
+-- ctx:fail settles the op at once, even if the code continues.
 local flow, check = require "flow", require "check"
 local raised = {}
 local run = flow.op("StubbornOp", function(ctx)

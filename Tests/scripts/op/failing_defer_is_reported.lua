@@ -1,4 +1,4 @@
--- A cleanup that raises in a failing op is reported like a failure that nobody observed.
+-- A failing cleanup of a failing op is reported like an unobserved failure.
 -- expect-status: 1
 -- expect-stderr: untidy
 local flow = require "flow"

@@ -1,4 +1,4 @@
--- The full form, and a summary to the letter.
+-- The full form of an op accepts all fields, and the summary shows their effect to the letter.
 local flow, check = require "flow", require "check"
 local UploadOp = flow.op("UploadOp", {
   doc = "Uploads one image.",

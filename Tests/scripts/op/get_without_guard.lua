@@ -1,4 +1,4 @@
--- A get that fails finishes the op there, even when the code around it catches.
+-- A failing ctx:get finishes the op there, even if the code catches the error.
 local flow, check = require "flow", require "check"
 local went_on, later
 local run = flow.op("GetOp", function(ctx)

@@ -1,4 +1,4 @@
--- What an op declares can be read, in the form in which it was written; what is read is a copy.
+-- The declarations of an op can be read as copies in their original form.
 local check = require "check"
 local flow = require "flow"
 

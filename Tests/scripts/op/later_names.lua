@@ -1,4 +1,4 @@
--- What nobody knows is nil, as everywhere in Lua.
+-- Unknown names of the module are nil.
 local flow, check = require "flow", require "check"
 local blueprint = flow.new("later")
 local AnOp = flow.op("AnOp", function() end)

@@ -1,4 +1,4 @@
--- ctx:log joins its arguments by one space, through tostring; newlines stay.
+-- ctx:log joins its arguments with spaces through tostring and keeps newlines.
 local flow, check = require "flow", require "check"
 local object = setmetatable({}, { __tostring = function() return "an object" end })
 local run = flow.new("log"):add(flow.op("LogOp", function(ctx)

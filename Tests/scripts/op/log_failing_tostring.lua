@@ -1,4 +1,4 @@
--- A value whose __tostring raises fails the op like any error in it.
+-- A value whose __tostring raises an error fails the op that logs it.
 local flow, check = require "flow", require "check"
 local bad = setmetatable({}, { __tostring = function() error("no text", 0) end })
 local run = flow.op("LogOp", function(ctx) ctx:log(bad) end):run()

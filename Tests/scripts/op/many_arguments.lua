@@ -1,4 +1,4 @@
--- 250 arguments with nils among them arrive in place, however often the op runs.
+-- An op receives 250 bound arguments, nils included, in every run.
 local flow, check = require "flow", require "check"
 local values = {}
 for i = 1, 250 do if i % 7 ~= 0 then values[i] = i end end

@@ -1,4 +1,4 @@
--- Failing a thousand times leaves nothing behind.
+-- A thousand failures leak no memory.
 local flow, check = require "flow", require "check"
 local FailOp = flow.op("FailOp", function(_, i) error({ i }) end)
 for i = 1, 1000 do

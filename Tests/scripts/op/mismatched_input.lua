@@ -1,4 +1,4 @@
--- A value of another type, declared or asked for.
+-- A value of another type than declared or requested fails the op.
 local flow, check = require "flow", require "check"
 local text = "<password> in data bucket is <123456> with type <integer>, but NOT type <string>."
 for _, op in ipairs {

@@ -1,4 +1,4 @@
--- Declared inputs are checked before run is called; the line is the seed's.
+-- Missing declared inputs fail the op before run is called.
 local flow, check = require "flow", require "check"
 local called = false
 local LoginOp = flow.op("LoginOp", { needs = { email = "string" }, run = function() called = true end })

@@ -1,4 +1,4 @@
--- Declared outputs are checked after run.
+-- Missing declared outputs fail the op after run.
 local flow, check = require "flow", require "check"
 local run = flow.op("UploadOp", { gives = { url = "string" }, run = function() end }):run()
 check.equal(run.error.kind, "missing_output")

@@ -1,4 +1,4 @@
--- Misuse of ctx fails the op with kind usage; the message begins with the line of the script.
+-- Misuse of ctx fails the op with a usage error that begins with the line of the script.
 local flow, check = require "flow", require "check"
 local function misuse(body, ...)
   local run = flow.op("MisuseOp", body):run()

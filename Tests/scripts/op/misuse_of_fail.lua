@@ -1,4 +1,4 @@
--- ctx:fail takes a message: a string, a number, or what has a __tostring; or an error.
+-- ctx:fail accepts only an error or a message: a string, a number or a value with __tostring.
 local flow, check = require "flow", require "check"
 for _, wrong in ipairs { {}, true, print, coroutine.create(print) } do
   local e = flow.op("FailOp", function(ctx) ctx:fail(wrong) end):run().error

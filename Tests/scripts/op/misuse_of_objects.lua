@@ -1,4 +1,4 @@
--- Objects have no fields to set; methods called by hand check what they are called with.
+-- Fields of objects can't be set, and their methods check their arguments.
 local flow, check = require "flow", require "check"
 local blueprint, AnOp = flow.new("misuse"), flow.op("AnOp", function() end)
 local run = blueprint:run()
@@ -20,7 +20,7 @@ for _, object in ipairs { AnOp, blueprint, run, dispatcher } do
   local metatable = debug.getmetatable(object)
   for _, wrong in ipairs { {}, io.stdout, "text", 1, print, coroutine.create(print), blueprint } do
     for _, name in ipairs { "__tostring", "__index", "__newindex", "__call" } do
-      -- Called without a Lua function in between, there is none whose place could be told.
+      -- Without a Lua function in between there is no place to report.
       if metatable[name] then pcall(metatable[name], wrong, wrong, wrong) end
       if metatable[name] then pcall(metatable[name]) end
     end

@@ -1,4 +1,4 @@
--- flow.op names the argument that is wrong.
+-- flow.op names the wrong argument.
 local flow, check = require "flow", require "check"
 local function f() end
 check.usage(function() flow.op() end, "op", "#1", "string")

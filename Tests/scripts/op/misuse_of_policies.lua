@@ -1,4 +1,4 @@
--- Retries and timeouts of the wrong values, in each place that takes them.
+-- Wrong retries and timeouts are errors in each place that accepts them.
 local flow, check = require "flow", require "check"
 local AnOp = flow.op("AnOp", function() end)
 local nan, huge = 0 / 0, math.huge

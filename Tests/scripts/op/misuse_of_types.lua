@@ -1,4 +1,4 @@
--- A type that can't be read is an error of the op that declares it, with the key's name.
+-- A malformed type is an error of the op that declares it, with the key's name.
 local flow, check = require "flow", require "check"
 local function f() end
 for _, malformed in ipairs { "", "?", "|", "string|", "|string", "string||number", "[]" } do

@@ -1,4 +1,4 @@
--- Any bytes are a name, and come out as they went in.
+-- A name may be any bytes and stays unchanged.
 local flow, check = require "flow", require "check"
 local all = {}
 for i = 0, 255 do all[#all + 1] = string.char(i) end

@@ -1,4 +1,4 @@
--- A text that no memory can hold fails its op, not the host.
+-- A text too large for the memory fails its op, not the program.
 local flow, check = require "flow", require "check"
 -- A sanitizer's allocator ends the program where malloc returns NULL.
 if os.getenv "FLOWLUA_SANITIZER" then return end

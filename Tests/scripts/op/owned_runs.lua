@@ -1,5 +1,4 @@
--- What an op starts ends with it when it fails, else with its run.
--- clock: virtual
+-- Runs started by an op end with it if it fails, and otherwise with its run.
 local flow, check = require "flow", require "check"
 local children
 local ChildOp = flow.op("ChildOp", function(ctx)

@@ -1,4 +1,4 @@
--- Progress is an event, and no line of the summary.
+-- Progress is an event and not a line of the summary.
 local flow, check = require "flow", require "check"
 local run = flow.op("WorkOp", function(ctx)
   ctx:progress(1, 4)

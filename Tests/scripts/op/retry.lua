@@ -1,4 +1,4 @@
--- A failing op is tried again, as its class, a copy or its place says.
+-- A failing op is retried by the policy of its class, of a copy or of its place.
 local flow, check = require "flow", require "check"
 local attempts
 local function flaky(ctx)

@@ -1,4 +1,4 @@
--- An error says itself whether there is another attempt, and when; functions of the policy decide too.
+-- An error and functions of the policy decide whether and when there is another attempt.
 local flow, check = require "flow", require "check"
 local testing = require "flow.testing"
 

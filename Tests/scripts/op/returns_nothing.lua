@@ -1,4 +1,4 @@
--- What run returns, if it is no task, doesn't matter.
+-- The return value of run doesn't matter unless it is a task.
 local flow, check = require "flow", require "check"
 for _, body in ipairs {
   function() return false end, function() return nil, "error" end, function() return 1, 2, 3 end,

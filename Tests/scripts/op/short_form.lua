@@ -1,4 +1,4 @@
--- flow.op(name, function): ctx first, then the bound arguments.
+-- flow.op(name, function) passes ctx first, then the bound arguments.
 local flow, check = require "flow", require "check"
 local seen
 local GreetOp = flow.op("GreetOp", function(ctx, ...)

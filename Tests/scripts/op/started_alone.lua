@@ -1,4 +1,4 @@
--- An op is started alone, with data.
+-- An op can be started alone, with data.
 local flow, check = require "flow", require "check"
 local AddOp = flow.op("AddOp", {
   needs = { a = "number", b = "number" }, gives = { sum = "number" },

@@ -1,4 +1,4 @@
--- Starting goes on synchronously to the first wait.
+-- Starting an op runs it at once up to the first wait.
 local flow, check = require "flow", require "check"
 local order = {}
 local StepOp = flow.op("StepOp", function()

@@ -1,5 +1,4 @@
--- A timeout ends an op that waits, at its class, a copy or its place; each attempt has the whole time.
--- clock: virtual
+-- A timeout of a class, a copy or a place ends a waiting op, and each attempt has the whole time.
 local flow, check = require "flow", require "check"
 local function slow() flow.sleep(10) end
 local SlowOp = flow.op("SlowOp", { timeout = 5, run = slow })
@@ -7,7 +6,7 @@ local run = SlowOp:run()
 check.equal(run.state, "failed")
 check.equal(run.error.kind, "timeout")
 check.equal(run.error.message, "timed out after 5s")
-check.equal(tostring(run.error), "[SlowOp] timed out after 5s (at " .. arg[0] .. ":4, in flow.sleep)")
+check.equal(tostring(run.error), "[SlowOp] timed out after 5s (at " .. arg[0] .. ":3, in flow.sleep)")
 check.equal(run.error.op, "SlowOp")
 check.equal(run.error.cause, nil)
 check.summary(run, [[

@@ -1,4 +1,4 @@
--- An error object whose __tostring raises the object itself, or another of its kind, without end.
+-- An error object whose __tostring raises itself or another error object fails the op.
 local flow, check = require "flow", require "check"
 local itself = setmetatable({}, { __tostring = error })
 local function another() error(setmetatable({}, { __tostring = another })) end

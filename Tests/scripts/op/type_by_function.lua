@@ -1,4 +1,4 @@
--- A function as a type: its second result is the reason that a line names.
+-- A function can be a type, and its second result is the reason in the message.
 local flow, check = require "flow", require "check"
 local function even(value) return math.type(value) == "integer" and value % 2 == 0, "even integer" end
 local HalfOp = flow.op("HalfOp", {

@@ -1,4 +1,4 @@
--- Declared types, one by one: what they take and what they don't.
+-- Each declared type accepts its values and refuses others.
 local flow, check = require "flow", require "check"
 local Point = setmetatable({}, { __name = "Point" })
 local co = coroutine.create(print)

@@ -1,5 +1,4 @@
--- A timeout that nobody asked about is reported at the end, with its message.
--- clock: virtual
+-- An unobserved timeout is reported at the end, with its message.
 -- expect-status: 1
 -- expect-stderr: timed out after 5s
 local flow = require "flow"

@@ -1,5 +1,4 @@
--- An op around another one is stopped with it: neither ends before what it executes has.
--- clock: virtual
+-- An op and the op around it are stopped together, and the inner one ends first.
 local check = require "check"
 local flow = require "flow"
 

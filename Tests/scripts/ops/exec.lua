@@ -1,4 +1,4 @@
--- ExecOp runs a program without a shell, and gives its status and outputs as bytes.
+-- ExecOp runs a program without a shell and sets its status and outputs as bytes.
 local flow, check = require "flow", require "check"
 local ExecOp = flow.ops.ExecOp
 

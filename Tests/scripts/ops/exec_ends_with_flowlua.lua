@@ -1,4 +1,5 @@
--- However flowlua ends, the programs that it runs end with it, and what they started too.
+-- However flowlua ends, its programs and their descendants end with it.
+-- clock: real: the virtual clock stands still while a program runs
 local flow, host, check = require "flow", require "host", require "check"
 
 local function running(marker)
@@ -27,7 +28,7 @@ local function ends(ending, signal, program)
     local command = %q
     local left = flow.exec({ "sh", "-c", command })
     local op = flow.ops.ExecOp({ "sh", "-c", command }, { stdin = "x" }):start()
-    -- They say when they run: their shells wait, so nothing comes behind.
+    -- They report when they run: their shells wait, so nothing follows.
     while true do
       local list <close> = io.popen("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '")
       if select(2, list:read("a"):gsub("sleep %s", "")) >= 2 + 2 then break end

@@ -1,4 +1,4 @@
--- Two thousand programs at once, with 256 descriptors: they wait for their turn, and none is lost.
+-- Two thousand programs share 256 descriptors: they wait for their turn, and none is lost.
 local host, check = require "host", require "check"
 local path = os.tmpname()
 local file = assert(io.open(path, "w"))

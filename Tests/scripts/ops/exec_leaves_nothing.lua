@@ -1,4 +1,5 @@
--- However programs end, neither a descriptor nor a zombie is left.
+-- However programs end, they leave no descriptor and no zombie.
+-- clock: real: the virtual clock stands still while a program runs
 local flow, check = require "flow", require "check"
 
 -- How many descriptors are open. Looked up one by one: a program that lists them runs beside

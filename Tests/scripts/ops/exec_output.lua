@@ -1,4 +1,5 @@
--- What a program has printed isn't lost when it is stopped or fails; its task has it once it ended.
+-- The output of a stopped or failed program isn't lost.
+-- clock: real: the virtual clock stands still while a program runs
 local flow, check = require "flow", require "check"
 
 local function shell(text, options) return flow.exec({ "sh", "-c", text }, options) end

@@ -1,4 +1,5 @@
--- A program belongs to the op that starts it: it ends with the op, or with the run if the op succeeds.
+-- A program belongs to the op that started it: it ends with the op if that fails, else with the run.
+-- clock: real: the virtual clock stands still while a program runs
 local flow, check = require "flow", require "check"
 local left
 
@@ -41,7 +42,7 @@ end })
 check.equal(RetryOp:run().ok, true)
 check.equal(attempts, 3)
 
--- One of an op that succeeds goes on until the run has nothing left to do.
+-- A program of an op that succeeds runs until the run has nothing left to do.
 local StartOp = flow.op("StartOp", function() left = flow.exec { "sleep", "100" } end)
 local during
 local LaterOp = flow.op("LaterOp", function()

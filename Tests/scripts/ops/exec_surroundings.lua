@@ -1,5 +1,5 @@
--- What a program gets of flowlua: no descriptors, no signal dispositions, a process group of its own;
--- and what flowlua keeps: io.popen, os.execute, and no zombies.
+-- A program inherits no descriptors or signal dispositions and has its own process group.
+-- In flowlua io.popen and os.execute still work, and there are no zombies.
 local flow, check = require "flow", require "check"
 local ExecOp = flow.ops.ExecOp
 local file <close> = assert(io.open("/etc/passwd"))

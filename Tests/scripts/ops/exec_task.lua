@@ -1,4 +1,5 @@
--- flow.exec runs a program as a task: its result, its errors, and what every task can do.
+-- flow.exec runs a program as a task, with a result, errors and all methods of tasks.
+-- clock: real: the virtual clock stands still while a program runs
 local flow, check = require "flow", require "check"
 
 local task = flow.exec { "sh", "-c", "printf 'a\\0b'; echo err >&2" }

@@ -1,4 +1,4 @@
--- The failure of a program, which has no traceback of its own, is reported with that of its await.
+-- The failure of a program is reported with the traceback of its await.
 -- expect-status: 1
 -- expect-stderr: RunOp failed: [RunOp] false exited with status 1
 -- expect-stderr: Tests/scripts/ops/exec_traceback.lua:9: in function

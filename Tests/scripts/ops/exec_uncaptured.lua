@@ -1,4 +1,4 @@
--- With capture = false a program's outputs are flowlua's own, in the order in which things happen.
+-- With capture = false a program writes to flowlua's outputs, in order.
 -- expect-stdout:
 --| before
 --| from the program

@@ -1,4 +1,4 @@
--- A failure of flow.exec that nobody looked at isn't lost; a cancellation is none.
+-- An unobserved failure of flow.exec is reported, and a cancellation isn't.
 -- expect-status: 1
 -- expect-stderr: exec at Tests/scripts/ops/exec_unobserved.lua:5 failed: sh -c 'exit 3' exited with status 3
 local flow = require "flow"

@@ -1,4 +1,4 @@
--- WriteFileOp and ReadFileOp: bytes as they are, the file's permissions kept, nothing left behind.
+-- WriteFileOp and ReadFileOp keep all bytes and permissions and leave no temporary files.
 local flow, check = require "flow", require "check"
 local ReadFileOp, WriteFileOp = flow.ops.ReadFileOp, flow.ops.WriteFileOp
 local folder = os.tmpname()

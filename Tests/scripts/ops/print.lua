@@ -1,4 +1,4 @@
--- PrintOp logs its message, byte for byte.
+-- PrintOp logs its message byte for byte.
 local flow, check = require "flow", require "check"
 local PrintOp = flow.ops.PrintOp
 local run = flow.new("printing"):add(PrintOp("hello")):add(PrintOp(12)):add(PrintOp "a\0\xff"):run()

@@ -1,4 +1,4 @@
--- flow.ops holds the ops written in Swift, and is like a table that can't be written.
+-- flow.ops holds the ops written in Swift and is like a read-only table.
 local flow, check = require "flow", require "check"
 check.equal(flow.ops, flow.ops)
 check.equal(flow.ops.NoSuchOp, nil)

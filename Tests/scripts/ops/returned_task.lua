@@ -1,4 +1,5 @@
--- An op that returns a task ends when the task does, and as it does; stopping the op stops the task.
+-- An op that returns a task ends as the task does, and stopping the op stops the task.
+-- clock: real: the virtual clock stands still while a program runs
 local flow, check = require "flow", require "check"
 
 -- Programs.

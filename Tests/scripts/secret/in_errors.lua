@@ -1,4 +1,4 @@
--- Errors show no secret: message, log line, traceback and the report at exit. The cause is what was raised.
+-- Errors show no secret in message, log line, traceback and report, and the cause is unchanged.
 local flow, check, host = require "flow", require "check", require "host"
 local data = { password = flow.secret("hunter22") }
 local function failing(body)

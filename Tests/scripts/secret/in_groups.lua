@@ -1,4 +1,4 @@
--- Secret items of a group: plain for the op, redacted in every line; outputs may be secret too.
+-- Secret items are plain for the op and redacted in every line, and outputs may be secret.
 local flow, check = require "flow", require "check"
 local UseOp = flow.op("UseOp", {
   needs = { token = "string" }, gives = { url = "string" },

@@ -1,4 +1,4 @@
--- What an op starts knows the secrets of the op's run.
+-- Runs started by an op know the secrets of the op's run.
 local flow, check = require "flow", require "check"
 local child
 local TellOp = flow.op("TellOp", function(ctx, text) ctx:log("the password is " .. text) end)

@@ -1,4 +1,4 @@
--- A secret is an opaque object where no key is: nothing a script does with it shows what is inside.
+-- A secret object outside the bucket shows its content to no operation of a script.
 local flow, check = require "flow", require "check"
 local secret = flow.secret("hunter22")
 check.equal(tostring(secret), "<redacted>")

@@ -1,4 +1,4 @@
--- A secret prints as <redacted> in every line; ctx:get and run.data give the plain value.
+-- A secret prints as <redacted> in every line, and ctx:get and run.data return the plain value.
 local flow, check = require "flow", require "check"
 local LoginOp = flow.op("LoginOp", {
   needs = { password = "string" },

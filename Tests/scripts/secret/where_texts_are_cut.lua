@@ -1,4 +1,4 @@
--- No part of a secret shows where a text is cut: secrets are replaced first.
+-- Secrets are replaced before a text is shortened, so that no part of one shows.
 local flow, check, host = require "flow", require "check", require "host"
 local text = "hunter22-correct-horse-battery-staple"
 local secret = flow.secret(text)

@@ -1,11 +1,12 @@
--- A cleanup that is busy when the flow that encloses its op times out has the op's grace from that moment.
+-- A busy cleanup has the op's grace, counted from the timeout of the enclosing flow.
+-- clock: real: busy code is stopped by the machine's clock
 -- expect-status: 1
 -- expect-stdout:
 --| failed	[outer/inner] timed out after 0.02s
---| BusyOp	withError: the cleanup of [BusyOp] at Tests/scripts/stop/busy_cleanup.lua:11 was cut after a grace of 0.5s, while it was busy
+--| BusyOp	withError: the cleanup of [BusyOp] at Tests/scripts/stop/busy_cleanup.lua:12 was cut after a grace of 0.5s, while it was busy
 --| inner	timedOut after 0.02s
 --| true
--- expect-stderr: outer failed: the cleanup of [BusyOp] at Tests/scripts/stop/busy_cleanup.lua:11 was cut
+-- expect-stderr: outer failed: the cleanup of [BusyOp] at Tests/scripts/stop/busy_cleanup.lua:12 was cut
 local flow = require "flow"
 local BusyOp = flow.op("BusyOp", function(ctx)
   ctx:defer(function() while true do end end)

@@ -1,4 +1,5 @@
--- A timeout ends what is busy in runs that the op has started, however deep.
+-- A timeout ends busy code in nested runs of any depth.
+-- clock: real: busy code is stopped by the machine's clock
 -- expect-status: 1
 -- expect-stderr: the cleanup of [CleaningOp] at Tests/scripts/stop/busy_nested_run.lua:
 local flow = require "flow"

@@ -1,4 +1,5 @@
--- An op that catches the timeout at a wait and is busy then ends.
+-- An op that catches its timeout at a wait and is then busy is stopped.
+-- clock: real: busy code is stopped by the machine's clock
 require("hostile").stop(function()
   local flow = require 'flow'
   pcall(flow.sleep, 10)

@@ -1,4 +1,4 @@
--- A cleanup that waits below a C function is cut at the end of the grace, like any other.
+-- A cleanup that waits below a C function is cut at the end of the grace.
 -- expect-status: 1
 -- expect-stdout:
 --| timed out after 0.02s

@@ -1,10 +1,11 @@
--- A `__close` of a body's variables is a cleanup: no stop is raised in it, it has the grace of its op
--- together with the op's other cleanups, and what is cut then is reported.
+-- A `__close` in an op is a cleanup: no stop is raised in it, and it shares the op's grace.
+-- A `__close` that is cut is reported.
+-- clock: real: busy code is stopped by the machine's clock
 -- expect-status: 1
 -- expect-stderr: a __close of [LongOp] was cut after a grace of 5s, while it waited in flow.sleep at
 -- expect-stderr: the cleanup of [LongOp] at Tests/scripts/stop/closed_variables.lua:
 -- expect-stderr: a __close of [BusyOp] was cut after a grace of 0.02s, while it was busy
--- expect-stderr: a __close of 'task at Tests/scripts/stop/closed_variables.lua:82' was cut after a grace of 30s,
+-- expect-stderr: a __close of 'task at Tests/scripts/stop/closed_variables.lua:83' was cut after a grace of 30s,
 local flow, check = require "flow", require "check"
 local testing = require "flow.testing"
 local hostile = require "hostile"

@@ -1,5 +1,5 @@
--- What a stop finds cleaning up has its grace, counted from its own beginning, and is cut then; the rest
--- is called all the same, up to its first wait.
+-- A cleanup running at the stop has its grace from its own beginning and is cut then.
+-- The remaining cleanups are called all the same, up to their first wait.
 -- expect-status: 1
 -- expect-stderr: the cleanup of [TidyOp] at Tests/scripts/stop/grace.lua:37 was cut after a grace of 5s,
 -- expect-stderr: [CloseOp], a final step of [f], was cut after a grace of 6s, while it waited in await at

@@ -1,4 +1,5 @@
--- Metamethods that don't end.
+-- Endless metamethods end at the timeout.
+-- clock: real: busy code is stopped by the machine's clock
 require("hostile").stop(function()
   local function forever() while true do pcall(function() while true do end end) end end
   local meta = { __index = forever, __add = forever, __eq = forever, __tostring = forever }

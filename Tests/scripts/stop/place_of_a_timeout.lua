@@ -1,5 +1,4 @@
--- The error of a timeout says where the op was: its place in tostring, its traceback.
--- clock: virtual
+-- The error of a timeout has the place of the op in tostring and in its traceback.
 local flow, check = require "flow", require "check"
 local file = arg[0]
 local function timed_out(run, path, place)
@@ -16,33 +15,44 @@ local function op(run, options)
   for name, value in pairs(options or {}) do all[name] = value end
   return flow.op("SlowOp", all)
 end
-timed_out(op(function() flow.sleep(10) end):run(), "SlowOp", ":19, in flow.sleep")
+timed_out(op(function() flow.sleep(10) end):run(), "SlowOp", ":18, in flow.sleep")
 timed_out(op(function()
   local function wait(task) task:await() end
   wait(flow.with_delay(10))
-end):run(), "SlowOp", ":21, in await")
+end):run(), "SlowOp", ":20, in await")
 -- One that is busy, in a function of C too.
 timed_out(op(function()
   while true do end
-end):run(), "SlowOp", ":26")
+end):run(), "SlowOp", ":25")
 timed_out(op(function()
   pcall(function() while true do end end)
-end):run(), "SlowOp", ":29")
+end):run(), "SlowOp", ":28")
 timed_out(op(function()
   flow.sleep(0)
   while true do end
-end):run(), "SlowOp", ":33")
+end):run(), "SlowOp", ":32")
 timed_out(op(function()
   table.sort({ 1, 2, 3 }, function()
     while true do end
   end)
-end):run(), "SlowOp", ":37")
+end):run(), "SlowOp", ":36")
 -- In a worker, as an item, and a flow that encloses the op.
-timed_out(op(function() flow.sleep(10) end, { thread = "worker" }):run(), "SlowOp", ":41, in flow.sleep")
+timed_out(op(function() flow.sleep(10) end, { thread = "worker" }):run(), "SlowOp", ":40, in flow.sleep")
 timed_out(flow.new("group"):data { list = { 1 } }
   :add_grouped(op(function() flow.sleep(10) end), { input = "list", as = "n" }):run(),
-  "group/SlowOp #1", ":43, in flow.sleep")
+  "group/SlowOp #1", ":42, in flow.sleep")
 timed_out(flow.new("outer"):add(flow.new("inner"):add(op(function() flow.sleep(10) end, { timeout = 5 })),
-  { timeout = 0.2 }):run(), "outer/inner", ":45, in flow.sleep")
+  { timeout = 0.2 }):run(), "outer/inner", ":44, in flow.sleep")
 -- An op of the engine has no place.
 timed_out(flow.ops.SleepOp(10):with { timeout = 0.2 }:run(), "SleepOp")
+-- A function of a machine, busy before its first wait and after it.
+local function machine(run)
+  return flow.machine { name = "m", start = "a", flow.step("a", { run = run }) }:with { timeout = 0.2 }
+end
+timed_out(machine(function()
+  while true do end
+end):start(), "m", ":53")
+timed_out(machine(function()
+  flow.sleep(0)
+  while true do end
+end):start(), "m", ":57")

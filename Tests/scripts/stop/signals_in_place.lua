@@ -1,4 +1,4 @@
--- Ctrl-C and SIGTERM end a wait below a C function, and what a test does inside an op; cleanups run.
+-- Ctrl-C and SIGTERM end waits below C functions and tests inside ops, and cleanups run.
 local host = require "host"
 local check = require "check"
 

@@ -1,4 +1,5 @@
--- Building strings ends.
+-- Endless building of strings ends at the timeout.
+-- clock: real: busy code is stopped by the machine's clock
 require("hostile").stop(function()
   local text = ''
   while true do

@@ -1,4 +1,5 @@
--- What never runs Lua code, nor waits, ends at its timeout all the same, and hears Ctrl-C.
+-- Endless execution of Swift ops ends at its timeout and at Ctrl-C.
+-- clock: real: busy code is stopped by the machine's clock
 local flow, check = require "flow", require "check"
 local host = require "host"
 local PrintOp = flow.ops.PrintOp "x"

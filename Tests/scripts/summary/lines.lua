@@ -1,4 +1,4 @@
--- Every line of a summary that tells of an op, of data or of a group, word for word.
+-- Every line of a summary about ops, data and groups is word for word as documented.
 local flow, check = require "flow", require "check"
 local function line_of(run, pattern)
   assert(run.state ~= "pending")

@@ -1,4 +1,4 @@
--- A summary cuts long values, strings too; events and the data have them whole, and `full` shows strings so.
+-- A summary shortens long values, events and data keep them, and `full` shows whole strings.
 local flow, check = require "flow", require "check"
 local long = ("ä"):rep(100000)
 local SetOp = flow.op("SetOp", function(ctx)

@@ -1,4 +1,4 @@
--- summary { time = "iso", durations = true }, and everything else that is given to it.
+-- summary accepts time = "iso" and durations = true and refuses other values.
 local flow, check = require "flow", require "check"
 local run = flow.op("LogOp", function(ctx) ctx:log("first\nsecond") flow.sleep(0.01) end):run { a = 1 }
 local plain = run:summary()

@@ -1,5 +1,5 @@
--- Where the system gives little memory, a script that fills it gets "not enough memory" wherever it
--- does so, and continues. The process never ends by a signal. With arguments: for these sizes, in MB, and
+-- A script that fills a small memory gets "not enough memory" and can continue.
+-- The process never ends by a signal. With arguments: for these sizes, in MB, and
 -- with more ways to fill it.
 local host, check = require "host", require "check"
 -- A sanitizer needs more address space than there is.

@@ -1,5 +1,5 @@
--- What scripts keep in the engine is Swift's: where it finds no memory for that, the program ends with a
--- sentence and status 1, and what was printed isn't lost.
+-- Without memory for Swift the program ends with a sentence and status 1 and loses no output.
+-- Data that scripts keep in the engine is in Swift's memory.
 local host, check = require "host", require "check"
 -- A sanitizer needs more address space than there is.
 if os.getenv "FLOWLUA_SANITIZER" then return end

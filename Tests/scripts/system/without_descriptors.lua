@@ -1,4 +1,4 @@
--- Without a descriptor left, what needs one is an error of the script, which can continue afterwards.
+-- Without free descriptors, functions that need one raise an error, and the script can continue.
 local host, check = require "host", require "check"
 local function limited(text)
   local path = os.tmpname()

@@ -1,5 +1,5 @@
--- Where the system gives no thread, timeouts come all the same, files are read and written, and what
--- needs a thread of its own is an error of the script.
+-- Without threads timeouts work, files are read and written, and workers are an error.
+-- The system refuses threads to this process.
 local host, check = require "host", require "check"
 if os.getenv "FLOWLUA_SANITIZER" then return end  -- whose runtime has threads
 local program = [[

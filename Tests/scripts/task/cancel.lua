@@ -1,5 +1,4 @@
--- Cancelling tasks: what waits, what is waited for, and what they have started.
--- clock: virtual
+-- Cancelling a task ends its wait, the tasks it alone waits for and the work it has started.
 local flow, check = require "flow", require "check"
 local function never() error("never called") end
 local function turn() for _ = 1, 5 do flow.sleep(0) end end

@@ -1,4 +1,4 @@
--- Chains and loops of a million continuations neither grow the stack nor keep what has settled.
+-- Chains and loops of a million continuations keep no settled tasks and don't grow the stack.
 local flow, check = require "flow", require "check"
 local many = os.getenv "FLOWLUA_SANITIZER" and 20000 or 1000000
 

@@ -1,4 +1,4 @@
--- Contexts settle their tasks, once.
+-- A context settles its task once.
 local flow, check = require "flow", require "check"
 
 local c = flow.context()

@@ -1,4 +1,4 @@
--- Continuations: which outcomes they run for, what they get, and how their tasks end.
+-- Each continuation runs for its outcomes, receives their value and decides how its task ends.
 local flow, check = require "flow", require "check"
 
 local bad = flow.failed("bad")
@@ -58,7 +58,7 @@ check.equal(bad:finally_on_success(never).error, bad.error)
 check.equal(gone:finally_on_success(never).state, "cancelled")
 for _, t in ipairs { failed, raised } do t:wait() end
 
--- Runs and programs are tasks: what they give goes on.
+-- Runs and programs are tasks: their results reach continuations.
 local SetOp = flow.op("SetOp", function(ctx) ctx:set("x", 5) end)
 check.equal(SetOp:start():next_on_success(function(data) return data.x end):await(), 5)
 check.equal(flow.resolved():next(function() return SetOp:start() end):await().x, 5)

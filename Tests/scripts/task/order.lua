@@ -1,4 +1,4 @@
--- Where continuations run, and in which order.
+-- Continuations run on the chosen thread and in the documented order.
 local flow, check = require "flow", require "check"
 
 local log
@@ -22,7 +22,7 @@ log = {}
 c.task:next(note "now")
 check.same(log, { "now" })
 
--- The default is immediate until 20 deep, then posted; "immediate" goes on once those have returned.
+-- The default is immediate until 20 deep, then posted; "immediate" continues once those have returned.
 local function nested(opts)
   local depth, deepest, count = 0, 0, 0
   local function go()
@@ -47,7 +47,7 @@ at_once, deepest = nested { thread = "main" }
 check.equal(at_once, 1)
 check.equal(deepest, 1)
 
--- One that waits lets the others go on.
+-- The others continue while one waits.
 log = {}
 local waiting = c.task:next(function() flow.sleep(0.002) log[#log + 1] = "waited" end)
 c.task:next(note "went on")

@@ -1,4 +1,4 @@
--- A task says where it was made, however often and from wherever that place was reached.
+-- A task knows the place where it was made.
 local flow, check = require "flow", require "check"
 local function place(task) return (tostring(task):match("^task at (.-) ")) end
 local function pass() end

@@ -1,5 +1,4 @@
--- flow.spawn runs a function to its first wait at once, and gives a task.
--- clock: virtual
+-- flow.spawn runs a function at once up to its first wait and returns a task.
 local flow, check = require "flow", require "check"
 
 local log = {}
@@ -72,7 +71,7 @@ end):run()
 check.equal(cleaned, true)
 check.equal(run.error.message, "no")
 
--- A run started by a task of an op stands in the log of the op's run.
+-- A run started by a task of an op appears in the log of the op's run.
 local ChildOp = flow.op("ChildOp", function() end)
 run = flow.op("ParentOp", function()
   flow.spawn(function() flow.sleep(0) ChildOp:run() end):await()

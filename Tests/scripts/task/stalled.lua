@@ -1,5 +1,5 @@
--- Tasks that nothing settles: those that wait for them fail at the end, by name; a bare context doesn't
--- keep a script.
+-- Waits for tasks that nothing settles fail at the end, by name.
+-- A bare context doesn't keep a script.
 -- expect-status: 1
 -- expect-stderr: task at Tests/scripts/task/stalled.lua:14 failed: stalled: [task at Tests/scripts/task/stalled.lua:14] never finished
 -- expect-stderr: task at Tests/scripts/task/stalled.lua:15 failed: stalled: [task at Tests/scripts/task/stalled.lua:15] never finished

@@ -1,4 +1,4 @@
--- The five continuations take a thread first, as in the seed, or as an option after the function.
+-- The five continuations accept a thread as first argument or as an option after the function.
 local check = require "check"
 local flow = require "flow"
 

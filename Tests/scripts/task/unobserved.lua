@@ -1,4 +1,4 @@
--- A failure that nobody looked at is reported once, with where its task was made.
+-- An unobserved failure is reported once, with the place where its task was made.
 -- expect-status: 1
 -- expect-stderr: task at Tests/scripts/task/unobserved.lua:15 failed: unseen
 -- expect-stderr: task at Tests/scripts/task/unobserved.lua:16 failed: Tests/scripts/task/unobserved.lua:16: raised

@@ -1,5 +1,4 @@
--- Waiting for several tasks.
--- clock: virtual
+-- Joins wait for all or the first of several tasks.
 local flow, check = require "flow", require "check"
 local never = flow.context().task
 

@@ -1,9 +1,8 @@
--- What a test and the script around it do to each other's tasks.
--- clock: virtual
+-- A test may settle a context of its script, and a wait for work that stands still is an error.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local NothingOp = flow.op("NothingOp", function() end)
 
--- A context of outside can be settled; what follows goes on after the test.
+-- A context of the script can be settled; its continuations run after the test.
 local called, order = flow.context(), {}
 called.task:next_on_success(function(value)
   flow.sleep(0.001)
@@ -33,9 +32,9 @@ local function fails(wait)
   return run.error.message
 end
 check.contains(fails(function() sleeping:await() end), "across_the_border.lua:",
-  "stands still: it wasn't started in the present testing.run")
-check.contains(fails(function() sleeping:wait() end), "stands still")
-check.contains(fails(function() sleeping:wait(5) end), "stands still")
+  "is paused: it wasn't started in the current testing.run")
+check.contains(fails(function() sleeping:wait() end), "which is paused")
+check.contains(fails(function() sleeping:wait(5) end), "which is paused")
 check.contains(fails(function() return sleeping end), "another event loop")
 check.contains(fails(function() sleeping:next(print):await() end), "another event loop")
 check.contains(fails(function() flow.when_all_succeed({ sleeping }):await() end), "another event loop")
@@ -53,7 +52,7 @@ check.equal(flow.when_all_succeed({ run }):await()[1].sum, 10)
 check.equal(run:cancel(), false)
 assert(run:wait())
 
--- A context of the test that is left behind was cancelled with it.
+-- A leftover context of the test was cancelled with it.
 local left
 testing.run(flow.op("LeaveOp", function() left = flow.context() end))
 check.equal(left:try_set_result(1), false)

@@ -1,4 +1,4 @@
--- A long sleep brings a virtual clock to its end, where everything is due at once.
+-- A long sleep takes a virtual clock to its end, where all timers fire at once.
 local flow, check = require "flow", require "check"
 local testing = require "flow.testing"
 local ItemOp = flow.op("ItemOp", { thread = "worker", needs = { n = "integer" }, gives = { m = "integer" },

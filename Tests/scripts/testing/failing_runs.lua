@@ -1,4 +1,4 @@
--- What goes wrong is in the settled run: failures, stalls, cancellation.
+-- Failures, stalls and cancellations are outcomes of the run that a test returns.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local failed = testing.run(flow.op("FailOp", function(ctx) ctx:fail("no", { code = 7 }) end))
 check.equal(failed.ok, false)
@@ -26,7 +26,7 @@ end))
 check.equal(cancelled.state, "cancelled")
 check.equal(cancelled.error.message, "cancelled: enough")
 
--- What a run leaves behind ends with it.
+-- Leftovers of a run end with it.
 local ended
 local leaving = testing.run(flow.new("leaving"):add(flow.ops.SleepOp(1)):did_finish(function()
   flow.spawn(function()

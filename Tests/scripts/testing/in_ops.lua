@@ -1,4 +1,4 @@
--- A test can run anywhere: in an op, in a callback of C, in another test; what is outside stands still.
+-- A test can run in an op, a C callback and another test, and work outside it stands still.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local SleepOp = flow.ops.SleepOp
 local ticks = 0

@@ -1,4 +1,4 @@
--- Ctrl-C ends a test that waits, SIGTERM the whole script, cleanups included.
+-- Ctrl-C ends a waiting test, and SIGTERM ends the whole script, with its cleanups.
 local host, check = require "host", require "check"
 local script = [[
   local flow, testing = require "flow", require "flow.testing"

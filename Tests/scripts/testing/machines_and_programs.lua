@@ -1,4 +1,4 @@
--- Machines begin with any state; programs take real time, while the clock stands still.
+-- Tests of machines begin with any state, and programs in tests take real time.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local machine = flow.machine {
   name = "count", start = "add",
@@ -30,7 +30,7 @@ check.equal(program.duration, 1000.0)
 local outside = flow.exec { "sleep", "0.1" }
 check.equal(testing.run(flow.ops.SleepOp(1e6)).duration, 1e6)
 assert(outside:await().status == 0)
--- One that is left behind is stopped.
+-- A leftover program is stopped.
 local left
 assert(testing.run(flow.op("LeaveOp", function() left = flow.exec { "sleep", "100" } end)).ok)
 check.equal(left.state, "cancelled")

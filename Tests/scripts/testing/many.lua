@@ -1,4 +1,4 @@
--- Thousands of tests, whose runs are kept: they share what they need of the system.
+-- Thousands of tests whose runs are kept share the resources of the system.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local runs, ids = {}, {}
 local op = flow.new("flow"):add(flow.ops.SleepOp(1)):add(flow.op("AOp", function(ctx) ctx:set("a", 1) end))

@@ -1,4 +1,4 @@
--- Wrong use of testing.run names what is wrong, before anything has run.
+-- Wrong use of testing.run is an error before anything has run.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local ran = false
 local UploadOp = flow.op("UploadOp", function() ran = true end)

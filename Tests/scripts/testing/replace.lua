@@ -1,4 +1,4 @@
--- Ops are replaced by name, wherever they stand: by functions, ops, flows, and tables of data.
+-- Ops are replaced by name, anywhere, by functions, ops, flows and tables of data.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local function real() error("the real one ran", 0) end
 local AOp, BOp, COp = flow.op("AOp", real), flow.op("BOp", real), flow.op("COp", real)

@@ -1,4 +1,4 @@
--- A replacement that contains what it replaces would never end: it is refused.
+-- A replacement that contains the replaced op is refused.
 local flow = require "flow"
 local testing = require "flow.testing"
 local check = require "check"

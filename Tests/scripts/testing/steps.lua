@@ -1,4 +1,4 @@
--- Steps of machines are replaced by their names: by functions, ops, and results.
+-- Steps of machines are replaced by name, by functions, ops and results.
 local flow, check, testing = require "flow", require "check", require "flow.testing"
 local forward, step = flow.forward, flow.step
 local function never() error "it was performed" end

@@ -1,5 +1,6 @@
--- A test that runs inside an op ends with it, whatever it does: a timeout of the op reaches code that is
--- busy, that waits for a program, that would go on for ever, and tests within the test.
+-- A test inside an op ends with the op.
+-- A timeout of the op ends busy code, waits for programs, endless sleeps and tests within the test.
+-- clock: real: busy code is stopped by the machine's clock
 -- expect-stdout:
 --| done
 local flow, testing, check = require "flow", require "flow.testing", require "check"

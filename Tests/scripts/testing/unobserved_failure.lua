@@ -1,4 +1,4 @@
--- A failing run that nobody looks at is reported once, at exit.
+-- An unobserved failure of a test's run is reported once, at exit.
 -- expect-status: 1
 -- expect-stderr: LostOp failed: [LostOp] nobody looked
 -- expect-stderr: TaskOp failed: [TaskOp/TaskOp] spawned and lost

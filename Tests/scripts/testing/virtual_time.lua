@@ -1,4 +1,5 @@
--- A test has a virtual clock of its own: sleeps, retries and timeouts take no time, in a script on real time.
+-- A test has its own virtual clock: sleeps, retries and timeouts take no time.
+-- clock: real: the clock of the tests differs from that of the script
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local clock = os.clock
 local began, real = os.time(), flow.now()
@@ -12,7 +13,7 @@ assert(run.ok)
 check.equal(run.duration, 86400.0)
 check.equal(run.data.slept, 86400.0)
 check.equal(run.state, "succeeded")
--- Each test's clock begins anew.
+-- Each test's clock begins at 0.
 local firsts = {}
 for i = 1, 3 do
   testing.run(flow.op("NowOp", function() firsts[i] = flow.now(); flow.sleep(5) end))

@@ -1,4 +1,4 @@
--- Ops in workers are tested like any other, each test with workers of its own.
+-- Ops in workers can be tested, and each test has its own workers.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local SquareOp = flow.op("SquareOp", {
   needs = { n = "integer" }, gives = { square = "integer" }, thread = "worker",

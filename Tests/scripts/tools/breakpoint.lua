@@ -1,5 +1,5 @@
--- A debugger stops in ops, functions of tasks and callbacks, as mobdebug does: a hook for calls, returns
--- and lines on the main coroutine, which sees the locals where it stops, and may step from there.
+-- A debugger such as mobdebug stops in ops, functions of tasks and callbacks.
+-- Its hook on the main coroutine sees the locals where it stops, and may step from there.
 local flow = require "flow"
 local check = require "check"
 local breakpoints, stops, level, step_over = {}, {}, 0, nil

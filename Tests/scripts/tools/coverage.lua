@@ -1,5 +1,5 @@
--- A tool for coverage counts the lines of ops, spawned functions, continuations and callbacks, as luacov
--- does: a line hook on the main coroutine, and one on each that the script makes.
+-- A coverage tool such as luacov counts the lines of ops, spawned functions and callbacks.
+-- It sets a line hook on the main coroutine, and one on each that the script makes.
 local flow = require "flow"
 local check = require "check"
 local counts = {}

@@ -1,4 +1,4 @@
--- A coroutine that waits is `normal`, and can't be resumed or closed meanwhile.
+-- A waiting coroutine is `normal` and can't be resumed or closed.
 local flow, check = require "flow", require "check"
 local co
 local seen = {}

@@ -1,4 +1,4 @@
--- Waiting leaves the script's own hook and running coroutine as they are.
+-- A wait leaves the script's hook and running coroutine unchanged.
 local flow, check = require "flow", require "check"
 local main = coroutine.running()
 local run = flow.op("LookOp", function(ctx)

@@ -1,4 +1,4 @@
--- Collecting at every step disturbs no wait.
+-- A garbage collection at every step disturbs no wait.
 local flow, check = require "flow", require "check"
 collectgarbage("setpause", 0)
 collectgarbage("incremental", 0, 1000)

@@ -1,4 +1,4 @@
--- A generator of the script's own may sleep between its yields; nobody sees anything of it.
+-- A generator may sleep between its yields, unnoticed by its caller.
 local flow, check = require "flow", require "check"
 local function generator(n, seconds)
   return coroutine.wrap(function()

@@ -1,4 +1,4 @@
--- What an op has to close is closed before it ends, and may wait, also when the op fails.
+-- The variables of a failing op are closed before it ends, and closing may wait.
 local flow, check = require "flow", require "check"
 local closed = {}
 local function closing(name, fn)

@@ -1,4 +1,4 @@
--- Waiting inside the iterator of a for loop.
+-- The iterator of a for loop may wait.
 local flow, check = require "flow", require "check"
 local function slowly(n)
   return function(_, i)

@@ -1,4 +1,4 @@
--- Waiting inside metamethods.
+-- Metamethods may wait.
 local flow, check = require "flow", require "check"
 local function waiting(result) return function() flow.sleep(0.001) return result end end
 local object = setmetatable({}, {

@@ -1,4 +1,4 @@
--- Waiting inside pcall and xpcall, in main and in ops.
+-- Code in pcall and xpcall may wait, in the main chunk and in ops.
 local flow, check = require "flow", require "check"
 local function wait_and_fail()
   flow.sleep(0.001)

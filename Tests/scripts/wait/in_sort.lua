@@ -1,4 +1,4 @@
--- Waiting in callbacks of C functions, where no other wait of that kind goes on.
+-- Callbacks of C functions may wait if no other such wait is in progress.
 local flow, check = require "flow", require "check"
 local list = { 3, 1, 2 }
 table.sort(list, function(a, b) flow.sleep(0.0005) return a < b end)

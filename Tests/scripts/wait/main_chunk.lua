@@ -1,5 +1,4 @@
--- The main chunk waits while ops go on.
--- clock: virtual
+-- Ops continue while the main chunk waits.
 local flow, check = require "flow", require "check"
 local ticks = 0
 local run = flow.new("ticking"):add(flow.op("TickOp", function()

@@ -1,4 +1,4 @@
--- A wait that ended by its timeout leaves nothing behind.
+-- A wait that ended by its timeout leaks no memory.
 local flow = require "flow"
 local function resident()
   for line in io.lines "/proc/self/status" do

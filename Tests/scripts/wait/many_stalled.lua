@@ -1,5 +1,5 @@
--- The end of many stalled ops takes a time in proportion to their number: with twice as many it would
--- be four times as long otherwise, and this test over its limit.
+-- The end of many stalled ops takes time in proportion to their number.
+-- Otherwise twice as many would take four times as long, and this test would exceed its limit.
 local flow = require "flow"
 local check = require "check"
 

@@ -1,4 +1,4 @@
--- Waits pass through any depth of the script's coroutines.
+-- Waits pass through coroutines nested to any depth.
 local flow, check = require "flow", require "check"
 local function nest(n)
   if n == 0 then

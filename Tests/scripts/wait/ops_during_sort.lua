@@ -1,5 +1,4 @@
--- Ops go on while the main chunk waits inside a sort.
--- clock: virtual
+-- Ops continue while the main chunk waits inside a sort.
 local flow, check = require "flow", require "check"
 local ticks = 0
 flow.new("ticking"):add(flow.op("TickOp", function()

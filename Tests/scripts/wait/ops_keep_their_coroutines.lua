@@ -1,4 +1,4 @@
--- Coroutines of ops that run at the same time don't mix.
+-- Coroutines of simultaneous ops don't mix.
 local flow, check = require "flow", require "check"
 local NumberOp = flow.op("NumberOp", function(ctx, from)
   local numbers = coroutine.wrap(function()

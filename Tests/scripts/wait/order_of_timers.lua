@@ -1,5 +1,4 @@
--- Sleeps end in the order of their times; equal ones in the order they began.
--- clock: virtual
+-- Sleeps end in the order of their times, and equal ones in the order they began.
 local flow, check = require "flow", require "check"
 local order = {}
 local SleepOp = flow.op("SleepOp", function(_, name, seconds) flow.sleep(seconds) order[#order + 1] = name end)

@@ -1,4 +1,4 @@
--- A wait in a finalizer is an error there, and the script goes on.
+-- A wait in a finalizer is an error there, and the script continues.
 local flow, check = require "flow", require "check"
 local failed
 do

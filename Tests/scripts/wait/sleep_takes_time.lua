@@ -1,4 +1,5 @@
--- flow.sleep sleeps at least as long as it is told, by flow.now.
+-- flow.sleep takes at least the given time, by flow.now.
+-- clock: real: the script measures sleeps of the machine
 local flow, check = require "flow", require "check"
 for _, seconds in ipairs { 0, 0.001, 0.02, 1e-9 } do
   local before = flow.now()

@@ -1,4 +1,4 @@
--- A run that nothing can end any more fails, and tells which op waits.
+-- A run that nothing can end fails and names the waiting op.
 local flow, check = require "flow", require "check"
 local SelfOp = flow.op("SelfOp", function(ctx) ctx.run:wait() end)
 local run = SelfOp:run()
@@ -6,7 +6,7 @@ check.equal(run.ok, false)
 check.equal(run.error.kind, "stalled")
 check.equal(run.error.message, "stalled: [SelfOp] never finished")
 check.contains(run:summary(), "[SelfOp] DidFinish: withError: stalled: [SelfOp] never finished\n")
--- The outer run goes on when the inner one has stalled.
+-- The outer run continues after the inner one has stalled.
 local outer = flow.op("OuterOp", function(ctx)
   local inner = SelfOp:run()
   ctx:set("seen", inner.error.kind)

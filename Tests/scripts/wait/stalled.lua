@@ -1,4 +1,4 @@
--- A run that waits for itself fails; who waits for it goes on.
+-- A run that waits for itself fails, and its waiters continue.
 local flow, check = require "flow", require "check"
 local run = flow.op("SelfOp", function(ctx) flow.sleep(0.001) ctx.run:wait() end):run()
 check.equal(run.state, "failed")

@@ -1,4 +1,4 @@
--- Runs that are stuck when the script has ended fail, and are reported.
+-- Runs that are stuck at the end of the script fail and are reported.
 -- expect-status: 1
 -- expect-stderr: FirstOp failed: [FirstOp] stalled: [FirstOp] never finished
 -- expect-stderr: SecondOp failed: [SecondOp] stalled: [SecondOp] never finished

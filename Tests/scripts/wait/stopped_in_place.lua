@@ -1,6 +1,7 @@
--- A wait below a C function, where the coroutine can't be parked, ends with what it belongs to: by a
--- timeout of the op or of the flow that encloses it, by cancel, and with the op that has started it. The error
--- is raised at the wait, as anywhere.
+-- A wait below a C function ends with its op, flow or starter.
+-- It ends by a timeout of the op or of the flow that encloses it, by cancel, and with the op that has started it.
+-- The error is raised at the wait, as anywhere.
+-- clock: real: the virtual clock stands still while a program runs
 -- expect-stdout:
 --| done
 local flow = require "flow"

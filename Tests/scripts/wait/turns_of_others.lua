@@ -1,5 +1,5 @@
--- What executes very many ops of Swift without waiting lets others run in between, every 1,000 ops. With
--- code of a script in between it is executed up to its first wait.
+-- A long execution of Swift ops without a wait gives turns to others every 1,000 ops.
+-- With code of a script in between it is executed up to its first wait.
 local flow, check = require "flow", require "check"
 
 local CountOp = flow.ops.PrintOp ""

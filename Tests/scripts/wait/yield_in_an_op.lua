@@ -1,4 +1,4 @@
--- A coroutine.yield of an op itself reaches nobody: it is an error there, not a hang.
+-- A coroutine.yield of an op itself is an error there, not a hang.
 local flow, check = require "flow", require "check"
 local run = flow.op("YieldOp", function() coroutine.yield("to whom?") end):run()
 check.equal(run.ok, false)

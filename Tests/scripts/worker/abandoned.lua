@@ -1,5 +1,6 @@
--- A worker inside a C function that can't be stopped is given up: its op ends, what else it had is
--- done by another one, and the end of the program doesn't wait for it.
+-- A worker inside a C function that can't be stopped is abandoned, and its op ends.
+-- Another worker does its remaining work, and the end of the program doesn't wait for it.
+-- clock: real: the virtual clock stands still while a worker is busy
 local flow = require "flow"
 local check = require "check"
 local function stuck() return (("x"):rep(100000)):find(".-.-.-.-b") end

@@ -1,7 +1,8 @@
--- `max_concurrent` holds exactly, whatever items do; outputs stand in the order of the inputs.
+-- `max_concurrent` holds exactly, and outputs keep the order of the inputs.
+-- clock: real: computing takes no time on a virtual clock
 local flow = require "flow"
 local check = require "check"
--- Which items execute at a time is told by their times, all of one clock.
+-- The times of the items, all of one clock, show which ones execute together.
 local TimeOp = flow.op("TimeOp", {
   needs = { n = "integer" }, gives = { span = "table" }, thread = "worker",
   run = function(ctx)

@@ -1,3 +1,4 @@
+-- The methods of ctx work in a worker as on the main thread, and the log has their lines in order.
 -- expect-stdout:
 --| ====== Flow Summary ======
 --| <time> [DataBucket] start with:
@@ -30,7 +31,7 @@
 --| out: {11, 12}
 --| Flow isSuccess: true
 --| ======    Ending    ======
--- `ctx` in a worker has its methods; what it tells stands in the run's log as on the main thread.
+-- `ctx` in a worker has its methods, and the run's log shows their effects as on the main thread.
 local flow = require "flow"
 local check = require "check"
 local OneOp = flow.op("OneOp", {

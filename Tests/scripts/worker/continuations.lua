@@ -1,4 +1,5 @@
--- Continuations in a worker get copies: of the task, its result or its error.
+-- Continuations in a worker receive copies of the task and its result or error.
+-- clock: real: the virtual clock stands still while a worker is busy
 local flow = require "flow"
 local check = require "check"
 local W = { thread = "worker" }

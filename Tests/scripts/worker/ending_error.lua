@@ -1,5 +1,6 @@
--- ctx.error in a worker is what it is on the main thread: in a final step what the flow is ending with,
--- in a cleanup what the op is ending with, nil after success.
+-- ctx.error in a worker is the same as on the main thread.
+-- In a final step or a cleanup it is the error of the flow or op, and nil after success.
+-- clock: real: the virtual clock stands still while a worker is busy
 local flow, check = require "flow", require "check"
 local FailOp = flow.op("FailOp", function(ctx) ctx:fail("bad", { code = 7 }) end)
 local GoodOp = flow.op("GoodOp", function() end)

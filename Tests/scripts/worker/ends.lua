@@ -1,4 +1,4 @@
--- How programs end while workers work: os.exit at once, errors with cleanups, finalizers at the end.
+-- A program can end while workers are busy, and the finalizers of workers run.
 local check = require "check"
 local host = require "host"
 local busy = [[

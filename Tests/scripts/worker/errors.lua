@@ -1,4 +1,4 @@
--- Errors come back with kind, message, place in the script, traceback, fields and cause.
+-- Errors from a worker have kind, message, place in the script, traceback, fields and cause.
 local flow = require "flow"
 local check = require "check"
 local function run(body, ...)

@@ -1,4 +1,4 @@
--- A worker sees the declared needs and the item; another key is an error that says so.
+-- A worker sees the declared needs and the item, and another key is an error.
 local flow = require "flow"
 local check = require "check"
 local function op(run, needs)

@@ -1,5 +1,5 @@
--- A metatable travels by the name of the module that holds it; any other is refused by name, never
--- dropped.
+-- A metatable is transferred by the name of the module that holds it.
+-- Any other is refused by name, never dropped.
 local flow, check = require "flow", require "check"
 local shapes = require "shapes"
 local Point = shapes.Point

@@ -1,4 +1,4 @@
--- Waiting for a free worker doesn't count into an op's timeout; more ops than workers all come to their turn.
+-- The wait for a free worker doesn't count towards a timeout, and every op gets its turn.
 local host = require "host"
 local check = require "check"
 -- Together they take longer than the timeout of one.

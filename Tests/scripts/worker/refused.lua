@@ -1,4 +1,4 @@
--- What can't travel is refused: an op where it is made, a value where it is set, by name.
+-- A value that can't be transferred is refused by name, for an op already at its definition.
 local flow = require "flow"
 local check = require "check"
 local function refuses(body, ...)

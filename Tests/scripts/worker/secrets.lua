@@ -1,4 +1,4 @@
--- Secrets stay secrets on the way to a worker and back.
+-- Secrets stay secret on the way to a worker and back.
 local flow = require "flow"
 local LoginOp = flow.op("LoginOp", {
   needs = { password = "string" }, thread = "worker",

@@ -1,4 +1,4 @@
--- The worker's own state: globals, modules, what `flow` has there, and what isn't there.
+-- A worker has its own globals and modules and a part of `flow`.
 local flow = require "flow"
 local check = require "check"
 local function run(body)

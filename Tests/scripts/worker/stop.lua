@@ -1,4 +1,5 @@
--- Timeouts and cancel stop a busy worker, with what stopped it; the worker isn't given up.
+-- Timeouts and cancel stop a busy worker with their reason, and the worker survives.
+-- clock: real: the virtual clock stands still while a worker is busy
 local flow = require "flow"
 local check = require "check"
 local function worker(name, options)

@@ -1,5 +1,6 @@
--- Whatever stops an op stops what it runs in a worker, with the reason: a cancellation that was awaited,
--- or caught and raised again, fields and all; a reason that continuations pass on; a failed group.
+-- Stopping an op stops its work in a worker with the same reason.
+-- The reason may be a cancellation that was awaited, or caught and raised again, or a failed group.
+-- clock: real: the virtual clock stands still while a worker is busy
 local flow = require "flow"
 local check = require "check"
 -- Says that it waits, and writes why it was stopped.

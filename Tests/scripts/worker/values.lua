@@ -1,4 +1,4 @@
--- Values go to a worker and back as copies: bytes for bytes, integers as integers, cycles kept.
+-- Values are copied to a worker and back with all bytes, integer subtypes and cycles.
 local flow = require "flow"
 local check = require "check"
 

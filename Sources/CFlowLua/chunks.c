@@ -1,0 +1,197 @@
+// Chunks and functions: loading, calling, and texts of them, each under lua_pcall.
+#include "internal.h"
+
+typedef struct load_argument {
+  const void *bytes;
+  size_t count;
+  const char *name;
+  const char *mode;
+  /// Lua's own status, which tells bad syntax from an unreadable file and from lack of memory.
+  int status;
+} load_argument;
+
+static int load_chunk(lua_State *L, void *argument) {
+  load_argument *what = argument;
+  what->status = luaL_loadbufferx(L, what->bytes, what->count, what->name, what->mode);
+  return 1;
+}
+
+int32_t flowlua_load(
+    flowlua_state *state, const void *bytes, size_t count, const char *chunk_name,
+    const char *mode) {
+  load_argument what = {bytes, count, chunk_name, mode, LUA_OK};
+  int32_t status = flowlua_protect(state, load_chunk, &what);
+  return status != LUA_OK ? status : what.status;
+}
+
+/// Collects what lua_dump writes. [-0, +?, m]
+typedef struct {
+  luaL_Buffer buffer;
+  bool is_open;
+} dump_target;
+
+static int write_dump(lua_State *L, const void *bytes, size_t count, void *argument) {
+  dump_target *target = argument;
+  // Not before, as lua_dump expects the function on the top.
+  if (!target->is_open) luaL_buffinit(L, &target->buffer);
+  target->is_open = true;
+  luaL_addlstring(&target->buffer, bytes, count);
+  return 0;
+}
+
+static int load_own_chunk(lua_State *L, void *argument) {
+  load_argument *what = argument;
+  what->status = luaL_loadbufferx(L, what->bytes, what->count, what->name, "t");
+  if (what->status != LUA_OK) return 1;
+  dump_target target = {.is_open = false};
+  lua_dump(L, write_dump, &target, 1);
+  luaL_pushresult(&target.buffer);
+  size_t count;
+  const char *code = lua_tolstring(L, -1, &count);
+  what->status = luaL_loadbufferx(L, code, count, what->name, "b");
+  return 1;
+}
+
+int32_t flowlua_load_own(
+    flowlua_state *state, const void *bytes, size_t count, const char *chunk_name) {
+  load_argument what = {bytes, count, chunk_name, "t", LUA_OK};
+  int32_t status = flowlua_protect(state, load_own_chunk, &what);
+  return status != LUA_OK ? status : what.status;
+}
+
+static int load_file(lua_State *L, void *argument) {
+  load_argument *what = argument;
+  what->status = luaL_loadfilex(L, what->name, what->mode);
+  return 1;
+}
+
+void flowlua_set_error_metatable(flowlua_state *state, int32_t metatable) {
+  state->error_metatable = metatable;
+}
+
+int32_t flowlua_load_file(flowlua_state *state, const char *path, const char *mode) {
+  load_argument what = {NULL, 0, path, mode, LUA_OK};
+  int32_t status = flowlua_protect(state, load_file, &what);
+  return status != LUA_OK ? status : what.status;
+}
+
+/// Gives an error table of the host the traceback that it hasn't got where it came about. [-0, +0, m]
+static void add_traceback(lua_State *L) {
+  lua_pushliteral(L, "traceback");
+  if (lua_rawget(L, 1) == LUA_TNIL) {
+    lua_pushliteral(L, "traceback");
+    luaL_traceback(L, L, NULL, 1);
+    lua_rawset(L, 1);
+  }
+  lua_settop(L, 1);
+}
+
+/// The message handler of scripts, with the texts of the stand-alone interpreter. An error of the
+/// host passes as it is: it has its own traceback.
+int flowlua_traceback_handler(lua_State *L) {
+  const char *message = lua_tostring(L, 1);
+  if (message == NULL) {
+    flowlua_state *state = state_of(L);
+    if (state->error_metatable != 0 && lua_getmetatable(L, 1)) {
+      flowlua_push_reference(state, L, state->error_metatable);
+      bool own = lua_rawequal(L, -1, -2);
+      lua_settop(L, 1);
+      if (own) {
+        add_traceback(L);
+        return 1;
+      }
+    }
+    if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) return 1;
+    message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+  }
+  luaL_traceback(L, L, message, 1);
+  return 1;
+}
+
+typedef struct call_argument {
+  int32_t function;
+  const flowlua_value *arguments;
+  int32_t count;
+  bool traceback;
+  int status;
+  int32_t result_count;
+} call_argument;
+
+static int call_function(lua_State *L, void *argument) {
+  call_argument *what = argument;
+  flowlua_state *state = state_of(L);
+  flowlua_require_room(L, what->count + 8, "too many arguments");
+  if (what->traceback) lua_pushcfunction(L, flowlua_traceback_handler);
+  flowlua_push_reference(state, L, what->function);
+  for (int32_t i = 0; i < what->count; i++) flowlua_push_plain(L, state, &what->arguments[i]);
+  what->status = lua_pcall(L, what->count, LUA_MULTRET, what->traceback ? 1 : 0);
+  what->result_count = lua_gettop(L) - (what->traceback ? 1 : 0);
+  return what->result_count;
+}
+
+int32_t flowlua_call_function(
+    flowlua_state *state, int32_t function, const flowlua_value *arguments, int32_t count,
+    bool traceback, int32_t *result_count) {
+  call_argument what = {function, arguments, count, traceback, LUA_OK, 0};
+  int32_t status = flowlua_protect(state, call_function, &what);
+  *result_count = what.result_count;
+  return status != LUA_OK ? status : what.status;
+}
+
+// MARK: - Texts
+
+static int to_string(lua_State *L, void *argument) {
+  flowlua_push_plain(L, state_of(L), argument);
+  luaL_tolstring(L, -1, NULL);
+  return 1;
+}
+
+int32_t flowlua_tostring(flowlua_state *state, const flowlua_value *value) {
+  return flowlua_protect(state, to_string, (void *)value);
+}
+
+typedef struct traceback_argument {
+  lua_State *coroutine;
+  const char *message;
+  int32_t level;
+} traceback_argument;
+
+static int make_traceback(lua_State *L, void *argument) {
+  const traceback_argument *what = argument;
+  luaL_traceback(L, what->coroutine, what->message, what->level);
+  return 1;
+}
+
+int32_t flowlua_traceback(
+    flowlua_state *state, lua_State *coroutine, const char *message, int32_t level) {
+  traceback_argument what = {coroutine, message, level};
+  return flowlua_protect(state, make_traceback, &what);
+}
+
+// MARK: - Modules and the collector
+
+typedef struct preload_argument {
+  const char *name;
+  int32_t function;
+} preload_argument;
+
+static int preload(lua_State *L, void *argument) {
+  const preload_argument *what = argument;
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  flowlua_push_reference(state_of(L), L, what->function);
+  lua_setfield(L, -2, what->name);
+  return 0;
+}
+
+int32_t flowlua_preload(flowlua_state *state, const char *name, int32_t function) {
+  preload_argument what = {name, function};
+  return flowlua_protect(state, preload, &what);
+}
+
+static int collect(lua_State *L, void *argument) {
+  (void)argument;
+  lua_gc(L, LUA_GCCOLLECT);
+  return 0;
+}
+
+int32_t flowlua_collect(flowlua_state *state) { return flowlua_protect(state, collect, NULL); }

@@ -1,0 +1,89 @@
+// What an encoder has met so far.
+#include <stdlib.h>
+
+#include "codec.h"
+
+const uint8_t flowlua_value_header[3] = {'F', 'P', 2};
+const uint8_t flowlua_code_header[3] = {'F', 'C', 2};
+
+void flowlua_encoder_open(
+    encoder *e, flowlua_state *state, flowlua_buffer *out, flowlua_encode_error *error) {
+  memset(e, 0, offsetof(encoder, few));
+  e->state = state;
+  e->out = out;
+  e->error = error;
+  e->start = out->count;
+  e->objects = e->few;
+  e->capacity = INLINE_OBJECTS;
+  e->current = NO_OBJECT;
+}
+
+void flowlua_encoder_close(encoder *e) {
+  if (e->objects != e->few) free(e->objects);
+  free(e->buckets);
+  free(e->cells);
+  free(e->upvalues);
+}
+
+static uint32_t bucket_of(const encoder *e, const void *identity) {
+  return (uint32_t)(((uintptr_t)identity >> 4) * 0x9E3779B97F4A7C15u >> 32) & e->mask;
+}
+
+/// The bucket of an object, or the empty one where it would go.
+static uint32_t *find_met(encoder *e, const void *identity) {
+  uint32_t i = bucket_of(e, identity);
+  while (e->buckets[i] != NO_OBJECT && e->objects[e->buckets[i]].identity != identity)
+    i = (i + 1) & e->mask;
+  return &e->buckets[i];
+}
+
+/// Room for one object more. [-0, +0, m]
+static void grow_objects(encoder *e, lua_State *L) {
+  uint32_t capacity = e->capacity * 2;
+  if (capacity > UINT32_MAX / 8) flowlua_raise_memory(L);
+  bool is_inline = e->objects == e->few;
+  met_object *grown = flowlua_resize_own(is_inline ? NULL : e->objects, sizeof *grown * capacity);
+  if (grown == NULL) flowlua_raise_memory(L);
+  if (is_inline) memcpy(grown, e->few, sizeof e->few);
+  e->objects = grown;
+  uint32_t *buckets = flowlua_resize_own(e->buckets, sizeof *buckets * capacity * 2);
+  if (buckets == NULL) flowlua_raise_memory(L);
+  e->capacity = capacity;
+  e->buckets = buckets;
+  e->mask = capacity * 2 - 1;
+  memset(buckets, 0xFF, sizeof *buckets * capacity * 2);
+  for (uint32_t i = 0; i < e->count; i++) *find_met(e, e->objects[i].identity) = i;
+}
+
+bool flowlua_meet(encoder *e, lua_State *L, uint32_t *index) {
+  const void *identity = lua_topointer(L, -1);
+  if (e->buckets == NULL) {
+    for (uint32_t i = 0; i < e->count; i++) {
+      if (e->objects[i].identity == identity) {
+        *index = i;
+        return false;
+      }
+    }
+  } else {
+    *index = *find_met(e, identity);
+    if (*index != NO_OBJECT) return false;
+  }
+  if (e->count == e->capacity) grow_objects(e, L);
+  if (e->count == 0) {
+    // Those that follow are kept in the queue; the first one has its place on the stack.
+    lua_pushvalue(L, -1);
+    lua_replace(L, e->root);
+  } else {
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, e->queue, e->count);
+  }
+  e->objects[e->count] = (met_object){identity, e->out->count, 0, e->current};
+  if (e->buckets != NULL) *find_met(e, identity) = e->count;
+  *index = e->count++;
+  return true;
+}
+
+void flowlua_push_met(encoder *e, lua_State *L, uint32_t index) {
+  if (index == 0) lua_pushvalue(L, e->root);
+  else lua_rawgeti(L, e->queue, index);
+}

@@ -1,0 +1,248 @@
+// What goes by a name instead of its content: modules, their fields, the globals, and metatables.
+#include "codec.h"
+
+// MARK: - Writing
+
+/// Keeps how a value is found; the first name stays. Value and bytes are on top. [-2, +0, m]
+static void name_value(lua_State *L, int names) {
+  lua_pushvalue(L, -2);
+  if (lua_rawget(L, names) == LUA_TNIL) {
+    lua_settop(L, -2);
+    lua_rawset(L, names);
+  } else {
+    lua_settop(L, -4);
+  }
+}
+
+static bool has_identity(lua_State *L, int index) {
+  int type = lua_type(L, index);
+  return type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TUSERDATA;
+}
+
+/// Pushes a tag with one or two strings at stack indices. [-0, +1, m]
+static void push_name(lua_State *L, uint8_t tag, int module, int field) {
+  luaL_Buffer buffer;
+  luaL_buffinit(L, &buffer);
+  luaL_addchar(&buffer, (char)tag);
+  for (int i = 0; i < (tag == TAG_FIELD ? 2 : 1); i++) {
+    size_t count;
+    const char *bytes = lua_tolstring(L, i == 0 ? module : field, &count);
+    size_t rest = count;
+    for (; rest >= 0x80; rest >>= 7) luaL_addchar(&buffer, (char)(rest | 0x80));
+    luaL_addchar(&buffer, (char)rest);
+    luaL_addlstring(&buffer, bytes, count);
+  }
+  luaL_pushresult(&buffer);
+}
+
+/// Whether a field of a module goes by its name. Of the globals only functions of C are sure to be
+/// there in another state, of userdata only the standard files. The value is on top. [-0, +0, -]
+static bool is_named_field(lua_State *L, const char *module) {
+  if (!has_identity(L, -1)) return false;
+  if (strcmp(module, LUA_GNAME) == 0) return lua_iscfunction(L, -1);
+  if (lua_type(L, -1) == LUA_TUSERDATA) return strcmp(module, LUA_IOLIBNAME) == 0;
+  return true;
+}
+
+/// A table from everything that has a name, in package.loaded or as a field of a module there, to the
+/// bytes that say it. [-0, +1, m]
+static void push_names(lua_State *L) {
+  lua_createtable(L, 0, 256);
+  int names = lua_gettop(L);
+  lua_pushstring(L, LUA_LOADED_TABLE);
+  int loaded = names + 1;
+  if (lua_rawget(L, LUA_REGISTRYINDEX) != LUA_TTABLE) {
+    lua_settop(L, names);
+    return;
+  }
+  lua_pushnil(L);
+  while (lua_next(L, loaded)) {
+    if (lua_type(L, -2) == LUA_TSTRING && has_identity(L, -1)) {
+      lua_pushvalue(L, -1);
+      push_name(L, TAG_MODULE, loaded + 1, 0);
+      name_value(L, names);
+    }
+    lua_settop(L, loaded + 1);
+  }
+  lua_pushnil(L);
+  while (lua_next(L, loaded)) {
+    const char *module = lua_type(L, -2) == LUA_TSTRING ? lua_tolstring(L, -2, NULL) : NULL;
+    if (module != NULL && lua_type(L, -1) == LUA_TTABLE) {
+      lua_pushnil(L);
+      while (lua_next(L, loaded + 2)) {
+        if (lua_type(L, -2) == LUA_TSTRING && is_named_field(L, module)) {
+          lua_pushvalue(L, -1);
+          push_name(L, TAG_FIELD, loaded + 1, loaded + 3);
+          name_value(L, names);
+        }
+        lua_settop(L, loaded + 3);
+      }
+    }
+    lua_settop(L, loaded + 1);
+  }
+  lua_settop(L, names);
+}
+
+/// Whether the value on top is a table of globals. [-0, +0, -]
+static bool is_globals(encoder *e, lua_State *L) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+  bool result = lua_rawequal(L, -1, -2);
+  lua_settop(L, -2);
+  if (!result && e->state->guarded_globals != 0) {
+    flowlua_push_reference(e->state, L, e->state->guarded_globals);
+    result = lua_rawequal(L, -1, -2);
+    lua_settop(L, -2);
+  }
+  return result;
+}
+
+/// Writes the bytes of a name. They are on top. [-1, +0, m]
+static void put_name(encoder *e, lua_State *L) {
+  size_t count;
+  const char *bytes = lua_tolstring(L, -1, &count);
+  flowlua_put(L, e->out, bytes, count);
+  lua_settop(L, -2);
+}
+
+bool flowlua_encode_name(encoder *e, lua_State *L) {
+  // Nearly every function has them, and for many that is all they refer to.
+  if (is_globals(e, L)) {
+    put_byte(L, e->out, TAG_GLOBALS);
+    return true;
+  }
+  if (lua_type(L, e->names) == LUA_TNIL) {
+    push_names(L);
+    lua_replace(L, e->names);
+  }
+  lua_pushvalue(L, -1);
+  bool is_named = lua_rawget(L, e->names) == LUA_TSTRING;
+  if (is_named) put_name(e, L);
+  else lua_settop(L, -2);
+  return is_named;
+}
+
+/// Pushes how the table at an index is found in package.loaded, if it is there: by itself, or as a field
+/// of a module. Globals don't count, as a worker has none of a script's. [-0, +(0|1), m]
+static bool push_place(lua_State *L, int table) {
+  int top = lua_gettop(L);
+  lua_pushstring(L, LUA_LOADED_TABLE);
+  int loaded = top + 1, module = top + 2, field = top + 4;
+  bool is_found = false;
+  if (lua_rawget(L, LUA_REGISTRYINDEX) == LUA_TTABLE) lua_pushnil(L);
+  else lua_settop(L, top);
+  while (!is_found && lua_gettop(L) > top && lua_next(L, loaded)) {
+    bool is_module = lua_type(L, module) == LUA_TSTRING && lua_type(L, -1) == LUA_TTABLE
+        && strcmp(lua_tolstring(L, module, NULL), LUA_GNAME) != 0;
+    if (is_module && lua_rawequal(L, -1, table)) {
+      push_name(L, TAG_MODULE, module, 0);
+      is_found = true;
+    } else if (is_module) {
+      lua_pushnil(L);
+      while (lua_next(L, module + 1)) {
+        if (lua_type(L, field) == LUA_TSTRING && lua_rawequal(L, -1, table)) {
+          push_name(L, TAG_FIELD, module, field);
+          is_found = true;
+          break;
+        }
+        lua_settop(L, field);
+      }
+    }
+    if (!is_found) lua_settop(L, module);
+  }
+  if (is_found) lua_replace(L, loaded);
+  lua_settop(L, is_found ? loaded : top);
+  return is_found;
+}
+
+bool flowlua_encode_metatable(encoder *e, lua_State *L) {
+  int metatable = lua_gettop(L);
+  flowlua_require_room(L, 12, "a value");
+  if (e->state->error_metatable != 0) {
+    flowlua_push_reference(e->state, L, e->state->error_metatable);
+    bool is_error = lua_rawequal(L, -1, metatable);
+    lua_settop(L, metatable);
+    if (is_error) {
+      put_byte(L, e->out, TAG_ERROR);
+      return true;
+    }
+  }
+  // In code everything that has a name is known; globals don't count, as a worker has its own.
+  if (e->is_code) return !is_globals(e, L) && flowlua_encode_name(e, L);
+  // The modules are looked through once for each metatable.
+  if (lua_type(L, e->names) == LUA_TNIL) {
+    lua_createtable(L, 0, 1);
+    lua_replace(L, e->names);
+  }
+  lua_pushvalue(L, metatable);
+  if (lua_rawget(L, e->names) != LUA_TSTRING) {
+    lua_settop(L, metatable);
+    if (!push_place(L, metatable)) return false;
+    lua_pushvalue(L, metatable);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, e->names);
+  }
+  put_name(e, L);
+  return true;
+}
+
+// MARK: - Reading
+
+/// Pushes what `require` returns for the name on top. [-1, +1, e]
+static void require_module(lua_State *L) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  lua_pushvalue(L, -2);
+  if (lua_rawget(L, -2) == LUA_TNIL) {
+    lua_settop(L, -3);
+    lua_pushglobaltable(L);
+    lua_getfield(L, -1, "require");
+    lua_replace(L, -2);
+    lua_insert(L, -2);
+    lua_call(L, 1, 1);
+  } else {
+    lua_replace(L, -3);
+    lua_settop(L, -2);
+  }
+}
+
+bool flowlua_decode_named(flowlua_reader *r, lua_State *L, uint8_t tag) {
+  const char *module, *field;
+  size_t module_count, field_count;
+  if (tag == TAG_GLOBALS) {
+    if (r->state->guarded_globals != 0)
+      flowlua_push_reference(r->state, L, r->state->guarded_globals);
+    else lua_pushglobaltable(L);
+    return true;
+  }
+  if (!flowlua_get_bytes(r, &module, &module_count)) return false;
+  flowlua_require_room(L, LUA_MINSTACK, "a module");
+  lua_pushlstring(L, module, module_count);
+  require_module(L);
+  if (tag == TAG_MODULE) return true;
+  if (!flowlua_get_bytes(r, &field, &field_count)) return false;
+  lua_pushlstring(L, field, field_count);
+  lua_pushvalue(L, -1);
+  if (lua_gettable(L, -3) == LUA_TNIL) {
+    lua_pushlstring(L, module, module_count);
+    luaL_error(L, "module '%s' has no '%s' in a worker", lua_tostring(L, -1), lua_tostring(L, -3));
+  }
+  lua_replace(L, -3);
+  lua_settop(L, -2);
+  return true;
+}
+
+bool flowlua_decode_metatable(flowlua_reader *r, lua_State *L) {
+  uint8_t tag;
+  int table = lua_gettop(L);
+  if (!get_byte(r, &tag)) return false;
+  if (tag == TAG_ERROR && r->state->error_metatable != 0) {
+    flowlua_require_room(L, 2, "a value");
+    flowlua_push_reference(r->state, L, r->state->error_metatable);
+  } else if (tag == TAG_MODULE || tag == TAG_FIELD) {
+    if (!flowlua_decode_named(r, L, tag)) return false;
+  } else {
+    return decode_fail(r, "a metatable isn't named");
+  }
+  if (lua_type(L, -1) != LUA_TTABLE) return decode_fail(r, "a metatable is no table");
+  lua_setmetatable(L, table);
+  return true;
+}

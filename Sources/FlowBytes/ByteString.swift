@@ -1,0 +1,136 @@
+/// A string of bytes, in any encoding or none.
+///
+/// Lua's strings are bytes; Swift's `String` compares by canonical equivalence and would merge
+/// strings that Lua keeps apart. Equality, order and hash are those of the bytes.
+@frozen
+public struct ByteString: Hashable, Comparable, Sendable {
+  /// The bytes.
+  public let bytes: [UInt8]
+
+  /// Makes a string of these bytes.
+  @inlinable
+  public init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+
+  /// Copies bytes.
+  public init(_ bytes: UnsafeBufferPointer<UInt8>) {
+    self.bytes = Array(bytes)
+  }
+
+  /// The UTF-8 form of `string`.
+  public init(_ string: String) {
+    bytes = Array(string.utf8)
+  }
+
+  /// The number of bytes.
+  @inlinable
+  public var count: Int { bytes.count }
+  /// Whether there are no bytes.
+  @inlinable
+  public var isEmpty: Bool { bytes.isEmpty }
+
+  public static func < (left: ByteString, right: ByteString) -> Bool {
+    left.bytes.lexicographicallyPrecedes(right.bytes)
+  }
+
+  /// The bytes of both, the right ones after the left ones.
+  public static func + (left: ByteString, right: ByteString) -> ByteString {
+    ByteString(left.bytes + right.bytes)
+  }
+
+  /// Lends the bytes to `body`; the pointer must not be used after `body` returns.
+  @inlinable
+  public func withUnsafeBytes<Result, Failure: Error>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try bytes.withUnsafeBufferPointer(body)
+  }
+
+  /// The number of characters, as `truncated` counts them.
+  package var characterCount: Int {
+    var counter = CharacterCounter()
+    return bytes.reduce(0) { counter.begins($1) ? $0 + 1 : $0 }
+  }
+
+  /// The text within `limit` characters; when it is cut, the last one is `…`.
+  ///
+  /// A character is a UTF-8 sequence; a byte that continues none counts as a character.
+  public func truncated(to limit: Int) -> ByteString {
+    // No text has more characters than bytes.
+    if bytes.count <= limit { return self }
+    var characters = 0
+    var cut = 0
+    var counter = CharacterCounter()
+    for (offset, byte) in bytes.enumerated() where counter.begins(byte) {
+      characters += 1
+      if characters == limit { cut = offset }
+      if characters > limit {
+        return limit > 0 ? ByteString(bytes[..<cut] + Array("…".utf8)) : ByteString([])
+      }
+    }
+    return self
+  }
+}
+
+/// Distinguishes the bytes that start a character from those that continue one.
+package struct CharacterCounter {
+  /// How many bytes the current character may still have.
+  private var rest = 0
+
+  package init() {}
+
+  package mutating func begins(_ byte: UInt8) -> Bool {
+    if byte & 0xC0 == 0x80, rest > 0 {
+      rest -= 1
+      return false
+    }
+    rest = byte < 0xC0 ? 0 : byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3
+    return true
+  }
+}
+
+extension ByteString: CustomStringConvertible {
+  /// The text, with U+FFFD instead of bytes that are no UTF-8.
+  public var description: String {
+    String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension ByteString: ExpressibleByStringInterpolation {
+  /// Collects bytes, so that an interpolated `ByteString` isn't decoded in between.
+  public struct StringInterpolation: StringInterpolationProtocol {
+    var bytes: [UInt8] = []
+
+    public init(literalCapacity: Int, interpolationCount: Int) {
+      bytes.reserveCapacity(literalCapacity + interpolationCount * 16)
+    }
+
+    public mutating func appendLiteral(_ literal: String) {
+      bytes.append(contentsOf: literal.utf8)
+    }
+
+    /// Puts bytes into the text.
+    public mutating func appendInterpolation(_ value: ByteString) {
+      bytes.append(contentsOf: value.bytes)
+    }
+
+    /// Puts a string into the text, as UTF-8.
+    public mutating func appendInterpolation(_ value: String) {
+      bytes.append(contentsOf: value.utf8)
+    }
+
+    /// Puts an integer into the text, in decimal.
+    public mutating func appendInterpolation(_ value: some BinaryInteger) {
+      bytes.append(contentsOf: String(value).utf8)
+    }
+  }
+
+  public init(stringLiteral value: String) {
+    self.init(value)
+  }
+
+  public init(stringInterpolation: StringInterpolation) {
+    self.init(stringInterpolation.bytes)
+  }
+}

@@ -1,0 +1,275 @@
+/// The reason why an op, flow or task didn't succeed: data of a run, not a wrong use of the API.
+public final class FlowError: Error, Sendable, CustomStringConvertible {
+  /// The kind of an error.
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    /// The code raised or threw something, or the op reported a failure.
+    case error
+    /// A needed key isn't in the data bucket.
+    case insufficientInput
+    /// A needed value is of another type.
+    case mismatchedInput
+    /// A declared output wasn't set.
+    case missingOutput
+    /// A declared output is of another type.
+    case mismatchedOutput
+    /// It took longer than its timeout.
+    case timeout
+    /// It was stopped.
+    case cancelled
+    /// Nothing could make progress any more.
+    case stalled
+    /// A function was used wrongly.
+    case usage
+
+    /// The name that scripts and reports use.
+    public var name: ByteString {
+      switch self {
+      case .error: "error"
+      case .insufficientInput: "insufficient_input"
+      case .mismatchedInput: "mismatched_input"
+      case .missingOutput: "missing_output"
+      case .mismatchedOutput: "mismatched_output"
+      case .timeout: "timeout"
+      case .cancelled: "cancelled"
+      case .stalled: "stalled"
+      case .usage: "usage"
+      }
+    }
+  }
+
+  /// The fields of an error other than its kind; `with` changes them for a copy.
+  public struct Details: Sendable {
+    /// The description of the failure; for a cancel the text of its log line.
+    public var message: ByteString
+    /// The name of the op in which it happened.
+    public var op: ByteString?
+    /// The path of that op: the names of everything that encloses it and its own, `publish/ShardsOp
+    /// #2/CountOp #1`.
+    public var path: ByteString?
+    /// The name of a similar key that was perhaps meant.
+    public var suggestion: ByteString?
+    /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
+    public var place: ByteString?
+    /// Where it was raised, as Lua shows it; nil for errors of the engine.
+    public var traceback: ByteString?
+    /// A number that the op provides with the error; the status of a program, or the system's
+    /// `errno`.
+    public var code: Int64?
+    /// The end of the program whose status is the failure.
+    public var process: ProcessResult?
+    /// The value that represents this error on its loop, such as the value that a script raised.
+    public var payload: ConfinedValue?
+    /// The limit of a timeout, in seconds; also for a cancel because enclosing code timed out.
+    public var seconds: Double?
+    /// The error that Swift code threw, if this error represents one. Its own texts may contain
+    /// secrets.
+    public var underlying: (any Error)?
+    /// Whether another attempt may succeed; false ends the attempts, nil leaves the decision to the
+    /// kind.
+    public var isRetriable: Bool?
+    /// The least number of seconds before the next attempt.
+    public var retryAfter: Double?
+  }
+
+  /// The kind of the error.
+  public let kind: Kind
+  /// All its other fields.
+  public let details: Details
+
+  /// The description of the failure; for a cancel the text of its log line.
+  public var message: ByteString { details.message }
+  /// The name of the op in which it happened.
+  public var op: ByteString? { details.op }
+  /// The path of that op: the names of everything that encloses it and its own, `publish/ShardsOp
+  /// #2/CountOp #1`.
+  public var path: ByteString? { details.path }
+  /// The name of a similar key that was perhaps meant.
+  public var suggestion: ByteString? { details.suggestion }
+  /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
+  public var place: ByteString? { details.place }
+  /// Where it was raised, as Lua shows it; nil for errors of the engine.
+  public var traceback: ByteString? { details.traceback }
+  /// A number that the op provides with the error; the status of a program, or the system's
+  /// `errno`.
+  public var code: Int64? { details.code }
+  /// The end of the program whose status is the failure.
+  public var process: ProcessResult? { details.process }
+  /// The value that represents this error on its loop, such as the value that a script raised. It
+  /// can't be read on another thread; all other fields can.
+  public var payload: ConfinedValue? { details.payload }
+  /// The limit of a timeout, in seconds; also for a cancel because enclosing code timed out.
+  public var seconds: Double? { details.seconds }
+  /// The error that Swift code threw, if this error represents one. Its own texts may contain
+  /// secrets.
+  public var underlying: (any Error)? { details.underlying }
+  /// Whether another attempt may succeed; false ends the attempts, nil leaves the decision to the
+  /// kind.
+  public var isRetriable: Bool? { details.isRetriable }
+  /// The least number of seconds before the next attempt.
+  public var retryAfter: Double? { details.retryAfter }
+
+  /// Makes an error; see the properties.
+  public init(
+    _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
+    traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue? = nil,
+    seconds: Double? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
+    isRetriable: Bool? = nil, retryAfter: Double? = nil
+  ) {
+    self.kind = kind
+    details = Details(
+      message: message, op: op, traceback: traceback, code: code, process: process,
+      payload: payload, seconds: seconds, underlying: underlying, isRetriable: isRetriable,
+      retryAfter: retryAfter)
+  }
+
+  private init(_ kind: Kind, _ details: Details) {
+    self.kind = kind
+    self.details = details
+  }
+
+  /// A copy of the error with other details: the fields that `change` doesn't set stay.
+  public func with(_ change: (_ details: inout Details) -> Void) -> FlowError {
+    var changed = details
+    change(&changed)
+    return FlowError(kind, changed)
+  }
+
+  /// Converts an error that Swift code threw to one of the engine, which keeps it as `underlying`.
+  /// A `FlowError` is returned unchanged, and a `CancellationError` becomes one of kind
+  /// `cancelled`.
+  public static func from(_ error: any Error) -> FlowError {
+    if let error = error as? FlowError { return error }
+    if error is CancellationError { return .cancelled() }
+    if let error = error as? SystemError {
+      if error.isCancellation { return .cancelled() }
+      return FlowError(.error, error.message, code: error.code.map { Int64($0) })
+    }
+    return FlowError(.error, ByteString(String(describing: error)), underlying: error)
+  }
+
+  /// Something was used wrongly.
+  public static func usage(_ message: ByteString) -> FlowError {
+    FlowError(.usage, message)
+  }
+
+  /// It was stopped, for a reason that its line shows.
+  public static func cancelled(reason: ByteString? = nil) -> FlowError {
+    FlowError(.cancelled, reason.map { "cancelled: \($0)" } ?? "cancelled")
+  }
+
+  /// It took longer than its timeout.
+  public static func timeout(seconds: Double) -> FlowError {
+    FlowError(
+      .timeout, "timed out after \(Value.text(ofSeconds: seconds))s", seconds: seconds)
+  }
+
+  /// Nothing could make progress any more while the op was waiting.
+  public static func stalled(op: ByteString) -> FlowError {
+    FlowError(.stalled, "stalled: [\(op)] never finished", op: op)
+  }
+
+  /// A needed key isn't in the bucket.
+  public static func missingInput(_ key: ByteString) -> FlowError {
+    FlowError(.insufficientInput, "can't find <\(key)> in data bucket")
+  }
+
+  /// A needed value is of another type. The message shows no part of `secrets`.
+  public static func mismatchedInput(
+    _ key: ByteString, _ value: Value, wanted: ByteString, hiding secrets: SecretTexts? = nil
+  ) -> FlowError {
+    FlowError(.mismatchedInput, mismatch(key, value, wanted, secrets))
+  }
+
+  /// A declared output wasn't set.
+  public static func missingOutput(_ key: ByteString) -> FlowError {
+    FlowError(.missingOutput, "can't find <\(key)> in data bucket")
+  }
+
+  /// A declared output is of another type. The message shows no part of `secrets`.
+  public static func mismatchedOutput(
+    _ key: ByteString, _ value: Value, wanted: ByteString, hiding secrets: SecretTexts? = nil
+  ) -> FlowError {
+    FlowError(.mismatchedOutput, mismatch(key, value, wanted, secrets))
+  }
+
+  /// The text of the log line, after `DidFinish: `.
+  public var logLine: ByteString {
+    switch kind {
+    case .error, .usage, .stalled: "withError: \(message)"
+    case .insufficientInput: "withInsufficientInputData: \(message)"
+    case .mismatchedInput: "withMismatchInputDataType: \(message)"
+    case .missingOutput: "withMissingOutputData: \(message)"
+    case .mismatchedOutput: "withMismatchOutputDataType: \(message)"
+    case .timeout:
+      seconds.map { "timedOut after \(Value.text(ofSeconds: $0))s" } ?? "withError: \(message)"
+    case .cancelled: message
+    }
+  }
+
+  /// The message with the place of the failure and a suggestion: the result of `tostring` in a
+  /// script.
+  public var description: String { text.description }
+
+  /// `[publish/CountOp #1] connection refused`: the path, the message, a suggestion and the place
+  /// of a timeout, if there are any.
+  public var text: ByteString {
+    Self.text(message, path: path, suggestion: suggestion, place: place)
+  }
+
+  package static func text(
+    _ message: ByteString, path: ByteString?, suggestion: ByteString?, place: ByteString?
+  ) -> ByteString {
+    var text = message
+    if let path { text = "[\(path)] \(text)" }
+    if let suggestion { text = "\(text) (did you mean <\(suggestion)>?)" }
+    if let place { text = "\(text) (at \(place))" }
+    return text
+  }
+
+  /// The same error, attributed to `op` if its place isn't known yet.
+  func attributed(to op: ByteString, at path: @autoclosure () -> ByteString?) -> FlowError {
+    if self.op != nil, self.path != nil { return self }
+    return with {
+      if $0.op == nil { $0.op = op }
+      if $0.path == nil { $0.path = path() }
+    }
+  }
+
+  /// The timeout with the place of the stopped code, if `error` knows it.
+  func located(as error: FlowError?) -> FlowError {
+    guard kind == .timeout, place == nil, let error, let place = error.place else { return self }
+    return with {
+      $0.place = place
+      $0.traceback = error.traceback
+    }
+  }
+
+  /// The same error with its texts converted by `replacement`; those of `underlying` stay.
+  func replacingTexts(_ replacement: (ByteString) -> ByteString) -> FlowError {
+    with {
+      $0.message = replacement($0.message)
+      $0.path = $0.path.map(replacement)
+      $0.suggestion = $0.suggestion.map(replacement)
+      $0.place = $0.place.map(replacement)
+      $0.traceback = $0.traceback.map(replacement)
+    }
+  }
+
+  private static func mismatch(
+    _ key: ByteString, _ value: Value, _ wanted: ByteString, _ secrets: SecretTexts?
+  ) -> ByteString {
+    let shown = secrets?.shownText(of: value) ?? value.logText.truncated(to: Value.logLimit)
+    return """
+      <\(key)> in data bucket is <\(shown)> with type <\(value.plain.typeName)>, \
+      but NOT type <\(wanted)>.
+      """
+  }
+}
+
+extension FlowError {
+  /// The error for other code that is stopped because of this one. A timeout keeps its limit.
+  package var asReason: FlowError {
+    if kind == .cancelled { return self }
+    return FlowError(.cancelled, "cancelled: \(message)", seconds: seconds)
+  }
+}

@@ -1,0 +1,72 @@
+import Glibc
+
+extension ProcessEnd {
+  /// The result of the program of `request`, or the reason why there is none or the program was
+  /// stopped. No message shows a part of `secrets`.
+  func result(
+    of request: ProcessRequest, hiding secrets: SecretTexts
+  ) -> Result<ProcessResult, FlowError> {
+    switch self {
+    case .exited(let result): return .success(result)
+    case .stopped(let reason, let result):
+      let error =
+        (reason as? ProcessTimeout).map { FlowError.timeout(seconds: $0.seconds) } ?? .from(reason)
+      return .failure(result.map { error.carrying($0, hiding: secrets) } ?? error)
+    case .failed(let error): return .failure(.from(error))
+    case .refused(let problem): return .failure(.usage(problem))
+    case .lost:
+      let text: ByteString = """
+        the status of \(request.commandText(hiding: secrets)) is lost: something else in this process \
+        has taken it, or ignores SIGCHLD
+        """
+      return .failure(FlowError(.error, text))
+    }
+  }
+}
+
+extension ChildProcess {
+  /// Stops the program and its child processes, as `cancel(because:)`.
+  ///
+  /// - Parameter error: The error that it ends with.
+  public func cancel(_ error: FlowError) { cancel(because: error) }
+}
+
+extension ProcessResult {
+  /// The error for a status other than 0, whose message shows no part of `secrets`.
+  func failure(of request: ProcessRequest, hiding secrets: SecretTexts) -> FlowError? {
+    guard status != 0 else { return nil }
+    var message = request.commandText(hiding: secrets)
+    if let signal {
+      let name = strsignal(Int32(signal)).map { String(cString: $0) } ?? "unknown"
+      message = message + " was ended by signal \(signal) (\(name))"
+    } else {
+      message = message + " exited with status \(status)"
+    }
+    return FlowError(
+      .error, message + lastErrorLine(hiding: secrets), code: Int64(status), process: self)
+  }
+
+  /// The last line of the error output, after `: `; empty when there is no output.
+  fileprivate func lastErrorLine(hiding secrets: SecretTexts) -> ByteString {
+    let isSpace = { (byte: UInt8) in byte == 32 || (9...13).contains(byte) }
+    let end = stderr.bytes.lastIndex { !isSpace($0) } ?? -1
+    let text = secrets.redacted(ByteString(Array(stderr.bytes[...end])))
+    let line = (text.bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }).last
+    guard let line else { return "" }
+    let limit = 400
+    guard line.count > limit else { return ": " + ByteString(Array(line)) }
+    // The cut must not be in the middle of a character.
+    let last = line.suffix(limit).drop { $0 & 0xC0 == 0x80 }
+    return ": …" + ByteString(Array(last))
+  }
+}
+
+extension FlowError {
+  /// The error of a program that was stopped because of it, with the output of the program.
+  func carrying(_ result: ProcessResult, hiding secrets: SecretTexts) -> FlowError {
+    with {
+      $0.message = message + result.lastErrorLine(hiding: secrets)
+      $0.process = result
+    }
+  }
+}

@@ -1,0 +1,184 @@
+/// One event of a run, made from the log when it is read.
+public struct Event: Sendable {
+  /// The kind of an event. `message`, `key`, `value`, … are nil where they don't apply.
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    /// An op, or a flow within another, starts.
+    case start
+    /// It has ended; `message` is the text after `DidFinish: `, such as `successfully`.
+    case finish
+    /// It logged `message`.
+    case log
+    /// `key` was added with `value`.
+    case set
+    /// The value of `key` changed from `oldValue` to `value`.
+    case replace
+    /// `key` was removed.
+    case remove
+    /// An attempt failed and another follows; `message` is the line's text.
+    case retry
+    /// A group started, ended, stopped or couldn't start; `message` is the line's text.
+    case group
+    /// Cases were decided; `message` names the branch, or gives the reason why there is none.
+    case `case`
+    /// A machine went to another step; `message` is the line's text.
+    case transition
+    /// A machine's state changed to `value`; `message` is the line's text.
+    case state
+    /// An op has done `done` of `total` units.
+    case progress
+
+    /// The name that scripts use.
+    public var name: ByteString { Self.names[Int(rawValue)] }
+
+    /// Made once, because reading a list of a million events needs it as often.
+    private static let names: [ByteString] = allCases.map { kind in
+      ByteString(String(describing: kind))
+    }
+  }
+
+  /// Seconds since the run started.
+  public let time: Double
+  /// The kind of the event.
+  public let kind: Kind
+  /// The id of the execution that the event is about, unique in the run: all events of the
+  /// execution share it, in every attempt. 0 for the run itself.
+  public let id: UInt64
+  /// The id of the flow, group or op that encloses the execution; nil for the run itself.
+  public let parent: UInt64?
+  /// The path of the execution in the run: `publish/ShardsOp #2/CountOp #1`.
+  public let path: ByteString
+  /// The id of the run, unique across processes.
+  public let run: ByteString
+  /// The worker that executes it, counted from 1; 0 for the loop itself.
+  public let lane: Int
+  /// For the `start` of an item, the seconds from the run's start to the group's, when the item
+  /// could have started.
+  public let queued: Double?
+  /// The name of the op that the event is about.
+  public let op: ByteString
+  /// The op's 1-based index in a group, 0 outside of one.
+  public let index: Int
+  /// The 1-based number of the attempt.
+  public let attempt: Int
+  /// The event in words; see `Kind`.
+  public let message: ByteString?
+  /// The key of a `set`, `replace` or `remove`.
+  public let key: ByteString?
+  /// The text of the value that was set, or of a machine's new state, as a line shows it;
+  /// `<redacted>` for a secret.
+  public let value: ByteString?
+  /// The text of the value that was replaced.
+  public let oldValue: ByteString?
+  /// How much of a `progress` is done.
+  public let done: Double?
+  /// The total of a `progress`, if that is known.
+  public let total: Double?
+}
+
+/// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
+public protocol EventSink: AnyObject {
+  /// `value` is the whole value of a `set` or `replace`, for which the event only has a text; a
+  /// secret, and a value that contains one, is passed as a `SecretValue`.
+  func append(_ event: Event, value: Value?, in log: EventLog)
+}
+
+/// The events of a log, each made when it is read.
+public struct EventSequence: Sequence {
+  let log: EventLog
+
+  public struct Iterator: IteratorProtocol {
+    let log: EventLog
+    var place = EventLog.Place()
+
+    public mutating func next() -> Event? {
+      while let record = log.record(at: &place) {
+        if let event = log.event(of: record) { return event }
+      }
+      return nil
+    }
+  }
+
+  public func makeIterator() -> Iterator { Iterator(log: log) }
+}
+
+extension EventLog {
+  /// The events, in order. The lists of a run's initial and final data are no events.
+  public var events: EventSequence { EventSequence(log: self) }
+
+  func event(of record: LogRecord) -> Event? {
+    let kind: Event.Kind
+    var message: ByteString?
+    switch record.kind {
+    case .startWith, .endWith, .snapshotEntry: return nil
+    case .start, .executed: kind = .start
+    case .finish:
+      kind = .finish
+      message = outcome(of: record)
+    case .log:
+      kind = .log
+      message = text(record.firstPayload)
+    case .add: kind = .set
+    case .replace: kind = .replace
+    case .remove: kind = .remove
+    case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused:
+      kind = .group
+      message = groupMessage(of: record).text
+    case .retry:
+      kind = .retry
+      message = text(record.firstPayload)
+    case .caseMatched, .noCase, .caseFailed:
+      kind = .case
+      message = caseMessage(of: record)
+    case .progress: kind = .progress
+    case .transition:
+      kind = .transition
+      message = text(record.firstPayload)
+    case .state:
+      kind = .state
+      message = "state: \(text(record.firstPayload))"
+    }
+    let isSet = kind == .set || kind == .replace
+    let (name, index) = subject(of: record)
+    let queued = kind == .start ? queuedTime(of: record) : nil
+    return Event(
+      time: Double(record.time - began) / 1e9, kind: kind, id: id(of: record),
+      parent: parentID(of: record), path: shown(path(of: record)), run: runID,
+      lane: Int(record.lane), queued: queued.map { Double($0 - began) / 1e9 }, op: shown(name),
+      index: index,
+      attempt: record.attempt, message: message,
+      key: isSet || kind == .remove ? shown(keys.name(of: Key(id: record.key))) : nil,
+      value: isSet || kind == .state ? text(record.firstPayload) : nil,
+      oldValue: kind == .replace ? text(record.secondPayload) : nil,
+      done: kind == .progress ? record.firstPayload.number : nil,
+      total: kind == .progress ? record.secondPayload.number : nil)
+  }
+
+  /// The text of an event about cases, and of a line after `[Cases] `.
+  func caseMessage(of record: LogRecord) -> ByteString {
+    switch record.kind {
+    case .noCase: "no case is matched. finished in early."
+    case .caseFailed: "DidFinish: \(text(record.firstPayload))"
+    default: text(record.firstPayload)
+    }
+  }
+
+  private static let success: ByteString = "successfully"
+
+  /// The text after `DidFinish: `.
+  func outcome(of record: LogRecord) -> ByteString {
+    record.firstPayload.tag == .none ? Self.success : text(record.firstPayload)
+  }
+
+  /// The subject of a line about a group, and the text of that line.
+  func groupMessage(of record: LogRecord) -> (speaker: ByteString, text: ByteString) {
+    let payload = text(record.firstPayload)
+    return switch record.kind {
+    case .groupCreated: ("FlowArrayGroupDispatcher", "group created: \(payload)")
+    case .groupFinished:
+      ("FlowArrayGroupDispatcher", "all finished. output size: \(payload)")
+    case .groupStopped: ("Group", "not allow failure in group. stop immediately.")
+    case .groupRefused: ("Group", "DidFinish: \(payload)")
+    default: ("Group", payload)
+    }
+  }
+}

@@ -1,0 +1,306 @@
+import Glibc
+
+/// The ordered list of a run's events. It is only ever appended to; confined to its loop's thread.
+///
+/// The summary and `events` are views: nothing is formatted before it is read.
+public final class EventLog {
+  /// Sinks that get each event as it is appended.
+  let sinks: [any EventSink]
+  let keys: KeyTable
+  /// The run's name.
+  let title: ByteString
+  /// When the run started: nanoseconds of the loop's clock, and from 1970 to that clock's start.
+  let began: Int64
+  let wallBase: Int64
+  private(set) var scopes: ContiguousArray<LogScope> = []
+  /// The paths of scopes that have been read; see EventLog+Identity.swift.
+  var scopePaths: [UInt32: ByteString] = [:]
+  /// The run's id, unique across processes; made when it is read.
+  public private(set) lazy var runID: ByteString = RunIdentifier.next()
+  /// The texts that no line may show, when there are secrets.
+  private let allSecrets: SecretTexts
+  /// The texts that no line may show; nil as long as there are no secrets.
+  var secrets: SecretTexts? { hasSecrets ? allSecrets : nil }
+  /// Whether there are secrets. Logs without secrets only pay for this branch: it retains nothing.
+  @inline(__always)
+  var hasSecrets: Bool { unretained(allSecrets) { $0.exist } }
+
+  // Unchecked exclusivity: see HotPath.swift.
+  //
+  // The chunks are allocated here, filled from the start to the end, and freed in deinit; `cursor`
+  // stays between the last chunk's base and `limit`.
+
+  private var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
+  @exclusivity(unchecked) private(set) var count = 0
+  /// How many of them have been removed again; see `drain`.
+  @exclusivity(unchecked) private var drained = 0
+  @exclusivity(unchecked) private var cursor: UnsafeMutablePointer<LogRecord>?
+  @exclusivity(unchecked) private var limit: UnsafeMutablePointer<LogRecord>?
+  private var arena: ContiguousArray<UInt8> = []
+  private var largeTexts: ContiguousArray<ByteString> = []
+
+  init(
+    title: ByteString, keys: KeyTable, clock: any LoopClock, began: Int64, sinks: [any EventSink]
+  ) {
+    self.title = title
+    self.keys = keys
+    allSecrets = keys.secrets
+    self.began = began
+    self.wallBase = clock.wallBase
+    self.sinks = sinks
+  }
+
+  deinit {
+    for chunk in chunks { chunk.deallocate() }
+  }
+
+  /// The number of records; an op that succeeds at once takes one.
+  public var recordCount: Int { count }
+
+  /// The memory that the records and texts take, in bytes.
+  public var byteCount: Int {
+    chunks.reduce(0) { $0 + $1.count * MemoryLayout<LogRecord>.stride } + arena.capacity
+  }
+
+  func addScope(_ scope: LogScope) -> UInt32 {
+    scopes.append(scope)
+    return UInt32(truncatingIfNeeded: scopes.count - 1)
+  }
+
+  /// Appends a record without texts. Used on the hot path: everything stays in registers.
+  @inline(__always)
+  func append(
+    _ kind: LogKind, time: Int64, scope: UInt32, position: UInt32, key: UInt32 = 0,
+    attempt: Int = 1, first: Payload = .none, second: Payload = .none, value: Value? = nil
+  ) {
+    let record = LogRecord(
+      time: time, first: first.bits, second: second.bits, scope: scope, position: position,
+      key: key, meta: LogRecord.meta(kind, first.tag, second.tag, attempt: attempt))
+    put(record, value)
+  }
+
+  /// Appends a record unchanged.
+  @inline(__always)
+  func put(_ record: LogRecord, _ value: Value? = nil) {
+    if cursor == limit { grow() }
+    cursor?.initialize(to: record)
+    cursor = cursor?.advanced(by: 1)
+    count &+= 1
+    if !sinks.isEmpty { notify(record, value) }
+  }
+
+  /// Whether there are records that haven't been removed.
+  var isFilled: Bool { count > drained }
+
+  /// Removes and returns all records and texts.
+  func drain() -> (
+    records: ContiguousArray<LogRecord>, arena: ContiguousArray<UInt8>,
+    largeTexts: ContiguousArray<ByteString>
+  ) {
+    var records: ContiguousArray<LogRecord> = []
+    records.reserveCapacity(count - drained)
+    for chunk in chunks {
+      let left = count - drained - records.count
+      records.append(contentsOf: chunk.prefix(left))
+    }
+    drained = count
+    // The last chunk is the largest one: it is filled again.
+    while chunks.count > 1 { chunks.removeFirst().deallocate() }
+    cursor = chunks.first?.baseAddress
+    limit = chunks.first.flatMap { $0.baseAddress?.advanced(by: $0.count) }
+    let texts = (arena, largeTexts)
+    arena = []
+    largeTexts = []
+    return (records, texts.0, texts.1)
+  }
+
+  /// The place of the start of an op that is executing now.
+  struct Start {
+    /// Safe as long as the log lives: chunks never move.
+    fileprivate let record: UnsafeMutablePointer<LogRecord>?
+    fileprivate let end: Int
+  }
+
+  /// Appends the start of an op.
+  @inline(__always)
+  func appendStart(time: Int64, scope: UInt32, position: UInt32) -> Start {
+    append(.start, time: time, scope: scope, position: position)
+    return Start(record: cursor?.advanced(by: -1), end: count)
+  }
+
+  /// Appends the successful finish of an op that never waited, into the record of its start; false
+  /// when that record has been removed meanwhile.
+  @inline(__always)
+  func appendFinish(of start: Start, time: Int64) -> Bool {
+    guard let record = start.record, start.end > drained else { return false }
+    let duration = time &- record.pointee.time
+    record.pointee.first = UInt64(truncatingIfNeeded: count &- start.end)
+    record.pointee.second = UInt64(bitPattern: duration)
+    record.pointee.meta =
+      LogRecord.meta(.executed, .none, .integer, attempt: record.pointee.attempt)
+    if !sinks.isEmpty { notify(record.pointee.finish, nil) }
+    return true
+  }
+
+  @inline(never)
+  private func grow() {
+    // Small runs stay small; chunks never move, so that growing copies nothing.
+    let size = chunks.last.map { min($0.count * 2, Self.largestChunk) } ?? 16
+    let chunk = Self.allocate(size)
+    chunks.append(chunk)
+    cursor = chunk.baseAddress
+    limit = chunk.baseAddress?.advanced(by: size)
+  }
+
+  /// Chunks grow up to 1 MiB.
+  private static let largestChunk = (1 << 20) / MemoryLayout<LogRecord>.stride
+
+  private static func allocate(_ size: Int) -> UnsafeMutableBufferPointer<LogRecord> {
+    let page = 4096
+    let bytes = size * MemoryLayout<LogRecord>.stride
+    guard bytes >= 1 << 19 else { return .allocate(capacity: size) }
+    // The pointer alone frees every chunk as it was allocated; records need no deinit.
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: page)
+    // All pages at once: their page faults would cost more than writing the records does. (Huge pages
+    // are slow where a virtual machine has given its free memory back to its host.)
+    madvise(memory, bytes & ~(page - 1), MADV_POPULATE_WRITE)
+    return UnsafeMutableBufferPointer(
+      start: memory.bindMemory(to: LogRecord.self, capacity: size), count: size)
+  }
+
+  @inline(never)
+  private func notify(_ record: LogRecord, _ value: Value?) {
+    guard let event = event(of: record) else { return }
+    var value = value
+    // If the text may not show a part of the value, sinks must not get the plain value either.
+    if let secrets, let whole = value, secrets.hidesPart(of: whole) {
+      value = .secret(whole)
+    }
+    for sink in sinks { sink.append(event, value: value, in: self) }
+  }
+
+  /// Keeps a text, without secrets, and returns a reference to it.
+  func payload(_ text: ByteString) -> Payload {
+    guard let secrets else { return keep(text) }
+    return keep(secrets.redacted(text))
+  }
+
+  private func keep(_ text: ByteString) -> Payload {
+    let length = text.count
+    if length <= 7 {
+      var bits = UInt64(length) << 56
+      for (index, byte) in text.bytes.enumerated() { bits |= UInt64(byte) << UInt64(index * 8) }
+      return Payload(tag: .shortText, bits: bits)
+    }
+    // A large text shares its value's storage instead of being copied.
+    if length > 512 || arena.count >= 1 << 40 {
+      largeTexts.append(text)
+      return Payload(tag: .largeText, bits: UInt64(largeTexts.count - 1))
+    }
+    let offset = UInt64(arena.count)
+    arena.append(contentsOf: text.bytes)
+    return Payload(tag: .text, bits: UInt64(length) << 40 | offset)
+  }
+
+  /// Keeps a value: scalars unchanged, others as the text that a line shows of them now.
+  func payload(_ value: Value) -> Payload {
+    if hasSecrets, let text = allSecrets.redactedText(of: value) { return keep(text) }
+    return switch value {
+    case .null: .none
+    case .boolean(let value): Payload(tag: value ? .truth : .falsehood, bits: 0)
+    case .integer(let value): .integer(value)
+    case .number(let value): Payload(tag: .number, bits: value.bitPattern)
+    case .bytes(let value): keep(value)
+    case .opaque(let value): keep(value.logText(limit: Value.logLimit))
+    }
+  }
+
+  /// The text of a payload as a line shows it.
+  func text(_ payload: Payload) -> ByteString {
+    Self.text(payload, arena: arena, largeTexts: largeTexts)
+  }
+
+  static func text(
+    _ payload: Payload, arena: ContiguousArray<UInt8>, largeTexts: ContiguousArray<ByteString>
+  ) -> ByteString {
+    switch payload.tag {
+    case .none: return "nil"
+    case .falsehood: return "false"
+    case .truth: return "true"
+    case .integer: return Value.integer(Int64(bitPattern: payload.bits)).logText
+    case .number: return Value.number(Double(bitPattern: payload.bits)).logText
+    case .shortText:
+      let length = Int(payload.bits >> 56)
+      return ByteString(
+        (0..<length).map { UInt8(truncatingIfNeeded: payload.bits >> UInt64($0 * 8)) })
+    case .text:
+      let offset = Int(payload.bits & (1 << 40 - 1))
+      return ByteString(Array(arena[offset..<offset + Int(payload.bits >> 40)]))
+    case .largeText: return largeTexts[Int(payload.bits)]
+    }
+  }
+
+  /// The position of a reader.
+  struct Place {
+    var chunk = 0
+    var offset = 0
+    var index = 0
+    /// Coming finishes, the next one last: each is due when all records before `index` have been
+    /// read. Ops that don't wait end in the reverse order of their starts.
+    fileprivate var finishes: ContiguousArray<(index: Int, record: LogRecord)> = []
+  }
+
+  /// Returns the record at `place` and advances that; nil after the last one.
+  func record(at place: inout Place) -> LogRecord? {
+    if let last = place.finishes.last, last.index == place.index {
+      return place.finishes.removeLast().record
+    }
+    guard place.index < count else { return nil }
+    if place.offset == chunks[place.chunk].count {
+      place.chunk += 1
+      place.offset = 0
+    }
+    let record = chunks[place.chunk][place.offset]
+    place.offset += 1
+    place.index += 1
+    guard record.kind == .executed else { return record }
+    place.finishes.append((place.index + Int(record.first), record.finish))
+    return record.start
+  }
+
+  /// The name of the op that a record is about, and its 1-based index in a group, else 0.
+  func subject(of record: LogRecord) -> (name: ByteString, index: Int) {
+    subject(scope: scopes[Int(record.scope)], position: record.position)
+  }
+
+  func subject(scope: LogScope, position: UInt32) -> (name: ByteString, index: Int) {
+    if position == LogRecord.ownPosition { return (scope.name, 0) }
+    if scope.kind == .group || scope.kind == .inner { return (scope.name, Int(position)) }
+    return (scope.parts?.nameOfPart(at: position) ?? scope.name, 0)
+  }
+
+  /// The names of all executions that enclose something in this run, and its own, the outermost
+  /// first. A group has none: its members have the name of the op, and an index.
+  func names(scope: UInt32, position: UInt32) -> [ByteString] {
+    var names: [ByteString] = []
+    var scope = scopes[Int(scope)]
+    var position = position
+    while true {
+      if scope.kind == .top, position == LogRecord.ownPosition { break }
+      let (name, index) = subject(scope: scope, position: position)
+      names.append(index == 0 ? name : "\(name) #\(index)")
+      while scope.kind == .group { scope = scopes[Int(scope.parent)] }
+      if scope.kind == .top { break }
+      position = scope.position
+      scope = scopes[Int(scope.parent)]
+    }
+    names.append(title)
+    return names.reversed()
+  }
+
+  /// The name that lines show for the op of a record: `UploadOp`, or `UploadOp #3` in a group.
+  func displayName(of record: LogRecord) -> ByteString {
+    let (name, index) = subject(of: record)
+    return index == 0 ? name : "\(name) #\(index)"
+  }
+}

@@ -1,0 +1,117 @@
+internal import Synchronization
+
+/// The texts that no line, event or error may show: those of an event loop, of the loops within it
+/// and of its workers. May be used from any thread.
+///
+/// Searching a text takes one step per byte, however many secrets there are; without secrets
+/// nothing is searched.
+public final class SecretTexts: Sendable {
+  /// Shorter texts occur by chance, and aren't replaced.
+  public static let shortest = 4
+
+  private let patterns = Mutex(SecretPatterns())
+  private let isUsed = Atomic<Bool>(false)
+
+  /// Makes an empty set of texts.
+  public init() {}
+
+  /// Whether there ever was a secret, even one whose text is too short to be searched for.
+  @inline(__always)
+  var exist: Bool { isUsed.load(ordering: .relaxed) }
+
+  /// The number of texts.
+  public var count: Int { patterns.withLock { $0.count } }
+
+  /// Adds the text that a value prints as: a string or a number, secret or plain.
+  ///
+  /// Texts of less than `shortest` bytes, and those within `<redacted>`, aren't searched for: they
+  /// would change lines that reveal nothing.
+  public func add(_ value: Value) {
+    isUsed.store(true, ordering: .relaxed)
+    let text: ByteString
+    switch value.plain {
+    case .bytes(let bytes): text = bytes
+    case .integer, .number: text = value.plain.logText
+    case .null, .boolean, .opaque: return
+    }
+    guard text.count >= Self.shortest, !SecretValue.mark.contains(text) else { return }
+    patterns.withLock { $0.add(text) }
+  }
+
+  /// `text` with `<redacted>` instead of each secret; overlapping secrets become one.
+  ///
+  /// The start of a secret before a mark of omission, `…` or `...`, also counts as a secret.
+  public func redacted(_ text: ByteString) -> ByteString {
+    guard exist else { return text }
+    return redacted(text, isCut: false)
+  }
+
+  /// The text of a value in a line: without secrets, and within `Value.logLimit` characters.
+  public func shownText(of value: Value) -> ByteString {
+    switch value {
+    case .opaque(let value): shownText(limit: Value.logLimit) { value.logText(limit: $0) }
+    case .bytes(let text): redacted(text).truncated(to: Value.logLimit)
+    default: redacted(value.logText)
+    }
+  }
+
+  /// The text of a value in a log, when it may not be the value's own; else nil. A string is kept
+  /// whole: only views cut it.
+  func redactedText(of value: Value) -> ByteString? {
+    if case .opaque = value { return shownText(of: value) }
+    let text = value.logText
+    let shown = redacted(text)
+    return shown == text ? nil : shown
+  }
+
+  /// Whether a line may not show the complete text that it would show of a value.
+  func hidesPart(of value: Value) -> Bool {
+    guard let shown = redactedText(of: value) else { return false }
+    return shown != value.logText
+  }
+
+  /// The text of something within a number of characters: without secrets, or parts of one.
+  ///
+  /// - Parameters:
+  ///   - limit: The most characters; when the text is cut, the last one is `…`.
+  ///   - text: Returns the whole text, within a number of characters.
+  /// - Returns: The text.
+  package func shownText(
+    limit: Int, _ text: (_ limit: Int) throws -> ByteString
+  ) rethrows -> ByteString {
+    guard exist else { return try text(limit) }
+    // A few characters more than are shown: the start of a secret before a cut isn't recognized
+    // when it is shorter than that.
+    let surplus = Self.shortest - 1
+    let raw = try text(limit + surplus)
+    guard raw.bytes.suffix(3).elementsEqual(Self.ellipsis),
+      raw.characterCount == limit + surplus
+    else { return redacted(raw, isCut: false).truncated(to: limit) }
+    let shown = redacted(ByteString(Array(raw.bytes.dropLast(3))), isCut: true)
+    let kept = shown.droppingLast(surplus)
+    return (kept + ByteString(Self.ellipsis)).truncated(to: limit)
+  }
+
+  private static let ellipsis = Array("…".utf8)
+
+  private func redacted(_ text: ByteString, isCut: Bool) -> ByteString {
+    // The copy shares its storage, so that no thread waits while a long text is searched.
+    let patterns = patterns.withLock { $0 }
+    return patterns.redacted(text, isCut: isCut)
+  }
+}
+
+extension ByteString {
+  fileprivate func contains(_ other: ByteString) -> Bool {
+    guard other.count <= count else { return false }
+    return (0...count - other.count).contains { bytes[$0...].starts(with: other.bytes) }
+  }
+
+  /// The text without its last characters.
+  fileprivate func droppingLast(_ characters: Int) -> ByteString {
+    var counter = CharacterCounter()
+    let starts = bytes.indices.filter { counter.begins(bytes[$0]) }
+    guard starts.count > characters else { return ByteString([]) }
+    return ByteString(Array(bytes[..<starts[starts.count - characters]]))
+  }
+}

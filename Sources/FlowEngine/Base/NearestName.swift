@@ -1,0 +1,41 @@
+/// Finds the name that was most likely meant.
+package enum NearestName {
+  /// Finds the name of which `word` is a misspelling, if there is one.
+  ///
+  /// - Parameters:
+  ///   - word: The word that was written.
+  ///   - names: The possible names; the first of equally near ones counts.
+  /// - Returns: The nearest name; nil when none is near.
+  package static func of(_ word: String, in names: [String]) -> String? {
+    let bytes = Array(word.lowercased().utf8)
+    // A script determines the length, and the work grows with it.
+    guard bytes.count <= 40 else { return nil }
+    var best: (distance: Int, name: String)?
+    for name in names {
+      let distance = distance(bytes, Array(name.lowercased().utf8))
+      // With more changes, any short word would be near any other.
+      let allowed = name.utf8.count < 4 ? 1 : 2
+      if distance <= allowed, distance < best?.distance ?? .max { best = (distance, name) }
+    }
+    return best?.name
+  }
+
+  /// How many bytes must be inserted, omitted, replaced or swapped with the next one.
+  private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+    var beforeLast: [Int] = []
+    var last = Array(0...right.count)
+    for i in left.indices {
+      var row = [i + 1]
+      for j in right.indices {
+        var least = min(last[j] + (left[i] == right[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1)
+        if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] {
+          least = min(least, beforeLast[j - 1] + 1)
+        }
+        row.append(least)
+      }
+      beforeLast = last
+      last = row
+    }
+    return last[right.count]
+  }
+}

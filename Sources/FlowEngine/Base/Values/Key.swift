@@ -1,0 +1,91 @@
+/// An interned byte string: the name of a value in a data bucket, cheap to compare.
+///
+/// Only the `KeyTable` that made it knows its name.
+public struct Key: Hashable, Sendable {
+  package let id: UInt32
+
+  package init(id: UInt32) {
+    self.id = id
+  }
+}
+
+/// The names of keys. One per event loop, confined to its thread.
+public final class KeyTable {
+  /// The thread of the table, and of all buckets with its keys.
+  let identity = EventLoop.Identity.current
+
+  private var names: ContiguousArray<ByteString> = []
+  /// Open addressing: 0 is free, else the id of a key plus one. At most half full.
+  private var slots = ContiguousArray<UInt32>(repeating: 0, count: 64)
+
+  /// The texts that messages about the values of keys may not show.
+  let secrets: SecretTexts
+
+  /// Makes a table without keys.
+  ///
+  /// - Parameter secrets: The texts that messages about the values of keys may not show.
+  public init(secrets: SecretTexts = SecretTexts()) {
+    self.secrets = secrets
+  }
+
+  /// Returns the key of `name`, always the same for the same bytes.
+  public func intern(_ name: ByteString) -> Key {
+    name.withUnsafeBytes { bytes in
+      let slot = slot(of: bytes)
+      if slots[slot] != 0 { return Key(id: slots[slot] - 1) }
+      return insert(name, at: slot)
+    }
+  }
+
+  /// Returns the key of the name in `bytes`; allocates nothing when the name is known.
+  public func intern(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
+    let slot = slot(of: bytes)
+    if slots[slot] != 0 { return Key(id: slots[slot] - 1) }
+    return insert(ByteString(bytes), at: slot)
+  }
+
+  /// The name that a key was interned with.
+  public func name(of key: Key) -> ByteString {
+    guard Int(key.id) < names.count else {
+      misuse("a Key was used with the KeyTable of another event loop")
+    }
+    return names[Int(key.id)]
+  }
+
+  private func slot(of bytes: UnsafeBufferPointer<UInt8>) -> Int {
+    let mask = slots.count - 1
+    var slot = Self.hash(bytes) & mask
+    while slots[slot] != 0 {
+      let matches = names[Int(slots[slot] - 1)].withUnsafeBytes { $0.elementsEqual(bytes) }
+      if matches { break }
+      slot = (slot + 1) & mask
+    }
+    return slot
+  }
+
+  private func insert(_ name: ByteString, at slot: Int) -> Key {
+    let key = Key(id: UInt32(truncatingIfNeeded: names.count))
+    names.append(name)
+    slots[slot] = key.id + 1
+    if names.count * 2 > slots.count { grow() }
+    return key
+  }
+
+  private func grow() {
+    let mask = slots.count * 2 - 1
+    slots = ContiguousArray(repeating: 0, count: mask + 1)
+    for (id, name) in names.enumerated() {
+      var slot = name.withUnsafeBytes { Self.hash($0) } & mask
+      while slots[slot] != 0 { slot = (slot + 1) & mask }
+      slots[slot] = UInt32(truncatingIfNeeded: id) + 1
+    }
+  }
+
+  /// Seeded per process: names come from scripts and their data, which could make them collide on
+  /// purpose.
+  private static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
+    var hasher = Hasher()
+    hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
+    return hasher.finalize()
+  }
+}

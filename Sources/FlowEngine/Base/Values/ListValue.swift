@@ -1,0 +1,92 @@
+/// The engine's own list: groups collect it when there is no Lua.
+public final class ListValue: EngineTable {
+  /// The values in order.
+  public private(set) var elements: ContiguousArray<Value>
+
+  /// Makes a list of values.
+  public init(_ elements: ContiguousArray<Value>) {
+    self.elements = elements
+  }
+
+  /// Makes a list from an array.
+  public convenience init(_ elements: [Value]) {
+    self.init(ContiguousArray(elements))
+  }
+
+  deinit {
+    var nested = NestedTables()
+    takeNested(into: &nested)
+    nested.release()
+  }
+
+  /// Moves the nested tables of a list that is about to be released to `nested`.
+  func takeNested(into nested: inout NestedTables) {
+    for index in elements.indices {
+      guard case .opaque = elements[index] else { continue }
+      nested.add(elements[index])
+      elements[index] = .null
+    }
+  }
+
+  /// Adds a value at the end.
+  public func append(_ value: Value) {
+    elements.append(value)
+  }
+
+  func makeEmpty() -> any EngineTable { ListValue([Value]()) }
+
+  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
+    for element in (other as? ListValue)?.elements ?? [] { elements.append(try convert(element)) }
+  }
+
+  public var typeName: ByteString { "table" }
+
+  public func matches(typeName: ByteString) -> Bool { typeName == "table" }
+
+  public func listCount() -> Int? { elements.count }
+
+  public func element(at index: Int) -> Value {
+    elements.indices.contains(index) ? elements[index] : .null
+  }
+
+  public func logText(limit: Int) -> ByteString {
+    var renderer = ValueRenderer(limit: limit)
+    renderer.append(self)
+    return renderer.text
+  }
+
+  public func plainCopy() -> PlainValue? {
+    var tables: [PlainValue.Table] = []
+    var indices: [ObjectIdentifier: Int] = [:]
+    var lists: [ListValue] = []
+
+    func index(of list: ListValue) -> Int {
+      if let known = indices[ObjectIdentifier(list)] { return known }
+      indices[ObjectIdentifier(list)] = tables.count
+      tables.append(PlainValue.Table())
+      lists.append(list)
+      return tables.count - 1
+    }
+
+    _ = index(of: self)
+    var next = 0
+    while next < lists.count {
+      let list = lists[next]
+      guard let slot = indices[ObjectIdentifier(list)] else { return nil }
+      var atoms: [PlainValue.Atom] = []
+      for element in list.elements {
+        if case .opaque(let value) = element, let inner = value as? ListValue {
+          atoms.append(.table(index(of: inner)))
+        } else {
+          guard let copy = element.plainCopy() else { return nil }
+          let base = tables.count
+          tables.append(contentsOf: copy.tables.map { $0.shifted(by: base) })
+          atoms.append(copy.root.shifted(by: base))
+        }
+      }
+      tables[slot].list = atoms
+      next += 1
+    }
+    return PlainValue(.table(0), tables: tables)
+  }
+}

@@ -1,0 +1,98 @@
+/// A copied value that can be moved anywhere: to another thread, a process, a disk.
+///
+/// Tables are in one flat list and referred to by their index, so that cycles and sharing are kept
+/// and no depth of nesting needs recursion.
+public struct PlainValue: Sendable, Equatable {
+  /// A value within the graph.
+  public enum Atom: Sendable {
+    /// No value.
+    case null
+    /// A boolean.
+    case boolean(Bool)
+    /// An integer.
+    case integer(Int64)
+    /// A float.
+    case number(Double)
+    /// A string of bytes.
+    case bytes(ByteString)
+    /// An index into `tables`.
+    case table(Int)
+    /// A value that no line shows: `flow.secret` of the inner atom, which is neither null nor a
+    /// secret.
+    indirect case secret(Atom)
+  }
+
+  /// A key with its value, in a table.
+  public struct Entry: Sendable, Equatable {
+    /// The key.
+    public var key: Atom
+    /// The value.
+    public var value: Atom
+
+    /// Makes an entry from a key and its value.
+    public init(key: Atom, value: Atom) {
+      self.key = key
+      self.value = value
+    }
+  }
+
+  /// A table: the values of 1…n, and everything else as entries.
+  public struct Table: Sendable, Equatable {
+    /// The values of the keys 1…n.
+    public var list: [Atom]
+    /// Everything else.
+    public var entries: [Entry]
+
+    /// Makes a table of copies.
+    public init(list: [Atom] = [], entries: [Entry] = []) {
+      self.list = list
+      self.entries = entries
+    }
+  }
+
+  /// The value itself.
+  public var root: Atom
+  /// The tables of the value.
+  public var tables: [Table]
+
+  /// Makes a value with its tables.
+  public init(_ root: Atom, tables: [Table] = []) {
+    self.root = root
+    self.tables = tables
+  }
+}
+
+extension PlainValue.Atom: Equatable {
+  /// Floats are equal when their bits are, so that copies of NaN or -0.0 can be distinguished.
+  public static func == (left: Self, right: Self) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.boolean(let left), .boolean(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.number(let left), .number(let right)): left.bitPattern == right.bitPattern
+    case (.bytes(let left), .bytes(let right)): left == right
+    case (.table(let left), .table(let right)): left == right
+    case (.secret(let left), .secret(let right)): left == right
+    default: false
+    }
+  }
+
+  /// The same atom in a list of tables with `base` others before its own.
+  func shifted(by base: Int) -> Self {
+    switch self {
+    case .table(let index): .table(index &+ base)
+    case .secret(let atom): .secret(atom.shifted(by: base))
+    default: self
+    }
+  }
+}
+
+extension PlainValue.Table {
+  func shifted(by base: Int) -> Self {
+    Self(
+      list: list.map { $0.shifted(by: base) },
+      entries: entries.map {
+        PlainValue.Entry(key: $0.key.shifted(by: base), value: $0.value.shifted(by: base))
+      })
+  }
+}

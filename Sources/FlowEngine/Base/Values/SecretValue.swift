@@ -1,0 +1,92 @@
+/// A value that no line, event or error shows: it prints as `<redacted>`.
+///
+/// A data bucket stores the plain value and marks the key as secret, so an op that reads it gets
+/// the plain value. Anywhere else — in a list, in a table, as an argument — it stays opaque.
+/// Confined to the thread of its loop, like the inner value.
+public final class SecretValue: OpaqueValue {
+  /// The text that every line shows instead of a secret.
+  public static let mark: ByteString = "<redacted>"
+
+  /// The inner value; never a secret.
+  public let plain: Value
+
+  /// Makes a secret; a secret of a secret has the same plain value.
+  public init(_ value: Value) {
+    plain = value.plain
+  }
+
+  public var typeName: ByteString { "secret" }
+
+  public func logText(limit: Int) -> ByteString { Self.mark.truncated(to: limit) }
+
+  public func matches(typeName: ByteString) -> Bool { typeName == "secret" }
+
+  public func listCount() -> Int? { nil }
+
+  public func element(at index: Int) -> Value { .null }
+
+  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
+    guard case .opaque(let table) = plain else { return self }
+    let copy = try table.copyForRun(copies)
+    return copy === table ? self : SecretValue(.opaque(copy))
+  }
+
+  /// A copy that is marked as a secret; converted back, it becomes a secret again.
+  public func plainCopy() -> PlainValue? {
+    guard var copy = plain.plainCopy() else { return nil }
+    copy.root = .secret(copy.root)
+    return copy
+  }
+}
+
+extension Value {
+  /// Makes a secret of `value`; `.null` stays `.null`.
+  public static func secret(_ value: Value) -> Value {
+    if value.isNull || value.isSecret { return value }
+    return .opaque(SecretValue(value))
+  }
+
+  /// Whether no line may show the value.
+  @inline(__always)
+  public var isSecret: Bool {
+    if case .opaque(let value) = self { value is SecretValue } else { false }
+  }
+
+  /// The inner value of a secret; any other value is returned unchanged.
+  public var plain: Value {
+    if case .opaque(let value) = self, let secret = value as? SecretValue {
+      secret.plain
+    } else {
+      self
+    }
+  }
+}
+
+/// A secret in Swift: `Flow("signup").data(["password": Secret("123456")])`.
+///
+/// A declaration of this type accepts plain values and secrets alike.
+public struct Secret<Wrapped: ValueConvertible>: ValueConvertible, CustomStringConvertible,
+  CustomReflectable
+{
+  public static var flowTypeName: ByteString { Wrapped.flowTypeName }
+
+  /// The inner value.
+  public let value: Wrapped
+
+  /// Makes a value that no log shows.
+  public init(_ value: Wrapped) {
+    self.value = value
+  }
+
+  public init?(flowValue: Value) {
+    guard let value = Wrapped(flowValue: flowValue.plain) else { return nil }
+    self.value = value
+  }
+
+  public var flowValue: Value { .secret(value.flowValue) }
+
+  /// `<redacted>`, so that printing an object with a secret in it doesn't show the secret.
+  public var description: String { SecretValue.mark.description }
+
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,186 @@
+internal import CFlowSystem
+
+/// A value of a data bucket. Confined to the thread of its event loop.
+public enum Value {
+  /// No value. A bucket never holds it: setting it removes the key.
+  case null
+  /// A boolean.
+  case boolean(Bool)
+  /// An integer.
+  case integer(Int64)
+  /// A float.
+  case number(Double)
+  /// A string of bytes.
+  case bytes(ByteString)
+  /// A value that the engine passes on without reading it, held by reference.
+  case opaque(any OpaqueValue)
+}
+
+/// A value that the engine holds by reference, for example a Lua table.
+///
+/// All its methods are called on the thread of the value's event loop.
+public protocol OpaqueValue: AnyObject {
+  /// The name of the type in log lines: `table`, `function`, or a name of its own.
+  var typeName: ByteString { get }
+  /// The text for a log line, of at most `limit` characters; the last one is `…` when it is cut.
+  func logText(limit: Int) -> ByteString
+  /// Whether the value counts as `typeName`; its base type counts too.
+  func matches(typeName: ByteString) -> Bool
+  /// The number of elements, nil when the value isn't a list without holes.
+  func listCount() -> Int?
+  /// The element at a 0-based `index` below `listCount()`; `.null` when there is none.
+  func element(at index: Int) -> Value
+  /// The elements at a range of indices, as `element(at:)` returns them; the default calls it for
+  /// each.
+  func elements(_ range: Range<Int>) -> ContiguousArray<Value>
+  /// A copy without references, nil when the value can't be copied.
+  func plainCopy() -> PlainValue?
+  /// The value for a new run, when the data of the run's flow contains this one. For a table it is
+  /// a deep copy, so that no run sees the changes of another; for anything else, and by default, it
+  /// is the value itself.
+  ///
+  /// - Parameter copies: The copies that this run has so far: a table that occurs twice is copied
+  ///   once.
+  /// - Returns: The copy, or the value itself.
+  /// - Throws: When there is no memory for a copy.
+  func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue
+}
+
+/// The copies of tables for a new run. Confined to the thread of the run's loop.
+public final class ValueCopies {
+  /// A record that a front end keeps of its own tables.
+  public var record: AnyObject?
+  /// The copies by the engine's tables. These are held so that no other object gets their
+  /// identities.
+  private var made: [ObjectIdentifier: (original: any OpaqueValue, copy: any OpaqueValue)] = [:]
+
+  init() {}
+
+  /// The copy of a table of the engine's own; nil when it hasn't been copied yet.
+  fileprivate func copy(of table: any OpaqueValue) -> (any OpaqueValue)? {
+    made[ObjectIdentifier(table)]?.copy
+  }
+
+  fileprivate func record(_ copy: any OpaqueValue, of table: any OpaqueValue) {
+    made[ObjectIdentifier(table)] = (table, copy)
+  }
+}
+
+extension OpaqueValue {
+  public func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
+    ContiguousArray(range.map { element(at: $0) })
+  }
+
+  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue { self }
+}
+
+/// A table of the engine's own.
+protocol EngineTable: OpaqueValue {
+  /// Makes an empty table of the same kind.
+  func makeEmpty() -> any EngineTable
+  /// Adds the content of `other`, a table of the same kind, with each value converted by `convert`.
+  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows
+}
+
+extension EngineTable {
+  /// Also copies the nested tables, in a loop, so that no depth of nesting recurses.
+  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
+    if let known = copies.copy(of: self) { return known }
+    var open: [(original: any EngineTable, copy: any EngineTable)] = []
+    func begin(_ table: any EngineTable) -> any EngineTable {
+      let copy = table.makeEmpty()
+      copies.record(copy, of: table)
+      open.append((table, copy))
+      return copy
+    }
+    let root = begin(self)
+    while let (original, copy) = open.popLast() {
+      try copy.fill(from: original) { value in
+        guard case .opaque(let opaque) = value else { return value }
+        if let known = copies.copy(of: opaque) { return .opaque(known) }
+        if let table = opaque as? any EngineTable { return .opaque(begin(table)) }
+        return .opaque(try opaque.copyForRun(copies))
+      }
+    }
+    return root
+  }
+}
+
+extension Value {
+  /// The value for a new run; see `OpaqueValue.copyForRun`.
+  @inline(__always)
+  func copyForRun(_ copies: inout ValueCopies?) throws -> Value {
+    guard case .opaque(let opaque) = self else { return self }
+    let shared = copies ?? ValueCopies()
+    copies = shared
+    return .opaque(try opaque.copyForRun(shared))
+  }
+}
+
+extension Value {
+  /// The most characters that a log line shows of an opaque value.
+  public static let logLimit = 120
+
+  /// Whether it is `.null`, the absence of a value.
+  public var isNull: Bool {
+    if case .null = self { true } else { false }
+  }
+
+  /// The name that log lines and errors use for the value's type.
+  public var typeName: ByteString {
+    switch self {
+    case .null: "nil"
+    case .boolean: "boolean"
+    case .integer: "integer"
+    case .number: "float"
+    case .bytes: "string"
+    case .opaque(let value): value.typeName
+    }
+  }
+
+  /// The value as Lua 5.4's `tostring` prints it; opaque values within `logLimit` characters.
+  public var logText: ByteString {
+    switch self {
+    case .null: "nil"
+    case .boolean(let value): value ? "true" : "false"
+    case .integer(let value): ByteString(String(value))
+    case .number(let value): Value.text(of: value)
+    case .bytes(let value): value
+    case .opaque(let value): value.logText(limit: Value.logLimit)
+    }
+  }
+
+  /// A copy without references; nil when a part of the value can't be copied.
+  public func plainCopy() -> PlainValue? {
+    switch self {
+    case .null: PlainValue(.null)
+    case .boolean(let value): PlainValue(.boolean(value))
+    case .integer(let value): PlainValue(.integer(value))
+    case .number(let value): PlainValue(.number(value))
+    case .bytes(let value): PlainValue(.bytes(value))
+    case .opaque(let value): value.plainCopy()
+    }
+  }
+
+  /// A float as Lua prints it: `%.14g`, with `.0` after a text that looks like an integer.
+  static func text(of number: Double) -> ByteString {
+    var text = generalText(of: number, precision: 14)
+    if text.allSatisfy({ $0 == UInt8(ascii: "-") || (48...57).contains($0) }) {
+      text += [UInt8(ascii: "."), UInt8(ascii: "0")]
+    }
+    return ByteString(text)
+  }
+
+  /// A duration in seconds as the log shows it: `%g`.
+  static func text(ofSeconds seconds: Double) -> ByteString {
+    ByteString(generalText(of: seconds, precision: 6))
+  }
+
+  private static func generalText(of number: Double, precision: Int32) -> [UInt8] {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+      guard let base = buffer.baseAddress else { return [] }
+      let length = flowsystem_format_g(base, 64, precision, number)
+      return buffer.prefix(length).map { UInt8(bitPattern: $0) }
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// Types composed of others.
+
+/// nil represents an absent value.
+extension Optional: ValueConvertible where Wrapped: ValueConvertible {
+  public static var flowTypeName: ByteString { Wrapped.flowTypeName + "?" }
+  public static var flowWantedName: ByteString { Wrapped.flowWantedName + "?" }
+
+  public init?(flowValue: Value) {
+    if flowValue.isNull {
+      self = .none
+    } else if let value = Wrapped(flowValue: flowValue) {
+      self = .some(value)
+    } else {
+      return nil
+    }
+  }
+
+  public var flowValue: Value { self?.flowValue ?? .null }
+}
+
+/// A table with string keys, read as a copy; a table with other keys is of another type.
+extension Dictionary: ValueConvertible where Key: FlowKeyConvertible, Value: ValueConvertible {
+  public static var flowTypeName: ByteString { "table" }
+
+  public init?(flowValue: FlowEngine.Value) {
+    guard case .opaque(let opaque) = flowValue, let map = MapValue(copying: opaque) else {
+      return nil
+    }
+    self = [:]
+    for (name, value) in map.fields {
+      guard let key = Key(flowKey: name), let value = Value(flowValue: value) else { return nil }
+      self[key] = value
+    }
+  }
+
+  public var flowValue: FlowEngine.Value {
+    .opaque(MapValue(map { ($0.flowKey, $1.flowValue) }))
+  }
+}
+
+/// A Swift type that can name a field of a table.
+public protocol FlowKeyConvertible: Hashable {
+  /// nil when the bytes name nothing.
+  init?(flowKey: ByteString)
+  /// The key of this value.
+  var flowKey: ByteString { get }
+}
+
+extension String: FlowKeyConvertible {
+  public init?(flowKey: ByteString) { self.init(flowValue: .bytes(flowKey)) }
+  public var flowKey: ByteString { ByteString(self) }
+}
+
+extension ByteString: FlowKeyConvertible {
+  public init?(flowKey: ByteString) { self = flowKey }
+  /// The bytes as they are.
+  public var flowKey: ByteString { self }
+}
+
+/// An enum with raw values only has to declare it: `enum Plan: String, ValueConvertible`.
+extension ValueConvertible where Self: RawRepresentable, RawValue: ValueConvertible {
+  public static var flowTypeName: ByteString { RawValue.flowTypeName }
+  public static var flowWantedName: ByteString { ByteString(String(describing: Self.self)) }
+
+  public init?(flowValue: Value) {
+    guard let rawValue = RawValue(flowValue: flowValue) else { return nil }
+    self.init(rawValue: rawValue)
+  }
+
+  public var flowValue: Value { rawValue.flowValue }
+}
+
+/// A copy of any value that can be copied; tables keep their cycles and shared parts.
+extension PlainValue: ValueConvertible {
+  public static var flowTypeName: ByteString { "any" }
+  public static var flowWantedName: ByteString { "a value that can be copied" }
+
+  public init?(flowValue: Value) {
+    guard let copy = flowValue.plainCopy() else { return nil }
+    self = copy
+  }
+
+  /// The copy as a value of the engine.
+  public var flowValue: Value {
+    let made: [any OpaqueValue] = tables.map { table in
+      if table.entries.isEmpty { return ListValue([]) }
+      return MapValue([])
+    }
+    func value(_ atom: Atom) -> Value {
+      switch atom {
+      case .null: .null
+      case .boolean(let value): .boolean(value)
+      case .integer(let value): .integer(value)
+      case .number(let value): .number(value)
+      case .bytes(let value): .bytes(value)
+      case .table(let index): made.indices.contains(index) ? .opaque(made[index]) : .null
+      case .secret(let atom): .secret(value(atom))
+      }
+    }
+    for (table, object) in zip(tables, made) {
+      if let list = object as? ListValue {
+        for atom in table.list { list.append(value(atom)) }
+      } else if let map = object as? MapValue {
+        for (index, atom) in table.list.enumerated() {
+          map.set(ByteString(String(index + 1)), value(atom))
+        }
+        for entry in table.entries { map.set(value(entry.key).logText, value(entry.value)) }
+      }
+    }
+    return value(root)
+  }
+}

@@ -1,0 +1,94 @@
+// Properties of types that are known without a value.
+extension ValueType {
+  /// The longest name of a type that `list` makes; a longer one becomes a list of anything, which
+  /// limits the nesting.
+  private static let maximumNameLength = 120
+
+  /// Whether a value may be of both types; only `false` is certain.
+  ///
+  /// Nothing is known of types with a function. Lists of different elements count as different,
+  /// although an empty list would be of both types; so do two names of metatables, because a value
+  /// has one.
+  func overlaps(_ other: ValueType) -> Bool {
+    switch (shape, other.shape) {
+    case (.any, _), (_, .any), (.predicate, _), (_, .predicate): true
+    case (.union(let members), _): members.contains { $0.overlaps(other) }
+    case (_, .union(let members)): members.contains { overlaps($0) }
+    case (.list(let element), .list(let otherElement)): element.overlaps(otherElement)
+    case (.list, .builtin(let builtin)), (.builtin(let builtin), .list): builtin == .table
+    case (.list, .named), (.named, .list): true
+    case (.named(let name), .named(let otherName)): name == otherName
+    case (.named, .builtin(let builtin)), (.builtin(let builtin), .named):
+      builtin.hasMetatables
+    case (.builtin(let builtin), .builtin(let otherBuiltin)):
+      builtin == otherBuiltin
+        || builtin.isNumber && otherBuiltin.isNumber
+          && (builtin == .number || otherBuiltin == .number)
+    }
+  }
+
+  /// Whether `value` may be of this type; functions aren't called, so only `false` is certain.
+  func mayHold(_ value: Value) -> Bool {
+    if case .predicate = shape { return true }
+    return mismatch(value) == nil
+  }
+
+  /// The type of a list's elements; `any` when it isn't known, nil when this can't be a list.
+  var element: ValueType? {
+    switch shape {
+    case .list(let element): element
+    case .any, .predicate, .named: .any
+    case .builtin(let builtin): builtin == .table ? .any : nil
+    case .union(let members): Self.union(members.compactMap(\.element))
+    }
+  }
+
+  /// The union of the types; nil when there are none.
+  static func union(_ types: [ValueType]) -> ValueType? {
+    var members: [ValueType] = []
+    for type in types where !members.contains(where: { $0.name == type.name }) {
+      members.append(type)
+    }
+    guard members.count > 1 else { return members.first }
+    let isUnknown = members.contains { $0.isUnknown }
+    if isUnknown { return .any }
+    var name: ByteString = ""
+    for member in members { name = name.isEmpty ? member.name : "\(name)|\(member.name)" }
+    return ValueType(name: name, isOptional: false, shape: .union(members))
+  }
+
+  /// The type of lists with elements of this type.
+  var list: ValueType {
+    let element = isUnknown || name.count > Self.maximumNameLength ? .any : present
+    var name = element.name
+    if case .union = element.shape { name = "(\(name))" }
+    return ValueType(name: name + "[]", isOptional: false, shape: .list(element))
+  }
+
+  /// The type without `?`: that of a present value.
+  var present: ValueType {
+    guard isOptional else { return self }
+    let mark = UInt8(ascii: "?")
+    return ValueType(
+      name: ByteString(name.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
+  }
+
+  private var isUnknown: Bool {
+    switch shape {
+    case .any, .predicate: true
+    default: false
+    }
+  }
+}
+
+extension ValueType.Builtin {
+  fileprivate var isNumber: Bool { self == .number || self == .integer || self == .float }
+
+  /// Whether values of this type may have a metatable of their own, and therefore a name.
+  fileprivate var hasMetatables: Bool {
+    switch self {
+    case .table, .userdata, .function, .thread: true
+    case .boolean, .string, .number, .integer, .float: false
+    }
+  }
+}

@@ -1,0 +1,133 @@
+/// A declared type of a value, as LuaLS writes it: `string`, `integer?`, `string[]`, `A|B`.
+///
+/// `?` binds to the whole union. Names that aren't built in are those of metatables (`__name`).
+/// Confined to one thread when it holds a predicate.
+public final class ValueType {
+  enum Shape {
+    case any
+    case builtin(Builtin)
+    /// The `__name` of a metatable.
+    case named(ByteString)
+    case list(ValueType)
+    case union([ValueType])
+    /// nil when the value matches, else the name of the expected type in the line.
+    case predicate((Value) -> ByteString?)
+  }
+
+  enum Builtin: String, CaseIterable {
+    case boolean, string, number, integer, float, table, function, userdata, thread
+  }
+
+  /// Whether the value may be absent.
+  public let isOptional: Bool
+  /// The type as it was written.
+  public let name: ByteString
+  /// An object that belongs to a type with a predicate, such as the predicate's function.
+  public let source: AnyObject?
+  let shape: Shape
+  /// The kinds whose values all match; for other kinds only `mismatch` can decide.
+  let kinds: ValueKinds
+
+  init(name: ByteString, isOptional: Bool, shape: Shape, source: AnyObject? = nil) {
+    self.name = name
+    self.source = source
+    self.isOptional = isOptional
+    self.shape = shape
+    kinds = Self.kinds(shape).union(isOptional ? .absent : [])
+  }
+
+  private static func kinds(_ shape: Shape) -> ValueKinds {
+    switch shape {
+    case .any: [.boolean, .integer, .number, .bytes, .opaque]
+    case .builtin(.boolean): .boolean
+    case .builtin(.string): .bytes
+    case .builtin(.integer): .integer
+    case .builtin(.float): .number
+    case .builtin(.number): [.integer, .number]
+    case .union(let members):
+      members.reduce(into: ValueKinds()) { $0.formUnion($1.kinds.subtracting(.absent)) }
+    case .builtin, .named, .list, .predicate: []
+    }
+  }
+
+  /// Any present value.
+  public static var any: ValueType { ValueType(name: "any", isOptional: false, shape: .any) }
+
+  /// Any value, or an absent one.
+  package static var anything: ValueType {
+    ValueType(name: "any", isOptional: true, shape: .any)
+  }
+
+  /// Whether a function of the program decides it, or a part of it: such a type has no text to
+  /// parse.
+  package var isTested: Bool {
+    switch shape {
+    case .predicate: true
+    case .union(let members): members.contains { $0.isTested }
+    case .list(let element): element.isTested
+    case .any, .builtin, .named: false
+    }
+  }
+
+  /// A type that `test` decides: the function returns nil for a value that matches, else the
+  /// reason, which replaces the type's name in the line.
+  public static func predicate(
+    name: ByteString, source: AnyObject? = nil, _ test: @escaping (Value) -> ByteString?
+  ) -> ValueType {
+    ValueType(name: name, isOptional: false, shape: .predicate(test), source: source)
+  }
+
+  /// Parses a type; throws an error with a sentence that describes the problem of the text.
+  public static func parse(_ text: ByteString) throws(TypeSyntaxError) -> ValueType {
+    var parser = ValueTypeParser(text)
+    return try parser.parse()
+  }
+
+  /// nil when `value` is of this type, else the name of the expected type to show.
+  ///
+  /// `.null` represents an absent value, and matches an optional type and `any`.
+  public func mismatch(_ value: Value) -> ByteString? {
+    if value.isNull, isOptional { return nil }
+    switch shape {
+    case .predicate(let test): return test(value)
+    case .union(let members):
+      return members.contains { $0.mismatch(value) == nil } ? nil : name
+    default: return matches(value) ? nil : name
+    }
+  }
+
+  private func matches(_ value: Value) -> Bool {
+    switch shape {
+    case .any, .union, .predicate: return true
+    case .builtin(let builtin): return Self.matches(value, builtin)
+    case .named(let name):
+      guard case .opaque(let opaque) = value else { return false }
+      return opaque.matches(typeName: name)
+    case .list(let element):
+      guard case .opaque(let list) = value, let count = list.listCount() else { return false }
+      return (0..<count).allSatisfy { element.mismatch(list.element(at: $0)) == nil }
+    }
+  }
+
+  private static func matches(_ value: Value, _ builtin: Builtin) -> Bool {
+    switch (builtin, value) {
+    case (.boolean, .boolean), (.string, .bytes), (.integer, .integer), (.float, .number),
+      (.number, .integer), (.number, .number):
+      true
+    case (_, .opaque(let opaque)): opaque.matches(typeName: ByteString(builtin.rawValue))
+    default: false
+    }
+  }
+}
+
+/// The problem of a type's text.
+public struct TypeSyntaxError: Error, Sendable, CustomStringConvertible {
+  /// A sentence without a full stop, such as `unknown type 'strng' (did you mean 'string'?)`.
+  public let message: ByteString
+
+  init(_ message: ByteString) {
+    self.message = message
+  }
+
+  public var description: String { message.description }
+}

@@ -1,0 +1,216 @@
+internal import Synchronization
+
+/// Ops in order, over one data bucket. A flow is an op: it can be started, nested and grouped.
+///
+/// A flow is a blueprint: it can be started any number of times, also concurrently. The builder's
+/// functions change the flow and return it; a run keeps the blueprint that it started with, nested
+/// flows included.
+public final class Flow: Op {
+  var blueprint: Blueprint
+  /// The snapshot of the latest run; used again as long as no flow has changed.
+  var snapshot: FlowSnapshot?
+  /// Whether it was ever added to a flow.
+  private(set) var isStep = false
+
+  /// Counts the changes of all flows: shows whether a snapshot is still valid.
+  static let changes = Atomic<UInt64>(0)
+
+  /// A flow without steps.
+  ///
+  /// - Parameters:
+  ///   - name: The name in lines and errors.
+  ///   - doc: What the flow does, for people.
+  public init(_ name: ByteString = "Flow", doc: ByteString? = nil) {
+    blueprint = Blueprint()
+    super.init(
+      flowNamed: name, doc: doc, declarations: blueprint.declarations, policy: nil)
+  }
+
+  private init(
+    copying other: Flow, name: ByteString, declarations: Declarations, policy: OpPolicy?
+  ) {
+    blueprint = other.blueprint
+    super.init(flowNamed: name, doc: other.doc, declarations: declarations, policy: policy)
+  }
+
+  /// The number of steps.
+  public var count: Int { blueprint.steps.count }
+
+  /// The initial data of a run, in order.
+  public var ownData: [(name: ByteString, value: Value)] { blueprint.data }
+
+  /// Makes a separate flow with the same steps, data and callbacks.
+  public func copy(name: ByteString? = nil) -> Flow {
+    Flow(
+      copying: self, name: name ?? self.name, declarations: declarations, policy: policy)
+  }
+
+  override func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
+    let made = Flow(copying: self, name: name, declarations: declarations, policy: policy)
+    // A run reads them from the blueprint.
+    return declarations === self.declarations
+      ? made : made.change { $0.declarations = declarations }
+  }
+
+  func markAsStep() { isStep = true }
+
+  /// Adds initial data; a later value replaces an earlier one under the same key.
+  @discardableResult
+  public func data(_ name: ByteString, _ value: Value) -> Flow {
+    change { $0.setData(name, value) }
+  }
+
+  /// Sets one initial value; see `data(_:)`.
+  @discardableResult
+  public func data(_ name: ByteString, _ value: some ValueConvertible) -> Flow {
+    data(name, value.flowValue)
+  }
+
+  /// Adds initial data. Values passed when a run starts take precedence.
+  ///
+  /// Tables, including nested ones, are copied for each run, so that a run's changes don't reach
+  /// other runs.
+  @discardableResult
+  public func data(_ entries: KeyValuePairs<ByteString, any ValueConvertible>) -> Flow {
+    change { blueprint in
+      for (name, value) in entries { blueprint.setData(name, value.flowValue) }
+    }
+  }
+
+  /// Adds a callback that is called before the first step; several are called in order.
+  ///
+  /// In a nested flow it is called with the run of the enclosing flow.
+  @discardableResult
+  public func willStart(_ callback: any RunCallback) -> Flow {
+    change { $0.willStart.append(callback) }
+  }
+
+  /// Adds a closure that is called before the first op of each run, on the loop's thread. Its error
+  /// fails the run.
+  @discardableResult
+  public func willStart(_ body: @escaping (Run) throws -> Void) -> Flow {
+    willStart(ClosureCallback(body))
+  }
+
+  /// Adds a callback that is called after the flow has settled; several are called in order.
+  @discardableResult
+  public func didFinish(_ callback: any RunCallback) -> Flow {
+    change { $0.didFinish.append(callback) }
+  }
+
+  /// Adds a closure that is called when a run has settled, on the loop's thread, before waiting
+  /// code continues.
+  @discardableResult
+  public func didFinish(_ body: @escaping (Run) throws -> Void) -> Flow {
+    didFinish(ClosureCallback(body))
+  }
+
+  /// Declares the flow's needs, which replace earlier ones.
+  @discardableResult
+  public func needs(_ needs: [Declaration]) -> Flow {
+    declare(needs: needs, gives: declarations.gives)
+  }
+
+  /// Declares the flow's needs, with types as scripts write them.
+  @discardableResult
+  public func needs(_ needs: KeyValuePairs<ByteString, ByteString>) -> Flow {
+    self.needs(Op.declarations(needs))
+  }
+
+  /// Declares the flow's gives, which replace earlier ones.
+  @discardableResult
+  public func gives(_ gives: [Declaration]) -> Flow {
+    declare(needs: declarations.needs, gives: gives)
+  }
+
+  /// Declares the flow's gives, with types as scripts write them.
+  @discardableResult
+  public func gives(_ gives: KeyValuePairs<ByteString, ByteString>) -> Flow {
+    self.gives(Op.declarations(gives))
+  }
+
+  /// Sets the key under which a group passes an item to the flow, and the key that the group
+  /// collects; nil leaves each unchanged.
+  @discardableResult
+  public func primary(input: ByteString? = nil, output: ByteString? = nil) -> Flow {
+    declare(
+      needs: declarations.needs, gives: declarations.gives,
+      primaryInput: input ?? declarations.givenPrimaryInput,
+      primaryOutput: output ?? declarations.givenPrimaryOutput)
+  }
+
+  private func declare(needs: [Declaration], gives: [Declaration]) -> Flow {
+    declare(
+      needs: needs, gives: gives, primaryInput: declarations.givenPrimaryInput,
+      primaryOutput: declarations.givenPrimaryOutput)
+  }
+
+  private func declare(
+    needs: [Declaration], gives: [Declaration], primaryInput: ByteString?,
+    primaryOutput: ByteString?
+  ) -> Flow {
+    change { blueprint in
+      blueprint.declarations = Declarations(
+        needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
+      declarations = blueprint.declarations
+    }
+  }
+
+  // MARK: Declarations
+
+  /// The needs that the flow itself declares: checked before its first step.
+  public var ownNeeds: [Declaration] { declarations.needs }
+  /// The gives that the flow itself declares: checked after its last step.
+  public var ownGives: [Declaration] { declarations.gives }
+
+  /// Declared inputs, in the order of their keys: the flow's own or, if it has none, those of the
+  /// op that is its only step.
+  public override var needs: [Declaration] {
+    declarer { !$0.needs.isEmpty }?.declarations.needs ?? []
+  }
+
+  /// Declared outputs, in the same way.
+  public override var gives: [Declaration] {
+    declarer { !$0.gives.isEmpty }?.declarations.gives ?? []
+  }
+
+  /// The key under which a group passes it an item: its own or, when it declares no needs, that of
+  /// the op that is its only step.
+  public override var primaryInput: ByteString? {
+    declarer { !$0.needs.isEmpty || $0.primaryInput != nil }?.declarations.primaryInput
+  }
+
+  /// The key whose value a group collects, in the same way.
+  public override var primaryOutput: ByteString? {
+    declarer { !$0.gives.isEmpty || $0.primaryOutput != nil }?.declarations.primaryOutput
+  }
+
+  /// The outermost op that declares something: this flow, else the op that is its only step, else
+  /// the only step of that, and so on; nil when none does.
+  private func declarer(_ declares: (Declarations) -> Bool) -> Op? {
+    // A loop, because flows can be nested to any depth. A flow may also contain itself.
+    var seen: Set<ObjectIdentifier> = []
+    var op: Op = self
+    while !declares(op.declarations) {
+      guard let flow = op as? Flow, let only = flow.blueprint.onlyOp,
+        seen.insert(ObjectIdentifier(flow)).inserted
+      else { return nil }
+      op = only
+    }
+    return op
+  }
+
+  @inline(__always)
+  @discardableResult
+  func change(_ body: (Blueprint) -> Void) -> Flow {
+    Self.changes.add(1, ordering: .relaxed)
+    if snapshot != nil { snapshot = nil }
+    if !isKnownUniquelyReferenced(&blueprint) { blueprint = Blueprint(copying: blueprint) }
+    body(blueprint)
+    return self
+  }
+
+  override var parts: [Op] {
+    (blueprint.steps + blueprint.finally).filter(\.isOfOp).map(\.op)
+  }
+}

@@ -1,0 +1,224 @@
+/// Builds a flow out of its steps, written one below the other.
+///
+/// ```swift
+/// let signup = Flow("signup") {
+///   LoginOp()
+///   Grouped(UploadOp(), over: "images", into: "urls")
+///   Case("plan", "pro") { ProOp() }
+///   Case(where: { ($0.integer("seats") ?? 0) > 5 }) { TeamOp() }
+///   Otherwise { FreeOp() }
+///   Parallel { MailOp(); AuditOp() }
+///   Finally { CloseOp() }
+/// }
+/// ```
+///
+/// It means the same as the chained calls `add`, `addGrouped`, `case` and so on. Consecutive cases
+/// belong together; the steps after them are executed after any of them. `if`, `switch` and `for`
+/// are evaluated when the flow is built, not when it runs.
+@resultBuilder
+public enum FlowBuilder {
+  /// An op, or a class of ops, is a step.
+  public static func buildExpression(_ step: some OpConvertible) -> [any FlowComponent] {
+    [OpComponent(op: step.makeOp())]
+  }
+
+  /// A group, a case and other parts of a flow.
+  public static func buildExpression(_ component: some FlowComponent) -> [any FlowComponent] {
+    [component]
+  }
+
+  /// Consecutive steps.
+  public static func buildBlock(_ parts: [any FlowComponent]...) -> [any FlowComponent] {
+    parts.flatMap { $0 }
+  }
+
+  /// An `if` without an `else`, evaluated when the flow is made.
+  public static func buildOptional(_ part: [any FlowComponent]?) -> [any FlowComponent] {
+    part ?? []
+  }
+
+  /// The first branch of an `if`, evaluated when the flow is made.
+  public static func buildEither(first part: [any FlowComponent]) -> [any FlowComponent] { part }
+
+  /// The other branch of an `if`, evaluated when the flow is made.
+  public static func buildEither(second part: [any FlowComponent]) -> [any FlowComponent] { part }
+
+  /// A `for` that makes steps.
+  public static func buildArray(_ parts: [[any FlowComponent]]) -> [any FlowComponent] {
+    parts.flatMap { $0 }
+  }
+}
+
+/// Builds the list of ops in a `Parallel` or `Finally`.
+@resultBuilder
+public enum OpListBuilder {
+  /// An op, or a class of ops.
+  public static func buildExpression(_ op: some OpConvertible) -> [Op] { [op.makeOp()] }
+
+  /// Consecutive ops.
+  public static func buildBlock(_ parts: [Op]...) -> [Op] { parts.flatMap { $0 } }
+
+  /// An `if` without an `else`, evaluated when the flow is made.
+  public static func buildOptional(_ part: [Op]?) -> [Op] { part ?? [] }
+
+  /// The first branch of an `if`, evaluated when the flow is made.
+  public static func buildEither(first part: [Op]) -> [Op] { part }
+
+  /// The other branch of an `if`, evaluated when the flow is made.
+  public static func buildEither(second part: [Op]) -> [Op] { part }
+
+  /// A `for` that makes ops.
+  public static func buildArray(_ parts: [[Op]]) -> [Op] { parts.flatMap { $0 } }
+}
+
+/// A part of a flow other than a plain op, for `FlowBuilder`.
+public protocol FlowComponent {
+  /// Adds it to the end of a flow.
+  func add(to flow: Flow)
+}
+
+extension Flow {
+  /// Makes a flow of the steps that a `FlowBuilder` lists. More can be added, as to any flow.
+  ///
+  /// - Parameters:
+  ///   - name: The name in lines and errors.
+  ///   - doc: What the flow does, for people.
+  ///   - steps: The steps.
+  public convenience init(
+    _ name: ByteString = "Flow", doc: ByteString? = nil,
+    @FlowBuilder steps: () -> [any FlowComponent]
+  ) {
+    self.init(name, doc: doc)
+    for component in steps() {
+      let isJoined =
+        switch component {
+        // A case after `Otherwise` starts a new block.
+        case is Case: problemOfCase() != nil
+        case is Otherwise, is Finally: false
+        default: problemOfCombine() == nil
+        }
+      if isJoined { combine() }
+      component.add(to: self)
+    }
+  }
+
+  /// Adds the steps in the braces of a branch.
+  fileprivate func addBranch(_ components: [any FlowComponent]) {
+    for component in components {
+      if component is Case || component is Otherwise {
+        misuse("flow '\(name)': cases don't nest: put a flow inside a case instead")
+      }
+      component.add(to: self)
+    }
+  }
+}
+
+/// One op as a step.
+private struct OpComponent: FlowComponent {
+  let op: Op
+
+  func add(to flow: Flow) { flow.add(op) }
+}
+
+/// A step that executes an op once for each item of a list; see `Flow.addGrouped`.
+public struct Grouped: FlowComponent {
+  private let op: Op
+  private let dispatcher: GroupDispatcher
+
+  /// A group of an op's executions, with all settings of a dispatcher.
+  public init(_ op: some OpConvertible, _ dispatcher: GroupDispatcher) {
+    self.op = op.makeOp()
+    self.dispatcher = dispatcher
+  }
+
+  /// - Parameters:
+  ///   - op: The op to execute for each item.
+  ///   - input: The key of the list.
+  ///   - output: The key of the results, in the order of the list; nil collects nothing.
+  ///   - maxConcurrent: How many items execute at the same time.
+  public init(
+    _ op: some OpConvertible, over input: ByteString, into output: ByteString? = nil,
+    maxConcurrent: Int = 3
+  ) {
+    self.init(op, GroupDispatcher(input: input, output: output, maxConcurrent: maxConcurrent))
+  }
+
+  public func add(to flow: Flow) { flow.addGrouped(op, dispatcher) }
+}
+
+/// A branch, taken when its condition holds and no earlier case is taken; see `Flow.case`.
+public struct Case: FlowComponent {
+  private enum Condition {
+    case equals(ByteString, ByteString)
+    case predicate(any CasePredicate)
+  }
+
+  private let condition: Condition
+  private let steps: [any FlowComponent]
+
+  /// A branch that is taken when `key` holds the string `value`.
+  public init(
+    _ key: ByteString, _ value: ByteString, @FlowBuilder steps: () -> [any FlowComponent]
+  ) {
+    condition = .equals(key, value)
+    self.steps = steps()
+  }
+
+  /// A branch that is taken when `predicate` returns true for the flow's data.
+  public init(
+    where predicate: @escaping (DataBucket) throws -> Bool,
+    @FlowBuilder steps: () -> [any FlowComponent]
+  ) {
+    condition = .predicate(ClosurePredicate(predicate))
+    self.steps = steps()
+  }
+
+  public func add(to flow: Flow) {
+    switch condition {
+    case .equals(let key, let value): flow.case(key, value)
+    case .predicate(let predicate): flow.case(where: predicate)
+    }
+    flow.addBranch(steps)
+  }
+}
+
+/// The branch that is taken when no earlier case is; see `Flow.otherwise`.
+public struct Otherwise: FlowComponent {
+  private let steps: [any FlowComponent]
+
+  /// A branch of the steps to execute when no case matches.
+  public init(@FlowBuilder steps: () -> [any FlowComponent]) {
+    self.steps = steps()
+  }
+
+  public func add(to flow: Flow) {
+    flow.otherwise()
+    flow.addBranch(steps)
+  }
+}
+
+/// A step that executes different ops at the same time; see `Flow.addParallel`.
+public struct Parallel: FlowComponent {
+  private let ops: [Op]
+
+  /// The ops that are executed at the same time.
+  public init(@OpListBuilder ops: () -> [Op]) {
+    self.ops = ops()
+  }
+
+  public func add(to flow: Flow) { flow.addParallel(ops) }
+}
+
+/// Final steps, which run whatever the outcome; see `Flow.addFinally`.
+public struct Finally: FlowComponent {
+  private let ops: [Op]
+
+  /// Final steps of these ops, which run whatever the outcome.
+  public init(@OpListBuilder ops: () -> [Op]) {
+    self.ops = ops()
+  }
+
+  public func add(to flow: Flow) {
+    for op in ops { flow.addFinally(op) }
+  }
+}

@@ -1,0 +1,42 @@
+/// The settings of a group: how it passes a list to an op, item by item, and which outputs it
+/// collects.
+public final class GroupDispatcher {
+  /// The key of the list.
+  public let input: ByteString
+  /// The key under which outputs are stored, in the order of the input; nil collects nothing.
+  public let output: ByteString?
+  /// How many items execute at the same time, at least 1.
+  public let maxConcurrent: Int
+  /// Whether the group continues when an item fails. Failed items are left out of the outputs,
+  /// unless `absent` replaces them.
+  public let allowFailure: Bool
+  /// Whether the list may be empty.
+  public let allowEmpty: Bool
+  /// The key under which failed items are stored.
+  public let failures: ByteString?
+  /// The key that holds the item; by default the op's primary input.
+  public let itemKey: ByteString?
+  /// The key that is collected; by default the op's primary output.
+  public let collect: ByteString?
+  /// The value in the outputs for an item that has none: an item that has failed, with
+  /// `allowFailure`, or one that has succeeded without an output that its op declares optional.
+  /// Outputs then align with items. nil leaves such items out.
+  public let absent: Value?
+
+  /// Makes the settings of a group; see the properties.
+  public init(
+    input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
+    allowFailure: Bool = false, allowEmpty: Bool = false, failures: ByteString? = nil,
+    as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: Value? = nil
+  ) {
+    self.input = input
+    self.output = output
+    self.maxConcurrent = maxConcurrent
+    self.allowFailure = allowFailure
+    self.allowEmpty = allowEmpty
+    self.failures = failures
+    self.itemKey = itemKey
+    self.collect = collect
+    self.absent = absent.flatMap { $0.isNull ? nil : $0 }
+  }
+}

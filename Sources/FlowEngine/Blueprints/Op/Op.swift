@@ -1,0 +1,169 @@
+/// A named, reusable operation: a body, and the data that it declares.
+///
+/// Confined to one thread, like the loop that runs it.
+public class Op {
+  /// The name in lines and errors.
+  public let name: ByteString
+  /// What the op does, for people.
+  public let doc: ByteString?
+  /// nil for a flow, which the engine executes itself.
+  public let body: (any OpBody)?
+  /// Saves the hot path a dynamic cast.
+  let isFlow: Bool
+  /// The body's `mayBeBusy`.
+  let mayBeBusy: Bool
+  /// Retries, timeout and grace; nil when it has none.
+  let policy: OpPolicy?
+  // Copies from `declarations`, to save the hot path a reference.
+  private(set) var hasNeeds: Bool
+  private(set) var hasGives: Bool
+  var declarations: Declarations {
+    didSet {
+      hasNeeds = declarations.hasNeeds
+      hasGives = declarations.hasGives
+    }
+  }
+
+  /// Makes an op with the body `body`, and with types that were parsed before.
+  ///
+  /// - Parameters:
+  ///   - name: The name in lines and errors.
+  ///   - doc: What the op does, for people.
+  ///   - needs: Declared inputs, checked before the body starts.
+  ///   - gives: Declared outputs, checked when the body has succeeded.
+  ///   - primaryInput: The key under which a group passes an item; by default the only need.
+  ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
+  ///   - retry: How often and when it is retried; nil for never.
+  ///   - timeout: Seconds that an attempt may take; nil for no limit.
+  ///   - grace: Seconds that all cleanups have together after a stop, `.infinity` for no limit; nil
+  ///     for the loop's `cleanupGrace`.
+  ///   - body: The op's work.
+  public init(
+    name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
+    gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
+    retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil, body: any OpBody
+  ) {
+    self.name = name
+    self.doc = doc
+    self.body = body
+    isFlow = false
+    mayBeBusy = body.mayBeBusy
+    policy = .make(nil, retry: retry, timeout: timeout, grace: grace)
+    declarations = Declarations(
+      needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
+    hasNeeds = declarations.hasNeeds
+    hasGives = declarations.hasGives
+  }
+
+  /// Makes an op from a Swift closure; an error it throws fails the op.
+  ///
+  /// `needs` and `gives` map keys to types; a malformed type ends the process with a sentence.
+  public convenience init(
+    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
+    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil, body: @escaping (OpContext) throws -> Void
+  ) {
+    self.init(
+      name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
+      primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
+      grace: grace, body: ClosureBody(body))
+  }
+
+  /// Makes an op that shares all other properties with another one.
+  init(
+    copying other: Op, name: ByteString, body: any OpBody, declarations: Declarations,
+    policy: OpPolicy?
+  ) {
+    self.name = name
+    doc = other.doc
+    self.body = body
+    isFlow = false
+    mayBeBusy = body.mayBeBusy
+    self.policy = policy
+    self.declarations = declarations
+    hasNeeds = declarations.hasNeeds
+    hasGives = declarations.hasGives
+  }
+
+  init(
+    flowNamed name: ByteString, doc: ByteString?, declarations: Declarations, policy: OpPolicy?
+  ) {
+    self.name = name
+    self.doc = doc
+    body = nil
+    isFlow = true
+    mayBeBusy = false
+    self.policy = policy
+    self.declarations = declarations
+    hasNeeds = declarations.hasNeeds
+    hasGives = declarations.hasGives
+  }
+
+  /// Declared inputs, in the order of their keys.
+  public var needs: [Declaration] { declarations.needs }
+  /// Declared outputs, in the order of their keys.
+  public var gives: [Declaration] { declarations.gives }
+  /// The key under which a group passes it an item; nil when that isn't known.
+  public var primaryInput: ByteString? { declarations.primaryInput }
+  /// The key whose value a group collects; nil when that isn't known.
+  public var primaryOutput: ByteString? { declarations.primaryOutput }
+  /// How often and when it is retried; nil for never.
+  public var retry: RetryPolicy? { policy?.retry }
+  /// Seconds that an attempt may take; nil for no limit.
+  public var timeout: Double? { policy?.timeout }
+  /// Seconds that all its cleanups have together after a stop, `.infinity` for no limit; nil for
+  /// the loop's `cleanupGrace`.
+  public var grace: Double? { policy?.grace }
+
+  /// The same op with another name, other policies or other primary keys; nil leaves each
+  /// unchanged.
+  ///
+  /// For a flow the result is a separate flow, like a copy.
+  public func with(
+    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil, primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil
+  ) -> Op {
+    let declarations =
+      primaryInput == nil && primaryOutput == nil
+      ? self.declarations
+      : Declarations(
+        needs: self.declarations.needs, gives: self.declarations.gives,
+        primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
+        primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
+    let policy = OpPolicy.make(self.policy, retry: retry, timeout: timeout, grace: grace)
+    return copy(name: name ?? self.name, declarations: declarations, policy: policy)
+  }
+
+  func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
+    guard let body else { misuse("an op without a body can't be copied") }
+    return Op(
+      copying: self, name: name, body: body, declarations: declarations, policy: policy)
+  }
+
+  /// The ops directly within this one: steps, or a decorator's inner op.
+  var parts: [Op] { body?.inner.map { [$0] } ?? [] }
+
+  /// The names of the steps of a machine; empty for any other op.
+  var stepNames: [ByteString] { [] }
+
+  /// The declared inputs with the keys of `loop`, looked up once.
+  public func needs(on loop: EventLoop) -> [(key: Key, type: ValueType)] {
+    declarations.resolved(for: loop.keys).needs
+  }
+
+  /// The declared outputs with the keys of `loop`, looked up once.
+  public func gives(on loop: EventLoop) -> [(key: Key, type: ValueType)] {
+    declarations.resolved(for: loop.keys).gives
+  }
+
+  static func declarations(_ pairs: KeyValuePairs<ByteString, ByteString>) -> [Declaration] {
+    pairs.map { name, text in
+      do {
+        return Declaration(name, try ValueType.parse(text))
+      } catch {
+        misuse("'\(name)' was declared with a wrong type: \(error)")
+      }
+    }
+  }
+}

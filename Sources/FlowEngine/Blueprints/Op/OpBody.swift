@@ -1,0 +1,50 @@
+/// The work of an op. Called on the loop's thread; must not block.
+public protocol OpBody: AnyObject {
+  /// Does the op's work. `.suspended` promises a later `context.end()`.
+  func start(_ context: OpContext) -> CallState
+  /// Stops a suspended body because of `error`; sooner or later the body must call `context.end`.
+  func cancel(_ context: OpContext, _ error: FlowError)
+  /// Notifies a body that is still in `start` that it is to stop. A suspended body is stopped with
+  /// `cancel`; a body that may be busy for long has to make sure that it ends.
+  func interrupt(_ context: OpContext, _ error: FlowError)
+  /// Whether it may be busy for long, in which case other code limits its time. By default it
+  /// isn't: when 1,000 ops of such bodies run one after another without a wait, jobs of the loop
+  /// run in between.
+  var mayBeBusy: Bool { get }
+  /// The inner op of a decorator; nil, the default, for any other body.
+  var inner: Op? { get }
+}
+
+extension OpBody {
+  /// Ends at once: right for a body that has nothing to clean up.
+  public func cancel(_ context: OpContext, _ error: FlowError) {
+    context.end(error)
+  }
+
+  /// Lets the body continue: right for a body that is never busy for long.
+  public func interrupt(_ context: OpContext, _ error: FlowError) {}
+
+  /// The body is never busy for long.
+  public var mayBeBusy: Bool { false }
+
+  /// The body isn't a decorator's.
+  public var inner: Op? { nil }
+}
+
+/// A synchronous Swift closure as a body.
+final class ClosureBody: OpBody {
+  private let body: (OpContext) throws -> Void
+
+  init(_ body: @escaping (OpContext) throws -> Void) {
+    self.body = body
+  }
+
+  func start(_ context: OpContext) -> CallState {
+    do {
+      try body(context)
+    } catch {
+      context.fail(.from(error))
+    }
+    return .finished
+  }
+}

@@ -1,0 +1,195 @@
+/// How often an op is retried when an attempt fails, and how long to wait before each retry.
+///
+/// An op is retried after errors, timeouts and missing outputs. It is never retried after input
+/// errors, wrong use, cancels or stalls, nor after an error that forbids it
+/// (`FlowError.isRetriable`).
+public struct RetryPolicy: Sendable {
+  /// How often the op is executed at most, at least 1.
+  public let attempts: Int
+  /// Seconds before the second attempt.
+  public let delay: Double
+  /// The factor by which each delay is multiplied for the next one.
+  public let factor: Double
+  /// The longest delay in seconds; nil for no limit, except on a delay that an error requests
+  /// (`FlowError.retryAfter`), which is then at most a minute.
+  public let maxDelay: Double?
+  /// The share of each delay, from 0 to 1, by which it is made longer or shorter at random.
+  public let jitter: Double
+  /// The functions to call after each failure; nil without functions.
+  package let rule: (any RetryRule)?
+
+  /// Makes a policy of numbers and, optionally, of functions, which are called on the loop's
+  /// thread. A function that throws fails the op with its error.
+  ///
+  /// Ends the process with a sentence when a value is out of its range.
+  ///
+  /// - Parameters:
+  ///   - attempts: How often the op is executed at most.
+  ///   - delay: Seconds before the second attempt.
+  ///   - factor: The factor by which each delay is multiplied for the next one.
+  ///   - maxDelay: The longest delay in seconds.
+  ///   - jitter: The share of each delay by which it varies at random.
+  ///   - when: Whether there is another attempt, from the error and the 1-based number of the
+  ///     attempt that has failed. Called only for errors whose kind allows a retry.
+  ///   - delayAfter: Seconds before the next attempt, from the same arguments; replaces `delay` and
+  ///     `factor`.
+  public init(
+    attempts: Int, delay: Double = 0, factor: Double = 1, maxDelay: Double? = nil,
+    jitter: Double = 0,
+    when: (@Sendable (_ error: FlowError, _ attempt: Int) throws -> Bool)? = nil,
+    delayAfter: (@Sendable (_ error: FlowError, _ attempt: Int) throws -> Double)? = nil
+  ) {
+    self.init(
+      attempts: attempts, delay: delay, factor: factor, maxDelay: maxDelay, jitter: jitter,
+      rule: when == nil && delayAfter == nil
+        ? nil : ClosureRetryRule(when: when, delay: delayAfter))
+  }
+
+  /// Makes a policy with the rule to ask after each failure.
+  package init(
+    attempts: Int, delay: Double = 0, factor: Double = 1, maxDelay: Double? = nil,
+    jitter: Double = 0, rule: (any RetryRule)?
+  ) {
+    self.attempts = attempts
+    self.delay = delay
+    self.factor = factor
+    self.maxDelay = maxDelay
+    self.jitter = jitter
+    self.rule = rule
+    let isTime = { (seconds: Double) in seconds.isFinite && seconds >= 0 }
+    guard attempts >= 1, isTime(delay), isTime(factor), isTime(maxDelay ?? 0),
+      (0...1).contains(jitter)
+    else {
+      misuse(
+        "a RetryPolicy has at least 1 attempt, finite delays and a factor of at least 0, "
+          + "and a jitter from 0 to 1")
+    }
+  }
+
+  /// Whether another attempt may follow one that failed with `error`, judged by the numbers alone.
+  func allows(attemptAfter attempt: Int, _ error: FlowError) -> Bool {
+    attempt < attempts && error.kind.isRetriable && error.isRetriable != false
+  }
+
+  /// The longest delay, in seconds, that an error can request where there is no limit.
+  private static let longestAskedFor = 60.0
+
+  /// Seconds before `attempt`, which is 2 or more, after `error`; `asked` is the result of a
+  /// function.
+  func delay(
+    before attempt: Int, asked: Double?, after error: FlowError,
+    using generator: inout any RandomNumberGenerator
+  ) -> Double {
+    let seconds = varied(asked ?? grown(before: attempt), using: &generator)
+    guard let least = error.retryAfter else { return seconds }
+    return max(seconds, min(least, maxDelay ?? Self.longestAskedFor))
+  }
+
+  /// The delay, multiplied by the factor for each earlier attempt.
+  private func grown(before attempt: Int) -> Double {
+    guard delay > 0 else { return 0 }
+    var seconds = delay
+    // The exact power function would be imprecise for the usual whole factors.
+    var left = attempt - 2
+    while left > 0, factor != 1, seconds > 0, seconds < .greatestFiniteMagnitude {
+      seconds = min(seconds * factor, .greatestFiniteMagnitude)
+      left -= 1
+      if let maxDelay, factor > 1, seconds >= maxDelay { break }
+    }
+    return seconds
+  }
+
+  /// A delay within the limit and with its random share.
+  private func varied(
+    _ delay: Double, using generator: inout any RandomNumberGenerator
+  ) -> Double {
+    let seconds = min(delay, maxDelay ?? delay)
+    guard seconds > 0, jitter > 0 else { return seconds }
+    let drawn = seconds * (1 + jitter * Double.random(in: -1...1, using: &generator))
+    return min(max(0, drawn), maxDelay ?? .greatestFiniteMagnitude)
+  }
+}
+
+extension FlowError.Kind {
+  /// Whether another attempt may succeed after this error.
+  var isRetriable: Bool {
+    switch self {
+    case .error, .timeout, .missingOutput: true
+    case .insufficientInput, .mismatchedInput, .mismatchedOutput, .cancelled, .stalled, .usage:
+      false
+    }
+  }
+}
+
+/// Decides about another attempt after each failed one. Called on the loop's thread; it may wait.
+package protocol RetryRule: AnyObject, Sendable {
+  /// The questions to ask it, in this order.
+  var questions: [RetryQuestion] { get }
+  /// Passes the answer to a question to `completion.answer`, at once or later; `.suspended`
+  /// promises a later answer.
+  ///
+  /// - Parameters:
+  ///   - question: Whether there is another attempt, or when.
+  ///   - error: The error of the last attempt.
+  ///   - attempt: Its 1-based number.
+  ///   - run: The run that the op is part of.
+  ///   - completion: Takes the answer, or the error that ends the op.
+  /// - Returns: `.finished` when it has already called `completion`.
+  func answer(
+    _ question: RetryQuestion, _ error: FlowError, attempt: Int, in run: Run,
+    completion: CallbackCompletion
+  ) -> CallState
+  /// Stops waiting code of the rule because of `error`; the rule must finish sooner or later.
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError)
+}
+
+/// A question to a `RetryRule`.
+package enum RetryQuestion: Sendable {
+  /// Whether there is another attempt: a truth.
+  case when
+  /// How long to wait before it: a number of seconds.
+  case delay
+
+  /// The field of a policy that holds the function for it.
+  package var name: ByteString {
+    switch self {
+    case .when: "when"
+    case .delay: "delay"
+    }
+  }
+}
+
+/// Swift closures as a rule.
+private final class ClosureRetryRule: RetryRule {
+  private let when: (@Sendable (FlowError, Int) throws -> Bool)?
+  private let delay: (@Sendable (FlowError, Int) throws -> Double)?
+
+  init(
+    when: (@Sendable (FlowError, Int) throws -> Bool)?,
+    delay: (@Sendable (FlowError, Int) throws -> Double)?
+  ) {
+    self.when = when
+    self.delay = delay
+  }
+
+  var questions: [RetryQuestion] { (when == nil ? [] : [.when]) + (delay == nil ? [] : [.delay]) }
+
+  func answer(
+    _ question: RetryQuestion, _ error: FlowError, attempt: Int, in run: Run,
+    completion: CallbackCompletion
+  ) -> CallState {
+    do {
+      switch question {
+      case .when: completion.answer(try when?(error, attempt) ?? true)
+      case .delay: completion.answer(seconds: try delay?(error, attempt) ?? 0)
+      }
+    } catch {
+      completion.finish(.from(error))
+    }
+    return .finished
+  }
+
+  func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+    completion.finish(error)
+  }
+}

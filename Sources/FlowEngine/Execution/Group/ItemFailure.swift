@@ -1,0 +1,43 @@
+/// A failed item of a group: the engine's own record of it in `failures`.
+public final class ItemFailure: OpaqueValue {
+  /// The 0-based index of the item.
+  public let index: Int
+  /// The item that failed.
+  public let input: Value
+  /// Why it failed.
+  public let error: FlowError
+
+  /// Makes the record of one failed item; `index` counts from 0.
+  public init(index: Int, input: Value, error: FlowError) {
+    self.index = index
+    self.input = input
+    self.error = error
+  }
+
+  public var typeName: ByteString { "table" }
+
+  public func logText(limit: Int) -> ByteString {
+    let shown: ByteString =
+      if case .opaque(let value) = input { value.logText(limit: limit) } else { input.logText }
+    let text: ByteString =
+      "{error = \(error.text), index = \(index + 1), input = \(shown)}"
+    return text.truncated(to: limit)
+  }
+
+  public func matches(typeName: ByteString) -> Bool { typeName == "table" }
+
+  public func listCount() -> Int? { nil }
+
+  public func element(at index: Int) -> Value { .null }
+
+  public func plainCopy() -> PlainValue? {
+    guard let input = input.plainCopy() else { return nil }
+    let fields: [PlainValue.Entry] = [
+      .init(key: .bytes("index"), value: .integer(Int64(index) + 1)),
+      .init(key: .bytes("input"), value: input.root.shifted(by: 1)),
+      .init(key: .bytes("error"), value: .bytes(error.message)),
+    ]
+    let table = PlainValue.Table(entries: fields)
+    return PlainValue(.table(0), tables: [table] + input.tables.map { $0.shifted(by: 1) })
+  }
+}

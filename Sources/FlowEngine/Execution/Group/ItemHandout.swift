@@ -1,0 +1,248 @@
+/// The items of a group that an `ItemRunner` has: which are out, at which attempt, and which have
+/// to be handed out again. Logs for them the events that an execution logs for its op.
+final class ItemHandout: ExecutedItemGroup {
+  /// How often an item is started, at most, when its worker or process is lost.
+  static let maximumAttempts: UInt32 = 3
+
+  private let work: ItemWork
+  private let source: ListSource
+  private let scope: UInt32
+  // Safe: a runner may keep the handout after the group's end, so the group detaches it then. (A
+  // weak reference would make every retain of the group slow.)
+  private var group: Unmanaged<GroupExecution>?
+  private let runner: any ItemRunner
+  private var next = 0
+  /// How many items are out.
+  @exclusivity(unchecked) private(set) var count = 0
+  /// The attempt at each item that is out, else 0: an array, because there can be very many items.
+  @exclusivity(unchecked) private var attempts: ContiguousArray<UInt32>
+  /// The start times of items that haven't ended; queued items aren't in it. A lost item stays in
+  /// it, because its start is in the log already.
+  @exclusivity(unchecked) private var began: [Int: Int64] = [:]
+  /// Lost items that haven't been handed out again yet, each with the number of its next attempt.
+  private var lost: [(index: Int, attempt: UInt32)] = []
+  private var cancellation: FlowError?
+
+  init(
+    _ work: ItemWork, _ source: ListSource, scope: UInt32, group: GroupExecution,
+    runner: any ItemRunner
+  ) {
+    self.work = work
+    self.source = source
+    self.scope = scope
+    self.group = .passUnretained(group)
+    self.runner = runner
+    attempts = ContiguousArray(repeating: 0, count: source.count)
+    runner.attach(to: self)
+  }
+
+  deinit { runner.detach() }
+
+  /// Disconnects the ended group: a runner that still holds this handout reaches nothing.
+  func detach() {
+    group = nil
+    runner.detach()
+  }
+
+  private var loop: EventLoop { work.run.loop }
+  private var log: EventLog { work.run.log }
+
+  /// Whether all items have been handed out, and none has to be handed out again.
+  var isExhausted: Bool { next == source.count && lost.isEmpty }
+
+  // MARK: Called by the group
+
+  /// Hands out a batch; false when there is none or the runner takes none now.
+  func startNext() -> Bool {
+    let limit = runner.queues ? Int.max : work.maxConcurrent
+    let room = min(limit - count, runner.capacity)
+    guard room > 0, !isExhausted else { return false }
+    let batch: ItemBatch
+    if let again = lost.popLast() {
+      batch = ItemBatch(first: again.index, count: 1, attempt: again.attempt)
+    } else {
+      batch = ItemBatch(first: next, count: min(room, source.count - next), attempt: 1)
+      next += batch.count
+    }
+    for index in batch.first..<batch.first + batch.count {
+      attempts[index] = batch.attempt
+    }
+    count += batch.count
+    runner.start(batch)
+    return true
+  }
+
+  /// Has the runner stop the items that are out; an item that ends from now on ends with `error`.
+  func cancel(_ error: FlowError) {
+    guard cancellation == nil else { return }
+    cancellation = error
+    dropLost(error)
+    runner.cancel(error)
+  }
+
+  /// Ends each item that is out as stalled; false when none is.
+  func failStalled() -> Bool {
+    let stalled = attempts.indices.filter { attempts[$0] != 0 }
+    for index in stalled {
+      let error = FlowError.stalled(op: displayName(index))
+      end(index, attempts[index], output: .null, error: error, time: loop.now())
+    }
+    return !stalled.isEmpty
+  }
+
+  // MARK: Called by the runner
+
+  func item(at index: Int) -> Value {
+    loop.checkThread()
+    guard index >= 0, index < source.count else { return .null }
+    let item = source.item(at: index)
+    if item.isSecret { log.hide(item) }
+    return item
+  }
+
+  func itemStarted(_ index: Int, attempt: UInt32, time: Int64?) {
+    guard isOut(index, attempt), began[index] == nil else { return }
+    began[index] = logStart(index, plausible(time, since: log.began))
+  }
+
+  func itemLogged(_ index: Int, attempt: UInt32, _ text: ByteString) {
+    guard isOut(index, attempt) else { return }
+    logLine(index, attempt: attempt, text)
+  }
+
+  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?, time: Int64?) {
+    guard isOut(index, attempt) else { return }
+    let time = plausible(time, since: began[index] ?? log.began)
+    end(index, attempt, output: output, error: error, time: time)
+  }
+
+  func itemLost(_ index: Int, attempt: UInt32) {
+    guard isOut(index, attempt) else { return }
+    let isLast = attempt >= Self.maximumAttempts
+    if cancellation != nil || isLast {
+      let error = FlowError(
+        .error, "[\(displayName(index))] was lost \(attempt) times with what executed it")
+      end(index, attempt, output: .null, error: error, time: loop.now())
+      return
+    }
+    takeBack(index)
+    if began[index] != nil {
+      logLine(
+        index, attempt: attempt,
+        "Retry \(attempt + 1)/\(Self.maximumAttempts) in 0s: lost with what executed it")
+    }
+    lost.append((index, attempt + 1))
+    group?.lend { $0.schedule() }
+  }
+
+  func items(of batch: ItemBatch) -> ContiguousArray<Value> {
+    loop.checkThread()
+    let range = (batch.first..<batch.first + batch.count).clamped(to: 0..<source.count)
+    let items = source.items(range)
+    for item in items where item.isSecret { log.hide(item) }
+    return items
+  }
+
+  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds) {
+    loop.checkThread()
+    log.append(slice, scope: scope, lane: lane) { index, time in
+      if index >= 0, index < source.count, attempts[index] != 0 { began[index] = time }
+    }
+    var failures = ends.failures.makeIterator()
+    var failure = failures.next()
+    for (place, index32) in ends.indices.enumerated() {
+      let index = Int(index32)
+      var error = cancellation
+      if let failed = failure, failed.place == place {
+        error = error ?? attributed(failed.error, index)
+        failure = failures.next()
+      }
+      guard index >= 0, index < attempts.count, attempts[index] != 0 else { continue }
+      takeBack(index)
+      if !began.isEmpty { began[index] = nil }
+      group?.lend {
+        $0.itemEnded(index, output: ends.outputs[place], error: error)
+      }
+    }
+  }
+
+  func capacityChanged() {
+    loop.checkThread()
+    group?.lend { $0.schedule() }
+  }
+
+  // MARK: Ends
+
+  /// Whether this attempt at the item is the one that counts and hasn't ended.
+  private func isOut(_ index: Int, _ attempt: UInt32) -> Bool {
+    loop.checkThread()
+    return attempt != 0 && attempts.indices.contains(index) && attempts[index] == attempt
+  }
+
+  /// Marks the item as no longer out.
+  private func takeBack(_ index: Int) {
+    attempts[index] = 0
+    count -= 1
+  }
+
+  private func attributed(_ error: FlowError?, _ index: Int) -> FlowError? {
+    error.map {
+      log.redacted(
+        $0.attributed(
+          to: displayName(index), at: work.run.path(scope: scope, position: position(index))))
+    }
+  }
+
+  private func end(
+    _ index: Int, _ attempt: UInt32, output: Value, error: FlowError?, time: Int64
+  ) {
+    if attempts[index] != 0 { takeBack(index) }
+    // An item ends with the error that stopped it, whatever its code does after the stop.
+    var error = cancellation ?? error
+    if error == nil, let key = work.collectKey, output.isNull, !work.isOutputOptional {
+      error = .missingOutput(loop.keys.name(of: key))
+    }
+    error = attributed(error, index)
+    let began = began.removeValue(forKey: index)
+    // An item that never started and was dropped from a queue has no line in the log.
+    if began != nil || cancellation == nil {
+      let began = began ?? logStart(index, time)
+      log.append(
+        .finish, time: time, scope: scope, position: position(index),
+        attempt: Int(attempt), first: error.map { log.payload($0.logLine) } ?? .none,
+        second: .integer(time &- began))
+    }
+    group?.lend { $0.itemEnded(index, output: output, error: error) }
+  }
+
+  /// Ends the items that wait to be started again, with the error that stopped the group.
+  private func dropLost(_ error: FlowError) {
+    let dropped = lost.sorted { $0.index < $1.index }
+    lost = []
+    for (index, attempt) in dropped {
+      end(index, attempt, output: .null, error: error, time: loop.now())
+    }
+  }
+
+  /// A time from a runner, limited to between the last known time and now: other clocks may be
+  /// wrong.
+  private func plausible(_ time: Int64?, since begin: Int64) -> Int64 {
+    let now = loop.now()
+    return time.map { max(begin, min($0, now)) } ?? now
+  }
+
+  private func logStart(_ index: Int, _ time: Int64) -> Int64 {
+    log.append(.start, time: time, scope: scope, position: position(index))
+    return time
+  }
+
+  private func logLine(_ index: Int, attempt: UInt32, _ text: ByteString) {
+    log.append(
+      .log, time: loop.now(), scope: scope, position: position(index), attempt: Int(attempt),
+      first: log.payload(text))
+  }
+
+  private func position(_ index: Int) -> UInt32 { UInt32(truncatingIfNeeded: index + 1) }
+
+  private func displayName(_ index: Int) -> ByteString { "\(work.op.name) #\(index + 1)" }
+}

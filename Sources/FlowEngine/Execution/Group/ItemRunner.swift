@@ -1,0 +1,162 @@
+/// The source of a group's items; asked for an item when it is about to start.
+public protocol ItemSource: AnyObject {
+  /// The number of items; read once, when the group begins.
+  var count: Int { get }
+  /// The item at a 0-based index.
+  func item(at index: Int) -> Value
+}
+
+/// The elements of a list value.
+final class ListSource: ItemSource {
+  let list: any OpaqueValue
+  let count: Int
+  /// Whether the list as a whole is secret, which makes each of its elements secret.
+  private let isSecret: Bool
+
+  init?(_ value: Value, isSecret: Bool) {
+    guard case .opaque(let list) = value, let count = list.listCount(), count >= 0 else {
+      return nil
+    }
+    self.list = list
+    self.count = count
+    self.isSecret = isSecret
+  }
+
+  func item(at index: Int) -> Value {
+    isSecret ? .secret(list.element(at: index)) : list.element(at: index)
+  }
+
+  /// The items of a range.
+  func items(_ range: Range<Int>) -> ContiguousArray<Value> {
+    let items = list.elements(range)
+    return isSecret ? ContiguousArray(items.map { .secret($0) }) : items
+  }
+}
+
+/// The work that a group needs done for each of its items: the input for making its runner.
+public struct ItemWork {
+  /// The op to execute for each item.
+  public let op: Op
+  /// The run that the group is part of.
+  public let run: Run
+  /// The data that items read through to; only the flow itself writes to it.
+  public let data: DataBucket
+  /// The number of items.
+  public let count: Int
+  /// The most items that may execute at the same time.
+  public let maxConcurrent: Int
+  /// The key under which an item's bucket holds the item.
+  public let itemKey: Key
+  /// The key whose value is the output of an item; nil when nothing is collected.
+  public let collectKey: Key?
+  /// Whether an item may succeed without a value under that key.
+  public let isOutputOptional: Bool
+  /// Whether the group continues when an item fails.
+  public let allowFailure: Bool
+  /// The execution whose step the group is.
+  let parent: Execution
+  /// The error that the flow is ending with, when the group is one of its final steps; nil after
+  /// success. Looked up through all enclosing groups.
+  public var endingError: FlowError? { parent.endingErrorAround }
+  /// The policy at the group's place: the op's own, unless that place has another.
+  let policy: OpPolicy?
+  /// Whether an item is retried or has a time limit. A runner has to handle both.
+  public var hasPolicy: Bool { policy != nil }
+}
+
+/// Items that a runner is to execute: `count` of them, from the 0-based index `first` on.
+public struct ItemBatch: Sendable {
+  /// The 0-based index of the first item.
+  public let first: Int
+  /// How many items there are.
+  public let count: Int
+  /// The 1-based number of this attempt at the items. It grows when an earlier execution of them
+  /// was lost.
+  public let attempt: UInt32
+
+  /// Makes a batch, for runners that keep a record of their batches.
+  package init(first: Int, count: Int, attempt: UInt32) {
+    self.first = first
+    self.count = count
+    self.attempt = attempt
+  }
+}
+
+/// A body that chooses the runner for groups of its op.
+public protocol ItemRunnerProvider: OpBody {
+  /// Makes the runner for a group; nil leaves the items to the loop.
+  func itemRunner(for work: ItemWork) -> (any ItemRunner)?
+}
+
+/// Executes items of a group elsewhere than on its loop, such as in workers or on other machines.
+///
+/// It does everything that belongs to an execution, including the checks of the op's declarations.
+/// The group decides when each item starts, logs the runner's notifications, and collects outputs.
+///
+/// `ItemRunnerProvider.itemRunner(for:)` or `EventLoop.makeItemRunner` makes one for each group
+/// that starts. All its methods are called on the loop's thread.
+public protocol ItemRunner: AnyObject {
+  /// Sets the group that it works for; called once and before any other method.
+  func attach(to group: any ItemGroup)
+  /// How many more items it takes now; when that has grown, it calls `ItemGroup.capacityChanged`.
+  var capacity: Int { get }
+  /// Whether it queues items and therefore enforces `ItemWork.maxConcurrent` itself; false, the
+  /// default, leaves that to the group.
+  var queues: Bool { get }
+  /// Executes a batch of at most `capacity` items and notifies the group of each end.
+  func start(_ batch: ItemBatch)
+  /// Stops running items and drops queued ones because of `error`; each item still ends.
+  func cancel(_ error: FlowError)
+  /// Notifies it, perhaps more than once, that the group has ended: the group ignores later
+  /// notifications.
+  func detach()
+}
+
+extension ItemRunner {
+  public var queues: Bool { false }
+  public func detach() {}
+}
+
+/// How items have ended, for a group that is notified of many ends at once.
+package struct ItemEnds {
+  /// The 0-based indices of the items.
+  package var indices: ContiguousArray<Int32> = []
+  /// The collected output of each item; `.null` for an item that has failed.
+  package var outputs: ContiguousArray<Value> = []
+  /// The errors of failed items, each with its place in the lists, in order.
+  package var failures: [(place: Int, error: FlowError)] = []
+
+  package init() {}
+
+  package var count: Int { indices.count }
+}
+
+/// Receives a runner's notifications about items, on the loop's thread, in any order, also from
+/// within `start`.
+///
+/// Only the latest attempt at an item counts, and only until the item has ended: repeated or late
+/// notifications are ignored. A group retains its runner until the group has ended, so a runner
+/// should hold its group weakly.
+public protocol ItemGroup: AnyObject {
+  /// The item at a 0-based index.
+  func item(at index: Int) -> Value
+  /// The item has started, at `time` on the loop's clock; nil means now.
+  func itemStarted(_ index: Int, attempt: UInt32, time: Int64?)
+  /// The item's op has logged a line.
+  func itemLogged(_ index: Int, attempt: UInt32, _ text: ByteString)
+  /// The item has ended, with `error` or with its collected output, at `time`; nil means now.
+  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?, time: Int64?)
+  /// The item was lost together with its worker or process, and has to be started again.
+  func itemLost(_ index: Int, attempt: UInt32)
+  /// The runner takes more items than when `capacity` was last read.
+  func capacityChanged()
+}
+
+/// A group, for a runner whose items are executed by `ItemExecutor`s.
+package protocol ExecutedItemGroup: ItemGroup {
+  /// The items of a batch.
+  func items(of batch: ItemBatch) -> ContiguousArray<Value>
+  /// Takes events of items and the list of ended items: `slice` contains the starts, lines and
+  /// finishes. Must be called only for attempts that count; `lane` is the worker, from 1 on.
+  func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds)
+}

@@ -1,0 +1,91 @@
+/// The executions of a group's items, each with a bucket of its own. Ended executions are used
+/// again.
+struct MemberPool {
+  /// All members, each at its `memberSlot`; nil where one has been released.
+  private var executions: ContiguousArray<Execution?> = []
+  /// Members that don't execute, for the next items. (Each is also in `executions`, which retains
+  /// it.)
+  private var idle: ContiguousArray<Unmanaged<Execution>> = []
+  /// The member that was released last, which may not have returned yet.
+  private var leaving: Execution?
+  /// How many members execute.
+  private(set) var count = 0
+
+  /// Members that execute, in no order.
+  var members: [Execution] { executions.compactMap { $0?.isExecuting == true ? $0 : nil } }
+
+  /// Prepares a member for an item; `index` counts from 0, and `parent` provides the run and the
+  /// bucket that a new member reads through to.
+  @inline(__always)
+  mutating func start(
+    _ item: Value, at index: Int, of group: MemberGroup, op: Op, policy: OpPolicy?, key: Key,
+    scope: UInt32, parent: () -> (run: Run, data: DataBucket)
+  ) -> Unmanaged<Execution> {
+    let member: Unmanaged<Execution>
+    if let used = idle.popLast() {
+      member = used
+    } else {
+      let parent = parent()
+      member = makeExecution(group, parent.run, parent.data)
+    }
+    count &+= 1
+    member.lend {
+      $0.isExecuting = true
+      $0.beginItem(key, item)
+      $0.prepare(
+        op, policy: policy, scope: scope,
+        position: UInt32(truncatingIfNeeded: index &+ 1), index: index &+ 1)
+    }
+    return member
+  }
+
+  @inline(never)
+  private mutating func makeExecution(
+    _ group: MemberGroup, _ run: Run, _ data: DataBucket
+  ) -> Unmanaged<Execution> {
+    let bucket = DataBucket(keys: data.keys, parent: data)
+    let member = Execution(run: run, bucket: bucket, group: group)
+    member.memberSlot = executions.count
+    executions.append(member)
+    return .passUnretained(member)
+  }
+
+  /// Takes back a member that has ended, and keeps it if more items follow.
+  @inline(__always)
+  mutating func remove(_ member: Execution, keeps: Bool) {
+    member.isExecuting = false
+    count &-= 1
+    if keeps {
+      member.resetBucket()
+      idle.append(.passUnretained(member))
+    } else {
+      // Released soon, while its memory is in the cache.
+      leaving = executions[member.memberSlot].take()
+    }
+  }
+
+  /// Releases members that don't execute.
+  mutating func removeIdle() {
+    for member in idle {
+      executions[member.lend { $0.memberSlot }] = nil
+    }
+    idle = []
+    leaving = nil
+  }
+
+  /// Releases all members, and returns them.
+  mutating func removeAll() -> [Execution] {
+    defer {
+      executions = []
+      idle = []
+      leaving = nil
+      count = 0
+    }
+    return executions.compactMap { $0 }
+  }
+
+  /// Stops all members, in the order of their items.
+  func cancel(_ error: FlowError) {
+    for member in members.sorted(by: { $0.index < $1.index }) { member.cancel(error) }
+  }
+}

@@ -1,0 +1,72 @@
+/// Different ops that execute at the same time, over the data of their flow.
+final class ParallelExecution: MemberGroup {
+  private let steps: ContiguousArray<Step>
+  private let scope: UInt32
+  private let position: UInt32
+  private let logs: Bool
+  private var executions: [Execution] = []
+  private var next: Int
+  /// The member that was started last, which may end before it has returned.
+  private var starting: Execution?
+
+  /// Makes the execution of a step at `position`; its ops follow it.
+  init(
+    _ steps: ArraySlice<Step>, parent: Execution, scope: UInt32, position: UInt32
+  ) {
+    self.steps = ContiguousArray(steps)
+    self.scope = scope
+    self.position = position
+    logs = parent.logsSets
+    next = 0
+    super.init(parent: parent)
+  }
+
+  override var logsSets: Bool { logs }
+  override var members: [Execution] { executions }
+
+  override func proceed() {
+    let waits = startMembers {
+      next < steps.count
+    } _: {
+      let step = steps[next]
+      next += 1
+      let member = Execution(run: parent.run, bucket: parent.bucket, group: self)
+      executions.append(member)
+      starting = member
+      member.prepare(
+        step.op, policy: step.policy, scope: scope,
+        position: position + UInt32(truncatingIfNeeded: next), index: 0)
+      return .passUnretained(member)
+    }
+    guard waits else { return }
+    starting = nil
+    guard executions.isEmpty else { return }
+    isScheduled = true
+    parent.groupEnded(stop)
+  }
+
+  override func cancelMembers(_ error: FlowError) {
+    for member in executions { member.cancel(error) }
+  }
+
+  override func memberFailed(_ error: FlowError) {
+    guard stop == nil else { return }
+    stop = error
+    stopReason = .cancelled(reason: "group failed")
+    parent.log.append(
+      .groupStopped, time: engine.stampedNow(), scope: scope, position: position)
+    schedule()
+  }
+
+  override func memberEnded(_ member: Execution, _ error: FlowError?) {
+    executions.removeAll { $0 === member }
+    if let error { memberFailed(error) }
+    continueAsWork()
+  }
+
+  override func abandon() {
+    executions = []
+    starting = nil
+    isScheduled = true
+  }
+}

@@ -1,0 +1,106 @@
+// How an op executes another one in its own place, as decorators do.
+
+extension OpContext {
+  /// Executes another op, flow or machine over the data of this op, and runs it until its first wait.
+  ///
+  /// The other op has its own policy, log lines and cleanups. In a group it has the index of this
+  /// op's item. It shares the time that this op has left. It ends with this op: when this op
+  /// returns, an inner op that is still running is cancelled, and its end awaited. Its failure is
+  /// the task's, and doesn't by itself fail this op.
+  ///
+  /// - Parameter op: The op to execute. It may be executed any number of times, also concurrently.
+  /// - Returns: A task that settles when the op ends. Outside of the body, or after this op has
+  ///   settled or while it cleans up, the task fails with an error of kind `usage`.
+  @discardableResult
+  public func execute(_ op: Op) -> FlowTask<Void> {
+    guard let execution, isOpen, !execution.opCursor.isCleaningUp else {
+      return .failed(
+        FlowError.usage("'\(op.name)' was to be executed by an op that has finished"), on: loop)
+    }
+    execution.loop.checkThread()
+    let task = InnerTask(op, of: self, in: execution)
+    addInner(task)
+    task.begin()
+    return task
+  }
+
+  /// Registers an op that this one executes; see `execute`.
+  func addInner(_ task: InnerTask) {
+    let resources = makeResources()
+    let inner = resources.inner ?? OwnedTasks(of: self)
+    resources.inner = inner
+    inner.add(task)
+  }
+}
+
+/// An op that another op executes over its own data. It ends when the op has ended.
+package final class InnerTask: FlowTask<Void> {
+  private let execution: InnerExecution
+
+  init(_ op: Op, of context: OpContext, in parent: Execution) {
+    execution = InnerExecution(op, of: context, in: parent)
+    super.init(on: parent.loop)
+    // Its error is raised where the outer op waits, and is in the log.
+    markObserved()
+    execution.task = self
+  }
+
+  public override var title: ByteString { execution.op.name }
+
+  /// The execution of the op; nil at the end.
+  var member: Execution? { execution.member }
+
+  func begin() { execution.begin() }
+
+  /// Releases the observers that wait for it, for a loop that is shut down.
+  func abandon() { giveUpObservers() }
+
+  package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    execution.cancel(error)
+    return nil
+  }
+}
+
+/// The execution of an inner op, as a group of one.
+private final class InnerExecution: MemberGroup {
+  let op: Op
+  private(set) var member: Execution?
+  // Safe: the task holds this.
+  unowned(unsafe) var task: InnerTask?
+  private let index: Int
+  private let logs: Bool
+
+  init(_ op: Op, of context: OpContext, in parent: Execution) {
+    self.op = op
+    index = context.index
+    logs = parent.logsSets
+    super.init(parent: parent)
+    let scope = parent.log.addScope(
+      LogScope(
+        parent: context.scope, position: context.position,
+        attempt: UInt32(truncatingIfNeeded: context.attempt), kind: .inner, name: op.name,
+        queued: parent.engine.takeStamp()))
+    let member = Execution(run: parent.run, bucket: parent.bucket, group: self)
+    member.prepare(
+      op, policy: op.policy, scope: scope, position: UInt32(truncatingIfNeeded: index),
+      index: index)
+    self.member = member
+  }
+
+  override var logsSets: Bool { logs }
+  override var members: [Execution] { member.map { [$0] } ?? [] }
+
+  func begin() {
+    if let member { loop.engine.drive(member) }
+  }
+
+  override func memberEnded(_ member: Execution, _ error: FlowError?) {
+    self.member = nil
+    guard let task else { return }
+    if let error { task.end(error: error) } else { task.end(with: ()) }
+  }
+
+  override func cancel(_ error: FlowError) { member?.cancel(error) }
+
+  override func abandon() { member = nil }
+}

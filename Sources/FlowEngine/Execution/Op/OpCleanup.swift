@@ -1,0 +1,68 @@
+/// A function to call when an attempt at an op ends, whatever the outcome. Called on the loop's
+/// thread.
+public protocol OpCleanup: AnyObject {
+  /// Does its work; the context can be used until it ends. `.suspended` promises a later
+  /// `completion.finish()`.
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> CallState
+  /// Stops a suspended cleanup whose grace is over.
+  func cancel(_ context: OpContext, completion: CallbackCompletion, _ error: FlowError)
+  /// Where its code begins, such as `deploy.lua:12`; nil when that isn't known.
+  var place: ByteString? { get }
+}
+
+extension OpCleanup {
+  /// nil: the place isn't known.
+  public var place: ByteString? { nil }
+
+  /// Stops waiting for the cleanup.
+  public func cancel(
+    _ context: OpContext, completion: CallbackCompletion, _ error: FlowError
+  ) {
+    completion.finish(error)
+  }
+}
+
+/// A synchronous Swift closure as a cleanup.
+final class ClosureCleanup: OpCleanup {
+  private let body: (OpContext) throws -> Void
+
+  init(_ body: @escaping (OpContext) throws -> Void) {
+    self.body = body
+  }
+
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> CallState {
+    do {
+      try body(context)
+    } catch {
+      completion.finish(.from(error))
+    }
+    return .finished
+  }
+}
+
+/// State that few executions of an op need: cleanups, and tasks that it started.
+final class AttemptResources {
+  var cleanups: ContiguousArray<any OpCleanup> = []
+  var owned: OwnedTasks?
+  /// Ops that this one executes over its own data: unlike other tasks they never outlive it.
+  var inner: OwnedTasks?
+  /// The progress that the op reports, when a monitor shows it.
+  var progress: ReportedProgress?
+  /// The op of a context that other code keeps after its use.
+  var keptOp: Op?
+  var keptRun: Run?
+}
+
+extension AnyFlowTask {
+  /// Reports that a `__close` of its code was cut off.
+  ///
+  /// - Parameters:
+  ///   - waits: The function that it waited in, and where; nil when it was busy.
+  ///   - grace: The seconds that it had; nil for the loop's `cleanupGrace`.
+  package func reportCutClose(waits: ByteString?, grace: Double?) {
+    let error = FlowError.cut(
+      "a __close of '\(loop.secrets.redacted(title))'", at: nil, waits: waits,
+      isBusy: waits == nil, grace: grace ?? loop.cleanupGrace)
+    reportLate(error)
+  }
+}

@@ -1,0 +1,563 @@
+/// One execution of an op, as its body sees it. Confined to its loop's thread.
+///
+/// Contexts are reused when nothing else holds them. A context that a body keeps beyond its end
+/// stays closed: a later execution never uses it, and writing to it does nothing.
+public final class OpContext {
+  enum Phase: UInt8 {
+    case idle, inBody, suspended, ended
+  }
+
+  /// Where `EventLoop.context(slot:generation:)` finds this context.
+  public let slot: UInt32
+
+  // Unchecked exclusivity: see HotPath.swift.
+
+  @exclusivity(unchecked) private(set) var phase: Phase = .idle
+  @exclusivity(unchecked) private(set) var isSettled = true
+  /// Whether the finish is in the log.
+  @exclusivity(unchecked) private var isLogged = true
+  /// A number unique to the execution on its loop; it changes when the op has settled.
+  public var generation: UInt64 { number }
+  // Not public, because another module would lose the attribute, as with `storedState`.
+  @exclusivity(unchecked) private var number: UInt64 = 0
+  /// The generation at which the present attempt started, also after the op has settled.
+  @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
+  /// State that belongs to the body, such as a coroutine; released when the body has ended.
+  public var state: AnyObject? {
+    get { storedState }
+    set { storedState = newValue }
+  }
+  @exclusivity(unchecked) private var storedState: AnyObject?
+  // Half the size of an Int: each waiting op has a context, and there can be many.
+  @exclusivity(unchecked) private var index32: UInt32 = 0
+  @exclusivity(unchecked) private var attempt32: UInt32 = 1
+  /// The item's 1-based number in a group, 0 outside of one.
+  public var index: Int { Int(index32) }
+  /// The 1-based number of the attempt.
+  public var attempt: Int { Int(attempt32) }
+  /// Cleanups and tasks of this attempt; nil for most.
+  @exclusivity(unchecked) private(set) var resources: AttemptResources?
+
+  // Unmanaged, because retains would cost more than the accesses. Safe: an execution owns its
+  // context and clears this in its deinit; its run or group holds it while an op is open.
+  @exclusivity(unchecked) private var owner: Unmanaged<Execution>?
+  var execution: Execution? {
+    get { owner?.takeUnretainedValue() }
+    set { owner = newValue.map { .passUnretained($0) } }
+  }
+  // Safe: the blueprint that holds the op is alive while the context is open; a context that other
+  // code keeps retains it in `resources`.
+  private unowned(unsafe) var current: Op?
+
+  // Unchecked exclusivity: see HotPath.swift.
+
+  @exclusivity(unchecked) private(set) var outcome: FlowError?
+  @exclusivity(unchecked) private(set) var scope: UInt32 = 0
+  @exclusivity(unchecked) private(set) var position: UInt32 = 0
+  @exclusivity(unchecked) private var began: Int64 = 0
+
+  init(slot: UInt32) {
+    self.slot = slot
+  }
+
+  // MARK: Owners
+
+  /// The run that the op belongs to.
+  public var run: Run {
+    guard let run = execution?.run ?? resources?.keptRun else {
+      misuse("an OpContext was used that belongs to no execution")
+    }
+    return run
+  }
+
+  /// The op that is being executed.
+  public var op: Op {
+    guard let op = resources?.keptOp ?? current else {
+      misuse("an OpContext was used that belongs to no execution")
+    }
+    return op
+  }
+
+  /// The loop that runs the op.
+  public var loop: EventLoop { run.loop }
+
+  /// The data of the flow, or of the item in a group.
+  public var bucket: DataBucket { execution?.bucket ?? run.data }
+
+  /// `UploadOp`, or `UploadOp #3` in a group.
+  public var displayName: ByteString { index == 0 ? op.name : "\(op.name) #\(index)" }
+
+  /// The path of the op through all enclosing runs and groups: `publish/ShardsOp #2/CountOp #1`.
+  public var path: ByteString { run.path(scope: scope, position: position) }
+
+  /// Whether the op is still running: neither settled nor ended.
+  public var isOpen: Bool { !isSettled }
+
+  /// Reports that the body waits for its turn elsewhere. That time doesn't count towards the op's
+  /// own timeout.
+  package func beginWaiting() {
+    if isOpen { execution.map { $0.stopTimer(of: $0.opLevel) } }
+  }
+
+  /// Reports that the body's turn has come: the op's own timeout counts from now on.
+  package func endWaiting() {
+    if phase == .inBody || phase == .suspended, isOpen {
+      execution.map { $0.startTimer(of: $0.opLevel) }
+    }
+  }
+
+  /// The error that the op is ending with, for its cleanups; for a final step, the error that its
+  /// flow is ending with. nil after success, and elsewhere.
+  public var endingError: FlowError? { execution?.endingError(of: self) }
+
+  /// Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  package var grace: Double? { execution?.opPolicy?.grace }
+
+  /// The end of the grace of its cleanups, on the loop's clock, for a body that closes its
+  /// resources because it was stopped. The grace begins now unless it has begun.
+  package func beginGrace() -> Int64 {
+    guard let execution else { return .max }
+    return execution.graceEnd(of: execution.opLevel)
+  }
+
+  /// Reports that a `__close` of the body was cut off; `waits` is the function that it waited in,
+  /// and where, or nil when it was busy.
+  package func reportCutClose(waits: ByteString?) {
+    guard let execution else { return }
+    _ = execution.reportCut(
+      "a __close of [\(displayName)]", at: nil, waits: waits, isBusy: waits == nil,
+      level: execution.opLevel)
+  }
+
+  /// When a busy cleanup has to be stopped; `.max` for never.
+  package var cleanupDeadline: Int64 { execution?.callbackDeadline ?? .max }
+
+  /// Whether its cleanups execute.
+  package var isCleaningUp: Bool { execution?.opCursor.isCleaningUp ?? false }
+
+  /// When this attempt, or an enclosing flow, times out: nanoseconds of the loop's clock; `.max`
+  /// for never. The loop stops a body that waits. A busy body has to check the deadline itself and
+  /// then call `expire()`.
+  public var deadline: Int64 { owner?.lend { $0.deadline } ?? .max }
+
+  /// Why the code of the op is to stop; nil when nothing stops it, as in its cleanups.
+  package var stopError: FlowError? { execution?.codeStop }
+
+  /// Why the run is to stop when its starter stops; nil when nothing stops the starter.
+  package var starterStopError: FlowError? { execution?.starterStop }
+
+  // MARK: Data
+
+  /// The value under a key; nil when there is none.
+  public func get(_ key: Key) -> Value? {
+    guard let owner else { return bucket.get(key) }
+    // Unretained. Safe: a lookup replaces no bucket.
+    let bucket = owner.lend { Unmanaged.passUnretained($0.bucket) }
+    return bucket.lend { $0.get(key) }
+  }
+
+  /// Whether there is a value under a key.
+  public func has(_ key: Key) -> Bool { bucket.has(key) }
+
+  /// Whether it executes an item of a group, or belongs to a flow that does.
+  package var isGroupMember: Bool { execution?.group != nil }
+
+  /// Stores and logs `value`; `.null` removes the key. Does nothing after the op has settled.
+  public func set(_ key: Key, _ value: Value) {
+    // The bucket checks the thread.
+    guard let owner, !isSettled else { return }
+    owner.lend {
+      $0.store(key, value, scope: scope, position: position, attempt: attempt)
+    }
+  }
+
+  /// Stores and logs a value that was set elsewhere, at `time` of the loop's clock.
+  package func set(_ key: Key, _ value: Value, at time: Int64) {
+    guard let execution, !isSettled else { return }
+    execution.store(
+      key, value, scope: scope, position: position, attempt: attempt, at: plausible(time))
+  }
+
+  /// Logs a line that was written elsewhere, at `time` of the loop's clock.
+  package func log(_ text: ByteString, at time: Int64) {
+    guard let execution, !isSettled else { return }
+    execution.loop.checkThread()
+    execution.log.append(
+      .log, time: plausible(time), scope: scope, position: position, attempt: attempt,
+      first: execution.log.payload(text))
+  }
+
+  /// A time from another thread, limited to between the op's start and now.
+  private func plausible(_ time: Int64) -> Int64 { max(began, min(time, loop.now())) }
+
+  /// The value of `key`; when it is absent or of another type, the op fails immediately.
+  public func require(_ key: Key, _ type: ValueType?) -> Result<Value, FlowError> {
+    let error: FlowError
+    if let value = bucket.get(key) {
+      guard let wanted = type?.mismatch(value) else { return .success(value) }
+      error = .mismatchedInput(
+        bucket.keys.name(of: key), bucket.shown(value, of: key), wanted: wanted,
+        hiding: bucket.keys.secrets)
+    } else {
+      if let type, type.isOptional { return .success(.null) }
+      error = bucket.missingInput(key)
+    }
+    return .failure(failing(error))
+  }
+
+  /// Adds a line of the op to the log. Does nothing after the op has settled.
+  public func log(_ text: ByteString) {
+    guard let execution, !isSettled else { return }
+    execution.loop.checkThread()
+    execution.log.append(
+      .log, time: execution.loop.now(), scope: scope, position: position, attempt: attempt,
+      first: execution.log.payload(text))
+  }
+
+  /// Writes a line of bytes to the log. Does nothing after the op has settled.
+  public func log(_ bytes: UnsafeBufferPointer<UInt8>) {
+    log(ByteString(bytes))
+  }
+
+  /// Reports the op's progress, in units of its own; `total` is nil when it isn't known.
+  public func progress(_ done: Double, of total: Double? = nil) {
+    guard let execution, !isSettled else { return }
+    execution.loop.checkThread()
+    execution.log.append(
+      .progress, time: execution.loop.now(), scope: scope, position: position, attempt: attempt,
+      first: .number(done), second: total.map { .number($0) } ?? .none)
+    guard let monitor = execution.loop.engine.progressMonitor else { return }
+    let resources = makeResources()
+    let note = resources.progress ?? ReportedProgress(monitor)
+    resources.progress = note
+    let log = execution.log
+    note.update(
+      Progress(
+        run: log.shown(execution.run.name), op: log.shown(displayName), done: done, total: total))
+  }
+
+  // MARK: Cleanups and tasks
+
+  /// Registers `cleanup`, to be called when this attempt ends, whatever the outcome; the cleanup
+  /// registered last is called first. Does nothing after the op has settled.
+  ///
+  /// After success and failure, cleanups have unlimited time. When the op is stopped, at the latest
+  /// during its cleanups, all of them together have its `grace` from that moment; a cleanup that is
+  /// cut off then is one of `Run.lateErrors`. The error of a cleanup fails an op that had
+  /// succeeded; otherwise it is reported as an unobserved failure.
+  public func addCleanup(_ cleanup: any OpCleanup) {
+    guard let execution, !isSettled else { return }
+    execution.loop.checkThread()
+    makeResources().cleanups.append(cleanup)
+  }
+
+  /// Registers a cleanup. Cleanups are called when the attempt ends, whatever the outcome, the last
+  /// registered first.
+  public func `defer`(_ body: @escaping (OpContext) throws -> Void) {
+    addCleanup(ClosureCleanup(body))
+  }
+
+  /// Starts another op from this one and runs it until its first wait.
+  ///
+  /// It has data and a log of its own; this op's run logs its start and finish. When this op fails
+  /// or is stopped, it ends with this op; otherwise it ends with this op's run.
+  public func start(_ op: Op, data: [(ByteString, Value)] = [], name: ByteString? = nil) -> Run {
+    op.start(on: loop, data: data, name: name, owner: self)
+  }
+
+  /// Makes this op own a task, as if it had started it: the task ends with the op. When the op has
+  /// ended, the op's run owns the task.
+  public func adopt(_ task: AnyFlowTask) {
+    task.loop.checkThread()
+    guard !task.isConcluded, task.owner == nil else { return }
+    if phase == .idle || phase == .ended {
+      run.adopt(task)
+    } else {
+      let resources = makeResources()
+      let owned = resources.owned ?? OwnedTasks(of: self)
+      resources.owned = owned
+      owned.add(task)
+    }
+  }
+
+  func makeResources() -> AttemptResources {
+    if let resources { return resources }
+    let made = AttemptResources()
+    resources = made
+    return made
+  }
+
+  // MARK: Machines
+
+  /// Adds a line about the state of a machine.
+  func logState(_ state: Payload) {
+    guard let owner, !isSettled else { return }
+    owner.lend {
+      $0.log.append(
+        .state, time: $0.loop.now(), scope: scope, position: position, attempt: attempt,
+        first: state)
+    }
+  }
+
+  /// Adds a line about a transition of the op, whose text `payload` puts into the log. A line about
+  /// the state precedes it when the state has changed.
+  @inline(__always)
+  func logTransition(state: Payload?, _ payload: (EventLog) -> Payload) {
+    guard let owner, !isSettled else { return }
+    owner.lend {
+      // Safe: the run holds its log, and the execution its run.
+      let log = Unmanaged.passUnretained($0.log)
+      let time = $0.loop.now()
+      log.lend {
+        if let state {
+          $0.append(
+            .state, time: time, scope: scope, position: position, attempt: attempt, first: state)
+        }
+        $0.append(
+          .transition, time: time, scope: scope, position: position, attempt: attempt,
+          first: payload($0))
+      }
+    }
+  }
+
+  /// Records the value that a machine has finished with, if the run consists of that machine.
+  func noteFinish(_ value: Value) {
+    guard let execution, !isSettled, execution.group == nil, execution.frames.isEmpty else {
+      return
+    }
+    execution.run.noteFinish(value)
+  }
+
+  /// Records the steps that a machine has entered, under the same condition.
+  func noteHistory(_ history: MachineHistory) {
+    guard let execution, execution.group == nil, execution.frames.isEmpty else { return }
+    execution.run.noteHistory(history)
+  }
+
+  // MARK: End
+
+  /// Settles the op with `error` immediately; the body may continue to run. The first settle wins.
+  public func fail(_ error: FlowError) {
+    guard let execution, !isSettled else { return }
+    execution.loop.checkThread()
+    settle(error)
+  }
+
+  /// Fails with `error`; returns the error to unwind with: in a cleanup, whose error is its own,
+  /// the same.
+  private func failing(_ error: FlowError) -> FlowError {
+    fail(error)
+    return execution?.opCursor.isCleaningUp == true ? error : outcome ?? error
+  }
+
+  /// Reports that the body has ended: settles the op if it isn't settled, then the execution
+  /// continues.
+  ///
+  /// Called within `OpBody.start`, it continues after `start` returns, else as a job of the loop.
+  public func end(_ error: FlowError? = nil) {
+    // Retained, also for the calls below: a sink may do anything, even release the run.
+    guard let execution, phase == .inBody || phase == .suspended else { return }
+    execution.loop.checkThread()
+    settle(error)
+    let wasSuspended = phase == .suspended
+    phase = .ended
+    if wasSuspended { execution.wake(.body) }
+  }
+
+  /// Reports the end of a body that the engine runs as a work of its own. The execution continues
+  /// as a work, too.
+  func endAsWork() {
+    guard let execution, phase == .suspended else { return }
+    settle(nil)
+    phase = .ended
+    execution.continueAsWork(.body)
+  }
+
+  /// Reports that `deadline` has passed while the body was busy; returns the error to end with.
+  public func expire() -> FlowError {
+    guard let execution else { return .cancelled() }
+    execution.loop.checkThread()
+    return execution.expire()
+  }
+
+  // MARK: For the engine
+
+  @inline(__always)
+  func begin(
+    _ op: Op, generation: UInt64, scope: UInt32, position: UInt32, index: Int, time: Int64
+  ) {
+    number = generation
+    attemptGeneration = generation
+    current = op
+    self.scope = scope
+    self.position = position
+    index32 = UInt32(truncatingIfNeeded: index)
+    attempt32 = 1
+    began = time
+    isSettled = false
+    isLogged = false
+    if outcome != nil { outcome = nil }
+    phase = .inBody
+  }
+
+  /// Continues the state of an earlier attempt's context, which has been abandoned.
+  func follow(_ earlier: OpContext) {
+    current = earlier.resources?.keptOp
+    scope = earlier.scope
+    position = earlier.position
+    index32 = earlier.index32
+    attempt32 = earlier.attempt32
+    began = earlier.began
+    isLogged = false
+    phase = .ended
+  }
+
+  /// Marks an op that has just started as executing for another loop: sets the attempt and, in a
+  /// group, the index there.
+  package func standIn(index: Int, attempt: Int) {
+    index32 = UInt32(truncatingIfNeeded: index)
+    attempt32 = UInt32(truncatingIfNeeded: attempt)
+  }
+
+  /// Starts the next attempt.
+  func beginAgain(generation: UInt64, attempt: Int) {
+    number = generation
+    attemptGeneration = generation
+    attempt32 = UInt32(truncatingIfNeeded: attempt)
+    isSettled = false
+    outcome = nil
+    resources?.progress?.update(nil)
+    resources = nil
+    phase = .inBody
+  }
+
+  /// Records that `start` has returned; returns whether the body has ended.
+  func bodyReturned(_ progress: CallState) -> Bool {
+    if progress == .suspended, phase == .inBody {
+      phase = .suspended
+      return false
+    }
+    settle(nil)
+    phase = .ended
+    return true
+  }
+
+  /// Settles as succeeded, for an execution that logs it; `generation` is the new generation.
+  @inline(__always)
+  func succeed(generation: UInt64) {
+    number = generation
+    isSettled = true
+    isLogged = true
+    phase = .ended
+  }
+
+  /// Sets the outcome. It is logged at once, unless something follows: cleanups, tasks to wait for,
+  /// or another attempt.
+  func settle(_ error: FlowError?) {
+    // The outcome is known while cleanups use the context: their errors are their own.
+    guard !isSettled, let owner else { return }
+    // Unretained. Safe: the caller holds the execution.
+    owner.lend { execution in
+      if execution.opCursor.isCleaningUp { return }
+      isSettled = true
+      // An op ends with the error that stopped it, whatever its body does after the stop.
+      if let failure = execution.opStop?.located(as: error) ?? error
+        ?? execution.outputError(of: op)
+      {
+        if let error { execution.locateStop(as: error) }
+        outcome = failure.attributed(to: displayName, at: path)
+      } else if outcome != nil {
+        outcome = nil
+      }
+      if resources == nil, execution.opPolicy?.retry == nil { logFinish(execution) }
+    }
+  }
+
+  /// Logs the outcome, notifies a group of a failure, and advances the generation.
+  func logFinish() {
+    owner?.lend { logFinish($0) }
+  }
+
+  private func logFinish(_ execution: Execution) {
+    if isLogged { return }
+    isLogged = true
+    number = execution.loop.engine.nextGeneration()
+    let time = execution.loop.now()
+    execution.loop.engine.stamp = time
+    // Unretained. Safe: the run holds its log, and the execution its run.
+    Unmanaged.passUnretained(execution.log).lend { log in
+      if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
+      log.append(
+        .finish, time: time, scope: scope, position: position, attempt: attempt,
+        first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
+    }
+    resources?.progress?.update(nil)
+    if let outcome, execution.frames.isEmpty { execution.group?.memberFailed(outcome) }
+  }
+
+  /// Logs the success of an op whose start line can't be completed any more.
+  @inline(never)
+  func logSuccess(_ log: EventLog, time: Int64) {
+    log.append(
+      .finish, time: time, scope: scope, position: position, attempt: attempt,
+      second: .integer(time &- began))
+  }
+
+  /// Replaces the body's outcome before it is logged.
+  func replaceOutcome(_ error: FlowError) {
+    outcome = error.attributed(to: displayName, at: path)
+  }
+
+  /// Opens the context for cleanups, or closes it again.
+  func setOpenForCleanups(_ isOpen: Bool) {
+    isSettled = !isOpen
+    // A handle from before the cleanups works again.
+    phase = isOpen ? .inBody : .ended
+  }
+
+  /// Resets the context after the end, when only its execution should hold it.
+  @inline(__always)
+  func close() {
+    phase = .idle
+    if storedState != nil { storedState = nil }
+    if resources != nil { resources = nil }
+  }
+
+  /// Releases a context that other code holds: it keeps its run, op and data.
+  func abandon() {
+    let resources = makeResources()
+    resources.keptOp = current
+    resources.keptRun = execution?.run
+    execution = nil
+  }
+}
+
+// MARK: - Typed access for Swift
+
+extension OpContext {
+  /// The value under `name` as a Swift type; fails the op and throws when there is none.
+  public func value<Wanted: ValueConvertible>(
+    _ name: ByteString, as type: Wanted.Type = Wanted.self
+  ) throws(FlowError) -> Wanted {
+    let error: FlowError
+    if let value = bucket[name] {
+      if let result = Wanted(flowValue: value) { return result }
+      error = .mismatchedInput(
+        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName,
+        hiding: bucket.keys.secrets)
+    } else {
+      error = bucket.missingInput(bucket.keys.intern(name))
+    }
+    throw failing(error)
+  }
+
+  /// Stores and logs a Swift value. Does nothing after the op has settled.
+  public func set(_ name: ByteString, _ value: some ValueConvertible) {
+    set(bucket.keys.intern(name), value.flowValue)
+  }
+
+  /// Stores and logs a value; `.null` removes the key. Does nothing after the op has settled.
+  public func set(_ name: ByteString, _ value: Value) {
+    set(bucket.keys.intern(name), value)
+  }
+}

@@ -1,0 +1,246 @@
+// The flows that an execution is in, one frame each.
+extension Execution {
+  func enter(_ flow: Flow, policy: OpPolicy?, scope: UInt32, position: UInt32) {
+    let time = engine.takeStamp()
+    if time >= engine.nextLook { look(at: time) }
+    // An empty flow also counts towards the loop's turn.
+    _ = engine.nextGeneration()
+    let isTop = group == nil && frames.isEmpty
+    let blueprint = run.snapshot?.blueprint(of: flow) ?? flow.blueprint
+    var inner = scope
+    var error: FlowError?
+    if isTop {
+      error = run.dataError
+    } else {
+      log.append(.start, time: time, scope: scope, position: position)
+      inner = log.addScope(
+        LogScope(
+          parent: scope, position: position, attempt: 1, kind: .flow, name: flow.name,
+          parts: blueprint, queued: time))
+      do {
+        try storeData(of: blueprint, scope: scope, position: position)
+      } catch let problem {
+        error = .from(problem)
+      }
+    }
+    frames.append(
+      Frame(
+        flow: flow, blueprint: blueprint, policy: policy, scope: inner, outerScope: scope,
+        position: position, began: time))
+    if let error { frames[frames.count - 1].cursor.error = error }
+    if policy?.timeout != nil { startTimer(of: frames.count - 1) }
+  }
+
+  /// Fills the keys that are absent with copies of a nested flow's own data.
+  private func storeData(of blueprint: Blueprint, scope: UInt32, position: UInt32) throws {
+    var copies: ValueCopies?
+    for (name, value) in blueprint.data {
+      let key = loop.keys.intern(name)
+      if !bucket.has(key) {
+        let copy = try value.copyForRun(&copies)
+        store(key, copy, scope: scope, position: position, attempt: 1)
+      }
+    }
+  }
+
+  /// Advances the innermost flow.
+  func advance() -> Advance {
+    let top = frames.count - 1
+    let ended = lastError
+    if ended != nil { lastError = nil }
+    let action = frames[top].cursor.advance(ended: ended, stop: stop, level: top)
+    switch action {
+    case .runSteps: return runSteps(top)
+    case .callWillStart(let number): return call(frames[top].blueprint.willStart[number], top)
+    case .start: start(top)
+    case .test(let branch, let block): return test(branch, of: block, top)
+    case .noCase: logCase(.noCase, nil, top)
+    case .beginFinalSteps:
+      stopTimer(of: top)
+      beginShield(top)
+    case .finalStep(let number): return runFinalStep(number, top)
+    case .endFinalSteps: endShield()
+    case .endAttempt: endAttempt(top)
+    case .decide: return decideAttempt(top)
+    case .beginAttempt: beginAttempt(top)
+    case .finish:
+      if top == 0, group == nil, !endLeftovers() { return .waiting }
+      finish(top)
+    case .beginCallbacks: beginShield(top, isStopped: frames[top].cursor.isStopped)
+    case .callDidFinish(let number): return call(frames[top].blueprint.didFinish[number], top)
+    case .endCallbacks: endShield()
+    case .leave: lastError = frames.removeLast().cursor.error
+    }
+    return .moved
+  }
+
+  /// Starts the innermost flow, whose callbacks have returned.
+  private func start(_ top: Int) {
+    let error = stop?.error(at: top) ?? frames[top].cursor.error ?? startError()
+    frames[top].cursor.started(error)
+    if error == nil { return }
+    stopTimer(of: top)
+    endStop(of: top)
+  }
+
+  /// Runs the steps of the innermost flow, one after another, until one waits, fails or pushes a
+  /// frame.
+  func runSteps(_ top: Int) -> Advance {
+    let blueprint = frames[top].blueprint
+    let steps = blueprint.steps
+    let scope = frames[top].scope
+    let replaces = engine.replacements != nil
+    while let place = frames[top].cursor.nextStep() {
+      let position = UInt32(truncatingIfNeeded: place)
+      if steps[place].isPlain, !replaces {
+        // Unretained, and without a copy of the step. Safe: the list holds the op.
+        let op = Unmanaged.passUnretained(steps[place].op)
+        let progress = op.lend {
+          execute($0, policy: nil, scope: scope, position: position, index: 0)
+        }
+        switch progress {
+        case .ended where lastError == nil && stop == nil && !engine.isTurnOver: continue
+        case .waiting: return .waiting
+        default: return .moved
+        }
+      }
+      return begin(steps[place], scope: scope, position: position, top)
+    }
+    frames[top].cursor.endSteps(isStopped: false)
+    return .moved
+  }
+
+  /// Starts a step that isn't just an op.
+  private func begin(_ step: Step, scope: UInt32, position: UInt32, _ top: Int) -> Advance {
+    switch step.kind {
+    case .op, .flow:
+      return launch(step.op, policy: step.policy, scope: scope, position: position, index: 0)
+    case .group(let dispatcher):
+      enter(
+        GroupExecution(
+          step.op, policy: step.policy, dispatcher, parent: self, scope: scope,
+          position: position))
+      return .waiting
+    case .parallel(let count):
+      let first = frames[top].cursor.next
+      frames[top].cursor.skip(count)
+      enter(
+        ParallelExecution(
+          frames[top].blueprint.steps[first..<first + count], parent: self, scope: scope,
+          position: position))
+      return .waiting
+    case .cases(let block):
+      frames[top].cursor.choose(
+        block, branches: frames[top].blueprint.cases[block].branches.count)
+      return .moved
+    }
+  }
+
+  private func enter(_ group: MemberGroup) {
+    child = group
+    engine.push(group)
+  }
+
+  // MARK: The end of an attempt
+
+  /// Starts a final step. It is executed whatever the outcome, and no stop reaches it.
+  private func runFinalStep(_ number: Int, _ top: Int) -> Advance {
+    let step = frames[top].blueprint.finally[number]
+    let progress = launch(
+      step.op, policy: step.policy, scope: frames[top].scope,
+      position: UInt32(truncatingIfNeeded: number) | Blueprint.finallyBit, index: 0)
+    if progress != .ended { cutFinalStepIfOverdue(top) }
+    return progress
+  }
+
+  private func endAttempt(_ top: Int) {
+    stopTimer(of: top)
+    endStop(of: top)
+    var error = frames[top].cursor.error
+    if error == nil, !frames[top].cursor.isFinishedEarly {
+      error = checking { frames[top].blueprint.declarations.outputError(in: bucket) }
+      if error == nil, top == 0 { error = group?.collectError(in: bucket) }
+      error = error.map { attributed($0, to: top) }
+    }
+    let decides = error.map { beginDecision(top, $0) } ?? false
+    frames[top].cursor.endAttempt(error, decides: decides)
+  }
+
+  private func decideAttempt(_ top: Int) -> Advance {
+    switch decide(top, scope: frames[top].outerScope, position: frames[top].position) {
+    case .waiting: return .waiting
+    case .delayed:
+      frames[top].cursor.delayed()
+      return .waiting
+    case .ended(let error):
+      let error = error.map { attributed($0, to: top) } ?? frames[top].cursor.error
+      frames[top].cursor.stopRetrying(error)
+      return .moved
+    }
+  }
+
+  /// Starts the next attempt at the innermost flow.
+  private func beginAttempt(_ top: Int) {
+    frames[top].attempt.repeats()
+    let frame = frames[top]
+    frames[top].scope = log.addScope(
+      LogScope(
+        parent: frame.outerScope, position: frame.position,
+        attempt: UInt32(truncatingIfNeeded: frame.attempt.number), kind: .flow,
+        name: frame.flow.name, parts: frame.blueprint, queued: engine.takeStamp()))
+    startTimer(of: top)
+  }
+
+  /// The error that keeps the innermost flow from running its first step.
+  func startError() -> FlowError? {
+    let frame = frames[frames.count - 1]
+    if frames.count == 1, group == nil, let circular = run.snapshot?.circular {
+      return .usage("flow '\(circular.name)' contains itself")
+    }
+    guard let error = checking({ frame.blueprint.declarations.inputError(in: bucket) }) else {
+      return nil
+    }
+    // The one DidFinish that a flow at the top logs.
+    if frames.count == 1, group == nil { logFinish(frame, error, time: loop.now()) }
+    return attributed(error, to: frames.count - 1)
+  }
+
+  /// Attributes an error without a known place to the flow at a level.
+  func attributed(_ error: FlowError, to level: Int) -> FlowError {
+    error.attributed(to: frames[level].flow.name, at: path(of: level))
+  }
+
+  /// The path of the flow at a level.
+  func path(of level: Int) -> ByteString {
+    run.path(scope: frames[level].outerScope, position: frames[level].position)
+  }
+
+  private func finish(_ top: Int) {
+    let error = stop?.error(at: top) ?? frames[top].cursor.error
+    frames[top].cursor.finish(error)
+    if top == 0, group == nil {
+      if frames[top].cursor.isFinishedEarly, error == nil { run.noteFinishedEarly() }
+      run.settle(error)
+      return
+    }
+    let time = loop.now()
+    engine.stamp = time
+    logFinish(frames[top], error, time: time)
+    if let error, top == 0 { group?.memberFailed(error) }
+  }
+
+  private func logFinish(_ frame: Frame, _ error: FlowError?, time: Int64) {
+    log.append(
+      .finish, time: time, scope: frame.outerScope, position: frame.position,
+      attempt: frame.attempt.number, first: error.map { log.payload($0.logLine) } ?? .none,
+      second: .integer(time - frame.began))
+  }
+
+  /// Called by the group of this execution when all its members have ended.
+  func groupEnded(_ error: FlowError?) {
+    child = nil
+    lastError = error
+    resume = .group
+    engine.push(self)
+  }
+}

@@ -1,0 +1,138 @@
+// The ops that an execution executes: their attempts, cleanups, and remaining tasks.
+extension Execution {
+  /// The level of the executing op.
+  var opLevel: Int { frames.count }
+
+  /// Starts an attempt at the op of the context, which has begun.
+  func beginAttempt() -> Advance {
+    opCursor.begin()
+    let op = context.op
+    startTimer(of: opLevel)
+    if op.hasNeeds, let error = checking({ op.declarations.inputError(in: bucket) }) {
+      context.end(error)
+      return endBody()
+    }
+    guard let body = op.body else { return endBody() }
+    guard context.bodyReturned(body.start(context)) else {
+      engine.stamp = 0
+      stopBody()
+      return .waiting
+    }
+    return endBody()
+  }
+
+  /// Continues after the body has ended.
+  func endBody() -> Advance {
+    stopTimer(of: opLevel)
+    guard context.resources != nil else { return endAttempt() }
+    opCursor.bodyEnded()
+    return continueOp()
+  }
+
+  /// Continues with the remaining work of the op: waits for its tasks, calls its cleanups, and decides
+  /// about another attempt.
+  func continueOp() -> Advance {
+    var action = nextOpAction()
+    while true {
+      switch action {
+      case .wait: return .waiting
+      case .endTasks:
+        guard let resources = context.resources else { return endAttempt() }
+        if !endTasks(resources) { return .waiting }
+        action = opCursor.tasksEnded(hasCleanups: !resources.cleanups.isEmpty)
+        continue
+      case .beginCleanups:
+        context.setOpenForCleanups(true)
+        beginShield(opLevel)
+      case .openCleanups: context.setOpenForCleanups(true)
+      case .callCleanup:
+        if let cleanup = context.resources?.cleanups.popLast(), !call(cleanup) { return .waiting }
+      case .closeCleanups: context.setOpenForCleanups(false)
+      case .endCleanups:
+        endShield()
+        return endAttempt()
+      case .endAttempt: return endAttempt()
+      case .decide: return decideAttempt()
+      case .beginAttempt: return beginNextAttempt()
+      }
+      action = nextOpAction()
+    }
+  }
+
+  private func nextOpAction() -> OpCursor.Action {
+    let resources = context.resources
+    return opCursor.advance(
+      hasResources: resources != nil, hasCleanups: resources?.cleanups.isEmpty == false)
+  }
+
+  /// Passes the tasks of an op that has succeeded to its run, else cancels them; false while they
+  /// have to be awaited.
+  private func endTasks(_ resources: AttemptResources) -> Bool {
+    guard endInner(resources) else { return false }
+    guard let owned = resources.owned, !owned.isEmpty else { return true }
+    guard let outcome = context.outcome else {
+      run.adopt(all: owned)
+      return true
+    }
+    owned.cancelAll(outcome.asReason)
+    // Idle tasks have ended at once.
+    if owned.isEmpty { return true }
+    owned.whenEmpty { [self] in wake(.owned) }
+    return false
+  }
+
+  /// Cancels the ops that the op still executes over its own data, and, if it failed, the tasks
+  /// that it started; false while they have to be awaited.
+  private func endInner(_ resources: AttemptResources) -> Bool {
+    guard let inner = resources.inner, !inner.isEmpty else { return true }
+    let reason = context.outcome?.asReason
+    if let reason { resources.owned?.cancelAll(reason) }
+    inner.cancelAll(reason ?? .cancelled())
+    if inner.isEmpty { return true }
+    inner.whenEmpty { [self] in wake(.owned) }
+    return false
+  }
+
+  // MARK: The end of an attempt
+
+  /// Ends the op, or waits for its next attempt.
+  private func endAttempt() -> Advance {
+    endStop(of: opLevel)
+    guard let error = context.outcome, beginDecision(opLevel, error) else { return endOp() }
+    opCursor.decides()
+    return decideAttempt()
+  }
+
+  private func decideAttempt() -> Advance {
+    switch decide(opLevel, scope: context.scope, position: context.position) {
+    case .waiting: return .waiting
+    case .delayed:
+      context.state = nil
+      opCursor.delayed()
+      return .waiting
+    case .ended(let error):
+      if let error = opStop ?? error { context.replaceOutcome(error) }
+      return endOp()
+    }
+  }
+
+  private func endOp() -> Advance {
+    context.logFinish()
+    setOpPolicy(nil)
+    opCursor.begin()
+    lastError = closeContext()
+    return .ended
+  }
+
+  private func beginNextAttempt() -> Advance {
+    if let opStop {
+      context.replaceOutcome(opStop)
+      return endOp()
+    }
+    renewContext()
+    self[attempt: opLevel].repeats()
+    context.beginAgain(generation: engine.nextGeneration(), attempt: self[attempt: opLevel].number)
+    stopRequested = false
+    return beginAttempt()
+  }
+}

@@ -1,0 +1,517 @@
+/// The sequential execution of a run or of a member of a group: its ops execute one after another.
+final class Execution: Work {
+  enum Resume: UInt8 {
+    case none, begin
+    /// The body of the op has ended.
+    case body
+    /// The next attempt at the op is due.
+    case op
+    case group, callback
+    /// The next attempt at the innermost flow is due.
+    case frame
+    /// All tasks of an op, or of the run, have ended.
+    case owned
+  }
+
+  /// What has become of an execution after a part of its work.
+  enum Advance {
+    /// The execution has ended, with `lastError`.
+    case ended
+    /// The execution waits; `wake` makes it continue.
+    case waiting
+    /// A frame was entered or advanced.
+    case moved
+  }
+
+  let run: Run
+  var log: EventLog { run.log }
+  // Safe: a group holds its members until they have ended.
+  private let memberOf: Unmanaged<MemberGroup>?
+  /// The group that it is a member of.
+  var group: MemberGroup? { memberOf?.takeUnretainedValue() }
+  /// Whether it is a member whose success depends on a value under the group's `collectKey`.
+  private let isCollected: Bool
+  /// Whether stored values are logged: not those in a bucket of an item.
+  let logsSets: Bool
+
+  // Unchecked exclusivity: see HotPath.swift.
+  //
+  // There can be very many executions, one for each item that waits: properties that few of them
+  // need are in `Supervision`.
+
+  @exclusivity(unchecked) var resume: Resume = .none
+  @exclusivity(unchecked) var opCursor = OpCursor()
+  /// Whether the thing that the execution waits for has been stopped.
+  @exclusivity(unchecked) var stopRequested = false
+  /// Whether the member has an item.
+  @exclusivity(unchecked) var isExecuting = false
+  /// Whether stops of the enclosing group don't reach into it.
+  @exclusivity(unchecked) private(set) var isShieldedAround = false
+  @exclusivity(unchecked) private(set) var bucket: DataBucket
+  @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
+  @exclusivity(unchecked) private(set) var context: OpContext
+  @exclusivity(unchecked) private(set) var op: Op
+  @exclusivity(unchecked) private var scope: UInt32 = 0
+  @exclusivity(unchecked) private var position: UInt32 = 0
+  @exclusivity(unchecked) private var index32: UInt32 = 0
+  @exclusivity(unchecked) private var slot32: UInt32 = 0
+  /// The error of the latest op, flow or predicate of this execution; nil after success.
+  @exclusivity(unchecked) var lastError: FlowError?
+  /// When the code that encloses the execution times out.
+  @exclusivity(unchecked) private var enclosingDeadline: Int64 = .max
+  @exclusivity(unchecked) private var supervision: Supervision?
+
+  /// The item's 1-based number in a group, 0 outside of one.
+  var index: Int { Int(index32) }
+
+  /// The member's place in its runner.
+  var memberSlot: Int {
+    get { Int(slot32) }
+    set { slot32 = UInt32(truncatingIfNeeded: newValue) }
+  }
+
+  /// What limits, stops or repeats the work of an execution, and what the execution waits for. Most
+  /// items of a group need none of it.
+  private final class Supervision {
+    @exclusivity(unchecked) var stops = StopState()
+    @exclusivity(unchecked) var child: MemberGroup?
+    @exclusivity(unchecked) var completion: CallbackCompletion?
+    @exclusivity(unchecked) var delay: Timer?
+    @exclusivity(unchecked) var decision: RetryDecision?
+    @exclusivity(unchecked) var opAttempt = Attempt(nil)
+    @exclusivity(unchecked) var policy: OpPolicy?
+  }
+
+  @inline(never)
+  private func makeSupervision() -> Supervision {
+    let made = Supervision()
+    supervision = made
+    return made
+  }
+
+  /// The policy of the op to execute.
+  private var policy: OpPolicy? {
+    get { supervision?.policy }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).policy = newValue
+      }
+    }
+  }
+  /// The stop, the shields and the deadlines of the present work.
+  var stops: StopState {
+    get { supervision?.stops ?? StopState() }
+    _modify { yield &(supervision ?? makeSupervision()).stops }
+  }
+  /// The stop of the present work.
+  var stop: Stop? {
+    @inline(__always) get { supervision?.stops.stop }
+  }
+  /// Levels that stops don't reach into now, the innermost last.
+  var shields: ContiguousArray<Shield> { supervision?.stops.shields ?? [] }
+  /// Whether stops from outside don't reach the present work.
+  var isShielded: Bool {
+    @inline(__always) get { isShieldedAround || supervision?.stops.shields.isEmpty == false }
+  }
+  /// The group that the execution waits for.
+  var child: MemberGroup? {
+    get { supervision?.child }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).child = newValue
+      }
+    }
+  }
+  /// The callback, predicate or cleanup that the execution waits for.
+  var completion: CallbackCompletion? {
+    get { supervision?.completion }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).completion = newValue
+      }
+    }
+  }
+  /// Set while the execution waits for the next attempt.
+  var delay: Timer? {
+    get { supervision?.delay }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).delay = newValue
+      }
+    }
+  }
+  /// Set while the execution decides about a retry.
+  var decision: RetryDecision? {
+    get { supervision?.decision }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).decision = newValue
+      }
+    }
+  }
+  /// The attempt at the executing op.
+  private var opAttempt: Attempt {
+    get { supervision?.opAttempt ?? Attempt(nil) }
+    _modify { yield &(supervision ?? makeSupervision()).opAttempt }
+  }
+  /// The policy of the executing op.
+  var opPolicy: OpPolicy? {
+    @inline(__always) get { supervision?.opAttempt.policy }
+  }
+
+  /// Begins the first attempt at an op; nil when the op has no policy.
+  func setOpPolicy(_ policy: OpPolicy?) {
+    if supervision != nil || policy != nil { opAttempt = Attempt(policy) }
+  }
+
+  /// The attempt at the flow or op of a level.
+  subscript(attempt level: Int) -> Attempt {
+    get { level < frames.count ? frames[level].attempt : opAttempt }
+    _modify {
+      if level < frames.count { yield &frames[level].attempt } else { yield &opAttempt }
+    }
+  }
+
+  /// When the code that encloses the op times out, and what times out then.
+  var earliestDeadline: Deadline {
+    @inline(__always) get {
+      hasDeadlines ? stops.earliest(enclosing: enclosingLimit) : enclosingLimit
+    }
+  }
+
+  private var enclosingLimit: Deadline {
+    @inline(__always) get { Deadline(source: .enclosing, time: enclosingDeadline) }
+  }
+
+  /// Whether it has deadlines or shields of its own.
+  private var hasDeadlines: Bool {
+    @inline(__always) get { supervision?.stops.hasDeadlines == true }
+  }
+
+  /// When the code that encloses a shield times out.
+  func earliestDeadline(around shield: Int) -> Deadline {
+    stops.earliest(around: shield, enclosing: enclosingLimit)
+  }
+
+  /// The limits for executions within this one: when they time out, and whether stops from outside
+  /// reach them.
+  var surroundings: (deadline: Int64, isShielded: Bool) {
+    @inline(__always) get {
+      hasDeadlines ? (earliestDeadline.time, isShielded) : (enclosingDeadline, isShieldedAround)
+    }
+  }
+
+  init(run: Run, bucket: DataBucket, group: MemberGroup?) {
+    self.run = run
+    self.bucket = bucket
+    memberOf = group.map { .passUnretained($0) }
+    logsSets = group?.logsSets ?? true
+    op = run.op
+    isCollected = group?.collectKey != nil
+    context = run.loop.engine.takeContext()
+    super.init(loop: run.loop)
+    context.execution = self
+  }
+
+  deinit {
+    context.execution = nil
+    // A context that other code has held keeps its run, which would keep the engine.
+    if context.resources == nil, isKnownUniquelyReferenced(&context) {
+      engine.recycle(context)
+    } else {
+      engine.dropSlot(of: context)
+    }
+  }
+
+  /// Sets the op to execute; `proceed` starts it.
+  func prepare(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int) {
+    if self.op !== op { self.op = op }
+    if policy != nil || self.policy != nil { self.policy = policy }
+    self.scope = scope
+    self.position = position
+    index32 = UInt32(truncatingIfNeeded: index)
+    if stop != nil { stops.clearStop() }
+    stopRequested = false
+    if let memberOf {
+      (enclosingDeadline, isShieldedAround) = memberOf.lend { $0.surroundings }
+    }
+    resume = .begin
+  }
+
+  /// Puts an item into the bucket of a member, which is empty.
+  @inline(__always)
+  func beginItem(_ key: Key, _ item: Value) {
+    if item.isSecret { log.hide(item) }
+    bucket.begin(key, item)
+  }
+
+  /// Empties the bucket of a member for the next item.
+  @inline(__always)
+  func resetBucket() {
+    if isKnownUniquelyReferenced(&bucket) {
+      unretained(bucket) { $0.reset() }
+    } else {
+      bucket = DataBucket(keys: bucket.keys, parent: bucket.parent)
+    }
+  }
+
+  /// Has the loop continue the execution, which waited for `reason`.
+  func wake(_ reason: Resume) {
+    resume = reason
+    loop.enqueue(self)
+  }
+
+  /// Continues at once, as the loop's next work: for callers that run as a work themselves.
+  func continueAsWork(_ reason: Resume) {
+    resume = reason
+    engine.push(self)
+  }
+
+  /// Continues because a timer was due.
+  func timerFired(_ reason: Resume) {
+    delay = nil
+    resume = reason
+    engine.drive(self)
+  }
+
+  override func proceed() {
+    let reason = resume
+    resume = .none
+    var progress = Advance.moved
+    switch reason {
+    case .none: return
+    case .begin:
+      // Safe: it stays, or is replaced when something else is prepared, after this.
+      progress = unretained(op) {
+        launch($0, policy: supervision?.policy, scope: scope, position: position, index: index)
+      }
+    case .body: progress = bodyEnded()
+    case .op: progress = continueOp()
+    case .owned: if context.resources != nil, opCursor.phase == .tasks { progress = continueOp() }
+    case .callback:
+      endCallback()
+      if opCursor.phase == .cleanups || opCursor.phase == .deciding { progress = continueOp() }
+    case .group, .frame: break
+    }
+    if progress == .waiting { return }
+    while !frames.isEmpty {
+      if engine.isTurnOver {
+        wake(.frame)
+        return
+      }
+      if advance() == .waiting { return }
+    }
+    if memberOf == nil, !endLeftovers() { return }
+    conclude()
+  }
+
+  /// Ends the execution, when all its work is done.
+  private func conclude() {
+    let error = stop?.error ?? lastError
+    if lastError != nil { lastError = nil }
+    if let memberOf {
+      memberOf.lend { $0.memberEnded(self, error) }
+    } else {
+      run.settle(error)
+      run.conclude()
+    }
+  }
+
+  /// Cancels the tasks that ops have left to the run; false while they have to be awaited.
+  func endLeftovers() -> Bool {
+    guard let owned = run.owned, !owned.isEmpty else { return true }
+    owned.cancelAll(.cancelled())
+    if owned.isEmpty { return true }
+    owned.whenEmpty { [self] in wake(.owned) }
+    return false
+  }
+
+  // MARK: Ops
+
+  /// Starts an op or a flow.
+  func launch(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
+    -> Advance
+  {
+    if engine.replacements != nil, let fake = engine.replacements?.fake(for: op) {
+      return begin(fake, policy: policy, scope: scope, position: position, index: index)
+    }
+    return begin(op, policy: policy, scope: scope, position: position, index: index)
+  }
+
+  @inline(__always)
+  private func begin(
+    _ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int
+  ) -> Advance {
+    if op.isFlow, let flow = op as? Flow {
+      enter(flow, policy: policy, scope: scope, position: position)
+      return .moved
+    }
+    return execute(op, policy: policy, scope: scope, position: position, index: index)
+  }
+
+  func execute(_ op: Op, policy: OpPolicy?, scope: UInt32, position: UInt32, index: Int)
+    -> Advance
+  {
+    let time = engine.takeStamp()
+    if time >= engine.nextLook { look(at: time) }
+    if op.mayBeBusy { engine.renewTurn() }
+    // Unretained, because retains would cost as much as the rest. Safe: the execution holds its
+    // context and releases it only in `closeContext`, which isn't called before the end of this
+    // function.
+    let context = Unmanaged.passUnretained(self.context)
+    context.lend {
+      $0.begin(
+        op, generation: engine.nextGeneration(), scope: scope, position: position, index: index,
+        time: time)
+    }
+    // Safe: the run holds its log, and the execution its run.
+    let log = Unmanaged.passUnretained(self.log)
+    let start = log.lend {
+      $0.appendStart(time: time, scope: scope, position: position)
+    }
+    if policy != nil {
+      setOpPolicy(policy)
+      stopRequested = false
+      return beginAttempt()
+    }
+    if op.hasNeeds, let error = inputError(of: op) {
+      context.lend { $0.end(error) }
+    } else if let body = op.body {
+      let isDone = context.lend {
+        let progress = body.start($0)
+        guard progress == .finished, !$0.isSettled, stop == nil, $0.resources == nil else {
+          return $0.bodyReturned(progress)
+        }
+        if op.hasGives || isCollected, let error = outputError(of: op) {
+          $0.end(error)
+        } else {
+          succeed($0, start, log)
+        }
+        return true
+      }
+      if !isDone {
+        engine.stamp = 0
+        stopRequested = false
+        stopBody()
+        return .waiting
+      }
+    }
+    return bodyEnded()
+  }
+
+  /// Handles the end of the op's body: the op ends too, unless it has more to do.
+  @inline(__always)
+  private func bodyEnded() -> Advance {
+    if opPolicy != nil || stop != nil || context.resources != nil { return endBody() }
+    lastError = closeContext()
+    return .ended
+  }
+
+  /// Logs the success of the op that has just returned.
+  @inline(__always)
+  private func succeed(
+    _ context: OpContext, _ start: EventLog.Start, _ log: Unmanaged<EventLog>
+  ) {
+    let time = loop.now()
+    engine.stamp = time
+    context.succeed(generation: engine.nextGeneration())
+    log.lend {
+      if !$0.appendFinish(of: start, time: time) { context.logSuccess($0, time: time) }
+    }
+  }
+
+  /// Returns the outcome of the op that has ended and makes the context ready for the next one.
+  @inline(__always)
+  func closeContext() -> FlowError? {
+    // Unretained: a retain would make the context look shared. Safe: the execution holds it.
+    let outcome = Unmanaged.passUnretained(context).lend {
+      $0.close()
+      return $0.outcome
+    }
+    if !isKnownUniquelyReferenced(&context) { replaceContext() }
+    return outcome
+  }
+
+  @inline(never)
+  private func replaceContext() {
+    context.abandon()
+    context = engine.makeContext(context.slot)
+    context.execution = self
+  }
+
+  /// Gives the execution a new context when other code holds the present one, which keeps its
+  /// attempt.
+  func renewContext() {
+    if isKnownUniquelyReferenced(&context) { return }
+    let old = context
+    replaceContext()
+    context.follow(old)
+  }
+
+  /// Lets a context that other code holds keep its run, op and data.
+  func detachContext() {
+    if !isKnownUniquelyReferenced(&context) { context.abandon() }
+  }
+
+  /// The error of a needed value that is missing.
+  @inline(__always)
+  private func inputError(of op: Op) -> FlowError? {
+    let isMet = unretained(op.declarations) { declarations in
+      unretained(bucket) { declarations.clearlyMeetsNeeds($0) }
+    }
+    return isMet ? nil : checking { op.declarations.inputError(in: bucket) }
+  }
+
+  func outputError(of op: Op) -> FlowError? {
+    // Most ops declare nothing.
+    guard op.hasGives || isCollected else { return nil }
+    if op.hasGives {
+      let isKept = unretained(op.declarations) { declarations in
+        unretained(bucket) { declarations.clearlyKeepsGives($0) }
+      }
+      if !isKept, let error = checking({ op.declarations.outputError(in: bucket) }) {
+        return error
+      }
+    }
+    guard frames.isEmpty, let memberOf else { return nil }
+    // Safe: the execution holds its bucket, and its group, which holds the execution, is held as long.
+    return memberOf.lend { group in
+      unretained(bucket) { group.collectError(in: $0) }
+    }
+  }
+
+  /// Stores a value in the execution's bucket and logs it, unless the bucket is that of an item.
+  /// `time` is when it happened, if not now.
+  func store(
+    _ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int,
+    at time: Int64? = nil
+  ) {
+    // Unretained. Safe: storing replaces no bucket.
+    let old = Unmanaged.passUnretained(bucket).lend { $0.set(key, value) }
+    guard log.hasSecrets || value.isSecret else {
+      logSet(
+        key, value, replacing: old, scope: scope, position: position, attempt: attempt, at: time)
+      return
+    }
+    let shown = log.shown(value, of: key, in: bucket)
+    let oldShown = old.map { log.shown($0, of: key, in: bucket) }
+    logSet(
+      key, shown, replacing: oldShown, scope: scope, position: position, attempt: attempt, at: time)
+  }
+
+  @inline(__always)
+  private func logSet(
+    _ key: Key, _ value: Value, replacing old: Value?, scope: UInt32, position: UInt32,
+    attempt: Int, at time: Int64?
+  ) {
+    if !logsSets || (old == nil && value.isNull) { return }
+    let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
+    let time = time ?? engine.stampedNow()
+    // Unretained. Safe: the run holds its log, and the execution its run.
+    Unmanaged.passUnretained(log).lend {
+      $0.append(
+        kind, time: time, scope: scope, position: position, key: key.id, attempt: attempt,
+        first: $0.payload(value), second: old.map($0.payload) ?? .none, value: value)
+    }
+  }
+}

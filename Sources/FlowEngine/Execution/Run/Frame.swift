@@ -1,0 +1,30 @@
+/// A flow that an execution is in.
+struct Frame {
+  let flow: Flow
+  let blueprint: Blueprint
+  var cursor: FlowCursor
+  var attempt: Attempt
+  /// The scope of the flow's own steps.
+  var scope: UInt32
+  /// The position of the flow itself, for its own lines.
+  let outerScope: UInt32
+  let position: UInt32
+  let began: Int64
+
+  init(
+    flow: Flow, blueprint: Blueprint, policy: OpPolicy?, scope: UInt32, outerScope: UInt32,
+    position: UInt32, began: Int64
+  ) {
+    self.flow = flow
+    self.blueprint = blueprint
+    cursor = FlowCursor(
+      .init(
+        willStart: blueprint.willStart.count, steps: blueprint.steps.count,
+        finally: blueprint.finally.count, didFinish: blueprint.didFinish.count))
+    attempt = Attempt(policy)
+    self.scope = scope
+    self.outerScope = outerScope
+    self.position = position
+    self.began = began
+  }
+}

@@ -1,0 +1,28 @@
+extension Op {
+  /// Starts the op alone and executes it until its first wait, or its 1,000th op of Swift: then
+  /// jobs of the loop run before it continues.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop that the op, its data and the run belong to; called on its thread.
+  ///   - data: The initial data, in this order; it replaces a flow's own value of the same key.
+  ///   - name: The name of the run; by default the op's.
+  ///   - sinks: Sinks that get each event, besides those of the loop.
+  /// - Returns: The run, which may have settled already.
+  public func start(
+    on loop: EventLoop, data: [(ByteString, Value)] = [], name: ByteString? = nil,
+    sinks: [any EventSink] = []
+  ) -> Run {
+    start(on: loop, data: data, name: name, sinks: sinks, owner: nil)
+  }
+
+  /// Starts it for an op and, before anything is executed, calls `adopt`, which can attach the run
+  /// to another owner.
+  package func start(
+    on loop: EventLoop, data: [(ByteString, Value)], name: ByteString? = nil,
+    sinks: [any EventSink] = [], owner: OpContext?, adopt: ((Run) -> Void)? = nil
+  ) -> Run {
+    let run = Run(self, on: loop, name: name ?? self.name, sinks: loop.engine.eventSinks + sinks)
+    run.begin(data, owner: owner, adopt: adopt)
+    return run
+  }
+}

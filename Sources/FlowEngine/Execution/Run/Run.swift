@@ -1,0 +1,318 @@
+/// A started op, flow or machine: a task with data, an event log and a summary.
+public final class Run: FlowTask<DataBucket> {
+  /// The name of the op, flow or machine that was started.
+  public let name: ByteString
+  /// The op, flow or machine that was started.
+  public let op: Op
+  /// The run's data, during it and afterwards.
+  public let data: DataBucket
+  /// The events, in order.
+  public let log: EventLog
+  /// Errors of `didFinish` callbacks; each is also one of the loop's `unobservedFailures`.
+  public private(set) var lateErrors: [FlowError] = []
+
+  /// Whether a monitor of the loop has kept it from being executed: it then ends as succeeded,
+  /// without having executed a step.
+  public private(set) var isSkipped = false
+
+  /// Whether no case of the flow matched, so that it ended before its last step.
+  public private(set) var isFinishedEarly = false
+
+  /// The value that a machine has finished with, for a run of a machine; `.null` means none.
+  public private(set) var finishValue: Value?
+
+  /// The steps that an ended machine had entered.
+  private(set) var endedHistory: MachineHistory?
+
+  let snapshot: FlowSnapshot?
+  /// Why the flow's data couldn't be copied.
+  private(set) var dataError: FlowError?
+  /// Tasks that ops have left to the run.
+  private(set) var owned: OwnedTasks?
+  /// The tasks that its ops and callbacks wait for.
+  private var awaited = AwaitedTasks()
+  /// The run whose op has started this one, and the scope of this run's lines there.
+  private var outer: (run: Run, scope: UInt32)?
+  /// Whether it only executes items of another loop's group. That group knows the whole path.
+  @exclusivity(unchecked) var isStandIn = false
+  /// The error that another loop's flow is ending with, when this run executes items of one of its
+  /// final steps.
+  package var endingErrorAround: FlowError?
+  /// Set until the run has concluded.
+  private(set) var execution: Execution?
+  /// Why a callback or predicate of the run is to stop; nil when nothing stops it.
+  package var callbackStopError: FlowError? { execution?.callbackStop ?? execution?.starterStop }
+  private var ended: Int64?
+  /// Whether the loop's monitors are notified of it: no op of another run has started it.
+  private var isMonitored = false
+
+  /// The same as `data`.
+  public var bucket: DataBucket { data }
+
+  public override var title: ByteString { name }
+
+  init(_ op: Op, on loop: EventLoop, name: ByteString, sinks: [any EventSink]) {
+    self.op = op
+    self.name = name
+    data = DataBucket(keys: loop.keys)
+    log = EventLog(
+      title: name, keys: loop.keys, clock: loop.clock, began: loop.now(), sinks: sinks)
+    snapshot = (op as? Flow)?.currentSnapshot()
+    super.init(on: loop)
+  }
+
+  /// Seconds from its start to its end, or to now while it is pending.
+  public var duration: Double {
+    Double((ended ?? loop.now()) - log.began) / 1e9
+  }
+
+  /// The id of the run, unique across processes; `id` is its number on its loop.
+  public var identifier: ByteString { log.runID }
+
+  /// When it started: seconds since 1970-01-01 00:00:00 UTC.
+  public var started: Double { Double(log.wallBase.later(by: log.began)) / 1e9 }
+
+  /// The events so far, in order.
+  public var events: EventSequence {
+    loop.checkThread()
+    return log.events
+  }
+
+  /// Runs the loop until the run has concluded.
+  ///
+  /// Throws the run's error when the run was stalled, so that nothing could make it end. Other
+  /// errors are only in the run's `error`.
+  public func wait() throws(FlowError) {
+    while !isConcluded {
+      if !loop.run(until: { isConcluded }), !failStalled() {
+        // For example in a body of this very run.
+        throw FlowError(.stalled, "stalled: nothing can end this wait")
+      }
+    }
+    if let error, error.kind == .stalled {
+      markObserved()
+      throw error
+    }
+  }
+
+  /// Fails a run that nothing can make end any more: stops each innermost op that waits, with an
+  /// error of kind `stalled`. An op that had already been stopped is ended. Returns whether there
+  /// was one.
+  @discardableResult
+  public func failStalled() -> Bool { stopStalled() }
+
+  @discardableResult
+  package override func stopStalled() -> Bool {
+    loop.checkThread()
+    guard let execution else { return false }
+    var open = [execution]
+    var hasStopped = false
+    while let next = open.popLast() {
+      if next.failStalled() { hasStopped = true }
+      open.append(contentsOf: next.members)
+    }
+    return hasStopped
+  }
+
+  // MARK: For the engine
+
+  /// The path of an op of this run through all enclosing runs and groups, from its place in the
+  /// log: `publish/ShardsOp #2/CountOp #1`.
+  func path(scope: UInt32, position: UInt32) -> ByteString {
+    var names = log.names(scope: scope, position: position)
+    if isStandIn { return names.last ?? name }
+    var outer = outer
+    while let (run, scope) = outer, names.count <= Self.longestPath {
+      let owner = run.log.scopes[Int(scope)]
+      names = run.log.names(scope: owner.parent, position: owner.position) + names
+      outer = run.outer
+    }
+    if names.count > Self.longestPath { names = ["…"] + names.suffix(Self.longestPath) }
+    return ByteString(Array(names.map(\.bytes).joined(separator: [UInt8(ascii: "/")])))
+  }
+
+  /// The most names of a path; of a longer one the outer ones are left out.
+  private static let longestPath = 32
+
+  /// Starts and runs until its first wait: at once or, if a work of the loop starts it, as the next
+  /// work.
+  ///
+  /// - Parameters:
+  ///   - given: The initial data.
+  ///   - owner: The op that starts it.
+  ///   - adopt: Attaches it to another owner, before anything of it is executed.
+  ///   - asWork: Whether it runs as the loop's next work.
+  ///   - isMonitored: Whether the loop's monitors are notified of it: no op has started it.
+  func begin(
+    _ given: [(ByteString, Value)], owner: OpContext?, adopt: ((Run) -> Void)? = nil,
+    asWork: Bool = false, isMonitored: Bool = true
+  ) {
+    if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
+    let flow = op as? Flow
+    if let flow { begin(withDataOf: flow.blueprint) }
+    for (name, value) in given { begin(with: name, value) }
+    loop.engine.pending[id] = self
+    let scope = LogScope(
+      parent: 0, position: LogRecord.ownPosition, attempt: 1, kind: .top, name: op.name,
+      parts: flow?.blueprint, queued: log.began)
+    _ = log.addScope(scope)
+    logData(.startWith, time: log.began)
+    if let owner {
+      owner.adopt(self)
+      adopt?(self)
+      logStart(in: owner)
+    } else if isMonitored, !loop.engine.runMonitors.isEmpty, !isExecuted() {
+      isSkipped = true
+      settle(nil)
+      conclude()
+      return
+    }
+    let execution = Execution(run: self, bucket: data, group: nil)
+    self.execution = execution
+    if owner == nil { adopt?(self) }
+    execution.prepare(
+      op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
+    if asWork { loop.engine.push(execution) } else { loop.engine.drive(execution) }
+  }
+
+  /// Notifies the monitors of its start; returns whether all of them let it be executed.
+  private func isExecuted() -> Bool {
+    isMonitored = true
+    var isExecuted = true
+    for monitor in loop.engine.runMonitors where !monitor.runBegins(self) { isExecuted = false }
+    return isExecuted
+  }
+
+  /// Stores copies of a flow's data. An error fails the flow when it starts.
+  private func begin(withDataOf blueprint: Blueprint) {
+    var copies: ValueCopies?
+    do {
+      for (name, value) in blueprint.data { begin(with: name, try value.copyForRun(&copies)) }
+    } catch {
+      dataError = .from(error)
+    }
+  }
+
+  private func begin(with name: ByteString, _ value: Value) {
+    if value.isSecret { log.hide(value) }
+    data.set(loop.keys.intern(name), value)
+  }
+
+  /// Sets the outcome and logs the final data.
+  override func settle(_ error: FlowError?) {
+    guard state == .pending else { return }
+    let time = loop.now()
+    ended = time
+    logData(.endWith, time: time)
+    if error == nil { keep(data) }
+    super.settle(error.map { log.redacted($0) })
+    logFinish(time)
+  }
+
+  package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    execution?.cancel(error)
+    return nil
+  }
+
+  /// Whether callbacks after its flow's end are executing.
+  package var isCallingBack: Bool { execution?.frames.last?.cursor.phase == .didFinish }
+
+  /// When one of these callbacks that is busy has to be stopped; `.max` for never.
+  package var cleanupDeadline: Int64 { execution?.callbackDeadline ?? .max }
+
+  func noteFinishedEarly() { isFinishedEarly = true }
+
+  func noteFinish(_ value: Value) { finishValue = value }
+
+  func noteHistory(_ history: MachineHistory) { endedHistory = history }
+
+  /// Makes the run own a task, as if its callbacks had started it: the task ends with the run at
+  /// the latest.
+  public func adopt(_ task: AnyFlowTask) {
+    guard state == .pending, !task.isConcluded, task.owner == nil else { return }
+    let owned = owned ?? OwnedTasks(of: self)
+    self.owned = owned
+    owned.add(task)
+  }
+
+  /// Takes over the tasks of an op that has succeeded.
+  func adopt(all other: OwnedTasks) {
+    let owned = owned ?? OwnedTasks(of: self)
+    self.owned = owned
+    owned.takeAll(from: other)
+  }
+
+  override var awaitedCount: Int { awaited.count }
+
+  override func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) { awaited.add(to: &tasks) }
+
+  package override func beginAwaiting(_ task: AnyFlowTask) { awaited.begin(task) }
+
+  package override func endAwaiting(_ task: AnyFlowTask) { awaited.end(task) }
+
+  /// Logs the start in the run of the op that has started this one.
+  private func logStart(in owner: OpContext) {
+    let outer = owner.run
+    guard outer.state == .pending else { return }
+    let scope = outer.log.addScope(
+      LogScope(
+        parent: owner.scope, position: owner.position, attempt: 1, kind: .child, name: op.name,
+        queued: log.began))
+    self.outer = (outer, scope)
+    outer.log.append(
+      .start, time: log.began, scope: scope, position: LogRecord.ownPosition)
+  }
+
+  private func logFinish(_ time: Int64) {
+    guard let (run, scope) = outer else { return }
+    outer = nil
+    guard run.state == .pending else { return }
+    run.log.append(
+      .finish, time: time, scope: scope, position: LogRecord.ownPosition,
+      first: error.map { run.log.payload($0.logLine) } ?? .none,
+      second: .integer(time - log.began))
+  }
+
+  override func conclude() {
+    execution = nil
+    owned?.abandon()
+    owned = nil
+    awaited.removeAll()
+    loop.engine.pending[id] = nil
+    if isMonitored {
+      isMonitored = false
+      for monitor in loop.engine.runMonitors { monitor.runEnded(self) }
+    }
+    super.conclude()
+  }
+
+  /// Releases its execution without an outcome, for a loop that is shut down.
+  func abandon() -> Execution? {
+    giveUpObservers()
+    awaited.removeAll()
+    owned?.abandon()
+    owned = nil
+    outer = nil
+    defer { execution = nil }
+    return execution
+  }
+
+  func addLateError(_ error: FlowError) {
+    let error = log.redacted(error)
+    lateErrors.append(error)
+    loop.registry.reportLate(error, of: self)
+  }
+
+  package override func reportLate(_ error: FlowError) { addLateError(error) }
+
+  private func logData(_ kind: LogKind, time: Int64) {
+    let position = LogRecord.ownPosition
+    log.append(kind, time: time, scope: 0, position: position)
+    for entry in data.entries {
+      let value = log.shown(entry.value, of: entry.key, in: data)
+      log.append(
+        .snapshotEntry, time: time, scope: 0, position: position, key: entry.key.id,
+        first: log.payload(value), value: value)
+    }
+  }
+}

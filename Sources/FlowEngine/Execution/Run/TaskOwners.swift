@@ -1,0 +1,34 @@
+extension OpContext: TaskOwner {
+  var taskDeadline: Int64 { execution?.ownDeadline(leftovers: false) ?? .max }
+
+  var taskStopError: FlowError? { execution?.tasksStop }
+
+  var enclosingTasks: OwnedTasks? { execution?.enclosingTasks }
+
+  /// Stops the levels whose time is over, for a busy task of the op; returns the error that the
+  /// task ends with.
+  func expireTask() -> FlowError? {
+    guard let execution else { return .cancelled() }
+    execution.loop.checkThread()
+    return execution.expireTask()
+  }
+}
+
+extension Run: TaskOwner {
+  var taskDeadline: Int64 { execution?.ownDeadline(leftovers: true) ?? .max }
+
+  var taskStopError: FlowError? { execution?.tasksStop }
+
+  var enclosingTasks: OwnedTasks? { execution?.enclosingTasks }
+
+  /// Stops the levels whose time is over, for a busy task of the run; returns the error that the
+  /// task ends with.
+  func expireTask() -> FlowError? { execution?.expireLeftover() }
+}
+
+extension Execution {
+  /// Why tasks of the executing op are to stop.
+  fileprivate var tasksStop: FlowError? { opStop ?? stop?.inner }
+
+  fileprivate var enclosingTasks: OwnedTasks? { isShielded ? nil : run.owner }
+}

@@ -1,0 +1,164 @@
+/// The work of an `async` op. It gets the context of its execution and always runs on the loop's
+/// thread, whatever it awaits in between.
+///
+/// The context mustn't move to another isolation; the compiler enforces that.
+public typealias AsyncOpBody = nonisolated(nonsending) (OpContext) async throws -> Void
+
+extension Op {
+  /// Makes an op from an `async` Swift closure; an error it throws fails the op.
+  ///
+  /// The body starts at once, on the loop's thread, and returns to it after each `await`; while it
+  /// waits, the loop runs everything else. A stop of the op cancels the body's task: see
+  /// `Task.isCancelled` and `withTaskCancellationHandler`. A `CancellationError` ends the op as
+  /// cancelled. In any case the op ends only when the body has ended.
+  ///
+  /// `context.sleep(for:)` waits on the loop's clock. Everything else that Swift can await works,
+  /// too: other actors, the main actor, continuations. While a body awaits such a thing, the loop
+  /// counts it as work in progress elsewhere: the op isn't stalled, and a virtual clock doesn't
+  /// advance.
+  ///
+  /// - Parameters:
+  ///   - name: The name in lines and errors.
+  ///   - doc: What the op does, for people.
+  ///   - needs: Declared inputs, as keys with their types; a malformed type ends the process with a
+  ///     sentence.
+  ///   - gives: Declared outputs, in the same form.
+  ///   - primaryInput: The key under which a group passes an item; by default the only need.
+  ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
+  ///   - retry: How often and when it is retried; nil for never.
+  ///   - timeout: Seconds that an attempt may take; nil for no limit.
+  ///   - grace: Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  ///   - body: The op's work. It has exclusive use of the values it captures, unless they are
+  ///     Sendable.
+  public convenience init(
+    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
+    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil, body: sending @escaping AsyncOpBody
+  ) {
+    self.init(
+      name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
+      primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
+      grace: grace, body: AsyncClosureBody(body))
+  }
+}
+
+/// A body that runs as a Swift task.
+class AsyncBody: OpBody {
+  /// Makes the task of an execution.
+  func makeTask(_ context: OpContext, on loop: EventLoop) -> OpTask {
+    OpTask(context, on: loop)
+  }
+
+  func start(_ context: OpContext) -> CallState {
+    let loop = context.loop
+    let task = makeTask(context, on: loop)
+    context.state = task
+    task.start(on: loop)
+    return task.didStart() ? .finished : .suspended
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? OpTask)?.cancel()
+  }
+}
+
+/// An `async` closure as a body.
+final class AsyncClosureBody: AsyncBody {
+  private let body: AsyncOpBody
+
+  init(_ body: @escaping AsyncOpBody) {
+    self.body = body
+  }
+
+  override func makeTask(_ context: OpContext, on loop: EventLoop) -> OpTask {
+    ClosureTask(context, body, on: loop)
+  }
+}
+
+/// The Swift task of one execution of an op.
+class OpTask: LoopTask, @unchecked Sendable {
+  // Cleared at the end, so that the context can be reused.
+  private var context: OpContext?
+  private var isStarting = true
+  private var error: FlowError?
+
+  init(_ context: OpContext, on loop: EventLoop) {
+    self.context = context
+    super.init(on: loop)
+  }
+
+  /// The op's work.
+  nonisolated(nonsending) func execute(_ context: OpContext) async throws {}
+
+  override final nonisolated(nonsending) func perform() async {
+    guard let context else { return }
+    do {
+      try await execute(context)
+    } catch {
+      self.error = .from(error)
+    }
+  }
+
+  /// Records an error that ends the op.
+  func fail(_ error: any Error) { self.error = .from(error) }
+
+  override final var waitingTask: AnyFlowTask? { context?.run }
+
+  /// The context, as long as the op waits for this task.
+  var openContext: OpContext? { context?.state === self ? context : nil }
+
+  override final func didEnd() {
+    guard let context = openContext else {
+      self.context = nil
+      return
+    }
+    if isStarting {
+      // If `start` hasn't returned yet, the op ends after it has.
+      if let error { context.fail(error) }
+    } else {
+      self.context = nil
+      context.end(error)
+    }
+  }
+
+  /// Called when `start` has returned; returns whether the task has ended.
+  final func didStart() -> Bool {
+    isStarting = false
+    if hasEnded { context = nil }
+    return hasEnded
+  }
+
+  override func abandon() {
+    super.abandon()
+    context = nil
+  }
+}
+
+private final class ClosureTask: OpTask, @unchecked Sendable {
+  private let body: AsyncOpBody
+
+  init(_ context: OpContext, _ body: @escaping AsyncOpBody, on loop: EventLoop) {
+    self.body = body
+    super.init(context, on: loop)
+  }
+
+  override nonisolated(nonsending) func execute(_ context: OpContext) async throws {
+    try await body(context)
+  }
+}
+
+extension OpContext {
+  /// Suspends an `async` body for some time of the loop's clock, so that virtual time works.
+  ///
+  /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
+  /// - Throws: `CancellationError`, at once when the op is stopped.
+  public nonisolated(nonsending) func sleep(for duration: Duration) async throws {
+    try await loop.sleep(for: duration)
+  }
+
+  /// Suspends the body for a number of seconds.
+  public nonisolated(nonsending) func sleep(for seconds: Double) async throws {
+    try await loop.sleep(until: loop.deadline(after: seconds))
+  }
+}

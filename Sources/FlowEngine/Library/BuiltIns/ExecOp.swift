@@ -1,0 +1,61 @@
+/// Runs a program to its end: gives `status` and, if its outputs are collected, `stdout` and
+/// `stderr`, byte for byte.
+///
+/// It fails when the program can't be started and, unless `check` is false, when the program ends
+/// with a status other than 0 or by a signal. The outputs are set even then.
+public final class ExecOp: Op {
+  /// Makes an op that runs a program.
+  ///
+  /// - Parameters:
+  ///   - request: The program to run.
+  ///   - check: Whether a status other than 0 is a failure.
+  public init(_ request: ProcessRequest, check: Bool = true) {
+    let gives: KeyValuePairs<ByteString, ByteString> =
+      request.capturesOutput
+      ? ["status": "integer", "stdout": "string", "stderr": "string"] : ["status": "integer"]
+    super.init(
+      name: "ExecOp", gives: Op.declarations(gives), body: ExecBody(request, check: check))
+  }
+
+  /// Makes an op that runs a program in the current folder and environment, without input.
+  public convenience init(_ argv: ByteString..., check: Bool = true) {
+    self.init(ProcessRequest(argv), check: check)
+  }
+}
+
+private final class ExecBody: OpBody {
+  private let request: ProcessRequest
+  private let check: Bool
+
+  init(_ request: ProcessRequest, check: Bool) {
+    self.request = request
+    self.check = check
+  }
+
+  func start(_ context: OpContext) -> CallState {
+    let child = context.loop.startProcess(request) { [self] result in
+      switch result {
+      case .success(let result):
+        give(result, context)
+        context.end(check ? result.failure(of: request, hiding: context.loop.secrets) : nil)
+      case .failure(let error):
+        if let result = error.process { give(result, context) }
+        context.end(error)
+      }
+    }
+    if child.isPending { context.state = child }
+    return .suspended
+  }
+
+  /// Sets the available outputs, also those of a program that has failed or was stopped.
+  private func give(_ result: ProcessResult, _ context: OpContext) {
+    context.set("status", result.status)
+    guard request.capturesOutput else { return }
+    context.set("stdout", result.stdout)
+    context.set("stderr", result.stderr)
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? ChildProcess)?.cancel(error)
+  }
+}

@@ -1,0 +1,291 @@
+/// A state machine with steps, results and states of Swift types: an op, which can be started alone
+/// or used in flows.
+///
+/// ```swift
+/// let transfer = try Machine(
+///   "transfer", start: MyStep.amount, navigator: MyNavigator(), reducer: MyReducer(),
+///   provider: DeclarativeTransitionProvider(TransferDSL.dsl))
+/// let run = transfer.start(on: loop, from: MyState.country("DE"))
+/// let state = try await transfer.value(of: run)
+/// ```
+///
+/// Steps and events are named by their `String(describing:)`. All functions may wait. Confined to
+/// the loop's thread, as every op is.
+///
+/// Source: the seed's `Flow` (FlowKit).
+public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
+  /// The machine as an op. In a flow it starts with the result of `takingState` for the data, and
+  /// stores the result of `givingData` for its last state there.
+  public let op: MachineOp
+  private let logic: TypedMachineLogic<Step, StepResult, State>
+
+  public func makeOp() -> Op { op }
+
+  /// Makes a machine whose transitions are written in the terms of `MachineDSL`.
+  ///
+  /// A step that is only a target of transitions needn't be written: the machine ends after it.
+  ///
+  /// - Parameters:
+  ///   - name: The name in lines and errors.
+  ///   - start: The step to begin with.
+  ///   - navigator: The object that performs the steps.
+  ///   - reducer: The object that reduces results to states; without one the state never changes.
+  ///   - provider: The transitions.
+  ///   - anyStepFirst: Whether transitions of the any-step take precedence over a step's own, as in
+  ///     the seed.
+  ///   - maxTransitions: How many transitions a run may make.
+  ///   - takingState: Makes the initial state from the data of a flow.
+  ///   - givingData: Makes the values for a flow's data from the last state.
+  /// - Throws: A `MachineProblem` when the definition is inconsistent.
+  public init<Builder: MachineDSLBuilder>(
+    _ name: ByteString, start: Step,
+    navigator: some TransitionNavigator<Step, StepResult, State>,
+    reducer: (any StateReducer<StepResult, State>)? = nil,
+    provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
+    maxTransitions: Int = MachineDefinition.defaultMaxTransitions,
+    takingState: ((DataBucket) throws -> State)? = nil,
+    givingData: ((State) throws -> [(ByteString, Value)])? = nil
+  ) throws(MachineProblem)
+  where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
+    var transitions = provider.transitions
+    let first = transitions.number(of: start)
+    var definition = MachineDefinition(name: name, start: first, steps: transitions.steps)
+    definition.triesAnyStepFirst = anyStepFirst
+    definition.hasEmitter = provider.dsl.emitter != nil
+    let logic = TypedMachineLogic<Step, StepResult, State>(
+      transitions.names, events: transitions.events.names)
+    if let emitter = provider.dsl.emitter {
+      let events = transitions.events
+      logic.emitter = { result, state in
+        guard let event = try await emitter(result, state) else { return nil }
+        guard let number = events.number(of: event) else {
+          return .unknown(ByteString(String(describing: event)))
+        }
+        return .known(number)
+      }
+    }
+    try self.init(definition, logic, navigator, reducer, maxTransitions, takingState, givingData)
+  }
+
+  /// Makes a machine whose transitions come from a provider of any kind; none of them is known
+  /// beforehand.
+  @_disfavoredOverload
+  public init(
+    _ name: ByteString, start: Step,
+    navigator: some TransitionNavigator<Step, StepResult, State>,
+    reducer: (any StateReducer<StepResult, State>)? = nil,
+    provider: some TransitionProvider<Step, StepResult, State>,
+    maxTransitions: Int = MachineDefinition.defaultMaxTransitions,
+    takingState: ((DataBucket) throws -> State)? = nil,
+    givingData: ((State) throws -> [(ByteString, Value)])? = nil
+  ) throws(MachineProblem) {
+    var names = NameTable<Step>()
+    let first = names.add(start, name: ByteString(String(describing: start)))
+    var definition = MachineDefinition(name: name, start: first, steps: [])
+    definition.hasProvider = true
+    let logic = TypedMachineLogic<Step, StepResult, State>(names, events: [])
+    logic.provider = { try await provider.transition(from: $0, result: $1, state: $2) }
+    try self.init(definition, logic, navigator, reducer, maxTransitions, takingState, givingData)
+  }
+
+  private init(
+    _ definition: MachineDefinition, _ logic: TypedMachineLogic<Step, StepResult, State>,
+    _ navigator: some TransitionNavigator<Step, StepResult, State>,
+    _ reducer: (any StateReducer<StepResult, State>)?, _ maxTransitions: Int,
+    _ takingState: ((DataBucket) throws -> State)?,
+    _ givingData: ((State) throws -> [(ByteString, Value)])?
+  ) throws(MachineProblem) {
+    var definition = definition
+    definition.hasNavigator = true
+    definition.hasReducer = reducer != nil
+    definition.maxTransitions = maxTransitions
+    logic.navigator = {
+      try await navigator.navigate($0, to: $1, state: $2, context: $3)
+    }
+    if let reducer { logic.reducer = { try await reducer.reduce($0, with: $1) } }
+    logic.takingState = takingState
+    logic.givingData = givingData
+    self.logic = logic
+    op = try MachineOp(definition, logic: logic, steps: logic.names, events: logic.events)
+  }
+
+  /// Starts the machine alone and runs it until its first wait.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop that it belongs to; called on its thread.
+  ///   - state: The state to begin with.
+  ///   - step: The step to begin with; nil for the last one of `history` or, without one, the machine's
+  ///     start. One that the machine doesn't have ends the process with a sentence.
+  ///   - history: The steps entered so far, as `history(of:)` has them: where `back` leads. `step` is
+  ///     added unless it is the last of them.
+  /// - Returns: The run, which may have settled already.
+  public func start(
+    on loop: EventLoop, from state: State, at step: Step? = nil, history: [Step] = []
+  ) -> Run {
+    op.start(
+      on: loop, from: logic.box(state), at: step.map { logic.number(of: $0) },
+      history: history.map { logic.number(of: $0) })
+  }
+
+  /// Starts the machine alone after a step, whose result the caller provides, such as from a
+  /// server.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop that it belongs to; called on its thread.
+  ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
+  ///   - result: The result of the step.
+  ///   - state: The state before that.
+  ///   - history: The steps entered so far, as with `start`; by default it begins with the step.
+  /// - Returns: The run, which may have settled already.
+  public func `continue`(
+    on loop: EventLoop, after step: Step, result: StepResult, state: State, history: [Step] = []
+  ) -> Run {
+    op.continue(
+      on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state),
+      history: history.map { logic.number(of: $0) })
+  }
+
+  /// The steps that a run of this machine has entered, the present or last one included; none for
+  /// any other run. `start` takes them to continue there.
+  public func history(of run: Run) -> [Step] {
+    guard (run.op as? MachineOp)?.logic === logic else { return [] }
+    let elements = logic.elements
+    return (run.enteredSteps ?? []).map { elements[$0] }
+  }
+
+  /// Determines what would follow a step, without performing any: only the reducer, the emitter and
+  /// the provider are called, so that the logic can be tested without screens.
+  ///
+  /// Suspends the calling Swift task, which has to be on the loop's thread.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop to run them on.
+  ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
+  ///   - result: The result of the step.
+  ///   - state: The state before that.
+  /// - Returns: The transition with the new state, or the end.
+  /// - Throws: The error that the machine would fail with, such as for an event that no step
+  ///   handles.
+  public nonisolated(nonsending) func transition(
+    on loop: EventLoop, after step: Step, result: StepResult, state: State
+  ) async throws -> MachineDecision<Step, State> {
+    var decision: MachineDecision<Int, Value>?
+    let run = op.decide(
+      on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state)
+    ) { decision = $0 }
+    _ = try await run.value(cancelsTask: true)
+    let elements = logic.elements
+    switch decision {
+    case .go(let transition, let state):
+      guard let state: State = logic.unbox(state) else { break }
+      return .go(transition.map { elements[$0] }, state)
+    case .finish(let state):
+      guard let state: State = logic.unbox(state) else { break }
+      return .finish(state)
+    case .retry: return .retry
+    case nil: break
+    }
+    throw FlowError.usage("machine '\(op.name)' decided nothing")
+  }
+
+  /// Searches the definition for probable mistakes; see `MachineOp.check`.
+  public func check() -> [FlowFinding] { op.check() }
+
+  /// The state that a run of this machine has finished with; nil when it hasn't succeeded.
+  public func result(of run: Run) -> State? {
+    guard run.state == .succeeded else { return nil }
+    return run.finishValue.flatMap { logic.unbox($0) }
+  }
+
+  /// The state that a run of this machine finishes with.
+  ///
+  /// Suspends the calling Swift task, which has to be on the loop's thread; see `Run.value`.
+  ///
+  /// - Throws: The run's error, or `CancellationError`.
+  public nonisolated(nonsending) func value(
+    of run: Run, cancelsTask: Bool = false
+  ) async throws -> State {
+    _ = try await run.value(cancelsTask: cancelsTask)
+    guard let state = result(of: run) else {
+      throw FlowError.usage("the run isn't one of machine '\(op.name)'")
+    }
+    return state
+  }
+}
+
+/// The transitions of a `MachineDSL`.
+///
+/// It can be called directly, without a machine. A machine made with it also draws and checks them.
+///
+/// Source: the seed's `DeclarativeTransitionProvider` (FlowKit).
+public struct DeclarativeTransitionProvider<Builder: MachineDSLBuilder>: TransitionProvider {
+  let dsl: MachineDSL<Builder>
+  let transitions: NamedTransitions<Builder.Step, Builder.Event>
+  private let table: TransitionTable
+
+  /// Makes a provider of a DSL's transitions.
+  public init(_ dsl: MachineDSL<Builder>) {
+    self.dsl = dsl
+    var transitions = NamedTransitions<Builder.Step, Builder.Event>()
+    for part in dsl.parts {
+      switch part {
+      case .emitter: break
+      case .step(let step, let handlers):
+        transitions.add(step, handlers.map { ($0.event, $0.transition) })
+      case .finalStep(let step, let handlers):
+        transitions.add(step, handlers.map { ($0.event, $0.transition) }, isFinal: true)
+      }
+    }
+    self.transitions = transitions
+    table = TransitionTable(MachineDefinition(name: "", start: 0, steps: transitions.steps))
+  }
+
+  public nonisolated(nonsending) func transition(
+    from step: Builder.Step, result: Builder.StepResult, state: Builder.State
+  ) async throws -> Transition<Builder.Step>? {
+    let event = try await dsl.emitter?(result, state)
+    let names = transitions
+    guard let number = names.names.number(of: step) else { return nil }
+    let known = event.flatMap { names.events.number(of: $0) }
+    if event == nil || known != nil, let handler = table.handler(after: number, on: known) {
+      return handler.transition.map { names.names.elements[$0] }
+    }
+    if event == nil, table.isFinal(number) { return nil }
+    let what = event.map { "on event '\($0)'" } ?? "without an event"
+    let message = "there is no transition \(what) for step '\(step)'" as String
+    throw FlowError.usage(ByteString(message))
+  }
+}
+
+/// Steps and transitions with numbers instead of Swift values.
+struct NamedTransitions<Step: Hashable, Event: Hashable> {
+  private(set) var names = NameTable<Step>()
+  private(set) var events = NameTable<Event>()
+  private var declared: [MachineStep] = []
+
+  /// The steps in the order in which they were written, then those that are only targets of
+  /// transitions.
+  var steps: [MachineStep] {
+    let known = Set(declared.compactMap(\.number))
+    let others = names.names.indices.filter { !known.contains($0) }
+    return declared + others.map { MachineStep($0, .none, handlers: []) }
+  }
+
+  mutating func number(of step: Step) -> Int {
+    names.add(step, name: ByteString(String(describing: step)))
+  }
+
+  mutating func add(
+    _ step: Step?, _ handlers: [(event: Event?, transition: Transition<Step>)],
+    isFinal: Bool = false
+  ) {
+    let number = step.map { self.number(of: $0) }
+    var made: [MachineHandler] = []
+    for (event, transition) in handlers {
+      let target = transition.step.map { self.number(of: $0) }
+      let event = event.map { events.add($0, name: ByteString(String(describing: $0))) }
+      made.append(MachineHandler(on: event, transition.map { _ in target ?? 0 }))
+    }
+    declared.append(MachineStep(number, .none, handlers: made, isFinal: isFinal))
+  }
+}

@@ -1,0 +1,106 @@
+/// The data of one execution of a typed op: `data.image` reads an input, and `data.url = …` sets an
+/// output, which the op declares under these names.
+///
+/// Inputs keep the values that they had when the op started. An output is stored and logged when it
+/// is set; nil removes it. Confined to the loop's thread, like the context.
+@dynamicMemberLookup
+public struct OpData<Definition: OpDefinition> {
+  /// The untyped context of the execution: its run, attempt, cleanups and so on.
+  public let context: OpContext
+  private let definition: Definition
+  private let schema: OpSchema
+  private let inputs: OpInputs
+
+  init(
+    _ definition: Definition, _ schema: OpSchema, _ context: OpContext
+  ) throws(FlowError) {
+    inputs = try schema.read(context)
+    self.definition = definition
+    self.schema = schema
+    self.context = context
+  }
+
+  /// The value of an input.
+  public subscript<Content>(dynamicMember path: KeyPath<Definition, Input<Content>>) -> Content {
+    inputs[definition[keyPath: path]]
+  }
+
+  /// The present value of an output.
+  public subscript<Content>(
+    dynamicMember path: KeyPath<Definition, Output<Content>>
+  ) -> Content? {
+    get { self[definition[keyPath: path]] }
+    nonmutating set { self[definition[keyPath: path]] = newValue }
+  }
+
+  /// The value of an input; one that the op doesn't declare ends the process with a sentence.
+  public subscript<Content>(key: Input<Content>) -> Content { inputs[key] }
+
+  /// The present value of an output.
+  public subscript<Content>(key: Output<Content>) -> Content? {
+    get { context.bucket[key] }
+    nonmutating set {
+      context.set(schema.key(key.name, in: context.bucket.keys), newValue?.flowValue ?? .null)
+    }
+  }
+
+  /// Adds a line of the op to the log.
+  public func log(_ text: ByteString) { context.log(text) }
+
+  /// Reports the op's progress, in units of its own; `total` is nil when it isn't known.
+  public func progress(_ done: Double, of total: Double? = nil) {
+    context.progress(done, of: total)
+  }
+
+  /// Suspends an `AsyncTypedOp` for some time of the loop's clock.
+  ///
+  /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
+  /// - Throws: `CancellationError`, at once when the op is stopped.
+  public nonisolated(nonsending) func sleep(for duration: Duration) async throws {
+    try await context.sleep(for: duration)
+  }
+}
+
+/// The data of one execution of a `ConcurrentTypedOp`, in the form of `OpData`.
+///
+/// It is a separate value: outputs are stored in the data bucket when the op has succeeded.
+@dynamicMemberLookup
+public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
+  private let definition: Definition
+  private let inputs: OpInputs
+  private var outputs: [(name: ByteString, value: any ValueConvertible & Sendable)] = []
+
+  init(_ definition: Definition, _ inputs: OpInputs) {
+    self.definition = definition
+    self.inputs = inputs
+  }
+
+  /// The value of an input.
+  public subscript<Content>(dynamicMember path: KeyPath<Definition, Input<Content>>) -> Content {
+    inputs[definition[keyPath: path]]
+  }
+
+  /// The value that was set for an output; nil before.
+  public subscript<Content>(
+    dynamicMember path: KeyPath<Definition, Output<Content>>
+  ) -> Content? {
+    get { self[definition[keyPath: path]] }
+    set { self[definition[keyPath: path]] = newValue }
+  }
+
+  /// The value of an input; one that the op doesn't declare ends the process with a sentence.
+  public subscript<Content>(key: Input<Content>) -> Content { inputs[key] }
+
+  /// The value that was set for an output; nil before.
+  public subscript<Content>(key: Output<Content>) -> Content? {
+    get { outputs.first { $0.name == key.name }?.value as? Content }
+    set {
+      outputs.removeAll { $0.name == key.name }
+      if let newValue { outputs.append((key.name, newValue)) }
+    }
+  }
+
+  func store(in context: OpContext) {
+    for (name, value) in outputs { context.set(name, value.flowValue) }
+  }
+}

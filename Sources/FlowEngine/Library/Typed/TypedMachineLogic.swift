@@ -1,0 +1,205 @@
+/// The functions of a machine with steps, results and states of Swift types. They run as Swift
+/// tasks on the loop's thread; the engine passes results and states along in boxes.
+final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
+  var navigator:
+    (
+      nonisolated(nonsending) (Transition<Step>, Step, State, OpContext) async throws -> StepResult
+    )?
+  var reducer: (nonisolated(nonsending) (State, StepResult) async throws -> Reduction<State>)?
+  var emitter: (nonisolated(nonsending) (StepResult, State) async throws -> MachineEvent?)?
+  var provider:
+    (nonisolated(nonsending) (Step, StepResult, State) async throws -> Transition<Step>?)?
+  var takingState: ((DataBucket) throws -> State)?
+  var givingData: ((State) throws -> [(ByteString, Value)])?
+
+  // Grows where steps needn't be declared.
+  private var steps: NameTable<Step>
+  let events: [ByteString]
+
+  init(_ steps: NameTable<Step>, events: [ByteString]) {
+    self.steps = steps
+    self.events = events
+  }
+
+  var names: [ByteString] { steps.names }
+
+  /// The steps by their numbers.
+  var elements: [Step] { steps.elements }
+
+  func number(of step: Step) -> Int {
+    steps.add(step, name: ByteString(String(describing: step)))
+  }
+
+  func name(ofStep step: Int) -> ByteString { steps.names[step] }
+
+  func name(ofEvent event: Int) -> ByteString { events[event] }
+
+  // MARK: Boxes
+
+  func box(_ content: some Any) -> Value { .opaque(MachineBox(content)) }
+
+  func unbox<Content>(_ value: Value) -> Content? {
+    guard case .opaque(let box) = value else { return nil }
+    return (box as? MachineBox<Content>)?.content
+  }
+
+  /// The content of a box that was made here.
+  private func content<Content>(_ value: Value) -> Content {
+    guard let content: Content = unbox(value) else {
+      misuse("a machine was given a value of another machine")
+    }
+    return content
+  }
+
+  // MARK: Data
+
+  var hasPlainStates: Bool { false }
+
+  /// A state that isn't in a box, such as a script's, is read from the data that it was stored in.
+  func convertedState(_ state: Value) throws -> Value? {
+    let content: State? = unbox(state)
+    return content == nil ? nil : state
+  }
+
+  func state(of data: DataBucket) throws -> Value {
+    guard let takingState else {
+      throw FlowError.usage("a machine was started without a state: it doesn't take one of data")
+    }
+    return box(try takingState(data))
+  }
+
+  func outputs(of value: Value) throws -> [(ByteString, Value)] {
+    guard let state: State = unbox(value) else { return value.fields ?? [] }
+    return try givingData?(state) ?? []
+  }
+
+  /// Never called: a navigator performs all steps.
+  func data(of state: Value) throws -> [(ByteString, Value)] { [] }
+
+  func result(of run: Run) throws -> Value { .null }
+
+  // MARK: Functions
+
+  func perform(
+    _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let navigator, let context = call.context else { return nil }
+    let names = steps.elements
+    return start(call) { [self] in
+      .result(
+        box(
+          try await navigator(
+            transition.map { names[$0] }, names[step], content(state), context)))
+    }
+  }
+
+  func reduce(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let reducer else { return nil }
+    return start(call) { [self] in
+      switch try await reducer(content(state), content(result)) {
+      case .continue(let state): .reduction(.continue(box(state)))
+      case .finish(let state): .reduction(.finish(box(state)))
+      case .retry: .reduction(.retry)
+      }
+    }
+  }
+
+  func emit(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let emitter else { return nil }
+    return start(call) { [self] in .event(try await emitter(content(result), content(state))) }
+  }
+
+  func transition(
+    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+  ) -> MachineAnswer? {
+    guard let provider else { return nil }
+    let from = steps.elements[step]
+    return start(call) { [self] in
+      let next = try await provider(from, content(result), content(state))
+      return .transition(next?.map { number(of: $0) })
+    }
+  }
+
+  private func start(
+    _ call: MachineCall,
+    _ body: nonisolated(nonsending) @escaping () async throws -> MachineAnswer
+  ) -> MachineAnswer? {
+    guard let loop = call.context?.loop else { return nil }
+    let task = MachineTask(call, body, on: loop)
+    call.state = task
+    task.start(on: loop)
+    // A task that has ended by now has finished the call.
+    return nil
+  }
+
+  func cancel(_ call: MachineCall, _ error: FlowError) {
+    (call.state as? MachineTask)?.cancel()
+  }
+}
+
+/// A Swift value that a machine passes along.
+private final class MachineBox<Content>: OpaqueValue {
+  let content: Content
+
+  init(_ content: Content) {
+    self.content = content
+  }
+
+  var typeName: ByteString { ByteString(String(describing: Content.self)) }
+
+  func logText(limit: Int) -> ByteString {
+    ByteString(String(describing: content)).truncated(to: limit)
+  }
+
+  func matches(typeName: ByteString) -> Bool { typeName == self.typeName }
+
+  func listCount() -> Int? { nil }
+
+  func element(at index: Int) -> Value { .null }
+
+  func plainCopy() -> PlainValue? { nil }
+}
+
+/// The Swift task of one function. As with `LoopTask`, all of it is touched on the loop's thread
+/// only.
+private final class MachineTask: LoopTask, @unchecked Sendable {
+  private var call: MachineCall?
+  private var body: (nonisolated(nonsending) () async throws -> MachineAnswer)?
+  private var answer = MachineAnswer.failed(.cancelled())
+
+  init(
+    _ call: MachineCall,
+    _ body: nonisolated(nonsending) @escaping () async throws -> MachineAnswer,
+    on loop: EventLoop
+  ) {
+    self.call = call
+    self.body = body
+    super.init(on: loop)
+  }
+
+  override nonisolated(nonsending) func perform() async {
+    guard let body else { return }
+    do {
+      answer = try await body()
+    } catch {
+      answer = .failed(.from(error))
+    }
+  }
+
+  override func didEnd() {
+    let ended = call
+    call = nil
+    body = nil
+    ended?.finish(answer)
+  }
+
+  override func abandon() {
+    super.abandon()
+    call = nil
+    body = nil
+  }
+}

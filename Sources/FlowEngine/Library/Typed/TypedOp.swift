@@ -1,0 +1,178 @@
+/// The common part of typed ops: declared inputs and outputs, and a configuration.
+///
+/// Conform to `TypedOp`, `AsyncTypedOp` or `ConcurrentTypedOp`, which determine how the op runs.
+/// Inputs and outputs are stored properties of type `Input` and `Output`; other stored properties
+/// are the op's arguments.
+public protocol OpDefinition: OpConvertible {
+  /// Its name and policies; by default the name of the type, and no policies.
+  var configuration: OpConfiguration { get }
+  /// The inputs and outputs; by default all stored properties of these types, looked up once for
+  /// each op that is made.
+  var declaredKeys: [any OpKey] { get }
+}
+
+/// The name, policies and primary keys of a typed op.
+public struct OpConfiguration: Sendable {
+  /// The name in lines and errors; nil for the name of its type.
+  public var name: ByteString?
+  /// What the op does, for people.
+  public var doc: ByteString?
+  /// The key under which a group passes an item; nil for the only input.
+  public var primaryInput: ByteString?
+  /// The key that a group collects; nil for the only output.
+  public var primaryOutput: ByteString?
+  /// How often and when it is retried; nil for never.
+  public var retry: RetryPolicy?
+  /// Seconds that an attempt may take; nil for no limit.
+  public var timeout: Double?
+  /// Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  public var grace: Double?
+
+  /// Makes a configuration; see the properties.
+  public init(
+    name: ByteString? = nil, doc: ByteString? = nil, primaryInput: ByteString? = nil,
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
+  ) {
+    self.name = name
+    self.doc = doc
+    self.primaryInput = primaryInput
+    self.primaryOutput = primaryOutput
+    self.retry = retry
+    self.timeout = timeout
+    self.grace = grace
+  }
+}
+
+extension OpDefinition {
+  public var configuration: OpConfiguration { OpConfiguration() }
+
+  public var declaredKeys: [any OpKey] {
+    Mirror(reflecting: self).children.compactMap { $0.value as? any OpKey }
+  }
+}
+
+/// An op as a Swift type, with declared inputs and outputs.
+///
+/// ```swift
+/// struct GreetOp: TypedOp {
+///   let name = Input<String>("name")
+///   let greeting = Output<String>("greeting")
+///
+///   func run(_ data: OpData<GreetOp>) throws {
+///     data.greeting = "Hello, \(data.name)!"
+///   }
+/// }
+/// ```
+///
+/// One value serves all executions, including concurrent ones: the data of an execution is in
+/// `data`.
+public protocol TypedOp: OpDefinition {
+  /// Does the op's work, on the loop's thread; must not block. An error it throws fails the op.
+  func run(_ data: OpData<Self>) throws
+}
+
+/// An op as a Swift type whose work may wait; see `TypedOp`, and `Op.init` for how `async` bodies run.
+public protocol AsyncTypedOp: OpDefinition {
+  /// Does the op's work, always on the loop's thread. An error it throws fails the op.
+  nonisolated(nonsending) func run(_ data: OpData<Self>) async throws
+}
+
+/// An op as a Swift type that computes for long: it runs off the loop, in parallel with everything
+/// else, on the threads of Swift's global executor.
+///
+/// Its inputs are read before it starts, and its outputs are stored in the data bucket when it has
+/// succeeded. A stop of the op cancels the task, which has to check `Task.isCancelled`.
+public protocol ConcurrentTypedOp: OpDefinition, Sendable {
+  /// Does the op's work, on any thread. An error it throws fails the op.
+  @concurrent func run(_ data: inout ConcurrentOpData<Self>) async throws
+}
+
+extension TypedOp {
+  public func makeOp() -> Op { Op(self, OpSchema(self)) { TypedBody(self, $0) } }
+}
+
+extension AsyncTypedOp {
+  public func makeOp() -> Op { Op(self, OpSchema(self)) { AsyncTypedBody(self, $0) } }
+}
+
+extension ConcurrentTypedOp {
+  public func makeOp() -> Op {
+    Op(self, OpSchema(self)) { schema in
+      ConcurrentBody(
+        take: { try ConcurrentOpData(self, schema.read($0)) },
+        work: { data in
+          var data = data
+          try await self.run(&data)
+          return data
+        },
+        give: { data, context in data.store(in: context) })
+    }
+  }
+}
+
+extension Op {
+  convenience init(
+    _ definition: some OpDefinition, _ schema: OpSchema, body: (OpSchema) -> any OpBody
+  ) {
+    let configuration = definition.configuration
+    self.init(
+      name: schema.name, doc: configuration.doc, needs: schema.needs, gives: schema.gives,
+      primaryInput: configuration.primaryInput, primaryOutput: configuration.primaryOutput,
+      retry: configuration.retry, timeout: configuration.timeout, grace: configuration.grace,
+      body: body(schema))
+  }
+}
+
+extension OpDefinition {
+  /// The op with another name or other policies; nil leaves each unchanged.
+  public func with(
+    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
+  ) -> Op {
+    makeOp().with(name: name, retry: retry, timeout: timeout, grace: grace)
+  }
+
+  /// Starts the op alone and runs it until its first wait.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop that the op, its data and the run belong to; called on its thread.
+  ///   - data: The initial data, in this order.
+  /// - Returns: The run, which may have settled already.
+  public func start(on loop: EventLoop, data: [(ByteString, Value)] = []) -> Run {
+    makeOp().start(on: loop, data: data)
+  }
+}
+
+extension Flow {
+  /// Adds a typed op as a step.
+  ///
+  /// - Parameters:
+  ///   - definition: The typed op.
+  ///   - retry: How often it is retried at this place; nil leaves it to the op.
+  ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
+  ///   - grace: Seconds that its cleanups have after a stop at this place; nil leaves it to the op.
+  /// - Returns: The flow.
+  @discardableResult
+  public func add(
+    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
+  ) -> Flow {
+    add(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)
+  }
+
+  /// Adds a step that runs a typed op once for each item of a list.
+  @discardableResult
+  public func addGrouped(_ definition: some OpDefinition, _ dispatcher: GroupDispatcher) -> Flow {
+    addGrouped(definition.makeOp(), dispatcher)
+  }
+
+  /// Adds a typed op as a final step, which runs whatever the outcome; see `addFinally` for ops.
+  @discardableResult
+  public func addFinally(
+    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    grace: Double? = nil
+  ) -> Flow {
+    addFinally(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)
+  }
+}

@@ -1,0 +1,350 @@
+/// Anything running or settled, with one outcome: a run, a program, a continuation.
+///
+/// `FlowTask` holds the result. Confined to its loop's thread. Open only for this package: no other
+/// module can initialize a subclass.
+open class AnyFlowTask {
+  /// The state of a task.
+  public enum State: UInt8, Sendable {
+    /// It is running.
+    case pending
+    /// It has a result.
+    case succeeded
+    /// It has an error.
+    case failed
+    /// It has an error of kind `cancelled`.
+    case cancelled
+
+    /// The name that scripts use.
+    public var name: ByteString {
+      switch self {
+      case .pending: "pending"
+      case .succeeded: "succeeded"
+      case .failed: "failed"
+      case .cancelled: "cancelled"
+      }
+    }
+  }
+
+  /// The loop that it belongs to, whose thread alone may use it.
+  public final let loop: EventLoop
+  /// Unique on its loop, in the order of making; starts at 1.
+  public final let id: UInt64
+
+  // Unchecked exclusivity: see HotPath.swift. There can be very many tasks: properties of one byte are
+  // together, and properties that few tasks need are elsewhere.
+
+  /// Most tasks have at most one observer; see `TaskDetails` for more.
+  @exclusivity(unchecked) private final var firstObserver: (any TaskObserver)?
+  /// The group of tasks that it belongs to: when their owner ends, this task ends at the latest.
+  @exclusivity(unchecked) package final var owner: OwnedTasks?
+  @exclusivity(unchecked) final var details: TaskDetails?
+  @exclusivity(unchecked) private final var storedOrigin: UInt64 = 0
+  /// Its result when that is a value of the engine, as soon as it is known: perhaps before the task
+  /// has succeeded. It is here because a generic property makes the end of each task look up its
+  /// type.
+  @exclusivity(unchecked) final var storedValue: Value?
+  @exclusivity(unchecked) private final var storedState: State = .pending
+  @exclusivity(unchecked) private final var hasConcluded = false
+  @exclusivity(unchecked) private final var wasObserved = false
+  /// Whether its result is a value of the engine.
+  package final let isOfValues: Bool
+  /// The place where the task was made, for the loop's `describeOrigin`; 0 when it isn't known.
+  package final var origin: UInt64 {
+    get { storedOrigin }
+    set { storedOrigin = newValue }
+  }
+
+  init(on loop: EventLoop, isOfValues: Bool = false) {
+    loop.checkThread()
+    self.isOfValues = isOfValues
+    self.loop = loop
+    id = loop.registry.makeTaskID()
+  }
+
+  deinit { giveUpObservers() }
+
+  /// Its present state.
+  public final var state: State { storedState }
+  /// Why it failed or was cancelled.
+  public final var error: FlowError? { details?.error }
+  /// Whether everything of the task is done, so that waiting code may continue. For a run this is
+  /// after `state` is set: its `didFinish` callbacks are called in between.
+  public final var isConcluded: Bool { hasConcluded }
+  /// Whether its outcome was read or awaited, so that a failure isn't lost.
+  public final var isObserved: Bool { wasObserved }
+
+  /// An object that the program keeps with the task to present it.
+  public final var attachment: AnyObject? {
+    get { details?.attachment }
+    set { makeDetails().attachment = newValue }
+  }
+
+  final func makeDetails() -> TaskDetails {
+    if let details { return details }
+    let made = TaskDetails()
+    details = made
+    return made
+  }
+
+  /// Its name in reports.
+  public var title: ByteString { title(of: "task") }
+
+  /// Its name in reports, for a kind of tasks.
+  final func title(of kind: ByteString) -> ByteString {
+    guard origin != 0, let place = loop.registry.describeOrigin?(origin) else { return kind }
+    return "\(kind) at \(place)"
+  }
+
+  // MARK: Observers
+
+  /// Notifies `observer` when everything of the task is done: now if it is already, else in the
+  /// order of these calls. Inlined, because the optimizer otherwise makes it generic, and looks up
+  /// the types of generic observers.
+  @inline(__always)
+  public final func observe(_ observer: any TaskObserver) {
+    loop.checkThread()
+    if hasConcluded {
+      observer.taskEnded(self)
+    } else if firstObserver == nil {
+      firstObserver = observer
+    } else {
+      makeDetails().furtherObservers.append(observer)
+    }
+  }
+
+  /// Removes an observer, which isn't notified any more. Does nothing when it isn't registered.
+  public final func unobserve(_ observer: any TaskObserver) {
+    loop.checkThread()
+    if firstObserver === observer {
+      firstObserver = hasFurtherObservers ? details?.furtherObservers.removeFirst() : nil
+    } else if hasFurtherObservers {
+      details?.furtherObservers.removeAll { $0 === observer }
+    }
+  }
+
+  private var hasFurtherObservers: Bool { details?.furtherObservers.isEmpty == false }
+
+  /// Whether anything other than `observer` waits for the end.
+  package final func isObserved(besides observer: (any TaskObserver)? = nil) -> Bool {
+    guard let firstObserver else { return false }
+    return firstObserver !== observer || hasFurtherObservers
+  }
+
+  /// Marks the outcome as observed, now or later.
+  public final func markObserved() {
+    loop.checkThread()
+    if wasObserved { return }
+    wasObserved = true
+    if storedState == .failed { loop.registry.failures.remove(id) }
+  }
+
+  // MARK: Waits between tasks
+
+  /// The number of observers that wait for the end.
+  final var observerCount: Int {
+    firstObserver == nil ? 0 : 1 + (details?.furtherObservers.count ?? 0)
+  }
+
+  /// Adds the tasks that can't continue before this one has ended.
+  final func addWaiting(to tasks: inout ContiguousArray<AnyFlowTask>) {
+    guard let firstObserver else { return }
+    if let task = firstObserver.waitingTask { tasks.append(task) }
+    for observer in details?.furtherObservers ?? [] {
+      if let task = observer.waitingTask { tasks.append(task) }
+    }
+  }
+
+  /// How many tasks have to end before this one continues.
+  var awaitedCount: Int { 0 }
+
+  /// Adds the tasks that this one waits for: those whose observer has this task as its
+  /// `waitingTask`.
+  func addAwaited(to tasks: inout ContiguousArray<AnyFlowTask>) {}
+
+  /// Whether the end of one of them is enough.
+  var awaitsAny: Bool { false }
+
+  /// Records that code of this task waits for the end of another one.
+  package func beginAwaiting(_ task: AnyFlowTask) {}
+
+  /// Records that the code no longer waits.
+  package func endAwaiting(_ task: AnyFlowTask) {}
+
+  /// The error of waiting on `loop` for a task of another loop, which may be paused; nil when the
+  /// task belongs to `loop`, or has ended.
+  package final func foreignError(on loop: EventLoop) -> FlowError? {
+    guard self.loop !== loop, !hasConcluded else { return nil }
+    return .usage("attempt to wait for a task of another event loop: \(title)")
+  }
+
+  // MARK: Cancellation
+
+  /// Stops it, and all tasks that it started; it ends as cancelled after they have ended. For a run
+  /// that has settled, it limits the time of the callbacks after its end.
+  ///
+  /// - Parameter reason: The reason, for its log line and error.
+  /// - Returns: Whether it was still pending.
+  @discardableResult
+  public final func cancel(reason: ByteString? = nil) -> Bool {
+    loop.checkThread()
+    let isPending = storedState == .pending
+    if isPending || !hasConcluded { stop(.cancelled(reason: reason)) }
+    return isPending
+  }
+
+  /// Stops the work of the task because of `error`; the first error counts.
+  package final func stop(_ error: FlowError) {
+    // A loop stops a chain of any length, without recursion.
+    var next: AnyFlowTask? = self
+    while let task = next { next = task.requestStop(error) }
+  }
+
+  /// When its starter times out; `.max` for never.
+  package final var ownerDeadline: Int64 { owner?.deadline ?? .max }
+
+  /// Called at `ownerDeadline` for code of the task that was busy; returns the error that the code
+  /// ends with.
+  package final func expire() -> FlowError { owner?.expire() ?? .cancelled() }
+
+  /// Reports an error that occurred after the outcome was known.
+  package func reportLate(_ error: FlowError) { loop.registry.reportLate(error, of: self) }
+
+  /// Stops the work of this task itself; returns the task to stop next.
+  package func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    // Nothing else can settle it.
+    end(error: error)
+    return nil
+  }
+
+  /// Stops the waits of the task as stalled; returns whether anything did.
+  @discardableResult
+  package func stopStalled() -> Bool { false }
+
+  /// Releases everything that a continuation holds, for a loop that is shut down.
+  func abandonContinuation() {}
+
+  // MARK: End
+
+  /// Sets the outcome, once; observers wait for `conclude`.
+  func settle(_ error: FlowError?) {
+    guard storedState == .pending else { return }
+    if let error {
+      storedValue = nil
+      makeDetails().error = error
+      storedState = error.kind == .cancelled ? .cancelled : .failed
+      if storedState == .failed, !wasObserved { loop.registry.failures.add(error, of: self) }
+    } else {
+      storedState = .succeeded
+    }
+  }
+
+  /// Fails or, for an error of kind `cancelled`, is cancelled, unless it has settled.
+  package final func end(error: FlowError) {
+    guard storedState == .pending else { return }
+    settle(error)
+    conclude()
+  }
+
+  /// Releases the observers, which may outlive this task and won't be notified of its end.
+  final func giveUpObservers() {
+    if firstObserver == nil { return }
+    // The last reference to a task of a loop that is shut down may be released on any thread.
+    guard loop.identity.isCurrentThread else { return }
+    let registry = loop.registry
+    handOverObservers(to: registry)
+    registry.releaseAll()
+  }
+
+  // A function of its own, so that nothing here holds the observers any more when the loop releases
+  // them.
+  private func handOverObservers(to registry: TaskRegistry) {
+    guard let first = firstObserver.take() else { return }
+    first.taskIsGone()
+    registry.released.append(first)
+    guard hasFurtherObservers else { return }
+    for observer in takeFurtherObservers() {
+      observer.taskIsGone()
+      registry.released.append(observer)
+    }
+  }
+
+  private func takeFurtherObservers() -> ContiguousArray<any TaskObserver> {
+    guard let details else { return [] }
+    let further = details.furtherObservers
+    details.furtherObservers = []
+    return further
+  }
+
+  func conclude() {
+    guard !hasConcluded else { return }
+    hasConcluded = true
+    if let first = firstObserver.take() {
+      if hasFurtherObservers {
+        let further = takeFurtherObservers()
+        first.taskEnded(self)
+        for observer in further { observer.taskEnded(self) }
+      } else {
+        first.taskEnded(self)
+      }
+    }
+    if let owner {
+      self.owner = nil
+      owner.remove(self)
+    }
+  }
+}
+
+/// Is notified when a task has ended.
+public protocol TaskObserver: LoopJob {
+  /// The task that can't continue before the observed one has ended, and that `beginAwaiting` has
+  /// notified of the wait; nil when the observer is no task, or can continue without that end.
+  var waitingTask: AnyFlowTask? { get }
+
+  /// Called once, on the loop's thread, when everything of `task` is done. By default the loop runs
+  /// the observer as a job.
+  func taskEnded(_ task: AnyFlowTask)
+
+  /// Called when the task was released before its end, so that `taskEnded` is never called.
+  func taskIsGone()
+}
+
+extension TaskObserver {
+  public var waitingTask: AnyFlowTask? { nil }
+
+  public func taskEnded(_ task: AnyFlowTask) { task.loop.enqueue(self) }
+
+  public func taskIsGone() {}
+}
+
+extension EventLoop {
+  /// Unobserved failures, including errors of `didFinish` callbacks, in order. A loop within
+  /// another one shares its list.
+  public var unobservedFailures: [UnobservedFailure] { registry.failures.inOrder }
+
+  /// Returns the unobserved failures, in order, and removes them.
+  public func takeUnobservedFailures() -> [UnobservedFailure] {
+    checkThread()
+    return registry.failures.takeAll()
+  }
+
+  /// Adds a failure of another loop.
+  package func reportFailure(_ error: FlowError, name: ByteString) {
+    registry.failures.add(error, name: name)
+  }
+}
+
+extension TaskRegistry {
+  /// Reports an error that occurred after the outcome was known: observing the task doesn't remove
+  /// it.
+  func reportLate(_ error: FlowError, of task: AnyFlowTask) {
+    failures.add(error, name: task.title, id: task.id)
+  }
+
+  /// Releases the objects in `released`, and those that are added meanwhile, without recursion.
+  func releaseAll() {
+    if isReleasing { return }
+    isReleasing = true
+    while !released.isEmpty { _ = released.popLast() }
+    isReleasing = false
+  }
+}

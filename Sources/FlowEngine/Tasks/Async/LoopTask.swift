@@ -1,0 +1,104 @@
+/// A Swift task that runs on a loop's thread, or elsewhere on behalf of one of its ops.
+///
+/// Confined to the loop's thread, except for the task-local reference to it.
+// Only the loop's thread touches the properties that change: `start` and `end` are called there,
+// and `beginWait` and `endWait` check it.
+class LoopTask: @unchecked Sendable {
+  /// The task that the calling code belongs to.
+  @TaskLocal static var current: LoopTask?
+
+  // Safe: see `abandon`. A task that ends later finds nil here.
+  private unowned(unsafe) var loop: EventLoop?
+  private let identity: EventLoop.Identity
+  /// Set while it is suspended.
+  private var number: UInt64 = 0
+  private var task: Task<Void, Never>?
+  /// How many of its waits are for something of the loop's own.
+  private var waits = 0
+  private(set) var hasEnded = false
+  private(set) var wasCancelled = false
+  /// Whether it counts as work that runs off the loop.
+  private var isOutside = false
+
+  init(on loop: EventLoop) {
+    self.loop = loop
+    identity = loop.identity
+  }
+
+  /// The task of the loop that can't end before its waits have; nil for none.
+  var waitingTask: AnyFlowTask? { nil }
+
+  /// The task's work. It runs on the loop's thread, unless it is isolated elsewhere.
+  nonisolated(nonsending) func perform() async {}
+
+  /// Called on the loop's thread after `perform` has returned, unless the loop was shut down
+  /// before.
+  func didEnd() {}
+
+  /// Starts it and runs it until its first wait.
+  func start(on loop: EventLoop) {
+    let task = Task.immediate(executorPreference: loop.taskSupport.executor) {
+      await LoopTask.$current.withValue(self) { await self.perform() }
+      self.end()
+    }
+    if !hasEnded { suspend(task, number: loop.taskSupport.reserveNumber(), on: loop) }
+  }
+
+  /// Keeps a running task, and counts it as work that may make the loop continue.
+  func suspend(_ task: Task<Void, Never>, number: UInt64, on loop: EventLoop) {
+    self.task = task
+    self.number = number
+    loop.taskSupport.add(self, number: number)
+    updateOutside()
+  }
+
+  /// Stops it: `Task.isCancelled` becomes true in it, and its cancellation handlers are called.
+  func cancel() {
+    wasCancelled = true
+    task?.cancel()
+  }
+
+  /// Clears the reference to the loop, which is shut down.
+  func abandon() {
+    loop = nil
+    task = nil
+    isOutside = false
+  }
+
+  /// Handles its end.
+  func end() {
+    identity.check()
+    hasEnded = true
+    guard let loop else { return }
+    if number != 0 {
+      loop.registry.swiftTasks?.remove(number)
+      number = 0
+      task = nil
+      updateOutside()
+    }
+    didEnd()
+  }
+
+  // MARK: Waits for something of the loop's own
+
+  /// Records a wait for a timer or run of the loop, which by itself can't make the loop continue.
+  func beginWait() {
+    guard identity.isCurrentThread else { return }
+    waits += 1
+    updateOutside()
+  }
+
+  func endWait() {
+    guard identity.isCurrentThread else { return }
+    waits -= 1
+    updateOutside()
+  }
+
+  private func updateOutside() {
+    guard let loop else { return }
+    let isOutside = number != 0 && waits == 0
+    if isOutside == self.isOutside { return }
+    self.isOutside = isOutside
+    loop.outsideWork += isOutside ? 1 : -1
+  }
+}

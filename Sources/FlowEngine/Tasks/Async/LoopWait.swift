@@ -1,0 +1,128 @@
+/// One wait of a Swift task for a job of a loop.
+// All properties but `identity` and `mailbox`, which never change, are touched on the loop's thread
+// only.
+final class LoopWait: TaskObserver, @unchecked Sendable {
+  private let identity: EventLoop.Identity
+  private let mailbox: Mailbox
+  /// Set while the wait is for a task.
+  var waitingTask: AnyFlowTask?
+  private var continuation: UnsafeContinuation<Void, Never>?
+  private var isOver = false
+  private var isCancelled = false
+
+  private init(_ loop: EventLoop) {
+    identity = loop.identity
+    mailbox = loop.mailbox
+  }
+
+  /// Waits until the loop has run a job.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop; called on its thread.
+  ///   - isolation: The actor of the caller, which has to be on that thread.
+  ///   - begin: Gets the job and makes sure that it is enqueued.
+  /// - Returns: Whether the job ran; false when the task was cancelled first.
+  static func wait(
+    on loop: EventLoop, isolation: isolated (any Actor)? = #isolation, begin: (LoopWait) -> Void
+  ) async -> Bool {
+    let wait = LoopWait(loop)
+    await withTaskCancellationHandler {
+      // A closure that doesn't use the isolation would leave the actor.
+      _ = isolation
+      await wait.suspend(on: loop, begin)
+    } onCancel: {
+      wait.cancel()
+    }
+    return !wait.isCancelled
+  }
+
+  /// Waits until the loop has run a job, regardless of cancellation.
+  static nonisolated(nonsending) func waitShielded(
+    on loop: EventLoop, begin: (LoopWait) -> Void
+  ) async {
+    await LoopWait(loop).suspend(on: loop, begin)
+  }
+
+  private func suspend(
+    on loop: EventLoop, isolation: isolated (any Actor)? = #isolation, _ begin: (LoopWait) -> Void
+  ) async {
+    identity.check()
+    // A task that was cancelled before knows it already.
+    if isOver { return }
+    begin(self)
+    guard let task = LoopTask.current else {
+      // Otherwise Swift would run a task of an actor on another thread for a moment, during which
+      // the loop ends.
+      await withTaskExecutorPreference(loop.taskSupport.executor) {
+        _ = isolation
+        await withUnsafeContinuation { continuation = $0 }
+      }
+      return
+    }
+    task.beginWait()
+    await withUnsafeContinuation { continuation = $0 }
+    task.endWait()
+  }
+
+  /// Called by the loop.
+  func run() {
+    guard !isOver else { return }
+    isOver = true
+    resume()
+  }
+
+  /// Called on any thread.
+  private func cancel() {
+    if identity.isCurrentThread {
+      end()
+    } else {
+      mailbox.post { _ in self.end() }
+    }
+  }
+
+  private func end() {
+    guard !isOver else { return }
+    isOver = true
+    isCancelled = true
+    resume()
+  }
+
+  private func resume() {
+    let continuation = continuation
+    self.continuation = nil
+    continuation?.resume()
+  }
+}
+
+extension EventLoop {
+  /// Suspends the calling task for some time of the loop's clock, so that virtual time works.
+  ///
+  /// Called on the loop's thread, where the task also continues.
+  ///
+  /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
+  /// - Throws: `CancellationError`, at once when the task is cancelled.
+  public nonisolated(nonsending) func sleep(for duration: Duration) async throws {
+    try await sleep(until: deadline(after: duration))
+  }
+
+  /// Suspends the calling task until the loop's clock has reached a time; see `sleep(for:)`.
+  ///
+  /// - Parameter deadline: Nanoseconds of the loop's clock.
+  /// - Throws: `CancellationError`, at once when the task is cancelled.
+  public nonisolated(nonsending) func sleep(until deadline: Int64) async throws {
+    var timer: Timer?
+    let isDue = await LoopWait.wait(on: self) { timer = schedule(at: deadline, $0) }
+    timer?.cancel()
+    if !isDue { throw CancellationError() }
+  }
+
+  /// The time after `duration`; the latest time of the clock when that is too far.
+  func deadline(after duration: Duration) -> Int64 {
+    guard duration > .zero else { return now() }
+    let (seconds, attoseconds) = duration.components
+    let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, isTooLarge) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+    let (time, isTooFar) = now().addingReportingOverflow(sum)
+    return isTooLong || isTooLarge || isTooFar ? .max : time
+  }
+}

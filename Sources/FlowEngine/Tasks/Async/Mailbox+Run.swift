@@ -1,0 +1,124 @@
+internal import Synchronization
+
+/// The code that `Mailbox.run` runs on a loop's thread.
+public typealias LoopOperation<Success> =
+  nonisolated(nonsending) @Sendable (EventLoop) async throws -> Success
+
+extension Mailbox {
+  /// Runs code on the loop's thread and returns its result; for any Swift task.
+  ///
+  /// `async` code reaches a loop of another thread with it: start a flow there, await `run.value`,
+  /// and return a Sendable part of it. Until the code has ended the loop isn't idle. Cancelling the
+  /// calling task cancels the code.
+  ///
+  /// ```swift
+  /// let url = try await mailbox.run { loop in
+  ///   try await makeUploadFlow().start(on: loop).value.string("url")
+  /// }
+  /// ```
+  ///
+  /// - operation: The code; it always runs on the loop's thread, whatever it awaits in between.
+  /// - Returns: Its result.
+  /// - Throws: The error of the code; `CancellationError` when the loop is shut down or released
+  ///   before the code ends.
+  public func run<Success: Sendable>(
+    _ operation: @escaping LoopOperation<Success>
+  ) async throws -> Success {
+    let call = MailboxCall()
+    // A loop that sleeps stays alive because of it; released with the call's last reference.
+    let external = begin()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let answer = MailboxAnswer(continuation)
+        let isPosted = postIfOpen { loop in
+          let task = CallTask(operation, answer, on: loop)
+          task.start(on: loop)
+          call.begin(task)
+          external.end()
+        }
+        if !isPosted { answer.give(.failure(CancellationError())) }
+      }
+    } onCancel: {
+      post { _ in call.cancel() }
+    }
+  }
+}
+
+/// Connects a call with its cancellation.
+// Touched on the loop's thread only, by posted closures.
+private final class MailboxCall: @unchecked Sendable {
+  private var task: LoopTask?
+
+  /// Posted closures run in order: a cancellation comes after the start of the call or, for a task
+  /// that was cancelled earlier, before it.
+  private var isCancelled = false
+
+  func begin(_ task: LoopTask) {
+    if isCancelled { task.cancel() }
+    if !task.hasEnded { self.task = task }
+  }
+
+  func cancel() {
+    isCancelled = true
+    task?.cancel()
+    task = nil
+  }
+}
+
+/// The answer to a call: given once, at the latest when nothing else can give one.
+private final class MailboxAnswer<Success: Sendable>: Sendable {
+  private let continuation: CheckedContinuation<Success, any Error>
+  private let isGiven = Atomic<Bool>(false)
+
+  init(_ continuation: CheckedContinuation<Success, any Error>) {
+    self.continuation = continuation
+  }
+
+  deinit { give(.failure(CancellationError())) }
+
+  func give(_ result: Result<Success, any Error>) {
+    if !isGiven.exchange(true, ordering: .acquiringAndReleasing) {
+      continuation.resume(with: result)
+    }
+  }
+}
+
+/// The work of a call on the loop.
+private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
+  private let operation: LoopOperation<Success>
+  private let answer: MailboxAnswer<Success>
+  // Cleared at the end: the loop retains this task until then.
+  private var loop: EventLoop?
+  private var result: Result<Success, any Error>?
+
+  init(
+    _ operation: @escaping LoopOperation<Success>, _ answer: MailboxAnswer<Success>,
+    on loop: EventLoop
+  ) {
+    self.operation = operation
+    self.answer = answer
+    self.loop = loop
+    super.init(on: loop)
+  }
+
+  override nonisolated(nonsending) func perform() async {
+    guard let loop else { return }
+    do {
+      result = .success(try await operation(loop))
+    } catch {
+      result = .failure(error)
+    }
+  }
+
+  override func didEnd() {
+    loop = nil
+    if let result { answer.give(result) }
+  }
+
+  /// Code that still waits never continues; only the caller does.
+  override func abandon() {
+    super.abandon()
+    loop = nil
+    answer.give(.failure(CancellationError()))
+  }
+}

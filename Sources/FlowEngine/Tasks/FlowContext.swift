@@ -1,0 +1,167 @@
+internal import Synchronization
+
+/// The producer's side of a task: the code that holds it settles the task, once.
+///
+/// With a Sendable result all methods may be called from any thread. On the loop's own thread the
+/// task settles at once; otherwise the loop settles it later, in the order of the calls. The seed
+/// (Flow-Swift) has the same name; Bolts calls it `TaskCompletionSource`.
+public final class FlowContext<Success> {
+  // On threads other than the loop's, only posted closures hold the task itself, because it would
+  // be released on the wrong thread there.
+  private let settled: Sent<ContextTask<Success>>
+  private let claim: Claim
+  private let identity: EventLoop.Identity
+  private let mailbox: Mailbox
+  /// Ends with this context at the latest.
+  private let work: ExternalWork?
+
+  /// Makes a pending task, on its loop's thread.
+  ///
+  /// - Parameters:
+  ///   - loop: The loop of the task.
+  ///   - keepsLoop: Whether the loop isn't idle until the task has settled or this is released,
+  ///     because other threads will settle it.
+  public init(on loop: EventLoop, keepsLoop: Bool = true) {
+    identity = loop.identity
+    mailbox = loop.mailbox
+    work = keepsLoop ? loop.mailbox.begin() : nil
+    claim = Claim()
+    settled = Sent(ContextTask(on: loop, claim, work))
+  }
+
+  deinit {
+    // First the task returns to its thread, then the loop may be idle.
+    if !identity.isCurrentThread { settled.sendHome(mailbox) }
+    work?.end()
+  }
+
+  /// The task that this settles. Called on its loop's thread.
+  public var task: FlowTask<Success> {
+    identity.check()
+    guard let task = settled.content else { misuse("a context has lost its task") }
+    return task
+  }
+
+  /// The error message for settling a settled task.
+  package static var settledMessage: ByteString { "can't set the result of a settled task" }
+
+  // MARK: Settling
+
+  /// Has the task succeed.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` when the task has settled.
+  public func setResult(_ result: Success) throws(FlowError) {
+    if !trySetResult(result) { throw .usage(Self.settledMessage) }
+  }
+
+  /// Has the task fail or, with an error of kind `cancelled`, cancels it.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` when the task has settled.
+  public func setError(_ error: any Error) throws(FlowError) {
+    if !trySetError(error) { throw .usage(Self.settledMessage) }
+  }
+
+  /// Cancels the task.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` when the task has settled.
+  public func cancel() throws(FlowError) {
+    if !tryCancel() { throw .usage(Self.settledMessage) }
+  }
+
+  /// Has the task succeed; false when it has settled.
+  public func trySetResult(_ result: Success) -> Bool { settle(.success(result)) }
+
+  /// Has the task fail; false when it has settled.
+  public func trySetError(_ error: any Error) -> Bool { settle(.failure(.from(error))) }
+
+  /// Cancels the task; false when it has settled.
+  public func tryCancel() -> Bool { settle(.failure(.cancelled())) }
+
+  private func settle(_ outcome: Result<Success, FlowError>) -> Bool {
+    guard claim.isFirst() else { return false }
+    if identity.isCurrentThread {
+      settled.content?.finish(outcome)
+    } else {
+      let sent = Sent(outcome)
+      // Dropped when the loop is shut down: its mailbox would retain the task, and the task the
+      // loop.
+      _ = mailbox.postIfOpen { [settled] _ in
+        if let outcome = sent.takeContent() { settled.content?.finish(outcome) }
+      }
+    }
+    return true
+  }
+}
+
+// The task is touched on the loop's thread only: other threads post closures. The other properties
+// never change. The results that cross threads are Sendable.
+extension FlowContext: @unchecked Sendable where Success: Sendable {}
+
+// Without generics, because scripts use it often.
+extension FlowContext where Success == Value {
+  /// Has the task succeed, on the loop's thread; false when it has settled.
+  package func trySetValue(_ value: Value) -> Bool {
+    identity.check()
+    guard claim.isFirst() else { return false }
+    settled.content?.end(withValue: value)
+    work?.end()
+    return true
+  }
+}
+
+/// The right to settle a task: the first caller gets it, on any thread.
+private final class Claim: Sendable {
+  private let isTaken = Atomic<Bool>(false)
+
+  /// Returns true once.
+  func isFirst() -> Bool { !isTaken.exchange(true, ordering: .acquiringAndReleasing) }
+}
+
+/// A task that the first of these settles: its context, on any thread, or a cancel.
+private final class ContextTask<Success>: FlowTask<Success> {
+  private let claim: Claim
+  /// The work that keeps the loop from being idle until this has settled.
+  private let work: ExternalWork?
+
+  init(on loop: EventLoop, _ claim: Claim, _ work: ExternalWork?) {
+    self.claim = claim
+    self.work = work
+    super.init(on: loop)
+  }
+
+  func finish(_ outcome: Result<Success, FlowError>) {
+    switch outcome {
+    case .success(let result): end(with: result)
+    case .failure(let error): end(error: error)
+    }
+    work?.end()
+  }
+
+  override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    if claim.isFirst() { finish(.failure(error)) }
+    return nil
+  }
+}
+
+/// An object of a loop's thread on its way there. Made on one thread and emptied on another, with
+/// the mailbox's lock between.
+final class Sent<Content>: @unchecked Sendable {
+  /// The content, for its own thread.
+  private(set) var content: Content?
+
+  init(_ content: Content) {
+    self.content = content
+  }
+
+  /// Releases the content on the thread of the mailbox's loop; when that loop is shut down, here,
+  /// because nothing runs there any more.
+  func sendHome(_ mailbox: Mailbox) {
+    if !mailbox.postIfOpen({ _ in self.takeContent() }) { takeContent() }
+  }
+
+  @discardableResult
+  func takeContent() -> Content? {
+    defer { content = nil }
+    return content
+  }
+}

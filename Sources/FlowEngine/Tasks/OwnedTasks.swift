@@ -1,0 +1,121 @@
+/// An op or a run: the tasks that it starts end with it at the latest.
+protocol TaskOwner: AnyObject {
+  /// When it times out; `.max` for never.
+  var taskDeadline: Int64 { get }
+  /// Why its tasks are to stop; nil when nothing stops them.
+  var taskStopError: FlowError? { get }
+  /// The tasks that include the owner itself, unless stops of those don't reach it.
+  var enclosingTasks: OwnedTasks? { get }
+  /// Called at `taskDeadline` for a task that was busy; returns the error that the task ends with,
+  /// if the owner is executing.
+  func expireTask() -> FlowError?
+}
+
+/// The tasks that an op or a run has started and that haven't ended: they end with it at the
+/// latest.
+package final class OwnedTasks {
+  private var tasks: [UInt64: AnyFlowTask] = [:]
+  /// Called when the last task has ended.
+  private var whenEmpty: (() -> Void)?
+  /// The op that has started the tasks, while it executes, or the run that owns them. Unowned: the
+  /// owner holds this until its own end, and passes its tasks on or waits for them.
+  private unowned(unsafe) var owner: (any TaskOwner)?
+  /// For tasks that a task has started: the tasks of the enclosing op or run. For tasks of an op
+  /// that has succeeded: the run's tasks.
+  private var outermost: OwnedTasks?
+  /// How many tasks were ever added.
+  package private(set) var additions = 0
+
+  /// The tasks that an op has started; or those that the callbacks of a run have started and its
+  /// ops have left.
+  init(of owner: any TaskOwner) {
+    self.owner = owner
+  }
+
+  /// The tasks that a task has started, which itself belongs to `owner`; nil for an owner without a
+  /// limit.
+  package init(within owner: OwnedTasks? = nil) {
+    outermost = owner?.outermost ?? owner
+  }
+
+  /// When the op or run that limits the tasks times out; `.max` for never.
+  var deadline: Int64 {
+    // A loop, because runs can have started each other in a row of any length.
+    var (deadline, around) = (Int64.max, Optional(self))
+    while let owned = around.map({ $0.outermost ?? $0 }) {
+      if let owner = owned.owner { deadline = min(deadline, owner.taskDeadline) }
+      around = owned.owner?.enclosingTasks
+    }
+    return deadline
+  }
+
+  /// Why the owner of the tasks is to stop; nil when nothing stops it.
+  package var stopError: FlowError? {
+    var around = Optional(self)
+    while let owned = around.map({ $0.outermost ?? $0 }) {
+      if let error = owned.owner?.taskStopError { return error.asReason }
+      around = owned.owner?.enclosingTasks
+    }
+    return nil
+  }
+
+  /// Called at `deadline` for a task that was busy; returns the error that the task ends with.
+  func expire() -> FlowError {
+    if let outermost { return outermost.expire() }
+    return owner?.expireTask() ?? .cancelled()
+  }
+
+  package var isEmpty: Bool { tasks.isEmpty }
+
+  /// The tasks that haven't ended, the oldest first.
+  package var all: [AnyFlowTask] { tasks.values.sorted { $0.id < $1.id } }
+
+  /// The task with this id; nil when there is none, or it has ended.
+  package func task(_ id: UInt64) -> AnyFlowTask? { tasks[id] }
+
+  /// Adds a task, which leaves its earlier owner, unless it has ended.
+  package func add(_ task: AnyFlowTask) {
+    guard !task.isConcluded else { return }
+    if let owner = task.owner { owner.tasks[task.id] = nil }
+    task.owner = self
+    tasks[task.id] = task
+    additions += 1
+  }
+
+  /// Called by a task that has ended.
+  func remove(_ task: AnyFlowTask) {
+    tasks[task.id] = nil
+    if tasks.isEmpty, let whenEmpty {
+      self.whenEmpty = nil
+      whenEmpty()
+    }
+  }
+
+  /// Moves all tasks of another owner here.
+  package func takeAll(from other: OwnedTasks) {
+    let taken = other.tasks
+    other.tasks = [:]
+    other.owner = nil
+    other.outermost = outermost ?? self
+    for task in taken.values { add(task) }
+  }
+
+  /// Stops all tasks, the youngest first.
+  package func cancelAll(_ error: FlowError) {
+    for task in all.reversed() { task.stop(error) }
+  }
+
+  /// Whether `task` is the only one.
+  func isOnly(_ task: AnyFlowTask) -> Bool { tasks.count == 1 && tasks[task.id] != nil }
+
+  /// Calls `body` when all tasks have ended. There must be at least one.
+  package func whenEmpty(_ body: @escaping () -> Void) { whenEmpty = body }
+
+  /// Releases everything, for a loop that is shut down.
+  package func abandon() {
+    whenEmpty = nil
+    owner = nil
+    for task in tasks.values { task.owner = nil }
+    tasks = [:]
+  }
+}

@@ -1,0 +1,49 @@
+/// A program as a task. It succeeds when the program ends with status 0 or, unchecked, with any
+/// status. Its result describes the program's end, as does an error because of the status.
+public final class ProcessTask: FlowTask<ProcessResult> {
+  /// The program and its arguments.
+  public let request: ProcessRequest
+  /// Whether a status other than 0 is a failure.
+  public let isChecked: Bool
+  private var child: ChildProcess?
+
+  /// Starts a program, or lets it wait while this process has no descriptors left.
+  ///
+  /// - Parameters:
+  ///   - request: The program to run.
+  ///   - check: Whether a status other than 0 is a failure.
+  ///   - loop: The loop that the task belongs to; called on its thread.
+  public init(_ request: ProcessRequest, check: Bool = true, on loop: EventLoop) {
+    self.request = request
+    isChecked = check
+    super.init(on: loop)
+    // The child retains this until its end: a program continues even when nothing observes it.
+    let child = loop.startProcess(request) { [self] result in programEnded(result) }
+    if child.isPending {
+      child.starter = self
+      self.child = child
+    }
+  }
+
+  public override var title: ByteString { title(of: "exec") }
+
+  /// Stops the program and its child processes: with SIGTERM, and with SIGKILL when the grace
+  /// period is over. The task settles when they have ended.
+  package override func requestStop(_ error: FlowError) -> AnyFlowTask? {
+    child?.cancel(error)
+    return nil
+  }
+
+  private func programEnded(_ result: Result<ProcessResult, FlowError>) {
+    child = nil
+    switch result {
+    case .success(let result):
+      if isChecked, let failure = result.failure(of: request, hiding: loop.secrets) {
+        end(error: failure)
+      } else {
+        end(with: result)
+      }
+    case .failure(let error): end(error: error)
+    }
+  }
+}

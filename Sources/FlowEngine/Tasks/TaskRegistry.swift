@@ -1,0 +1,100 @@
+/// The state that the tasks of an event loop share: ids, failures, and continuations.
+///
+/// Confined to the loop's thread. The engine is its only subclass.
+package class TaskRegistry: LoopClient {
+  // Unmanaged: the loop holds it, and its callers hold the loop.
+  @exclusivity(unchecked) private final var attached: Unmanaged<EventLoop>?
+  /// The loop that the tasks belong to.
+  final var loop: EventLoop {
+    @inline(__always) get {
+      guard let attached else { misuse("an engine was used before its event loop was made") }
+      return attached.takeUnretainedValue()
+    }
+  }
+  /// The names of all keys that are used on the loop.
+  final let keys: KeyTable
+  /// Unobserved failures.
+  final let failures: FailureReports
+
+  // Unchecked exclusivity: see HotPath.swift.
+
+  @exclusivity(unchecked) final var lastTaskID: UInt64 = 0
+  /// The latest clock reading, as long as nothing that takes time has happened since; else 0.
+  @exclusivity(unchecked) final var stamp: Int64 = 0
+  /// How many nested continuations are running.
+  @exclusivity(unchecked) final var continuationDepth: UInt8 = 0
+  /// Whether another loop runs instead of this one; see `standStill`.
+  @exclusivity(unchecked) final var isStandingStill = false
+  /// Whether the loop is shut down. A copy, because each continuation checks it.
+  @exclusivity(unchecked) final var isShutDown = false
+  /// Continuations that run after the outermost one has returned.
+  @exclusivity(unchecked) final var immediates = JobQueue()
+  /// Objects to be released, whose end may add more: see `releaseAll`.
+  @exclusivity(unchecked) final var released: ContiguousArray<AnyObject> = []
+  @exclusivity(unchecked) final var isReleasing = false
+
+  /// Continuations whose code, or the task that it has returned, is running, by their ids.
+  final var continuations: [UInt64: AnyFlowTask] = [:]
+  /// Describes the place where a task was made, from its `origin`.
+  final var describeOrigin: ((UInt64) -> ByteString)?
+  /// The executor and the Swift tasks of the loop: see LoopTasks.swift.
+  final var swiftTasks: LoopTasks?
+
+  /// The time in nanoseconds of the loop's clock.
+  @inline(__always)
+  final func now() -> Int64 {
+    attached?.lend { $0.now() } ?? 0
+  }
+
+  init(keys: KeyTable, failures: FailureReports) {
+    self.keys = keys
+    self.failures = failures
+  }
+
+  package func attach(to loop: EventLoop) { attached = .passUnretained(loop) }
+
+  /// The id of the task that is being made.
+  @inline(__always)
+  final func makeTaskID() -> UInt64 {
+    lastTaskID += 1
+    return lastTaskID
+  }
+
+  /// Whether code that executes on the loop is calling it.
+  package var isExecuting: Bool { false }
+
+  /// Releases everything that is pending, for a loop that is shut down.
+  package func loopIsShutDown() {
+    isShutDown = true
+    let held = continuations.values
+    continuations = [:]
+    for continuation in held { continuation.abandonContinuation() }
+    while immediates.popFirst() != nil {}
+    swiftTasks?.shutDown()
+  }
+
+  package func loopIsReleased() { swiftTasks?.executor.detach() }
+}
+
+extension EventLoop {
+  /// The state that its tasks share.
+  @inline(__always)
+  final var registry: TaskRegistry {
+    guard let client else { misuse("an event loop was made without an engine") }
+    // Safe: every client is a task registry.
+    return unsafeDowncast(client, to: TaskRegistry.self)
+  }
+
+  /// The names of all keys that are used on this loop.
+  public var keys: KeyTable { registry.keys }
+
+  /// The texts that no output of this loop may contain: the secrets of its runs, and those that a
+  /// program adds.
+  public var secrets: SecretTexts { registry.keys.secrets }
+
+  /// Describes the place where a task was made, from its `origin`.
+  package var describeOrigin: ((UInt64) -> ByteString)? {
+    get { registry.describeOrigin }
+    set { registry.describeOrigin = newValue }
+  }
+}

@@ -1,0 +1,32 @@
+/// A finding of `Flow.check`.
+public struct FlowFinding: Sendable, Hashable {
+  /// The severity of a finding.
+  public enum Severity: Sendable {
+    /// A run that reaches it fails, on some path at least.
+    case error
+    /// A run may succeed: the data depend on its path through the flow.
+    case warning
+
+    /// The name that scripts use.
+    public var name: ByteString {
+      switch self {
+      case .error: "error"
+      case .warning: "warning"
+      }
+    }
+  }
+
+  /// The severity.
+  public let severity: Severity
+  /// The name of the op or flow of the finding; `Cases` for a case.
+  public let op: ByteString
+  /// A sentence without a full stop that names keys, types and ops.
+  public let message: ByteString
+
+  /// Makes a finding about `op`.
+  public init(_ severity: Severity, op: ByteString, _ message: ByteString) {
+    self.severity = severity
+    self.op = op
+    self.message = message
+  }
+}

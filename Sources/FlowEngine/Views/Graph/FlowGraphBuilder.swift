@@ -1,0 +1,307 @@
+/// Makes the graph of a flow, or of a run.
+final class FlowGraphBuilder: BlueprintVisitor {
+  private(set) var graph: FlowGraph
+  private let outcomes: RunOutcomes?
+  /// The texts that no label of a run may show.
+  private let secrets: SecretTexts?
+
+  private var nodeCount = 0
+  private var boxCount = 0
+  /// The edges to the next node.
+  private var tails: ContiguousArray<Tail> = []
+
+  // The open parts, the innermost last.
+
+  private var flows: ContiguousArray<OpenFlow> = []
+  private var cases: ContiguousArray<OpenCases> = []
+  private var parallels: ContiguousArray<OpenParallel> = []
+  private var groupDepth = 0
+
+  // The drawn parts, and those that are being drawn.
+
+  private var drawn: Set<ObjectIdentifier> = []
+  private var openFlows: Set<ObjectIdentifier> = []
+  /// When there are more nodes than this, a flow that was drawn before is one node: nested flows
+  /// that each use another flow twice would take a space that doubles with each level.
+  private static let repetitionLimit = 20_000
+
+  private struct Tail {
+    let node: Int
+    var label: ByteString?
+    var isDashed = false
+  }
+
+  private struct OpenFlow {
+    let identity: ObjectIdentifier
+    let place: RunOutcomes.Place
+    /// The number of nodes before it.
+    let begin: Int
+    /// The edges to its end when no case matches.
+    var early: ContiguousArray<Tail> = []
+  }
+
+  private struct OpenCases {
+    let block: CaseBlock
+    let decision: Int
+    var ends: ContiguousArray<Tail> = []
+  }
+
+  private struct OpenParallel {
+    let fork: Int
+    var ends: ContiguousArray<Tail> = []
+  }
+
+  /// Starts a graph: with `outcomes` that of a run, else of the blueprint alone.
+  private init(_ op: Op, _ outcomes: RunOutcomes?, secrets: SecretTexts?) {
+    graph = FlowGraph(title: [])
+    self.outcomes = outcomes
+    self.secrets = secrets
+    graph.title = redacted(Self.lines(op.name, op.policy))
+    append(.start, ["start"])
+  }
+
+  static func graph(of flow: Flow) -> FlowGraph {
+    let builder = FlowGraphBuilder(flow, nil, secrets: nil)
+    BlueprintWalker.walk(flow, builder)
+    return builder.finish(nil)
+  }
+
+  /// The graph of the op or flow that a run has started, as it was at that time, without outcomes.
+  static func blueprint(of run: Run) -> FlowGraph {
+    let builder = FlowGraphBuilder(run.op, nil, secrets: run.log.secrets)
+    if let flow = run.op as? Flow {
+      let blueprint = run.log.scopes.first?.parts as? Blueprint
+      BlueprintWalker.walk(flow, blueprint: blueprint, snapshot: run.snapshot, builder)
+    } else {
+      builder.appendOp(run.op, run.op.policy, .root, isGrouped: false)
+    }
+    return builder.finish(nil)
+  }
+
+  /// The graph of a run, with its outcomes.
+  static func graph(of run: Run) -> FlowGraph {
+    let builder = FlowGraphBuilder(
+      run.op, RunOutcomes(run.log), secrets: run.log.secrets)
+    if let flow = run.op as? Flow {
+      let blueprint = run.log.scopes.first?.parts as? Blueprint
+      BlueprintWalker.walk(flow, blueprint: blueprint, snapshot: run.snapshot, builder)
+    } else {
+      builder.appendOp(run.op, run.op.policy, .root, isGrouped: false)
+    }
+    return builder.finish(run)
+  }
+
+  private func finish(_ run: Run?) -> FlowGraph {
+    guard let run else {
+      append(.end, ["end"])
+      return graph
+    }
+    let outcome: FlowGraph.Outcome =
+      switch run.state {
+      case .pending: .running
+      case .succeeded: .succeeded
+      case .failed: .failed
+      case .cancelled: .cancelled
+      }
+    let time = Value.text(ofSeconds: run.duration)
+    let text: ByteString =
+      switch outcome {
+      case .running: "running for \(time)s"
+      default: "\(run.state.name) in \(time)s"
+      }
+    append(.end, ["end", text], outcome)
+    return graph
+  }
+
+  // MARK: Parts
+
+  /// Adds a node and the edges of all open ends to it.
+  @discardableResult
+  private func append(
+    _ shape: FlowGraph.Node.Shape, _ lines: [ByteString], _ outcome: FlowGraph.Outcome? = nil
+  ) -> Int {
+    nodeCount += 1
+    let number = nodeCount
+    graph.items.append(
+      .node(
+        FlowGraph.Node(number: number, shape: shape, lines: redacted(lines), outcome: outcome)))
+    for tail in tails {
+      let label = tail.label.flatMap { redacted([$0]).first }
+      graph.edges.append(
+        FlowGraph.Edge(from: tail.node, to: number, label: label, isDashed: tail.isDashed))
+    }
+    tails = [Tail(node: number)]
+    return number
+  }
+
+  private func open(
+    _ kind: FlowGraph.Box.Kind, _ lines: [ByteString], _ outcome: FlowGraph.Outcome? = nil
+  ) {
+    boxCount += 1
+    graph.items.append(
+      .open(
+        FlowGraph.Box(number: boxCount, kind: kind, lines: redacted(lines), outcome: outcome)))
+  }
+
+  private func redacted(_ lines: [ByteString]) -> [ByteString] {
+    guard let secrets else { return lines }
+    return lines.map { secrets.redacted($0) }
+  }
+
+  private func close() {
+    graph.items.append(.close)
+  }
+
+  /// A name, and the policy as lines below.
+  private static func lines(_ name: ByteString, _ policy: OpPolicy?) -> [ByteString] {
+    var lines = [name]
+    if let retry = policy?.retry {
+      let delay = retry.delay > 0 ? ", delay \(Value.text(ofSeconds: retry.delay))s" : ""
+      lines.append("retry: \(retry.attempts) attempts\(delay)")
+    }
+    if let timeout = policy?.timeout {
+      lines.append("timeout: \(Value.text(ofSeconds: timeout))s")
+    }
+    return lines
+  }
+
+  private func place(_ place: StepPlace?) -> RunOutcomes.Place {
+    guard let place, let top = flows.last else { return .root }
+    return outcomes?.place(in: top.place, place.position) ?? .root
+  }
+
+  private func appendOp(
+    _ op: Op, _ policy: OpPolicy?, _ place: RunOutcomes.Place, isGrouped: Bool,
+    _ shape: FlowGraph.Node.Shape = .op
+  ) {
+    var lines = Self.lines(op.name, policy)
+    let outcome = outcomes?.outcome(at: place, isGrouped: isGrouped)
+    if let outcome { lines.append(outcome.text) }
+    append(shape, lines, outcome?.outcome)
+  }
+
+  // MARK: Visits of the walker
+
+  func visit(_ op: Op, _ place: StepPlace) {
+    appendOp(op, place.step.policy, self.place(place), isGrouped: groupDepth > 0)
+  }
+
+  func beginFlow(_ flow: Flow, _ blueprint: Blueprint, _ place: StepPlace?) -> Bool {
+    let identity = ObjectIdentifier(flow)
+    let own = self.place(place)
+    if let place {
+      let isRepeated = !drawn.insert(identity).inserted && nodeCount > Self.repetitionLimit
+      if isRepeated || openFlows.contains(identity) {
+        appendOp(flow, place.step.policy, own, isGrouped: groupDepth > 0, .folded)
+        return false
+      }
+      var lines = Self.lines(flow.name, place.step.policy)
+      let outcome = outcomes?.outcome(at: own, isGrouped: groupDepth > 0)
+      if let outcome { lines.append(outcome.text) }
+      open(.flow, lines, outcome?.outcome)
+    }
+    openFlows.insert(identity)
+    flows.append(OpenFlow(identity: identity, place: own, begin: nodeCount))
+    return true
+  }
+
+  func endFlow(_ flow: Flow, _ blueprint: Blueprint) {
+    guard let open = flows.popLast() else { return }
+    openFlows.remove(open.identity)
+    tails += open.early
+    guard !flows.isEmpty else { return }
+    if nodeCount == open.begin { append(.empty, ["no steps"]) }
+    close()
+  }
+
+  func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
+    var items = dispatcher.input
+    if let output = dispatcher.output { items = "\(items) -> \(output)" }
+    var lines = [items, "max_concurrent = \(dispatcher.maxConcurrent)"]
+    if dispatcher.allowFailure { lines.append("allow_failure") }
+    if let failures = dispatcher.failures { lines.append("failures -> \(failures)") }
+    if let absent = dispatcher.absent { lines.append("absent = \(absent.logText)") }
+    if let outcomes { lines.append(outcomes.groupText(at: self.place(place))) }
+    open(.group, lines)
+    groupDepth += 1
+  }
+
+  func endGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
+    groupDepth -= 1
+    close()
+  }
+
+  func beginParallel(_ members: ArraySlice<Step>) {
+    open(.parallel, ["parallel"])
+    parallels.append(OpenParallel(fork: append(.fork, ["fork"])))
+  }
+
+  func beginMember(_ number: Int) {
+    if let open = parallels.last { tails = [Tail(node: open.fork)] }
+  }
+
+  func endMember(_ number: Int) {
+    let top = parallels.count - 1
+    if top >= 0 { parallels[top].ends += tails }
+  }
+
+  func endParallel() {
+    if let open = parallels.popLast(), !open.ends.isEmpty { tails = open.ends }
+    append(.join, ["join"])
+    close()
+  }
+
+  func beginCases(_ block: CaseBlock, _ place: StepPlace) {
+    let outcome = outcomes?.caseOutcome(at: self.place(place))
+    let lines: [ByteString] = ["Cases"] + (outcome.map { $0.text.isEmpty ? [] : [$0.text] } ?? [])
+    cases.append(OpenCases(block: block, decision: append(.decision, lines, outcome?.outcome)))
+  }
+
+  func beginBranch(_ number: Int) {
+    guard let open = cases.last else { return }
+    tails = [Tail(node: open.decision, label: open.block.branches[number].condition.edgeLabel)]
+  }
+
+  func endBranch(_ number: Int) {
+    let top = cases.count - 1
+    if top >= 0 { cases[top].ends += tails }
+  }
+
+  func endCases() {
+    guard let open = cases.popLast() else { return }
+    tails = open.ends
+    let top = flows.count - 1
+    if !open.block.hasOtherwise, top >= 0 {
+      flows[top].early.append(Tail(node: open.decision, label: "no case matches"))
+    }
+  }
+
+  func beginFinally() {
+    let top = flows.count - 1
+    if top >= 0 {
+      tails += flows[top].early
+      flows[top].early = []
+    }
+    for index in tails.indices { tails[index].isDashed = true }
+    open(.finally, ["finally"])
+  }
+
+  func beginFinalStep() {}
+
+  func endFinalStep() {}
+
+  func endFinally() {
+    close()
+  }
+}
+
+extension CaseCondition {
+  /// The label of the edge to the branch.
+  fileprivate var edgeLabel: ByteString {
+    switch self {
+    case .equals(let key, let value): "\(key) = \(value)"
+    case .predicate: "predicate"
+    case .otherwise: "otherwise"
+    }
+  }
+}

@@ -1,0 +1,215 @@
+/// The outcomes of a run's ops, by their places in the blueprint: a view of the event log.
+final class RunOutcomes {
+  /// A place of the blueprint, nested flows included; the items of a group share theirs.
+  struct Place: Hashable {
+    fileprivate let number: Int
+
+    static let root = Place(number: 0)
+  }
+
+  private struct Step: Hashable {
+    let place: Place
+    let position: UInt32
+  }
+
+  /// The common data of the executions at one place.
+  private struct Tally {
+    var running = 0
+    var succeeded = 0
+    var failed = 0
+    var cancelled = 0
+    /// The outcome of the execution that started or ended last.
+    var last = FlowGraph.Outcome.notReached
+    var lastDuration: Int64 = 0
+    var lastAttempt = 1
+    /// The durations of the ended executions, in nanoseconds.
+    var durations: ContiguousArray<Int64> = []
+    /// For a group: the start of the first execution, the latest end of an item, and the durations
+    /// of the finished groups.
+    var began = Int64.max
+    var ended = Int64.min
+    var spans: ContiguousArray<Int64> = []
+
+    var count: Int { running + succeeded + failed + cancelled }
+  }
+
+  private var steps: [Step: Place] = [:]
+  private var tallies: [Place: Tally] = [:]
+  /// The start times of groups that haven't ended, by their scopes.
+  private var openGroups: [Step: Int64] = [:]
+  /// The decisions of cases.
+  private var cases: [Place: (outcome: FlowGraph.Outcome, text: ByteString)] = [:]
+
+  init(_ log: EventLog) {
+    var places: ContiguousArray<Place> = []
+    for scope in log.scopes {
+      let parent = Int(scope.parent)
+      guard scope.kind != .top, parent < places.count else {
+        places.append(.root)
+        continue
+      }
+      // An attempt at the top, or an item, whose position is its index.
+      let isShared =
+        scope.position == LogRecord.ownPosition || log.scopes[parent].kind == .group
+      places.append(isShared ? places[parent] : place(in: places[parent], scope.position))
+    }
+    var reader = EventLog.Place()
+    while let record = log.record(at: &reader) {
+      let scope = log.scopes[Int(record.scope)]
+      let own = places[Int(record.scope)]
+      // Records of a run that an op has started aren't about a step; nor are those of an inner op.
+      if scope.kind == .child || scope.kind == .inner { continue }
+      let isOwn = record.position == LogRecord.ownPosition || scope.kind == .group
+      add(record, at: isOwn ? own : place(in: own, record.position), log)
+    }
+  }
+
+  /// The place of a step.
+  func place(in flow: Place, _ position: UInt32) -> Place {
+    let step = Step(place: flow, position: position)
+    if let known = steps[step] { return known }
+    let made = Place(number: steps.count + 1)
+    steps[step] = made
+    return made
+  }
+
+  private func add(_ record: LogRecord, at place: Place, _ log: EventLog) {
+    switch record.kind {
+    case .start:
+      tallies[place, default: Tally()].running += 1
+      tallies[place]?.last = .running
+    case .finish:
+      tallies[place]?.running -= 1
+      finish(place, Self.outcome(log.outcome(of: record)), at: record.time)
+      tallies[place]?.lastDuration = Int64(bitPattern: record.second)
+      tallies[place]?.durations.append(Int64(bitPattern: record.second))
+      tallies[place]?.lastAttempt = record.attempt
+    case .groupCreated:
+      openGroups[group(of: record)] = record.time
+      let began = tallies[place]?.began ?? .max
+      tallies[place, default: Tally()].began = min(began, record.time)
+    case .groupFinished:
+      guard let began = openGroups.removeValue(forKey: group(of: record)) else { return }
+      tallies[place]?.spans.append(record.time &- began)
+    case .groupEmpty, .groupRefused:
+      // No item of the group would show that.
+      finish(place, .failed, at: record.time)
+    case .caseMatched: cases[place] = (.succeeded, log.text(record.firstPayload))
+    case .noCase: cases[place] = (.succeeded, "no case matched")
+    case .caseFailed: cases[place] = (.failed, "failed")
+    default: break
+    }
+  }
+
+  /// Identifies an executing group among others at its place.
+  private func group(of record: LogRecord) -> Step {
+    Step(place: Place(number: Int(record.scope)), position: record.position)
+  }
+
+  private func finish(_ place: Place, _ outcome: FlowGraph.Outcome, at time: Int64) {
+    var tally = tallies[place, default: Tally()]
+    switch outcome {
+    case .succeeded: tally.succeeded += 1
+    case .cancelled: tally.cancelled += 1
+    default: tally.failed += 1
+    }
+    tally.last = outcome
+    tally.ended = max(tally.ended, time)
+    tallies[place] = tally
+  }
+
+  /// The outcome in the text after `DidFinish: `.
+  private static func outcome(_ text: ByteString) -> FlowGraph.Outcome {
+    if text == "successfully" { return .succeeded }
+    let ofFailures: [ByteString] = [
+      "withError: ", "withInsufficientInputData: ", "withMismatchInputDataType: ",
+      "withMissingOutputData: ", "withMismatchOutputDataType: ", "timedOut after ",
+    ]
+    return ofFailures.contains { text.bytes.starts(with: $0.bytes) } ? .failed : .cancelled
+  }
+
+  /// The outcome at a place, and the text of its label; for a group, of all items together.
+  func outcome(
+    at place: Place, isGrouped: Bool
+  ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    guard let tally = tallies[place], tally.count > 0 else { return (.notReached, "not reached") }
+    return isGrouped ? Self.ofItems(tally) : Self.ofLast(tally)
+  }
+
+  /// The decision of cases.
+  func caseOutcome(at place: Place) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    cases[place] ?? (.notReached, "not reached")
+  }
+
+  private static func ofLast(
+    _ tally: Tally
+  ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    if tally.last == .running { return (.running, "running") }
+    var text: ByteString = "\(tally.last.name) in \(seconds(tally.lastDuration))"
+    if tally.lastAttempt > 1 { text = "\(text), attempt \(tally.lastAttempt)" }
+    if tally.count > 1 { text = "\(text), last of \(tally.count)" }
+    return (tally.last, text)
+  }
+
+  private static func ofItems(
+    _ tally: Tally
+  ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
+    let counts: [(Int, FlowGraph.Outcome)] = [
+      (tally.succeeded, .succeeded), (tally.failed, .failed), (tally.cancelled, .cancelled),
+      (tally.running, .running),
+    ]
+    var text: ByteString = ""
+    for (count, outcome) in counts where count > 0 {
+      text = "\(text)\(text.isEmpty ? "" : ", ")\(count) \(outcome.name)"
+    }
+    // The duration of a single item: the time from the first to the last is shown for the group.
+    if tally.running == 0, !tally.durations.isEmpty {
+      text = "\(text) in \(seconds(median(tally.durations)))"
+      if tally.durations.count > 1 { text = "\(text) (median)" }
+    }
+    let outcome: FlowGraph.Outcome =
+      tally.failed > 0
+      ? .failed : tally.running > 0 ? .running : tally.cancelled > 0 ? .cancelled : .succeeded
+    return (outcome, text)
+  }
+
+  /// The text of a group's box: the number of its items and its duration; the median of these for
+  /// several groups at one place.
+  func groupText(at place: Place) -> ByteString {
+    guard let tally = tallies[place], tally.count > 0 || tally.began != .max else {
+      return "not reached"
+    }
+    if tally.began == .max { return "couldn't begin" }
+    if tally.running > 0 { return "running" }
+    let items: ByteString = "\(tally.count) item\(tally.count == 1 ? "" : "s")"
+    if tally.spans.count > 1 {
+      let span = Self.seconds(Self.median(tally.spans))
+      return "\(items) of \(tally.spans.count) groups, each in \(span) (median)"
+    }
+    // A group that was stopped ends with its last item.
+    let span = tally.spans.first ?? max(0, tally.ended &- tally.began)
+    return "\(items) in \(Self.seconds(span))"
+  }
+
+  /// The median: the middle one, or the lower of the two middle ones.
+  private static func median(_ durations: ContiguousArray<Int64>) -> Int64 {
+    durations.sorted()[(durations.count - 1) / 2]
+  }
+
+  private static func seconds(_ nanoseconds: Int64) -> ByteString {
+    "\(Value.text(ofSeconds: Double(nanoseconds) / 1e9))s"
+  }
+}
+
+extension FlowGraph.Outcome {
+  /// The name in labels.
+  var name: ByteString {
+    switch self {
+    case .running: "running"
+    case .succeeded: "succeeded"
+    case .failed: "failed"
+    case .cancelled: "cancelled"
+    case .notReached: "not reached"
+    }
+  }
+}

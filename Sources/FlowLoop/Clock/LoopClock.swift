@@ -1,0 +1,60 @@
+public import Glibc
+
+/// The source of an event loop's time.
+public protocol LoopClock: AnyObject {
+  /// Nanoseconds since an arbitrary start; never decreases.
+  func now() -> Int64
+  /// Nanoseconds from 1970-01-01 00:00:00 UTC to the clock's start, as known at the call.
+  var wallBase: Int64 { get }
+  /// Whether time passes only by `advance(to:)`.
+  var isVirtual: Bool { get }
+  /// Advances a virtual clock to `time`; does nothing on a real one, and never moves a clock back.
+  func advance(to time: Int64)
+}
+
+/// The machine's monotonic clock.
+public final class SystemClock: LoopClock {
+  /// Makes a clock that reads the system's monotonic time.
+  public init() {}
+
+  public func now() -> Int64 { Self.read(CLOCK_MONOTONIC) }
+
+  public var wallBase: Int64 { Self.read(CLOCK_REALTIME) - Self.read(CLOCK_MONOTONIC) }
+
+  public var isVirtual: Bool { false }
+
+  public func advance(to time: Int64) {}
+
+  @inlinable
+  @inline(__always)
+  static func read(_ clock: clockid_t) -> Int64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+}
+
+/// A clock that jumps: it starts at 2000-01-01 00:00:00 UTC and doesn't advance while there is
+/// work.
+///
+/// Its loop advances it to the next timer when nothing is ready and no work is in progress off the
+/// loop.
+public final class VirtualClock: LoopClock {
+  private var time: Int64 = 0
+
+  /// Makes a clock that stays at 2000-01-01 UTC until it is advanced.
+  public init() {}
+
+  public func now() -> Int64 { time }
+
+  public var wallBase: Int64 { 946_684_800_000_000_000 }
+
+  public var isVirtual: Bool { true }
+
+  public func advance(to time: Int64) {
+    self.time = max(self.time, time)
+  }
+
+  /// Starts again, for a loop on which nothing is pending.
+  package func restart() { time = 0 }
+}

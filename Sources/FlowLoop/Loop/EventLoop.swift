@@ -1,0 +1,363 @@
+public import Glibc
+
+/// The owner of things that live on an event loop, such as tasks and runs, and end with it.
+package protocol LoopClient: AnyObject {
+  /// Called once, when the loop is made. The loop retains its client, not the reverse.
+  func attach(to loop: EventLoop)
+  /// Whether code that the client executes is calling the loop.
+  var isExecuting: Bool { get }
+  /// Called when the loop is shut down: releases everything that is pending.
+  func loopIsShutDown()
+  /// Called when the loop is about to be released.
+  func loopIsReleased()
+}
+
+/// A queue of ready jobs, timers, descriptors, child processes, and a mailbox for other threads.
+///
+/// An instance and everything on it belong to the thread that made it; only the `mailbox` may be
+/// used from other threads. A call on the wrong thread ends the process with a sentence.
+public final class EventLoop {
+  /// The result of a turn of the loop.
+  public enum Turn {
+    /// A job ran, or the loop slept and was woken.
+    case worked
+    /// Nothing is ready, but a timer or work off the loop will come; only when the turn may not
+    /// block.
+    case waiting
+    /// Nothing is ready and nothing can come any more.
+    case idle
+  }
+
+  /// The source of the time.
+  public let clock: any LoopClock
+  /// The way for other threads to pass work to the loop.
+  public let mailbox = Mailbox()
+  /// The client, which ends with the loop.
+  // A constant: the engine reads it for each run, and a variable of another module would be checked
+  // for exclusive access.
+  package let client: (any LoopClient)?
+  /// Called when the loop has nothing to do and is about to wait: returns the number of nanoseconds
+  /// after which it wants to be called again if nothing happens before; nil for not at all.
+  package var onRest: (() -> Int64?)?
+  /// How many things outside of the loop its client waits for; the loop isn't idle until it is 0.
+  package var outsideWork = 0
+
+  @usableFromInline let usesSystemClock: Bool
+  @usableFromInline package let identity = Identity.current
+
+  // Unchecked exclusivity of these properties: only the loop's thread touches them, and no access
+  // lasts into a call of a job.
+
+  @exclusivity(unchecked) private var ready = JobQueue()
+  @exclusivity(unchecked) private var hasShutDown = false
+  /// Whether `shutdown` was called: nothing runs any more.
+  // A function of this module, which knows that the variable needs no exclusivity check.
+  package var isShutDown: Bool { hasShutDown }
+  private let timers = TimerQueue()
+  @exclusivity(unchecked) private var turns: UInt8 = 0
+
+  /// Main-actor jobs, for a loop on the main thread; opened when the loop first has nothing else to
+  /// do.
+  @exclusivity(unchecked) private var mainQueue: MainQueue?
+  @exclusivity(unchecked) private var hasSoughtMainQueue = false
+  // Descriptors: see Poller.swift.
+  let poller = Poller()
+
+  /// Timers for events outside of the loop, which a virtual clock doesn't affect.
+  private let outsideTimers = TimerQueue()
+  /// The child processes of the loop; made for the first one.
+  package private(set) lazy var processes = ProcessTable(self)
+  package var hasProcesses = false
+
+  // Work on other threads: see HelperThreads.swift.
+  var offloaded: [UInt64: AnyObject] = [:]
+  var lastOffload: UInt64 = 0
+
+  /// Makes a loop that is confined to the thread that makes it.
+  ///
+  /// - Parameters:
+  ///   - clock: The source of the time.
+  ///   - client: The client of the loop; its `attach` is called.
+  package init(timedBy clock: any LoopClock, client: (any LoopClient)? = nil) {
+    self.clock = clock
+    self.client = client
+    usesSystemClock = clock is SystemClock
+    client?.attach(to: self)
+  }
+
+  deinit {
+    client?.loopIsReleased()
+    timers.removeAll()
+    mailbox.closeDown()
+    outsideTimers.removeAll()
+    if hasProcesses { processes.killAll() }
+    poller.removeAll()
+  }
+
+  /// Releases everything that is pending: runs, jobs, timers and posted work; child processes are
+  /// killed. Nothing runs on the loop afterwards.
+  ///
+  /// A pending run and its loop hold each other, because a run continues even when nothing observes
+  /// it. A loop that is dropped while runs are pending therefore leaks, unless it is shut down.
+  /// Such runs stay pending: their bodies aren't stopped, and their observers aren't notified. The
+  /// Swift tasks of `async` bodies are cancelled and run as far as they can without waiting; a task
+  /// that still waits after that never continues. Call it on the loop's thread, not from within a
+  /// body or callback; calling it twice is harmless.
+  public func shutdown() {
+    checkThread()
+    guard client?.isExecuting != true else {
+      misuse("an event loop was shut down from within a body or callback that it runs")
+    }
+    hasShutDown = true
+    if hasProcesses { processes.killAll() }
+    client?.loopIsShutDown()
+    while ready.popFirst() != nil {}
+    timers.removeAll()
+    mailbox.closeDown()
+    outsideWork = 0
+  }
+
+  /// The time in nanoseconds of the loop's clock.
+  // Inlined into the engine, like the checks of the thread: each op reads the clock.
+  @inlinable
+  @inline(__always)
+  public func now() -> Int64 {
+    usesSystemClock ? SystemClock.read(CLOCK_MONOTONIC) : clock.now()
+  }
+
+  /// The time `seconds` from now; the latest possible time when that is too far or not a number.
+  public func deadline(after seconds: Double) -> Int64 {
+    guard seconds > 0 else { return now() }
+    return deadline(after: seconds, from: now())
+  }
+
+  /// The time `seconds` after `time`, which is in nanoseconds; `.max` when that is too far.
+  package func deadline(after seconds: Double, from time: Int64) -> Int64 {
+    time.later(by: Self.nanoseconds(seconds))
+  }
+
+  /// Seconds in nanoseconds, up to the largest number; 0 for a negative number.
+  package static func nanoseconds(_ seconds: Double) -> Int64 {
+    guard seconds > 0 else { return 0 }
+    return Int64(exactly: (seconds * 1e9).rounded()) ?? .max
+  }
+
+  /// Enqueues `job` after all jobs that are ready; drops it when the loop is shut down.
+  public func enqueue(_ job: any LoopJob) {
+    checkThread()
+    if !isShutDown { ready.append(job) }
+  }
+
+  /// Calls a closure in a turn of its own. On the loop's thread only.
+  public func enqueue(_ body: @escaping () -> Void) {
+    enqueue(ClosureJob(body))
+  }
+
+  /// Runs `job` when the clock has reached `time` (nanoseconds); equal times keep their order.
+  ///
+  /// On a loop that is shut down the timer isn't pending, and never will be.
+  @discardableResult
+  public func schedule(at time: Int64, _ job: any LoopJob) -> Timer {
+    checkThread()
+    let timer = timers.add(deadline: time, job: job)
+    if isShutDown { timer.cancel() }
+    return timer
+  }
+
+  /// Calls a closure at a time, in nanoseconds of the loop's clock. On the loop's thread only.
+  @discardableResult
+  public func schedule(at time: Int64, _ body: @escaping () -> Void) -> Timer {
+    schedule(at: time, ClosureJob(body))
+  }
+
+  /// Runs `body` after this many seconds of real time, even while a virtual clock doesn't advance
+  /// because a descriptor is watched; when nothing is watched any more, it may never be called.
+  package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+    guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
+    let time = deadline(after: seconds, from: SystemClock.read(CLOCK_MONOTONIC))
+    return outsideTimers.add(deadline: time, job: ClosureJob(body))
+  }
+
+  /// As `schedule(at:_:)`, for a pending job that keeps track itself whether it is pending. On a
+  /// loop that is shut down its time is over at once, and nothing runs.
+  public func schedule(at time: Int64, timed job: any TimedJob) {
+    checkThread()
+    if isShutDown {
+      _ = job.takeJob()
+    } else {
+      timers.add(deadline: time, timed: job)
+    }
+  }
+
+  /// Records that a pending `TimedJob` stopped being pending before its time.
+  public func noteCancelledTimer() {
+    checkThread()
+    timers.noteCancelled()
+  }
+
+  /// Runs one ready job; when there is none and the turn may block, sleeps until there is something
+  /// to do.
+  public func turn(mayBlock: Bool) -> Turn {
+    checkThread()
+    if mailbox.mayHaveWork { takeMail() }
+    turns &+= 1
+    if let mainQueue, ready.isEmpty || turns & 15 == 0, mainQueue.drain() { return .worked }
+    // When nothing is ready, the sleep checks the descriptors.
+    if poller.isActive, turns & 15 == 0 || ready.isEmpty && !mayBlock, poll(), ready.isEmpty {
+      // The caller may be turning the loop only for that.
+      return .worked
+    }
+    // Due timers get their turn even while jobs keep making jobs.
+    if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
+    if let job = ready.popFirst() {
+      job.run()
+      // A loop that is busy for long doesn't keep the main actor waiting.
+      if turns == 0, !hasSoughtMainQueue { _ = drainsNewMainQueue() }
+      return .worked
+    }
+    if !hasSoughtMainQueue, drainsNewMainQueue() { return .worked }
+    return mayBlock ? sleep() : (canContinue ? .waiting : .idle)
+  }
+
+  /// Turns until `done` returns true; false when nothing can come any more.
+  public func run(until done: () -> Bool) -> Bool {
+    while !done() {
+      if turn(mayBlock: true) == .idle { return done() }
+    }
+    return true
+  }
+
+  /// Turns until nothing can come any more.
+  public func runUntilIdle() {
+    while turn(mayBlock: true) != .idle {}
+  }
+
+  /// Opens the main queue; returns whether there was anything in it.
+  private func drainsNewMainQueue() -> Bool {
+    hasSoughtMainQueue = true
+    mainQueue = MainQueue()
+    return mainQueue?.drain() ?? false
+  }
+
+  private var canContinue: Bool {
+    !ready.isEmpty || !timers.isEmpty || mailbox.externalWork > 0 || mailbox.mayHaveWork
+      || outsideWork > 0 || poller.isActive
+  }
+
+  /// Runs the limits that are due at `time`, for code that executes without waiting; other due
+  /// timers become ready.
+  package func runLimits(dueAt time: Int64) {
+    var left = 64
+    while left > 0, let job = timers.popDue(at: time) {
+      left -= 1
+      if (job as? Timer)?.isLimit == true { job.run() } else { ready.append(job) }
+    }
+  }
+
+  private func takeMail() {
+    for work in mailbox.takeAll() where !isShutDown {
+      ready.append(ClosureJob { [unowned self] in work(self) })
+    }
+  }
+
+  /// A few at a time: if a thousand are due at once, they would only wait in another queue.
+  private func takeDueTimers() {
+    let time = now()
+    var left = ready.isEmpty ? 64 : 8
+    while left > 0, let timer = timers.popDue(at: time) {
+      ready.append(timer)
+      left -= 1
+    }
+  }
+
+  private func sleep() -> Turn {
+    // Order matters: work posts before it ends, so after reading a count of 0 no mail is missed.
+    let isExternal = mailbox.externalWork > 0 || outsideWork > 0 || poller.isActive
+    if mailbox.mayHaveWork { return .worked }
+    guard let deadline = timers.nextDeadline else {
+      guard isExternal else { return .idle }
+      wait(timeout: -1)
+      return .worked
+    }
+    if !clock.isVirtual {
+      let time = now()
+      wait(timeout: deadline > time ? deadline - time : 0)
+    } else if isExternal {
+      wait(timeout: -1)
+    } else {
+      clock.advance(to: deadline)
+    }
+    return .worked
+  }
+
+  /// Sleeps until something comes from outside or `timeout` nanoseconds have passed (negative: no
+  /// limit).
+  private func wait(timeout: Int64) {
+    var timeout = timeout
+    if let rest = onRest?() {
+      timeout = timeout < 0 ? rest : min(rest, timeout)
+    }
+    let mainQueue = mainQueue?.descriptor ?? -1
+    if let deadline = outsideTimers.nextDeadline {
+      let time = SystemClock.read(CLOCK_MONOTONIC)
+      let left = deadline > time ? deadline - time : 0
+      timeout = timeout < 0 ? left : min(left, timeout)
+    }
+    if poller.isActive {
+      poller.wait(timeout: timeout, or: mainQueue)
+      poll()
+    } else {
+      mailbox.wait(timeout: timeout, or: mainQueue)
+      takeOutsideTimers()
+    }
+  }
+
+  /// Runs the jobs of ready descriptors; returns whether there were any, or the loop was woken.
+  @discardableResult
+  private func poll() -> Bool {
+    let (hasRun, isMailReady) = poller.runReadyJobs()
+    if isMailReady { mailbox.drain() }
+    takeOutsideTimers()
+    return hasRun || isMailReady
+  }
+
+  private func takeOutsideTimers() {
+    guard !outsideTimers.isEmpty else { return }
+    let time = SystemClock.read(CLOCK_MONOTONIC)
+    while let job = outsideTimers.popDue(at: time) { ready.append(job) }
+  }
+
+  /// Ends the process when called on another thread than the loop's own.
+  @inlinable
+  @inline(__always)
+  package func checkThread() { identity.check() }
+}
+
+extension EventLoop {
+  /// The thread that a loop, and everything on it, is confined to.
+  @usableFromInline
+  package struct Identity: Sendable {
+    @usableFromInline let thread: pthread_t
+
+    package static var current: Identity { Identity(thread: pthread_self()) }
+
+    @inlinable
+    @inline(__always)
+    package var isCurrentThread: Bool { pthread_self() == thread }
+
+    /// Ends the process when called on another thread.
+    @inlinable
+    @inline(__always)
+    package func check() {
+      if !isCurrentThread { trap() }
+    }
+
+    @inline(never)
+    @usableFromInline
+    func trap() -> Never {
+      misuse(
+        "an event loop, or a run, op or bucket of it, was used on another thread than its own; "
+          + "post to its mailbox")
+    }
+  }
+}

@@ -1,0 +1,131 @@
+internal import CFlowSystem
+import Glibc
+
+/// Watches a descriptor for a loop until it is ended.
+public final class DescriptorWatch {
+  /// The file descriptor that is watched.
+  public let descriptor: Int32
+  /// Set while it watches; a job may hold its watch.
+  fileprivate var job: (any LoopJob)?
+  fileprivate let tag: UInt64
+  /// Set while it watches.
+  fileprivate var poller: Poller?
+
+  fileprivate init(_ descriptor: Int32, _ job: any LoopJob, tag: UInt64, poller: Poller) {
+    self.descriptor = descriptor
+    self.job = job
+    self.tag = tag
+    self.poller = poller
+  }
+
+  /// Whether it still watches.
+  public var isActive: Bool { poller != nil }
+
+  /// Ends the watch; to be called before the descriptor is closed. On the loop's thread.
+  public func end() {
+    poller?.remove(self)
+  }
+}
+
+/// The descriptors that a loop watches besides its mailbox: one epoll descriptor, made when first
+/// needed.
+final class Poller {
+  /// Whether any descriptor is watched.
+  private(set) var isActive = false
+  private var epoll: Int32 = -1
+  private var watches: [UInt64: DescriptorWatch] = [:]
+  private var lastTag: UInt64 = 0
+  /// The mailbox's tag.
+  private static let mailboxTag: UInt64 = 0
+  /// The most descriptors that one call returns.
+  private static let capacity = 64
+
+  deinit {
+    if epoll >= 0 { close(epoll) }
+  }
+
+  func add(
+    _ descriptor: Int32, writing: Bool, _ job: any LoopJob, mailbox: Mailbox
+  ) throws(SystemError) -> DescriptorWatch {
+    if epoll < 0 {
+      try mailbox.open()
+      let made = flowsystem_epoll_create()
+      guard made >= 0 else { throw Self.failure(errno) }
+      let problem = flowsystem_epoll_add(made, mailbox.descriptor, false, Self.mailboxTag)
+      guard problem == 0 else {
+        close(made)
+        throw Self.failure(problem)
+      }
+      epoll = made
+    }
+    lastTag += 1
+    let problem = flowsystem_epoll_add(epoll, descriptor, writing, lastTag)
+    guard problem == 0 else { throw Self.failure(problem) }
+    let watch = DescriptorWatch(descriptor, job, tag: lastTag, poller: self)
+    watches[lastTag] = watch
+    isActive = true
+    return watch
+  }
+
+  fileprivate func remove(_ watch: DescriptorWatch) {
+    watch.poller = nil
+    watch.job = nil
+    watches[watch.tag] = nil
+    isActive = !watches.isEmpty
+    flowsystem_epoll_remove(epoll, watch.descriptor)
+  }
+
+  /// Ends all watches; each of them retains the poller.
+  func removeAll() {
+    for watch in watches.values { remove(watch) }
+  }
+
+  /// Sleeps until something is ready, another descriptor (if not negative) is readable, or `timeout`
+  /// nanoseconds have passed (negative: no limit).
+  func wait(timeout: Int64, or other: Int32) {
+    // An epoll descriptor can itself be waited for, to the nanosecond; epoll's own wait counts
+    // milliseconds.
+    _ = flowsystem_wait_readable_any(epoll, other, timeout)
+  }
+
+  /// Runs the jobs of ready descriptors; returns whether there were any, and whether the mailbox is
+  /// ready.
+  func runReadyJobs() -> (hasRun: Bool, isMailReady: Bool) {
+    var (hasRun, isMailReady) = (false, false)
+    withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.capacity) { tags in
+      let count = flowsystem_epoll_take(epoll, tags.baseAddress, Int32(Self.capacity))
+      for tag in tags.prefix(Int(count)) {
+        if tag == Self.mailboxTag { isMailReady = true }
+        // One job may have ended another's watch.
+        guard let job = watches[tag]?.job else { continue }
+        hasRun = true
+        job.run()
+      }
+    }
+    return (hasRun, isMailReady)
+  }
+
+  private static func failure(_ number: Int32) -> SystemError {
+    SystemError(
+      "a descriptor can't be watched: \(systemMessage(number))", code: number)
+  }
+}
+
+extension EventLoop {
+  /// Runs `job` again and again while a descriptor is ready, until the watch is ended. Meanwhile
+  /// the loop isn't stalled, and a virtual clock doesn't advance.
+  ///
+  /// - Parameters:
+  ///   - descriptor: An open pipe, socket or similar, preferably non-blocking: a job may also run
+  ///     when nothing is ready any more.
+  ///   - writing: Whether to wait until the descriptor can be written to, instead of read from.
+  ///   - job: The job; it must be short, because the other descriptors wait for it.
+  /// - Returns: The watch, which has to be ended before the descriptor is closed.
+  /// - Throws: A `SystemError` for a descriptor that can't be watched, such as a regular file's.
+  public func watch(
+    _ descriptor: Int32, writing: Bool = false, _ job: any LoopJob
+  ) throws(SystemError) -> DescriptorWatch {
+    checkThread()
+    return try poller.add(descriptor, writing: writing, job, mailbox: mailbox)
+  }
+}

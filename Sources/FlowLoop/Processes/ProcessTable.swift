@@ -1,0 +1,214 @@
+internal import CFlowSystem
+import Glibc
+
+/// The programs of a loop: those that run, and those that wait for room.
+package final class ProcessTable {
+  private unowned let loop: EventLoop
+  private var running: [ObjectIdentifier: ChildProcess] = [:]
+  private var waiting: [ChildProcess] = []
+  /// The index of the first program of `waiting` that hasn't been started.
+  private var next = 0
+  private var isStarting = false
+
+  init(_ loop: EventLoop) {
+    self.loop = loop
+  }
+
+  deinit { killAll() }
+
+  /// Ends all programs at once, without reporting it.
+  package func killAll() {
+    for child in waiting[next...] { child.abandon() }
+    for child in running.values { child.abandon() }
+    waiting = []
+    next = 0
+    running = [:]
+  }
+
+  /// Stops all programs that `isMeant` selects, for a reason.
+  package func cancelAll(_ reason: any Error, where isMeant: (ChildProcess) -> Bool) {
+    let children = Array(waiting[next...]) + running.values
+    for child in children where isMeant(child) { child.cancel(because: reason) }
+  }
+
+  func start(
+    _ request: ProcessRequest, completion: @escaping ChildProcess.Completion
+  ) -> ChildProcess {
+    let child = ChildProcess(request, on: loop, completion: completion)
+    if loop.isShutDown {
+      child.finish(.refused("a program was started on an event loop that was shut down"))
+    } else if let problem = request.problem {
+      child.finish(.refused(problem))
+    } else {
+      waiting.append(child)
+      startWaiting()
+    }
+    return child
+  }
+
+  /// Called when a program has ended, or a waiting program isn't to be started any more.
+  func ended(_ child: ChildProcess) {
+    guard running.removeValue(forKey: ObjectIdentifier(child)) != nil, next < waiting.count else {
+      return
+    }
+    startWaiting()
+  }
+
+  /// Starts programs, first come first served, until there is no room.
+  private func startWaiting() {
+    // A failed start is reported at once, which may lead to another call.
+    guard !isStarting else { return }
+    isStarting = true
+    defer { isStarting = false }
+    while next < waiting.count {
+      let child = waiting[next]
+      if child.isPending, !start(child) { return }
+      next += 1
+      if next == waiting.count || next >= 1024 {
+        waiting.removeFirst(next)
+        next = 0
+      }
+    }
+  }
+
+  /// Starts a program, or reports why it can't be started; false when it has to wait.
+  private func start(_ child: ChildProcess) -> Bool {
+    var spawned = flowsystem_spawned()
+    // The last descriptors are reserved for files of the script; a program that runs alone may use
+    // them.
+    let problem = child.request.spawn(&spawned, keepsReserve: !running.isEmpty)
+    switch problem {
+    case 0:
+      running[ObjectIdentifier(child)] = child
+      child.begin(spawned)
+    case EMFILE, ENFILE, EAGAIN, ENOMEM:
+      // A program that ends makes room. If none is running, waiting would never end.
+      if !running.isEmpty { return false }
+      fallthrough
+    default: child.finish(.failed(child.request.failure(problem)))
+    }
+    return true
+  }
+}
+
+extension ProcessRequest {
+  /// Starts the program; returns 0 or an errno.
+  func spawn(_ spawned: inout flowsystem_spawned, keepsReserve: Bool) -> Int32 {
+    let words = CStrings(argv)
+    let variables = environment.isEmpty ? nil : CStrings(mergedEnvironment())
+    let folder = cwd.map { CStrings([$0]) }
+    // An incomplete list would be another command.
+    for list in [words, variables, folder] where list?.isComplete == false { return ENOMEM }
+    var request = flowsystem_spawn_request()
+    request.argv = UnsafePointer(words.pointers)
+    request.environment = variables.map { UnsafePointer($0.pointers) }
+    request.cwd = folder.flatMap { $0.pointers[0] }.map { UnsafePointer($0) }
+    request.stdin_is_piped = stdin != nil
+    request.outputs_are_piped = capturesOutput
+    request.keeps_reserve = keepsReserve
+    return withExtendedLifetime((words, variables, folder)) {
+      flowsystem_spawn(&request, &spawned)
+    }
+  }
+
+  private func mergedEnvironment() -> [ByteString] {
+    var merged: [ByteString] = []
+    var entry = environ
+    while let text = entry.pointee {
+      let bytes = Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+      let name = ByteString(Array(bytes.prefix { $0 != UInt8(ascii: "=") }))
+      if environment[name] == nil { merged.append(ByteString(bytes)) }
+      entry += 1
+    }
+    for (name, value) in environment {
+      if let value { merged.append("\(name)=\(value)") }
+    }
+    return merged
+  }
+
+  /// The reason why the program couldn't be started. The system has one number for several reasons.
+  func failure(_ number: Int32) -> SystemError {
+    let program = argv[0]
+    var reason = systemMessage(number)
+    if let cwd, let folder = Self.folderProblem(cwd) {
+      return SystemError(
+        "can't run '\(program)' in '\(cwd)': \(systemMessage(folder))", code: folder)
+    }
+    let isPath = program.bytes.contains(UInt8(ascii: "/"))
+    switch number {
+    case ENOENT where isPath && cwd == nil && program.withCString { access($0, F_OK) } == 0:
+      reason = "the interpreter in its first line doesn't exist"
+    case ENOENT: reason = isPath ? "no such program" : "no such program on the PATH"
+    case EACCES: reason = "not an executable program (\(reason))"
+    case ENOEXEC: reason = "not a program of this system, nor a script with a first line '#!'"
+    default: break
+    }
+    return SystemError("can't run '\(program)': \(reason)", code: number)
+  }
+
+  private static func folderProblem(_ path: ByteString) -> Int32? {
+    var status = stat()
+    guard path.withCString({ stat($0, &status) }) == 0 else { return errno }
+    if status.st_mode & S_IFMT != S_IFDIR { return ENOTDIR }
+    return path.withCString { access($0, X_OK) } == 0 ? nil : errno
+  }
+}
+
+/// Copies of strings in the form of a C list.
+private final class CStrings {
+  let pointers: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+  private let count: Int
+
+  /// Whether there was memory for all of them.
+  var isComplete: Bool { (0..<count).allSatisfy { pointers[$0] != nil } }
+
+  init(_ strings: [ByteString]) {
+    count = strings.count
+    pointers = .allocate(capacity: count + 1)
+    pointers.initialize(repeating: nil, count: count + 1)
+    for (index, string) in strings.enumerated() {
+      pointers[index] = string.withCString { strdup($0) } ?? nil
+    }
+  }
+
+  deinit {
+    for index in 0..<count { free(pointers[index]) }
+    pointers.deallocate()
+  }
+}
+
+extension EventLoop {
+  /// Ends the programs of all loops with this process, however it ends: when it exits, and when
+  /// SIGHUP, SIGINT, SIGQUIT, SIGPIPE or SIGTERM end it. Each program has a process group of its
+  /// own, which a terminal's Ctrl-C doesn't reach.
+  ///
+  /// Handlers are installed with the first program, and only for signals that have the default
+  /// action at that time: a program that handles them itself has to cancel its programs itself.
+  public static func endProgramsWithProcess() { flowsystem_end_programs_with_process() }
+
+  /// Ends the programs of all loops now, with their child processes: they get SIGTERM and, after a
+  /// second, SIGKILL. Their ends are reported when their loops continue.
+  public static func endPrograms() { flowsystem_end_programs() }
+
+  /// Kills all programs of this loop, with their child processes, because a process that is about
+  /// to end would leave them running. Their ends aren't reported, so their ops never end.
+  public func killProcesses() {
+    checkThread()
+    if hasProcesses { processes.killAll() }
+  }
+
+  /// Starts a program, or lets it wait while this process has no descriptors left: none is lost.
+  ///
+  /// - Parameters:
+  ///   - request: The program to run.
+  ///   - completion: Called once at its end, perhaps before this returns.
+  /// - Returns: The program, to cancel it.
+  @discardableResult
+  public func startChild(
+    _ request: ProcessRequest, completion: @escaping (ProcessEnd) -> Void
+  ) -> ChildProcess {
+    checkThread()
+    hasProcesses = true
+    return processes.start(request, completion: completion)
+  }
+}

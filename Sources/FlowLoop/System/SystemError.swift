@@ -1,0 +1,56 @@
+import Glibc
+
+/// A failed system call, as a sentence.
+public struct SystemError: Error, Sendable, CustomStringConvertible {
+  /// The call that failed, and the reason.
+  public let message: ByteString
+  /// The system's `errno`; nil when there is none. `ECANCELED` means that the work was cancelled.
+  public let code: Int32?
+
+  /// Makes the error of a failed call.
+  ///
+  /// - Parameters:
+  ///   - message: The call that failed, and the reason.
+  ///   - code: The system's `errno`, if there is one.
+  public init(_ message: ByteString, code: Int32? = nil) {
+    self.message = message
+    self.code = code
+  }
+
+  /// Makes the error of a failed call with only the system's own message.
+  package init(code: Int32) {
+    self.init(systemMessage(code), code: code)
+  }
+
+  /// Whether the work was cancelled.
+  public var isCancellation: Bool { code == ECANCELED }
+
+  public var description: String { message.description }
+}
+
+/// The system's text for an `errno`.
+package func systemMessage(_ number: Int32) -> ByteString {
+  guard let text = strerror(number) else { return "error \(number)" }
+  return ByteString(Array(UnsafeRawBufferPointer(start: text, count: strlen(text))))
+}
+
+extension ByteString {
+  /// The text with `\0` for each NUL byte.
+  package var escapingNUL: ByteString {
+    let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
+    return ByteString(Array(parts.joined(separator: Array("\\0".utf8))))
+  }
+
+  /// Lends the bytes as a C string; nil when there is a NUL in them, which would end it early.
+  func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result? {
+    guard !bytes.contains(0) else { return nil }
+    return bytes.withUnsafeBytes { bytes in
+      withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
+        for (index, byte) in bytes.enumerated() { buffer[index] = CChar(bitPattern: byte) }
+        buffer[bytes.count] = 0
+        guard let base = buffer.baseAddress else { misuse("no memory for \(bytes.count) bytes") }
+        return body(base)
+      }
+    }
+  }
+}

@@ -1,0 +1,266 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// The arguments of one API function. Its error messages name the function and the argument.
+struct Arguments {
+  let host: ScriptHost
+  let call: LuaCall
+  let function: String
+  /// 1 for methods, whose `self` doesn't count in messages.
+  let selfCount: Int
+
+  /// The arguments of a plain function.
+  init(_ host: ScriptHost, _ call: LuaCall, _ function: String) {
+    self.host = host
+    self.call = call
+    self.function = function
+    selfCount = 0
+  }
+
+  /// The arguments of a method.
+  init(_ host: ScriptHost, _ call: LuaCall, method function: String) {
+    self.host = host
+    self.call = call
+    self.function = function
+    selfCount = 1
+  }
+
+  /// The arguments after `hidden` ones, which the script doesn't see.
+  init(_ host: ScriptHost, _ call: LuaCall, _ function: String, hidden: Int) {
+    self.host = host
+    self.call = call
+    self.function = function
+    selfCount = hidden
+  }
+
+  /// The number of arguments, without `self`.
+  var count: Int { max(0, call.count - selfCount) }
+
+  /// The position of argument `index` in the call.
+  func place(_ index: Int) -> Int { index + selfCount }
+
+  func isNil(_ index: Int) -> Bool { call.isNil(place(index)) }
+
+  func got(_ index: Int) -> String { host.shownType(call, place(index)) }
+
+  /// `bad argument #1 to 'add' (op expected, got nil)`.
+  func wrong(_ index: Int, _ what: String) -> any Error {
+    host.usage(call, "bad argument #\(index) to '\(function)' (\(what))")
+  }
+
+  func wrong(_ index: Int, expected: String) -> any Error {
+    wrong(index, "\(expected) expected, got \(got(index))")
+  }
+
+  /// `bad self` for a method called on a value of another type.
+  func wrongSelf(_ type: String) -> any Error {
+    host.usage(
+      call,
+      "calling '\(function)' on bad self (\(type) expected, got \(host.shownType(call, 1)))")
+  }
+
+  func string(_ index: Int) throws -> ByteString {
+    guard let string = call.string(place(index)) else { throw wrong(index, expected: "string") }
+    return string
+  }
+
+  func name(_ index: Int) throws -> ByteString {
+    let name = try string(index)
+    if name.isEmpty { throw wrong(index, "a name is a non-empty string") }
+    return name
+  }
+
+  /// A number of seconds: finite and not negative.
+  func seconds(_ index: Int) throws -> Double {
+    try amount(index, expected: "a finite number of seconds")
+  }
+
+  /// A finite number that isn't negative; `expected` is what an error asks for.
+  func amount(_ index: Int, expected: String = "a finite number") throws -> Double {
+    guard let number = call.number(place(index)) else {
+      throw wrong(index, expected: "number")
+    }
+    guard number.isFinite, number >= 0 else {
+      let got = Value(try call.value(place(index))).logText
+      throw wrong(index, "\(expected), at least 0, expected, got \(got)")
+    }
+    return number
+  }
+
+  func function(_ index: Int) throws -> LuaReference {
+    guard call.kind(place(index)) == .function,
+      case .reference(let function) = try call.value(place(index))
+    else { throw wrong(index, expected: "function") }
+    return function
+  }
+
+  func table(_ index: Int) throws -> LuaReference {
+    guard call.kind(place(index)) == .table,
+      case .reference(let table) = try call.value(place(index))
+    else { throw wrong(index, expected: "table") }
+    return table
+  }
+
+  /// An op: an op class, an op with arguments, or a flow.
+  func op(_ index: Int) throws -> Op {
+    if let op = host.op(call, place(index)) {
+      if let complaint = op.complaintOfClass { throw wrong(index, complaint) }
+      return op
+    }
+    if call.kind(place(index)) == .function {
+      throw wrong(index, "op expected, got function; make one with flow.op(name, function)")
+    }
+    throw wrong(index, expected: "op")
+  }
+
+  /// Initial data: a table with string keys, in the order of its sorted keys.
+  func data(_ index: Int) throws -> [(ByteString, Value)] {
+    isNil(index) ? [] : try host.data(in: try table(index)) { wrong(index, $0) }
+  }
+
+  func options(_ index: Int, known: [String]) throws -> Options {
+    try Options(self, index, try host.vm.pairs(of: try table(index)), known)
+  }
+}
+
+extension ScriptHost {
+  /// The data in a table with string keys, in the order of its sorted keys; `wrong` makes an error
+  /// from a message about it.
+  func data(
+    in table: LuaReference, _ wrong: (String) -> any Error
+  ) throws -> [(ByteString, Value)] {
+    var result: [(ByteString, Value)] = []
+    for (key, value) in try vm.pairs(of: table) {
+      guard case .string(let name) = key else {
+        throw wrong("keys of data are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      result.append((name, Value(value)))
+    }
+    return result.sorted { $0.0 < $1.0 }
+  }
+}
+
+/// A table of options. An unknown field, or one of a wrong type, is an error.
+struct Options {
+  let arguments: Arguments
+  let index: Int
+  private var fields: [ByteString: LuaValue] = [:]
+  /// The prefix for a table in a field: `retry.`.
+  private let prefix: String
+
+  /// Reads a table; `parent` is the field that has it, nil for the argument itself.
+  init(
+    _ arguments: Arguments, _ index: Int, _ pairs: [(key: LuaValue, value: LuaValue)],
+    _ known: [String], of parent: String? = nil
+  ) throws {
+    self.arguments = arguments
+    self.index = index
+    prefix = parent.map { "\($0)." } ?? ""
+    for (key, value) in pairs {
+      guard case .string(let string) = key else {
+        throw arguments.wrong(
+          index,
+          "fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))")
+      }
+      let name = string.description
+      guard known.contains(name) else {
+        if let meant = NearestName.of(name, in: known) {
+          throw arguments.wrong(
+            index, "unknown field '\(prefix)\(name)' (did you mean '\(meant)'?)")
+        }
+        let known = known.sorted().map { "'\($0)'" }.joined(separator: ", ")
+        throw arguments.wrong(index, "unknown field '\(prefix)\(name)'; known are \(known)")
+      }
+      fields[string] = value
+    }
+  }
+
+  func has(_ name: ByteString) -> Bool { fields[name] != nil }
+
+  /// A field of any type.
+  func value(_ name: ByteString) -> LuaValue? { fields[name] }
+
+  func wrong(_ name: ByteString, expected: String) -> any Error {
+    let got = fields[name].map { arguments.host.kindName(of: $0) } ?? "nil"
+    return arguments.wrong(
+      index, "field '\(prefix)\(name)': \(expected) expected, got \(got)")
+  }
+
+  /// The kind of a field's value; nil if it is missing or has no identity.
+  func kind(_ name: ByteString) -> LuaKind? {
+    guard let value = fields[name] else { return nil }
+    guard case .reference(let reference) = value else { return .number }
+    return reference.kind
+  }
+
+  /// A number that `isValid` accepts.
+  func number(
+    _ name: ByteString, _ expected: String, _ isValid: (Double) -> Bool
+  ) throws -> Double? {
+    guard let value = fields[name] else { return nil }
+    let number: Double
+    switch value {
+    case .integer(let integer): number = Double(integer)
+    case .number(let float): number = float
+    default: throw wrong(name, expected: "number")
+    }
+    guard isValid(number) else {
+      throw arguments.wrong(
+        index, "field '\(prefix)\(name)': \(expected) expected, got \(Value(value).logText)")
+    }
+    return number
+  }
+
+  /// A finite number of seconds, greater than 0 or, if that is allowed, 0.
+  func seconds(_ name: ByteString, orZero: Bool) throws -> Double? {
+    let least = orZero ? "at least 0," : "greater than 0,"
+    return try number(name, "a finite number of seconds, \(least)") {
+      $0.isFinite && (orZero ? $0 >= 0 : $0 > 0)
+    }
+  }
+
+  func string(_ name: ByteString) throws -> ByteString? {
+    guard let value = fields[name] else { return nil }
+    guard case .string(let string) = value else { throw wrong(name, expected: "string") }
+    return string
+  }
+
+  func boolean(_ name: ByteString) throws -> Bool? {
+    guard let value = fields[name] else { return nil }
+    guard case .boolean(let flag) = value else { throw wrong(name, expected: "boolean") }
+    return flag
+  }
+
+  /// An integer from 1 on; a float with an integral value is accepted, as everywhere in Lua.
+  func count(_ name: ByteString, expected: String = "integer of at least 1") throws -> Int? {
+    guard let value = fields[name] else { return nil }
+    let integer: Int64?
+    switch value {
+    case .integer(let exact): integer = exact
+    case .number(let number): integer = Int64(exactly: number)
+    default: throw wrong(name, expected: expected)
+    }
+    guard let integer, integer >= 1, let count = Int(exactly: integer) else {
+      let shown = Value(value).logText
+      throw arguments.wrong(
+        index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")
+    }
+    return count
+  }
+
+  func function(_ name: ByteString) throws -> LuaReference? {
+    guard let value = fields[name] else { return nil }
+    guard case .reference(let function) = value, function.kind == .function else {
+      throw wrong(name, expected: "function")
+    }
+    return function
+  }
+
+  func table(_ name: ByteString) throws -> LuaReference? {
+    guard let value = fields[name] else { return nil }
+    guard case .reference(let table) = value, table.kind == .table else {
+      throw wrong(name, expected: "table")
+    }
+    return table
+  }
+}

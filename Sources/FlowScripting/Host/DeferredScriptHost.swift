@@ -1,0 +1,47 @@
+public import FlowEngine
+public import LuaVM
+
+/// A script host that is made when a script first requires `flow`, so that scripts without flows
+/// start as fast as possible.
+public final class DeferredScriptHost {
+  /// The Lua state.
+  public let vm: LuaVM
+  /// The host; nil as long as no script has required `flow`.
+  public private(set) var host: ScriptHost?
+  /// Called once, when the host has been made.
+  public var onMake: ((ScriptHost) -> Void)?
+
+  private let makeLoop: () -> EventLoop
+
+  /// Lets `require "flow"` or `require "flowlua"` make the host.
+  ///
+  /// - Parameters:
+  ///   - vm: The state, which must not have a host yet.
+  ///   - makeLoop: Makes the loop of the host.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
+  public init(vm: LuaVM, loop makeLoop: @escaping () -> EventLoop = { EventLoop() }) throws {
+    self.vm = vm
+    self.makeLoop = makeLoop
+    // The state keeps this function, and the function this object, until the state is closed.
+    try vm.preload("flow", "flowlua") { [self] call in
+      call.answer(.reference(try makeHost().module))
+    }
+    try vm.preload("flow.testing", "flowlua.testing") { [self] call in
+      call.answer(.reference(try makeHost().testingModule()))
+    }
+  }
+
+  /// The host, which is made if there is none yet.
+  public func makeHost() throws -> ScriptHost {
+    if let host { return host }
+    let host = try ScriptHost(vm: vm, loop: makeLoop())
+    self.host = host
+    onMake?(host)
+    return host
+  }
+
+  /// Closes the Lua state and the host, if there is one.
+  public func close() {
+    if let host { host.close() } else { vm.close() }
+  }
+}

@@ -1,0 +1,181 @@
+public import FlowEngine
+internal import LuaVM
+
+/// The end of scripts: by themselves, by Ctrl-C, or with the process.
+extension ScriptHost {
+  /// The outcome of the wait for the end of everything.
+  public enum Ending: Sendable {
+    /// Every run and task has settled.
+    case settled
+    /// An interruption has cancelled everything.
+    case interrupted
+  }
+
+  static let interruption: ByteString = "interrupted!"
+  static let termination: ByteString = "terminated"
+
+  /// Runs until every run and task has settled and nothing is left to do. Runs that nothing can end
+  /// any more fail as stalled; an interruption cancels all of them.
+  @discardableResult
+  public func runToEnd() -> Ending {
+    var stalls = StallPass(times: 2)
+    var isIdle = false
+    while !isIdle {
+      // An op that ignores the first stop is ended by the second.
+      isIdle =
+        !loop.run(until: { vm.hasRequest || isTerminating }) && !stalls.failNext(on: loop)
+      switch takeRequest() {
+      case .termination:
+        terminate()
+        return .settled
+      case .interruption:
+        cancelEverything(reason: Self.interruption)
+        return .interrupted
+      case nil: break
+      }
+    }
+    return .settled
+  }
+
+  /// Cancels all runs and tasks, including those that their cleanups start, and runs until all have
+  /// settled. Code of a run or task must not call it.
+  ///
+  /// - Parameter reason: The reason that they show; nil for none.
+  public func cancelEverything(reason: ByteString?) {
+    cancelEverything(.cancelled(reason: reason))
+  }
+
+  /// The same because of an error.
+  func cancelEverything(_ error: FlowError) {
+    onCancellation?(true)
+    defer { if !isTerminating { onCancellation?(false) } }
+    // Those of ops are stopped by them, unless they belong to a cleanup.
+    loop.cancelLooseProcesses(of: ObjectIdentifier(self))
+    var stalls = StallPass(times: 2)
+    var newest: UInt64 = 0
+    // A callback may start a flow again whenever the previous one is cancelled.
+    var rounds = 100
+    repeat {
+      rounds -= 1
+      for task in loop.pendingTasks where task.id > newest { task.stop(error) }
+      newest = loop.newestTask
+      while !loop.run(until: { [loop] in loop.pendingTaskCount == 0 || loop.newestTask != newest }),
+        stalls.failNext(on: loop)
+      {}
+    } while loop.pendingTaskCount > 0 && loop.newestTask != newest && rounds > 0
+  }
+
+  /// Cancels everything for the end of the process; ends it if no op is executing below.
+  ///
+  /// An executing op has a moment for its cleanup. The code below, or the wait to which it returns,
+  /// calls this again.
+  func terminate() {
+    if !isTerminating {
+      isTerminating = true
+      onTerminationRequest?()
+    }
+    guard !vm.runsScheduledCoroutine, !loop.isExecuting else {
+      onCancellation?(true)
+      for task in loop.pendingTasks { task.cancel(reason: Self.termination) }
+      limitCleanup()
+      if isEndingProcess { return }
+      if vm.runsScheduledCoroutine {
+        vm.repeatTerminationAfterActivity()
+      } else {
+        // Between the code of ops: their cleanups are to come.
+        loop.afterExecuting { [vm] in vm.requestTermination() }
+      }
+      return
+    }
+    isEndingProcess = true
+    cancelEverything(reason: Self.termination)
+    onTermination?()
+  }
+
+  /// A signal has come while ops execute that neither run Lua code nor wait: cancels them. Their
+  /// starter takes the request.
+  func cancelForRequest() {
+    let isEnd = vm.isAskedToEnd
+    for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {
+      task.cancel(reason: isEnd ? Self.termination : Self.interruption)
+    }
+  }
+
+  /// An interruption is about to be raised in busy code; returns false in a cleanup, whose time it
+  /// only limits.
+  func noteInterruption() -> Bool {
+    guard executesCleanup else {
+      chunk?.noteInterruption(isWithin: currentOp != nil || currentTask != nil)
+      return true
+    }
+    interruptAround()
+    return false
+  }
+
+  /// An interruption in a cleanup: it cancels everything else.
+  private func interruptAround() {
+    onCancellation?(true)
+    for task in loop.pendingTasks { task.cancel(reason: Self.interruption) }
+    limitCleanup()
+  }
+
+  /// Takes requests of signals while a cleanup waits in place: nothing is raised there.
+  func answerInCleanup() {
+    switch takeRequest() {
+    case .termination: terminate()
+    case .interruption: interruptAround()
+    case nil: break
+    }
+  }
+
+  /// Whether the running code is a cleanup of an op, or a callback of a flow after its end.
+  var executesCleanup: Bool {
+    if currentTask != nil { return false }
+    return currentOp?.isCleaningUp ?? currentRun?.isCallingBack ?? false
+  }
+
+  /// Stops a busy cleanup, which now has a grace, at the end of that grace.
+  private func limitCleanup() {
+    guard executesCleanup else { return }
+    let deadline = currentOp?.cleanupDeadline ?? currentRun?.cleanupDeadline ?? .max
+    let limit = watchDeadline(deadline)
+    if limit != .max { vm.watchActivity(deadline: limit, grace: loop.gracePeriod) }
+  }
+
+  /// A request of signals.
+  enum Request { case termination, interruption }
+
+  /// The request of signals. The caller handles it from now on: nothing is raised for it elsewhere.
+  func takeRequest() -> Request? {
+    if vm.takeAttention() { vm.onAttention?() }
+    let isTermination = vm.takeTermination() || isTerminating
+    let isInterruption = vm.takeInterruption()
+    return isTermination ? .termination : isInterruption ? .interruption : nil
+  }
+
+  /// Handles a request while the main chunk, or a C function, waits in place.
+  ///
+  /// - Parameter request: The request.
+  /// - Returns: The error to end the wait with.
+  func answer(_ request: Request) -> any Error {
+    switch request {
+    case .termination:
+      terminate()
+      // The process still runs: it waits in an op, which has to unwind.
+      return raise(.cancelled(reason: Self.termination))
+    case .interruption:
+      // Within an op it is that op's error, as in busy code.
+      if !vm.runsScheduledCoroutine {
+        if let chunk {
+          cancel(chunk, reason: Self.interruption)
+        } else {
+          cancelEverything(reason: Self.interruption)
+        }
+      } else {
+        chunk?.noteInterruption(isWithin: true)
+      }
+      let message = vm.position + Self.interruption
+      return LuaError(value: .string(message), message: message)
+    }
+  }
+}

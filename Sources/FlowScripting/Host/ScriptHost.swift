@@ -1,0 +1,305 @@
+public import FlowEngine
+public import LuaVM
+
+/// The engine for scripts: it adds the module `flow` to a Lua state and runs the ops, callbacks and
+/// waits of scripts on an event loop.
+///
+/// It belongs to the thread that made it, and a loop has one host at a time. Close it when done:
+/// until then state and host keep each other alive.
+public final class ScriptHost {
+  /// The Lua state.
+  public let vm: LuaVM
+  /// The loop on which everything runs: the host's own, or during `testing.run` the test's.
+  public var loop: EventLoop { activeLoop }
+  // Not public, because the attribute is lost on the way to another module.
+  @exclusivity(unchecked) var activeLoop: EventLoop
+  /// The loops that are paused while another one is active, the host's own first.
+  var waitingLoops: [EventLoop] = []
+  /// Loops for further tests, on which nothing is pending.
+  var idleTestLoops: [EventLoop] = []
+  /// Called whenever another loop becomes active, so that signals can wake it.
+  public var onLoopChange: ((EventLoop) -> Void)?
+
+  /// The op whose code is running; nil outside of ops. Set while its coroutine runs.
+  var currentOp: OpContext? { current.op?.takeUnretainedValue() }
+  /// The run whose `will_start` or predicate is running.
+  var currentRun: Run? { current.run?.takeUnretainedValue() }
+  /// The task whose function is running; nil in ops and callbacks.
+  var currentTask: ScriptTask? { current.task?.takeUnretainedValue() }
+  @exclusivity(unchecked) var current = Current()
+  /// The coroutine that was last continued after a wait, while it runs. Unmanaged, as in `Current`:
+  /// the loop that runs it keeps it.
+  @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
+  /// Whether the running `__close`s belong to a coroutine after its grace: they may not wait.
+  var cutsCloses = false
+
+  /// The owners of the running code.
+  struct Current {
+    // Unmanaged, because retains would cost more than the rest. Safe: the execution that runs the op
+    // keeps the context and the run, and the code that sets them resets them.
+    var op: Unmanaged<OpContext>?
+    var run: Unmanaged<Run>?
+    /// The task whose function is running, which keeps it; nil in ops and callbacks.
+    var task: Unmanaged<ScriptTask>?
+  }
+
+  let types: ObjectTypes
+  /// The ops in `flow.ops`.
+  let registry = OpRegistry()
+  /// The metatable of error tables.
+  let errorMetatable: LuaReference
+  let keptErrors = KeptErrors()
+  /// The metatable of the results of `flow.continue`, `flow.finish` and `flow.retry`.
+  let reductionMetatable: LuaReference
+  /// Makes the Lua functions of wrapping ops; made with the first of them.
+  var wrapperFactory: LuaReference?
+  /// The metatable of `run.data`, once it has been needed.
+  var viewMetatable: LuaReference?
+  /// Parsed type texts by their spelling: scripts use a few of them often.
+  var typeCache: [ByteString: ValueType] = [:]
+  static let typeCacheLimit = 1000
+  /// The module table `flow`.
+  public private(set) var module: LuaReference
+  /// The module `flow.testing`, once it has been required.
+  var openTestingModule: LuaReference?
+  /// Functions that the module doesn't have yet.
+  private var definitions: LuaFields<LuaFunction> = [:]
+
+  /// Ends the process, once its end has been requested and everything is cancelled; see
+  /// `LuaVM.terminator`.
+  public var onTermination: (() -> Void)?
+  /// Called when that request was taken: only cleanups run afterwards.
+  public var onTerminationRequest: (() -> Void)?
+  /// Called with true when everything is being cancelled, and with false when that is done.
+  public var onCancellation: ((Bool) -> Void)?
+  /// Set once the end of the process has been requested.
+  var isTerminating = false
+  /// Whether the last cleanups before that end are executing.
+  var isEndingProcess = false
+
+  /// Called when a script uses the outcome of a run that was only checked, see `Run.isSkipped`;
+  /// with `file:line` of the script. A program that sets it makes runs checked instead of executed:
+  /// `flow.checking` is true, and programs aren't started. It may end the process; if it returns,
+  /// an error of use is raised in the script.
+  public var onNeedOfOutcome: ((Run, ByteString) -> Void)?
+  /// Whether runs are checked instead of executed.
+  var isChecking: Bool { onNeedOfOutcome != nil }
+
+  /// The chunk of a session that is running.
+  var chunk: SessionChunk?
+  /// The maximum number of workers; set it before the first one is needed. By default one per core.
+  public var workerLimit = ScriptHost.coreCount
+  /// The most bytes that the state of each worker may use; set it before the first one is needed.
+  /// By default as many as the state of the host.
+  public lazy var workerMemoryLimit: Int? = vm.memoryLimit
+  /// Called when a loop needs workers, before it starts the first one, so that a program may
+  /// prepare for more threads. On the thread of the host.
+  public var onNeedOfWorkers: (() -> Void)?
+  /// The workers of the active loop, once they have been needed.
+  var openPool: WorkerPool?
+  /// Those of the paused loops, if they have some.
+  var waitingPools: [WorkerPool?] = []
+  /// The last number given to an object that is sent to workers.
+  var lastWorkNumber: UInt64 = 0
+  /// Whether this is the host of a worker: its module has only the functions that work there.
+  let isWorker: Bool
+
+  private let binder = Binder()
+  /// The loop's value before this host: it outlives the host.
+  private let previousMakers: Makers
+  private var isOpen = false
+
+  private typealias Makers = (
+    list: (ContiguousArray<Value>) -> Value, failure: (Int, Value, FlowError) -> Value
+  )
+
+  /// Adds `flow` to a state: `require "flow"` returns the module.
+  ///
+  /// Throws a `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
+  /// has no descriptor and the system gives none; see `Mailbox.open`.
+  public convenience init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
+    try self.init(vm: vm, loop: loop, isWorker: false)
+  }
+
+  init(vm: LuaVM, loop: EventLoop, isWorker: Bool) throws {
+    self.vm = vm
+    activeLoop = loop
+    self.isWorker = isWorker
+    do throws(SystemError) { try loop.mailbox.open() } catch { throw FlowError.from(error) }
+    errorMetatable = try vm.makeErrorMetatable()
+    reductionMetatable = try vm.makeTable(fields: [("__name", "flow.reduction")])
+    types = try ObjectTypes(vm: vm, binder: binder)
+    let index = try vm.makeFunction(binder.bind(Self.moduleProperty))
+    module = try vm.makeTable(
+      metatable: try vm.makeTable(fields: [("__index", .reference(index))]))
+    previousMakers = (loop.makeList, loop.makeFailure)
+    binder.host = .passUnretained(self)
+    vm.setErrorMetatable(errorMetatable)
+    vm.scheduler = self
+    vm.onTermination = { [unowned self] in terminate() }
+    loop.onLook = { [unowned self] in if vm.hasRequest { cancelForRequest() } }
+    vm.onInterruption = { [unowned self] in noteInterruption() }
+    loop.makeList = { [unowned self] values in self.makeList(values) }
+    loop.makeFailure = { [unowned self] index, input, error in
+      self.makeFailure(index: index, input: input, error: error)
+    }
+    do {
+      try installModule()
+      isOpen = true
+    } catch {
+      // Otherwise the state would keep a host that was never completed.
+      detach()
+      throw error
+    }
+  }
+
+  /// Closes the Lua state. Afterwards nothing of the host can be used. Programs that its scripts
+  /// started are stopped; the loop, if it continues to run, kills those that ignore that.
+  public func close() {
+    guard isOpen else { return }
+    isOpen = false
+    for pool in openPools { pool.close() }
+    openPool = nil
+    waitingPools = []
+    for loop in waitingLoops + [loop] { loop.cancelProcesses(of: ObjectIdentifier(self)) }
+    vm.close()
+    registry.removeAll()
+    detach()
+  }
+
+  private func detach() {
+    vm.scheduler = nil
+    vm.onTermination = nil
+    vm.onInterruption = nil
+    onTermination = nil
+    onTerminationRequest = nil
+    onCancellation = nil
+    onLoopChange = nil
+    onNeedOfOutcome = nil
+    wrapperFactory = nil
+    binder.host = nil
+    idleTestLoops = []
+    let loop = waitingLoops.first ?? activeLoop
+    (loop.makeList, loop.makeFailure) = previousMakers
+    loop.describeOrigin = nil
+    loop.onLook = nil
+  }
+
+  // MARK: The end of a script
+
+  /// Reports about unobserved failures: the message and, if there is one, the script's traceback.
+  public func unobservedFailures() -> [(name: ByteString, error: FlowError)] {
+    loop.unobservedFailures.map { ($0.name, $0.error) }
+  }
+
+  /// Defines a function of the module, while the module is being made.
+  func define(_ name: String, _ function: @escaping BoundFunction) {
+    definitions.list.append((name: name, value: binder.bind(function)))
+  }
+
+  /// Makes a function of the API callable from Lua.
+  func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
+
+  /// The workers of the active loop.
+  var workers: WorkerPool {
+    if let openPool { return openPool }
+    var configuration = vm.configuration
+    configuration.memoryLimit = workerMemoryLimit
+    onNeedOfWorkers?()
+    let made = WorkerPool(self, size: workerLimit, configuration: configuration)
+    if isOpen { openPool = made }
+    return made
+  }
+
+  /// The workers of all loops.
+  var openPools: [WorkerPool] { (waitingPools + [openPool]).compactMap { $0 } }
+
+  private func installModule() throws {
+    if !isWorker {
+      registry.addBuiltIns = { [unowned self] in registerBuiltInOps() }
+      try installOps()
+      try installFlows()
+      try installGroups()
+      try installMachines()
+    }
+    try installTime()
+    try installTasks()
+    try installPrograms()
+    try installSecrets()
+    try vm.set(functions: definitions, in: module)
+    definitions = [:]
+    // Looked up through the host: a function of the state that captured a value of it would keep
+    // the state.
+    try vm.preload(
+      "flow", "flowlua",
+      loader: binder.bind { host, call in call.answer(.reference(host.module)) })
+    if isWorker { return }
+    try vm.preload(
+      "flow.testing", "flowlua.testing",
+      loader: binder.bind { host, call in call.answer(.reference(try host.testingModule())) })
+  }
+}
+
+/// A function of the API, as a function of the host.
+typealias BoundFunction = (ScriptHost, LuaCall) throws -> LuaAnswer
+
+/// The same for direct calls.
+typealias BoundDirectFunction = (ScriptHost, LuaDirectCall) -> LuaDirectAnswer
+
+/// A function of the API in a table of methods; see `LuaMethod`.
+struct BoundMethod {
+  let function: BoundFunction
+  /// A faster way for most calls; it declines the others.
+  let direct: BoundDirectFunction?
+  /// Whether the first argument of such a call is a key.
+  let takesKey: Bool
+
+  init(
+    takesKey: Bool = false, direct: BoundDirectFunction? = nil,
+    _ function: @escaping BoundFunction
+  ) {
+    self.function = function
+    self.direct = direct
+    self.takesKey = takesKey
+  }
+}
+
+/// Makes functions of the API callable from Lua. Methods are made before the host is complete, so
+/// they look it up here.
+final class Binder {
+  // Unmanaged: read at every call. The functions live in the state, which the host closes with
+  // itself, and nothing calls them afterwards.
+  var host: Unmanaged<ScriptHost>?
+
+  func bind(_ function: @escaping BoundFunction) -> LuaFunction {
+    { [self] call in
+      guard let host else { throw LuaError(.closed, "the script host is closed") }
+      return try host._withUnsafeGuaranteedRef { try function($0, call) }
+    }
+  }
+
+  func bind(_ methods: LuaFields<BoundMethod>) -> LuaFields<LuaMethod> {
+    methods.mapValues { method in
+      LuaMethod(
+        bind(method.function),
+        direct: method.direct.map { DirectMethod(self, takesKey: method.takesKey, $0) })
+    }
+  }
+
+  /// A method's fast way for direct calls.
+  private final class DirectMethod: LuaDirectMethod {
+    private let binder: Binder
+    private let function: BoundDirectFunction
+
+    init(_ binder: Binder, takesKey: Bool, _ function: @escaping BoundDirectFunction) {
+      self.binder = binder
+      self.function = function
+      super.init(takesKey: takesKey)
+    }
+
+    override func answer(_ call: LuaDirectCall) -> LuaDirectAnswer {
+      guard let host = binder.host else { return call.pass() }
+      return host._withUnsafeGuaranteedRef { function($0, call) }
+    }
+  }
+}

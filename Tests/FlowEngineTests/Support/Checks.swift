@@ -1,0 +1,15 @@
+import FlowEngine
+import Testing
+
+/// What a check says, in the form `error UploadOp: sentence`.
+func said(_ flow: Flow, data: [(ByteString, Value)]? = nil) -> [String] {
+  flow.check(data: data).map { "\($0.severity.name) \($0.op): \($0.message)" }
+}
+
+/// An op that no check executes.
+func checkedOp(
+  _ name: ByteString, needs: KeyValuePairs<ByteString, ByteString> = [:],
+  gives: KeyValuePairs<ByteString, ByteString> = ["other": "any"]
+) -> Op {
+  Op(name, needs: needs, gives: gives) { _ in Issue.record("a check has run an op") }
+}

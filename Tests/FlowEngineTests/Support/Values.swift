@@ -1,0 +1,20 @@
+import FlowEngine
+
+/// An opaque value with a type name of its own and that of a base.
+final class TestOpaque: OpaqueValue {
+  let typeName: ByteString
+  let base: ByteString
+
+  init(type: ByteString, base: ByteString) {
+    typeName = type
+    self.base = base
+  }
+
+  func logText(limit: Int) -> ByteString { typeName }
+  func matches(typeName: ByteString) -> Bool { typeName == self.typeName || typeName == base }
+  func listCount() -> Int? { nil }
+  func element(at index: Int) -> Value { .null }
+  func plainCopy() -> PlainValue? { nil }
+}
+
+func list(_ items: [String]) -> Value { items.flowValue }

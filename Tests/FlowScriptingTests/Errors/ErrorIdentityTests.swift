@@ -1,0 +1,108 @@
+import FlowEngine
+import FlowScripting
+import LuaVM
+import Testing
+
+@Suite("The identity of errors")
+struct ErrorIdentityTests {
+  private struct Token: Error, Equatable {
+    let number: Int
+  }
+
+  @Test("A value that a script raises is the cause, and the very same value")
+  func cause() throws {
+    let program = try ScriptProgram()
+    let verdict = try program.text(
+      """
+      local values = { {}, print, coroutine.create(print), io.stdout, 42, 4.5, "text", true, false,
+        setmetatable({}, { __tostring = function() error "no text" end }) }
+      for i = 1, #values do
+        local run = flow.op("RaiseOp", function() error(values[i], 0) end):run()
+        if not rawequal(run.error.cause, values[i]) then return i end
+        if run.error.kind ~= "error" or run.error.op ~= "RaiseOp" then return -i end
+      end
+      local run = flow.op("RaiseOp", function() error(nil) end):run()
+      if run.ok or run.error.cause ~= nil then return "nil" end
+      return "same"
+      """)
+    #expect(verdict == "same")
+  }
+
+  @Test("An engine error that is raised again isn't wrapped, however deep")
+  func raisedAgain() throws {
+    let program = try ScriptProgram()
+    let verdict = try program.text(
+      """
+      local first = flow.op("FirstOp", function(ctx) ctx:fail("no", { code = 7 }) end):run().error
+      local op = flow.op("DeepOp0", function() error(first) end)
+      for i = 1, 20 do
+        local inner = op
+        op = flow.op("DeepOp" .. i, function(ctx)
+          if i % 3 == 0 then flow.sleep(1) end
+          local run = inner:run()
+          if i % 2 == 0 then error(run.error) else ctx:fail(run.error) end
+        end)
+      end
+      local last = flow.new("deep"):add(op):run().error
+      return tostring(rawequal(first, last)) .. last.code .. last.op
+      """)
+    #expect(verdict == "true7FirstOp")
+  }
+
+  @Test("A Swift error thrown in a function keeps its identity through Lua")
+  func throughLua() throws {
+    let program = try ScriptProgram()
+    let thrower = try program.vm.makeFunction { call in
+      throw Token(number: Int(call.integer(1) ?? 0))
+    }
+    try program.vm.setGlobal("throw", .reference(thrower))
+    for number in 1...3 {
+      #expect(throws: Token(number: number)) {
+        try program.run("local ok, e = pcall(throw, ...) error(e)", .integer(Int64(number)))
+      }
+    }
+    #expect(try program.text("return tostring(select(2, pcall(throw, 9)))").contains("9"))
+  }
+
+  @Test("A Swift error thrown in an op of a script fails it with the error's text")
+  func inAnOp() throws {
+    let program = try ScriptProgram()
+    let thrower = try program.vm.makeFunction { _ in throw Token(number: 5) }
+    let text = try program.text(
+      "local f = ... return flow.op('ThrowOp', function() f() end):run().error.message",
+      .reference(thrower))
+    #expect(text.contains("Token(number: 5)"))
+  }
+
+  @Test("A script's error reaches Swift with its value and returns unchanged")
+  func toSwiftAndBack() throws {
+    let program = try ScriptProgram()
+    let raiser = try program.load("local value = ... error(value)")
+    let value = LuaValue.reference(try program.vm.makeTable())
+    do {
+      _ = try program.vm.call(raiser, [value])
+      Issue.record("nothing was raised")
+    } catch let error as LuaError {
+      let raised = try #require(error.value)
+      #expect(try program.text("local a, b = ... return rawequal(a, b)", value, raised) == "true")
+    }
+  }
+
+  @Test("The error of a run is always the same table")
+  func oneTable() throws {
+    let program = try ScriptProgram()
+    let verdict = try program.text(
+      """
+      local seen
+      local run = flow.new("one"):did_finish(function(run) seen = run.error end)
+        :add(flow.op("NeedOp", { needs = { x = "string" }, run = print })):run()
+      local tables = flow.op("GetOp", function(ctx)
+        local ok, caught = pcall(ctx.get, ctx, "nothing")
+        seen = caught
+        error(caught)
+      end):run()
+      return tostring(run.error == run.error) .. tostring(rawequal(tables.error, seen))
+      """)
+    #expect(verdict == "truetrue")
+  }
+}

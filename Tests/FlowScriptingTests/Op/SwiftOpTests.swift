@@ -1,0 +1,97 @@
+import FlowEngine
+import FlowScripting
+import LuaVM
+import Testing
+
+@Suite("Ops written in Swift among ops of a script")
+struct SwiftOpTests {
+  private struct Refusal: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  @Test("A script adds, groups, starts and runs a Swift op like its own")
+  func likeItsOwn() throws {
+    let program = try ScriptProgram()
+    let double = Op("DoubleOp", needs: ["n": "integer"], gives: ["n2": "integer"]) { context in
+      let number: Int64 = try context.value("n")
+      context.log("doubling")
+      context.set("n2", number * 2)
+    }
+    let result = try program.run(
+      """
+      local DoubleOp = ...
+      local FirstOp = flow.op("FirstOp", function(ctx) flow.sleep(1) ctx:set("n", 20) end)
+      local LastOp = flow.op("LastOp", function(ctx) ctx:set("sum", ctx:get("n") + ctx:get("n2")) end)
+      local run = flow.new("mixed"):data { list = { 1, 2, 3 } }
+        :add(FirstOp):add(DoubleOp):add(LastOp)
+        :add_grouped(DoubleOp, { input = "list", output = "doubled" })
+        :run()
+      assert(run.ok, run.error)
+      local alone = DoubleOp:run { n = 1 }
+      return run.data.sum, table.concat(run.data.doubled, " "), alone.data.n2, tostring(DoubleOp),
+        DoubleOp.name, run:summary():find("%[DoubleOp%] doubling") ~= nil
+      """, program.host.value(of: double))
+    let texts = try result.map { try program.vm.tostring($0).description }
+    #expect(texts == ["60", "2 4 6", "2", "op: DoubleOp", "DoubleOp", "true"])
+  }
+
+  @Test("A Swift op refuses arguments")
+  func noArguments() throws {
+    let program = try ScriptProgram()
+    let op = Op("PlainOp") { _ in }
+    let message = try program.text(
+      "local ok, e = pcall(function(op) return op(1) end, ...) return e.kind .. ' ' .. e.message",
+      program.host.value(of: op))
+    #expect(
+      message == "usage script.lua:1: op 'PlainOp' takes no arguments: it is written in Swift")
+  }
+
+  @Test("An error thrown by a Swift op is the error of the run")
+  func errors() throws {
+    let program = try ScriptProgram()
+    let failing = Op("FailOp") { _ in throw FlowError(.error, "out of paper") }
+    let refusing = Op("RefuseOp") { _ in throw Refusal(description: "not today") }
+    let results = try program.run(
+      """
+      local list = {}
+      for _, op in ipairs { ... } do
+        local run = op:run()
+        list[#list + 1] = run.error.kind .. " " .. run.error.op .. " " .. tostring(run.error)
+        assert(run.error == run.error)
+      end
+      return table.unpack(list)
+      """, program.host.value(of: failing), program.host.value(of: refusing))
+    let texts = try results.map { try program.vm.tostring($0).description }
+    #expect(texts == ["error FailOp [FailOp] out of paper", "error RefuseOp [RefuseOp] not today"])
+  }
+
+  @Test("A Swift op sees the values that ops of the script set, tables included")
+  func tables() throws {
+    let program = try ScriptProgram()
+    let sum = Op("SumOp", needs: ["list": "integer[]"], gives: ["sum": "integer"]) { context in
+      let list: [Int64] = try context.value("list")
+      context.set("sum", list.reduce(0, +))
+    }
+    let total = try program.text(
+      """
+      local ListOp = flow.op("ListOp", function(ctx) ctx:set("list", { 1, 2, 3 }) end)
+      return flow.new("sum"):add(ListOp):add(...):run().data.sum
+      """, program.host.value(of: sum))
+    #expect(total == "6")
+  }
+
+  @Test("A list that Swift set is a table in the script")
+  func lists() throws {
+    let program = try ScriptProgram()
+    let make = Op("MakeOp") { context in context.set("list", ["a", "b"]) }
+    let text = try program.text(
+      """
+      local JoinOp = flow.op("JoinOp", function(ctx)
+        ctx:set("joined", table.concat(ctx:get("list", "string[]"), "+"))
+      end)
+      local run = flow.new("lists"):add(...):add(JoinOp):run()
+      return run.data.joined
+      """, program.host.value(of: make))
+    #expect(text == "a+b")
+  }
+}

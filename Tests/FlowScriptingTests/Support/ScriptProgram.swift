@@ -1,0 +1,47 @@
+import FlowEngine
+import Glibc
+import FlowScripting
+import LuaVM
+import Testing
+
+/// A Swift program that runs scripts: a state, a host and a clock that jumps.
+final class ScriptProgram {
+  let host: ScriptHost
+  var vm: LuaVM { host.vm }
+  var loop: EventLoop { host.loop }
+
+  init(_ configuration: LuaConfiguration = LuaConfiguration()) throws {
+    host = try ScriptHost(
+      vm: LuaVM(configuration: configuration), loop: EventLoop(clock: VirtualClock()))
+    try vm.setGlobal("flow", .reference(host.module))
+  }
+
+  deinit {
+    host.close()
+    host.loop.shutdown()
+  }
+
+  /// Runs a chunk, `script.lua` by name, as the main chunk of a script.
+  @discardableResult
+  func run(_ source: String, _ arguments: LuaValue...) throws -> [LuaValue] {
+    try vm.call(try load(source), arguments)
+  }
+
+  func load(_ source: String) throws -> LuaReference {
+    try vm.load(ByteString(source), name: "@script.lua", mode: "t")
+  }
+
+  /// What a chunk returns first, as `tostring` shows it.
+  func text(_ source: String, _ arguments: LuaValue...) throws -> String {
+    let results = try vm.call(try load(source), arguments)
+    return try vm.tostring(results.first ?? .nil).description
+  }
+
+  /// Collects until nothing is left to free: a finalizer may release objects for the next round.
+  func collect() throws {
+    for _ in 0..<4 { try vm.collectGarbage() }
+  }
+}
+
+/// The thread sanitizer makes most things a hundred times slower.
+let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
