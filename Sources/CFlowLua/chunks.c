@@ -171,7 +171,8 @@ int32_t flowlua_traceback(
 // MARK: - Modules and the collector
 
 typedef struct preload_argument {
-  const char *name;
+  const char *const *names;
+  int32_t count;
   int32_t function;
 } preload_argument;
 
@@ -179,12 +180,16 @@ static int preload(lua_State *L, void *argument) {
   const preload_argument *what = argument;
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
   flowlua_push_reference(state_of(L), L, what->function);
-  lua_setfield(L, -2, what->name);
+  for (int32_t i = 0; i < what->count; i++) {
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, what->names[i]);
+  }
   return 0;
 }
 
-int32_t flowlua_preload(flowlua_state *state, const char *name, int32_t function) {
-  preload_argument what = {name, function};
+int32_t flowlua_preload(
+    flowlua_state *state, const char *const *names, int32_t count, int32_t function) {
+  preload_argument what = {names, count, function};
   return flowlua_protect(state, preload, &what);
 }
 

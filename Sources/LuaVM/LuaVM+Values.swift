@@ -72,8 +72,29 @@ extension LuaVM {
 
   /// `package.preload[name]`: the function that `require` calls for a module, by each of its names.
   public func preload(_ names: String..., loader: @escaping LuaFunction) throws {
+    try preload(names, loader: loader)
+  }
+
+  /// The same for a list of names.
+  public func preload(_ names: [String], loader: @escaping LuaFunction) throws {
     let function = try makeFunction(loader)
-    for name in names { try check(flowlua_preload(state, name, function.id)) }
+    // All names in one array: scripts that use no module pay for this at their start.
+    var characters: [CChar] = []
+    var starts: [Int] = []
+    for name in names {
+      starts.append(characters.count)
+      for byte in name.utf8 { characters.append(CChar(bitPattern: byte)) }
+      characters.append(0)
+    }
+    let status = characters.withUnsafeBufferPointer { characters in
+      let pointers = starts.compactMap { start in characters.baseAddress.map { $0 + start } }
+      return pointers.withUnsafeBufferPointer { pointers in
+        pointers.baseAddress.map {
+          flowlua_preload(state, $0, Int32(pointers.count), function.id)
+        }
+      }
+    }
+    if let status { try check(status) }
   }
 
   // MARK: Tables

@@ -1,4 +1,4 @@
--- Reads flow.d.lua into a list of classes, aliases and functions, in the order of the text.
+-- Reads annotations into a list of classes, aliases and functions, in the order of the text.
 local annotations = {}
 
 -- The type at the beginning of a text, and the text after it. Types contain no spaces except in
@@ -88,6 +88,20 @@ function annotations.read(path)
   return entries
 end
 
+-- The entries of flow.d.lua, then those of the submodules' files beside it, in the order of the names.
+function annotations.read_all(path)
+  local entries = annotations.read(path)
+  local folder = path:match "^(.*)/"
+  local files <close> = assert(io.popen("ls " .. folder .. "/flow.*.d.lua"))
+  for part in files:lines() do
+    if part ~= path then
+      local more = annotations.read(part)
+      table.move(more, 1, #more, #entries + 1, entries)
+    end
+  end
+  return entries
+end
+
 local function one_line(lines) return (table.concat(lines, " "):gsub("%s+$", "")) end
 local function cell(text) return (text:gsub("|", "\\|")) end
 local function code(text) return "`" .. text .. "`" end
@@ -147,18 +161,23 @@ function annotations.reference(entries)
       classes[entry.name], titles[entry.name] = entry, true
     end
   end
+  -- The functions of `json` belong to the class `flow.JSON`.
+  local by_variable = {}
+  for name in pairs(classes) do by_variable[title(name):lower()] = name end
   local functions = {}
   for _, entry in ipairs(entries) do
     if entry.kind == "function" then
       local owner = entry.owner
-      if owner ~= "flow" then owner = "flow." .. owner:gsub("^%l", string.upper) end
+      if owner ~= "flow" then
+        owner = assert(by_variable[owner:lower()], "no class for " .. entry.signature)
+      end
       functions[owner] = functions[owner] or {}
       table.insert(functions[owner], entry)
     end
   end
   out "# The Lua reference\n"
-  out "Every function, method, field and option of the module `flow`.\n"
-  out "<!-- Generated from Help/flow.d.lua by scripts/docs: edit that file. -->\n"
+  out "Every function, method, field and option of the module `flow` and its parts.\n"
+  out "<!-- Generated from the annotations in Help by scripts/docs: edit those files. -->\n"
   out "## The module\n"
   out "```lua\nlocal flow = require \"flow\"\n```\n"
   local paragraph = {}

@@ -44,9 +44,7 @@ end
 require "self_test"(scratch, source)
 
 -- The Lua reference, and whether it is about what there is.
-local entries = annotations.read(source)
-local more = annotations.read("Sources/FlowScripting/Help/flow.testing.d.lua")
-table.move(more, 1, #more, #entries + 1, entries)
+local entries = annotations.read_all(source)
 put(catalogue .. "/LuaReference.md", annotations.reference(entries))
 local names = bindings.check(entries, source, report)
 

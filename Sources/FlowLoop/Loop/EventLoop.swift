@@ -114,6 +114,8 @@ public final class EventLoop {
     while ready.popFirst() != nil {}
     timers.removeAll()
     mailbox.closeDown()
+    // Nothing takes their results any more, and their completions keep what waits for them.
+    offloaded = [:]
     outsideWork = 0
   }
 

@@ -40,10 +40,10 @@ public struct AnnotationReader {
   private var result: String?
   private var openClass: String?
 
-  /// Reads the text of `flow.d.lua`.
-  public init(_ text: String = Annotations.text) {
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      read(line)
+  /// Reads the texts of files, by default all annotations.
+  public init(_ texts: [String] = Annotations.files.map(\.text)) {
+    for text in texts {
+      for line in text.split(separator: "\n", omittingEmptySubsequences: false) { read(line) }
     }
   }
 

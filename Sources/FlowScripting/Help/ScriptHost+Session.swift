@@ -21,6 +21,7 @@ extension ScriptHost {
   func className(of value: LuaValue) -> String? {
     guard case .reference(let reference) = value, reference.vm === vm else { return nil }
     if vm.areSame(reference, module) { return AnnotationReader.module }
+    if let name = submoduleName(of: reference) { return name }
     if isError(value) { return "error" }
     guard reference.kind == .userdata else { return nil }
     let name = vm.typeName(of: value).description
@@ -39,7 +40,12 @@ extension ScriptHost {
   ///   - methodsOnly: Whether fields are left out.
   /// - Returns: The names, sorted; nil for a value that isn't such an object.
   public func members(of value: LuaValue, methodsOnly: Bool) -> [String]? {
-    guard let name = className(of: value), name != AnnotationReader.module else { return nil }
+    guard let name = className(of: value) else { return nil }
+    // Its fields are in the table; those of a submodule that isn't made yet are not.
+    if name == AnnotationReader.module {
+      return methodsOnly
+        ? [] : Self.submodules.map(\.name).filter { openSubmodules[ByteString($0)] == nil }
+    }
     if name == types.registry.name { return registry.names.map(\.description) }
     return AnnotationReader().members(of: name, methodsOnly: methodsOnly)
   }
@@ -64,12 +70,19 @@ extension ScriptHost {
     let reader = AnnotationReader()
     if let op = op(in: value) { return help(about: op, reader) }
     if case .string(let name) = value { return help(named: name.description, reader) }
-    if let name = functionName(of: value), let text = reader.text(name, of: "module") {
+    if let function = function(in: value),
+      let text = reader.text(function.name, of: function.className)
+    {
       return ByteString(text + "\n")
     }
     guard let name = className(of: value) else { return standardHelp(about: value) }
+    return Self.help(aboutClass: name, reader)
+  }
+
+  /// The text about a class, with a line for each member.
+  private static func help(aboutClass name: String, _ reader: AnnotationReader) -> ByteString {
     let members = reader.members(of: name, methodsOnly: false).compactMap { member in
-      reader.text(member, of: name).map { Self.summary(of: $0) }
+      reader.text(member, of: name).map { summary(of: $0) }
     }
     let lines = [reader.text(ofClass: name) ?? ""] + members.map { "  " + $0 }
     return ByteString(lines.joined(separator: "\n") + "\n")
@@ -122,6 +135,9 @@ extension ScriptHost {
       let owner = words.count > 1 ? words[words.count - 2].lowercased() : "flow"
       // A method of flows is called with a colon.
       let isMethod = name.contains(":")
+      if owner == "flow", !isMethod, Self.submodules.contains(where: { $0.name == last }) {
+        return Self.help(aboutClass: last, reader)
+      }
       let places = owner == "flow" && !isMethod ? ["module", "flow"] : [owner]
       for place in places {
         if let text = reader.text(last, of: place) { return ByteString(text + "\n") }
@@ -136,6 +152,9 @@ extension ScriptHost {
     }
     let module = reader.members(of: AnnotationReader.module, methodsOnly: false)
     var known = module.map { "flow." + $0 } + module + StandardLibraryHelp.names
+    for part in Self.submodules {
+      known += reader.members(of: part.name, methodsOnly: false).map { "\(part.name).\($0)" }
+    }
     for kind in ["op", "flow", "machine", "run", "task", "ctx", "context"] {
       known += reader.members(of: kind, methodsOnly: true).map { "\(kind):\($0)" }
     }
@@ -144,13 +163,18 @@ extension ScriptHost {
     return "there is no help about '\(ByteString(name))'\(ByteString(hint)); see help()\n"
   }
 
-  /// The name of a function in the module.
-  func functionName(of value: LuaValue) -> String? {
-    guard case .reference(let function) = value, function.kind == .function,
-      let pairs = try? vm.pairs(of: module)
-    else { return nil }
-    for case (.string(let name), .reference(let other)) in pairs where vm.areSame(function, other) {
-      return name.description
+  /// The name of a function of the module or of a submodule, and the class of the annotations that
+  /// describes it.
+  func function(in value: LuaValue) -> (className: String, name: String)? {
+    guard case .reference(let function) = value, function.kind == .function else { return nil }
+    let tables =
+      [(AnnotationReader.module, module)] + openSubmodules.map { ($0.key.description, $0.value) }
+    for (className, table) in tables {
+      guard let pairs = try? vm.pairs(of: table) else { continue }
+      for case (.string(let name), .reference(let other)) in pairs
+      where vm.areSame(function, other) {
+        return (className, name.description)
+      }
     }
     return nil
   }

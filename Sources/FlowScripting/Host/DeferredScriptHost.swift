@@ -23,11 +23,8 @@ public final class DeferredScriptHost {
     self.vm = vm
     self.makeLoop = makeLoop
     // The state keeps this function, and the function this object, until the state is closed.
-    try vm.preload("flow", "flowlua") { [self] call in
-      call.answer(.reference(try makeHost().module))
-    }
-    try vm.preload("flow.testing", "flowlua.testing") { [self] call in
-      call.answer(.reference(try makeHost().testingModule()))
+    try vm.preload(ScriptHost.moduleNames) { [self] call in
+      try makeHost().requiredModule(call)
     }
   }
 

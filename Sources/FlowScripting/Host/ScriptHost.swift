@@ -60,8 +60,8 @@ public final class ScriptHost {
   static let typeCacheLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
-  /// The module `flow.testing`, once it has been required.
-  var openTestingModule: LuaReference?
+  /// The submodules that have been used, by their names in `flow`.
+  var openSubmodules: [ByteString: LuaReference] = [:]
   /// Functions that the module doesn't have yet.
   private var definitions: LuaFields<LuaFunction> = [:]
 
@@ -231,12 +231,8 @@ public final class ScriptHost {
     // Looked up through the host: a function of the state that captured a value of it would keep
     // the state.
     try vm.preload(
-      "flow", "flowlua",
-      loader: binder.bind { host, call in call.answer(.reference(host.module)) })
-    if isWorker { return }
-    try vm.preload(
-      "flow.testing", "flowlua.testing",
-      loader: binder.bind { host, call in call.answer(.reference(try host.testingModule())) })
+      Self.moduleNames,
+      loader: binder.bind { host, call in try host.requiredModule(call) })
   }
 }
 

@@ -198,9 +198,7 @@ public struct NameCompletion {
   /// A value with its class.
   private func found(_ value: LuaValue) -> Found {
     var found = Found(value: value, className: host.className(of: value))
-    if let name = host.functionName(of: value) {
-      found.member = (AnnotationReader.module, name)
-    }
+    if let function = host.function(in: value) { found.member = function }
     return found
   }
 

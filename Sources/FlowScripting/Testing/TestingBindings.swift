@@ -3,13 +3,10 @@ internal import LuaVM
 
 /// `require "flow.testing"`: tests of ops for scripts.
 extension ScriptHost {
-  /// The module, the same one by each of its names.
-  func testingModule() throws -> LuaReference {
-    if let openTestingModule { return openTestingModule }
+  /// Makes the module `flow.testing`.
+  func makeTestingModule() throws -> LuaReference {
     let run = try vm.makeFunction(bind { host, call in try host.runTest(call) })
-    let made = try vm.makeTable(fields: [("run", .reference(run))])
-    openTestingModule = made
-    return made
+    return try vm.makeTable(fields: [("run", .reference(run))])
   }
 
   /// `testing.run(op, options)`: runs an op to its end and returns the settled run.

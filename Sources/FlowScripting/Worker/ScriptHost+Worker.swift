@@ -21,7 +21,7 @@ extension ScriptHost {
   private static let mainNames: Set<String> = [
     "op", "wrap", "new", "dispatcher", "machine", "step", "any_step", "on", "next", "forward",
     "back",
-    "stay", "continue", "finish", "retry", "ops",
+    "stay", "continue", "finish", "retry", "ops", "testing",
   ]
 
   /// The value of `flow.name` in a worker for a name that its module doesn't have.
@@ -33,10 +33,12 @@ extension ScriptHost {
       call, "flow.\(name) isn't there in a worker: ops and flows are made by the main script")
   }
 
-  /// The value of `flow.name` for a name that the module doesn't have: `checking`, else nil or, in
-  /// a worker, an error for a name that exists elsewhere.
+  /// The value of `flow.name` for a name that the module doesn't have: `checking` or a submodule,
+  /// else nil or, in a worker, an error for a name that exists elsewhere.
   static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    if call.string(2) == "checking" { return call.answer(.boolean(host.isChecking)) }
+    guard let name = call.string(2) else { return call.answer(.nil) }
+    if name == "checking" { return call.answer(.boolean(host.isChecking)) }
+    if let submodule = try host.submodule(name) { return call.answer(.reference(submodule)) }
     return host.isWorker ? try host.mainName(call) : call.answer(.nil)
   }
 

@@ -20,9 +20,29 @@ struct HelpTests {
       let lines = reader.text(name, of: AnnotationReader.module)?.split(separator: "\n") ?? []
       #expect(lines.count >= 2, "flow.\(name) has no text")
     }
-    // And no text is about a name that there isn't. One is looked up when it is read.
-    let all = names + ["checking"]
+    // And no text is about a name that there isn't. Some are looked up when they are read.
+    let all = names + ["checking"] + ScriptHost.submodules.map(\.name)
     #expect(Set(reader.members(of: "module", methodsOnly: false)).subtracting(all).isEmpty)
+  }
+
+  @Test("Every function of a submodule has a text, and every text a function")
+  func submodules() throws {
+    let host = try ScriptHost(vm: LuaVM())
+    defer { host.close() }
+    let reader = AnnotationReader()
+    for each in ScriptHost.submodules {
+      let table = try #require(try host.submodule(ByteString(each.name)))
+      let names = try host.vm.pairs(of: table).compactMap { pair -> String? in
+        guard case .string(let name) = pair.key else { return nil }
+        return name.description
+      }
+      #expect(names.sorted() == reader.members(of: each.name, methodsOnly: false), "\(each.name)")
+      for name in names {
+        let lines = reader.text(name, of: each.name)?.split(separator: "\n") ?? []
+        #expect(lines.count >= 2, "\(each.name).\(name) has no text")
+      }
+      #expect(Annotations.files.contains { $0.name == "flow.\(each.name).d.lua" })
+    }
   }
 
   @Test("Every method of the objects has a text, and every text a method")

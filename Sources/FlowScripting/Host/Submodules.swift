@@ -1,0 +1,56 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// The parts of the module `flow` that have names of their own, such as `flow.testing`. A part is made
+/// when a script first reads the field or requires it, so a script without it pays nothing.
+extension ScriptHost {
+  /// A part of the module.
+  struct Submodule: Sendable {
+    /// Its name in `flow`.
+    let name: String
+    /// Whether workers have it too.
+    var worksInWorkers = true
+    /// Makes its table, once per host.
+    let make: @Sendable (ScriptHost) throws -> LuaReference
+  }
+
+  /// All submodules. Their annotations are in `Help/flow.NAME.d.lua`.
+  static let submodules = [
+    Submodule(name: "testing", worksInWorkers: false) { try $0.makeTestingModule() }
+  ]
+
+  /// The names for `require`: of the module and of its parts, each also with `flowlua`.
+  static let moduleNames = ["flow", "flowlua"].flatMap { module in
+    [module] + submodules.map { "\(module).\($0.name)" }
+  }
+
+  /// The result of `require` of one of these names, which is the first argument of the loader.
+  func requiredModule(_ call: LuaCall) throws -> LuaAnswer {
+    guard let name = call.string(1), let dot = name.bytes.firstIndex(of: UInt8(ascii: ".")) else {
+      return call.answer(.reference(module))
+    }
+    let part = ByteString(Array(name.bytes[(dot + 1)...]))
+    if let submodule = try submodule(part) { return call.answer(.reference(submodule)) }
+    throw usage(call, "module '\(name)' isn't there\(isWorker ? " in a worker" : "")")
+  }
+
+  /// The submodule with this name in `flow`, always the same table; nil for an unknown name, and in a
+  /// worker for one that only the main script has.
+  func submodule(_ name: ByteString) throws -> LuaReference? {
+    if let open = openSubmodules[name] { return open }
+    let text = name.description
+    guard let found = Self.submodules.first(where: { $0.name == text }),
+      found.worksInWorkers || !isWorker
+    else { return nil }
+    let made = try found.make(self)
+    openSubmodules[name] = made
+    // From now on a field of the module, found without the host.
+    try vm.set(.reference(made), text, in: module)
+    return made
+  }
+
+  /// The name of a submodule whose table this is.
+  func submoduleName(of value: LuaReference) -> String? {
+    openSubmodules.first { vm.areSame($0.value, value) }?.key.description
+  }
+}

@@ -1,0 +1,55 @@
+internal import FlowEngine
+internal import LuaVM
+
+extension ScriptHost {
+  /// Performs `work` on a helper thread while the script waits, and returns the results that `answer`
+  /// makes of its result. The script's other code continues meanwhile, and a virtual clock stands still.
+  ///
+  /// Work that takes long looks at its `Cancellation`, which is requested when the waiting code is
+  /// stopped; its result is then dropped. Its error is raised at the script's line.
+  func offload<Result: Sendable>(
+    _ call: LuaCall,
+    _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Result,
+    answer: @escaping (LuaCall, Result) throws -> LuaAnswer
+  ) throws -> LuaAnswer {
+    try call.wait(OffloadWait(self, work, answer: answer))
+  }
+}
+
+/// Waits for the result of work on a helper thread.
+private final class OffloadWait<Success: Sendable>: LuaWait {
+  private let host: ScriptHost
+  private let cancellation = Cancellation()
+  private let answer: (LuaCall, Success) throws -> LuaAnswer
+  private var result: Result<Success, SystemError>?
+
+  init(
+    _ host: ScriptHost,
+    _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Success,
+    answer: @escaping (LuaCall, Success) throws -> LuaAnswer
+  ) {
+    self.host = host
+    self.answer = answer
+    super.init()
+    host.loop.offload { [cancellation] in
+      do throws(SystemError) { return .success(try work(cancellation)) } catch {
+        return .failure(error)
+      }
+    } then: { [self] (result: Result<Success, SystemError>) in
+      self.result = result
+      ready()
+    }
+  }
+
+  /// The thread stops when it next looks; its result is dropped.
+  override func abandon() { cancellation.request() }
+
+  override func finish(_ call: LuaCall) throws -> LuaAnswer {
+    switch result {
+    case .success(let value): return try answer(call, value)
+    case .failure(let error):
+      throw host.raise(FlowError.from(error).with { $0.message = call.position + $0.message })
+    case nil: throw host.raise(.cancelled())
+    }
+  }
+}
