@@ -34,8 +34,36 @@ struct FailureFields {
   }
 }
 
-/// Engine errors that contain more than their tables: the error of Swift code, or the end of a
-/// program. Each is kept as long as its table.
+extension ScriptHost {
+  /// The fields of a failed request, as scripts see them.
+  func fields(of request: RequestFailure) throws -> [(ByteString, LuaValue)] {
+    switch request {
+    case .response(let response):
+      return [
+        ("status", .integer(Int64(response.status))),
+        ("headers", .reference(try vm.makeTable(fields: Self.headerFields(response.headers)))),
+        ("body", .string(response.body)),
+      ]
+    case .connection(let phase, let sent):
+      return [("phase", .string(ByteString(phase.rawValue))), ("sent", .boolean(sent))]
+    }
+  }
+
+  /// Headers by their names in lower case; the values of equal names are joined by commas.
+  private static func headerFields(
+    _ headers: [(name: ByteString, value: ByteString)]
+  ) -> [(ByteString, LuaValue)] {
+    var values: [ByteString: ByteString] = [:]
+    for (name, value) in headers {
+      let name = ByteString(name.bytes.map { (65...90).contains($0) ? $0 | 0x20 : $0 })
+      values[name] = values[name].map { "\($0), \(value)" } ?? value
+    }
+    return values.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }
+  }
+}
+
+/// Engine errors that contain more than their tables: the error of Swift code, the end of a
+/// program, or a failed request. Each is kept as long as its table.
 final class KeptErrors {
   /// A table with weak keys: from error tables to errors.
   private var table: LuaReference?

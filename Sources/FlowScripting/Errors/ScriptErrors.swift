@@ -63,7 +63,7 @@ extension ScriptHost {
   ]
 
   /// A new error table for an engine error, with its number, and, for a program whose status is the
-  /// failure, with the program's result.
+  /// failure, with the program's result; for a request, with its details.
   ///
   /// - Parameters:
   ///   - error: The error.
@@ -83,6 +83,7 @@ extension ScriptHost {
     }
     if fields.isEmpty {
       if let process = error.process { all += self.fields(of: process) }
+      if let request = error.request { all += try self.fields(of: request) }
       add("code", error.code.map { .integer($0) })
       add("retry", error.isRetriable.map { .boolean($0) })
       add("retry_after", error.retryAfter.map { .number($0) })
@@ -96,7 +97,9 @@ extension ScriptHost {
     add("traceback", error.traceback)
     add("cause", cause)
     let table = try vm.makeTable(fields: all, metatable: errorMetatable)
-    if error.underlying != nil || error.process != nil || error.seconds != nil {
+    if error.underlying != nil || error.process != nil || error.seconds != nil
+      || error.request != nil || error.isTransient != nil
+    {
       try keptErrors.keep(error.with { $0.payload = nil }, of: table, self)
     }
     return table

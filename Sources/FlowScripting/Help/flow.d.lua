@@ -43,6 +43,8 @@ local flow = {}
 ---| "cancelled" # It was cancelled.
 ---| "stalled" # Nothing could make progress any more.
 ---| "usage" # A function was used wrongly.
+---| "http" # The status of a response is a failure.
+---| "network" # A request got no whole response.
 
 ---The thread on which an op's function runs: the main thread, or a worker, which is a Lua state of its
 ---own and runs in parallel. Code for a worker travels with the upvalues that it has when the op is
@@ -55,8 +57,11 @@ local flow = {}
 ---and posted when continuations are nested more than 20 deep.
 ---@alias flow.Thread "main"|"immediate"|"worker"
 
----How often an op is tried. Errors of the kinds `error`, `timeout` and `missing_output` are retried. The
----data bucket isn't rolled back between attempts.
+---How often an op is tried. Errors of the kinds `error`, `timeout`, `missing_output`, `http` and `network`
+---are retried, unless their field `retry` is false. Without `when`, `http` is retried for the statuses 408,
+---425, 429, 500, 502, 503 and 504 only, and `network` unless a certificate was refused; a request that may
+---have reached the server is repeated only if its method is GET, HEAD, PUT, DELETE or OPTIONS, or if it has
+---an idempotency key. The data bucket isn't rolled back between attempts.
 ---@class flow.RetryOptions
 ---@field attempts integer The number of attempts in all, at least 1.
 ---@field delay? number|async fun(error: flow.Error, attempt: integer): number Seconds before the second attempt, 0 by default; or a function that returns the delay before each attempt, from the error and the number of the failed attempt.
@@ -652,10 +657,14 @@ local Ops = {}
 ---@field place string? For a timeout, the place where the op was: `upload.lua:12, in flow.sleep`.
 ---@field traceback string? Where it was raised; for a timeout, where the op was.
 ---@field cause any The value that a script has raised: any value, with its identity.
----@field code any The number of the system's error, the status of a program, or the code given by the script.
+---@field code any The number of the system's error, the status of a program or response, or the code given by the script.
 ---@field retry boolean? Set by the script: false ends the attempts at the op.
----@field retry_after number? Set by the script: the least number of seconds before the next attempt.
----@field status integer? The status of a program that failed or was stopped, with `signal`, `stdout` and `stderr`.
+---@field retry_after number? Set by the script or a response: the least number of seconds before the next attempt.
+---@field status integer? The status of a program that failed or was stopped, with `signal`, `stdout` and `stderr`; or of a response.
+---@field headers table<string, string>? The headers of a response (kind `http`), by names in lower case.
+---@field body string? The first 4096 bytes of a response (kind `http`).
+---@field phase? "resolve"|"connect"|"tls"|"send"|"wait"|"receive" What a request was doing when it failed (kind `network`).
+---@field sent boolean? Whether the server may have received the request (kind `network`).
 ---@field signal integer? The signal that ended a program.
 ---@field stdout string? The output of a program that failed or was stopped.
 ---@field stderr string?

@@ -65,6 +65,56 @@ struct SwiftOpTests {
     #expect(texts == ["error FailOp [FailOp] out of paper", "error RefuseOp [RefuseOp] not today"])
   }
 
+  @Test("The error of a failed request has its fields, however it is passed on")
+  func requests() throws {
+    let program = try ScriptProgram()
+    let headers: [(name: ByteString, value: ByteString)] = [
+      ("Retry-After", "7"), ("Via", "a"), ("via", "b"),
+    ]
+    let busy = FlowError.http(
+      "busy", .init(status: 429, headers: headers, body: "slow down"), retryAfter: 7,
+      mayRepeat: true)
+    let lost = FlowError.network("lost", phase: .receive, sent: true, code: 104, mayRepeat: false)
+    func op(_ name: ByteString, _ error: FlowError) throws -> LuaValue {
+      try program.host.value(of: Op(name) { _ in throw error })
+    }
+    let results = try program.run(
+      """
+      local texts = {}
+      local function show(e)
+        local text = ("%s %s %s %s %s"):format(e.kind, e.message, e.code, e.status, e.retry_after)
+        if e.headers then
+          text = ("%s %s %s %s"):format(text, e.headers["retry-after"], e.headers.via, e.body)
+        end
+        texts[#texts + 1] = ("%s %s %s"):format(text, e.phase, e.sent)
+      end
+      for _, op in ipairs { ... } do
+        local attempts = 0
+        local failure = op:run().error
+        show(failure)
+        -- Raised again, in an op with attempts.
+        local AgainOp = flow.op("AgainOp", { retry = 2, run = function()
+          attempts = attempts + 1
+          op:start():await()
+        end })
+        show(AgainOp:run().error)
+        -- Into a worker and back.
+        local WorkerOp = flow.op("WorkerOp", { thread = "worker", run = function(_, e) error(e) end })
+        show(WorkerOp(failure):run().error)
+        -- As a cause.
+        show(flow.op("CauseOp", function() error({ inner = failure }) end):run().error.cause.inner)
+        texts[#texts + 1] = tostring(attempts)
+      end
+      return table.unpack(texts)
+      """, op("BusyOp", busy), op("LostOp", lost))
+    let texts = try results.map { try program.vm.tostring($0).description }
+    let http = "http busy 429 429 7.0 7 a, b slow down nil nil"
+    let network = "network lost 104 nil nil receive true"
+    #expect(
+      texts == Array(repeating: http, count: 4) + ["2"] + Array(repeating: network, count: 4)
+        + ["1"])
+  }
+
   @Test("A Swift op sees the values that ops of the script set, tables included")
   func tables() throws {
     let program = try ScriptProgram()

@@ -20,6 +20,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     case stalled
     /// A function was used wrongly.
     case usage
+    /// The response to a request has a status that is a failure.
+    case http
+    /// A request got no whole response.
+    case network
 
     /// The name that scripts and reports use.
     public var name: ByteString {
@@ -33,6 +37,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       case .cancelled: "cancelled"
       case .stalled: "stalled"
       case .usage: "usage"
+      case .http: "http"
+      case .network: "network"
       }
     }
   }
@@ -57,6 +63,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     public var code: Int64?
     /// The end of the program whose status is the failure.
     public var process: ProcessResult?
+    /// The details of the request that failed.
+    public var request: RequestFailure?
     /// The value that represents this error on its loop, such as the value that a script raised.
     public var payload: ConfinedValue?
     /// The limit of a timeout, in seconds; also for a cancel because enclosing code timed out.
@@ -64,9 +72,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     /// The error that Swift code threw, if this error represents one. Its own texts may contain
     /// secrets.
     public var underlying: (any Error)?
-    /// Whether another attempt may succeed; false ends the attempts, nil leaves the decision to the
-    /// kind.
+    /// Whether another attempt is allowed; false ends the attempts, nil leaves the decision to the
+    /// policy, `isTransient` and the kind.
     public var isRetriable: Bool?
+    /// Whether the failure may be over at another attempt, in the view of the code that made the
+    /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
+    public var isTransient: Bool?
     /// The least number of seconds before the next attempt.
     public var retryAfter: Double?
   }
@@ -94,6 +105,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public var code: Int64? { details.code }
   /// The end of the program whose status is the failure.
   public var process: ProcessResult? { details.process }
+  /// The details of the request that failed.
+  public var request: RequestFailure? { details.request }
   /// The value that represents this error on its loop, such as the value that a script raised. It
   /// can't be read on another thread; all other fields can.
   public var payload: ConfinedValue? { details.payload }
@@ -102,9 +115,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The error that Swift code threw, if this error represents one. Its own texts may contain
   /// secrets.
   public var underlying: (any Error)? { details.underlying }
-  /// Whether another attempt may succeed; false ends the attempts, nil leaves the decision to the
-  /// kind.
+  /// Whether another attempt is allowed; false ends the attempts, nil leaves the decision to the
+  /// policy, `isTransient` and the kind.
   public var isRetriable: Bool? { details.isRetriable }
+  /// Whether the failure may be over at another attempt, in the view of the code that made the
+  /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
+  public var isTransient: Bool? { details.isTransient }
   /// The least number of seconds before the next attempt.
   public var retryAfter: Double? { details.retryAfter }
 
@@ -195,7 +211,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The text of the log line, after `DidFinish: `.
   public var logLine: ByteString {
     switch kind {
-    case .error, .usage, .stalled: "withError: \(message)"
+    case .error, .usage, .stalled, .http, .network: "withError: \(message)"
     case .insufficientInput: "withInsufficientInputData: \(message)"
     case .mismatchedInput: "withMismatchInputDataType: \(message)"
     case .missingOutput: "withMissingOutputData: \(message)"

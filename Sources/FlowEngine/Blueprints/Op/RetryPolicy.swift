@@ -1,8 +1,9 @@
 /// How often an op is retried when an attempt fails, and how long to wait before each retry.
 ///
-/// An op is retried after errors, timeouts and missing outputs. It is never retried after input
-/// errors, wrong use, cancels or stalls, nor after an error that forbids it
-/// (`FlowError.isRetriable`).
+/// An op is retried after errors, timeouts, failed requests and missing outputs. It is never retried
+/// after input errors, wrong use, cancels or stalls, nor after an error that forbids it
+/// (`FlowError.isRetriable`). Without `when` it isn't retried either after an error that won't go
+/// away (`FlowError.isTransient`), such as the response 404.
 public struct RetryPolicy: Sendable {
   /// How often the op is executed at most, at least 1.
   public let attempts: Int
@@ -66,9 +67,11 @@ public struct RetryPolicy: Sendable {
     }
   }
 
-  /// Whether another attempt may follow one that failed with `error`, judged by the numbers alone.
+  /// Whether another attempt may follow one that failed with `error`, before the functions decide.
   func allows(attemptAfter attempt: Int, _ error: FlowError) -> Bool {
-    attempt < attempts && error.kind.isRetriable && error.isRetriable != false
+    guard attempt < attempts, error.kind.isRetriable else { return false }
+    if let isRetriable = error.isRetriable { return isRetriable }
+    return error.isTransient != false || rule?.questions.contains(.when) == true
   }
 
   /// The longest delay, in seconds, that an error can request where there is no limit.
@@ -114,7 +117,7 @@ extension FlowError.Kind {
   /// Whether another attempt may succeed after this error.
   var isRetriable: Bool {
     switch self {
-    case .error, .timeout, .missingOutput: true
+    case .error, .timeout, .missingOutput, .http, .network: true
     case .insufficientInput, .mismatchedInput, .mismatchedOutput, .cancelled, .stalled, .usage:
       false
     }

@@ -61,4 +61,92 @@ struct FlowErrorTests {
     #expect(failed.error?.message == "'when' of retry failed: Outage(region: 4)")
     #expect(failed.error?.underlying is Outage)
   }
+
+  @Test(
+    "Without 'when', statuses of busy servers are retried where the request may be repeated",
+    arguments: [
+      (408, true), (425, true), (429, true), (500, true), (502, true), (503, true), (504, true),
+      (400, false), (401, false), (404, false), (409, false), (501, false), (505, false),
+    ])
+  func statuses(status: Int, isTransient: Bool) throws {
+    func error(mayRepeat: Bool) -> FlowError {
+      FlowError.http("no", .init(status: status), mayRepeat: mayRepeat)
+    }
+    #expect(try attempts(error(mayRepeat: true)) == (isTransient ? 3 : 1))
+    #expect(try attempts(error(mayRepeat: false)) == 1)
+    // The policy, and the error itself, decide before that.
+    #expect(try attempts(error(mayRepeat: false), when: { _ in true }) == 3)
+    #expect(try attempts(error(mayRepeat: true), when: { _ in false }) == 1)
+    #expect(try attempts(error(mayRepeat: false).with { $0.isRetriable = true }) == 3)
+    #expect(
+      try attempts(error(mayRepeat: true).with { $0.isRetriable = false }, when: { _ in true })
+        == 1)
+  }
+
+  @Test("Without 'when', a request that can't have been received is retried, whatever its method")
+  func phases() throws {
+    for phase in RequestFailure.Phase.allCases {
+      for (sent, mayRepeat) in [(false, false), (false, true), (true, false), (true, true)] {
+        let error = FlowError.network("no", phase: phase, sent: sent, mayRepeat: mayRepeat)
+        #expect(try attempts(error) == (mayRepeat || !sent ? 3 : 1))
+      }
+    }
+    let refused = FlowError.network(
+      "no", phase: .tls, sent: false, isCertificate: true, mayRepeat: true)
+    #expect(try attempts(refused) == 1)
+    let late = FlowError.timeout(seconds: 1).with { $0.isTransient = false }
+    #expect(try attempts(late) == 1)
+  }
+
+  @Test("A method, or a key of its own, lets a request be repeated")
+  func methods() {
+    for method: ByteString in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] {
+      #expect(RequestFailure.mayRepeat(method: method))
+    }
+    for method: ByteString in ["POST", "PATCH", "TRACE", "get", ""] {
+      #expect(!RequestFailure.mayRepeat(method: method))
+      #expect(RequestFailure.mayRepeat(method: method, hasIdempotencyKey: true))
+    }
+  }
+
+  @Test(
+    "The error of a response keeps the beginning of its body, and its time for the next attempt")
+  func response() throws {
+    let body = ByteString(String(repeating: "x", count: 5000))
+    let error = FlowError.http(
+      "busy", .init(status: 503, headers: [("Retry-After", "7")], body: body), retryAfter: 7,
+      mayRepeat: true)
+    #expect(error.kind == .http && error.code == 503 && error.retryAfter == 7)
+    #expect(error.logLine == "withError: busy")
+    guard case .response(let response)? = error.with({ $0.op = "GetOp" }).request else {
+      Issue.record("no response")
+      return
+    }
+    #expect(response.status == 503 && response.body.bytes.count == 4096)
+    #expect(response.headers.map { "\($0.name): \($0.value)" } == ["Retry-After: 7"])
+    let loop = makeLoop()
+    let run = Op("GetOp", retry: RetryPolicy(attempts: 2, delay: 1)) { _ in throw error }
+      .start(on: loop)
+    try run.wait()
+    #expect(run.duration == 7 && run.error?.kind == .http && run.error?.request != nil)
+  }
+
+  /// How many attempts there are at an op with 3 that fails with `error`.
+  private func attempts(
+    _ error: FlowError, when: (@Sendable (FlowError) -> Bool)? = nil
+  ) throws -> Int {
+    let policy =
+      if let when {
+        RetryPolicy(attempts: 3, when: { error, _ in when(error) })
+      } else {
+        RetryPolicy(attempts: 3)
+      }
+    var count = 0
+    let run = Op("GetOp", retry: policy) { _ in
+      count += 1
+      throw error
+    }.start(on: makeLoop())
+    try run.wait()
+    return count
+  }
 }

@@ -1,0 +1,85 @@
+import FlowLoop
+import Testing
+
+@Suite("The rate limiter")
+struct RateLimiterTests {
+  private let second: Int64 = 1_000_000_000
+
+  @Test("The limit's starts may come together; the next one waits until the first is a period old")
+  func startsTogetherThenWaits() {
+    var limiter = RateLimiter(RateLimit(3, per: 2))
+    #expect(limiter.available(at: 5) == 3)
+    for _ in 0..<3 {
+      #expect(limiter.nextStart(at: 5) == 5)
+      let isAllowed = limiter.startIfAllowed(at: 5)
+      #expect(isAllowed)
+    }
+    #expect(limiter.available(at: 5) == 0)
+    let isAllowed = limiter.startIfAllowed(at: 5)
+    #expect(!isAllowed)
+    #expect(limiter.nextStart(at: 5) == 5 + 2 * second)
+    #expect(limiter.available(at: 4 + 2 * second) == 0)
+    #expect(limiter.available(at: 5 + 2 * second) == 3)
+  }
+
+  @Test("Starts at different times become free one after another")
+  func becomesFreeOneByOne() {
+    var limiter = RateLimiter(RateLimit(3))
+    limiter.start(at: 0)
+    limiter.start(2, at: second / 2)
+    #expect(limiter.nextStart(at: second / 2) == second)
+    #expect(limiter.available(at: second) == 1)
+    limiter.start(at: second)
+    #expect(limiter.nextStart(at: second) == second * 3 / 2)
+    #expect(limiter.available(at: second * 3 / 2) == 2)
+  }
+
+  @Test("Starts beyond the limit count")
+  func startsBeyondTheLimitCount() {
+    var limiter = RateLimiter(RateLimit(2))
+    limiter.start(2, at: 0)
+    limiter.start(1, at: 10)
+    limiter.start(0, at: 15)
+    #expect(limiter.available(at: 20) == 0)
+    #expect(limiter.nextStart(at: 20) == second)
+    limiter.start(5, at: 30)
+    #expect(limiter.nextStart(at: 40) == second + 30)
+  }
+
+  @Test("No period has more starts than the limit, and no start waits without need")
+  func noPeriodHasMore() {
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<200 {
+      let limit = Int.random(in: 1...6, using: &generator)
+      let period = Int64.random(in: 1...40, using: &generator)
+      var limiter = RateLimiter(RateLimit(limit, per: Double(period) / 1e9))
+      var starts: [Int64] = []
+      var now: Int64 = 0
+      while starts.count < 300 {
+        now += Int64.random(in: 0...3, using: &generator)
+        let recent = starts.filter { $0 > now - period }.count
+        let next = limiter.nextStart(at: now)
+        let isAllowed = limiter.startIfAllowed(at: now)
+        #expect(isAllowed == (recent < limit), "limit \(limit) per \(period) at \(now)")
+        #expect((next == now) == isAllowed)
+        if isAllowed {
+          starts.append(now)
+        } else {
+          #expect(starts.filter { $0 > next - period }.count == limit - 1 || next > now)
+          #expect(starts.filter { $0 > next - 1 - period }.count >= limit)
+        }
+      }
+    }
+  }
+
+  @Test("A time that goes back counts as the latest one, and the end of time is bearable")
+  func strangeTimes() {
+    var limiter = RateLimiter(RateLimit(1, per: 1e300))
+    limiter.start(at: 100)
+    #expect(limiter.nextStart(at: 50) == .max)
+    #expect(limiter.available(at: .min) == 0)
+    var short = RateLimiter(RateLimit(1, per: 1e-12))
+    short.start(at: 100)
+    #expect(short.nextStart(at: 0) == 101)
+  }
+}
