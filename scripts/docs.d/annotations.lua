@@ -88,7 +88,8 @@ function annotations.read(path)
   return entries
 end
 
--- The entries of flow.d.lua, then those of the submodules' files beside it, in the order of the names.
+-- The entries of flow.d.lua, then those of the submodules' files beside it, in the order of their
+-- names.
 function annotations.read_all(path)
   local entries = annotations.read(path)
   local folder = path:match "^(.*)/"
