@@ -1,7 +1,8 @@
 // The process groups of the running programs, kept where a signal handler can find them.
 //
 // Each program has a group of its own, so that it can be stopped with its child processes. A
-// terminal's Ctrl-C therefore doesn't reach it, and nothing notifies it of the end of this process.
+// terminal's Ctrl-C therefore doesn't reach it, and nothing notifies it of the end of this process. Only
+// a program that reads the terminal shares the group of this process.
 #include "internal.h"
 
 #include <errno.h>
@@ -14,8 +15,9 @@
 #include <unistd.h>
 
 struct flowsystem_group {
-  /// The leader, which isn't reaped while this is set; 0 for none.
-  _Atomic(pid_t) leader;
+  /// The argument of kill: minus the leader, or a program without a group of its own; 0 for none.
+  /// The process isn't reaped while this is set.
+  _Atomic(pid_t) target;
   struct flowsystem_group *next_free;
 };
 
@@ -40,27 +42,28 @@ static const int ENDING_SIGNALS[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGPIPE, SIGTE
                                      SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGXCPU};
 enum { ENDING_COUNT = sizeof ENDING_SIGNALS / sizeof *ENDING_SIGNALS };
 
-/// Whether a leader is still running; -1 when other code has reaped it, and its number may belong
+/// Whether a program is still running; -1 when other code has reaped it, and its number may belong
 /// to another process.
-static int is_running(pid_t leader) {
+static int is_running(pid_t target) {
   siginfo_t information = {0};
-  if (waitid(P_PID, (id_t)leader, &information, WEXITED | WNOHANG | WNOWAIT) != 0) return -1;
+  id_t pid = (id_t)(target < 0 ? -target : target);
+  if (waitid(P_PID, pid, &information, WEXITED | WNOHANG | WNOWAIT) != 0) return -1;
   return information.si_pid == 0;
 }
 
 static void signal_groups(int number) {
   for (block *each = atomic_load(&first_block); each != NULL; each = each->next)
     for (int i = 0; i < BLOCK_SIZE; i++) {
-      pid_t leader = atomic_load(&each->groups[i].leader);
-      if (leader != 0 && is_running(leader) >= 0) kill(-leader, number);
+      pid_t target = atomic_load(&each->groups[i].target);
+      if (target != 0 && is_running(target) >= 0) kill(target, number);
     }
 }
 
 static bool is_any_running(void) {
   for (block *each = atomic_load(&first_block); each != NULL; each = each->next)
     for (int i = 0; i < BLOCK_SIZE; i++) {
-      pid_t leader = atomic_load(&each->groups[i].leader);
-      if (leader != 0 && is_running(leader) > 0) return true;
+      pid_t target = atomic_load(&each->groups[i].target);
+      if (target != 0 && is_running(target) > 0) return true;
     }
   return false;
 }
@@ -137,12 +140,12 @@ flowsystem_group *flowsystem_prepare_group(void) {
   return group;
 }
 
-void flowsystem_enter_group(flowsystem_group *group, int leader) {
-  atomic_store(&group->leader, leader);
+void flowsystem_enter_group(flowsystem_group *group, int target) {
+  atomic_store(&group->target, target);
 }
 
 void flowsystem_release_group(flowsystem_group *group) {
-  atomic_store(&group->leader, 0);
+  atomic_store(&group->target, 0);
   pthread_mutex_lock(&mutex);
   group->next_free = first_free;
   first_free = group;

@@ -26,8 +26,9 @@ void flowsystem_hold_ending_signals(sigset_t *before);
 /// Returns room for the group of a program, or NULL when there is no memory.
 flowsystem_group *flowsystem_prepare_group(void);
 
-/// Stores the leader of a group, whose number is also the group's.
-void flowsystem_enter_group(flowsystem_group *group, int leader);
+/// Stores the argument of kill for a program: minus the number of its group, which is its leader's, or
+/// the number of a program without a group of its own.
+void flowsystem_enter_group(flowsystem_group *group, int target);
 
 /// Releases the room of a group, before the leader is reaped.
 void flowsystem_release_group(flowsystem_group *group);

@@ -55,6 +55,42 @@ static bool is_near_limit(int fd) {
   return (rlim_t)fd + RESERVE >= most;
 }
 
+int flowsystem_open_stream(const char *path, bool writing) {
+  int flags = writing ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY;
+  // Without O_NONBLOCK a FIFO would block this process until another opens its other end.
+  int fd = above_streams(open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
+  if (fd < 0) return -1;
+  int status = fcntl(fd, F_GETFL);
+  if (status >= 0 && fcntl(fd, F_SETFL, status & ~O_NONBLOCK) == 0) return fd;
+  int problem = errno;
+  close(fd);
+  errno = problem;
+  return -1;
+}
+
+/// Whether the program reads the terminal of this process, whose group it then has to share.
+static bool shares_terminal(const flowsystem_spawn_request *request) {
+  return request->streams[0] == FLOWSYSTEM_INHERIT && isatty(STDIN_FILENO);
+}
+
+/// Whether the program writes to outputs of this process.
+static bool shares_output(const flowsystem_spawn_request *request) {
+  return request->streams[1] == FLOWSYSTEM_INHERIT || request->streams[2] == FLOWSYSTEM_INHERIT;
+}
+
+/// Sets one stream of the program.
+static int add_stream(
+    posix_spawn_file_actions_t *actions, const flowsystem_spawn_request *request, int i,
+    int pipes[3][2]) {
+  int stream = request->streams[i];
+  if (stream == FLOWSYSTEM_INHERIT) return 0;
+  if (stream == FLOWSYSTEM_NOTHING)
+    return posix_spawn_file_actions_addopen(
+        actions, i, "/dev/null", i == 0 ? O_RDONLY : O_WRONLY, 0);
+  int fd = stream == FLOWSYSTEM_PIPE ? pipes[i][i == 0 ? 0 : 1] : stream;
+  return posix_spawn_file_actions_adddup2(actions, fd, i);
+}
+
 static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -73,13 +109,10 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  problem = request->stdin_is_piped
-      ? posix_spawn_file_actions_adddup2(&actions, pipes[0][0], 0)
-      : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
-    problem = posix_spawn_file_actions_adddup2(&actions, pipes[i][1], i);
+  int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+  if (!shares_terminal(request)) flags |= POSIX_SPAWN_SETPGROUP;
+  posix_spawnattr_setflags(&attributes, (short)flags);
+  for (int i = 0; i <= 2 && problem == 0; i++) problem = add_stream(&actions, request, i, pipes);
   // Files that other code opened without close-on-exec, as the C library's `fopen` does, are closed
   // here too.
   if (problem == 0) problem = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
@@ -98,9 +131,11 @@ static int spawn(const flowsystem_spawn_request *request, int pipes[3][2], pid_t
 static bool uses_reserve(const flowsystem_spawn_request *request, int pipes[3][2]) {
   if (!request->keeps_reserve) return false;
   int highest = -1;
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3; i++) {
+    if (request->streams[i] > highest) highest = request->streams[i];
     for (int j = 0; j < 2; j++)
       if (pipes[i][j] > highest) highest = pipes[i][j];
+  }
   if (highest >= 0) return is_near_limit(highest);
   int next = fcntl(0, F_DUPFD_CLOEXEC, 3);
   if (next < 0) return errno == EMFILE;
@@ -117,7 +152,8 @@ static int begin(
   sigset_t before;
   flowsystem_hold_ending_signals(&before);
   int problem = spawn(request, pipes, &spawned->pid);
-  if (problem == 0) flowsystem_enter_group(spawned->group, spawned->pid);
+  spawned->target = shares_terminal(request) ? spawned->pid : -spawned->pid;
+  if (problem == 0) flowsystem_enter_group(spawned->group, spawned->target);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (problem != 0) {
     flowsystem_release_group(spawned->group);
@@ -132,7 +168,7 @@ static int begin(
   spawned->pidfd = (int)syscall(SYS_pidfd_open, spawned->pid, 0);
   if (spawned->pidfd >= 0) return 0;
   problem = errno;
-  kill(-spawned->pid, SIGKILL);
+  kill(spawned->target, SIGKILL);
   int status;
   flowsystem_reap(spawned->pid, spawned->group, &status);
   return problem;
@@ -140,18 +176,21 @@ static int begin(
 
 int flowsystem_spawn(const flowsystem_spawn_request *request, flowsystem_spawned *spawned) {
   int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
-  int problem = request->stdin_is_piped ? make_pipe(pipes[0], 1) : 0;
-  for (int i = 1; i <= 2 && problem == 0 && request->outputs_are_piped; i++)
-    problem = make_pipe(pipes[i], 0);
+  int problem = 0;
+  for (int i = 0; i <= 2 && problem == 0; i++)
+    if (request->streams[i] == FLOWSYSTEM_PIPE) problem = make_pipe(pipes[i], i == 0 ? 1 : 0);
   if (problem == 0 && uses_reserve(request, pipes)) problem = EMFILE;
+  // The program continues to read a file where this process has stopped; see fflush(3).
+  if (request->streams[0] == FLOWSYSTEM_INHERIT) fflush(stdin);
   // Earlier output appears before the program's output.
-  if (!request->outputs_are_piped) {
+  bool shares = shares_output(request);
+  if (shares) {
     fflush(NULL);
     flowsystem_lend_terminal(true);
   }
   if (problem == 0) problem = begin(request, pipes, spawned);
   if (problem != 0) {
-    if (!request->outputs_are_piped) flowsystem_lend_terminal(false);
+    if (shares) flowsystem_lend_terminal(false);
     close_all(pipes);
     return problem;
   }

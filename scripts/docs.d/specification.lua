@@ -12,6 +12,7 @@ local folders = {
   { "wait", "Waits", "Lua code waits anywhere without blocking other work." },
   { "stop", "Stops", "Timeouts, cancellation and signals end any code, waiting or busy." },
   { "worker", "Workers", "Ops and continuations can run on other threads." },
+  { "program", "Programs", "Programs read, write and end while the script continues." },
   { "ops", "Built-in ops", "Ops written in Swift run programs, access files, sleep and print." },
   { "secret", "Secrets", "Marked values appear in no log and no message." },
   { "summary", "Summaries and events", "A run describes its course as text and as data." },

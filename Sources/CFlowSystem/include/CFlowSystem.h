@@ -48,6 +48,16 @@ void flowsystem_epoll_remove(int epoll, int fd);
 /// Returns their number.
 int flowsystem_epoll_take(int epoll, uint64_t *tags, int capacity);
 
+/// The values of a stream of a program other than a descriptor.
+enum {
+  /// A pipe between this process and the program.
+  FLOWSYSTEM_PIPE = -1,
+  /// The stream of this process.
+  FLOWSYSTEM_INHERIT = -2,
+  /// /dev/null.
+  FLOWSYSTEM_NOTHING = -3,
+};
+
 /// A program to start.
 typedef struct {
   /// Ends with NULL; the first word is the program, looked up on the PATH when it has no slash.
@@ -56,13 +66,16 @@ typedef struct {
   char *const *environment;
   /// NULL means this process's own.
   const char *cwd;
-  /// Whether its standard input is a pipe from this process; otherwise it is /dev/null.
-  bool stdin_is_piped;
-  /// Whether its outputs are pipes to this process; otherwise they are this process's own.
-  bool outputs_are_piped;
+  /// Standard input, output and error: a descriptor above 2, which stays open here, or one of the
+  /// values above.
+  int streams[3];
   /// Whether to fail with EMFILE when the last descriptors would be used up.
   bool keeps_reserve;
 } flowsystem_spawn_request;
+
+/// Opens a file for a stream of a program, close-on-exec and without waiting for the other end of a
+/// FIFO. A file to write is made or emptied. Returns -1 with errno set when that fails.
+int flowsystem_open_stream(const char *path, bool writing);
 
 /// The process group of a program, kept where the end of this process can find it.
 typedef struct flowsystem_group flowsystem_group;
@@ -70,14 +83,18 @@ typedef struct flowsystem_group flowsystem_group;
 /// A program that was started.
 typedef struct {
   int pid;
+  /// The argument of kill that reaches it: minus the number of its group, or its own number if it
+  /// shares the group and the terminal of this process.
+  int target;
   int pidfd;
   flowsystem_group *group;
   /// This process's non-blocking ends of the pipes; -1 for a missing pipe.
   int streams[3];
 } flowsystem_spawned;
 
-/// Starts a program in a process group of its own, with the signal actions that a program expects
-/// and no descriptor except the three streams. Returns 0 or an errno. The `_np` functions and
+/// Starts a program with the signal actions that a program expects and no descriptor except the three
+/// streams. It has a process group of its own, unless it inherits a terminal as its input: the system
+/// stops a program that reads the terminal from another group. Returns 0 or an errno. The `_np` functions and
 /// pidfds aren't in Glibc's module map.
 int flowsystem_spawn(const flowsystem_spawn_request *request, flowsystem_spawned *spawned);
 

@@ -12,6 +12,15 @@ package protocol LoopClient: AnyObject {
   func loopIsReleased()
 }
 
+/// The child processes of a loop.
+protocol LoopPrograms: AnyObject {
+  /// Ends all of them at once, without reporting it.
+  func killAll()
+  /// Continues those that wait for code of the loop, because nothing else can happen any more. Returns
+  /// whether there was any.
+  func continueAll() -> Bool
+}
+
 /// A queue of ready jobs, timers, descriptors, child processes, and a mailbox for other threads.
 ///
 /// An instance and everything on it belong to the thread that made it; only the `mailbox` may be
@@ -65,9 +74,9 @@ public final class EventLoop {
 
   /// Timers for events outside of the loop, which a virtual clock doesn't affect.
   private let outsideTimers = TimerQueue()
-  /// The child processes of the loop; made for the first one.
-  package private(set) lazy var processes = ProcessTable(self)
-  package var hasProcesses = false
+  /// The child processes of the loop, once there was one.
+  var programs: (any LoopPrograms)?
+  package var hasProcesses: Bool { programs != nil }
 
   // Work on other threads: see HelperThreads.swift.
   var offloaded: [UInt64: AnyObject] = [:]
@@ -90,7 +99,7 @@ public final class EventLoop {
     timers.removeAll()
     mailbox.closeDown()
     outsideTimers.removeAll()
-    if hasProcesses { processes.killAll() }
+    programs?.killAll()
     poller.removeAll()
   }
 
@@ -109,7 +118,7 @@ public final class EventLoop {
       misuse("an event loop was shut down from within a body or callback that it runs")
     }
     hasShutDown = true
-    if hasProcesses { processes.killAll() }
+    programs?.killAll()
     client?.loopIsShutDown()
     while ready.popFirst() != nil {}
     timers.removeAll()
@@ -218,8 +227,12 @@ public final class EventLoop {
       return .worked
     }
     if !hasSoughtMainQueue, drainsNewMainQueue() { return .worked }
-    return mayBlock ? sleep() : (canContinue ? .waiting : .idle)
+    if mayBlock { return sleep() }
+    return canContinue ? .waiting : rest()
   }
+
+  /// The result of a turn in which nothing can come any more, unless a program is let continue.
+  private func rest() -> Turn { programs?.continueAll() == true ? .worked : .idle }
 
   /// Turns until `done` returns true; false when nothing can come any more.
   public func run(until done: () -> Bool) -> Bool {
@@ -277,7 +290,7 @@ public final class EventLoop {
     let isExternal = mailbox.externalWork > 0 || outsideWork > 0 || poller.isActive
     if mailbox.mayHaveWork { return .worked }
     guard let deadline = timers.nextDeadline else {
-      guard isExternal else { return .idle }
+      guard isExternal else { return rest() }
       wait(timeout: -1)
       return .worked
     }

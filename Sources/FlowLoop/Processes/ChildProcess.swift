@@ -6,7 +6,7 @@ import Glibc
 ///
 /// It has ended when the program has and both its outputs are at their end. That may be later: the
 /// program's own child processes may continue to write.
-public final class ChildProcess {
+public final class ChildProcess: ProcessLineSource {
   /// Called once, on the loop, at the end.
   typealias Completion = (ProcessEnd) -> Void
 
@@ -17,12 +17,24 @@ public final class ChildProcess {
   /// The reason for its stop.
   private(set) var cancellation: (any Error)?
   private var pid: Int32 = 0
+  /// The argument of kill that reaches it.
+  private var target: Int32 = 0
+  /// The number of its process once it was started, also after its end.
+  public private(set) var processNumber: Int32?
   /// Set while `pid` is.
   private var group: OpaquePointer?
   private var hasExited = false
+  private var exitDescriptor: Int32 = -1
   private var exitWatch: DescriptorWatch?
-  private var input: ProcessInput?
+  /// Set for bytes and a pipe.
+  private(set) var input: ProcessInput?
   private var outputs: [ProcessOutput] = []
+  private var lines: ProcessLines?
+  /// Set while nothing is watched, because readers of its lines don't take them.
+  private var isPaused = false
+  /// Set once all is over and only the last lines have to be taken: a reader that leaves them makes them
+  /// part of the result.
+  private var awaitsReaders = false
   /// The timer of its time limit and, after a stop, of the grace period.
   private var timer: Timer?
   /// The object that has started it, if it is known. Unowned: that object lives until the end.
@@ -32,6 +44,11 @@ public final class ChildProcess {
     self.request = request
     self.loop = loop
     self.completion = completion
+    switch request.input {
+    case .bytes(let bytes): input = ProcessInput(bytes, on: loop)
+    case .pipe: input = ProcessInput(nil, on: loop)
+    case .nothing, .inherited, .file: break
+    }
   }
 
   /// Whether it hasn't ended yet.
@@ -47,7 +64,10 @@ public final class ChildProcess {
     guard pid != 0 else { return finish(.stopped(reason, nil)) }
     // The leader isn't reaped before the end, so the group's number can't belong to another group
     // yet.
-    kill(-pid, SIGTERM)
+    kill(target, SIGTERM)
+    // Its last words are read, whether a reader takes them or not.
+    lines?.lift()
+    resume()
     timer?.cancel()
     timer = loop.scheduleOutside(after: request.gracePeriod) { [unowned self] in
       timer = nil
@@ -59,26 +79,21 @@ public final class ChildProcess {
   /// Begins to follow a program that was started.
   func begin(_ spawned: flowsystem_spawned) {
     pid = spawned.pid
+    target = spawned.target
+    processNumber = pid
     group = spawned.group
-    if request.capturesOutput {
-      outputs = [
-        ProcessOutput(spawned.streams.1, self), ProcessOutput(spawned.streams.2, self),
-      ]
+    exitDescriptor = spawned.pidfd
+    let tee = request.tees ? ProcessTee(request.label ?? request.programName) : nil
+    for (descriptor, stream) in [
+      (spawned.streams.1, ProcessStream.stdout), (spawned.streams.2, ProcessStream.stderr),
+    ] where descriptor >= 0 {
+      outputs.append(ProcessOutput(descriptor, stream, self, tee))
     }
-    if let bytes = request.stdin, spawned.streams.0 >= 0 {
-      input = ProcessInput(spawned.streams.0, bytes)
-    }
-    let exit = ProcessExit(self)
     do throws(SystemError) {
-      exitWatch = try loop.watch(spawned.pidfd, exit)
-      for output in outputs { try output.watch(on: loop) }
-      try input?.watch(on: loop)
+      try watch()
+      if spawned.streams.0 >= 0 { try input?.begin(spawned.streams.0) }
     } catch {
-      // Without its events the program can't be followed.
-      cancellation = error
-      if exitWatch == nil { close(spawned.pidfd) }
-      stop()
-      reap()
+      lose(error)
       return
     }
     guard let seconds = request.timeout else { return }
@@ -87,6 +102,88 @@ public final class ChildProcess {
       cancel(because: ProcessTimeout(seconds: seconds))
     }
   }
+
+  /// Watches the program and its outputs.
+  private func watch() throws(SystemError) {
+    if exitWatch == nil, !hasExited {
+      exitWatch = try loop.watch(exitDescriptor, ProcessExit(self))
+    }
+    for output in outputs { try output.watch(on: loop) }
+  }
+
+  /// Ends a program that can't be followed without its events.
+  private func lose(_ error: SystemError) {
+    if cancellation == nil { cancellation = error }
+    stop()
+    // Without its exit watch its end isn't noticed.
+    if isPending, pid != 0, exitWatch == nil, !hasExited { reap() }
+  }
+
+  // MARK: Lines
+
+  /// Returns the lines of its outputs, which are shared by all readers.
+  public func makeLines() -> ProcessLines {
+    if let lines { return lines }
+    let made = ProcessLines(of: self)
+    lines = made
+    return made
+  }
+
+  /// The lines, while there is a reader.
+  var openLines: ProcessLines? { lines.flatMap { $0.isOpen ? $0 : nil } }
+
+  /// Called when the first reader of the lines has come, or the last one is gone.
+  func readersChanged() {
+    guard isPending, let lines else { return }
+    if lines.isOpen {
+      for output in outputs { output.split(into: lines) }
+      pauseIfFull()
+    } else {
+      let rest = lines.takeAll()
+      for output in outputs { output.collect(rest) }
+      linesWereTaken()
+    }
+  }
+
+  /// Continues after lines were taken: with the program, or with its end.
+  func linesWereTaken() {
+    resume()
+    if awaitsReaders { advance() }
+  }
+
+  /// Stops watching everything of the program while its readers have enough: it waits for them then,
+  /// and nothing outside of the loop is pending.
+  func pauseIfFull() {
+    guard !isPaused, cancellation == nil, openLines?.isFull == true else { return }
+    isPaused = true
+    for output in outputs { output.pause() }
+    input?.pause()
+    endExitWatch()
+  }
+
+  /// Continues after a pause.
+  func resume() {
+    guard isPaused, openLines?.isFull != true else { return }
+    isPaused = false
+    guard pid != 0 else { return }
+    do throws(SystemError) {
+      try watch()
+      try input?.resume()
+    } catch {
+      lose(error)
+    }
+  }
+
+  /// Whether it waits for the readers of its lines, before it can continue or end.
+  var waitsForReaders: Bool { isPaused || awaitsReaders }
+
+  /// Continues although its lines aren't taken.
+  func lift() {
+    lines?.lift()
+    linesWereTaken()
+  }
+
+  // MARK: The end
 
   /// The program has exited; its child processes may still write.
   fileprivate func exited() {
@@ -99,20 +196,26 @@ public final class ChildProcess {
   }
 
   /// Continues after the program or one of its streams has ended.
-  fileprivate func advance() {
+  func advance() {
     guard isPending, pid != 0, hasExited, outputs.allSatisfy(\.isAtEnd) else { return }
+    if cancellation == nil, lines?.delaysEnd == true {
+      awaitsReaders = true
+      timer?.cancel()
+      timer = nil
+      return
+    }
     // The remaining processes of a cancelled group end with it.
-    if cancellation != nil { kill(-pid, SIGKILL) }
+    if cancellation != nil { kill(target, SIGKILL) }
     reap()
   }
 
   /// Stops the whole group at once, without waiting for processes that may still hold its outputs.
   private func stop() {
     guard pid != 0 else { return }
-    kill(-pid, SIGKILL)
+    kill(target, SIGKILL)
     for output in outputs {
       // The output until now.
-      output.read()
+      output.read(whole: true)
       output.end()
     }
     input?.end()
@@ -122,9 +225,11 @@ public final class ChildProcess {
   /// Takes the status of the program, which has exited or is about to, and reports the end.
   private func reap() {
     let result = takeStatus().map { status in
-      let taken = outputs.map { $0.takeBytes() }
+      let ending = outputs.last?.ending ?? ""
+      let taken = request.capturesOutput ? outputs.map { $0.takeBytes() } : []
       return ProcessResult(
-        rawStatus: status, outputs: taken.count == 2 ? (taken[0], taken[1]) : nil)
+        rawStatus: status, stdout: taken.count == 2 ? taken[0] : nil, stderr: taken.last,
+        stderrEnd: ending)
     }
     if let cancellation {
       finish(.stopped(cancellation, result))
@@ -139,19 +244,19 @@ public final class ChildProcess {
     let isReaped = flowsystem_reap(pid, group, &status)
     pid = 0
     group = nil
-    if !request.capturesOutput { flowsystem_lend_terminal(false) }
+    if request.sharesOutput { flowsystem_lend_terminal(false) }
     for output in outputs { output.end() }
     input?.end()
     endExitWatch()
+    if exitDescriptor >= 0 { close(exitDescriptor) }
+    exitDescriptor = -1
     timer?.cancel()
     timer = nil
     return isReaped ? status : nil
   }
 
   private func endExitWatch() {
-    guard let watch = exitWatch else { return }
-    watch.end()
-    close(watch.descriptor)
+    exitWatch?.end()
     exitWatch = nil
   }
 
@@ -160,7 +265,8 @@ public final class ChildProcess {
     let report = completion
     completion = nil
     outputs = []
-    input = nil
+    input?.end()
+    lines?.end()
     loop.processes.ended(self)
     report?(end)
   }
@@ -168,11 +274,11 @@ public final class ChildProcess {
   /// Ends the program without reporting it, because its loop is being released.
   func abandon() {
     completion = nil
+    input?.abandon()
     guard pid != 0 else { return }
-    kill(-pid, SIGKILL)
+    kill(target, SIGKILL)
     _ = takeStatus()
     outputs = []
-    input = nil
   }
 }
 
@@ -186,105 +292,4 @@ private final class ProcessExit: LoopJob {
   }
 
   func run() { child?.exited() }
-}
-
-/// One output of a program, collected as it arrives.
-final class ProcessOutput: LoopJob {
-  private unowned let child: ChildProcess
-  private var descriptor: Int32
-  private var watch: DescriptorWatch?
-  private var bytes: [UInt8] = []
-  /// How much is read at a time, and how often, before other descriptors get their turn.
-  private static let chunk = 1 << 16
-  private static let reads = 16
-
-  init(_ descriptor: Int32, _ child: ChildProcess) {
-    self.descriptor = descriptor
-    self.child = child
-  }
-
-  var isAtEnd: Bool { descriptor < 0 }
-
-  func watch(on loop: EventLoop) throws(SystemError) {
-    watch = try loop.watch(descriptor, self)
-  }
-
-  func run() {
-    read()
-    if isAtEnd { child.advance() }
-  }
-
-  /// Reads the available output.
-  func read() {
-    withUnsafeTemporaryAllocation(byteCount: Self.chunk, alignment: 16) { buffer in
-      for _ in 0..<Self.reads where !isAtEnd {
-        let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-        if count > 0 {
-          bytes.append(contentsOf: buffer[..<count])
-        } else if count == 0 || errno != EAGAIN && errno != EINTR {
-          end()
-        } else {
-          return
-        }
-      }
-    }
-  }
-
-  /// Stops reading.
-  func end() {
-    watch?.end()
-    watch = nil
-    if descriptor >= 0 { close(descriptor) }
-    descriptor = -1
-  }
-
-  func takeBytes() -> ByteString {
-    defer { bytes = [] }
-    return ByteString(bytes)
-  }
-}
-
-/// The bytes for a program's standard input, written as the program reads them.
-final class ProcessInput: LoopJob {
-  private var descriptor: Int32
-  private let bytes: ByteString
-  private var written = 0
-  private var watch: DescriptorWatch?
-  private static let chunk = 1 << 16
-  private static let writes = 16
-
-  init(_ descriptor: Int32, _ bytes: ByteString) {
-    self.descriptor = descriptor
-    self.bytes = bytes
-  }
-
-  func watch(on loop: EventLoop) throws(SystemError) {
-    watch = try loop.watch(descriptor, writing: true, self)
-  }
-
-  func run() {
-    for _ in 0..<Self.writes where descriptor >= 0 {
-      if written == bytes.count { return end() }
-      let count = bytes.withUnsafeBytes { all in
-        let part = UnsafeBufferPointer(rebasing: all[written...].prefix(Self.chunk))
-        return flowsystem_write_quietly(descriptor, part.baseAddress, part.count)
-      }
-      if count > 0 {
-        written += count
-      } else if errno == EAGAIN || errno == EINTR {
-        return
-      } else {
-        // A program may stop reading at any time.
-        return end()
-      }
-    }
-  }
-
-  /// Stops writing: the program sees the end of its input.
-  func end() {
-    watch?.end()
-    watch = nil
-    if descriptor >= 0 { close(descriptor) }
-    descriptor = -1
-  }
 }

@@ -1,15 +1,37 @@
 /// A program to run, without a shell in between: the arguments are passed byte for byte.
 public struct ProcessRequest: Sendable {
+  /// The source of a program's standard input.
+  public enum Input: Sendable {
+    /// The end of the input at once.
+    case nothing
+    /// These bytes.
+    case bytes(ByteString)
+    /// The standard input of this process. A program that reads a terminal this way shares its Ctrl-C
+    /// with this process.
+    case inherited
+    /// The content of the file with this path, relative to the folder of this process.
+    case file(ByteString)
+    /// The bytes that are written while it runs; see `ChildProcess.write`.
+    case pipe
+  }
+
   /// The program, looked up on the PATH when it has no slash, and its arguments.
   public var argv: [ByteString]
-  /// The bytes for its standard input; no input when nil.
-  public var stdin: ByteString?
+  /// Its standard input.
+  public var input: Input
   /// Its working directory; this process's own, when nil.
   public var cwd: ByteString?
   /// Changes to this process's environment: a value, or nil to remove the variable.
   public var environment: [ByteString: ByteString?]
   /// Whether its outputs are collected; otherwise they go to this process's own.
   public var capturesOutput = true
+  /// The file for its standard output, instead: it is made or emptied at the start of the program, and
+  /// grows as the program writes. The path is relative to the folder of this process.
+  public var output: ByteString?
+  /// Whether the output that isn't written to a file goes to this process's own as well, line by line.
+  public var tees = false
+  /// The name before each of these lines while several programs do that; nil for the program's own.
+  public var label: ByteString?
   /// Seconds after its start at which it is stopped, in real time; nil for no limit.
   public var timeout: Double?
   /// Seconds between SIGTERM and SIGKILL when it is stopped.
@@ -18,13 +40,13 @@ public struct ProcessRequest: Sendable {
   /// The object that it runs for; see `EventLoop.cancelProcesses(of:)`.
   public var owner: ObjectIdentifier?
 
-  /// Makes a request to run a program.
+  /// Makes a request to run a program, with these bytes as its input, or none.
   public init(
     _ argv: [ByteString], stdin: ByteString? = nil, cwd: ByteString? = nil,
     environment: [ByteString: ByteString?] = [:]
   ) {
     self.argv = argv
-    self.stdin = stdin
+    input = stdin.map { .bytes($0) } ?? .nothing
     self.cwd = cwd
     self.environment = environment
   }
@@ -39,6 +61,12 @@ public struct ProcessRequest: Sendable {
     if let cwd, cwd.bytes.contains(0) {
       return "the working directory has a NUL byte in it: '\(cwd.escapingNUL)'"
     }
+    if let output, output.bytes.contains(0) {
+      return "the path of the output has a NUL byte in it: '\(output.escapingNUL)'"
+    }
+    if case .file(let path) = input, path.bytes.contains(0) {
+      return "the path of the input has a NUL byte in it: '\(path.escapingNUL)'"
+    }
     for (name, value) in environment {
       if name.isEmpty || name.bytes.contains(UInt8(ascii: "=")) || name.bytes.contains(0) {
         return "'\(name.escapingNUL)' can't be the name of an environment variable"
@@ -48,5 +76,15 @@ public struct ProcessRequest: Sendable {
       }
     }
     return nil
+  }
+
+  /// Whether an output of it is one of this process.
+  var sharesOutput: Bool { !capturesOutput && !tees }
+
+  /// The program without the folders of its path.
+  package var programName: ByteString {
+    let path = argv.first?.bytes ?? []
+    let slash = path.lastIndex(of: UInt8(ascii: "/"))
+    return ByteString(Array(path[(slash.map { $0 + 1 } ?? 0)...]))
   }
 }

@@ -5,20 +5,30 @@ public struct ProcessResult: Sendable {
   public var status: Int { signal.map { 128 + $0 } ?? exitStatus }
   /// The number of the signal that ended it.
   public let signal: Int?
-  /// Whether its outputs were collected.
-  public let isCaptured: Bool
-  /// Its standard output; empty when it wasn't collected.
+  /// Whether any of its outputs was collected.
+  public var isCaptured: Bool { hasStdout || hasStderr }
+  /// Whether its standard output was collected, and not written to a file.
+  public let hasStdout: Bool
+  /// Whether its standard error was collected.
+  public let hasStderr: Bool
+  /// Its standard output; empty when it wasn't collected. Lines that readers have taken aren't part of
+  /// it.
   public let stdout: ByteString
-  /// Its standard error; empty when it wasn't collected.
+  /// Its standard error; empty when it wasn't collected. Lines that readers have taken aren't part of
+  /// it.
   public let stderr: ByteString
+  /// The last bytes of its standard error, whether it was collected or read line by line.
+  package let stderrEnd: ByteString
   private let exitStatus: Int
 
-  package init(rawStatus: Int32, outputs: (stdout: ByteString, stderr: ByteString)?) {
+  init(rawStatus: Int32, stdout: ByteString?, stderr: ByteString?, stderrEnd: ByteString) {
     signal = rawStatus < 0 ? -Int(rawStatus) : nil
     exitStatus = Int(rawStatus)
-    isCaptured = outputs != nil
-    stdout = outputs?.stdout ?? ""
-    stderr = outputs?.stderr ?? ""
+    hasStdout = stdout != nil
+    hasStderr = stderr != nil
+    self.stdout = stdout ?? ""
+    self.stderr = stderr ?? ""
+    self.stderrEnd = stderrEnd
   }
 }
 

@@ -2,7 +2,7 @@ internal import CFlowSystem
 import Glibc
 
 /// The programs of a loop: those that run, and those that wait for room.
-package final class ProcessTable {
+package final class ProcessTable: LoopPrograms {
   private unowned let loop: EventLoop
   private var running: [ObjectIdentifier: ChildProcess] = [:]
   private var waiting: [ChildProcess] = []
@@ -76,39 +76,71 @@ package final class ProcessTable {
     var spawned = flowsystem_spawned()
     // The last descriptors are reserved for files of the script; a program that runs alone may use
     // them.
-    let problem = child.request.spawn(&spawned, keepsReserve: !running.isEmpty)
-    switch problem {
-    case 0:
+    do throws(SystemError) {
+      try child.request.spawn(&spawned, keepsReserve: !running.isEmpty)
       running[ObjectIdentifier(child)] = child
       child.begin(spawned)
-    case EMFILE, ENFILE, EAGAIN, ENOMEM:
+    } catch {
       // A program that ends makes room. If none is running, waiting would never end.
-      if !running.isEmpty { return false }
-      fallthrough
-    default: child.finish(.failed(child.request.failure(problem)))
+      let isShort = [EMFILE, ENFILE, EAGAIN, ENOMEM].contains(error.code ?? 0)
+      if isShort, !running.isEmpty { return false }
+      child.finish(.failed(error))
     }
     return true
+  }
+
+  /// Continues programs that wait for readers of their lines: the readers have forgotten them, or wait
+  /// for their end.
+  func continueAll() -> Bool {
+    let paused = running.values.filter(\.waitsForReaders)
+    for child in paused { child.lift() }
+    return !paused.isEmpty
   }
 }
 
 extension ProcessRequest {
-  /// Starts the program; returns 0 or an errno.
-  func spawn(_ spawned: inout flowsystem_spawned, keepsReserve: Bool) -> Int32 {
+  /// Starts the program.
+  func spawn(_ spawned: inout flowsystem_spawned, keepsReserve: Bool) throws(SystemError) {
     let words = CStrings(argv)
     let variables = environment.isEmpty ? nil : CStrings(mergedEnvironment())
     let folder = cwd.map { CStrings([$0]) }
     // An incomplete list would be another command.
-    for list in [words, variables, folder] where list?.isComplete == false { return ENOMEM }
+    for list in [words, variables, folder] where list?.isComplete == false {
+      throw failure(ENOMEM)
+    }
     var request = flowsystem_spawn_request()
     request.argv = UnsafePointer(words.pointers)
     request.environment = variables.map { UnsafePointer($0.pointers) }
     request.cwd = folder.flatMap { $0.pointers[0] }.map { UnsafePointer($0) }
-    request.stdin_is_piped = stdin != nil
-    request.outputs_are_piped = capturesOutput
     request.keeps_reserve = keepsReserve
-    return withExtendedLifetime((words, variables, folder)) {
+    let outputs = Int32(sharesOutput ? FLOWSYSTEM_INHERIT : FLOWSYSTEM_PIPE)
+    request.streams = (Int32(FLOWSYSTEM_NOTHING), outputs, outputs)
+    var files: [Int32] = []
+    defer { for file in files { close(file) } }
+    switch input {
+    case .nothing: break
+    case .bytes, .pipe: request.streams.0 = Int32(FLOWSYSTEM_PIPE)
+    case .inherited: request.streams.0 = Int32(FLOWSYSTEM_INHERIT)
+    case .file(let path):
+      request.streams.0 = try Self.open(path, writing: false)
+      files.append(request.streams.0)
+    }
+    if let output {
+      request.streams.1 = try Self.open(output, writing: true)
+      files.append(request.streams.1)
+    }
+    let problem = withExtendedLifetime((words, variables, folder)) {
       flowsystem_spawn(&request, &spawned)
     }
+    if problem != 0 { throw failure(problem) }
+  }
+
+  private static func open(_ path: ByteString, writing: Bool) throws(SystemError) -> Int32 {
+    let opened = path.withCString { flowsystem_open_stream($0, writing) }
+    guard let opened, opened < 0 else { return opened ?? -1 }
+    let number = errno
+    throw SystemError(
+      "can't \(writing ? "write" : "read") '\(path)': \(systemMessage(number))", code: number)
   }
 
   private func mergedEnvironment() -> [ByteString] {
@@ -178,6 +210,14 @@ private final class CStrings {
 }
 
 extension EventLoop {
+  /// The child processes of the loop; the table is made for the first one.
+  package var processes: ProcessTable {
+    if let table = programs as? ProcessTable { return table }
+    let made = ProcessTable(self)
+    programs = made
+    return made
+  }
+
   /// Ends the programs of all loops with this process, however it ends: when it exits, and when
   /// SIGHUP, SIGINT, SIGQUIT, SIGPIPE or SIGTERM end it. Each program has a process group of its
   /// own, which a terminal's Ctrl-C doesn't reach.
@@ -194,7 +234,7 @@ extension EventLoop {
   /// to end would leave them running. Their ends aren't reported, so their ops never end.
   public func killProcesses() {
     checkThread()
-    if hasProcesses { processes.killAll() }
+    programs?.killAll()
   }
 
   /// Starts a program, or lets it wait while this process has no descriptors left: none is lost.
@@ -208,7 +248,6 @@ extension EventLoop {
     _ request: ProcessRequest, completion: @escaping (ProcessEnd) -> Void
   ) -> ChildProcess {
     checkThread()
-    hasProcesses = true
     return processes.start(request, completion: completion)
   }
 }

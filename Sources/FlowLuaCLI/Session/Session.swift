@@ -28,6 +28,7 @@ final class Session {
     interpreter.messages.program = nil
     if terminal.showsErrors { interpreter.messages.decorate = terminal.decorated }
     defineNames()
+    host.sessionReadsInput = true
     // A session continues where a script would end: the error that is raised then gives the reason.
     if host.onNeedOfOutcome != nil { host.onNeedOfOutcome = { _, _ in } }
     // On a terminal nothing is stalled: a later line may settle it. A virtual clock stands still

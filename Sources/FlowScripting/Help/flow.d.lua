@@ -122,7 +122,9 @@ local flow = {}
 
 ---The options of a program.
 ---@class flow.ExecOptions
----@field stdin? string The program's input; empty by default.
+---@field stdin? string|"inherit"|"pipe"|{ file: string }|{ bytes: string } The program's input, empty by default: bytes; `"inherit"` for flowlua's own; `"pipe"` for what the script writes with `write`, not for an op; the content of a file. `{ bytes = "pipe" }` is that word as input.
+---@field output? string A file for the program's standard output, made or emptied at its start; it grows as the program prints. `stdout` is nil then. Both paths are relative to flowlua's folder, not to `cwd`.
+---@field tee? boolean Whether what isn't written to a file also appears in flowlua's output, line by line. While several programs do that, each line begins with the name of the op, or of the program outside of ops. With `capture = false` it isn't kept.
 ---@field cwd? string Its working directory; by default that of flowlua.
 ---@field env? table<string, string|false> Changes to the environment: a string sets a variable, false removes it.
 ---@field timeout? number Seconds of real time after which the program is stopped and fails with an error of kind `timeout`.
@@ -133,7 +135,7 @@ local flow = {}
 ---@class flow.ExecResult
 ---@field status integer The exit status; 128 plus the number of the signal if a signal ended it.
 ---@field signal? integer The signal that ended it.
----@field stdout? string All its output, as bytes; nil with `capture = false`.
+---@field stdout? string All its output, as bytes, except lines that `lines` has returned; nil with `capture = false` or `output`.
 ---@field stderr? string
 
 ---The parameter of `flow.machine`: fields, and a list of `flow.step` and `flow.any_step`.
@@ -475,10 +477,33 @@ function Task:finally_on_success(fn, opts) end
 ---A program. Once it has ended, the task has the fields of its result or error; reading one earlier is an
 ---error.
 ---@class flow.ExecTask: flow.Task<flow.ExecResult>
+---@field pid integer? The number of its process; nil before its start. After its end the system may give the number to another process.
 ---@field status integer? The exit status; 128 plus the number of the signal if a signal ended it. Nil if the program couldn't be started.
 ---@field signal integer? The signal that ended it.
----@field stdout string? All its output, as bytes; nil with `capture = false`.
+---@field stdout string? All its output, as bytes, except lines that `lines` has returned; nil with `capture = false` or `output`.
 ---@field stderr string?
+local ExecTask = {}
+
+---Returns an iterator over the lines of a program as it prints them, for a generic `for`. It waits for each
+---line and ends when both outputs have ended. A last line without a newline counts. What the program has
+---printed before comes first; loops over the same program share its lines.
+---
+---Lines that the loop returns aren't kept in `stdout` and `stderr`; after a `break` the rest is. A program
+---that prints faster than the loop reads waits: at most 256 KiB are kept for the loop, or one line.
+---@async
+---@return async fun(): string?, "stdout"|"stderr"? iterator Returns a line without its newline, and its stream.
+function ExecTask:lines() end
+
+---Writes strings and numbers to the input of a program with `stdin = "pipe"`. It waits while the program
+---doesn't read and more than 64 KiB are left to write. If the program has closed its input or has ended, it
+---raises an error of kind `error` with `name = "EPIPE"`.
+---@async
+---@param ... string|number
+---@return flow.ExecTask self
+function ExecTask:write(...) end
+
+---Ends the input of a program with `stdin = "pipe"`, after what was written.
+function ExecTask:close_stdin() end
 
 ---A started op, flow or machine: a task with data, a log and a summary. It settles when everything it has
 ---started has ended, cleanups included.

@@ -101,6 +101,8 @@ extension ScriptHost {
     case types.task.name: return call.object(index, types.task) == nil
     case types.taskContext.name: return call.object(index, types.taskContext) == nil
     case types.secret.name: return call.object(index, types.secret) == nil
+    case openPrograms?.lines.name:
+      return openPrograms.map { call.object(index, $0.lines) == nil } ?? false
     default: return false
     }
   }

@@ -53,6 +53,10 @@ public final class ScriptHost {
   let reductionMetatable: LuaReference
   /// Makes the Lua functions of wrapping ops; made with the first of them.
   var wrapperFactory: LuaReference?
+  /// The methods of programs, once one has been needed; see `programs`.
+  var openPrograms: ProgramMethods?
+  /// Whether a session reads the standard input of the process, so that code of the session can't.
+  public var sessionReadsInput = false
   /// The metatable of `run.data`, once it has been needed.
   var viewMetatable: LuaReference?
   /// Parsed type texts by their spelling: scripts use a few of them often.

@@ -17,7 +17,7 @@ extension ScriptHost {
     register(
       OpClass("ExecOp", doc: "Runs a program: gives status, stdout and stderr.") {
         [unowned self] arguments in
-        let (request, check) = try processRequest(arguments)
+        let (request, check) = try processRequest(arguments, canWrite: false)
         return ExecOp(request, check: check)
       })
   }

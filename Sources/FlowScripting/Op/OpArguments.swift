@@ -114,6 +114,9 @@ public struct OpOptions {
     options.arguments.wrong(options.index, "field '\(name)': \(what)")
   }
 
+  /// A field of any type; nil when it is absent.
+  public func value(_ name: ByteString) -> LuaValue? { options.value(name) }
+
   /// A field that is a string; nil when it is absent.
   public func string(_ name: ByteString) throws -> ByteString? { try options.string(name) }
 

@@ -6,22 +6,29 @@ extension ScriptHost {
   func installPrograms() throws {
     define("exec") { host, call in
       try host.refuseWhileChecking(call, "exec")
-      let (request, check) = try host.processRequest(OpArguments(Arguments(host, call, "exec")))
+      var (request, check) = try host.processRequest(
+        OpArguments(Arguments(host, call, "exec")), canWrite: true)
+      request.label = host.currentOp?.displayName
       let task = ProcessTask(request, check: check, on: host.loop)
       host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }
   }
 
-  /// The parameters `(argv, { stdin, cwd, env, timeout, check, capture })`. `env` changes the
-  /// environment: a string sets a variable, `false` removes it.
-  func processRequest(_ arguments: OpArguments) throws -> (ProcessRequest, check: Bool) {
+  /// The parameters `(argv, { stdin, output, tee, cwd, env, timeout, check, capture })`. `env` changes
+  /// the environment: a string sets a variable, `false` removes it. Only a task `canWrite` to the
+  /// program, not an op.
+  func processRequest(
+    _ arguments: OpArguments, canWrite: Bool
+  ) throws -> (ProcessRequest, check: Bool) {
     var request = ProcessRequest(try arguments.strings(1))
     if let problem = request.problem { throw arguments.wrong(1, problem.description) }
     let options = try arguments.options(
-      2, known: ["stdin", "cwd", "env", "timeout", "check", "capture"])
+      2, known: ["stdin", "output", "tee", "cwd", "env", "timeout", "check", "capture"])
     request.owner = ObjectIdentifier(self)
-    request.stdin = try options.string("stdin")
+    request.input = try processInput(options, canWrite: canWrite)
+    request.output = try options.string("output")
+    request.tees = try options.boolean("tee") ?? false
     request.cwd = try options.string("cwd")
     request.timeout = try options.seconds("timeout", orZero: false)
     request.capturesOutput = try options.boolean("capture") ?? true
@@ -36,27 +43,62 @@ extension ScriptHost {
     return (request, try options.boolean("check") ?? true)
   }
 
+  /// The option `stdin`: bytes, `"inherit"`, `"pipe"`, `{ bytes = … }` or `{ file = path }`.
+  private func processInput(
+    _ options: OpOptions, canWrite: Bool
+  ) throws -> ProcessRequest.Input {
+    switch options.value("stdin") {
+    case nil: return .nothing
+    case .string("inherit"):
+      if sessionReadsInput {
+        throw options.wrong("stdin", "the session reads the standard input itself")
+      }
+      return .inherited
+    case .string("pipe"):
+      if !canWrite { throw options.wrong("stdin", "no code can write to the program of an op") }
+      return .pipe
+    case .string(let bytes): return .bytes(bytes)
+    case .reference(let reference)? where reference.kind == .table:
+      let fields = try options.fields("stdin") ?? []
+      if fields.count == 1, case .string(let text) = fields[0].value {
+        switch fields[0].name {
+        case "bytes": return .bytes(text)
+        case "file": return .file(text)
+        default: break
+        }
+      }
+      throw options.wrong("stdin", "{ bytes = string } or { file = path } expected")
+    case .some(let value):
+      throw options.wrong(
+        "stdin",
+        "string, { bytes = string } or { file = path } expected, got \(kindName(of: value))")
+    }
+  }
+
   /// The result of a program, as scripts see it.
   func fields(of result: ProcessResult) -> [(ByteString, LuaValue)] {
     var fields: [(ByteString, LuaValue)] = [("status", .integer(Int64(result.status)))]
     if let signal = result.signal { fields.append(("signal", .integer(Int64(signal)))) }
-    if result.isCaptured {
-      fields.append(("stdout", .string(result.stdout)))
-      fields.append(("stderr", .string(result.stderr)))
-    }
+    if result.hasStdout { fields.append(("stdout", .string(result.stdout))) }
+    if result.hasStderr { fields.append(("stderr", .string(result.stderr))) }
     return fields
   }
 
-  /// `task.status`, `task.stdout`, … of a program: the fields of its result or its error; nil for
-  /// another name.
+  /// The fields of a program as a task: those of its result or its error, `pid`, and its methods; nil
+  /// for another name.
   func programField(_ call: LuaCall, _ program: ProcessTask) throws -> LuaAnswer? {
-    guard let name = call.string(2),
-      ["status", "signal", "stdout", "stderr"].contains(name.description)
-    else { return nil }
-    if program.state == .pending {
-      throw usage(call, "'\(name)' isn't there yet: await the task first")
+    guard let name = call.string(2) else { return nil }
+    switch name {
+    case "status", "signal", "stdout", "stderr":
+      if program.state == .pending {
+        throw usage(call, "'\(name)' isn't there yet: await the task first")
+      }
+      guard let result = program.result ?? program.error?.process else { return call.answer(.nil) }
+      return call.answer(fields(of: result).first { $0.0 == name }?.1 ?? .nil)
+    case "pid":
+      return call.answer(program.processNumber.map { .integer(Int64($0)) } ?? .nil)
+    default:
+      return try programs().methods[name].map { call.answer(.reference($0)) }
     }
-    guard let result = program.result ?? program.error?.process else { return call.answer(.nil) }
-    return call.answer(fields(of: result).first { $0.0 == name }?.1 ?? .nil)
   }
 }

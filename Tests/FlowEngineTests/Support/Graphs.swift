@@ -95,7 +95,7 @@ enum Graphviz {
     let loop = EventLoop()
     defer { loop.shutdown() }
     var request = ProcessRequest([ByteString(try #require(path)), "-Tsvg"])
-    request.stdin = graph
+    request.input = .bytes(graph)
     let task = ProcessTask(request, check: false, on: loop)
     _ = loop.run(until: { task.isConcluded })
     let result = try #require(task.result)

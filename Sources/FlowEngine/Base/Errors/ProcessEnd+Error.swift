@@ -49,8 +49,8 @@ extension ProcessResult {
   /// The last line of the error output, after `: `; empty when there is no output.
   fileprivate func lastErrorLine(hiding secrets: SecretTexts) -> ByteString {
     let isSpace = { (byte: UInt8) in byte == 32 || (9...13).contains(byte) }
-    let end = stderr.bytes.lastIndex { !isSpace($0) } ?? -1
-    let text = secrets.redacted(ByteString(Array(stderr.bytes[...end])))
+    let end = stderrEnd.bytes.lastIndex { !isSpace($0) } ?? -1
+    let text = secrets.redacted(ByteString(Array(stderrEnd.bytes[...end])))
     let line = (text.bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }).last
     guard let line else { return "" }
     let limit = 400

@@ -1,5 +1,5 @@
-/// Runs a program to its end: gives `status` and, if its outputs are collected, `stdout` and
-/// `stderr`, byte for byte.
+/// Runs a program to its end: gives `status` and, of `stdout` and `stderr`, those that are collected,
+/// byte for byte.
 ///
 /// It fails when the program can't be started and, unless `check` is false, when the program ends
 /// with a status other than 0 or by a signal. The outputs are set even then.
@@ -11,8 +11,11 @@ public final class ExecOp: Op {
   ///   - check: Whether a status other than 0 is a failure.
   public init(_ request: ProcessRequest, check: Bool = true) {
     let gives: KeyValuePairs<ByteString, ByteString> =
-      request.capturesOutput
-      ? ["status": "integer", "stdout": "string", "stderr": "string"] : ["status": "integer"]
+      switch (request.capturesOutput, request.output) {
+      case (false, _): ["status": "integer"]
+      case (true, nil): ["status": "integer", "stdout": "string", "stderr": "string"]
+      case (true, _?): ["status": "integer", "stderr": "string"]
+      }
     super.init(
       name: "ExecOp", gives: Op.declarations(gives), body: ExecBody(request, check: check))
   }
@@ -33,6 +36,8 @@ private final class ExecBody: OpBody {
   }
 
   func start(_ context: OpContext) -> CallState {
+    var request = request
+    if request.label == nil { request.label = context.displayName }
     let child = context.loop.startProcess(request) { [self] result in
       switch result {
       case .success(let result):
@@ -50,9 +55,8 @@ private final class ExecBody: OpBody {
   /// Sets the available outputs, also those of a program that has failed or was stopped.
   private func give(_ result: ProcessResult, _ context: OpContext) {
     context.set("status", result.status)
-    guard request.capturesOutput else { return }
-    context.set("stdout", result.stdout)
-    context.set("stderr", result.stderr)
+    if result.hasStdout { context.set("stdout", result.stdout) }
+    if result.hasStderr { context.set("stderr", result.stderr) }
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) {

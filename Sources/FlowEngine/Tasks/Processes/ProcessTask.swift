@@ -6,6 +6,10 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   /// Whether a status other than 0 is a failure.
   public let isChecked: Bool
   private var child: ChildProcess?
+  /// Whether `closeInput` was called.
+  public private(set) var isInputClosed = false
+  private var knownNumber: Int32?
+  private var knownLines: ProcessLines?
 
   /// Starts a program, or lets it wait while this process has no descriptors left.
   ///
@@ -34,7 +38,38 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     return nil
   }
 
+  /// The number of its process; nil before its start. After its end the system may give the number to
+  /// another process.
+  public var processNumber: Int32? { child?.processNumber ?? knownNumber }
+
+  /// The lines of its outputs, the same for all callers. Each reader has to `open` and `close` them:
+  /// meanwhile the outputs aren't collected. For a program that has ended without readers they are those
+  /// of its result, and stay in it.
+  public func lines() -> ProcessLines {
+    if let knownLines { return knownLines }
+    let lines = child?.makeLines() ?? ProcessLines(of: result ?? error?.process)
+    knownLines = lines
+    return lines
+  }
+
+  /// Writes to the standard input of a program with the input `.pipe`; see `ChildProcess.write`.
+  public func write(
+    _ bytes: ByteString, for writer: any ProcessInputWriter
+  ) -> InputWritten {
+    child?.write(bytes, for: writer) ?? .closed
+  }
+
+  /// Removes a writer that was to be called.
+  public func cancelWrite(_ writer: any ProcessInputWriter) { child?.cancelWrite(writer) }
+
+  /// Ends the standard input, after the bytes that were written.
+  public func closeInput() {
+    isInputClosed = true
+    child?.closeInput()
+  }
+
   private func programEnded(_ result: Result<ProcessResult, FlowError>) {
+    knownNumber = child?.processNumber
     child = nil
     switch result {
     case .success(let result):

@@ -1,0 +1,18 @@
+extension ChildProcess {
+  /// Writes to the standard input of a program with the input `.pipe`. All bytes are taken at once,
+  /// whatever the result.
+  ///
+  /// - Parameters:
+  ///   - bytes: The bytes.
+  ///   - writer: The object to call when the result is `.later`.
+  /// - Returns: The outcome.
+  public func write(_ bytes: ByteString, for writer: any ProcessInputWriter) -> InputWritten {
+    input?.write(bytes, for: writer) ?? .closed
+  }
+
+  /// Removes a writer that was to be called.
+  public func cancelWrite(_ writer: any ProcessInputWriter) { input?.cancel(writer) }
+
+  /// Ends the standard input, after the bytes that were written.
+  public func closeInput() { input?.endAfterBytes() }
+}

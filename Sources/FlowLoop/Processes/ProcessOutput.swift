@@ -1,0 +1,119 @@
+import Glibc
+
+/// One output of a program, read as it arrives: collected, split into lines for readers, and copied to
+/// the output of this process.
+final class ProcessOutput: LoopJob {
+  private unowned let child: ChildProcess
+  private let stream: ProcessStream
+  private let tee: ProcessTee?
+  private var descriptor: Int32
+  private var watch: DescriptorWatch?
+  private var bytes: [UInt8] = []
+  private var splitter = LineSplitter()
+  /// The end of the output that isn't collected, for the message of an error.
+  private var tail: [UInt8] = []
+  private static let tailLength = 4096
+  /// How much is read at a time, and how often, before other descriptors get their turn.
+  private static let chunk = 1 << 16
+  private static let reads = 16
+
+  init(_ descriptor: Int32, _ stream: ProcessStream, _ child: ChildProcess, _ tee: ProcessTee?) {
+    self.descriptor = descriptor
+    self.stream = stream
+    self.child = child
+    self.tee = tee
+  }
+
+  var isAtEnd: Bool { descriptor < 0 }
+
+  /// Begins or continues to read.
+  func watch(on loop: EventLoop) throws(SystemError) {
+    if !isAtEnd, watch == nil { watch = try loop.watch(descriptor, self) }
+  }
+
+  /// Stops reading for a time.
+  func pause() {
+    watch?.end()
+    watch = nil
+  }
+
+  func run() {
+    read(whole: false)
+    if isAtEnd { child.advance() } else { child.pauseIfFull() }
+  }
+
+  /// Reads the available output: all of it, or as much as readers of lines have room for.
+  func read(whole: Bool) {
+    withUnsafeTemporaryAllocation(byteCount: Self.chunk, alignment: 16) { buffer in
+      for _ in 0..<Self.reads where !isAtEnd && (whole || child.openLines?.isFull != true) {
+        let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+        if count > 0 {
+          take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        } else if count == 0 || errno != EAGAIN && errno != EINTR {
+          end()
+        } else {
+          return
+        }
+      }
+    }
+  }
+
+  private func take(_ piece: UnsafeRawBufferPointer) {
+    tee?.add(piece, stream)
+    if let lines = child.openLines {
+      keepTail(piece)
+      splitter.add(piece) { [stream] in lines.add(ProcessLine($0, stream)) }
+    } else if child.request.capturesOutput {
+      bytes.append(contentsOf: piece)
+    } else {
+      keepTail(piece)
+    }
+  }
+
+  private func keepTail(_ piece: UnsafeRawBufferPointer) {
+    tail.append(contentsOf: piece.suffix(Self.tailLength))
+    if tail.count > 2 * Self.tailLength { tail.removeFirst(tail.count - Self.tailLength) }
+  }
+
+  /// Makes lines of the output that was collected so far.
+  func split(into lines: ProcessLines) {
+    let collected = bytes
+    bytes = []
+    collected.withUnsafeBytes { piece in
+      keepTail(piece)
+      splitter.add(piece) { [stream] in lines.add(ProcessLine($0, stream)) }
+    }
+  }
+
+  /// Collects lines again that nobody took, and what follows.
+  func collect(_ lines: [ProcessLine]) {
+    for line in lines where line.stream == stream {
+      bytes += line.text.bytes
+      if line.isTerminated { bytes.append(UInt8(ascii: "\n")) }
+    }
+    bytes += splitter.takePart().bytes
+  }
+
+  /// Stops reading; an unfinished line counts as a line.
+  func end() {
+    pause()
+    guard descriptor >= 0 else { return }
+    close(descriptor)
+    descriptor = -1
+    tee?.end(stream)
+    let part = splitter.takePart()
+    if !part.isEmpty { child.openLines?.add(ProcessLine(part, stream, isTerminated: false)) }
+  }
+
+  /// Returns what was collected, and forgets it.
+  func takeBytes() -> ByteString {
+    defer { bytes = [] }
+    return ByteString(bytes)
+  }
+
+  /// The end of the output, whether it was collected or not.
+  var ending: ByteString {
+    if bytes.count >= Self.tailLength { return ByteString(Array(bytes.suffix(Self.tailLength))) }
+    return ByteString(tail + bytes)
+  }
+}
