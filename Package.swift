@@ -33,7 +33,9 @@ let package = Package(
     // Calls of the system that Swift can't import or make.
     .target(name: "CFlowSystem", cSettings: strictC),
     // Trampolines, protected calls, coroutines: everything that concerns `longjmp`.
-    .target(name: "CFlowLua", dependencies: ["CLua"], cSettings: strictC),
+    .target(
+      name: "CFlowLua", dependencies: ["CLua"], cSettings: strictC,
+      cxxSettings: [.treatAllWarnings(as: .error)]),
     // Strings of bytes: the one text type of all other targets.
     .target(name: "FlowBytes", swiftSettings: strict),
     // Clock, event loop, helper threads, files, child processes; knows no op, value or task.
@@ -47,7 +49,10 @@ let package = Package(
       name: "FlowScripting",
       dependencies: ["FlowEngine", "LuaVM"],
       // Editors read them; the program has them within itself.
-      resources: [.embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.testing.d.lua")],
+      resources: [
+        .embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.json.d.lua"),
+        .embedInCode("Help/flow.testing.d.lua"),
+      ],
       swiftSettings: strict),
     // The program: arguments, sessions, exit status.
     .executableTarget(
@@ -101,7 +106,9 @@ let package = Package(
     .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
     .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
-  cLanguageStandard: .gnu11
+  cLanguageStandard: .gnu11,
+  // `<charconv>` converts floats; see json_numbers.h.
+  cxxLanguageStandard: .cxx17
 )
 
 // scripts/bench measures what the bold mechanisms gain; nothing else builds this program.

@@ -1,7 +1,7 @@
 // The form in which values and functions leave a state, as the files of the
 // encoder and of the decoder share it.
 //
-// `F P 2` (values) or `F C 2` (code), the root, then a body for each object (table or function) in the
+// `F P 3` (values) or `F C 3` (code), the root, then a body for each object (table or function) in the
 // order in which they were first named. A value is a tag and its payload; lengths and indices are
 // LEB128, numbers 8 bytes, little endian. An object's first mention says how large its body is, so
 // that the reader makes the table in its size; the body comes when its turn is, so that no depth of
@@ -23,6 +23,10 @@ enum {
   TAG_SECRET = 8,  // a value that is marked: then the value
   TAG_TYPED = 13,  // a new table with a metatable: as TAG_TABLE, then how the metatable is found
   TAG_ERROR = 14,  // the metatable of errors
+  TAG_NULL = 15,   // the light userdata that is NULL
+  // With TAG_TABLE: it is marked for JSON.
+  TAG_ARRAY = 0x40,
+  TAG_OBJECT = 0x80,
   // Code only.
   TAG_FUNCTION = 9,  // a new one: length, what lua_dump wrote; its body says what its upvalues are
   TAG_MODULE = 10,   // what `require` of a string returns

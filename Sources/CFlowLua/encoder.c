@@ -3,8 +3,8 @@
 
 #include "codec.h"
 
-const uint8_t flowlua_value_header[3] = {'F', 'P', 2};
-const uint8_t flowlua_code_header[3] = {'F', 'C', 2};
+const uint8_t flowlua_value_header[3] = {'F', 'P', 3};
+const uint8_t flowlua_code_header[3] = {'F', 'C', 3};
 
 void flowlua_encoder_open(
     encoder *e, flowlua_state *state, flowlua_buffer *out, flowlua_encode_error *error) {

@@ -283,9 +283,13 @@ struct flowlua_state {
   object_type *types;       // counted from 1
   int32_t secret_type;      // 0 without one; see flowlua_set_secret_type
   int32_t guarded_globals;  // a reference; 0 without
-  uint32_t withheld;        // see flowlua_configuration
-  uint8_t layout;           // whether tables are laid out as layout.c knows it
-  uint8_t frames;           // the same of frames
+  // The metatables that mark objects and arrays: references, 0 before they are used, and what
+  // lua_topointer gives for them.
+  int32_t json_marks[2];
+  const void *json_mark_identities[2];
+  uint32_t withheld;  // see flowlua_configuration
+  uint8_t layout;     // whether tables are laid out as layout.c knows it
+  uint8_t frames;     // the same of frames
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;
@@ -424,6 +428,10 @@ int flowlua_push_heavy_body(lua_State *L);
 /// Reads a scalar at an index; false for anything else. [-0, +0, -]
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
+
+// json_marks.c
+/// Pushes the metatable that marks arrays, or objects; made when it is first needed. [-0, +1, m]
+void flowlua_push_json_mark(lua_State *L, flowlua_state *state, bool is_array);
 
 // allocator.c
 /// Lua's allocator; the context is the state.

@@ -105,7 +105,14 @@ static bool decode_value(flowlua_reader *r, lua_State *L) {
     flowlua_push_announced(r, L, (uint32_t)index);
     return true;
   }
+  case TAG_NULL: lua_pushlightuserdata(L, NULL); return true;
   case TAG_TABLE: return decode_table(r, L);
+  case TAG_TABLE | TAG_ARRAY:
+  case TAG_TABLE | TAG_OBJECT:
+    if (!decode_table(r, L)) return false;
+    flowlua_push_json_mark(L, r->state, tag == (TAG_TABLE | TAG_ARRAY));
+    lua_setmetatable(L, -2);
+    return true;
   case TAG_TYPED:
     // Its body is set without metamethods.
     return decode_table(r, L) && flowlua_decode_metatable(r, L);

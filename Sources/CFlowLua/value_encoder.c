@@ -62,8 +62,15 @@ static bool encode_table(encoder *e, lua_State *L) {
   memset(at, 0, 9);
   at[0] = TAG_TABLE;
   e->out->count += 9;
-  if (!lua_getmetatable(L, -1)) return true;
-  e->out->bytes[e->out->count - 9] = TAG_TYPED;
+  int32_t mark = flowlua_json_mark_of(e->state, L, -1);
+  if (mark == FLOWLUA_JSON_UNMARKED) return true;
+  uint8_t *tag = &e->out->bytes[e->out->count - 9];
+  if (mark != FLOWLUA_JSON_OTHER) {
+    *tag |= mark == FLOWLUA_JSON_ARRAY ? TAG_ARRAY : TAG_OBJECT;
+    return true;
+  }
+  *tag = TAG_TYPED;
+  lua_getmetatable(L, -1);
   bool is_found = flowlua_encode_metatable(e, L);
   lua_settop(L, -2);
   return is_found || flowlua_encode_fail(e, L);
@@ -116,6 +123,10 @@ bool flowlua_encode_top(encoder *e, lua_State *L) {
   case LUA_TFUNCTION:
     return e->is_code ? flowlua_encode_function(e, L, true) : flowlua_encode_fail(e, L);
   case LUA_TUSERDATA: return encode_userdata(e, L);
+  case LUA_TLIGHTUSERDATA:
+    if (lua_touserdata(L, -1) != NULL) return flowlua_encode_fail(e, L);
+    put_byte(L, out, TAG_NULL);
+    return true;
   default: return flowlua_encode_fail(e, L);
   }
 }

@@ -103,15 +103,14 @@ enum { COPY_SLOTS = 1 << 16 };
 /// filled, or the one that it has. [-0, +0, m]
 static void take_copy(lua_State *L, lua_Integer *queued) {
   if (lua_type(L, -1) != LUA_TTABLE) return;
-  if (lua_getmetatable(L, -1)) {
-    lua_settop(L, -2);
-    return;
-  }
+  int32_t mark = flowlua_json_mark_of(state_of(L), L, -1);
+  if (mark == FLOWLUA_JSON_OTHER) return;
   lua_pushvalue(L, -1);
   if (lua_rawget(L, COPY_MEMO) != LUA_TTABLE) {
     lua_settop(L, -2);
     size_t length = lua_rawlen(L, -1);
     lua_createtable(L, length > COPY_SLOTS ? COPY_SLOTS : (int)length, 0);
+    if (lua_getmetatable(L, -2)) lua_setmetatable(L, -2);
     lua_pushvalue(L, -2);
     lua_pushvalue(L, -2);
     lua_rawset(L, COPY_MEMO);

@@ -182,6 +182,12 @@ public struct LuaCall {
     return answer()
   }
 
+  /// What stands on top of the stack as the result.
+  func answerTop() -> LuaAnswer {
+    append(argument: lua_gettop(lua))
+    return answer()
+  }
+
   /// A Swift object as the result: always the same userdata for the same object.
   public func answer<Object>(_ object: Object, _ type: LuaObjectType<Object>) -> LuaAnswer {
     raw.pointee.heavy = true

@@ -523,6 +523,74 @@ int32_t flowlua_find_change(
 /// [-0, +0|1, -]
 int32_t flowlua_guard_globals(flowlua_state *_Nonnull state);
 
+// MARK: - JSON
+
+/// What a reader does.
+typedef struct flowlua_json_reading {
+  int32_t max_depth;
+  /// null stays null as a member of an object, too; otherwise such a member is left out.
+  bool keeps_null;
+  /// Integers beyond 64 bits stay text; otherwise they become floats.
+  bool keeps_big;
+  /// Two members of one object with the same key are refused.
+  bool is_strict;
+} flowlua_json_reading;
+
+/// What a writer does.
+typedef struct flowlua_json_writing {
+  int32_t max_depth;
+  /// Spaces a level; 0 for one line.
+  int32_t indent;
+  bool is_unsorted;
+  /// An empty table without a mark is an array.
+  bool empty_is_array;
+  /// Bytes that aren't UTF-8 become U+FFFD.
+  bool replaces_invalid;
+  bool is_ascii;
+  /// What a secret holds is written.
+  bool shows_secrets;
+} flowlua_json_writing;
+
+/// What is wrong with a text, or with a value.
+typedef struct flowlua_json_error {
+  /// `expected ',' or ']'`; of a value: what of it can't be written.
+  const char *_Nullable problem;
+  /// Of a value: how it can be written all the same.
+  const char *_Nullable hint;
+  /// Where in the text, counted from 1; columns are characters.
+  size_t offset, line, column;
+  bool is_at_end;
+  /// Of a value: the name of its type where that is the problem, otherwise empty, and the way to it.
+  char type_name[64];
+  char path[224];
+  bool is_path_cut;
+} flowlua_json_error;
+
+/// Pushes the value of a text, whose bytes are followed by a 0: FLOWLUA_MALFORMED with nothing on the
+/// stack when it isn't JSON. Runs on the running coroutine. [-0, +0|1, -]
+int32_t flowlua_json_decode(
+    flowlua_state *_Nonnull state, const char *_Nonnull bytes, size_t count,
+    const flowlua_json_reading *_Nonnull options, flowlua_json_error *_Nonnull error);
+/// Pushes the text of the value at an index; FLOWLUA_NOT_ENCODED with nothing on the stack when there is
+/// none. Says whether it has met a secret. No metamethod runs. [-0, +0|1, -]
+int32_t flowlua_json_encode(
+    flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index,
+    const flowlua_json_writing *_Nonnull options, flowlua_json_error *_Nonnull error,
+    bool *_Nonnull has_secret);
+
+/// Which mark a table has.
+enum {
+  FLOWLUA_JSON_UNMARKED = 0,  // no metatable
+  FLOWLUA_JSON_ARRAY = 1,
+  FLOWLUA_JSON_OBJECT = 2,
+  FLOWLUA_JSON_OTHER = 3,  // another metatable
+};
+/// The mark of a value at an index. The caller has seen to the room for one. [-0, +0, -]
+int32_t flowlua_json_mark_of(flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index);
+/// Marks the table at an index. [-0, +0|1, -]
+int32_t flowlua_json_mark(
+    flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, bool is_array);
+
 // MARK: - Coroutines of the scheduler
 
 /// A coroutine that the host runs: the unit that can be stopped.

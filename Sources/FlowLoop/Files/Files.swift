@@ -40,7 +40,7 @@ package enum Files {
     }
   }
 
-  private static func waitForInput(_ descriptor: Int32) -> Bool {
+  static func waitForInput(_ descriptor: Int32) -> Bool {
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&entry, 1, patience) > 0
   }
@@ -155,11 +155,11 @@ package enum Files {
     close(descriptor)
   }
 
-  private static func failure(_ verb: String, _ path: ByteString, _ number: Int32) -> SystemError {
+  static func failure(_ verb: String, _ path: ByteString, _ number: Int32) -> SystemError {
     SystemError("can't \(verb) '\(path)': \(systemMessage(number))", code: number)
   }
 
-  private static func nulError(_ path: ByteString) -> SystemError {
+  static func nulError(_ path: ByteString) -> SystemError {
     return SystemError("the path '\(path.escapingNUL)' has a NUL byte in it")
   }
 }

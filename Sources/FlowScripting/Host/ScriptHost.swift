@@ -204,6 +204,9 @@ public final class ScriptHost {
   /// Makes a function of the API callable from Lua.
   func bind(_ function: @escaping BoundFunction) -> LuaFunction { binder.bind(function) }
 
+  /// The same for a table of methods.
+  func bind(_ methods: LuaFields<BoundMethod>) -> LuaFields<LuaMethod> { binder.bind(methods) }
+
   /// The workers of the active loop.
   var workers: WorkerPool {
     if let openPool { return openPool }

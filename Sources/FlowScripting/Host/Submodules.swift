@@ -16,7 +16,8 @@ extension ScriptHost {
 
   /// All submodules. Their annotations are in `Help/flow.NAME.d.lua`.
   static let submodules = [
-    Submodule(name: "testing", worksInWorkers: false) { try $0.makeTestingModule() }
+    Submodule(name: "json") { try $0.makeJSONModule() },
+    Submodule(name: "testing", worksInWorkers: false) { try $0.makeTestingModule() },
   ]
 
   /// The names for `require`: of the module and of its parts, each also with `flowlua`.

@@ -25,7 +25,8 @@ extension ScriptHost {
       wrap: { [unowned self] value in makeSecret(Value(value)) })
   }
 
-  private func makeSecret(_ value: Value) -> SecretValue {
+  /// A secret, whose text no line of the log shows from now on.
+  func makeSecret(_ value: Value) -> SecretValue {
     let secret = SecretValue(value)
     loop.secrets.add(secret.plain)
     return secret

@@ -1,0 +1,108 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// A text that a script iterates over: all of it is there, or it is read from a file piece by piece, on
+/// helper threads.
+///
+/// A script gives it as a string or as `{ path = … }`.
+final class TextPieces {
+  /// The file; nil for a text.
+  let path: ByteString?
+  /// What has been read and not been used: the bytes from `start` on.
+  private(set) var bytes: [UInt8]
+  private(set) var start = 0
+  /// Up to where there is no line feed.
+  private var searched = 0
+  /// How many bytes came before `bytes`.
+  private var passed = 0
+  private var line = 0
+  private var reader: FileReader?
+  private var isReading = false
+
+  /// How much is read at a time: enough for a disk, little for a script that stops early.
+  private static let pieceSize = 256 << 10
+
+  /// Reads an argument; `function` is the name in messages while checking.
+  init(_ arguments: Arguments, _ index: Int, function: String) throws {
+    if arguments.call.kind(index) == .table {
+      let options = try arguments.options(index, known: ["path"])
+      guard let path = try options.string("path") else {
+        throw options.wrong("path", expected: "string")
+      }
+      try arguments.host.refuseWhileChecking(arguments.call, function)
+      self.path = path
+      bytes = []
+      reader = FileReader(path)
+      return
+    }
+    guard let text = arguments.call.string(index) else {
+      throw arguments.wrong(index, expected: "string or { path = string }")
+    }
+    path = nil
+    bytes = text.bytes
+  }
+
+  /// Whether more bytes may come.
+  var isIncomplete: Bool { reader != nil }
+
+  /// Ends it: the file is closed as soon as nobody reads it.
+  func close() {
+    reader = nil
+    bytes = []
+    start = 0
+    searched = 0
+  }
+
+  /// What `nextLine` finds.
+  enum Line {
+    /// A line without its line feed, its number from 1, and how many bytes are before it.
+    case line(ByteString, number: Int, offset: Int)
+    /// More has to be read first.
+    case incomplete
+    case end
+  }
+
+  func nextLine() -> Line {
+    var end = max(searched, start)
+    while end < bytes.count, bytes[end] != 0x0A { end += 1 }
+    searched = end
+    if end == bytes.count {
+      if isIncomplete { return .incomplete }
+      if start == end { return .end }
+    }
+    let text = ByteString(Array(bytes[start..<end]))
+    let offset = passed + start
+    start = min(end + 1, bytes.count)
+    line += 1
+    return .line(text, number: line, offset: offset)
+  }
+
+  /// Takes bytes that were used.
+  func use(_ count: Int) { start = min(start + count, bytes.count) }
+
+  /// Reads the next piece of the file while the script waits, and then calls `answer`.
+  func readMore(
+    _ host: ScriptHost, _ call: LuaCall, answer: @escaping (LuaCall) throws -> LuaAnswer
+  ) throws -> LuaAnswer {
+    guard let reader else { return try answer(call) }
+    if isReading {
+      throw host.usage(call, "bad use of an iterator (another coroutine is waiting in it)")
+    }
+    isReading = true
+    let size = Self.pieceSize
+    return try host.offload(call) { cancellation throws(SystemError) in
+      try reader.read(size, cancellation)
+    } answer: { [self] call, piece in
+      isReading = false
+      // Closed meanwhile.
+      guard self.reader != nil else { return try answer(call) }
+      if piece.isEmpty { self.reader = nil }
+      passed += start
+      searched -= min(start, searched)
+      bytes.removeFirst(start)
+      bytes += piece.bytes
+      start = 0
+      return try answer(call)
+    }
+  }
+}

@@ -1,0 +1,241 @@
+internal import CFlowLua
+internal import CLua
+
+/// What a reader of JSON does.
+public struct JSONReading: Sendable {
+  /// How many arrays and objects may contain each other.
+  public var maxDepth = 1000
+  /// Whether a member of an object that is null stays as such; otherwise it is left out.
+  public var keepsNull = false
+  /// Whether integers beyond 64 bits stay text; otherwise they become floats.
+  public var keepsBig = false
+  /// Whether two members of an object with the same key are refused; otherwise the last one counts.
+  public var isStrict = false
+
+  /// The defaults of `json.decode`.
+  public init() {}
+
+  fileprivate var raw: flowlua_json_reading {
+    flowlua_json_reading(
+      max_depth: Int32(clamping: maxDepth), keeps_null: keepsNull, keeps_big: keepsBig,
+      is_strict: isStrict)
+  }
+}
+
+/// What a writer of JSON does.
+public struct JSONWriting: Sendable {
+  /// How many arrays and objects may contain each other.
+  public var maxDepth = 1000
+  /// Spaces for each level; 0 for one line.
+  public var indent = 0
+  /// Whether the members of an object are sorted by their keys.
+  public var sortsKeys = true
+  /// Whether an empty table without a mark is an array; otherwise it is an object.
+  public var emptyIsArray = false
+  /// Whether bytes that aren't UTF-8 become U+FFFD; otherwise they are refused.
+  public var replacesInvalid = false
+  /// Whether all that isn't ASCII is escaped.
+  public var isASCII = false
+  /// Whether the contents of secrets are written; otherwise secrets are refused.
+  public var showsSecrets = false
+
+  /// The defaults of `json.encode`.
+  public init() {}
+
+  fileprivate var raw: flowlua_json_writing {
+    flowlua_json_writing(
+      max_depth: Int32(clamping: maxDepth), indent: Int32(clamping: indent),
+      is_unsorted: !sortsKeys, empty_is_array: emptyIsArray, replaces_invalid: replacesInvalid,
+      is_ascii: isASCII, shows_secrets: showsSecrets)
+  }
+}
+
+/// A text that isn't JSON.
+public struct JSONTextError: Error, Sendable {
+  /// The problem, without the place: `expected ',' or '}'`.
+  public let problem: String
+  /// The number of the byte, from 1.
+  public var offset: Int
+  /// The line, from 1.
+  public var line: Int
+  /// The character in the line, from 1.
+  public let column: Int
+
+  fileprivate init(_ raw: flowlua_json_error) {
+    let problem = raw.problem.map { String(cString: $0) } ?? ""
+    self.problem = raw.is_at_end ? "\(problem), got the end of the text" : problem
+    offset = Int(raw.offset)
+    line = Int(raw.line)
+    column = Int(raw.column)
+  }
+
+  /// `expected ',' or '}' at line 3, column 14`.
+  public var message: String { "\(problem) at line \(line), column \(column)" }
+}
+
+/// A value that JSON can't represent.
+public struct JSONValueError: Error, Sendable {
+  /// `can't encode a function at items[3].price`.
+  public let message: ByteString
+
+  fileprivate init(_ raw: flowlua_json_error) {
+    var raw = raw
+    func text<Tuple>(_ characters: inout Tuple) -> ByteString {
+      withUnsafeBytes(of: &characters) { ByteString(Array($0.prefix { $0 != 0 })) }
+    }
+    var message: ByteString
+    if let problem = raw.problem {
+      message = "can't encode \(String(cString: problem))"
+    } else {
+      message = "can't encode a value of type \(text(&raw.type_name))"
+    }
+    let path = text(&raw.path)
+    if !path.isEmpty { message = "\(message) at \(path)" }
+    if let hint = raw.hint { message = "\(message); \(String(cString: hint))" }
+    self.message = message
+  }
+}
+
+/// How a table is marked for JSON.
+public enum JSONMark: Sendable {
+  /// It isn't, and has no metatable.
+  case none
+  /// As an array.
+  case array
+  /// As an object.
+  case object
+  /// It has another metatable.
+  case other
+}
+
+extension LuaVM {
+  /// The value of a text. Throws a `JSONTextError` when it isn't JSON, and a `LuaError` when memory runs
+  /// out.
+  public func decodeJSON(_ text: ByteString, _ options: JSONReading = JSONReading()) throws
+    -> LuaValue
+  {
+    try enter()
+    // The reader stops at the 0 after the text.
+    let terminated = text.bytes.map { CChar(bitPattern: $0) } + [0]
+    let lua = running
+    try terminated.withUnsafeBufferPointer { buffer in
+      guard let bytes = buffer.baseAddress else { return }
+      try decodeJSON(bytes, text.count, options)
+    }
+    return try popValue(lua)
+  }
+
+  /// Pushes the value of a text, whose bytes are followed by a 0.
+  fileprivate func decodeJSON(
+    _ bytes: UnsafePointer<CChar>, _ count: Int, _ options: JSONReading
+  ) throws {
+    var error = flowlua_json_error()
+    var raw = options.raw
+    let status = flowlua_json_decode(state, bytes, count, &raw, &error)
+    if status == Int32(FLOWLUA_MALFORMED) { throw JSONTextError(error) }
+    try check(status)
+  }
+
+  /// The JSON of a value, and whether a secret is in it. Throws a `JSONValueError` for a value that JSON
+  /// can't represent, and a `LuaError` when memory runs out. No metamethod runs.
+  public func encodeJSON(_ value: LuaValue, _ options: JSONWriting = JSONWriting()) throws -> (
+    text: ByteString, hasSecret: Bool
+  ) {
+    try enter()
+    try check(withRawValues(of: self, [value]) { flowlua_push_protected(state, $0) })
+    let lua = running
+    defer { flowlua_pop(lua, 1) }
+    let hasSecret = try encodeJSON(in: lua, at: -1, options)
+    defer { flowlua_pop(lua, 1) }
+    return (text(onTopOf: lua), hasSecret)
+  }
+
+  /// Pushes the JSON of the value at an index.
+  fileprivate func encodeJSON(
+    in lua: OpaquePointer, at index: Int32, _ options: JSONWriting
+  ) throws -> Bool {
+    var error = flowlua_json_error()
+    var raw = options.raw
+    var hasSecret = false
+    let status = flowlua_json_encode(state, lua, index, &raw, &error, &hasSecret)
+    secrets?.releaseValues()
+    if status == Int32(FLOWLUA_NOT_ENCODED) { throw JSONValueError(error) }
+    try check(status)
+    return hasSecret
+  }
+
+  fileprivate func text(onTopOf lua: OpaquePointer) -> ByteString {
+    var count = 0
+    let bytes = flowlua_bytes(lua, -1, &count)
+    return ByteString(Array(UnsafeRawBufferPointer(start: bytes, count: count)))
+  }
+
+  /// An empty table that is marked as an array or as an object.
+  public func makeJSONTable(isArray: Bool) throws -> LuaReference {
+    let table = try makeTable()
+    let lua = running
+    try check(flowlua_make_room(state, lua, 2))
+    flowlua_push_reference(state, lua, table.id)
+    defer { flowlua_pop(lua, 1) }
+    try check(flowlua_json_mark(state, lua, -1, isArray))
+    return table
+  }
+
+  /// JSON's null: a light userdata that is NULL, equal in all states and to that of other modules.
+  public func makeJSONNull() throws -> LuaValue {
+    try enter()
+    let lua = running
+    try check(flowlua_make_room(state, lua, 2))
+    lua_pushlightuserdata(lua, nil)
+    return .reference(try popReference(lua, .lightUserdata))
+  }
+}
+
+extension LuaCall {
+  /// The value of an argument that is JSON; nil when it is no string. As `LuaVM.decodeJSON`.
+  public func decodeJSON(_ index: Int, _ options: JSONReading) throws -> LuaAnswer? {
+    let vm = vm
+    let isRead: Void? = try withBytes(index) { bytes in
+      // Each string of Lua's ends with a 0.
+      guard let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
+      try vm.decodeJSON(start, bytes.count, options)
+    }
+    return isRead.map { answerTop() }
+  }
+
+  /// The JSON of an argument, as the answer, unless a secret is in it: then the text. As
+  /// `LuaVM.encodeJSON`.
+  public func encodeJSON(
+    _ index: Int, _ options: JSONWriting
+  ) throws -> (answer: LuaAnswer?, secret: ByteString) {
+    let vm = vm
+    guard try vm.encodeJSON(in: lua, at: Int32(index), options) else { return (answerTop(), "") }
+    defer { flowlua_pop(lua, 1) }
+    return (nil, vm.text(onTopOf: lua))
+  }
+
+  /// The JSON of an argument. As `LuaVM.encodeJSON`.
+  public func textOfJSON(_ index: Int, _ options: JSONWriting) throws -> ByteString {
+    let vm = vm
+    _ = try vm.encodeJSON(in: lua, at: Int32(index), options)
+    defer { flowlua_pop(lua, 1) }
+    return vm.text(onTopOf: lua)
+  }
+
+  /// How an argument, a table, is marked.
+  public func jsonMark(_ index: Int) -> JSONMark {
+    guard kind(index) == .table else { return .other }
+    switch Int(flowlua_json_mark_of(raw.pointee.state, lua, Int32(index))) {
+    case FLOWLUA_JSON_UNMARKED: return .none
+    case FLOWLUA_JSON_ARRAY: return .array
+    case FLOWLUA_JSON_OBJECT: return .object
+    default: return .other
+    }
+  }
+
+  /// Marks an argument, a table, as an array or as an object.
+  public func markJSON(_ index: Int, isArray: Bool) throws {
+    guard kind(index) == .table else { return }
+    try vm.check(flowlua_json_mark(raw.pointee.state, lua, Int32(index), isArray))
+  }
+}

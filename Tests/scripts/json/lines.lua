@@ -1,0 +1,61 @@
+-- The lines of a text or file are values one after another; a wrong one is an error with its line.
+local flow = require "flow"
+local check = require "check"
+
+local json = flow.json
+local function all(source, options)
+  local list = {}
+  for value in json.lines(source, options) do list[#list + 1] = value end
+  return list
+end
+check.same(all '1\n{"a":2}\n\n \t\r\n[3]\r\nnull\n"x"', { 1, { a = 2 }, { 3 }, json.null, "x" })
+check.same(all "", {})
+check.same(all "\n\n", {})
+check.same(all('{"a":null}', { null = "keep" }), { { a = json.null } })
+
+local got = {}
+local error = check.raises(function()
+  for value in json.lines '1\n2\n  [3,}\n4' do got[#got + 1] = value end
+end, "expected a value at line 3, column 6")
+check.same(got, { 1, 2 })
+check.equal(error.line, 3)
+check.equal(error.column, 6)
+check.equal(error.offset, 10)
+
+-- After an error the next line follows.
+local lines = json.lines "x\n2"
+check.equal(pcall(lines), false)
+check.equal(lines(), 2)
+check.equal(lines(), nil)
+check.equal(lines(), nil)
+
+-- A file of several pieces, with lines across their borders.
+local path = os.tmpname()
+local file = assert(io.open(path, "w"))
+local count = 30000
+for i = 1, count do file:write('{"number":', i, ',"text":"', ("x"):rep(i % 40), '"}\n') end
+file:close()
+local sum, seen = 0, 0
+for value in json.lines { path = path } do
+  seen = seen + 1
+  sum = sum + value.number
+  check.equal(#value.text, value.number % 40)
+end
+check.equal(seen, count)
+check.equal(sum, count * (count + 1) // 2)
+
+-- The file is closed by a break; a worker reads one, too.
+for value in json.lines { path = path } do
+  if value.number == 10 then break end
+end
+local CountOp = flow.op("CountOp", {
+  needs = { path = "string" }, gives = { count = "integer" }, thread = "worker",
+  run = function(ctx)
+    local lines = 0
+    for _ in flow.json.lines { path = ctx:get "path" } do lines = lines + 1 end
+    ctx:set("count", lines)
+  end,
+})
+check.equal(CountOp:run({ path = path }).data.count, count)
+os.remove(path)
+check.raises(function() all { path = path } end, "can't read '" .. path .. "'")

@@ -1,0 +1,25 @@
+-- Wrong arguments and options are errors of use at the line of the call.
+local json = require "flow.json"
+local check = require "check"
+
+check.usage(function() json.decode() end, "decode", "#1", "string expected, got no value")
+check.usage(function() json.decode(12) end, "decode", "#1", "string expected, got number")
+check.usage(function() json.decode({}) end, "decode", "#1", "string expected, got table")
+check.usage(function() json.decode("1", "keep") end, "decode", "#2", "table expected, got string")
+check.usage(function() json.decode("1", { nul = "keep" }) end, "decode", "#2", "unknown field 'nul'", "did you mean 'null'")
+check.usage(function() json.decode("1", { null = "yes" }) end, "decode", "#2", "field 'null'", "'drop' or 'keep'", "'yes'")
+check.usage(function() json.decode("1", { max_depth = 0 }) end, "decode", "#2", "field 'max_depth'")
+check.usage(function() json.decode("1", { max_depth = 1.5 }) end, "decode", "#2", "field 'max_depth'")
+check.usage(function() json.decode("1", { strict = 1 }) end, "decode", "#2", "field 'strict': boolean expected")
+check.usage(function() json.encode() end, "encode", "#1", "value expected, got no value")
+check.usage(function() json.encode(nil) end, "encode", "#1", "value expected, got nil")
+check.usage(function() json.encode(1, { indent = -1 }) end, "encode", "#2", "field 'indent'")
+check.usage(function() json.encode(1, { indent = 17 }) end, "encode", "#2", "field 'indent'")
+check.usage(function() json.encode(1, { empty = "list" }) end, "encode", "#2", "'object' or 'array'")
+check.usage(function() json.read() end, "read", "#1", "string expected")
+check.usage(function() json.write("x") end, "write", "#2", "value expected")
+check.usage(function() json.write("x", print) end, "write", "#2", "can't encode a value of type function")
+check.usage(function() json.lines() end, "lines", "#1", "string or { path = string } expected")
+check.usage(function() json.lines { file = "x" } end, "lines", "#1", "unknown field 'file'")
+check.usage(function() json.lines {} end, "lines", "#1", "field 'path'", "string expected, got nil")
+check.usage(function() json.lines("", { max = 1 }) end, "lines", "#2", "unknown field 'max'")
