@@ -34,6 +34,12 @@ extension ScriptHost {
     case "as": return try host.answer(call, dispatcher.itemKey)
     case "collect": return try host.answer(call, dispatcher.collect)
     case "absent": return try host.answer(call, dispatcher.absent ?? .null)
+    case "rate":
+      guard let rate = dispatcher.rate else { return call.answer(.nil) }
+      let table = try host.vm.makeTable(
+        values: [.integer(Int64(rate.count))], fields: [("per", .number(rate.seconds))])
+      return call.answer(.reference(table))
+    case "hold_slot": return call.answer(.boolean(dispatcher.holdsSlots))
     default: return call.answer(.nil)
     }
   }
@@ -43,7 +49,7 @@ extension ScriptHost {
       index,
       known: [
         "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
-        "collect", "absent",
+        "collect", "absent", "rate", "hold_slot",
       ])
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
@@ -62,7 +68,8 @@ extension ScriptHost {
       allowFailure: try options.boolean("allow_failure") ?? false,
       allowEmpty: try options.boolean("allow_empty") ?? false,
       failures: try options.string("failures"), as: try options.string("as"),
-      collect: try options.string("collect"), absent: absent)
+      collect: try options.string("collect"), absent: absent, rate: try options.rate("rate"),
+      holdsSlots: try options.boolean("hold_slot") ?? false)
   }
 
   /// The dispatcher in an argument (a plain table works too), completed for an op.

@@ -97,13 +97,21 @@ local flow = {}
 ---@class flow.DispatcherOptions
 ---@field input string The key of the list. If the key is missing or its value isn't a list, the group fails with an input error.
 ---@field output? string The key of the list of results, in the order of the input; nothing is collected without it.
----@field max_concurrent? integer How many items execute at the same time; 3 by default.
+---@field max_concurrent? integer How many items execute at the same time; 3 by default. An item that waits for its next attempt doesn't count.
+---@field rate? integer|flow.Rate How many items start in a time, at most: a number per second, or `{ n, per = seconds }`. Further attempts at items count, too. Unlimited by default.
+---@field hold_slot? boolean Whether an item that waits for its next attempt counts towards `max_concurrent`; false by default.
 ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
 ---@field allow_empty? boolean Whether an empty list is allowed. Otherwise it is an error of kind `insufficient_input`.
 ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
 ---@field as? string The key under which each op finds its item; by default the op's primary input.
 ---@field collect? string The key whose value becomes the result; by default the op's primary output.
 ---@field absent? any The value in the output for an item without a result, so that results align with items: for a failed item, and for one that succeeded without an output declared optional. By default both are left out.
+
+---A limit of starts: in any period of `per` seconds (1 by default) at most as many as the number at index 1.
+---The first ones may start together.
+---@class flow.Rate
+---@field [1] integer At least 1.
+---@field per? number Greater than 0.
 
 ---The options of a continuation.
 ---@class flow.NextOptions
@@ -629,6 +637,8 @@ function Context:try_cancel() end
 ---@field input string This and the other fields are those of `flow.DispatcherOptions`, defaults included.
 ---@field output string?
 ---@field max_concurrent integer
+---@field rate flow.Rate?
+---@field hold_slot boolean
 ---@field allow_failure boolean
 ---@field allow_empty boolean
 ---@field failures string?

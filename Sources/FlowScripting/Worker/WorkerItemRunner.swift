@@ -163,7 +163,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
 
   /// The number of items that may wait in a worker.
   private func waitingLimit(_ share: Share) -> Int {
-    guard share.itemTime > 0, share.itemTime < Self.longItem else { return 0 }
+    guard share.itemTime > 0, share.itemTime < Self.longItem, !work.hasRate else { return 0 }
     let most = min(Int(Self.lookahead / share.itemTime), Self.mostWaiting)
     let fair = remaining / (2 * max(1, shares.count))
     return min(most, max(fair, Int(Self.shortestLookahead / share.itemTime)))

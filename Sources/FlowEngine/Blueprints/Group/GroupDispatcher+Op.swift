@@ -15,6 +15,11 @@ extension GroupDispatcher {
   }
 }
 
+extension RateLimit {
+  /// `10 per 1s`.
+  var text: ByteString { "\(count) per \(Value.text(ofSeconds: seconds))s" }
+}
+
 extension Op {
   /// Whether the op may succeed without a value under a key, because it declares the key optional.
   func mayLeaveOut(_ output: ByteString?) -> Bool {

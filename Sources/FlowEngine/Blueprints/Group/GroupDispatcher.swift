@@ -5,7 +5,8 @@ public final class GroupDispatcher {
   public let input: ByteString
   /// The key under which outputs are stored, in the order of the input; nil collects nothing.
   public let output: ByteString?
-  /// How many items execute at the same time, at least 1.
+  /// How many items execute at the same time, at least 1. An item that waits for its next attempt
+  /// doesn't execute, unless `holdsSlots` is set.
   public let maxConcurrent: Int
   /// Whether the group continues when an item fails. Failed items are left out of the outputs,
   /// unless `absent` replaces them.
@@ -22,12 +23,19 @@ public final class GroupDispatcher {
   /// `allowFailure`, or one that has succeeded without an output that its op declares optional.
   /// Outputs then align with items. nil leaves such items out.
   public let absent: Value?
+  /// How many items start in a time, at most; nil for no limit. Further attempts at items count as
+  /// starts.
+  public let rate: RateLimit?
+  /// Whether an item that waits for its next attempt counts towards `maxConcurrent`. By default
+  /// another item executes meanwhile.
+  public let holdsSlots: Bool
 
   /// Makes the settings of a group; see the properties.
   public init(
     input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: ByteString? = nil,
-    as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: Value? = nil
+    as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: Value? = nil,
+    rate: RateLimit? = nil, holdsSlots: Bool = false
   ) {
     self.input = input
     self.output = output
@@ -38,5 +46,7 @@ public final class GroupDispatcher {
     self.itemKey = itemKey
     self.collect = collect
     self.absent = absent.flatMap { $0.isNull ? nil : $0 }
+    self.rate = rate
+    self.holdsSlots = holdsSlots
   }
 }

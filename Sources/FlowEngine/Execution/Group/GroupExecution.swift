@@ -19,10 +19,16 @@ final class GroupExecution: MemberGroup, ProgressSource {
   private var hasEnded = false
   /// Whether an output is secret, which makes the list of outputs secret.
   private var isOutputSecret = false
-  private let limit: Int
 
   // Unchecked exclusivity: see HotPath.swift.
 
+  /// How many members there may be: one more than `maxConcurrent` for each that has given its slot
+  /// to another item.
+  @exclusivity(unchecked) private var limit: Int
+  /// Set when there is a limit of starts, or when a member has waited for its next attempt.
+  @exclusivity(unchecked) private var queue: StartQueue?
+  /// Whether `queue` is set: cheaper to read.
+  @exclusivity(unchecked) private var isQueued: Bool
   @exclusivity(unchecked) private var succeeded = 0
   @exclusivity(unchecked) private var outputs: ContiguousArray<Value> = []
 
@@ -35,11 +41,18 @@ final class GroupExecution: MemberGroup, ProgressSource {
     self.dispatcher = dispatcher
     self.scope = scope
     self.position = position
-    limit = dispatcher.maxConcurrent
+    limit = Self.slots(dispatcher)
+    queue = dispatcher.rate.map { StartQueue($0) }
+    isQueued = queue != nil
     super.init(parent: parent)
   }
 
   deinit { handout?.detach() }
+
+  /// How many items may execute; less than the greatest integer, so that `limit` can grow.
+  private static func slots(_ dispatcher: GroupDispatcher) -> Int {
+    min(dispatcher.maxConcurrent, Int.max / 2)
+  }
 
   override var collectKey: Key? { isOutputOptional ? nil : collected }
   override var members: [Execution] { runner?.members ?? [] }
@@ -57,17 +70,24 @@ final class GroupExecution: MemberGroup, ProgressSource {
 
   private func proceed(_ runner: LoopItemRunner) {
     let waits = startMembers {
-      runner.count < limit
+      isQueued ? queueAllowsStart(runner) : runner.count < limit
     } _: {
-      runner.startNext()
+      isQueued ? startQueued(runner) : runner.startNext()
     }
-    if waits, runner.count == 0 { finish() }
+    if waits, runner.count == 0, stop != nil || queue?.timer == nil { finish() }
   }
 
   private func proceed(_ handout: ItemHandout) {
     isScheduled = true
     stopMembers()
-    while stop == nil, handout.startNext() {}
+    while stop == nil {
+      let time = queue == nil ? 0 : loop.now()
+      let count = handout.startNext(atMost: queue?.available(at: time) ?? .max)
+      queue?.starts(count, at: time)
+      if count > 0 { continue }
+      _ = isStart(queue?.nextAction(at: time, hasNew: !handout.isExhausted))
+      break
+    }
     stopMembers()
     isScheduled = false
     // Executing the items has taken time.
@@ -75,7 +95,79 @@ final class GroupExecution: MemberGroup, ProgressSource {
     if handout.count == 0, stop != nil || handout.isExhausted { finish() }
   }
 
+  /// Whether an item may start now; else, if only the limit of starts keeps it, the group continues when
+  /// that allows it.
+  @inline(never)
+  private func queueAllowsStart(_ runner: LoopItemRunner) -> Bool {
+    guard let hasDue = queue?.hasDue else { return false }
+    guard runner.count < limit || (hasDue && dispatcher.holdsSlots) else { return false }
+    let hasNew = runner.hasNext && runner.count < limit
+    return isStart(queue?.nextAction(at: loop.now(), hasNew: hasNew))
+  }
+
+  /// Whether the action is a start; waits for its time if that is to come.
+  private func isStart(_ action: StartQueue.Action?) -> Bool {
+    switch action {
+    case .start:
+      queue?.setTimer(nil)
+      return true
+    case .wait(let time):
+      queue?.setTimer(
+        loop.schedule(at: time) { [self] in
+          queue?.setTimer(nil)
+          schedule()
+        })
+      return false
+    case nil, .some(.none): return false
+    }
+  }
+
+  /// Prepares the member that has waited for its next attempt for the longest time, else one for the next
+  /// item.
+  @inline(never)
+  private func startQueued(_ runner: LoopItemRunner) -> Unmanaged<Execution>? {
+    queue?.starts(at: loop.now())
+    guard let member = queue?.popDue() else { return runner.startNext() }
+    takeSlot()
+    member.lend { $0.endPause() }
+    return member
+  }
+
+  override func memberPauses(_ member: Execution, for seconds: Double) -> Bool {
+    let isLimited = queue?.isLimited == true
+    if !isLimited, dispatcher.holdsSlots || seconds == 0 { return false }
+    if queue == nil { queue = StartQueue(nil) }
+    isQueued = true
+    if !dispatcher.holdsSlots {
+      limit += 1
+      continueAsWork()
+    }
+    return true
+  }
+
+  override func memberIsDue(_ member: Execution) {
+    queue?.add(member)
+    schedule()
+  }
+
+  override func memberPauseStopped(_ member: Execution) {
+    queue?.remove(member)
+    takeSlot()
+  }
+
+  /// A member that has given its slot to another item takes one, or ends.
+  private func takeSlot() {
+    if !dispatcher.holdsSlots { limit -= 1 }
+  }
+
+  /// How many items execute.
+  private var running: Int {
+    runner.map { $0.count - (limit - Self.slots(dispatcher)) } ?? handout?.count ?? 0
+  }
+
   override func cancelMembers(_ error: FlowError) {
+    queue?.removeAll()
+    queue?.setTimer(nil)
     runner?.cancel(error)
     handout?.cancel(error)
   }
@@ -129,9 +221,11 @@ final class GroupExecution: MemberGroup, ProgressSource {
         parent: scope, position: position, attempt: 1, kind: .group, name: op.name,
         queued: engine.stampedNow()))
     let work = ItemWork(
-      op: op, run: parent.run, data: parent.bucket, count: source.count, maxConcurrent: limit,
+      op: op, run: parent.run, data: parent.bucket, count: source.count,
+      maxConcurrent: dispatcher.maxConcurrent,
       itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
-      allowFailure: dispatcher.allowFailure, parent: parent, policy: policy)
+      allowFailure: dispatcher.allowFailure, parent: parent, policy: policy,
+      hasRate: dispatcher.rate != nil)
     if let made = (op.body as? any ItemRunnerProvider)?.itemRunner(for: work)
       ?? engine.makeItemRunner?(work)
     {
@@ -218,6 +312,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
   }
 
   override func abandon() {
+    queue?.setTimer(nil)
     runner = nil
     handout = nil
     isScheduled = true
@@ -234,12 +329,13 @@ final class GroupExecution: MemberGroup, ProgressSource {
       done: Double(succeeded + failed.count),
       total: Double(source.count),
       items: Progress.Items(
-        running: runner?.count ?? handout?.count ?? 0, failed: failed.count))
+        running: running, failed: failed.count))
   }
 
   private func finish() {
     isScheduled = true
     hasEnded = true
+    queue?.setTimer(nil)
     engine.progressMonitor?.progressChanged(self)
     if let stop {
       parent.groupEnded(stop)

@@ -52,11 +52,12 @@ final class ItemHandout: ExecutedItemGroup {
 
   // MARK: Called by the group
 
-  /// Hands out a batch; false when there is none or the runner takes none now.
-  func startNext() -> Bool {
+  /// Hands out a batch of at most `most` items; returns how many, which is 0 when there is none or the
+  /// runner takes none now.
+  func startNext(atMost most: Int) -> Int {
     let limit = runner.queues ? Int.max : work.maxConcurrent
-    let room = min(limit - count, runner.capacity)
-    guard room > 0, !isExhausted else { return false }
+    let room = min(limit - count, runner.capacity, most)
+    guard room > 0, !isExhausted else { return 0 }
     let batch: ItemBatch
     if let again = lost.popLast() {
       batch = ItemBatch(first: again.index, count: 1, attempt: again.attempt)
@@ -69,7 +70,7 @@ final class ItemHandout: ExecutedItemGroup {
     }
     count += batch.count
     runner.start(batch)
-    return true
+    return batch.count
   }
 
   /// Has the runner stop the items that are out; an item that ends from now on ends with `error`.

@@ -62,6 +62,9 @@ public struct ItemWork {
   let policy: OpPolicy?
   /// Whether an item is retried or has a time limit. A runner has to handle both.
   public var hasPolicy: Bool { policy != nil }
+  /// Whether the group limits how many items start in a time: it then hands items out when they may
+  /// start, so a runner must not let them wait.
+  public let hasRate: Bool
 }
 
 /// Items that a runner is to execute: `count` of them, from the 0-based index `first` on.

@@ -27,8 +27,11 @@ final class LoopItemRunner {
     self.group = group
   }
 
-  /// How many members execute.
+  /// How many members haven't ended.
   var count: Int { pool.count }
+
+  /// Whether items remain to start.
+  var hasNext: Bool { next < source.count }
 
   /// Members that execute, in no order.
   var members: [Execution] { pool.members }

@@ -50,6 +50,13 @@ class MemberGroup: Work {
   func memberFailed(_ error: FlowError) {}
   /// Called when a member has ended and no longer executes.
   func memberEnded(_ member: Execution, _ error: FlowError?) {}
+  /// Called when a member begins to wait for its next attempt; returns whether the group decides when
+  /// the attempt begins, after this many seconds or later.
+  func memberPauses(_ member: Execution, for seconds: Double) -> Bool { false }
+  /// Called when the next attempt at such a member is due; the group continues the member.
+  func memberIsDue(_ member: Execution) {}
+  /// Called when such a member is stopped instead.
+  func memberPauseStopped(_ member: Execution) {}
   /// Stops all members because of `error`.
   func cancel(_ error: FlowError) {
     if stop == nil { stop = error }

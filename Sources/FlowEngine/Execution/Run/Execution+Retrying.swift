@@ -36,6 +36,7 @@ extension Execution {
     case .fail(let error): return .ended(error)
     case .again(let seconds):
       delay = beginDelay(seconds, decision, level, scope: scope, position: position)
+      pause(level, for: seconds)
       return .delayed
     }
   }

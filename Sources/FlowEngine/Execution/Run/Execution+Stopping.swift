@@ -30,6 +30,7 @@ extension Execution {
     } else if let delay {
       delay.cancel()
       self.delay = nil
+      stopPause()
       wake(frames.last?.cursor.phase == .delay ? .frame : .op)
     } else if context.phase == .inBody, !opCursor.isCleaningUp, let error = opStop {
       context.op.body?.interrupt(context, error)

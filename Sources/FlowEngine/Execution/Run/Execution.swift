@@ -77,6 +77,7 @@ final class Execution: Work {
     @exclusivity(unchecked) var child: MemberGroup?
     @exclusivity(unchecked) var completion: CallbackCompletion?
     @exclusivity(unchecked) var delay: Timer?
+    @exclusivity(unchecked) var isPaused = false
     @exclusivity(unchecked) var decision: RetryDecision?
     @exclusivity(unchecked) var opAttempt = Attempt(nil)
     @exclusivity(unchecked) var policy: OpPolicy?
@@ -131,7 +132,8 @@ final class Execution: Work {
       }
     }
   }
-  /// Set while the execution waits for the next attempt.
+  /// Set while the execution waits for the next attempt; when its time has come, the group may let the
+  /// execution wait on: see `isPaused`.
   var delay: Timer? {
     get { supervision?.delay }
     set {
@@ -139,6 +141,11 @@ final class Execution: Work {
         (supervision ?? makeSupervision()).delay = newValue
       }
     }
+  }
+  /// Whether the group of the member, which waits for its next attempt, decides when that begins.
+  var isPaused: Bool {
+    get { supervision?.isPaused == true }
+    set { supervision?.isPaused = newValue }
   }
   /// Set while the execution decides about a retry.
   var decision: RetryDecision? {
@@ -267,11 +274,35 @@ final class Execution: Work {
     engine.push(self)
   }
 
-  /// Continues because a timer was due.
+  /// Continues because a timer was due, or has the group continue the execution.
   func timerFired(_ reason: Resume) {
-    delay = nil
     resume = reason
+    if isPaused, let memberOf {
+      memberOf.lend { $0.memberIsDue(self) }
+      return
+    }
+    delay = nil
     engine.drive(self)
+  }
+
+  /// The group continues the member, whose next attempt is due.
+  func endPause() {
+    isPaused = false
+    delay = nil
+  }
+
+  /// Has the group decide when the next attempt begins, if it wants to: when this is the attempt at the
+  /// item as a whole.
+  func pause(_ level: Int, for seconds: Double) {
+    guard level == 0, let memberOf else { return }
+    isPaused = memberOf.lend { $0.memberPauses(self, for: seconds) }
+  }
+
+  /// The pause is stopped.
+  func stopPause() {
+    guard isPaused else { return }
+    isPaused = false
+    memberOf?.lend { $0.memberPauseStopped(self) }
   }
 
   override func proceed() {

@@ -97,9 +97,11 @@ final class FlowPlan: BlueprintVisitor {
     let output: ByteString = dispatcher.output.map { " -> \($0)" } ?? ""
     let failures: ByteString = dispatcher.allowFailure ? ", failures allowed" : ""
     let absent: ByteString = dispatcher.absent.map { ", \($0.logText) without output" } ?? ""
+    let rate: ByteString = dispatcher.rate.map { ", \($0.text)" } ?? ""
     let count = dispatcher.maxConcurrent
     step(
-      "for each of \(dispatcher.input)\(output), \(count) at a time\(failures)\(absent)", nil, ":")
+      "for each of \(dispatcher.input)\(output), \(count) at a time\(rate)\(failures)\(absent)",
+      nil, ":")
     levels.append(nil)
   }
 

@@ -218,6 +218,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     var items = dispatcher.input
     if let output = dispatcher.output { items = "\(items) -> \(output)" }
     var lines = [items, "max_concurrent = \(dispatcher.maxConcurrent)"]
+    if let rate = dispatcher.rate { lines.append("rate = \(rate.text)") }
     if dispatcher.allowFailure { lines.append("allow_failure") }
     if let failures = dispatcher.failures { lines.append("failures -> \(failures)") }
     if let absent = dispatcher.absent { lines.append("absent = \(absent.logText)") }

@@ -47,6 +47,35 @@ struct ItemRunnerTests {
       ])
   }
 
+  @Test("A rate limits what is handed out, lost items included")
+  func rate() throws {
+    let loop = makeLoop()
+    let runner = FakeRunner(capacity: 4)
+    loop.makeItemRunner = { work in
+      #expect(work.hasRate)
+      runner.loop = work.run.loop
+      return runner
+    }
+    let run = Flow().data("items", Array(0..<6))
+      .addGrouped(
+        op,
+        GroupDispatcher(
+          input: "items", output: "squares", maxConcurrent: 9, rate: RateLimit(3, per: 10))
+      ).start(on: loop)
+    #expect(runner.batches == ["0+3@1"])
+    runner.lose(1)
+    runner.succeed(0)
+    loop.schedule(at: 9_000_000_000) { #expect(runner.batches.count == 1) }
+    loop.schedule(at: 10_000_000_001) {
+      #expect(runner.batches == ["0+3@1", "1+1@2", "3+2@1"])
+      runner.answersAtOnce = true
+      for index in 1...4 { runner.succeed(index) }
+    }
+    try run.wait()
+    #expect(run.error == nil && run.duration == 20)
+    #expect(runner.batches.last == "5+1@1")
+  }
+
   @Test("Neither capacity nor limit is exceeded")
   func neitherCapacityNorLimitIsExceeded() throws {
     for (capacity, limit) in [(1, 1), (2, 7), (7, 2), (3, 3), (100, 100), (Int.max, 5)] {

@@ -375,8 +375,10 @@ private struct Builder {
         let key: ByteString = "items \(items)"
         flow.addGrouped(
           op(node),
+          // The model doesn't know which item takes the slot of one that waits for its next attempt.
           GroupDispatcher(
-            input: key, maxConcurrent: limit, allowFailure: allowFailure, as: "item"))
+            input: key, maxConcurrent: limit, allowFailure: allowFailure, as: "item",
+            holdsSlots: true))
       case .cases(let branches, let otherwise):
         for branch in branches {
           flow.case(where: NodePredicate(branch))

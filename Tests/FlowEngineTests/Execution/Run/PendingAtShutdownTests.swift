@@ -43,6 +43,27 @@ struct PendingAtShutdownTests {
         }
       ),
       (
+        "retries of items, waiting for their delay, a slot or the time of a start",
+        { loop, made in
+          let op = Op("BadOp", retry: RetryPolicy(attempts: 2, delay: 5)) { context in
+            context.state = made
+            throw FlowError(.error, "\(loop.now())")
+          }
+          let hold = hold(loop, made)
+          let items: [ByteString] = ["a", "b", "c", "d"]
+          let run = Flow("f").data("list", items)
+            .addParallel(
+              Flow("delay").addGrouped(
+                op, GroupDispatcher(input: "list", maxConcurrent: 1, as: "item")),
+              Flow("rate").addGrouped(
+                op, GroupDispatcher(input: "list", as: "item", rate: RateLimit(2, per: 9))),
+              hold
+            ).start(on: loop)
+          for _ in 0..<20 { _ = loop.turn(mayBlock: false) }
+          return run
+        }
+      ),
+      (
         "retry of a flow",
         { loop, made in
           let flow = Flow("f").data("x", .opaque(made)).add(failing("BadOp"))
