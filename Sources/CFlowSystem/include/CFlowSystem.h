@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "Files.h"
 #include "LineEditor.h"
 
 /// Returns the words of the command line, and sets their number. They stay valid.

@@ -274,6 +274,24 @@ extension ScriptHost {
     }
   }
 
+  /// The error of a failed system call to raise in the script: its message begins with `position`,
+  /// `code` is the `errno`, and `name` is its name, such as `ENOENT`.
+  func raise(_ error: SystemError, at position: ByteString) -> any Error {
+    let converted = FlowError.from(error).with { $0.message = position + $0.message }
+    guard let code = error.code, let name = error.name, !error.isCancellation else {
+      return raise(converted)
+    }
+    do {
+      let fields: [(ByteString, LuaValue)] = [
+        ("code", .integer(Int64(code))), ("name", .string(name)),
+      ]
+      return LuaError(
+        value: .reference(try makeError(converted, fields: fields)), message: converted.message)
+    } catch {
+      return error
+    }
+  }
+
   /// The text for an error that ended a script or that was unobserved: the message and, unless it
   /// already contains one, the traceback.
   ///

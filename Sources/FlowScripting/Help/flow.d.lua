@@ -14,6 +14,7 @@
 ---@field ops flow.Ops The ops written in Swift, by name.
 ---@field checking boolean Whether runs are checked instead of executed, as with `--check`.
 ---@field json flow.JSON JSON to Lua values and back; also `require "flow.json"`.
+---@field fs flow.FS Files and folders; also `require "flow.fs"`.
 ---@field testing flow.Testing Tests of ops on a virtual clock; also `require "flow.testing"`. Only the main script has it.
 local flow = {}
 
@@ -694,6 +695,7 @@ local Ops = {}
 ---@field traceback string? Where it was raised; for a timeout, where the op was.
 ---@field cause any The value that a script has raised: any value, with its identity.
 ---@field code any The number of the system's error, the status of a program or response, or the code given by the script.
+---@field name string? The name of the system's error that a function of `flow.fs` raises, such as `"ENOENT"`.
 ---@field retry boolean? Set by the script: false ends the attempts at the op.
 ---@field retry_after number? Set by the script or a response: the least number of seconds before the next attempt.
 ---@field status integer? The status of a program that failed or was stopped, with `signal`, `stdout` and `stderr`; or of a response.

@@ -89,6 +89,7 @@ extension ScriptHost {
     }
     isEndingProcess = true
     cancelEverything(reason: Self.termination)
+    TemporaryPaths.shared.removeAll()
     onTermination?()
   }
 

@@ -66,6 +66,8 @@ public final class ScriptHost {
   public private(set) var module: LuaReference
   /// The submodules that have been used, by their names in `flow`.
   var openSubmodules: [ByteString: LuaReference] = [:]
+  /// Temporary folders that were made outside of runs.
+  var temporaryFolders: [ByteString] = []
   /// Functions that the module doesn't have yet.
   private var definitions: LuaFields<LuaFunction> = [:]
 
@@ -167,6 +169,7 @@ public final class ScriptHost {
     waitingPools = []
     for loop in waitingLoops + [loop] { loop.cancelProcesses(of: ObjectIdentifier(self)) }
     vm.close()
+    removeTemporaryFolders()
     registry.removeAll()
     detach()
   }

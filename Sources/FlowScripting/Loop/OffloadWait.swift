@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import Glibc
 internal import LuaVM
 
 extension ScriptHost {
@@ -32,6 +33,8 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
     self.answer = answer
     super.init()
     host.loop.offload { [cancellation] in
+      // It may have waited for a thread.
+      if cancellation.isRequested { return .failure(SystemError(code: ECANCELED)) }
       do throws(SystemError) { return .success(try work(cancellation)) } catch {
         return .failure(error)
       }
@@ -47,8 +50,7 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
     switch result {
     case .success(let value): return try answer(call, value)
-    case .failure(let error):
-      throw host.raise(FlowError.from(error).with { $0.message = call.position + $0.message })
+    case .failure(let error): throw host.raise(error, at: call.position)
     case nil: throw host.raise(.cancelled())
     }
   }

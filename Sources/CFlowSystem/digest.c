@@ -1,0 +1,87 @@
+// Digests by OpenSSL's libcrypto, which is loaded when the first one is needed: linking it would
+// cost every start of a script about a millisecond. Its headers aren't needed, because its
+// functions are few and their types are opaque.
+#include "CFlowSystem.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+typedef struct evp_md evp_md;
+typedef struct engine engine;
+
+// The functions of the library, by the names that they have there.
+static struct {
+  int (*OPENSSL_init_crypto)(uint64_t options, const void *settings);
+  flowsystem_digest *(*EVP_MD_CTX_new)(void);
+  void (*EVP_MD_CTX_free)(flowsystem_digest *);
+  int (*EVP_DigestInit_ex)(flowsystem_digest *, const evp_md *, engine *);
+  int (*EVP_DigestUpdate)(flowsystem_digest *, const void *, size_t);
+  int (*EVP_DigestFinal_ex)(flowsystem_digest *, unsigned char *, unsigned int *);
+  const evp_md *(*algorithms[4])(void);
+} crypto;
+
+static char problem[300];
+static bool has_failed;
+
+// Gets a function; a POSIX system allows the conversion of the pointer.
+static bool find(void *library, const char *name, void *place) {
+  void *symbol = dlsym(library, name);
+  if (!symbol) {
+    snprintf(problem, sizeof problem, "libcrypto.so.3 has no function %s", name);
+    return false;
+  }
+  *(void **)place = symbol;
+  return true;
+}
+
+static bool find_all(void *library) {
+  return find(library, "OPENSSL_init_crypto", &crypto.OPENSSL_init_crypto)
+      && find(library, "EVP_MD_CTX_new", &crypto.EVP_MD_CTX_new)
+      && find(library, "EVP_MD_CTX_free", &crypto.EVP_MD_CTX_free)
+      && find(library, "EVP_DigestInit_ex", &crypto.EVP_DigestInit_ex)
+      && find(library, "EVP_DigestUpdate", &crypto.EVP_DigestUpdate)
+      && find(library, "EVP_DigestFinal_ex", &crypto.EVP_DigestFinal_ex)
+      && find(library, "EVP_sha256", &crypto.algorithms[FLOWSYSTEM_SHA256])
+      && find(library, "EVP_sha512", &crypto.algorithms[FLOWSYSTEM_SHA512])
+      && find(library, "EVP_sha1", &crypto.algorithms[FLOWSYSTEM_SHA1])
+      && find(library, "EVP_md5", &crypto.algorithms[FLOWSYSTEM_MD5]);
+}
+
+static void load(void) {
+  // OpenSSL's OPENSSL_INIT_NO_ATEXIT: a helper thread may still compute a digest while the process
+  // exits, and the library would release what it uses.
+  const uint64_t no_atexit = 0x00080000;
+  has_failed = true;
+  void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    snprintf(problem, sizeof problem, "%s (apt install libssl3)", dlerror());
+  } else if (find_all(library)) {
+    has_failed = crypto.OPENSSL_init_crypto(no_atexit, NULL) != 1;
+    if (has_failed) snprintf(problem, sizeof problem, "libcrypto.so.3 can't be initialized");
+  }
+}
+
+const char *flowsystem_load_crypto(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load);
+  return has_failed ? problem : NULL;
+}
+
+flowsystem_digest *flowsystem_digest_begin(flowsystem_digest_algorithm algorithm) {
+  flowsystem_digest *digest = crypto.EVP_MD_CTX_new();
+  if (!digest) return NULL;
+  if (crypto.EVP_DigestInit_ex(digest, crypto.algorithms[algorithm](), NULL) == 1) return digest;
+  crypto.EVP_MD_CTX_free(digest);
+  return NULL;
+}
+
+bool flowsystem_digest_add(flowsystem_digest *digest, const void *bytes, size_t count) {
+  return crypto.EVP_DigestUpdate(digest, bytes, count) == 1;
+}
+
+bool flowsystem_digest_end(flowsystem_digest *digest, uint8_t *bytes, unsigned int *count) {
+  bool ends = bytes && crypto.EVP_DigestFinal_ex(digest, bytes, count) == 1;
+  crypto.EVP_MD_CTX_free(digest);
+  return ends;
+}

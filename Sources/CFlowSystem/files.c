@@ -1,0 +1,62 @@
+// Files: copying within the kernel, names of errors, and changes in folders.
+#include "CFlowSystem.h"
+
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+ptrdiff_t flowsystem_copy_range(int from, int to, size_t count) {
+  return copy_file_range(from, NULL, to, NULL, count, 0);
+}
+
+const char *flowsystem_error_name(int number) { return strerrorname_np(number); }
+
+int flowsystem_inotify(void) { return inotify_init1(IN_NONBLOCK | IN_CLOEXEC); }
+
+int flowsystem_watch_folder(int inotify, const char *path, bool follows) {
+  uint32_t mask = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
+      | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
+  return inotify_add_watch(inotify, path, follows ? mask : mask | IN_DONT_FOLLOW);
+}
+
+void flowsystem_unwatch_folder(int inotify, int watch) { inotify_rm_watch(inotify, watch); }
+
+static uint32_t kinds_of(uint32_t mask) {
+  static const struct {
+    uint32_t mask, kind;
+  } table[] = {
+      {IN_CREATE, FLOWSYSTEM_CREATED},
+      {IN_MODIFY | IN_CLOSE_WRITE, FLOWSYSTEM_CHANGED},
+      {IN_DELETE, FLOWSYSTEM_REMOVED},
+      {IN_MOVED_FROM, FLOWSYSTEM_MOVED_FROM},
+      {IN_MOVED_TO, FLOWSYSTEM_MOVED_TO},
+      {IN_ISDIR, FLOWSYSTEM_FOLDER},
+      {IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT, FLOWSYSTEM_GONE},
+      {IN_IGNORED, FLOWSYSTEM_ENDED},
+      {IN_Q_OVERFLOW, FLOWSYSTEM_OVERFLOW},
+  };
+  uint32_t kinds = 0;
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    if (mask & table[i].mask) kinds |= table[i].kind;
+  }
+  return kinds;
+}
+
+bool flowsystem_next_file_event(
+    const uint8_t *bytes, size_t count, size_t *offset, flowsystem_file_event *event) {
+  struct inotify_event raw;
+  if (*offset > count || count - *offset < sizeof raw) return false;
+  memcpy(&raw, bytes + *offset, sizeof raw);
+  if (raw.len > count - *offset - sizeof raw) return false;
+  const uint8_t *name = bytes + *offset + sizeof raw;
+  *event = (flowsystem_file_event){
+      .watch = raw.wd,
+      .kinds = kinds_of(raw.mask),
+      .cookie = raw.cookie,
+      .name = name,
+      // It is padded with NUL bytes.
+      .name_length = strnlen((const char *)name, raw.len),
+  };
+  *offset += sizeof raw + raw.len;
+  return true;
+}

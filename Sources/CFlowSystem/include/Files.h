@@ -1,0 +1,92 @@
+// Files: calls that Swift's Glibc module lacks, changes in folders, and digests by OpenSSL.
+#ifndef FLOWSYSTEM_FILES_H
+#define FLOWSYSTEM_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Copies up to `count` bytes between the positions of two regular files, without passing them
+/// through this process. Returns the number of bytes, 0 at the end, or -1 with errno set.
+ptrdiff_t flowsystem_copy_range(int from, int to, size_t count);
+
+/// Returns the name of an errno, such as "ENOENT"; NULL for an unknown number.
+const char *flowsystem_error_name(int number);
+
+// MARK: - Changes in folders. <sys/inotify.h> isn't in Glibc's module map.
+
+/// The kinds of changes, as a set of bits.
+enum {
+  FLOWSYSTEM_CREATED = 1,
+  FLOWSYSTEM_CHANGED = 2,
+  FLOWSYSTEM_REMOVED = 4,
+  FLOWSYSTEM_MOVED_FROM = 8,
+  FLOWSYSTEM_MOVED_TO = 16,
+  /// The entry is a folder.
+  FLOWSYSTEM_FOLDER = 32,
+  /// The watched folder itself was removed or moved.
+  FLOWSYSTEM_GONE = 64,
+  /// The folder isn't watched any more, and nothing follows about it.
+  FLOWSYSTEM_ENDED = 128,
+  /// Changes were lost.
+  FLOWSYSTEM_OVERFLOW = 256,
+};
+
+/// A change in a watched folder.
+typedef struct {
+  /// The number of the folder's watch; -1 for an overflow.
+  int watch;
+  /// The kinds of the change.
+  uint32_t kinds;
+  /// The same number for both ends of a move; 0 for other changes.
+  uint32_t cookie;
+  /// The name of the entry in the folder, within the buffer; empty for a change of the folder.
+  const uint8_t *name;
+  size_t name_length;
+} flowsystem_file_event;
+
+/// Returns a close-on-exec, non-blocking inotify descriptor, or -1 with errno set.
+int flowsystem_inotify(void);
+
+/// Watches the entries of a folder. A link is followed only with `follows`. Returns the number of
+/// the watch, or -1 with errno set.
+int flowsystem_watch_folder(int inotify, const char *path, bool follows);
+
+/// Ends the watch of a folder.
+void flowsystem_unwatch_folder(int inotify, int watch);
+
+/// Gets the change at `*offset` of a buffer that was read from an inotify descriptor, and moves
+/// `*offset` to the next one. Returns false at the end.
+bool flowsystem_next_file_event(
+    const uint8_t *bytes, size_t count, size_t *offset, flowsystem_file_event *event);
+
+// MARK: - Digests
+
+/// The algorithms.
+typedef enum {
+  FLOWSYSTEM_SHA256,
+  FLOWSYSTEM_SHA512,
+  FLOWSYSTEM_SHA1,
+  FLOWSYSTEM_MD5,
+} flowsystem_digest_algorithm;
+
+/// The most bytes of a digest.
+enum { FLOWSYSTEM_DIGEST_SIZE = 64 };
+
+/// A digest that is being computed.
+typedef struct flowsystem_digest flowsystem_digest;
+
+/// Loads OpenSSL's libcrypto.so.3, once. Returns NULL, or the reason why that failed. Any thread.
+const char *flowsystem_load_crypto(void);
+
+/// Begins a digest, after the library has been loaded; NULL when the library refuses that.
+flowsystem_digest *flowsystem_digest_begin(flowsystem_digest_algorithm algorithm);
+
+/// Adds bytes; returns false when the library fails.
+bool flowsystem_digest_add(flowsystem_digest *digest, const void *bytes, size_t count);
+
+/// Stores the digest and its size, and releases the object; returns false when the library fails.
+/// With NULL for `bytes` the object is only released.
+bool flowsystem_digest_end(flowsystem_digest *digest, uint8_t *bytes, unsigned int *count);
+
+#endif

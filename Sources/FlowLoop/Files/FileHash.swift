@@ -1,0 +1,92 @@
+internal import CFlowSystem
+internal import Glibc
+
+/// Digests of files and bytes, by OpenSSL's libcrypto.
+package enum FileHash: String, CaseIterable, Sendable {
+  case sha256, sha512, sha1, md5
+
+  /// How much is read between two checks for a cancellation: it fits in a processor's cache.
+  private static let chunk = 1 << 17
+
+  /// The digest of a file's content. Blocks.
+  ///
+  /// - Returns: The digest in lower-case hexadecimal digits.
+  package func digest(
+    ofFile path: ByteString, _ cancellation: Cancellation
+  ) throws(SystemError) -> ByteString {
+    let file = try InputFile(path, verb: "hash")
+    let digest = try Digest(self)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.chunk, alignment: 64)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try file.read(into: buffer, cancellation)
+      if count == 0 { return try digest.end() }
+      try digest.add(buffer[..<count])
+    }
+  }
+
+  /// The digest of bytes; of many of them on another thread.
+  package func digest(
+    of bytes: ByteString, _ cancellation: Cancellation
+  ) throws(SystemError) -> ByteString {
+    let digest = try Digest(self)
+    var rest = bytes.bytes[...]
+    while !rest.isEmpty {
+      try cancellation.check()
+      let part = rest.prefix(Self.chunk)
+      try digest.add(part)
+      rest = rest.dropFirst(part.count)
+    }
+    return try digest.end()
+  }
+
+  private var algorithm: flowsystem_digest_algorithm {
+    switch self {
+    case .sha256: FLOWSYSTEM_SHA256
+    case .sha512: FLOWSYSTEM_SHA512
+    case .sha1: FLOWSYSTEM_SHA1
+    case .md5: FLOWSYSTEM_MD5
+    }
+  }
+
+  /// A digest that is being computed; it is released in any case.
+  private struct Digest: ~Copyable {
+    let raw: OpaquePointer
+
+    static let failure = SystemError("libcrypto can't compute a digest")
+
+    init(_ algorithm: FileHash) throws(SystemError) {
+      if let problem = flowsystem_load_crypto() {
+        throw SystemError(
+          "can't hash: \(ByteString(String(cString: problem)))", code: ELIBACC)
+      }
+      guard let raw = flowsystem_digest_begin(algorithm.algorithm) else { throw Self.failure }
+      self.raw = raw
+    }
+
+    deinit { _ = flowsystem_digest_end(raw, nil, nil) }
+
+    func add(_ bytes: some Collection<UInt8>) throws(SystemError) {
+      let isAdded = bytes.withContiguousStorageIfAvailable {
+        flowsystem_digest_add(raw, $0.baseAddress, $0.count)
+      }
+      if isAdded != true { throw Self.failure }
+    }
+
+    consuming func end() throws(SystemError) -> ByteString {
+      let raw = raw
+      discard self
+      let digits = Array("0123456789abcdef".utf8)
+      let text = withUnsafeTemporaryAllocation(
+        of: UInt8.self, capacity: Int(FLOWSYSTEM_DIGEST_SIZE)
+      ) { buffer -> ByteString? in
+        var count: UInt32 = 0
+        guard flowsystem_digest_end(raw, buffer.baseAddress, &count) else { return nil }
+        return ByteString(
+          buffer.prefix(Int(count)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+      }
+      guard let text else { throw Self.failure }
+      return text
+    }
+  }
+}

@@ -1,0 +1,66 @@
+internal import Glibc
+
+/// The metadata of a file, folder or link.
+package struct FileStatus: Sendable {
+  package let kind: FileKind
+  /// The number of bytes; of a folder or device a number without meaning.
+  package let size: Int64
+  /// The time of the last change of the content, in seconds since 1970.
+  package let modified: Double
+  /// The permissions.
+  package let mode: UInt32
+  /// The text of a link: the path that it leads to.
+  package let target: ByteString?
+
+  /// Reads the metadata. Blocks.
+  ///
+  /// - Parameters:
+  ///   - path: The path.
+  ///   - follows: Whether to follow a link at the end of the path.
+  /// - Returns: The metadata; nil if there is nothing at the path.
+  /// - Throws: A `SystemError`, also when a folder on the way can't be searched.
+  package static func read(
+    _ path: ByteString, follows: Bool
+  ) throws(SystemError) -> FileStatus? {
+    var status = stat()
+    let result = path.withCString { follows ? stat($0, &status) : lstat($0, &status) }
+    guard let result else { throw .nul(in: path) }
+    guard result == 0 else {
+      if errno == ENOENT || errno == ENOTDIR { return nil }
+      throw SystemError("stat", path, errno)
+    }
+    let kind = FileKind(mode: status.st_mode)
+    return FileStatus(
+      kind: kind, size: Int64(status.st_size),
+      modified: Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9,
+      mode: UInt32(status.st_mode & 0o7777),
+      target: kind == .link ? target(of: path, length: Int(status.st_size)) : nil)
+  }
+
+  /// Whether a path leads to anything, links followed. Blocks.
+  package static func exists(_ path: ByteString) throws(SystemError) -> Bool {
+    guard let result = path.withCString({ access($0, F_OK) }) else { throw .nul(in: path) }
+    if result == 0 { return true }
+    if errno == ENOENT || errno == ENOTDIR { return false }
+    throw SystemError("stat", path, errno)
+  }
+
+  /// The text of a link; nil if it has been replaced meanwhile.
+  private static func target(of path: ByteString, length: Int) -> ByteString? {
+    // Links of /proc have a size of 0, and a link may be replaced by a longer one.
+    var room = max(length + 1, 256)
+    while room <= 1 << 20 {
+      var bytes = [UInt8](repeating: 0, count: room)
+      let count = bytes.withUnsafeMutableBytes { buffer -> Int in
+        guard let base = buffer.baseAddress else { return -1 }
+        return path.withCString {
+          readlink($0, base.assumingMemoryBound(to: CChar.self), buffer.count)
+        } ?? -1
+      }
+      if count < 0 { return nil }
+      if count < room { return ByteString(Array(bytes[..<count])) }
+      room *= 2
+    }
+    return nil
+  }
+}

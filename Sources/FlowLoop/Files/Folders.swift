@@ -1,0 +1,63 @@
+internal import Glibc
+
+/// Makes folders, and gives files other names.
+package enum Folders {
+  /// Makes a folder, and those on the way to it that don't exist; an existing one is left as it is.
+  /// Blocks.
+  package static func make(_ path: ByteString) throws(SystemError) {
+    let slash = UInt8(ascii: "/")
+    let bare = path.withoutTrailingSlashes
+    // Usually only the last one is missing.
+    if try makeOne(bare, for: path) { return }
+    for index in bare.bytes.indices.dropFirst() where bare.bytes[index] == slash {
+      _ = try makeOne(ByteString(Array(bare.bytes[..<index])), for: path)
+    }
+    if try !makeOne(bare, for: path) { throw SystemError("make folder", path, ENOENT) }
+  }
+
+  /// Makes a folder unless it exists; returns false when the folder above it doesn't exist.
+  private static func makeOne(
+    _ folder: ByteString, for path: ByteString
+  ) throws(SystemError) -> Bool {
+    guard let made = folder.withCString({ mkdir($0, 0o777) }) else { throw .nul(in: path) }
+    if made == 0 { return true }
+    let number = errno
+    if number == ENOENT { return false }
+    // A folder may exist, and a system that can't be written to may report something else.
+    var status = stat()
+    let isFolder =
+      folder.withCString { stat($0, &status) } == 0 && FileKind(mode: status.st_mode) == .directory
+    if isFolder { return true }
+    throw SystemError("make folder", path, number)
+  }
+
+  /// Gives a file or folder another path in the same file system, in one step; a file there is
+  /// replaced. Blocks.
+  package static func rename(_ path: ByteString, to target: ByteString) throws(SystemError) {
+    guard let result = path.withCString({ from in target.withCString { Glibc.rename(from, $0) } })
+    else { throw .nul(in: path) }
+    guard let result else { throw .nul(in: target) }
+    if result != 0 { throw SystemError("rename", path, to: target, errno) }
+  }
+
+  /// Makes a new folder for temporary files, which only this user can open: in the folder of the
+  /// environment variable `TMPDIR`, or in `/tmp`. Blocks.
+  ///
+  /// - Returns: Its path. `TemporaryPaths` removes it at the latest when the process exits.
+  package static func makeTemporary() throws(SystemError) -> ByteString {
+    var parent: ByteString = "/tmp"
+    if let variable = getenv("TMPDIR"), variable.pointee != 0 {
+      parent = ByteString(
+        Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable))))
+    }
+    let template = parent.joined(with: Array("flowlua-XXXXXX".utf8)[...])
+    var bytes = template.bytes.map { CChar(bitPattern: $0) } + [0]
+    let made = bytes.withUnsafeMutableBufferPointer { buffer in
+      buffer.baseAddress.flatMap { mkdtemp($0) } != nil
+    }
+    guard made else { throw SystemError("make folder", template, errno) }
+    let path = ByteString(bytes.dropLast().map { UInt8(bitPattern: $0) })
+    TemporaryPaths.shared.insert(path, isFolder: true)
+    return path
+  }
+}

@@ -1,0 +1,53 @@
+internal import Glibc
+
+/// A file that is open for reading; it is closed in any case.
+struct InputFile: ~Copyable {
+  let descriptor: Int32
+  /// The status of the file when it was opened.
+  let status: stat
+  private let path: ByteString
+  private let verb: String
+  /// How long a wait for a pipe lasts before the next check, in milliseconds.
+  private static let patience: Int32 = 50
+
+  /// Opens a file; `verb` is that of error messages.
+  init(_ path: ByteString, verb: String) throws(SystemError) {
+    // A pipe must not block the thread forever: it is opened without waiting for its other end.
+    let opened = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+    guard let opened else { throw .nul(in: path) }
+    guard opened >= 0 else { throw SystemError(verb, path, errno) }
+    var status = stat()
+    guard fstat(opened, &status) == 0 else {
+      let number = errno
+      close(opened)
+      throw SystemError(verb, path, number)
+    }
+    descriptor = opened
+    self.status = status
+    self.path = path
+    self.verb = verb
+  }
+
+  deinit { close(descriptor) }
+
+  /// Whether its size is known and reading doesn't wait for another program.
+  var isRegular: Bool { FileKind(mode: status.st_mode) == .file }
+
+  /// Reads what is there, up to the size of the buffer; returns the number of bytes, 0 at the end.
+  func read(
+    into buffer: UnsafeMutableRawBufferPointer, _ cancellation: Cancellation
+  ) throws(SystemError) -> Int {
+    while true {
+      try cancellation.check()
+      if !isRegular, !waitForInput() { continue }
+      let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+      if count >= 0 { return count }
+      if errno != EINTR, errno != EAGAIN { throw SystemError(verb, path, errno) }
+    }
+  }
+
+  private func waitForInput() -> Bool {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&entry, 1, Self.patience) > 0
+  }
+}

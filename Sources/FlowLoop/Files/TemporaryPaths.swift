@@ -1,0 +1,63 @@
+internal import Glibc
+
+/// The temporary files and folders of the process: what is left of them is removed when it exits.
+///
+/// Threads that write files aren't awaited at the exit, so their unfinished files have to be
+/// removed there.
+// The mutex guards the paths.
+package final class TemporaryPaths: @unchecked Sendable {
+  package static let shared = TemporaryPaths()
+
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  /// Whether each path is that of a folder.
+  private var paths: [ByteString: Bool] = [:]
+  /// Whether the process ends, so that a new path is removed at once.
+  private var isClosed = false
+
+  private init() {
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    pthread_mutex_init(mutex, nil)
+    atexit { TemporaryPaths.shared.removeAll() }
+  }
+
+  /// Adds a path that has just been made.
+  func insert(_ path: ByteString, isFolder: Bool) {
+    pthread_mutex_lock(mutex)
+    let isLate = isClosed
+    if !isLate { paths[path] = isFolder }
+    pthread_mutex_unlock(mutex)
+    if isLate { try? FileRemoval.remove(path, recursive: isFolder, Cancellation()) }
+  }
+
+  /// Forgets a path, which is removed or has another name now.
+  func forget(_ path: ByteString) {
+    pthread_mutex_lock(mutex)
+    paths[path] = nil
+    pthread_mutex_unlock(mutex)
+  }
+
+  /// Removes a temporary folder with all that is in it, unless it has been removed. Blocks.
+  ///
+  /// - Throws: A `SystemError` when something in it can't be removed.
+  package func removeFolder(_ path: ByteString) throws(SystemError) {
+    forget(path)
+    do throws(SystemError) {
+      try FileRemoval.remove(path, recursive: true, Cancellation())
+    } catch {
+      if error.code != ENOENT { throw error }
+    }
+  }
+
+  /// Removes all of them; for the end of the process.
+  package func removeAll() {
+    pthread_mutex_lock(mutex)
+    let left = paths
+    paths = [:]
+    isClosed = true
+    pthread_mutex_unlock(mutex)
+    for (path, isFolder) in left {
+      try? FileRemoval.remove(path, recursive: isFolder, Cancellation())
+    }
+  }
+}

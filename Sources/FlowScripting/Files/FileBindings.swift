@@ -1,0 +1,262 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// `flow.fs`: functions for files that wait without blocking.
+///
+/// Everything that touches a disk happens on a helper thread: a disk may be slow, or be a network.
+extension ScriptHost {
+  /// Makes the module `flow.fs`.
+  func makeFileModule() throws -> LuaReference {
+    var functions: LuaFields<LuaFunction> = [:]
+    for (name, function) in Self.fileFunctions {
+      functions.list.append(
+        (
+          name: name,
+          value: bind { host, call in
+            try host.refuseWhileChecking(call, name)
+            return try function(host, call, Arguments(host, call, name))
+          }
+        ))
+    }
+    let module = try vm.makeTable()
+    try vm.set(functions: functions, in: module)
+    return module
+  }
+
+  private typealias FileFunction = (ScriptHost, LuaCall, Arguments) throws -> LuaAnswer
+
+  // Computed, because it is needed once per host.
+  private static var fileFunctions: [(String, FileFunction)] {
+    [
+      ("list", { try $0.list($1, $2) }),
+      ("stat", { try $0.stat($1, $2) }),
+      (
+        "exists",
+        { host, call, arguments in
+          let path = try arguments.path(1)
+          return try host.offload(call) { _ throws(SystemError) in
+            try FileStatus.exists(path)
+          } answer: {
+            $0.answer(.boolean($1))
+          }
+        }
+      ),
+      (
+        "mkdir",
+        { host, call, arguments in
+          let path = try arguments.path(1)
+          return try host.change(call) { _ throws(SystemError) in try Folders.make(path) }
+        }
+      ),
+      (
+        "remove",
+        { host, call, arguments in
+          let path = try arguments.path(1)
+          let options = try arguments.fileOptions(2, known: ["recursive"])
+          let recursive = try options.boolean("recursive") ?? false
+          return try host.change(call) { cancellation throws(SystemError) in
+            try FileRemoval.remove(path, recursive: recursive, cancellation)
+          }
+        }
+      ),
+      (
+        "rename",
+        { host, call, arguments in
+          let (path, target) = (try arguments.path(1), try arguments.path(2))
+          return try host.change(call) { _ throws(SystemError) in
+            try Folders.rename(path, to: target)
+          }
+        }
+      ),
+      (
+        "copy",
+        { host, call, arguments in
+          let (path, target) = (try arguments.path(1), try arguments.path(2))
+          return try host.change(call) { cancellation throws(SystemError) in
+            try Files.copy(path, to: target, cancellation)
+          }
+        }
+      ),
+      (
+        "read",
+        { host, call, arguments in
+          let path = try arguments.path(1)
+          return try host.offload(call) { cancellation throws(SystemError) in
+            try Files.read(path, cancellation)
+          } answer: {
+            $0.answer(.string($1))
+          }
+        }
+      ),
+      (
+        "write",
+        { host, call, arguments in
+          let (path, content) = (try arguments.path(1), try arguments.string(2))
+          let options = try arguments.fileOptions(3, known: ["append"])
+          let appends = try options.boolean("append") ?? false
+          return try host.change(call) { cancellation throws(SystemError) in
+            if appends {
+              try Files.append(content, to: path, cancellation)
+            } else {
+              try Files.write(content, to: path, cancellation)
+            }
+          }
+        }
+      ),
+      ("hash", { try $0.hash($1, $2) }),
+      ("temp_dir", { host, call, _ in try host.makeTemporaryFolder(call) }),
+    ]
+  }
+
+  /// Performs work without a result on a helper thread.
+  private func change(
+    _ call: LuaCall, _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Void
+  ) throws -> LuaAnswer {
+    try offload(call, work) { call, _ in call.answer() }
+  }
+
+  // MARK: Listing
+
+  /// `list(folder, options)`.
+  private func list(_ call: LuaCall, _ arguments: Arguments) throws -> LuaAnswer {
+    var listing = DirectoryListing(try arguments.path(1))
+    let options = try arguments.fileOptions(2, known: ["recursive", "hidden", "match", "type"])
+    listing.isRecursive = try options.boolean("recursive") ?? false
+    listing.includesHidden = try options.boolean("hidden") ?? false
+    listing.kind = try options.choice(
+      "type", of: FileKind.allCases.map { ($0.name.description, $0) })
+    var filter: LuaReference?
+    switch options.value("match") {
+    case nil: break
+    case .string(let pattern):
+      do throws(Glob.Mistake) { listing.pattern = try Glob(pattern) } catch {
+        throw arguments.wrong(2, "field 'match': \(error.message): '\(pattern)'")
+      }
+    case .reference(let function) where function.kind == .function: filter = function
+    default: throw options.wrong("match", expected: "pattern or function")
+    }
+    return try offload(call) { [listing] cancellation throws(SystemError) in
+      try listing.read(cancellation)
+    } answer: { [self] call, entries in
+      let wanted = try filter.map { filter in
+        try entries.filter { entry in
+          let arguments: [LuaValue] = [.string(entry.path), .string(entry.kind.name)]
+          switch try vm.call(filter, arguments).first {
+          case nil, .nil, .boolean(false): return false
+          default: return true
+          }
+        }
+      }
+      let paths = (wanted ?? entries).map { LuaValue.string($0.path) }
+      return call.answer(.reference(try vm.makeTable(values: paths)))
+    }
+  }
+
+  /// `stat(path, options)`.
+  private func stat(_ call: LuaCall, _ arguments: Arguments) throws -> LuaAnswer {
+    let path = try arguments.path(1)
+    let options = try arguments.fileOptions(2, known: ["follow"])
+    let follows = try options.boolean("follow") ?? false
+    return try offload(call) { _ throws(SystemError) in
+      try FileStatus.read(path, follows: follows)
+    } answer: { [self] call, status in
+      guard let status else { return call.answer(.nil) }
+      var fields: [(ByteString, LuaValue)] = [
+        ("type", .string(status.kind.name)), ("size", .integer(status.size)),
+        ("mtime", .number(status.modified)), ("mode", .integer(Int64(status.mode))),
+      ]
+      if let target = status.target { fields.append(("target", .string(target))) }
+      return call.answer(.reference(try vm.makeTable(fields: fields)))
+    }
+  }
+
+  // MARK: Digests
+
+  /// How many bytes of a string are hashed without a helper thread, whose start would take longer.
+  private static let quickHashLimit = 1 << 15
+
+  /// `hash(path | { bytes = s }, algorithm)`.
+  private func hash(_ call: LuaCall, _ arguments: Arguments) throws -> LuaAnswer {
+    let algorithm = try hashAlgorithm(arguments)
+    guard call.kind(1) == .table else {
+      guard call.kind(1) == .string else {
+        throw arguments.wrong(1, expected: "path or { bytes = string }")
+      }
+      let path = try arguments.path(1)
+      return try offload(call) { cancellation throws(SystemError) in
+        try algorithm.digest(ofFile: path, cancellation)
+      } answer: {
+        $0.answer(.string($1))
+      }
+    }
+    let options = try arguments.options(1, known: ["bytes"])
+    guard let bytes = try options.string("bytes") else {
+      throw options.wrong("bytes", expected: "string")
+    }
+    if bytes.count <= Self.quickHashLimit {
+      do throws(SystemError) {
+        return call.answer(.string(try algorithm.digest(of: bytes, Cancellation())))
+      } catch {
+        throw raise(error, at: call.position)
+      }
+    }
+    return try offload(call) { cancellation throws(SystemError) in
+      try algorithm.digest(of: bytes, cancellation)
+    } answer: {
+      $0.answer(.string($1))
+    }
+  }
+
+  private func hashAlgorithm(_ arguments: Arguments) throws -> FileHash {
+    if arguments.isNil(2) { return .sha256 }
+    let name = try arguments.string(2)
+    if let algorithm = FileHash.allCases.first(where: { name == ByteString($0.rawValue) }) {
+      return algorithm
+    }
+    let known = FileHash.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    throw arguments.wrong(2, "one of \(known) expected, got '\(name)'")
+  }
+
+  // MARK: Temporary folders
+
+  /// `temp_dir()`.
+  private func makeTemporaryFolder(_ call: LuaCall) throws -> LuaAnswer {
+    let run = currentOp?.run ?? currentRun
+    return try offload(call) { _ throws(SystemError) in
+      try Folders.makeTemporary()
+    } answer: { [self] call, path in
+      if let run, run.state == .pending {
+        run.adopt(
+          OwnedResource(on: run.loop) { [loop = run.loop] done in
+            Self.removeTemporaryFolder(path, on: loop, then: done)
+          })
+      } else {
+        temporaryFolders.append(path)
+      }
+      return call.answer(.string(path))
+    }
+  }
+
+  private static func removeTemporaryFolder(
+    _ path: ByteString, on loop: EventLoop, then done: @escaping () -> Void
+  ) {
+    loop.offload {
+      do throws(SystemError) {
+        try TemporaryPaths.shared.removeFolder(path)
+        return nil
+      } catch {
+        return error
+      }
+    } then: { (problem: SystemError?) in
+      if let problem { loop.reportFailure(.from(problem), name: "flow.fs.temp_dir") }
+      done()
+    }
+  }
+
+  /// Removes the temporary folders that were made outside of runs, at the end of the host.
+  func removeTemporaryFolders() {
+    let paths = temporaryFolders
+    temporaryFolders = []
+    for path in paths { try? TemporaryPaths.shared.removeFolder(path) }
+  }
+}
