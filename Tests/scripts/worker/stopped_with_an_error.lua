@@ -3,14 +3,18 @@
 -- clock: real: the virtual clock stands still while a worker is busy
 local flow = require "flow"
 local check = require "check"
--- Says that it waits, and writes why it was stopped.
+-- Says that it waits, and writes why it was stopped. Another task says so: it runs only once the op
+-- waits, and code that is stopped before it waits can't write why.
 local name = os.tmpname()
 local ready = name .. ".ready"
 local WorkOp = flow.op("WorkOp", {
   needs = { name = "string" }, thread = "worker",
   run = function(ctx)
     local name = ctx:get("name", "string")
-    assert(io.open(name .. ".ready", "w")):close()
+    flow.spawn(function()
+      flow.sleep(0.001)
+      assert(io.open(name .. ".ready", "w")):close()
+    end)
     local ok, e = pcall(flow.sleep, 1000)
     local file = assert(io.open(name, "w"))
     file:write(tostring(ok), " ", e.kind, " ", e.message, " ", tostring(e.note and e.note.text))
