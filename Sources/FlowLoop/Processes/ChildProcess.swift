@@ -12,7 +12,7 @@ public final class ChildProcess: ProcessLineSource {
 
   /// The program and its arguments.
   package let request: ProcessRequest
-  private unowned let loop: EventLoop
+  unowned let loop: EventLoop
   private var completion: Completion?
   /// The reason for its stop.
   private(set) var cancellation: (any Error)?
@@ -23,12 +23,12 @@ public final class ChildProcess: ProcessLineSource {
   public private(set) var processNumber: Int32?
   /// Set while `pid` is.
   private var group: OpaquePointer?
-  private var hasExited = false
+  var hasExited = false
   private var exitDescriptor: Int32 = -1
   private var exitWatch: DescriptorWatch?
   /// Set for bytes and a pipe.
   private(set) var input: ProcessInput?
-  private var outputs: [ProcessOutput] = []
+  var outputs: [ProcessOutput] = []
   private var lines: ProcessLines?
   /// Set while nothing is watched, because readers of its lines don't take them.
   private var isPaused = false
@@ -36,7 +36,11 @@ public final class ChildProcess: ProcessLineSource {
   /// part of the result.
   private var awaitsReaders = false
   /// The timer of its time limit and, after a stop, of the grace period.
-  private var timer: Timer?
+  var timer: Timer?
+  /// The code that executes it instead of the system; set at its start.
+  var replacement: (any ProcessReplacement)?
+  /// The status with which that code has ended it.
+  var replacedStatus: Int32?
   /// The object that has started it, if it is known. Unowned: that object lives until the end.
   package unowned(unsafe) var starter: AnyObject?
 
@@ -61,6 +65,7 @@ public final class ChildProcess: ProcessLineSource {
   public func cancel(because reason: any Error) {
     guard isPending, cancellation == nil else { return }
     cancellation = reason
+    if let replacement { return replacement.cancel(self, because: reason) }
     guard pid != 0 else { return finish(.stopped(reason, nil)) }
     // The leader isn't reaped before the end, so the group's number can't belong to another group
     // yet.
@@ -197,13 +202,15 @@ public final class ChildProcess: ProcessLineSource {
 
   /// Continues after the program or one of its streams has ended.
   func advance() {
-    guard isPending, pid != 0, hasExited, outputs.allSatisfy(\.isAtEnd) else { return }
+    guard isPending, pid != 0 || replacedStatus != nil, hasExited, outputs.allSatisfy(\.isAtEnd)
+    else { return }
     if cancellation == nil, lines?.delaysEnd == true {
       awaitsReaders = true
       timer?.cancel()
       timer = nil
       return
     }
+    if let replacedStatus { return finish(.exited(makeResult(replacedStatus))) }
     // The remaining processes of a cancelled group end with it.
     if cancellation != nil { kill(target, SIGKILL) }
     reap()
@@ -224,18 +231,21 @@ public final class ChildProcess: ProcessLineSource {
 
   /// Takes the status of the program, which has exited or is about to, and reports the end.
   private func reap() {
-    let result = takeStatus().map { status in
-      let ending = outputs.last?.ending ?? ""
-      let taken = request.capturesOutput ? outputs.map { $0.takeBytes() } : []
-      return ProcessResult(
-        rawStatus: status, stdout: taken.count == 2 ? taken[0] : nil, stderr: taken.last,
-        stderrEnd: ending)
-    }
+    let result = takeStatus().map { makeResult($0) }
     if let cancellation {
       finish(.stopped(cancellation, result))
     } else {
       finish(result.map { .exited($0) } ?? .lost)
     }
+  }
+
+  /// The result of a program with this status, and with its output.
+  private func makeResult(_ status: Int32) -> ProcessResult {
+    let ending = outputs.last?.ending ?? ""
+    let taken = request.capturesOutput ? outputs.map { $0.takeBytes() } : []
+    return ProcessResult(
+      rawStatus: status, stdout: taken.count == 2 ? taken[0] : nil, stderr: taken.last,
+      stderrEnd: ending)
   }
 
   /// Closes all descriptors of the program, and takes its status; nil when other code has taken it.
@@ -264,6 +274,7 @@ public final class ChildProcess: ProcessLineSource {
   func finish(_ end: ProcessEnd) {
     let report = completion
     completion = nil
+    replacement = nil
     outputs = []
     input?.end()
     lines?.end()
@@ -274,6 +285,7 @@ public final class ChildProcess: ProcessLineSource {
   /// Ends the program without reporting it, because its loop is being released.
   func abandon() {
     completion = nil
+    replacement = nil
     input?.abandon()
     guard pid != 0 else { return }
     kill(target, SIGKILL)

@@ -33,6 +33,8 @@ final class ProcessInput: LoopJob {
   /// Whether the input ends after the bytes that are waiting.
   private var endsAfterBytes: Bool
   private(set) var isClosed = false
+  /// Called with the whole input at its end, for a program that isn't executed by the system.
+  var onEnd: ((ByteString) -> Void)?
   private static let chunk = 1 << 16
   private static let writes = 16
   /// The number of bytes that may wait without their writer waiting too.
@@ -59,6 +61,7 @@ final class ProcessInput: LoopJob {
       written = 0
     }
     self.bytes += bytes.bytes
+    if onEnd != nil { return .done }
     do { try flush() } catch { end() }
     if isClosed { return .closed }
     if waitingCount <= Self.bound { return .done }
@@ -74,6 +77,11 @@ final class ProcessInput: LoopJob {
   /// Ends the input after the bytes that are waiting.
   func endAfterBytes() {
     endsAfterBytes = true
+    if let onEnd = onEnd.take() {
+      let all = ByteString(bytes)
+      end()
+      return onEnd(all)
+    }
     do { try flush() } catch { end() }
   }
 
@@ -141,6 +149,7 @@ final class ProcessInput: LoopJob {
     bytes = []
     written = 0
     isClosed = true
+    onEnd = nil
     callWriters(isOpen: isComplete)
   }
 

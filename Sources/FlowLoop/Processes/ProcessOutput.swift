@@ -4,7 +4,7 @@ import Glibc
 /// the output of this process.
 final class ProcessOutput: LoopJob {
   private unowned let child: ChildProcess
-  private let stream: ProcessStream
+  let stream: ProcessStream
   private let tee: ProcessTee?
   private var descriptor: Int32
   private var watch: DescriptorWatch?
@@ -56,6 +56,14 @@ final class ProcessOutput: LoopJob {
         }
       }
     }
+  }
+
+  /// Adds the whole output of a program without a descriptor for it, and ends it.
+  func add(_ bytes: ByteString) {
+    bytes.bytes.withUnsafeBytes { take($0) }
+    tee?.end(stream)
+    let part = child.openLines == nil ? "" : splitter.takePart()
+    if !part.isEmpty { child.openLines?.add(ProcessLine(part, stream, isTerminated: false)) }
   }
 
   private func take(_ piece: UnsafeRawBufferPointer) {

@@ -9,6 +9,8 @@ package final class ProcessTable: LoopPrograms {
   /// The index of the first program of `waiting` that hasn't been started.
   private var next = 0
   private var isStarting = false
+  /// Executes programs instead of the system, for tests.
+  package var replacement: (any ProcessReplacement)?
 
   init(_ loop: EventLoop) {
     self.loop = loop
@@ -39,6 +41,13 @@ package final class ProcessTable: LoopPrograms {
       child.finish(.refused("a program was started on an event loop that was shut down"))
     } else if let problem = request.problem {
       child.finish(.refused(problem))
+    } else if let replacement {
+      if let problem = replacement.problem(with: request) {
+        child.finish(.refused(problem))
+      } else {
+        running[ObjectIdentifier(child)] = child
+        child.begin(replacedBy: replacement)
+      }
     } else {
       waiting.append(child)
       startWaiting()
@@ -249,5 +258,12 @@ extension EventLoop {
   ) -> ChildProcess {
     checkThread()
     return processes.start(request, completion: completion)
+  }
+
+  /// The code that executes the programs started from now on, instead of the system; nil for the
+  /// system.
+  package var processReplacement: (any ProcessReplacement)? {
+    get { hasProcesses ? processes.replacement : nil }
+    set { if newValue != nil || hasProcesses { processes.replacement = newValue } }
   }
 }

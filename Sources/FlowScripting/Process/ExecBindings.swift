@@ -9,6 +9,9 @@ extension ScriptHost {
       var (request, check) = try host.processRequest(
         OpArguments(Arguments(host, call, "exec")), canWrite: true)
       request.label = host.currentOp?.displayName
+      if let problem = host.loop.processReplacement?.problem(with: request) {
+        throw host.usage(call, problem.description)
+      }
       let task = ProcessTask(request, check: check, on: host.loop)
       host.begin(task, call.origin)
       return call.answer(task, host.types.task)

@@ -25,7 +25,11 @@ extension ScriptHost {
     let code = CodeInPlace(self)
     let (run, end) = onTestLoop(inner) { loop in
       loop.replacements = replacements
-      defer { loop.replacements = nil }
+      loop.processReplacement = programReplacement(options.programs)
+      defer {
+        loop.replacements = nil
+        loop.processReplacement = nil
+      }
       let run = options.start(op, on: loop)
       return (run, runToEnd(run, for: code))
     }
@@ -42,6 +46,15 @@ extension ScriptHost {
         2, "field 'replace': no op called '\(unknown)' is in '\(op.name)', nor was one started")
     }
     return call.answer(run, types.run)
+  }
+
+  /// What executes the programs of a test; nil for the system.
+  private func programReplacement(_ programs: OutsideReplacement) -> (any ProcessReplacement)? {
+    switch programs {
+    case .refused: RefusedPrograms(isWorker: false)
+    case .real: nil
+    case .function(let function): TestPrograms(self, function)
+    }
   }
 
   /// A loop with a virtual clock, on which nothing is pending.
@@ -131,13 +144,16 @@ private struct TestOptions {
   private(set) var fakes: [ByteString: Op] = [:]
   /// The replacements of machines' steps, by name.
   private(set) var steps: [ByteString: StepReplacement] = [:]
+  /// What happens instead of programs.
+  private(set) var programs = OutsideReplacement()
   private var data: [(ByteString, Value)] = []
   /// The state with which a machine begins, which can be any value.
   private var state: LuaValue = .nil
 
   init(_ arguments: Arguments, _ index: Int, for op: Op) throws {
     if arguments.isNil(index) { return }
-    let options = try arguments.options(index, known: ["data", "replace"])
+    let options = try arguments.options(index, known: ["data", "replace", "exec"])
+    programs = try OutsideReplacement(options, "exec")
     if op is MachineOp {
       state = options.value("data") ?? .nil
     } else if let table = try options.table("data") {

@@ -180,7 +180,7 @@ final class WorkerPool {
     let setting = WorkerSetting(
       configuration: configuration, paths: host.packagePaths,
       hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
-      isVirtual: loop.clock.isVirtual,
+      isVirtual: loop.clock.isVirtual, refusesPrograms: loop.processReplacement != nil,
       gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, secrets: loop.secrets,
       channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in

@@ -31,6 +31,7 @@ final class WorkerRuntime {
       let loop = EventLoop(clock: clock ?? SystemClock(), secrets: setting.secrets)
       loop.gracePeriod = setting.gracePeriod
       loop.cleanupGrace = setting.cleanupGrace
+      if setting.refusesPrograms { loop.processReplacement = RefusedPrograms(isWorker: true) }
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)
       if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }

@@ -13,6 +13,8 @@ struct WorkerSetting: Sendable {
   /// Whether runs are checked instead of executed.
   let isChecking: Bool
   let isVirtual: Bool
+  /// Whether programs aren't started, because the main loop is that of a test that replaces them.
+  let refusesPrograms: Bool
   let gracePeriod: Int64
   let cleanupGrace: Double
   /// Texts that the process must never show.

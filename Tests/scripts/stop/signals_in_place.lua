@@ -8,7 +8,8 @@ local SCRIPT = [[
   local function sleep() print "ready" flow.sleep(60) end
   local positions = require "places"(sleep)
   function positions.test()
-    testing.run(flow.op("InnerOp", function() print "ready" flow.exec { "sleep", "60" }:await() end))
+    testing.run(flow.op("InnerOp", function() print "ready" flow.exec { "sleep", "60" }:await() end),
+      { exec = "real" })
   end
   function positions.busy_test()
     local run = testing.run(flow.op("InnerOp", function() print "ready" while true do end end))

@@ -6,7 +6,7 @@ local script = [[
     ctx:defer(function() io.stdout:write("cleanup\n") end)
     flow.exec { "sh", "-c", "sleep 0.1; kill -%s $PPID; sleep 10" }:await()
   end)
-  print(pcall(testing.run, WaitOp))
+  print(pcall(testing.run, WaitOp, { exec = "real" }))
   print(testing.run(flow.ops.SleepOp(3)).duration)
 ]]
 local result = host.script(script:format("INT"))

@@ -1,4 +1,4 @@
--- Tests of machines begin with any state, and programs in tests take real time.
+-- Tests of machines begin with any state, and real programs in tests take real time.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
 local machine = flow.machine {
   name = "count", start = "add",
@@ -22,7 +22,7 @@ local program = testing.run(flow.op("ProgramOp", function(ctx)
   local task = flow.exec { "sh", "-c", "sleep 0.05; printf out" }
   ctx:set("out", task:await().stdout)
   flow.sleep(1000)
-end))
+end), { exec = "real" })
 assert(program.ok, program.error)
 check.equal(program.data.out, "out")
 check.equal(program.duration, 1000.0)
@@ -32,5 +32,6 @@ check.equal(testing.run(flow.ops.SleepOp(1e6)).duration, 1e6)
 assert(outside:await().status == 0)
 -- A leftover program is stopped.
 local left
-assert(testing.run(flow.op("LeaveOp", function() left = flow.exec { "sleep", "100" } end)).ok)
+assert(testing.run(flow.op("LeaveOp", function() left = flow.exec { "sleep", "100" } end),
+  { exec = "real" }).ok)
 check.equal(left.state, "cancelled")

@@ -37,7 +37,7 @@ local function started(name, is_later)
     timeout = 0.03,
     run = function(ctx)
       if is_later then flow.sleep(0.001) end
-      testing.run(flow.op("InnerOp", cases[name]))
+      testing.run(flow.op("InnerOp", cases[name]), { exec = "real" })
       ctx:fail("the test of " .. name .. " has ended by itself")
     end,
   }):run()
