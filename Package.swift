@@ -50,7 +50,8 @@ let package = Package(
       dependencies: ["FlowEngine", "LuaVM"],
       // Editors read them; the program has them within itself.
       resources: [
-        .embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.fs.d.lua"),
+        .embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.csv.d.lua"),
+        .embedInCode("Help/flow.fs.d.lua"),
         .embedInCode("Help/flow.json.d.lua"), .embedInCode("Help/flow.testing.d.lua"),
       ],
       swiftSettings: strict),

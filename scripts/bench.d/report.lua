@@ -125,6 +125,28 @@ do
 end
 
 do
+  -- The targets in MB/s: of decoding, and of encoding.
+  for _, shape in ipairs {
+    { "tweets", 300, 400 }, { "catalogue", 350, 220 }, { "map", 180, 180 },
+  } do
+    for i, way in ipairs { "decode", "encode" } do
+      local least, a, b = shape[1 + i], {}, {}
+      for round = 1, rounds do a[round], b[round] = ours("json.lua", shape[1], way)() end
+      local mean, peers = median(a), median(b)
+      row { name = ("JSON: %s %s / lua-cjson"):format(way, shape[1]), ours = mean, peer = peers,
+        unit = "MB/s", target = (">= %d MB/s, ahead"):format(least),
+        met = mean >= least and mean > peers }
+    end
+  end
+  for _, rows in ipairs { "lists", "records" } do
+    local function python() return output_of("python3", here .. "/csv_peer.py", rows) end
+    local a, b = in_turn(ours("csv.lua", rows), python)
+    row { name = ("CSV: 150,000 rows, %s / Python"):format(rows), ours = a, peer = b, unit = "ms",
+      target = "<= 2.00 x", met = a <= 2 * b }
+  end
+end
+
+do
   local count = "500"
   local captured, uncaptured, make, xargs = in_turn(
     wall(bench.flowlua, here .. "/programs.lua", count, "captured"),

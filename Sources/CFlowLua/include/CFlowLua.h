@@ -591,6 +591,80 @@ int32_t flowlua_json_mark_of(flowlua_state *_Nonnull state, lua_State *_Nonnull 
 int32_t flowlua_json_mark(
     flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, bool is_array);
 
+// MARK: - CSV
+
+/// The type of a column's fields. FLOWLUA_CSV_OPTIONAL may be added: an empty field is nil.
+enum {
+  FLOWLUA_CSV_STRING = 0,
+  FLOWLUA_CSV_INTEGER = 1,
+  FLOWLUA_CSV_NUMBER = 2,
+  FLOWLUA_CSV_BOOLEAN = 3,
+  FLOWLUA_CSV_OPTIONAL = 0x80,
+};
+
+/// How a row is read.
+typedef struct flowlua_csv_reading {
+  uint8_t separator;
+  /// Whether nothing follows the bytes.
+  bool is_last;
+  /// How many fields a row must have; 0 for any number.
+  int32_t column_count;
+  /// A table of the columns' names, for rows that are records; 0 for lists.
+  int32_t names;
+  /// The types of the first columns.
+  const uint8_t *_Nullable types;
+  int32_t type_count;
+} flowlua_csv_reading;
+
+/// What `flowlua_csv_decode` finds.
+enum {
+  FLOWLUA_CSV_INCOMPLETE = 0,  // the row goes beyond the bytes
+  FLOWLUA_CSV_ROW = 1,
+  FLOWLUA_CSV_END = 2,
+  FLOWLUA_CSV_PROBLEM = 3,
+};
+
+/// A row that was read.
+typedef struct flowlua_csv_row {
+  int32_t outcome;
+  /// How many bytes were read, how many lines of them are empty ones before the row, and how many line
+  /// feeds the row has; of a problem, those before it.
+  size_t used, skipped_lines, lines;
+  int32_t fields;
+  /// `expected '"' at the end of a field`; "fields" when there are too many or too few.
+  const char *_Nullable problem;
+  size_t problem_column;
+  bool is_at_end;
+} flowlua_csv_row;
+
+/// Pushes the next row of a text, if its outcome is FLOWLUA_CSV_ROW. Runs on the running coroutine.
+/// [-0, +0|1, -]
+int32_t flowlua_csv_decode(
+    flowlua_state *_Nonnull state, const char *_Nonnull bytes, size_t count,
+    const flowlua_csv_reading *_Nonnull options, flowlua_csv_row *_Nonnull row);
+
+/// How rows are written.
+typedef struct flowlua_csv_writing {
+  uint8_t separator;
+  bool writes_header;
+  bool ends_with_crlf;
+} flowlua_csv_writing;
+
+/// What of rows can't be written; a row or column of 0 isn't known.
+typedef struct flowlua_csv_problem {
+  const char *_Nullable problem;
+  char type_name[64];
+  int64_t row;
+  int32_t column;
+} flowlua_csv_problem;
+
+/// Pushes the text of the list of rows at an index; `columns` is a reference to the list of the columns'
+/// names, or 0. FLOWLUA_NOT_ENCODED with nothing on the stack when a value can't be written. No
+/// metamethod runs. [-0, +0|1, -]
+int32_t flowlua_csv_encode(
+    flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t rows, int32_t columns,
+    const flowlua_csv_writing *_Nonnull options, flowlua_csv_problem *_Nonnull problem);
+
 // MARK: - Coroutines of the scheduler
 
 /// A coroutine that the host runs: the unit that can be stopped.

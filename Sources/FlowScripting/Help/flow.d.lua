@@ -13,6 +13,7 @@
 ---@class flow
 ---@field ops flow.Ops The ops written in Swift, by name.
 ---@field checking boolean Whether runs are checked instead of executed, as with `--check`.
+---@field csv flow.CSV CSV to tables and back; also `require "flow.csv"`.
 ---@field json flow.JSON JSON to Lua values and back; also `require "flow.json"`.
 ---@field fs flow.FS Files and folders; also `require "flow.fs"`.
 ---@field testing flow.Testing Tests of ops on a virtual clock; also `require "flow.testing"`. Only the main script has it.

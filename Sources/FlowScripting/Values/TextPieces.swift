@@ -89,7 +89,8 @@ final class TextPieces {
       throw host.usage(call, "bad use of an iterator (another coroutine is waiting in it)")
     }
     isReading = true
-    let size = Self.pieceSize
+    // A line of any length is looked at only a few times.
+    let size = max(Self.pieceSize, bytes.count - start)
     return try host.offload(call) { cancellation throws(SystemError) in
       try reader.read(size, cancellation)
     } answer: { [self] call, piece in

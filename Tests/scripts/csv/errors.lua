@@ -1,0 +1,37 @@
+-- Broken quotes, wrong numbers of fields and fields of another type are errors with their line.
+local csv = require "flow.csv"
+local check = require "check"
+
+local function read(text, options)
+  return function() for _ in csv.rows(text, options) do end end
+end
+for _, case in ipairs {
+  { 'a,b\n1,2\n3\n', "expected 2 fields, got 1 at line 3", 3 }, { "a,b\n1,2,3,4", "expected 2 fields, got at least 3 at line 2", 2 },
+  { 'a\n"x\ny', "expected '\"' at the end of a field, got the end of the text at line 3, column 2", 3 },
+  { 'a\nx"y', "expected no quote in a field without quotes at line 2, column 2", 2 },
+  { 'a,b\né,"y"z', "expected a separator or the end of the line after a field in quotes at line 2, column 6", 2 },
+  { 'a,a\n1,2', "two columns are named 'a' at line 1", 1 }, { 'a\n\n"1\n2"\n"', "the end of a field", 5 },
+  { 'a,b\n"x\ny",2\n1', "expected 2 fields, got 1 at line 4", 4 },
+} do
+  local error = check.raises(read(case[1]), "errors.lua:6: ", case[2])
+  check.equal(error.kind, "error")
+  check.equal(error.code, "csv")
+  check.equal(error.line, case[3], case[1])
+end
+check.raises(read("1,2\n3", { header = false }), "expected 2 fields, got 1 at line 2")
+local function typed(field, type, what)
+  check.raises(read("a,n\nx," .. field, { types = { n = type } }), what .. " at line 2, column 3")
+end
+for _, field in ipairs { "x", "1.0", "", " 1", "1 ", "0x10", "9223372036854775808", "-", "1e3", "--1", "+-1", "١" } do
+  typed(field, "integer", "expected an integer")
+end
+for _, field in ipairs { "x", "", "nan", "inf", "1.", ".5", "1e", "0x1p3", "1 000", "1e999", "1..2" } do
+  typed(field, "number", "expected a number")
+end
+for _, field in ipairs { "", "yes", "1", "truex" } do typed(field, "boolean", "expected true or false") end
+
+-- After an error nothing follows.
+local rows = csv.rows "a\n1,2\n3"
+check.equal(pcall(rows), false)
+check.equal(rows(), nil)
+check.equal(rows(), nil)
