@@ -11,10 +11,6 @@ local flow = require "flow"
 
 local WORDS_SHOWN = 3
 
-local function shell_quoted(text)
-  return "'" .. text:gsub("'", [['\'']]) .. "'"
-end
-
 local function printable(name)
   return (name:gsub("[%c\\]", function(c)
     return c == "\\" and "\\\\" or ("\\x%02X"):format(c:byte())
@@ -74,15 +70,14 @@ local ListFilesOp = flow.op("ListFilesOp", {
     -- A name that begins with a dash would be an option of find.
     local start = folder:find("^-") and "./" .. folder or folder
     -- Only a NUL can't be part of a file name.
-    local find = assert(io.popen(
-      "find " .. shell_quoted(start) .. [[ \( -type f -o -xtype l \) -print0]], "r"))
-    local names = find:read("a")
-    local complete = find:close()
+    local find = flow.exec(
+      { "find", start, "(", "-type", "f", "-o", "-xtype", "l", ")", "-print0" }, { check = false })
+    local found = find:await()
     local paths = {}
-    for path in names:gmatch("([^\0]+)\0") do
+    for path in found.stdout:gmatch("([^\0]+)\0") do
       paths[#paths + 1] = path
     end
-    if not complete then
+    if found.status ~= 0 then
       if #paths == 0 then ctx:fail("can't list " .. printable(folder)) end
       ctx:log("some folders couldn't be listed")
     end

@@ -6,11 +6,13 @@
 local flow = require "flow"
 local on, forward, back = flow.on, flow.forward, flow.back
 
-local is_terminal = os.execute "test -t 0"
+-- While the question waits for its answer, everything else would continue.
+local test = flow.exec({ "test", "-t", "0" }, { stdin = "inherit", check = false }):await()
+local is_terminal = test.status == 0
 
 local function ask(question)
   io.write(question, " ")
-  local answer = io.read "l" or error("the answers have ended", 0)
+  local answer = flow.read "l" or error("the answers have ended", 0)
   if not is_terminal then print(answer) end
   return answer
 end

@@ -2,7 +2,10 @@
 local here = arg[0]:match("^(.*)/") or "."
 package.path = here .. "/lib/?.lua;" .. package.path
 
-local is_terminal = os.execute "test -t 0"
+local flow = require "flow"
+
+local test = flow.exec({ "test", "-t", "0" }, { stdin = "inherit", check = false }):await()
+local is_terminal = test.status == 0
 local answers = { "twenty", "20", "200", "cheap", "editAmount", "300", "express", "continue" }
 
 local function ask(question, choices)
@@ -12,7 +15,7 @@ local function ask(question, choices)
     print(answer)
     return answer
   end
-  local answer = io.read "l" or os.exit(1)
+  local answer = flow.read "l" or os.exit(1)
   for _, choice in ipairs(choices or { answer }) do
     if choice == answer then return answer end
   end

@@ -1,6 +1,7 @@
 // Lines of stdin, without an editor.
 #include "internal.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,4 +33,31 @@ char *flowsystem_read_line(size_t *count) {
   funlockfile(stdin);
   *count = length;
   return line;
+}
+
+bool flowsystem_lock_input(void) { return ftrylockfile(stdin) == 0; }
+
+void flowsystem_unlock_input(void) { funlockfile(stdin); }
+
+const void *flowsystem_input_bytes(size_t *count) {
+  *count = (size_t)(stdin->_IO_read_end - stdin->_IO_read_ptr);
+  return stdin->_IO_read_ptr;
+}
+
+void flowsystem_take_input(size_t count) { stdin->_IO_read_ptr += count; }
+
+int flowsystem_fill_input(void) {
+  if (stdin->_IO_read_ptr < stdin->_IO_read_end) return FLOWSYSTEM_INPUT_READY;
+  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+  if (poll(&input, 1, 0) == 0) return FLOWSYSTEM_INPUT_LATER;
+  // As io.read does: a terminal may continue after its end.
+  clearerr_unlocked(stdin);
+  int byte = getc_unlocked(stdin);
+  if (byte != EOF) {
+    // The byte that was just read: it stays where it is.
+    ungetc(byte, stdin);
+    return FLOWSYSTEM_INPUT_READY;
+  }
+  if (!ferror_unlocked(stdin)) return FLOWSYSTEM_INPUT_END;
+  return errno == EAGAIN || errno == EINTR ? FLOWSYSTEM_INPUT_LATER : errno;
 }

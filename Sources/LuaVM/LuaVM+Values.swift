@@ -472,3 +472,22 @@ private final class PairWalk {
     }
   }
 }
+
+extension LuaVM {
+  /// The number that a text means by Lua's rules, of either subtype; nil for another text.
+  ///
+  /// - Parameter text: The text.
+  /// - Returns: The number, or nil.
+  /// - Throws: A `LuaError` when the stack is full or the state is closed.
+  public func number(from text: ByteString) throws -> LuaValue {
+    try enter()
+    let lua = running
+    try check(flowlua_make_room(state, lua, 4))
+    let size = (text.bytes + [0]).withUnsafeBytes {
+      lua_stringtonumber(lua, $0.baseAddress?.assumingMemoryBound(to: CChar.self))
+    }
+    if size == 0 { return .nil }
+    let number = try popValue(lua)
+    return size == text.count + 1 ? number : .nil
+  }
+}

@@ -183,6 +183,30 @@ char *flowsystem_read_line(size_t *count);
 /// Whether a line of stdin can be read without waiting.
 bool flowsystem_has_input(void);
 
+/// The result of `flowsystem_fill_input`, if it isn't an errno.
+enum {
+  /// There are bytes.
+  FLOWSYSTEM_INPUT_READY = 0,
+  /// There are none yet.
+  FLOWSYSTEM_INPUT_LATER = -1,
+  /// There are none, and this is the end.
+  FLOWSYSTEM_INPUT_END = -2,
+};
+
+/// Locks the C stream stdin, which io.read uses too, for the functions below; returns false while
+/// another thread reads it.
+bool flowsystem_lock_input(void);
+void flowsystem_unlock_input(void);
+
+/// Lends the bytes of stdin that are in its buffer, and sets their number.
+const void *flowsystem_input_bytes(size_t *count);
+
+/// Removes the first bytes of the buffer.
+void flowsystem_take_input(size_t count);
+
+/// Reads stdin once if its buffer is empty and that doesn't wait.
+int flowsystem_fill_input(void);
+
 /// Writes a file; returns false with errno set when that fails.
 bool flowsystem_write_file(const char *path, const void *bytes, size_t count);
 

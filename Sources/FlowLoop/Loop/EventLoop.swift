@@ -78,6 +78,9 @@ public final class EventLoop {
   var programs: (any LoopPrograms)?
   package var hasProcesses: Bool { programs != nil }
 
+  /// See `standardInput`.
+  var openInput: AnyObject?
+
   // Work on other threads: see HelperThreads.swift.
   var offloaded: [UInt64: AnyObject] = [:]
   var lastOffload: UInt64 = 0

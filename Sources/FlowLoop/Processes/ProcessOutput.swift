@@ -38,7 +38,8 @@ final class ProcessOutput: LoopJob {
   }
 
   func run() {
-    read(whole: false)
+    // A program that is being stopped isn't paused any more.
+    read(whole: child.cancellation != nil)
     if isAtEnd { child.advance() } else { child.pauseIfFull() }
   }
 

@@ -840,6 +840,15 @@ function flow.context() end
 ---@param seconds number
 function flow.sleep(seconds) end
 
+---Reads standard input as `io.read` does, but everything else continues while it waits. Formats are `"l"` (a
+---line, the default), `"L"` (with its newline), `"n"` (a number), `"a"` (everything) or a number of bytes.
+---Returns a value for each format, nil at the end of the input. It shares its place with `io.read`. It isn't
+---there in workers, and is an error in a session.
+---@async
+---@param ... string|integer
+---@return string|number|nil ...
+function flow.read(...) end
+
 ---Returns the seconds since an arbitrary moment; the value never decreases. On a virtual clock the time is
 ---virtual too.
 ---@return number seconds

@@ -184,6 +184,7 @@ public final class ScriptHost {
     onLoopChange = nil
     onNeedOfOutcome = nil
     wrapperFactory = nil
+    openPrograms = nil
     binder.host = nil
     idleTestLoops = []
     let loop = waitingLoops.first ?? activeLoop
@@ -231,6 +232,7 @@ public final class ScriptHost {
       try installFlows()
       try installGroups()
       try installMachines()
+      try installInput()
     }
     try installTime()
     try installTasks()

@@ -26,6 +26,9 @@ extension ScriptHost {
 
   /// The value of `flow.name` in a worker for a name that its module doesn't have.
   func mainName(_ call: LuaCall) throws -> LuaAnswer {
+    if call.string(2) == "read" {
+      throw usage(call, "flow.read isn't there in a worker: the main script reads standard input")
+    }
     guard let name = call.string(2)?.description, Self.mainNames.contains(name) else {
       return call.answer(.nil)
     }

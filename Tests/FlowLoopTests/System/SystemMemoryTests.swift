@@ -90,8 +90,8 @@ struct SystemMemoryTests {
         return words.withUnsafeBufferPointer {
           var request = flowsystem_spawn_request()
           request.argv = $0.baseAddress
-          request.stdin_is_piped = true
-          request.outputs_are_piped = true
+          let pipe = Int32(FLOWSYSTEM_PIPE)
+          request.streams = (pipe, pipe, pipe)
           return flowsystem_spawn(&request, &spawned)
         }
       }

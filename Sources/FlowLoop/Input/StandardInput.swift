@@ -1,0 +1,232 @@
+internal import CFlowSystem
+import Glibc
+
+/// Reads the standard input of the process without blocking a loop.
+///
+/// It takes from the buffer of the C library's stdin what it needs and no more, so `io.read` continues
+/// where it has stopped. Requests are served one after another. On the loop's thread.
+public final class StandardInput: LoopJob {
+  private unowned let loop: EventLoop
+  private var waiting: [InputRead] = []
+  private var watch: DescriptorWatch?
+  /// Set for an input that can't be watched because it never makes anyone wait, such as a file.
+  private var isFile = false
+  private var isEnqueued = false
+  private let isTerminal = isatty(STDIN_FILENO) != 0
+  /// Bytes that were taken from the stream for the present part, or are left from a cancelled request.
+  private var held: [UInt8] = []
+  /// The number of bytes in `held` that aren't a newline.
+  private var scanned = 0
+  private var numeral = NumeralScanner()
+  /// The bytes that the numeral consists of, with white space before.
+  private var numeralBytes: [UInt8] = []
+  /// How often the stream is read before other jobs get their turn.
+  private static let fills = 16
+
+  init(_ loop: EventLoop) {
+    self.loop = loop
+  }
+
+  /// Begins a request; returns true if it has ended already, because everything was in the buffer.
+  public func start(_ read: InputRead) -> Bool {
+    loop.checkThread()
+    if waiting.isEmpty, serve(read, fills: 0) { return true }
+    waiting.append(read)
+    if waiting.count == 1 { wait() }
+    return false
+  }
+
+  /// Ends a request without reporting it. The bytes that it has taken are for the next one; `io.read`
+  /// doesn't see them.
+  public func cancel(_ read: InputRead) {
+    guard let index = waiting.firstIndex(where: { $0 === read }) else { return }
+    if index == 0 {
+      held = read.taken + numeralBytes + held
+      forgetProgress()
+    }
+    waiting.remove(at: index)
+    if waiting.isEmpty { stopWatching() }
+  }
+
+  public func run() {
+    isEnqueued = false
+    while let read = waiting.first, serve(read, fills: Self.fills) {
+      waiting.removeFirst()
+      if waiting.isEmpty { stopWatching() }
+      read.end()
+    }
+    // An input that couldn't be watched may be watched for the next request.
+    if !waiting.isEmpty, watch == nil { isFile ? enqueue() : wait() }
+  }
+
+  // MARK: Waiting
+
+  private func wait() {
+    // A question appears before its answer is waited for.
+    flowsystem_write(nil, 0, false)
+    if isFile { return enqueue() }
+    do throws(SystemError) {
+      watch = try loop.watch(STDIN_FILENO, self)
+      // No status line meanwhile: someone may type.
+      if isTerminal { flowsystem_lend_terminal(true) }
+    } catch {
+      isFile = error.code == EPERM
+      if !isFile { waiting.first?.problem = error }
+      enqueue()
+    }
+  }
+
+  private func stopWatching() {
+    guard let watch else { return }
+    watch.end()
+    self.watch = nil
+    if isTerminal { flowsystem_lend_terminal(false) }
+  }
+
+  private func enqueue() {
+    if isEnqueued { return }
+    isEnqueued = true
+    loop.enqueue(self)
+  }
+
+  // MARK: Reading
+
+  private enum Supply {
+    case more, later, end
+    case failed(Int32)
+  }
+
+  /// Reads what is available, and refills the buffer at most so many times; returns whether the request
+  /// has ended.
+  private func serve(_ read: InputRead, fills: Int) -> Bool {
+    // Another thread waits for input with io.read: it is first.
+    guard flowsystem_lock_input() else { return false }
+    defer { flowsystem_unlock_input() }
+    var fillsLeft = fills
+    while let format = read.next {
+      if let part = part(format, read, isEnd: false) {
+        read.parts.append(part)
+        continue
+      }
+      guard fillsLeft > 0 else { return false }
+      fillsLeft -= 1
+      switch flowsystem_fill_input() {
+      case Int32(FLOWSYSTEM_INPUT_READY): break
+      case Int32(FLOWSYSTEM_INPUT_LATER): return false
+      case Int32(FLOWSYSTEM_INPUT_END):
+        read.parts.append(part(format, read, isEnd: true) ?? .end)
+        forgetProgress()
+      case let number:
+        read.problem = SystemError(code: number)
+        held = read.taken + numeralBytes + held
+        forgetProgress()
+      }
+    }
+    return true
+  }
+
+  private func forgetProgress() {
+    scanned = 0
+    numeral = NumeralScanner()
+    numeralBytes = []
+  }
+
+  /// Takes one part from the buffers; nil if it isn't complete yet.
+  private func part(_ format: InputFormat, _ read: InputRead, isEnd: Bool) -> InputRead.Part? {
+    switch format {
+    case .line(let keepsNewline): line(keepsNewline, read, isEnd)
+    case .number: number(read, isEnd)
+    case .all:
+      {
+        take(Int.max)
+        return isEnd ? .bytes(release(held.count, read)) : nil
+      }()
+    case .bytes(0): held.isEmpty && available == 0 ? nil : .bytes("")
+    case .bytes(let count):
+      {
+        take(count - held.count)
+        if held.count >= count { return .bytes(release(count, read)) }
+        return isEnd && !held.isEmpty ? .bytes(release(held.count, read)) : nil
+      }()
+    }
+  }
+
+  private func line(_ keepsNewline: Bool, _ read: InputRead, _ isEnd: Bool) -> InputRead.Part? {
+    var end = held[scanned...].firstIndex(of: UInt8(ascii: "\n"))
+    if end == nil {
+      let count = held.count
+      let found = withBuffer { buffer in
+        buffer.baseAddress.flatMap { base in
+          memchr(base, 10, buffer.count).map { UnsafeRawPointer($0) - base }
+        }
+      }
+      take(found.map { $0 + 1 } ?? Int.max)
+      end = found.map { count + $0 }
+    }
+    guard let end else {
+      scanned = held.count
+      return isEnd && !held.isEmpty ? .bytes(release(held.count, read)) : nil
+    }
+    let line = release(end + 1, read)
+    return .bytes(keepsNewline ? line : ByteString(Array(line.bytes.dropLast())))
+  }
+
+  private func number(_ read: InputRead, _ isEnd: Bool) -> InputRead.Part? {
+    while true {
+      guard let byte = held.first ?? withBuffer(\.first) else {
+        guard isEnd else { return nil }
+        break
+      }
+      let isSpace = byte == 32 || (9...13).contains(byte)
+      // The first byte that isn't part of the numeral stays where it is.
+      guard numeral.text.isEmpty && isSpace || numeral.add(byte) else { break }
+      numeralBytes.append(byte)
+      if held.isEmpty { flowsystem_take_input(1) } else { held.removeFirst() }
+    }
+    read.taken += numeralBytes
+    let found = numeral
+    forgetProgress()
+    return found.isNumber ? .number(ByteString(found.text)) : .end
+  }
+
+  // MARK: The buffers
+
+  private func withBuffer<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    var count = 0
+    let bytes = flowsystem_input_bytes(&count)
+    return body(UnsafeRawBufferPointer(start: bytes, count: count))
+  }
+
+  private var available: Int { withBuffer(\.count) }
+
+  /// Moves bytes of the stream's buffer to `held`, at most so many.
+  private func take(_ limit: Int) {
+    guard limit > 0 else { return }
+    let count = withBuffer { buffer in
+      held.append(contentsOf: buffer.prefix(limit))
+      return min(buffer.count, limit)
+    }
+    flowsystem_take_input(count)
+  }
+
+  /// Removes the first bytes of `held`.
+  private func release(_ count: Int, _ read: InputRead) -> ByteString {
+    let bytes = Array(held.prefix(count))
+    if count == held.count { held = [] } else { held.removeFirst(count) }
+    scanned = 0
+    if read.formats.count > 1 { read.taken += bytes }
+    return ByteString(bytes)
+  }
+}
+
+extension EventLoop {
+  /// The standard input of the process, read without blocking this loop. Only one loop of a process may
+  /// read it at a time.
+  public var standardInput: StandardInput {
+    checkThread()
+    if let input = openInput as? StandardInput { return input }
+    let made = StandardInput(self)
+    openInput = made
+    return made
+  }
+}
