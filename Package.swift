@@ -20,6 +20,7 @@ let package = Package(
   products: [
     .library(name: "FlowLoop", targets: ["FlowLoop"]),
     .library(name: "FlowEngine", targets: ["FlowEngine"]),
+    .library(name: "FlowHTTP", targets: ["FlowHTTP"]),
     .library(name: "LuaVM", targets: ["LuaVM"]),
     .library(name: "FlowScripting", targets: ["FlowScripting"]),
     .executable(name: "flowlua", targets: ["FlowLuaCLI"]),
@@ -36,22 +37,26 @@ let package = Package(
     .target(
       name: "CFlowLua", dependencies: ["CLua"], cSettings: strictC,
       cxxSettings: [.treatAllWarnings(as: .error)]),
+    // libcurl, opened at the first request: its functions and callbacks for Swift.
+    .target(name: "CCurl", cSettings: strictC),
     // Strings of bytes: the one text type of all other targets.
     .target(name: "FlowBytes", swiftSettings: strict),
     // Clock, event loop, helper threads, files, child processes; knows no op, value or task.
     .target(name: "FlowLoop", dependencies: ["FlowBytes", "CFlowSystem"], swiftSettings: strict),
     // Values, tasks, ops, flows, groups, machines, the event log; knows no Lua.
     .target(name: "FlowEngine", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
+    // HTTP requests as tasks and ops, by libcurl on the event loop; knows no Lua.
+    .target(name: "FlowHTTP", dependencies: ["FlowEngine", "CCurl"], swiftSettings: strict),
     // A safe wrapper of one Lua state; knows no flows.
     .target(name: "LuaVM", dependencies: ["FlowBytes", "CLua", "CFlowLua"], swiftSettings: strict),
     // Shows the engine to Lua, and runs ops written in Lua.
     .target(
       name: "FlowScripting",
-      dependencies: ["FlowEngine", "LuaVM"],
+      dependencies: ["FlowEngine", "FlowHTTP", "LuaVM"],
       // Editors read them; the program has them within itself.
       resources: [
         .embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.csv.d.lua"),
-        .embedInCode("Help/flow.fs.d.lua"),
+        .embedInCode("Help/flow.fs.d.lua"), .embedInCode("Help/flow.http.d.lua"),
         .embedInCode("Help/flow.json.d.lua"), .embedInCode("Help/flow.testing.d.lua"),
       ],
       swiftSettings: strict),
@@ -105,6 +110,7 @@ let package = Package(
     .testTarget(
       name: "FlowLoopTests", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
     .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
+    .testTarget(name: "FlowHTTPTests", dependencies: ["FlowHTTP"], swiftSettings: strict),
     .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11,

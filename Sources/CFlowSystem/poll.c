@@ -27,9 +27,18 @@ int flowsystem_wait_readable_any(int fd, int other, int64_t timeout_ns) {
 
 int flowsystem_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
-int flowsystem_epoll_add(int epoll, int fd, bool writing, uint64_t tag) {
-  struct epoll_event event = {.events = writing ? EPOLLOUT : EPOLLIN, .data = {.u64 = tag}};
+static uint32_t epoll_interest(bool reading, bool writing) {
+  return (reading ? (uint32_t)EPOLLIN : 0) | (writing ? (uint32_t)EPOLLOUT : 0);
+}
+
+int flowsystem_epoll_add(int epoll, int fd, bool reading, bool writing, uint64_t tag) {
+  struct epoll_event event = {.events = epoll_interest(reading, writing), .data = {.u64 = tag}};
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+}
+
+int flowsystem_epoll_change(int epoll, int fd, bool reading, bool writing, uint64_t tag) {
+  struct epoll_event event = {.events = epoll_interest(reading, writing), .data = {.u64 = tag}};
+  return epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) == 0 ? 0 : errno;
 }
 
 void flowsystem_epoll_remove(int epoll, int fd) {
@@ -37,10 +46,16 @@ void flowsystem_epoll_remove(int epoll, int fd) {
   epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &unused);
 }
 
-int flowsystem_epoll_take(int epoll, uint64_t *tags, int capacity) {
+int flowsystem_epoll_take(int epoll, struct flowsystem_ready *ready, int capacity) {
   enum { LIMIT = 64 };
   struct epoll_event events[LIMIT];
   int count = epoll_wait(epoll, events, capacity < LIMIT ? capacity : LIMIT, 0);
-  for (int i = 0; i < count; i++) tags[i] = events[i].data.u64;
+  for (int i = 0; i < count; i++) {
+    // An error, or the end of the other side, shows in the next call of either kind.
+    bool ended = (events[i].events & (EPOLLERR | EPOLLHUP)) != 0;
+    ready[i].tag = events[i].data.u64;
+    ready[i].reading = ended || (events[i].events & EPOLLIN) != 0;
+    ready[i].writing = ended || (events[i].events & EPOLLOUT) != 0;
+  }
   return count < 0 ? 0 : count;
 }

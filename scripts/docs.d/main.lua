@@ -48,7 +48,7 @@ local entries = annotations.read_all(source)
 put(catalogue .. "/LuaReference.md", annotations.reference(entries))
 local names = bindings.check(entries, source, report)
 
-local modules = { "FlowBytes", "FlowLoop", "FlowEngine", "LuaVM", "FlowScripting" }
+local modules = { "FlowBytes", "FlowLoop", "FlowEngine", "FlowHTTP", "LuaVM", "FlowScripting" }
 local count, documented = symbols.check(scratch .. "/symbols", modules, report)
 
 -- The files of the repository with this pattern. One may be removed but not yet committed.
@@ -113,9 +113,9 @@ local link_count = links.check(pages, report)
 -- Files whose prose has no refused phrases.
 local prose = {
   "*.md", "scripts/install.d/flowlua.1", "*.d.lua", "Sources/LuaVM",
-  "Sources/FlowLuaCLI", "Sources/FlowScripting", "Sources/FlowEngine",
+  "Sources/FlowLuaCLI", "Sources/FlowScripting", "Sources/FlowEngine", "Sources/FlowHTTP",
   "Sources/FlowBytes", "Sources/FlowLoop", "Sources/CFlowSystem", "Sources/CFlowLua",
-  "Sources/CLua/shim.h",
+  "Sources/CLua/shim.h", "Sources/CCurl",
 }
 -- Files that aren't checked yet, or are generated from others.
 local unchecked = {

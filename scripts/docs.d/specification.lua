@@ -15,6 +15,7 @@ local folders = {
   { "program", "Programs", "Programs read, write and end while the script continues." },
   { "ops", "Built-in ops", "Ops written in Swift run programs, access files, sleep and print." },
   { "csv", "CSV", "The module `flow.csv` reads and writes CSV." },
+  { "http", "HTTP", "The module `flow.http` sends requests." },
   { "json", "JSON", "The module `flow.json` reads and writes JSON." },
   { "secret", "Secrets", "Marked values appear in no log and no message." },
   { "summary", "Summaries and events", "A run describes its course as text and as data." },

@@ -39,15 +39,27 @@ bool flowsystem_drain_main_queue(int descriptor);
 /// module map.
 int flowsystem_epoll_create(void);
 
-/// Watches `fd` for being readable (or writable); its events carry `tag`. Returns 0 or an errno.
-int flowsystem_epoll_add(int epoll, int fd, bool writing, uint64_t tag);
+/// Watches `fd` for being readable, writable, or both; its events carry `tag`. Returns 0 or an errno.
+int flowsystem_epoll_add(int epoll, int fd, bool reading, bool writing, uint64_t tag);
+
+/// Changes what a watched `fd` is watched for. Returns 0 or an errno.
+int flowsystem_epoll_change(int epoll, int fd, bool reading, bool writing, uint64_t tag);
 
 /// Ends watching `fd`, which must still be open.
 void flowsystem_epoll_remove(int epoll, int fd);
 
-/// Stores the tags of ready descriptors, at most `capacity` and at most 64, without waiting.
-/// Returns their number.
-int flowsystem_epoll_take(int epoll, uint64_t *tags, int capacity);
+/// A ready descriptor.
+typedef struct flowsystem_ready {
+  /// The tag with which it was added.
+  uint64_t tag;
+  /// What it is ready for; an error, or the end of the other side, counts as both.
+  bool reading;
+  bool writing;
+} flowsystem_ready;
+
+/// Stores the ready descriptors, at most `capacity` and at most 64, without waiting. Returns their
+/// number.
+int flowsystem_epoll_take(int epoll, struct flowsystem_ready *ready, int capacity);
 
 /// The values of a stream of a program other than a descriptor.
 enum {

@@ -27,7 +27,7 @@ public final class SystemClock: LoopClock {
 
   @inlinable
   @inline(__always)
-  static func read(_ clock: clockid_t) -> Int64 {
+  package static func read(_ clock: clockid_t) -> Int64 {
     var time = timespec()
     clock_gettime(clock, &time)
     return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)

@@ -21,6 +21,13 @@ protocol LoopPrograms: AnyObject {
   func continueAll() -> Bool
 }
 
+/// The part of an adapter that lives on one event loop, such as the connections of HTTP, and ends with
+/// it.
+package protocol LoopExtension: AnyObject {
+  /// Called when the loop is shut down or released: releases everything, and reports nothing.
+  func loopIsShutDown()
+}
+
 /// A queue of ready jobs, timers, descriptors, child processes, and a mailbox for other threads.
 ///
 /// An instance and everything on it belong to the thread that made it; only the `mailbox` may be
@@ -80,6 +87,8 @@ public final class EventLoop {
 
   /// See `standardInput`.
   var openInput: AnyObject?
+  /// The parts of adapters that this loop has needed, by their classes.
+  package var extensions: [ObjectIdentifier: any LoopExtension] = [:]
 
   // Work on other threads: see HelperThreads.swift.
   var offloaded: [UInt64: AnyObject] = [:]
@@ -98,6 +107,7 @@ public final class EventLoop {
   }
 
   deinit {
+    endExtensions()
     client?.loopIsReleased()
     timers.removeAll()
     mailbox.closeDown()
@@ -122,6 +132,7 @@ public final class EventLoop {
     }
     hasShutDown = true
     programs?.killAll()
+    endExtensions()
     client?.loopIsShutDown()
     while ready.popFirst() != nil {}
     timers.removeAll()
@@ -129,6 +140,12 @@ public final class EventLoop {
     // Nothing takes their results any more, and their completions keep what waits for them.
     offloaded = [:]
     outsideWork = 0
+  }
+
+  private func endExtensions() {
+    let ended = extensions.values
+    extensions = [:]
+    for each in ended { each.loopIsShutDown() }
   }
 
   /// The time in nanoseconds of the loop's clock.

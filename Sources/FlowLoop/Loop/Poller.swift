@@ -21,6 +21,20 @@ public final class DescriptorWatch {
   /// Whether it still watches.
   public var isActive: Bool { poller != nil }
 
+  /// Whether the descriptor could be read from when the job was last run: there is something to
+  /// read, an error, or an end.
+  public fileprivate(set) var wasReadable = false
+  /// Whether the descriptor could be written to when the job was last run.
+  public fileprivate(set) var wasWritable = false
+
+  /// Changes what the descriptor is watched for. With neither, only errors and the end of the other
+  /// side run the job. On the loop's thread; does nothing after the end.
+  ///
+  /// - Throws: A `SystemError` when the system refuses.
+  public func change(reading: Bool, writing: Bool) throws(SystemError) {
+    try poller?.change(self, reading: reading, writing: writing)
+  }
+
   /// Ends the watch; to be called before the descriptor is closed. On the loop's thread.
   public func end() {
     poller?.remove(self)
@@ -45,13 +59,13 @@ final class Poller {
   }
 
   func add(
-    _ descriptor: Int32, writing: Bool, _ job: any LoopJob, mailbox: Mailbox
+    _ descriptor: Int32, reading: Bool, writing: Bool, _ job: any LoopJob, mailbox: Mailbox
   ) throws(SystemError) -> DescriptorWatch {
     if epoll < 0 {
       try mailbox.open()
       let made = flowsystem_epoll_create()
       guard made >= 0 else { throw Self.failure(errno) }
-      let problem = flowsystem_epoll_add(made, mailbox.descriptor, false, Self.mailboxTag)
+      let problem = flowsystem_epoll_add(made, mailbox.descriptor, true, false, Self.mailboxTag)
       guard problem == 0 else {
         close(made)
         throw Self.failure(problem)
@@ -59,12 +73,19 @@ final class Poller {
       epoll = made
     }
     lastTag += 1
-    let problem = flowsystem_epoll_add(epoll, descriptor, writing, lastTag)
+    let problem = flowsystem_epoll_add(epoll, descriptor, reading, writing, lastTag)
     guard problem == 0 else { throw Self.failure(problem) }
     let watch = DescriptorWatch(descriptor, job, tag: lastTag, poller: self)
     watches[lastTag] = watch
     isActive = true
     return watch
+  }
+
+  fileprivate func change(
+    _ watch: DescriptorWatch, reading: Bool, writing: Bool
+  ) throws(SystemError) {
+    let problem = flowsystem_epoll_change(epoll, watch.descriptor, reading, writing, watch.tag)
+    guard problem == 0 else { throw Self.failure(problem) }
   }
 
   fileprivate func remove(_ watch: DescriptorWatch) {
@@ -92,12 +113,14 @@ final class Poller {
   /// ready.
   func runReadyJobs() -> (hasRun: Bool, isMailReady: Bool) {
     var (hasRun, isMailReady) = (false, false)
-    withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.capacity) { tags in
-      let count = flowsystem_epoll_take(epoll, tags.baseAddress, Int32(Self.capacity))
-      for tag in tags.prefix(Int(count)) {
-        if tag == Self.mailboxTag { isMailReady = true }
+    withUnsafeTemporaryAllocation(of: flowsystem_ready.self, capacity: Self.capacity) { ready in
+      let count = flowsystem_epoll_take(epoll, ready.baseAddress, Int32(Self.capacity))
+      for event in ready.prefix(Int(count)) {
+        if event.tag == Self.mailboxTag { isMailReady = true }
         // One job may have ended another's watch.
-        guard let job = watches[tag]?.job else { continue }
+        guard let watch = watches[event.tag], let job = watch.job else { continue }
+        watch.wasReadable = event.reading
+        watch.wasWritable = event.writing
         hasRun = true
         job.run()
       }
@@ -126,6 +149,25 @@ extension EventLoop {
     _ descriptor: Int32, writing: Bool = false, _ job: any LoopJob
   ) throws(SystemError) -> DescriptorWatch {
     checkThread()
-    return try poller.add(descriptor, writing: writing, job, mailbox: mailbox)
+    return try poller.add(
+      descriptor, reading: !writing, writing: writing, job, mailbox: mailbox)
+  }
+
+  /// Runs `job` again and again while a descriptor is ready for one of several things, which the
+  /// watch tells; otherwise as `watch(_:writing:_:)`.
+  ///
+  /// - Parameters:
+  ///   - descriptor: An open socket or similar, non-blocking.
+  ///   - reading: Whether to wait until there is something to read, or an end.
+  ///   - writing: Whether to wait until it can be written to.
+  ///   - job: The job; it must be short, because the other descriptors wait for it.
+  /// - Returns: The watch, which has to be ended before the descriptor is closed.
+  /// - Throws: A `SystemError` for a descriptor that can't be watched.
+  public func watch(
+    _ descriptor: Int32, reading: Bool, writing: Bool, _ job: any LoopJob
+  ) throws(SystemError) -> DescriptorWatch {
+    checkThread()
+    return try poller.add(
+      descriptor, reading: reading, writing: writing, job, mailbox: mailbox)
   }
 }

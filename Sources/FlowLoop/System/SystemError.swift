@@ -42,7 +42,7 @@ extension ByteString {
   }
 
   /// Lends the bytes as a C string; nil when there is a NUL in them, which would end it early.
-  func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result? {
+  package func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result? {
     guard !bytes.contains(0) else { return nil }
     return bytes.withUnsafeBytes { bytes in
       withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in

@@ -14,6 +14,7 @@
 ---@field ops flow.Ops The ops written in Swift, by name.
 ---@field checking boolean Whether runs are checked instead of executed, as with `--check`.
 ---@field csv flow.CSV CSV to tables and back; also `require "flow.csv"`.
+---@field http flow.HTTP HTTP requests; also `require "flow.http"`.
 ---@field json flow.JSON JSON to Lua values and back; also `require "flow.json"`.
 ---@field fs flow.FS Files and folders; also `require "flow.fs"`.
 ---@field testing flow.Testing Tests of ops on a virtual clock; also `require "flow.testing"`. Only the main script has it.
@@ -680,6 +681,7 @@ local Transition = {}
 ---@field ReadFileOp flow.Op Needs `path`, gives `content`.
 ---@field WriteFileOp flow.Op Needs `path` and `content`. Replaces the file in one step; if that fails, the file is unchanged.
 ---@field ExecOp fun(argv: string[], options: flow.ExecOptions?): flow.Op Runs a program, as `flow.exec` does: gives `status`, `stdout` and `stderr`.
+---@field HTTPOp fun(options: flow.HTTPOpOptions): flow.Op Sends a request: needs the names in braces in `url`, whose values are encoded, and gives `into`.
 ---@field [string] flow.Op
 local Ops = {}
 

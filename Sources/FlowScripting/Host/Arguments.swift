@@ -177,6 +177,21 @@ struct Options {
 
   func has(_ name: ByteString) -> Bool { fields[name] != nil }
 
+  /// The options with those of another table for the fields that are absent.
+  func adding(_ defaults: Options?) -> Options {
+    guard let defaults else { return self }
+    var all = self
+    all.fields.merge(defaults.fields) { own, _ in own }
+    return all
+  }
+
+  /// The options without some fields.
+  func without(_ names: [ByteString]) -> Options {
+    var rest = self
+    for name in names { rest.fields[name] = nil }
+    return rest
+  }
+
   /// A field of any type.
   func value(_ name: ByteString) -> LuaValue? { fields[name] }
 

@@ -1,4 +1,5 @@
 public import FlowEngine
+internal import FlowHTTP
 internal import LuaVM
 
 /// The end of scripts: by themselves, by Ctrl-C, or with the process.
@@ -51,6 +52,7 @@ extension ScriptHost {
     defer { if !isTerminating { onCancellation?(false) } }
     // Those of ops are stopped by them, unless they belong to a cleanup.
     loop.cancelLooseProcesses(of: ObjectIdentifier(self))
+    loop.cancelLooseRequests(of: ObjectIdentifier(self))
     var stalls = StallPass(times: 2)
     var newest: UInt64 = 0
     // A callback may start a flow again whenever the previous one is cancelled.

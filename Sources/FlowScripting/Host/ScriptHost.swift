@@ -1,4 +1,5 @@
 public import FlowEngine
+internal import FlowHTTP
 public import LuaVM
 
 /// The engine for scripts: it adds the module `flow` to a Lua state and runs the ops, callbacks and
@@ -68,6 +69,10 @@ public final class ScriptHost {
   var openSubmodules: [ByteString: LuaReference] = [:]
   /// Temporary folders that were made outside of runs.
   var temporaryFolders: [ByteString] = []
+  /// The types of objects of `flow.http`, once they have been needed.
+  var openHTTPTypes: HTTPTypes?
+  /// The keys of requests that servers may get twice.
+  lazy var idempotencyKeys = IdempotencyKeys()
   /// Functions that the module doesn't have yet.
   private var definitions: LuaFields<LuaFunction> = [:]
 
@@ -167,7 +172,10 @@ public final class ScriptHost {
     for pool in openPools { pool.close() }
     openPool = nil
     waitingPools = []
-    for loop in waitingLoops + [loop] { loop.cancelProcesses(of: ObjectIdentifier(self)) }
+    for loop in waitingLoops + [loop] {
+      loop.cancelProcesses(of: ObjectIdentifier(self))
+      loop.cancelRequests(of: ObjectIdentifier(self))
+    }
     vm.close()
     removeTemporaryFolders()
     registry.removeAll()

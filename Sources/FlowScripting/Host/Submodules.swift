@@ -17,6 +17,7 @@ extension ScriptHost {
   /// All submodules. Their annotations are in `Help/flow.NAME.d.lua`.
   static let submodules = [
     Submodule(name: "csv") { try $0.makeCSVModule() },
+    Submodule(name: "http") { try $0.makeHTTPModule() },
     Submodule(name: "json") { try $0.makeJSONModule() },
     Submodule(name: "fs") { try $0.makeFileModule() },
     Submodule(name: "testing", worksInWorkers: false) { try $0.makeTestingModule() },

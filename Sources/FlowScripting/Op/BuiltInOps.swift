@@ -14,6 +14,7 @@ extension ScriptHost {
       })
     register(ReadFileOp())
     register(WriteFileOp())
+    registerHTTPOp()
     register(
       OpClass("ExecOp", doc: "Runs a program: gives status, stdout and stderr.") {
         [unowned self] arguments in

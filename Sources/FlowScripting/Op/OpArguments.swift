@@ -7,6 +7,8 @@ public import LuaVM
 /// given value, and the line of the script: pass it on. Valid during the call only.
 public struct OpArguments {
   private let arguments: Arguments
+  /// The arguments for code of this module.
+  var plain: Arguments { arguments }
 
   init(_ arguments: Arguments) {
     self.arguments = arguments

@@ -1,4 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
+internal import FlowHTTP
 internal import LuaVM
 
 /// The methods and fields of every task, runs included.
@@ -148,6 +149,7 @@ extension ScriptHost {
       let table = try vm.makeTable(fields: fields(of: result))
       program.attachment = table
       return .reference(table)
+    case let request as HTTPTask: return try request.result.map { try value(of: $0) } ?? .nil
     default: return .nil
     }
   }

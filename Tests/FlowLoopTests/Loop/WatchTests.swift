@@ -171,6 +171,33 @@ struct WatchTests {
     #expect(count == 3)
   }
 
+  @Test("A watch tells what is ready, and can change what it waits for")
+  func watchesChange() throws {
+    let loop = makeLoop()
+    let pipe = Pipe()
+    var seen: [String] = []
+    final class Job: LoopJob {
+      var body: () -> Void = {}
+      func run() { body() }
+    }
+    let job = Job()
+    let watch = try loop.watch(pipe.ends[0], reading: false, writing: false, job)
+    let writer = Job()
+    let writing = try loop.watch(pipe.ends[1], reading: true, writing: true, writer)
+    writer.body = {
+      seen.append("\(writing.wasReadable) \(writing.wasWritable)")
+      writing.end()
+      pipe.write("x")
+      try? watch.change(reading: true, writing: false)
+    }
+    job.body = {
+      seen.append("\(watch.wasReadable) \(watch.wasWritable)")
+      watch.end()
+    }
+    loop.runUntilIdle()
+    #expect(seen == ["false true", "true false"])
+  }
+
   @Test("A descriptor that can't be watched gives an error")
   func whatCannotBeWatchedSaysSo() throws {
     let loop = makeLoop()

@@ -172,7 +172,7 @@ extension Value {
   }
 
   /// A duration in seconds as the log shows it: `%g`.
-  static func text(ofSeconds seconds: Double) -> ByteString {
+  package static func text(ofSeconds seconds: Double) -> ByteString {
     ByteString(generalText(of: seconds, precision: 6))
   }
 

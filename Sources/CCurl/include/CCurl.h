@@ -1,0 +1,114 @@
+// libcurl, opened when it is first needed: linking it would cost each start of a script 5 ms.
+//
+// Swift can't call functions with variable arguments, such as curl_easy_setopt, and the library's
+// callbacks are kept in C: they only convert their arguments for the functions of a table.
+#ifndef CCURL_H
+#define CCURL_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Opens the library, once for the process. Returns NULL, or a sentence that says why that isn't
+/// possible. May be called from any thread; every other function needs its success.
+const char *ccurl_load(void);
+
+/// The callbacks of a transfer. None of them may call a function of this header.
+typedef struct ccurl_transfer_events {
+  /// A line of the response's header, with its end. Returns false to end the transfer.
+  bool (*header)(void *context, const char *line, size_t count);
+  /// A part of the body. Returns its size, CURL_WRITEFUNC_PAUSE, or another number to end the
+  /// transfer.
+  size_t (*receive)(void *context, const char *bytes, size_t count);
+  /// Stores the next bytes of a streamed body. Returns their number, 0 at the end, or
+  /// CURL_READFUNC_ABORT.
+  size_t (*send)(void *context, char *buffer, size_t room);
+  /// Continues a streamed body at a position. Returns whether that is possible.
+  bool (*seek)(void *context, int64_t position);
+  /// Bytes of the body moved: those of the response and its size (0 if unknown), then those of the
+  /// request.
+  void (*moved)(void *context, int64_t received, int64_t total, int64_t sent, int64_t size);
+} ccurl_transfer_events;
+
+/// The callbacks of a loop's transfers. None of them may call a function of this header.
+typedef struct ccurl_loop_events {
+  /// Watch a descriptor for these; for neither of them: no longer.
+  void (*watch)(void *context, int descriptor, bool reading, bool writing);
+  /// Call ccurl_multi_time after this many milliseconds; negative: not at all.
+  void (*wake)(void *context, long milliseconds);
+} ccurl_loop_events;
+
+/// One request and its response; can be used again.
+typedef struct ccurl_easy ccurl_easy;
+/// All transfers of a loop, and their connections.
+typedef struct ccurl_multi ccurl_multi;
+
+/// Makes a transfer; NULL without memory.
+ccurl_easy *ccurl_easy_make(void);
+/// Releases a transfer that no multi has.
+void ccurl_easy_free(ccurl_easy *easy);
+/// Forgets all options and sets those that every request has.
+void ccurl_easy_prepare(ccurl_easy *easy, const ccurl_transfer_events *events, void *context);
+
+CURLcode ccurl_set_text(ccurl_easy *easy, CURLoption option, const char *text);
+CURLcode ccurl_set_number(ccurl_easy *easy, CURLoption option, long number);
+/// Sets an option that is a size.
+CURLcode ccurl_set_size(ccurl_easy *easy, CURLoption option, int64_t size);
+/// Sets the body of a request; it is copied.
+CURLcode ccurl_set_body(ccurl_easy *easy, const void *bytes, size_t count);
+/// Adds a line to the header of a request.
+bool ccurl_add_header(ccurl_easy *easy, const char *line);
+/// Adds a part to a multipart body: the content of a file, or bytes when `path` is NULL. `type` and
+/// `filename` may be NULL.
+bool ccurl_add_part(
+    ccurl_easy *easy, const char *name, const char *path, const void *bytes, size_t count,
+    const char *type, const char *filename);
+/// Uses a jar, whose cookies are sent and which keeps those that come. NULL: no cookies.
+CURLcode ccurl_set_jar(ccurl_easy *easy, CURLSH *jar);
+
+int64_t ccurl_number(ccurl_easy *easy, CURLINFO info);
+/// A size, or a time in microseconds.
+int64_t ccurl_size(ccurl_easy *easy, CURLINFO info);
+/// The message of the last failure; empty if there is none.
+const char *ccurl_problem(ccurl_easy *easy);
+/// Whether a socket couldn't be made because the process has no descriptors left.
+bool ccurl_lacks_descriptor(ccurl_easy *easy);
+/// The library's own text for a failure.
+const char *ccurl_text(CURLcode code);
+/// Continues a paused transfer; may call `receive`.
+CURLcode ccurl_continue(ccurl_easy *easy);
+
+CURLSH *ccurl_jar_make(void);
+void ccurl_jar_free(CURLSH *jar);
+
+/// Makes the transfers of a loop, with limits for the connections in use and those kept.
+ccurl_multi *ccurl_multi_make(
+    const ccurl_loop_events *events, void *context, long connections, long kept);
+/// Closes all connections; no transfer may be left.
+void ccurl_multi_free(ccurl_multi *multi);
+bool ccurl_multi_add(ccurl_multi *multi, ccurl_easy *easy);
+void ccurl_multi_remove(ccurl_multi *multi, ccurl_easy *easy);
+/// Continues what waits for a descriptor.
+void ccurl_multi_ready(ccurl_multi *multi, int descriptor, bool reading, bool writing);
+/// Continues what waits for a time.
+void ccurl_multi_time(ccurl_multi *multi);
+/// The context of a transfer that has ended, and its code; NULL when there is none.
+void *ccurl_multi_next(ccurl_multi *multi, CURLcode *code);
+
+/// The parts of a URL, each NULL if it isn't there.
+typedef struct ccurl_url {
+  /// The whole URL, without user, password and fragment.
+  char *url;
+  char *scheme, *host, *port, *path, *query;
+  /// Decoded.
+  char *user, *password;
+} ccurl_url;
+
+/// Reads a URL, relative to `base` unless that is NULL; `encodes` has spaces and other bytes encoded,
+/// instead of refused. Returns NULL, or the library's text about the mistake. ccurl_url_free
+/// releases the parts in any case.
+const char *ccurl_url_read(const char *base, const char *text, bool encodes, ccurl_url *url);
+void ccurl_url_free(ccurl_url *url);
+
+#endif

@@ -1,0 +1,55 @@
+// Opening the library: no program that makes no request pays for it.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct ccurl_library ccurl_library;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char problem[256];
+
+static bool find(void *library, const char *name, void *place) {
+  void *symbol = dlsym(library, name);
+  if (symbol == NULL) {
+    snprintf(problem, sizeof problem, "libcurl is too old: it has no %s", name);
+    return false;
+  }
+  // A pointer to a function: C has no conversion from one to data.
+  memcpy(place, &symbol, sizeof symbol);
+  return true;
+}
+
+static bool find_all(void *library) {
+#define FIND(NAME) find(library, #NAME, &ccurl_library.NAME)
+  return FIND(curl_global_init) && FIND(curl_easy_init) && FIND(curl_easy_cleanup)
+      && FIND(curl_easy_reset) && FIND(curl_easy_setopt) && FIND(curl_easy_getinfo)
+      && FIND(curl_easy_pause) && FIND(curl_easy_strerror) && FIND(curl_multi_init)
+      && FIND(curl_multi_cleanup) && FIND(curl_multi_setopt) && FIND(curl_multi_add_handle)
+      && FIND(curl_multi_remove_handle) && FIND(curl_multi_socket_action)
+      && FIND(curl_multi_info_read) && FIND(curl_slist_append) && FIND(curl_slist_free_all)
+      && FIND(curl_mime_init) && FIND(curl_mime_free) && FIND(curl_mime_addpart)
+      && FIND(curl_mime_name) && FIND(curl_mime_data) && FIND(curl_mime_filedata)
+      && FIND(curl_mime_filename) && FIND(curl_mime_type) && FIND(curl_share_init)
+      && FIND(curl_share_cleanup) && FIND(curl_share_setopt) && FIND(curl_url)
+      && FIND(curl_url_cleanup) && FIND(curl_url_set) && FIND(curl_url_get)
+      && FIND(curl_url_strerror) && FIND(curl_free);
+#undef FIND
+}
+
+static void load(void) {
+  void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    snprintf(problem, sizeof problem, "libcurl isn't installed: apt install libcurl4");
+  } else if (find_all(library) && ccurl_library.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    snprintf(problem, sizeof problem, "libcurl can't be initialized");
+  }
+}
+
+const char *ccurl_load(void) {
+  pthread_once(&once, load);
+  return problem[0] == '\0' ? NULL : problem;
+}

@@ -1,0 +1,55 @@
+// URLs, read by the parser that the request uses: two parsers could disagree about the host.
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+// The part, or NULL.
+static char *part(CURLU *url, CURLUPart which, unsigned int flags) {
+  char *text = NULL;
+  if (ccurl_library.curl_url_get(url, which, &text, flags) != CURLUE_OK) return NULL;
+  char *copy = strdup(text);
+  ccurl_library.curl_free(text);
+  return copy;
+}
+
+static CURLUcode read(
+    CURLU *url, const char *base, const char *text, bool encodes, ccurl_url *out) {
+  CURLUcode code = CURLUE_OK;
+  if (base != NULL) code = ccurl_library.curl_url_set(url, CURLUPART_URL, base, 0);
+  if (code != CURLUE_OK) return code;
+  unsigned int flags = CURLU_NON_SUPPORT_SCHEME | (encodes ? CURLU_URLENCODE : 0);
+  code = ccurl_library.curl_url_set(url, CURLUPART_URL, text, flags);
+  if (code != CURLUE_OK) return code;
+  out->scheme = part(url, CURLUPART_SCHEME, 0);
+  out->host = part(url, CURLUPART_HOST, 0);
+  out->port = part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  out->path = part(url, CURLUPART_PATH, 0);
+  out->query = part(url, CURLUPART_QUERY, 0);
+  out->user = part(url, CURLUPART_USER, CURLU_URLDECODE);
+  out->password = part(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
+  ccurl_library.curl_url_set(url, CURLUPART_USER, NULL, 0);
+  ccurl_library.curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
+  ccurl_library.curl_url_set(url, CURLUPART_OPTIONS, NULL, 0);
+  ccurl_library.curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);
+  out->url = part(url, CURLUPART_URL, 0);
+  return out->url == NULL ? CURLUE_OUT_OF_MEMORY : CURLUE_OK;
+}
+
+const char *ccurl_url_read(const char *base, const char *text, bool encodes, ccurl_url *out) {
+  *out = (ccurl_url){0};
+  CURLU *url = ccurl_library.curl_url();
+  CURLUcode code = CURLUE_OUT_OF_MEMORY;
+  if (url != NULL) {
+    code = read(url, base, text, encodes, out);
+    ccurl_library.curl_url_cleanup(url);
+  }
+  return code == CURLUE_OK ? NULL : ccurl_library.curl_url_strerror(code);
+}
+
+void ccurl_url_free(ccurl_url *url) {
+  char *parts[] = {url->url,  url->scheme, url->host, url->port,
+                   url->path, url->query,  url->user, url->password};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
+  *url = (ccurl_url){0};
+}

@@ -1,0 +1,137 @@
+public import FlowEngine
+
+/// What the requests to a service have in common, and limits for them. Confined to the thread of its
+/// loop.
+public final class HTTPClient {
+  /// The URL that paths are relative to.
+  public let base: ByteString?
+  /// Lines for the header of each request; those of a request take precedence.
+  public let headers: [HTTPHeader]
+  /// The credentials of requests that have none.
+  public let authorization: HTTPRequest.Authorization?
+  /// The cookies of all requests; nil for none.
+  public let cookies: HTTPCookieJar?
+  private let limit: Int
+  private var limiter: RateLimiter?
+  private var running = 0
+  private var waiting: [HTTPTransfer] = []
+  private var next = 0
+  private var timer: Timer?
+  private var isStarting = false
+
+  /// Makes a client.
+  ///
+  /// - Parameters:
+  ///   - base: The URL that paths are relative to; nil when requests have whole URLs.
+  ///   - headers: Lines for the header of each request.
+  ///   - authorization: The credentials of requests that have none.
+  ///   - cookies: The cookies of all requests.
+  ///   - maxConnections: The most requests at a time; nil for no limit of its own.
+  ///   - rate: How often requests start; nil for no limit.
+  public init(
+    base: ByteString? = nil, headers: [HTTPHeader] = [],
+    authorization: HTTPRequest.Authorization? = nil, cookies: HTTPCookieJar? = nil,
+    maxConnections: Int? = nil, rate: RateLimit? = nil
+  ) {
+    self.base = base
+    self.headers = headers
+    self.authorization = authorization
+    self.cookies = cookies
+    limit = maxConnections ?? .max
+    limiter = rate.map { RateLimiter($0) }
+  }
+
+  /// A request with what the client adds to it. A whole URL of another origin than the base gets
+  /// neither the credentials nor the secret lines of the client.
+  public func completing(_ request: HTTPRequest) -> HTTPRequest {
+    var request = request
+    var isOwn = true
+    if let base {
+      if request.url.isWholeURL {
+        isOwn = Self.haveOneOrigin(request.url, base)
+      } else {
+        request.url = Self.join(base, request.url)
+      }
+    }
+    let names = Set(request.headers.map(\.name.lowercased))
+    request.headers += headers.filter {
+      !names.contains($0.name.lowercased) && (isOwn || !$0.isSecret)
+    }
+    let hasOwn = request.authorization != nil || names.contains("authorization")
+    if isOwn, !hasOwn { request.authorization = authorization }
+    if request.cookies == nil { request.cookies = cookies }
+    return request
+  }
+
+  private static func haveOneOrigin(_ one: ByteString, _ other: ByteString) -> Bool {
+    guard let one = try? HTTPURL(one), let other = try? HTTPURL(other) else { return false }
+    return one.hasOrigin(of: other)
+  }
+
+  /// `https://a/v1` and `items` or `/items`: `https://a/v1/items`.
+  private static func join(_ base: ByteString, _ path: ByteString) -> ByteString {
+    let slash = UInt8(ascii: "/")
+    if path.isEmpty { return base }
+    var start = base
+    while start.bytes.last == slash { start = ByteString(Array(start.bytes.dropLast())) }
+    let rest = ByteString(Array(path.bytes.drop { $0 == slash }))
+    return path.bytes.first == UInt8(ascii: "?") ? base + path : start + "/" + rest
+  }
+
+  // MARK: Limits
+
+  /// Starts a transfer, or lets it wait.
+  func start(_ transfer: HTTPTransfer) {
+    transfer.multi.noteWaiting(transfer)
+    waiting.append(transfer)
+    startWaiting(transfer.multi.loop)
+  }
+
+  private func startWaiting(_ loop: EventLoop) {
+    guard !isStarting else { return }
+    isStarting = true
+    defer { isStarting = false }
+    while next < waiting.count, running < limit {
+      let transfer = waiting[next]
+      if !transfer.hasEnded, !takeStart(loop) { return }
+      next += 1
+      if next == waiting.count || next >= 1024 {
+        waiting.removeFirst(next)
+        next = 0
+      }
+      if transfer.hasEnded { continue }
+      running += 1
+      transfer.onLeave = { [self] in
+        running -= 1
+        startWaiting(loop)
+      }
+      transfer.multi.start(transfer)
+    }
+  }
+
+  /// Whether the rate allows another start; otherwise the next one is scheduled. Real time counts:
+  /// the server has no virtual clock.
+  private func takeStart(_ loop: EventLoop) -> Bool {
+    let now = HTTPTransfer.now
+    guard limiter != nil, limiter?.startIfAllowed(at: now) == false else { return true }
+    guard timer == nil, let time = limiter?.nextStart(at: now) else { return false }
+    timer = loop.scheduleOutside(after: Double(max(0, time - now)) / 1e9) {
+      [weak self, unowned loop] in
+      guard let self else { return }
+      timer = nil
+      startWaiting(loop)
+    }
+    return false
+  }
+}
+
+extension ByteString {
+  /// Whether it begins with `http://`, or another scheme.
+  var isWholeURL: Bool {
+    guard let colon = bytes.firstRange(of: Array("://".utf8)) else { return false }
+    return bytes[..<colon.lowerBound].allSatisfy {
+      (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
+        || "+-.".utf8.contains($0)
+    }
+  }
+}

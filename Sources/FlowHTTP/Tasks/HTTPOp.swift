@@ -1,0 +1,148 @@
+public import FlowEngine
+
+/// Sends a request: needs the names in braces in its URL, and may give the body.
+///
+/// `HTTPOp(HTTPRequest("https://api.example/users/{name}"), into: "page")` needs `name` and gives
+/// `page`. The values are encoded for the URL. With `save` it gives the path of the file.
+public struct HTTPOp: OpConvertible {
+  private let op: Op
+
+  /// Makes an op that sends a request.
+  ///
+  /// - Parameters:
+  ///   - request: The request; names in braces in its URL are keys of the data bucket.
+  ///   - key: The key that gets the body; nil for none.
+  ///   - requester: Identifies the part of the program that makes the op.
+  ///   - convert: Makes the value of a body; by default its bytes.
+  /// - Throws: The mistake in the request.
+  public init(
+    _ request: HTTPRequest, into key: ByteString? = nil,
+    requester: ObjectIdentifier? = nil,
+    convert: @escaping (HTTPResponse) throws -> Value = { .bytes($0.body) }
+  ) throws {
+    if let misuse = request.misuse { throw misuse }
+    let pieces = try HTTPTemplate(request.url)
+    let any = try ValueType.parse("any")
+    op = Op(
+      name: "HTTPOp", needs: pieces.names.map { Declaration($0, any) },
+      gives: key.map { [Declaration($0, any)] } ?? [],
+      body: HTTPOpBody(request, pieces, key, requester, convert))
+  }
+
+  public func makeOp() -> Op { op }
+}
+
+/// A URL with names in braces.
+struct HTTPTemplate {
+  private var texts: [ByteString] = []
+  /// The names in order; one may occur twice.
+  private var places: [ByteString] = []
+
+  init(_ url: ByteString) throws(HTTPMisuse) {
+    var rest = url.bytes[...]
+    while let open = rest.firstIndex(of: UInt8(ascii: "{")) {
+      let after = rest[(open + 1)...]
+      guard let close = after.firstIndex(of: UInt8(ascii: "}")), close > open + 1 else {
+        throw HTTPMisuse(field: "url", problem: "a name in braces expected, as in {name}")
+      }
+      texts.append(ByteString(Array(rest[..<open])))
+      places.append(ByteString(Array(rest[(open + 1)..<close])))
+      rest = rest[(close + 1)...]
+    }
+    texts.append(ByteString(Array(rest)))
+  }
+
+  /// Each name once, in order.
+  var names: [ByteString] {
+    var names: [ByteString] = []
+    for name in places where !names.contains(name) { names.append(name) }
+    return names
+  }
+
+  /// The URL with the values of the names.
+  func url(_ value: (ByteString) throws(FlowError) -> ByteString) throws(FlowError) -> ByteString {
+    var url = texts[0]
+    for (place, text) in zip(places, texts.dropFirst()) {
+      url = url + (try value(place)).percentEncoded + text
+    }
+    return url
+  }
+}
+
+private final class HTTPOpBody: OpBody {
+  private let request: HTTPRequest
+  private let template: HTTPTemplate
+  private let key: ByteString?
+  private let requester: ObjectIdentifier?
+  private let convert: (HTTPResponse) throws -> Value
+
+  init(
+    _ request: HTTPRequest, _ template: HTTPTemplate, _ key: ByteString?,
+    _ requester: ObjectIdentifier?, _ convert: @escaping (HTTPResponse) throws -> Value
+  ) {
+    self.request = request
+    self.template = template
+    self.key = key
+    self.requester = requester
+    self.convert = convert
+  }
+
+  func start(_ context: OpContext) -> CallState {
+    do {
+      var request = request
+      request.url = try template.url { name throws(FlowError) in try Self.text(name, context) }
+      let task = try HTTPTask(request, requester: requester, on: context.loop)
+      task.onLine = { context.log($0) }
+      context.state = task
+      task.observe(HTTPOpObserver(task) { [self] task in ended(task, context) })
+      task.start()
+    } catch {
+      let misuse = error as? HTTPMisuse
+      context.fail(misuse.map { .usage("\($0.field): \($0.problem)") } ?? .from(error))
+      return .finished
+    }
+    return .suspended
+  }
+
+  private func ended(_ task: HTTPTask, _ context: OpContext) {
+    task.markObserved()
+    guard let response = task.result else { return context.end(task.error) }
+    do {
+      if let key {
+        context.set(key, try response.saved.map { .bytes($0) } ?? convert(response))
+      }
+      context.end()
+    } catch {
+      context.end(.from(error))
+    }
+  }
+
+  /// The value of a key as text.
+  private static func text(
+    _ name: ByteString, _ context: OpContext
+  ) throws(FlowError) -> ByteString {
+    let value = try context.require(context.loop.keys.intern(name), nil).get()
+    switch value.plain {
+    case .bytes, .integer, .number, .boolean: return value.plain.logText
+    default:
+      throw .mismatchedInput(name, value, wanted: "string or number", hiding: context.loop.secrets)
+    }
+  }
+
+  func cancel(_ context: OpContext, _ error: FlowError) {
+    (context.state as? HTTPTask)?.stopWork(error)
+  }
+}
+
+/// Ends an op with its request, without a turn of the loop between.
+private final class HTTPOpObserver: TaskObserver {
+  private let task: HTTPTask
+  private let end: (HTTPTask) -> Void
+
+  init(_ task: HTTPTask, _ end: @escaping (HTTPTask) -> Void) {
+    self.task = task
+    self.end = end
+  }
+
+  func run() { end(task) }
+}

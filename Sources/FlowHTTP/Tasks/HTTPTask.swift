@@ -1,0 +1,121 @@
+public import FlowEngine
+internal import Glibc
+
+/// A request as a task. It succeeds with the response; of a request that streams, as soon as the
+/// header is there.
+public final class HTTPTask: ExternalTask<HTTPResponse> {
+  /// The request.
+  public let request: HTTPRequest
+  /// Identifies the part of the program that has started the request, for
+  /// `EventLoop.cancelRequests(of:)`.
+  public let requester: ObjectIdentifier?
+  /// Called once with the line for a log, when a response has come, before the task ends.
+  public var onLine: ((ByteString) -> Void)?
+  private var transfer: HTTPTransfer?
+  private var client: HTTPClient?
+
+  /// Starts a request, or lets it wait while there are too many.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - client: The client whose limits hold; nil for none.
+  ///   - requester: Identifies the part of the program that starts it.
+  ///   - loop: The loop that the task belongs to; called on its thread.
+  /// - Throws: The mistake in the request, or a `FlowError` when there is no libcurl.
+  public init(
+    _ request: HTTPRequest, client: HTTPClient? = nil, requester: ObjectIdentifier? = nil,
+    on loop: EventLoop
+  ) throws {
+    let multi = try HTTPMulti.of(loop)
+    self.request = request
+    self.requester = requester
+    self.client = client
+    super.init(on: loop)
+    let transfer = try HTTPTransfer(request, on: multi, requester: requester) { [self] in ended($0)
+    }
+    transfer.task = self
+    self.transfer = transfer
+  }
+
+  /// Sends the request; to be called once, after the task has its owner.
+  public func start() {
+    guard let transfer, state == .pending else { return }
+    if let client { client.start(transfer) } else { transfer.multi.start(transfer) }
+  }
+
+  public override var kindName: ByteString { "http" }
+
+  /// Stops the request; the task ends at once.
+  public override func stopWork(_ error: FlowError) { transfer?.stop(error) }
+
+  private func ended(_ outcome: Result<HTTPResponse, FlowError>) {
+    let transfer = transfer
+    self.transfer = nil
+    switch outcome {
+    case .success(let response):
+      let size = response.stream == nil ? response.bodySize : nil
+      log(response.url, response.status, response.elapsed, size)
+      if let stream = response.stream, let transfer {
+        let body = HTTPBodyTask(stream, transfer, on: loop)
+        transfer.onStreamEnd = { body.finish($0) }
+        transfer.task = body
+        // It ends with whatever has started the request.
+        owner?.add(body)
+      }
+      end(with: response)
+    case .failure(let error):
+      if case .response(let response)? = error.request, let transfer {
+        log(transfer.hop.url.text, response.status, transfer.elapsed, nil)
+      }
+      onLine = nil
+      end(error: error)
+    }
+  }
+
+  /// A URL for messages: without user, password and values of the query.
+  package static func shown(_ url: ByteString) -> ByteString { HTTPURL.shown(url) }
+
+  /// Passes on a line such as `GET https://api.example/items -> 200 in 0.21s, 14 kB`.
+  private func log(_ url: ByteString, _ status: Int, _ elapsed: Double, _ size: Int64?) {
+    guard let onLine else { return }
+    self.onLine = nil
+    let time = Value.text(ofSeconds: (elapsed * 100).rounded() / 100)
+    let end = size.map { ", " + Self.sizeText($0) } ?? ""
+    onLine("\(request.effectiveMethod) \(HTTPURL.shown(url)) -> \(status) in \(time)s\(end)")
+  }
+
+  /// `14 kB`, `1.2 MB`.
+  static func sizeText(_ bytes: Int64) -> ByteString {
+    if bytes < 1000 { return "\(bytes) B" }
+    var size = Double(bytes) / 1000
+    for unit in ["kB", "MB", "GB"] as [ByteString] {
+      if size < 999.5 || unit == "GB" {
+        let rounded = size < 9.95 ? (size * 10).rounded() / 10 : size.rounded()
+        return "\(Value.text(ofSeconds: rounded)) \(unit)"
+      }
+      size /= 1000
+    }
+    return "\(bytes) B"
+  }
+}
+
+extension EventLoop {
+  /// Stops the requests, and the bodies that are received, of a part of the program.
+  public func cancelRequests(of requester: ObjectIdentifier) {
+    cancelRequests(of: requester, looseOnly: false)
+  }
+
+  /// Stops those of them that neither an op nor another task owns.
+  package func cancelLooseRequests(of requester: ObjectIdentifier) {
+    cancelRequests(of: requester, looseOnly: true)
+  }
+
+  private func cancelRequests(of requester: ObjectIdentifier, looseOnly: Bool) {
+    checkThread()
+    let error = FlowError.cancelled(reason: "the host of the script was closed")
+    for transfer in HTTPMulti.existing(of: self)?.transfers ?? [] {
+      guard let task = transfer.task, transfer.requester == requester else { continue }
+      if !looseOnly || task.owner == nil { transfer.stop(error) }
+    }
+  }
+}

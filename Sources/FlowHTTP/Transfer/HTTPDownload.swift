@@ -1,0 +1,147 @@
+internal import FlowEngine
+internal import Glibc
+
+/// A file that gets a body: it is written beside its place, and renamed when it is complete.
+///
+/// One that can be continued has a fixed name, `FILE.part`, and a second file, `FILE.part.tag`, with
+/// the version of the content: a part of another version is useless.
+///
+/// Writing happens on the loop, because a helper thread would have to copy every chunk: the system
+/// takes the bytes into its cache.
+final class HTTPDownload {
+  let path: ByteString
+  private let resumes: Bool
+  private let temporary: ByteString
+  private var descriptor: Int32 = -1
+  private var isDevice = false
+  /// The number of bytes in the file.
+  private(set) var size: Int64 = 0
+
+  init(_ path: ByteString, resumes: Bool) {
+    self.path = path
+    self.resumes = resumes
+    if resumes {
+      temporary = path + ".part"
+    } else {
+      let slash = path.bytes.lastIndex(of: UInt8(ascii: "/"))
+      let folder = ByteString(Array(path.bytes[..<(slash.map { $0 + 1 } ?? 0)]))
+      // Not derived from the file's own name, which may have the maximum length already.
+      let number = String(UInt64.random(in: 0 ... .max), radix: 36)
+      temporary = folder + ByteString(".flowlua-\(number).tmp")
+    }
+  }
+
+  deinit { discard() }
+
+  private var tagPath: ByteString { temporary + ".tag" }
+
+  /// The part that an earlier download has left: its size, and the version of its content.
+  func part(of url: ByteString) -> (size: Int64, tag: ByteString)? {
+    guard resumes else { return nil }
+    var status = stat()
+    guard temporary.withCString({ stat($0, &status) }) == .some(0),
+      status.st_mode & S_IFMT == S_IFREG, status.st_size > 0,
+      let text = try? Files.read(tagPath, Cancellation())
+    else { return nil }
+    let lines = text.bytes.split(separator: 10).map { ByteString(Array($0)) }
+    guard lines.count == 2, lines[0] == url, !lines[1].hasLineEnd else { return nil }
+    return (Int64(status.st_size), lines[1])
+  }
+
+  /// Makes sure that the file can be written.
+  func prepare() throws(FlowError) {
+    var status = stat()
+    let isThere = path.withCString({ stat($0, &status) }) == .some(0)
+    let kind = status.st_mode & S_IFMT
+    // A device, such as /dev/null, is written to, not replaced.
+    isDevice = isThere && kind == S_IFCHR
+    if isThere, kind != S_IFREG, !isDevice {
+      throw failure("write", kind == S_IFDIR ? EISDIR : EINVAL)
+    }
+    // Renaming only needs the permissions of the folder; a write-protected file must stay.
+    if isThere, let allowed = path.withCString({ access($0, W_OK) }), allowed != 0 {
+      throw failure("write", errno)
+    }
+    let flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK
+    let opened =
+      isDevice
+      ? path.withCString { Glibc.open($0, flags) }
+      : temporary.withCString { Glibc.open($0, flags | O_CREAT | (resumes ? 0 : O_EXCL), 0o666) }
+    guard let opened, opened >= 0 else { throw failure("write", errno) }
+    descriptor = opened
+  }
+
+  /// Begins with the body, after `prepare`: the file keeps its first `offset` bytes. `tag` is the
+  /// version of the content of the URL; nil when it can't be continued.
+  func open(at offset: Int64, tag: ByteString?, of url: ByteString) throws(FlowError) {
+    if isDevice { return }
+    guard ftruncate(descriptor, off_t(offset)) == 0, lseek(descriptor, 0, SEEK_END) >= 0 else {
+      throw failure("write", errno)
+    }
+    size = offset
+    guard resumes else { return }
+    if let tag {
+      do {
+        try Files.write("\(url)\n\(tag)\n", to: tagPath, Cancellation())
+      } catch {
+        throw FlowError.from(error)
+      }
+    } else {
+      _ = tagPath.withCString { unlink($0) }
+    }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer) throws(FlowError) {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+      if count > 0 {
+        size += Int64(count)
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      } else if count < 0, errno != EINTR {
+        throw failure("write", errno)
+      }
+    }
+  }
+
+  /// Gives the complete file its name. Symbolic links at its place are followed.
+  func complete() throws(FlowError) {
+    let closed = descriptor < 0 ? 0 : close(descriptor)
+    descriptor = -1
+    // A full disk, or a network, may report its error only here.
+    if closed != 0, errno != EINTR { throw failure("write", errno) }
+    if isDevice { return }
+    var status = stat()
+    if path.withCString({ stat($0, &status) }) == .some(0) {
+      // Renaming would replace a folder or device that is there by now.
+      guard status.st_mode & S_IFMT == S_IFREG else { throw failure("write", EISDIR) }
+      _ = temporary.withCString { chmod($0, status.st_mode & 0o7777) }
+    }
+    let target = path.withCString { name -> ByteString? in
+      guard let real = realpath(name, nil) else { return nil }
+      defer { free(real) }
+      return ByteString(cString: real)
+    }
+    let place = (target ?? nil) ?? path
+    let renamed = temporary.withCString { from in place.withCString { rename(from, $0) } }
+    guard renamed == .some(.some(0)) else { throw failure("write", errno) }
+    if resumes { _ = tagPath.withCString { unlink($0) } }
+  }
+
+  /// Ends a download that failed: what can be continued stays.
+  func discard() {
+    guard descriptor >= 0 else { return }
+    var status = stat()
+    let isEmpty = fstat(descriptor, &status) == 0 && status.st_size == 0
+    close(descriptor)
+    descriptor = -1
+    if !isDevice, !resumes || isEmpty {
+      for path in [temporary, tagPath] { _ = path.withCString { unlink($0) } }
+    }
+  }
+
+  private func failure(_ verb: String, _ number: Int32) -> FlowError {
+    let reason = strerror(number).map { ByteString(cString: $0) } ?? "error \(number)"
+    return FlowError(.error, "can't \(verb) '\(path)': \(reason)", code: Int64(number))
+  }
+}

@@ -1,0 +1,143 @@
+internal import CCurl
+internal import FlowEngine
+
+/// The header of a response, as it comes.
+struct HTTPHead {
+  /// The most bytes of a header.
+  static let limit = 1 << 20
+
+  private(set) var status = 0
+  private(set) var version: ByteString = ""
+  /// The words after the status.
+  private(set) var reason: ByteString = ""
+  /// The lines in order, the names in lower case.
+  private(set) var lines: [(name: ByteString, value: ByteString)] = []
+  /// Whether the header of the final response has ended.
+  private(set) var isComplete = false
+  /// Whether nobody has handled that yet.
+  var isFresh = true
+  private(set) var timings = HTTPTimings()
+  /// Whether the request was sent, at least in part.
+  private(set) var wasSent = false
+  private var size = 0
+
+  /// Adds a line; returns false when there are too many.
+  mutating func add(_ line: UnsafeRawBufferPointer) -> Bool {
+    size += line.count
+    guard size <= Self.limit else { return false }
+    // Lines after the body.
+    if isComplete { return true }
+    let text = ByteString(Array(line)).trimmed
+    if text.isEmpty {
+      // 1xx: another header follows.
+      isComplete = status >= 200
+    } else if text.bytes.starts(with: "HTTP/".utf8) {
+      let words = text.bytes.split(separator: 32, maxSplits: 2).map { ByteString(Array($0)) }
+      lines = []
+      version = words.first.map { ByteString(Array($0.bytes.dropFirst(5))) } ?? ""
+      status = words.count > 1 ? Int(words[1].decimal ?? 0) : 0
+      reason = words.count > 2 ? words[2].escapingControls.truncated(to: 80) : ""
+    } else if let colon = text.bytes.firstIndex(of: UInt8(ascii: ":")) {
+      let name = ByteString(Array(text.bytes[..<colon])).trimmed.lowercased
+      lines.append((name, ByteString(Array(text.bytes[(colon + 1)...])).trimmed))
+    }
+    return true
+  }
+
+  private func value(_ name: ByteString) -> ByteString? { lines.last { $0.name == name }?.value }
+
+  /// Where the response redirects to; nil when it doesn't.
+  var redirect: ByteString? {
+    guard [301, 302, 303, 307, 308].contains(status) else { return nil }
+    return value("location")
+  }
+
+  /// The size that the header announces.
+  var length: Int64? { value("content-length")?.decimal }
+
+  /// The first byte of the range that the response has.
+  var rangeStart: Int64? {
+    guard let text = value("content-range"), text.bytes.starts(with: "bytes ".utf8) else {
+      return nil
+    }
+    return ByteString(Array(text.bytes.dropFirst(6).prefix { $0 != UInt8(ascii: "-") })).decimal
+  }
+
+  /// What identifies the version of the content exactly: an `If-Range` is compared with it.
+  var versionTag: ByteString? {
+    if let tag = value("etag") {
+      if !tag.bytes.starts(with: "W/".utf8) { return tag }
+      return nil
+    }
+    return value("last-modified")
+  }
+
+  /// Reads the times of a transfer that has ended.
+  mutating func readTimes(_ easy: OpaquePointer) {
+    wasSent = HTTPPhases.wasSent(easy)
+    func seconds(_ info: CURLINFO) -> Double { Double(ccurl_size(easy, info)) / 1e6 }
+    let resolved = seconds(CURLINFO_NAMELOOKUP_TIME_T)
+    let connected = max(resolved, seconds(CURLINFO_CONNECT_TIME_T))
+    let encrypted = max(connected, seconds(CURLINFO_APPCONNECT_TIME_T))
+    let first = max(encrypted, seconds(CURLINFO_STARTTRANSFER_TIME_T))
+    timings = HTTPTimings(
+      resolve: resolved, connect: connected - resolved, tls: encrypted - connected,
+      wait: first - encrypted, receive: max(0, seconds(CURLINFO_TOTAL_TIME_T) - first))
+  }
+}
+
+/// The stages of a request, as the library tells them.
+enum HTTPPhases {
+  /// Failures that another attempt can't mend: certificates, and options of the request.
+  static let lasting: Set<UInt32> = Set(
+    [
+      CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE,
+      CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+      CURLE_SSL_CRL_BADFILE, CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL,
+      CURLE_BAD_FUNCTION_ARGUMENT, CURLE_SSL_CIPHER,
+    ].map(\.rawValue))
+
+  /// Whether the server may have received a part of the request.
+  static func wasSent(_ easy: OpaquePointer) -> Bool {
+    ccurl_size(easy, CURLINFO_PRETRANSFER_TIME_T) > 0
+      && ccurl_number(easy, CURLINFO_REQUEST_SIZE) > 0
+  }
+
+  /// The stage in which a transfer is, or has failed with a code.
+  static func phase(
+    _ easy: OpaquePointer, _ code: CURLcode, hasHead: Bool, isTLS: Bool, bodySize: Int64
+  ) -> RequestFailure.Phase {
+    switch code {
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: return .resolve
+    case CURLE_COULDNT_CONNECT: return .connect
+    case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
+      CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
+      return .tls
+    default: break
+    }
+    if hasHead { return .receive }
+    if ccurl_size(easy, CURLINFO_PRETRANSFER_TIME_T) > 0 {
+      guard wasSent(easy), ccurl_size(easy, CURLINFO_SIZE_UPLOAD_T) >= bodySize else {
+        return .send
+      }
+      return .wait
+    }
+    // The library sets its time of the connection after the encryption, but the port before it.
+    if ccurl_number(easy, CURLINFO_LOCAL_PORT) > 0 { return isTLS ? .tls : .connect }
+    return ccurl_size(easy, CURLINFO_NAMELOOKUP_TIME_T) > 0 ? .connect : .resolve
+  }
+}
+
+extension RequestFailure.Phase {
+  /// The stage as the end of a sentence.
+  var progress: ByteString {
+    switch self {
+    case .resolve: "while looking up the name"
+    case .connect: "while connecting"
+    case .tls: "while agreeing on the encryption"
+    case .send: "while sending the request"
+    case .wait: "while waiting for the response"
+    case .receive: "while receiving the response"
+    }
+  }
+}

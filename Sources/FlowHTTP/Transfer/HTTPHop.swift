@@ -1,0 +1,269 @@
+internal import CCurl
+internal import FlowEngine
+internal import Glibc
+
+/// One request of a transfer: the first, or one that a redirect has led to.
+struct HTTPHop {
+  private(set) var url: HTTPURL
+  private(set) var method: ByteString
+  private(set) var hasBody: Bool
+  /// Whether the server is of the origin that the request was made for: it gets the secrets.
+  private(set) var isTrusted = true
+  private var credentials: HTTPRequest.Authorization?
+  /// The size of the body, if it is known.
+  private(set) var bodySize: Int64 = 0
+  /// The part of the file that is there already.
+  var part: (size: Int64, tag: ByteString)?
+  /// Whether the download begins with the first byte, whatever is there.
+  var restarts = false
+
+  /// The first request.
+  init(_ request: HTTPRequest) throws(HTTPMisuse) {
+    url = try HTTPURL(request.fullURL)
+    let size = request.headers.reduce(url.text.count) { $0 + $1.name.count + $1.value.count + 4 }
+    if size > HTTPRequest.headLimit {
+      throw HTTPMisuse(
+        field: "url",
+        problem: "at most \(HTTPRequest.headLimit) bytes of URL and header expected, got \(size)")
+    }
+    method = request.effectiveMethod
+    hasBody = request.body != nil
+    credentials = request.authorization
+    if credentials == nil, let user = url.user {
+      credentials = .basic(user: user, password: url.password ?? "")
+    }
+  }
+
+  /// Goes where a response redirects to, which may be relative. Some statuses change the method, as in
+  /// browsers.
+  mutating func follow(_ location: ByteString, status: Int) throws(HTTPMisuse) {
+    let next = try HTTPURL(location, relativeTo: url, encoding: true)
+    // Once gone elsewhere, the way back is that of the other server: it gets nothing either.
+    if !next.hasOrigin(of: url) { isTrusted = false }
+    let becomesGet =
+      status == 303 && method != "HEAD" || (status == 301 || status == 302) && method == "POST"
+    if becomesGet {
+      method = "GET"
+      hasBody = false
+    }
+    url = next
+    bodySize = 0
+  }
+
+  /// Opens a body that is a file.
+  mutating func openBody(_ request: HTTPRequest) throws(FlowError) -> HTTPUpload? {
+    switch request.body {
+    case .file(let path):
+      let upload = try HTTPUpload(path)
+      bodySize = upload.size
+      return upload
+    case .parts(let parts):
+      for case .file(let path) in parts.map(\.content) {
+        if let problem = HTTPUpload.problem(path) { throw problem }
+      }
+    case .bytes(let bytes, _): bodySize = Int64(bytes.count)
+    case nil: break
+    }
+    return nil
+  }
+
+  /// Sets the options of the library; false without memory.
+  func setOptions(
+    of easy: OpaquePointer, for request: HTTPRequest, upload: HTTPUpload?
+  ) -> Bool {
+    let options = CurlOptions(easy)
+    options.set(CURLOPT_URL, url.text)
+    options.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    options.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(min(request.connectTimeout, 1e6) * 1000)))
+    if url.scheme == "https" { options.set(CURLOPT_PIPEWAIT, 1) }
+    switch request.version {
+    case .http1: options.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+    case .http2:
+      let version =
+        url.scheme == "https" ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+      options.set(CURLOPT_HTTP_VERSION, version)
+    case nil: options.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
+    }
+    if request.save != nil { options.set(CURLOPT_BUFFERSIZE, 1 << 18) }
+    if request.onProgress != nil || hasBody { options.set(CURLOPT_NOPROGRESS, 0) }
+    setMethod(options, request, upload)
+    setTrust(options, request)
+    setProxy(options, request)
+    addHeaders(options, request)
+    if isTrusted {
+      switch credentials {
+      case .basic(let user, let password):
+        options.set(CURLOPT_USERNAME, user)
+        options.set(CURLOPT_PASSWORD, password)
+      case .bearer(let token): options.add("Authorization", "Bearer " + token)
+      case nil: break
+      }
+    }
+    if let jar = request.cookies {
+      guard let handle = jar.handle else { return false }
+      options.succeeds = options.succeeds && ccurl_set_jar(easy, handle) == CURLE_OK
+    }
+    return options.succeeds
+  }
+
+  private func setMethod(_ options: CurlOptions, _ request: HTTPRequest, _ upload: HTTPUpload?) {
+    if hasBody {
+      switch request.body {
+      case .bytes(let bytes, _): options.set(body: bytes)
+      case .parts(let parts): for part in parts { options.add(part) }
+      case .file:
+        options.set(CURLOPT_UPLOAD, 1)
+        options.set(CURLOPT_UPLOAD_BUFFERSIZE, 1 << 18)
+        options.set(size: CURLOPT_INFILESIZE_LARGE, upload?.size ?? 0)
+      case nil: break
+      }
+      options.set(CURLOPT_CUSTOMREQUEST, method)
+    } else if method == "HEAD" {
+      options.set(CURLOPT_NOBODY, 1)
+    } else if method == "POST" || method == "PUT" || method == "PATCH" {
+      // An empty body has a length of 0, which servers ask for.
+      options.set(body: "")
+      options.set(CURLOPT_CUSTOMREQUEST, method)
+    } else {
+      options.set(CURLOPT_HTTPGET, 1)
+      if method != "GET" { options.set(CURLOPT_CUSTOMREQUEST, method) }
+    }
+  }
+
+  private func setTrust(_ options: CurlOptions, _ request: HTTPRequest) {
+    if request.isInsecure {
+      options.set(CURLOPT_SSL_VERIFYPEER, 0)
+      options.set(CURLOPT_SSL_VERIFYHOST, 0)
+    }
+    if let ca = request.ca ?? Self.environment("SSL_CERT_FILE") {
+      options.set(CURLOPT_CAINFO, ca)
+    }
+    guard isTrusted else { return }
+    if let certificate = request.certificate { options.set(CURLOPT_SSLCERT, certificate) }
+    if let key = request.key { options.set(CURLOPT_SSLKEY, key) }
+  }
+
+  private func setProxy(_ options: CurlOptions, _ request: HTTPRequest) {
+    if let proxy = request.proxy {
+      options.set(CURLOPT_PROXY, proxy)
+      // This proxy was asked for, whatever NO_PROXY says.
+      if !proxy.isEmpty { options.set(CURLOPT_NOPROXY, "") }
+    } else if url.scheme == "http", Self.environment("http_proxy") == nil,
+      Self.environment("REQUEST_METHOD") == nil, let proxy = Self.environment("HTTP_PROXY")
+    {
+      // The library doesn't read it, because of CGI programs: their clients can set it.
+      options.set(CURLOPT_PROXY, proxy)
+    }
+  }
+
+  private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
+    let names = Set(request.headers.map(\.name.lowercased))
+    for header in request.headers {
+      let name = header.name.lowercased
+      if !isTrusted, header.isSecret || Self.isPrivate(name) { continue }
+      if !hasBody, name.bytes.starts(with: "content-".utf8), request.body != nil { continue }
+      options.add(header.name, header.value)
+    }
+    if !names.contains("user-agent") { options.set(CURLOPT_USERAGENT, "flowlua") }
+    // A part of a compressed content can't be continued.
+    if !names.contains("accept-encoding"), !request.resumes {
+      options.set(CURLOPT_ACCEPT_ENCODING, "")
+    }
+    if hasBody, !names.contains("content-type") {
+      if case .bytes(_, let type)? = request.body {
+        if let type { options.add("Content-Type", type) } else { options.remove("Content-Type") }
+      }
+    } else if !hasBody, method != "GET", method != "HEAD", !names.contains("content-type") {
+      options.remove("Content-Type")
+    }
+    // A server that doesn't know it would cost a second.
+    if hasBody, !names.contains("expect") { options.remove("Expect") }
+    if let key = request.idempotencyKey, !names.contains("idempotency-key") {
+      options.add("Idempotency-Key", key)
+    }
+    if let part {
+      options.add("Range", "bytes=\(part.size)-")
+      options.add("If-Range", part.tag)
+    }
+  }
+
+  /// Whether a header of this name, in lower case, is for one server only.
+  private static func isPrivate(_ name: ByteString) -> Bool {
+    name == "authorization" || name == "cookie" || name == "host"
+      || name.bytes.starts(with: "proxy-".utf8)
+  }
+
+  private static func environment(_ name: String) -> ByteString? {
+    guard let value = getenv(name) else { return nil }
+    let text = ByteString(cString: value)
+    return text.isEmpty ? nil : text
+  }
+}
+
+/// The options of one transfer of the library.
+private final class CurlOptions {
+  private let easy: OpaquePointer
+  /// Whether there was memory for all of them. An option that the library doesn't know, in an
+  /// older version, doesn't count.
+  var succeeds = true
+
+  init(_ easy: OpaquePointer) {
+    self.easy = easy
+  }
+
+  private func check(_ code: CURLcode?) {
+    if code == nil || code == CURLE_OUT_OF_MEMORY { succeeds = false }
+  }
+
+  func set(_ option: CURLoption, _ text: ByteString) {
+    check(text.withCString { ccurl_set_text(easy, option, $0) })
+  }
+
+  func set(_ option: CURLoption, _ number: Int) { check(ccurl_set_number(easy, option, number)) }
+
+  func set(size option: CURLoption, _ size: Int64) { check(ccurl_set_size(easy, option, size)) }
+
+  func set(body: ByteString) {
+    check(body.withUnsafeBytes { ccurl_set_body(easy, $0.baseAddress, $0.count) })
+  }
+
+  func add(_ name: ByteString, _ value: ByteString) {
+    // The library's form for an empty value.
+    add(line: value.isEmpty ? name + ";" : "\(name): \(value)")
+  }
+
+  /// Leaves out a line that the library adds otherwise.
+  func remove(_ name: ByteString) { add(line: name + ":") }
+
+  private func add(line: ByteString) {
+    if line.withCString({ ccurl_add_header(easy, $0) }) != true { succeeds = false }
+  }
+
+  func add(_ part: HTTPPart) {
+    var path: ByteString?
+    var bytes: ByteString = ""
+    switch part.content {
+    case .file(let file): path = file
+    case .bytes(let content): bytes = content
+    }
+    let added = part.name.withCString { name in
+      Self.lend(path) { path in
+        Self.lend(part.type) { type in
+          Self.lend(part.fileName) { fileName in
+            bytes.withUnsafeBytes {
+              ccurl_add_part(easy, name, path, $0.baseAddress, $0.count, type, fileName)
+            }
+          }
+        }
+      }
+    }
+    if added != true { succeeds = false }
+  }
+
+  private static func lend<Result>(
+    _ text: ByteString?, _ body: (UnsafePointer<CChar>?) -> Result
+  ) -> Result {
+    guard let text else { return body(nil) }
+    return text.withCString(body) ?? body(nil)
+  }
+}

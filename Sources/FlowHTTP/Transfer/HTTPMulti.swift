@@ -1,0 +1,264 @@
+internal import CCurl
+internal import FlowEngine
+internal import Glibc
+
+/// The transfers of one loop, and their connections.
+///
+/// The library is called only here and in transfers, never from within one of its callbacks.
+final class HTTPMulti: LoopExtension {
+  /// Holds its extensions until it is shut down.
+  unowned let loop: EventLoop
+  private var handle: OpaquePointer?
+  private var active: [ObjectIdentifier: HTTPTransfer] = [:]
+  /// Transfers that wait for a place, in order.
+  private var waiting: [HTTPTransfer] = []
+  private var next = 0
+  /// Transfers that wait for the limits of their client.
+  private var waitingForClient: [ObjectIdentifier: HTTPTransfer] = [:]
+  /// The most transfers at a time: each may need some descriptors.
+  private var limit: Int
+  private var isStarting = false
+  private var isClosed = false
+  /// Whether the library is executing.
+  private var isInside = false
+  private var touched: [HTTPTransfer] = []
+  private var sockets: [Int32: HTTPSocket] = [:]
+  private var timer: Timer?
+  /// Sides of the library that can be used again.
+  private var spare: [OpaquePointer] = []
+  private static let spareLimit = 64
+
+  /// The transfers of a loop; made for the first one.
+  ///
+  /// - Throws: The reason why there is no HTTP in this process.
+  static func of(_ loop: EventLoop) throws(FlowError) -> HTTPMulti {
+    if let multi = existing(of: loop) { return multi }
+    if let problem = ccurl_load() { throw FlowError(.error, ByteString(cString: problem)) }
+    guard !loop.isShutDown else {
+      throw .usage("a request was started on an event loop that was shut down")
+    }
+    let made = HTTPMulti(loop)
+    guard made.handle != nil else { throw HTTPTransfer.noMemory }
+    loop.extensions[ObjectIdentifier(HTTPMulti.self)] = made
+    return made
+  }
+
+  /// The transfers of a loop that has had some.
+  static func existing(of loop: EventLoop) -> HTTPMulti? {
+    loop.extensions[ObjectIdentifier(HTTPMulti.self)] as? HTTPMulti
+  }
+
+  private init(_ loop: EventLoop) {
+    self.loop = loop
+    limit = Self.room
+    handle = ccurl_multi_make(
+      Self.events, Unmanaged.passUnretained(self).toOpaque(), limit, limit)
+  }
+
+  deinit { loopIsShutDown() }
+
+  /// How many transfers the descriptors of the process are enough for: a connection, and two for the
+  /// thread that looks up its name; some are left for files of the script.
+  private static var room: Int {
+    var limits = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits) == 0 else { return 64 }
+    let all = Int(min(limits.rlim_cur, 1024))
+    let used = (0..<all).count { fcntl(Int32($0), F_GETFD) >= 0 }
+    return min(256, max(2, (all - used - 8) / 4))
+  }
+
+  func loopIsShutDown() {
+    // The loop may be going: nothing asks it for anything any more.
+    isClosed = true
+    let all = transfers
+    waiting = []
+    waitingForClient = [:]
+    next = 0
+    touched = []
+    for transfer in all { transfer.abandon() }
+    active = [:]
+    timer?.cancel()
+    timer = nil
+    for easy in spare { ccurl_easy_free(easy) }
+    spare = []
+    if let handle { ccurl_multi_free(handle) }
+    handle = nil
+    for socket in sockets.values { socket.watch?.end() }
+    sockets = [:]
+  }
+
+  /// Those that have begun, and those that wait.
+  var transfers: [HTTPTransfer] {
+    Array(active.values) + waiting[next...] + waitingForClient.values
+  }
+
+  // MARK: Transfers
+
+  /// Takes note of a transfer that its client will start later.
+  func noteWaiting(_ transfer: HTTPTransfer) {
+    transfer.hold()
+    waitingForClient[ObjectIdentifier(transfer)] = transfer
+  }
+
+  /// Begins a transfer, or lets it wait for a place.
+  func start(_ transfer: HTTPTransfer) {
+    forget(transfer)
+    transfer.hold()
+    waiting.append(transfer)
+    startWaiting()
+  }
+
+  /// Forgets a transfer that doesn't wait for its client any more.
+  func forget(_ transfer: HTTPTransfer) {
+    if !waitingForClient.isEmpty { waitingForClient[ObjectIdentifier(transfer)] = nil }
+  }
+
+  /// Begins the next request of a transfer that has a place.
+  func beginAgain(_ transfer: HTTPTransfer) { transfer.begin() }
+
+  /// Starts transfers, first come first served, while there is room.
+  func startWaiting() {
+    // A start that fails is reported at once, which may lead to another call.
+    guard !isStarting else { return }
+    isStarting = true
+    defer { isStarting = false }
+    while next < waiting.count, active.count < limit {
+      let transfer = waiting[next]
+      next += 1
+      if next == waiting.count || next >= 1024 {
+        waiting.removeFirst(next)
+        next = 0
+      }
+      if !transfer.hasEnded { transfer.begin() }
+    }
+  }
+
+  func takeEasy() -> OpaquePointer? { spare.popLast() ?? ccurl_easy_make() }
+
+  func putBack(_ easy: OpaquePointer) {
+    if spare.count < Self.spareLimit, !isClosed {
+      spare.append(easy)
+    } else {
+      ccurl_easy_free(easy)
+    }
+  }
+
+  /// Gives a transfer to the library.
+  func add(_ transfer: HTTPTransfer, _ easy: OpaquePointer) -> Bool {
+    guard let handle, ccurl_multi_add(handle, easy) else { return false }
+    active[ObjectIdentifier(transfer)] = transfer
+    return true
+  }
+
+  /// Takes a transfer from the library.
+  func remove(_ transfer: HTTPTransfer, _ easy: OpaquePointer) {
+    guard let handle, active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return }
+    ccurl_multi_remove(handle, easy)
+  }
+
+  /// Whether another transfer will return descriptors.
+  var canWaitForDescriptor: Bool { !active.isEmpty }
+
+  /// Lets a transfer wait for the end of another one, as there are too many for the descriptors.
+  func waitForDescriptor(_ transfer: HTTPTransfer) {
+    limit = max(1, min(limit, active.count))
+    waiting.insert(transfer, at: next)
+  }
+
+  /// Notes that a transfer has something to deliver after the library has returned.
+  func touch(_ transfer: HTTPTransfer) {
+    // Mostly the same again.
+    if touched.last !== transfer { touched.append(transfer) }
+  }
+
+  // MARK: The library
+
+  /// Calls the library, then handles what has happened.
+  func perform(_ body: () -> Void) {
+    isInside = true
+    body()
+    isInside = false
+    while !touched.isEmpty {
+      let noted = touched
+      touched = []
+      for transfer in noted { transfer.deliver() }
+    }
+    var code = CURLE_OK
+    while let handle, let context = ccurl_multi_next(handle, &code) {
+      let transfer = HTTPTransfer.from(context)
+      if let easy = transfer.easy { remove(transfer, easy) }
+      transfer.ended(code)
+    }
+    startWaiting()
+  }
+
+  fileprivate func ready(_ socket: HTTPSocket) {
+    guard let handle, let watch = socket.watch, !isInside else { return }
+    perform {
+      ccurl_multi_ready(handle, socket.descriptor, watch.wasReadable, watch.wasWritable)
+    }
+  }
+
+  private func timeHasCome() {
+    timer = nil
+    guard let handle, !isInside else { return }
+    perform { ccurl_multi_time(handle) }
+  }
+
+  // Safe: nothing changes them.
+  nonisolated(unsafe) private static let events: UnsafePointer<ccurl_loop_events> = {
+    let events = UnsafeMutablePointer<ccurl_loop_events>.allocate(capacity: 1)
+    events.initialize(
+      to: ccurl_loop_events(
+        watch: { context, descriptor, reading, writing in
+          HTTPMulti.from(context).watch(descriptor, reading: reading, writing: writing)
+        },
+        wake: { context, milliseconds in HTTPMulti.from(context).wake(milliseconds) }))
+    return UnsafePointer(events)
+  }()
+
+  private static func from(_ context: UnsafeMutableRawPointer?) -> HTTPMulti {
+    guard let context else { fatalError("libcurl has lost the context of a loop") }
+    // Safe: it ends the library's side before its own end.
+    return Unmanaged<HTTPMulti>.fromOpaque(context).takeUnretainedValue()
+  }
+
+  private func watch(_ descriptor: Int32, reading: Bool, writing: Bool) {
+    guard reading || writing else {
+      sockets.removeValue(forKey: descriptor)?.watch?.end()
+      return
+    }
+    if let watch = sockets[descriptor]?.watch {
+      try? watch.change(reading: reading, writing: writing)
+      return
+    }
+    guard !isClosed else { return }
+    let socket = HTTPSocket(descriptor, self)
+    // One that can't be watched ends with its time limits.
+    socket.watch = try? loop.watch(descriptor, reading: reading, writing: writing, socket)
+    sockets[descriptor] = socket
+  }
+
+  private func wake(_ milliseconds: Int) {
+    timer?.cancel()
+    timer = nil
+    guard milliseconds >= 0, !isClosed else { return }
+    timer = loop.scheduleOutside(after: Double(milliseconds) / 1000) { [weak self] in
+      self?.timeHasCome()
+    }
+  }
+}
+
+/// A socket of the library that the loop watches.
+private final class HTTPSocket: LoopJob {
+  let descriptor: Int32
+  private unowned let multi: HTTPMulti
+  var watch: DescriptorWatch?
+
+  init(_ descriptor: Int32, _ multi: HTTPMulti) {
+    self.descriptor = descriptor
+    self.multi = multi
+  }
+
+  func run() { multi.ready(self) }
+}

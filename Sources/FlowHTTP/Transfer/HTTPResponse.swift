@@ -1,0 +1,60 @@
+public import FlowEngine
+
+/// A response. Confined to the thread of its loop.
+public final class HTTPResponse {
+  /// The status, such as 200.
+  public let status: Int
+  /// The URL of the response, after redirects; without user and password.
+  public let url: ByteString
+  /// The lines of the header in order, the names in lower case.
+  public let headers: [(name: ByteString, value: ByteString)]
+  /// The version of the protocol: `1.1`, `2`.
+  public let version: ByteString
+  /// The body; empty when it was saved to a file, or is streamed.
+  public let body: ByteString
+  /// The path of the file that has the body.
+  public let saved: ByteString?
+  /// The number of bytes of the body, after decompression.
+  public let bodySize: Int64
+  /// The seconds from the start of the request to the end of the response; for a stream, of its
+  /// header.
+  public let elapsed: Double
+  /// How long the stages of the last request took.
+  public let timings: HTTPTimings
+  /// The body as it comes, of a request that asked for that.
+  public let stream: HTTPStream?
+  /// An object that the program keeps with the response to present it.
+  public var attachment: AnyObject?
+
+  init(
+    status: Int, url: ByteString, headers: [(name: ByteString, value: ByteString)],
+    version: ByteString, body: ByteString, saved: ByteString?, bodySize: Int64, elapsed: Double,
+    timings: HTTPTimings, stream: HTTPStream?
+  ) {
+    self.status = status
+    self.url = url
+    self.headers = headers
+    self.version = version
+    self.body = body
+    self.saved = saved
+    self.bodySize = bodySize
+    self.elapsed = elapsed
+    self.timings = timings
+    self.stream = stream
+  }
+
+  /// Whether the status is a success: 200 to 299.
+  public var isSuccess: Bool { (200..<300).contains(status) }
+
+  /// The values of a header, whatever the case of its name, joined by `, `; nil without one.
+  public func header(_ name: ByteString) -> ByteString? { Self.header(name, in: headers) }
+
+  static func header(
+    _ name: ByteString, in headers: [(name: ByteString, value: ByteString)]
+  ) -> ByteString? {
+    let wanted = name.lowercased
+    let values = headers.filter { $0.name == wanted }.map(\.value)
+    guard let first = values.first else { return nil }
+    return values.dropFirst().reduce(first) { $0 + ", " + $1 }
+  }
+}

@@ -1,0 +1,236 @@
+public import FlowEngine
+
+/// A line of a header.
+public struct HTTPHeader: Sendable {
+  /// The name, as given.
+  public var name: ByteString
+  /// The value.
+  public var value: ByteString
+  /// Whether the value is sent to no other origin, when a response redirects there.
+  public var isSecret: Bool
+
+  /// Makes a line of a header.
+  public init(_ name: ByteString, _ value: ByteString, isSecret: Bool = false) {
+    self.name = name
+    self.value = value
+    self.isSecret = isSecret
+  }
+}
+
+/// A part of a multipart body.
+public struct HTTPPart: Sendable {
+  /// The content of a part.
+  public enum Content: Sendable {
+    /// These bytes.
+    case bytes(ByteString)
+    /// A regular file, which is read while it is sent.
+    case file(ByteString)
+  }
+
+  /// The name of the form's field.
+  public var name: ByteString
+  /// The content.
+  public var content: Content
+  /// The media type; nil for one that fits.
+  public var type: ByteString?
+  /// The file name that the server gets; nil for that of the file, or none for bytes.
+  public var fileName: ByteString?
+
+  /// Makes a part.
+  public init(
+    _ name: ByteString, _ content: Content, type: ByteString? = nil, fileName: ByteString? = nil
+  ) {
+    self.name = name
+    self.content = content
+    self.type = type
+    self.fileName = fileName
+  }
+}
+
+/// An HTTP request: a value, which can be sent many times.
+public struct HTTPRequest {
+  /// The body of a request.
+  public enum Body: Sendable {
+    /// These bytes, of a media type.
+    case bytes(ByteString, type: ByteString?)
+    /// A multipart form.
+    case parts([HTTPPart])
+    /// The content of a regular file, read while it is sent.
+    case file(ByteString)
+  }
+
+  /// The credentials of a request.
+  public enum Authorization: Sendable {
+    /// A bearer token.
+    case bearer(ByteString)
+    /// A user and a password.
+    case basic(user: ByteString, password: ByteString)
+  }
+
+  /// A version of the protocol.
+  public enum Version: Sendable {
+    /// HTTP/1.1.
+    case http1
+    /// HTTP/2; with `http:` URLs without asking first.
+    case http2
+  }
+
+  /// The URL, with `http:` or `https:`.
+  public var url: ByteString
+  /// The method; nil for GET, or POST when there is a body.
+  public var method: ByteString?
+  /// What is added to the query of the URL: names and values, which are encoded.
+  public var query: [(name: ByteString, value: ByteString)] = []
+  /// The header, besides the lines that every request has.
+  public var headers: [HTTPHeader] = []
+  /// The body.
+  public var body: Body?
+  /// The credentials.
+  public var authorization: Authorization?
+  /// The most seconds for everything, from the connection on; nil for no limit.
+  public var timeout: Double?
+  /// The most seconds until there is a connection.
+  public var connectTimeout = 10.0
+  /// The most seconds in which no byte moves, once there is a connection.
+  public var idleTimeout = 60.0
+  /// Whether a status from 400 on is a failure.
+  public var isChecked = true
+  /// The path of the file that gets the body of a success; nil to keep it in memory.
+  public var save: ByteString?
+  /// Whether an interrupted download to that file continues.
+  public var resumes = false
+  /// The most bytes of a body in memory, after decompression.
+  public var maxBytes = 64 << 20
+  /// The most redirects that are followed.
+  public var redirects = 10
+  /// The proxy, empty for none; nil for that of the environment.
+  public var proxy: ByteString?
+  /// A file with the certificates that are trusted; nil for the system's.
+  public var ca: ByteString?
+  /// A file with the client's certificate.
+  public var certificate: ByteString?
+  /// A file with the key of that certificate.
+  public var key: ByteString?
+  /// Whether the certificate of the server isn't checked.
+  public var isInsecure = false
+  /// The cookies that are sent, and get those of the responses.
+  public var cookies: HTTPCookieJar?
+  /// The version of the protocol; nil to agree on one.
+  public var version: Version?
+  /// The value of the header `Idempotency-Key`, with which a request can be repeated safely.
+  public var idempotencyKey: ByteString?
+  /// Whether the response comes as soon as its header is there; see `HTTPResponse.stream`.
+  public var streams = false
+  /// Called now and then with the number of bytes of the body that have moved, and the total if it
+  /// is known.
+  public var onProgress: ((_ done: Int64, _ total: Int64?) -> Void)?
+
+  /// Makes a request.
+  ///
+  /// - Parameters:
+  ///   - url: The URL, with `http:` or `https:`.
+  ///   - method: The method; nil for GET, or POST when there is a body.
+  public init(_ url: ByteString, method: ByteString? = nil) {
+    self.url = url
+    self.method = method
+  }
+
+  /// The method that is sent first.
+  public var effectiveMethod: ByteString { method ?? (body == nil ? "GET" : "POST") }
+
+  /// Whether the request can be sent twice without doing more than once.
+  public var mayRepeat: Bool {
+    RequestFailure.mayRepeat(
+      method: effectiveMethod, hasIdempotencyKey: idempotencyKey != nil)
+  }
+
+  /// The most bytes of a URL and header, for which libcurl has a mebibyte.
+  static let headLimit = 1_000_000
+
+  /// The mistake in the request, if there is one that doesn't need the URL to be read.
+  public var misuse: HTTPMisuse? {
+    let headSize = headers.reduce(0) { $0 + $1.name.count + $1.value.count + 4 }
+    if headSize > Self.headLimit {
+      return HTTPMisuse(field: "headers", problem: "at most \(Self.headLimit) bytes expected")
+    }
+    if let method, !method.isToken {
+      return HTTPMisuse(field: "method", problem: "a method is a word of letters, like GET")
+    }
+    for header in headers {
+      guard header.name.isToken else {
+        return HTTPMisuse(
+          field: "headers", problem: "'\(header.name.escapingControls)' is no name of a header")
+      }
+      if header.value.hasLineEnd {
+        return HTTPMisuse(
+          field: "headers",
+          problem: "the value of '\(header.name)' has a line end or NUL byte in it")
+      }
+      if Self.own.contains(header.name.lowercased) {
+        return HTTPMisuse(field: "headers", problem: "'\(header.name)' follows from the body")
+      }
+    }
+    if case .bearer(let token)? = authorization, token.hasLineEnd {
+      return HTTPMisuse(field: "auth", problem: "the token has a line end or NUL byte in it")
+    }
+    if case .basic(let user, let password)? = authorization {
+      if user.hasLineEnd || password.hasLineEnd || user.bytes.contains(UInt8(ascii: ":")) {
+        return HTTPMisuse(
+          field: "auth", problem: "a line end, NUL byte or a colon in the user's name")
+      }
+    }
+    if let idempotencyKey, idempotencyKey.hasLineEnd {
+      return HTTPMisuse(field: "idempotency_key", problem: "a line end or NUL byte in it")
+    }
+    for (field, path) in [
+      ("save", save), ("ca", ca), ("cert", certificate), ("key", key), ("proxy", proxy),
+    ] as [(ByteString, ByteString?)] {
+      if let path, path.bytes.contains(0) {
+        return HTTPMisuse(field: field, problem: "a NUL byte in it")
+      }
+    }
+    if save?.isEmpty == true { return HTTPMisuse(field: "save", problem: "a path expected") }
+    if resumes, save == nil {
+      return HTTPMisuse(field: "resume", problem: "continues a download to a file: set 'save'")
+    }
+    if streams, save != nil {
+      return HTTPMisuse(field: "stream", problem: "either 'stream' or 'save', not both")
+    }
+    return nil
+  }
+
+  /// Lines that libcurl makes from the body.
+  private static let own: Set<ByteString> = ["content-length", "transfer-encoding"]
+
+  /// The URL with the query.
+  var fullURL: ByteString {
+    guard !query.isEmpty else { return url }
+    let pairs = query.map { "\($0.name.percentEncoded)=\($0.value.percentEncoded)" as ByteString }
+    let added = pairs.dropFirst().reduce(pairs[0]) { $0 + "&" + $1 }
+    let base = ByteString(Array(url.bytes.prefix { $0 != UInt8(ascii: "#") }))
+    guard base.bytes.contains(UInt8(ascii: "?")) else { return base + "?" + added }
+    let isOpen = base.bytes.last == UInt8(ascii: "?") || base.bytes.last == UInt8(ascii: "&")
+    return base + (isOpen ? "" : "&") + added
+  }
+}
+
+extension ByteString {
+  /// Whether the text is a word as methods and names of headers are (RFC 9110, section 5.6.2).
+  var isToken: Bool {
+    !isEmpty
+      && bytes.allSatisfy { byte in
+        switch byte {
+        case 48...57, 65...90, 97...122: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+      }
+  }
+
+  /// Whether a byte of the text would end a line of a header, or the text.
+  package var hasLineEnd: Bool { bytes.contains { $0 == 0 || $0 == 10 || $0 == 13 } }
+
+  /// The text with `?` instead of control characters.
+  var escapingControls: ByteString {
+    ByteString(bytes.map { $0 < 32 || $0 == 127 ? UInt8(ascii: "?") : $0 })
+  }
+}

@@ -1,0 +1,158 @@
+internal import CCurl
+public import FlowEngine
+internal import Glibc
+
+/// A mistake in a request: the name of a field, and what is wrong with it.
+public struct HTTPMisuse: Error {
+  /// The field of the request, by the name that scripts use.
+  public let field: ByteString
+  /// What is wrong with it.
+  public let problem: ByteString
+}
+
+/// A URL of a request, as libcurl reads it.
+struct HTTPURL {
+  /// The URL without user, password and fragment.
+  let text: ByteString
+  let scheme: ByteString
+  let host: ByteString
+  let port: ByteString
+  let path: ByteString
+  let user: ByteString?
+  let password: ByteString?
+
+  /// Reads a URL.
+  ///
+  /// - Parameters:
+  ///   - text: The URL, which may be relative when there is a base.
+  ///   - base: The URL that it is relative to.
+  ///   - encodes: Whether bytes that a URL can't have are encoded instead of refused.
+  /// - Throws: The mistake, of the field `url`.
+  init(
+    _ text: ByteString, relativeTo base: HTTPURL? = nil, encoding encodes: Bool = false
+  ) throws(HTTPMisuse) {
+    var parts = ccurl_url()
+    defer { ccurl_url_free(&parts) }
+    let read: UnsafePointer<CChar>?? = text.withCString { text in
+      guard let base else { return ccurl_url_read(nil, text, encodes, &parts) }
+      return base.text.withCString { ccurl_url_read($0, text, encodes, &parts) } ?? nil
+    }
+    let shown = Self.shown(text)
+    guard case .some(let problem) = read else {
+      throw HTTPMisuse(field: "url", problem: "a NUL byte in '\(shown.escapingNUL)'")
+    }
+    if let problem {
+      let reason = ByteString(cString: problem)
+      if !text.contains("://"), base == nil {
+        throw HTTPMisuse(
+          field: "url",
+          problem: "a URL that begins with http:// or https:// expected, got '\(shown)'")
+      }
+      throw HTTPMisuse(field: "url", problem: "'\(shown)' is no URL: \(reason)")
+    }
+    guard let url = parts.url, let scheme = parts.scheme, let host = parts.host else {
+      throw HTTPMisuse(field: "url", problem: "'\(shown)' is no URL")
+    }
+    self.text = ByteString(cString: url)
+    self.scheme = ByteString(cString: scheme)
+    guard self.scheme == "http" || self.scheme == "https" else {
+      throw HTTPMisuse(
+        field: "url", problem: "http:// or https:// expected, got the scheme '\(self.scheme)'")
+    }
+    self.host = ByteString(cString: host).lowercased
+    port = parts.port.map { ByteString(cString: $0) } ?? ""
+    path = parts.path.map { ByteString(cString: $0) } ?? "/"
+    user = parts.user.map { ByteString(cString: $0) }
+    password = parts.password.map { ByteString(cString: $0) }
+  }
+
+  /// Whether both are of one scheme, host and port.
+  func hasOrigin(of other: HTTPURL) -> Bool {
+    scheme == other.scheme && host == other.host && port == other.port
+  }
+
+  /// The URL for messages.
+  var shown: ByteString { Self.shown(text) }
+
+  /// A URL for messages: user, password and the values of the query are replaced, and a fragment is
+  /// left out.
+  static func shown(_ url: ByteString) -> ByteString {
+    var bytes = url.bytes[...]
+    if let hash = bytes.firstIndex(of: UInt8(ascii: "#")) { bytes = bytes[..<hash] }
+    var query: ByteString = ""
+    if let mark = bytes.firstIndex(of: UInt8(ascii: "?")) {
+      let pairs = bytes[(mark + 1)...].split(
+        separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+      let shown = pairs.map { pair -> [UInt8] in
+        let name = pair.prefix { $0 != UInt8(ascii: "=") }
+        // A name without a value is one.
+        return name.count == pair.count && pair.isEmpty == false
+          ? SecretValue.mark.bytes
+          : pair.isEmpty ? [] : Array(name) + [UInt8(ascii: "=")] + SecretValue.mark.bytes
+      }
+      query = "?" + ByteString(Array(shown.joined(separator: [UInt8(ascii: "&")])))
+      bytes = bytes[..<mark]
+    }
+    if let slashes = bytes.firstRange(of: Array("//".utf8)) {
+      let rest = bytes[slashes.upperBound...]
+      let authority = rest.prefix { $0 != UInt8(ascii: "/") }
+      if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
+        let start = ByteString(Array(bytes[..<slashes.upperBound]))
+        return (start + SecretValue.mark + ByteString(Array(bytes[at...])) + query)
+          .truncated(to: 500)
+      }
+    }
+    return (ByteString(Array(bytes)) + query).truncated(to: 500)
+  }
+}
+
+extension ByteString {
+  /// Copies a C string.
+  init(cString: UnsafePointer<CChar>) {
+    self.init(Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString))))
+  }
+
+  /// The text with ASCII letters in lower case.
+  package var lowercased: ByteString {
+    ByteString(bytes.map { (65...90).contains($0) ? $0 + 32 : $0 })
+  }
+
+  /// The text with ASCII letters in upper case.
+  package var uppercased: ByteString {
+    ByteString(bytes.map { (97...122).contains($0) ? $0 - 32 : $0 })
+  }
+
+  /// Whether a text is a part of this one.
+  func contains(_ text: ByteString) -> Bool { bytes.firstRange(of: text.bytes) != nil }
+
+  /// The text for a part of a URL: all bytes but letters, digits and `-._~` are encoded.
+  package var percentEncoded: ByteString {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var encoded: [UInt8] = []
+    for byte in bytes {
+      switch byte {
+      case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"):
+        encoded.append(byte)
+      default:
+        encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return ByteString(encoded)
+  }
+
+  /// The text without spaces and tabs at its ends.
+  var trimmed: ByteString {
+    let isSpace = { (byte: UInt8) in byte == 32 || byte == 9 || byte == 13 || byte == 10 }
+    guard let first = bytes.firstIndex(where: { !isSpace($0) }),
+      let last = bytes.lastIndex(where: { !isSpace($0) })
+    else { return "" }
+    return ByteString(Array(bytes[first...last]))
+  }
+
+  /// The decimal number that the text is; nil for any other text, and beyond 64 bits.
+  var decimal: Int64? {
+    guard !isEmpty, bytes.allSatisfy({ (48...57).contains($0) }) else { return nil }
+    return Int64(String(decoding: bytes, as: UTF8.self))
+  }
+}

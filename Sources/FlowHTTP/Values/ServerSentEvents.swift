@@ -1,0 +1,83 @@
+public import FlowEngine
+
+/// An event that a server sent.
+public struct ServerSentEvent: Sendable, Equatable {
+  /// The kind of the event; `message` unless the server says something else.
+  public var name: ByteString
+  /// The lines of data, joined by line ends.
+  public var data: ByteString
+  /// The last id that the server has given.
+  public var id: ByteString?
+  /// The milliseconds after which to connect again, if the server has said so.
+  public var retry: Int64?
+}
+
+/// The parser of `text/event-stream` (WHATWG HTML, section 9.2).
+public struct ServerSentEvents: Sendable {
+  private var line: [UInt8] = []
+  private var name: ByteString = ""
+  private var data: [UInt8] = []
+  private var hasData = false
+  private var id: ByteString?
+  private var retry: Int64?
+  private var endsWithReturn = false
+  private var isFirstLine = true
+
+  /// Makes a parser of a new stream.
+  public init() {}
+
+  /// Adds bytes; returns the events that they complete. An event that the stream doesn't complete is
+  /// dropped, as the standard says.
+  public mutating func add(_ bytes: ByteString) -> [ServerSentEvent] {
+    var events: [ServerSentEvent] = []
+    for byte in bytes.bytes {
+      // CR LF is one end.
+      if byte == 10, endsWithReturn {
+        endsWithReturn = false
+        continue
+      }
+      endsWithReturn = byte == 13
+      guard byte == 10 || byte == 13 else {
+        line.append(byte)
+        continue
+      }
+      if let event = endLine() { events.append(event) }
+    }
+    return events
+  }
+
+  private mutating func endLine() -> ServerSentEvent? {
+    defer { line.removeAll(keepingCapacity: true) }
+    if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
+    isFirstLine = false
+    guard let first = line.first else { return dispatch() }
+    if first == UInt8(ascii: ":") { return nil }
+    let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.count
+    var value = line[min(colon + 1, line.count)...]
+    if value.first == 32 { value = value.dropFirst() }
+    switch ByteString(Array(line[..<colon])) {
+    case "event": name = ByteString(Array(value))
+    case "data":
+      data += value
+      data.append(10)
+      hasData = true
+    case "id": if !value.contains(0) { id = ByteString(Array(value)) }
+    case "retry": if let number = ByteString(Array(value)).decimal { retry = number }
+    default: break
+    }
+    return nil
+  }
+
+  private mutating func dispatch() -> ServerSentEvent? {
+    defer {
+      name = ""
+      data = []
+      hasData = false
+      retry = nil
+    }
+    guard hasData else { return nil }
+    return ServerSentEvent(
+      name: name.isEmpty ? "message" : name, data: ByteString(Array(data.dropLast())), id: id,
+      retry: retry)
+  }
+}

@@ -1,0 +1,151 @@
+internal import FlowEngine
+internal import FlowHTTP
+internal import LuaVM
+
+/// `flow.http.client`: what the requests to a service have in common.
+extension ScriptHost {
+  func makeClient(_ arguments: Arguments, _ call: LuaCall) throws -> LuaAnswer {
+    let options = try arguments.options(
+      1, known: Self.ownClientFields.map(\.description) + HTTPRequestReader.shareable)
+    func wrong(_ field: String, _ problem: String) -> any Error {
+      arguments.wrong(1, "field '\(field)': \(problem)")
+    }
+    let headers = try namedTexts("headers", of: options) { wrong("headers", $0) }.map {
+      HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
+    }
+    let authorization = try authorization(arguments, options) { wrong("auth", $0) }
+    let base = try options.string("base")
+    var sample = HTTPRequest(base ?? "http://localhost")
+    sample.headers = headers
+    sample.authorization = authorization
+    if let misuse = sample.misuse { throw wrong(misuse.field.description, "\(misuse.problem)") }
+    if let base, !base.bytes.starts(with: "http://".utf8), !base.bytes.starts(with: "https://".utf8)
+    {
+      throw wrong("base", "a URL that begins with http:// or https:// expected")
+    }
+    let client = HTTPClient(
+      base: base, headers: headers, authorization: authorization,
+      cookies: try jar(options, wrong),
+      maxConnections: try options.count("max_connections"), rate: try rate(options, wrong))
+    // Mistakes in the others show here, not at each request.
+    let defaults = options.without(Self.ownClientFields)
+    _ = try HTTPRequestReader(arguments, sharing: defaults).request()
+    return call.answer(ScriptClient(client, defaults), try httpTypes().client)
+  }
+
+  /// The fields of a client that are no fields of a request, or are joined with those of a request.
+  private static let ownClientFields: [ByteString] = [
+    "base", "headers", "auth", "max_connections", "rate", "cookies",
+  ]
+
+  private func jar(
+    _ options: Options, _ wrong: (String, String) -> any Error
+  ) throws -> HTTPCookieJar? {
+    switch options.value("cookies") {
+    case nil, .boolean(false): return nil
+    case .boolean(true):
+      if let problem = HTTPCookieJar.problem {
+        throw raise(FlowError(.error, ByteString(problem)))
+      }
+      return HTTPCookieJar()
+    case let value?:
+      guard let jar = vm.object(in: value, try httpTypes().jar) else {
+        throw wrong("cookies", "boolean or a jar expected, as flow.http.jar() makes one")
+      }
+      return jar
+    }
+  }
+
+  /// `rate = n` or `{ n, per = seconds }`.
+  private func rate(
+    _ options: Options, _ wrong: (String, String) -> any Error
+  ) throws -> RateLimit? {
+    guard let value = options.value("rate") else { return nil }
+    let problem = wrong("rate", "a number of requests, or { number, per = seconds } expected")
+    var count = value
+    var seconds = 1.0
+    if case .reference(let table) = value, table.kind == .table {
+      count = try vm.rawGet(.integer(1), in: table)
+      for (key, value) in try vm.pairs(of: table) {
+        switch (key, value) {
+        case (.integer(1), _): break
+        case (.string("per"), .integer(let number)): seconds = Double(number)
+        case (.string("per"), .number(let number)): seconds = number
+        default: throw problem
+        }
+      }
+    }
+    let number: Int64?
+    switch count {
+    case .integer(let integer): number = integer
+    case .number(let float): number = Int64(exactly: float)
+    default: number = nil
+    }
+    guard let number, number >= 1, let starts = Int(exactly: number), seconds.isFinite, seconds > 0
+    else { throw problem }
+    return RateLimit(starts, per: seconds)
+  }
+
+  /// `api.get`, …: functions that also can be called as methods.
+  static func clientProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    guard let client = call.object(1, try host.httpTypes().client) else {
+      throw Arguments(host, call, method: "__index").wrongSelf("client")
+    }
+    guard let name = call.string(2)?.description, httpMethods.contains(name) else {
+      return call.answer(.nil)
+    }
+    return call.answer(
+      ScriptClientFunction(client, name), try host.httpTypes().clientFunction)
+  }
+
+  static var clientMetamethods: LuaFields<BoundMethod> {
+    httpMetamethods + [
+      "__call": BoundMethod { host, call in
+        let arguments = Arguments(host, call, "client", hidden: 1)
+        guard let client = call.object(1, try host.httpTypes().client) else {
+          throw arguments.wrongSelf("client")
+        }
+        return try host.startRequest(arguments, call, client: client)
+      }
+    ]
+  }
+
+  static var clientFunctionMetamethods: LuaFields<BoundMethod> {
+    httpMetamethods + [
+      "__call": BoundMethod { host, call in
+        let types = try host.httpTypes()
+        guard let function = call.object(1, types.clientFunction) else {
+          throw Arguments(host, call, method: "__call").wrongSelf("function")
+        }
+        let client = function.client
+        // `api:get(…)` passes the client too.
+        let hidden = call.object(2, types.client) === client ? 2 : 1
+        return try host.startRequest(
+          Arguments(host, call, "client.\(function.name)", hidden: hidden), call,
+          method: function.name, client: client)
+      }
+    ]
+  }
+}
+
+/// A client with the fields that its requests have by default.
+final class ScriptClient {
+  let client: HTTPClient
+  let defaults: Options
+
+  init(_ client: HTTPClient, _ defaults: Options) {
+    self.client = client
+    self.defaults = defaults
+  }
+}
+
+/// A function of a client. An object, as a function of the state would stay until the state's end.
+final class ScriptClientFunction {
+  let client: ScriptClient
+  let name: String
+
+  init(_ client: ScriptClient, _ name: String) {
+    self.client = client
+    self.name = name
+  }
+}

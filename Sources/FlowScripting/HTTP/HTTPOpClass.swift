@@ -1,0 +1,39 @@
+internal import FlowEngine
+internal import FlowHTTP
+internal import LuaVM
+
+/// `flow.ops.HTTPOp { url = "https://…/{name}", into = "page" }`.
+extension ScriptHost {
+  func registerHTTPOp() {
+    register(
+      OpClass("HTTPOp", doc: "Sends a request: needs the names in braces, gives its 'into'.") {
+        [unowned self] arguments in
+        let (reader, request, key) = try HTTPRequestReader.op(arguments)
+        do {
+          return try HTTPOp(request, into: key, requester: ObjectIdentifier(self)) {
+            [unowned self] response in
+            try value(ofBody: response)
+          }
+        } catch let misuse as HTTPMisuse {
+          throw reader.wrong(misuse)
+        }
+      })
+  }
+
+  /// The value of a body: JSON as a table, everything else as bytes.
+  private func value(ofBody response: HTTPResponse) throws -> Value {
+    let type = response.header("content-type")?.lowercased ?? ""
+    let essence = type.bytes.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
+    guard
+      essence.elementsEqual("application/json".utf8)
+        || essence.starts(with: "application/".utf8)
+          && essence.suffix(5).elementsEqual("+json".utf8)
+    else { return .bytes(response.body) }
+    do {
+      return Value(try vm.decodeJSON(response.body))
+    } catch let error as JSONTextError {
+      let place = HTTPTask.shown(response.url)
+      throw FlowError(.error, "'\(place)': \(error.message)")
+    }
+  }
+}

@@ -1,0 +1,361 @@
+internal import FlowEngine
+internal import FlowHTTP
+internal import LuaVM
+
+/// Reads the arguments of a request: a URL, a table, or a URL and a table.
+struct HTTPRequestReader {
+  private let arguments: Arguments
+  /// The position of the table, or of the URL alone.
+  private let index: Int
+  private let url: ByteString?
+  private let method: String?
+  private let options: Options?
+
+  /// The fields that every request may have.
+  private static let fields = [
+    "query", "headers", "json", "body", "form", "files", "upload", "auth", "timeout",
+    "connect_timeout", "idle_timeout", "check", "save", "resume", "max_bytes", "redirects",
+    "proxy", "ca", "cert", "key", "insecure", "cookies", "http", "idempotency_key", "progress",
+    "stream",
+  ]
+
+  /// The fields that a client may have for all its requests, besides its own.
+  static let shareable = [
+    "timeout", "connect_timeout", "idle_timeout", "check", "max_bytes", "redirects", "proxy", "ca",
+    "cert", "key", "insecure", "http", "idempotency_key", "progress",
+  ]
+
+  /// Reads the table of an op: a request, and the key `into`.
+  static func op(
+    _ arguments: OpArguments
+  ) throws -> (reader: HTTPRequestReader, request: HTTPRequest, key: ByteString?) {
+    let plain = arguments.plain
+    let options = try plain.options(1, known: fields + ["url", "method", "into"])
+    if options.has("stream") { throw plain.wrong(1, "unknown field 'stream'") }
+    let key = try options.string("into")
+    if key?.isEmpty == true { throw plain.wrong(1, "field 'into': a key is a non-empty string") }
+    let reader = HTTPRequestReader(plain, of: options)
+    return (reader, try reader.request(), key)
+  }
+
+  private init(_ arguments: Arguments, of options: Options) {
+    self.arguments = arguments
+    self.options = options
+    method = nil
+    url = nil
+    index = 1
+  }
+
+  /// Reads the fields that a client has for its requests.
+  init(_ arguments: Arguments, sharing options: Options) throws {
+    self.arguments = arguments
+    self.options = options
+    method = nil
+    url = "http://localhost"
+    index = 1
+  }
+
+  /// Reads the arguments of a call; `method` is that of a short form, whose first argument is the URL,
+  /// and `defaults` are the fields of a client, for those that the table doesn't have.
+  init(_ arguments: Arguments, method: String?, defaults: Options? = nil) throws {
+    self.arguments = arguments
+    self.method = method
+    if method != nil || arguments.call.kind(arguments.place(1)) != .table {
+      guard let value = try arguments.host.text(try arguments.call.value(arguments.place(1))),
+        !value.isNumber
+      else { throw arguments.wrong(1, expected: method == nil ? "string or table" : "string") }
+      url = value.text
+      let known = Self.fields + (method == nil ? ["method"] : [])
+      let given = arguments.isNil(2) ? nil : try arguments.options(2, known: known)
+      index = given == nil ? 1 : 2
+      options = given.map { $0.adding(defaults) } ?? defaults
+    } else {
+      url = nil
+      options = try arguments.options(1, known: Self.fields + ["url", "method"]).adding(defaults)
+      index = 1
+      if arguments.count > 1 {
+        throw arguments.wrong(2, "one table, or a URL and a table expected")
+      }
+    }
+  }
+
+  /// Whether the op shows the progress.
+  var reportsProgress: Bool { (try? options?.boolean("progress")) == true }
+
+  /// The error of a mistake in the request.
+  func wrong(_ misuse: HTTPMisuse) -> any Error {
+    let isAlone = misuse.field == "url" && url != nil
+    return arguments.wrong(
+      isAlone ? 1 : index,
+      isAlone ? misuse.problem.description : "field '\(misuse.field)': \(misuse.problem)")
+  }
+
+  private func wrong(_ field: ByteString, _ problem: String) -> any Error {
+    arguments.wrong(index, "field '\(field)': \(problem)")
+  }
+
+  // MARK: Fields
+
+  func request() throws -> HTTPRequest {
+    guard let options else {
+      return HTTPRequest(url ?? "", method: method.map { ByteString($0.uppercased()) })
+    }
+    guard let url = try url ?? text("url") else {
+      throw options.wrong("url", expected: "string")
+    }
+    let method = try self.method.map { ByteString($0) } ?? options.string("method")
+    var request = HTTPRequest(url, method: method.map { $0.uppercased })
+    request.query = try pairs("query").map { ($0.name, $0.value.text) }
+    request.headers = try headers(arguments, options)
+    request.body = try body()
+    request.authorization = try authorization(arguments, options)
+    request.timeout = try options.seconds("timeout", orZero: false)
+    request.connectTimeout = try options.seconds("connect_timeout", orZero: false) ?? 10
+    request.idleTimeout = try options.seconds("idle_timeout", orZero: false) ?? 60
+    request.isChecked = try options.boolean("check") ?? true
+    request.save = try options.string("save")
+    request.resumes = try options.boolean("resume") ?? false
+    request.maxBytes = try options.count("max_bytes") ?? request.maxBytes
+    if request.maxBytes > 1 << 53 { throw wrong("max_bytes", "at most 2^53 expected") }
+    if let redirects = try options.number(
+      "redirects", "an integer from 0 to 1000",
+      { $0 >= 0 && $0 <= 1000 && $0 == $0.rounded() })
+    {
+      request.redirects = Int(redirects)
+    }
+    request.proxy = try proxy()
+    request.ca = try options.string("ca")
+    request.certificate = try options.string("cert")
+    request.key = try options.string("key")
+    request.isInsecure = try options.boolean("insecure") ?? false
+    request.cookies = try jar()
+    request.version = try version()
+    request.idempotencyKey = try idempotencyKey()
+    _ = try options.boolean("progress")
+    request.streams = try options.boolean("stream") ?? false
+    return request
+  }
+
+  private func text(_ field: ByteString) throws -> ByteString? {
+    guard let value = options?.value(field) else { return nil }
+    guard let text = try arguments.host.text(value), !text.isNumber else {
+      throw options?.wrong(field, expected: "string") ?? wrong(field, "string expected")
+    }
+    return text.text
+  }
+
+  /// Names and values of a table, in the order of the names; a list has its name for each element.
+  private func pairs(_ field: ByteString) throws -> [(name: ByteString, value: HTTPText)] {
+    try arguments.host.namedTexts(field, of: options) { wrong(field, $0) }
+  }
+
+  private func proxy() throws -> ByteString? {
+    if case .boolean(false)? = options?.value("proxy") { return "" }
+    return try text("proxy")
+  }
+
+  private func jar() throws -> HTTPCookieJar? {
+    guard let value = options?.value("cookies") else { return nil }
+    guard let jar = arguments.host.vm.object(in: value, try arguments.host.httpTypes().jar) else {
+      throw wrong("cookies", "a jar expected, as flow.http.jar() makes one")
+    }
+    return jar
+  }
+
+  private func version() throws -> HTTPRequest.Version? {
+    switch try options?.string("http") {
+    case nil: return nil
+    case "1.1": return .http1
+    case "2": return .http2
+    default: throw wrong("http", "\"1.1\" or \"2\" expected")
+    }
+  }
+
+  private func idempotencyKey() throws -> ByteString? {
+    switch options?.value("idempotency_key") {
+    case nil, .boolean(false): return nil
+    case .boolean(true): return arguments.host.makeIdempotencyKey()
+    default: return try text("idempotency_key")
+    }
+  }
+
+  // MARK: Bodies
+
+  private func body() throws -> HTTPRequest.Body? {
+    guard let options else { return nil }
+    let groups = [["json"], ["body"], ["form", "files"], ["upload"]]
+    let given = groups.compactMap { names in names.first { options.has(ByteString($0)) } }
+    if given.count > 1 {
+      throw wrong(ByteString(given[1]), "the request has a body already, by '\(given[0])'")
+    }
+    if let text = try bodyText() { return .bytes(text, type: nil) }
+    if let value = options.value("json") {
+      do {
+        let (text, _) = try arguments.host.vm.encodeJSON(value)
+        return .bytes(text, type: "application/json")
+      } catch let error as JSONValueError {
+        throw wrong("json", error.message.description)
+      }
+    }
+    if let path = try options.string("upload") {
+      if path.bytes.contains(0) { throw wrong("upload", "a NUL byte in the path") }
+      return .file(path)
+    }
+    if options.has("files") {
+      let fields = try pairs("form").map { HTTPPart($0.name, .bytes($0.value.text)) }
+      return .parts(fields + (try files()))
+    }
+    guard options.has("form") else { return nil }
+    let encoded = try pairs("form").map {
+      "\($0.name.percentEncoded)=\($0.value.text.percentEncoded)" as ByteString
+    }
+    let text = encoded.dropFirst().reduce(encoded.first ?? "") { $0 + "&" + $1 }
+    return .bytes(text, type: "application/x-www-form-urlencoded")
+  }
+
+  private func bodyText() throws -> ByteString? {
+    guard let value = options?.value("body") else { return nil }
+    guard let text = try arguments.host.text(value), !text.isNumber else {
+      throw options?.wrong("body", expected: "string") ?? wrong("body", "string expected")
+    }
+    return text.text
+  }
+
+  private func files() throws -> [HTTPPart] {
+    let vm = arguments.host.vm
+    guard let table = try options?.table("files") else { return [] }
+    var parts: [HTTPPart] = []
+    let pairs = try vm.pairs(of: table).map { key, value in
+      guard case .string(let name) = key, !name.bytes.contains(0) else {
+        throw wrong("files", "names are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      return (name, value)
+    }
+    for (name, value) in pairs.sorted(by: { $0.0 < $1.0 }) {
+      if case .reference(let list) = value, let count = vm.listCount(list), count > 0 {
+        for place in 1...count { parts.append(try file(name, try vm.element(place, of: list))) }
+      } else {
+        parts.append(try file(name, value))
+      }
+    }
+    return parts
+  }
+
+  /// `{ path = …, type = …, name = … }`, or the bytes of a file.
+  private func file(_ name: ByteString, _ value: LuaValue) throws -> HTTPPart {
+    if let text = try arguments.host.text(value), !text.isNumber {
+      return HTTPPart(name, .bytes(text.text), fileName: name)
+    }
+    let host = arguments.host
+    guard case .reference(let table) = value, table.kind == .table else {
+      throw wrong("files", "'\(name)': string or table expected, got \(host.kindName(of: value))")
+    }
+    let fields = try Options(
+      arguments, index, try host.vm.pairs(of: table), ["path", "body", "type", "name"],
+      of: "files.\(name)")
+    let path = try fields.string("path")
+    let bytes = try fields.string("body")
+    let (type, fileName) = (try fields.string("type"), try fields.string("name"))
+    for text in [path, type, fileName] where text?.hasLineEnd == true {
+      throw wrong("files", "'\(name)': a line end or NUL byte in it")
+    }
+    switch (path, bytes) {
+    case (let path?, nil): return HTTPPart(name, .file(path), type: type, fileName: fileName)
+    case (nil, let bytes?):
+      return HTTPPart(name, .bytes(bytes), type: type, fileName: fileName ?? name)
+    default: throw wrong("files", "'\(name)': either 'path' or 'body' expected")
+    }
+  }
+}
+
+/// A value of a request as text.
+struct HTTPText {
+  let text: ByteString
+  /// Whether the script gave it as a secret.
+  var isSecret = false
+  var isNumber = false
+}
+
+extension HTTPRequestReader {
+  /// The header lines of a request or a client.
+  func headers(_ arguments: Arguments, _ options: Options) throws -> [HTTPHeader] {
+    try arguments.host.namedTexts("headers", of: options) { wrong("headers", $0) }.map {
+      HTTPHeader($0.name, $0.value.text, isSecret: $0.value.isSecret)
+    }
+  }
+
+  func authorization(
+    _ arguments: Arguments, _ options: Options
+  ) throws -> HTTPRequest.Authorization? {
+    try arguments.host.authorization(arguments, options) { wrong("auth", $0) }
+  }
+}
+
+extension ScriptHost {
+  /// A string, number, boolean or secret as text; nil for anything else.
+  func text(_ value: LuaValue) throws -> HTTPText? {
+    switch value {
+    case .string(let text): return HTTPText(text: text)
+    case .integer, .number: return HTTPText(text: try vm.tostring(value), isNumber: true)
+    case .reference:
+      guard let secret = secret(in: value) else { return nil }
+      switch secret.plain {
+      case .bytes(let text): return HTTPText(text: text, isSecret: true)
+      case .integer, .number: return HTTPText(text: secret.plain.logText, isSecret: true)
+      default: return nil
+      }
+    default: return nil
+    }
+  }
+
+  /// The texts of a table with string keys, in the order of the keys; a list has its name for each
+  /// element.
+  func namedTexts(
+    _ field: ByteString, of options: Options?, _ wrong: (String) -> any Error
+  ) throws -> [(name: ByteString, value: HTTPText)] {
+    guard let table = try options?.table(field) else { return [] }
+    var found: [(name: ByteString, value: HTTPText)] = []
+    for (key, value) in try vm.pairs(of: table) {
+      guard case .string(let name) = key else {
+        throw wrong("names are strings, got a key of type \(vm.typeName(of: key))")
+      }
+      var values = [value]
+      if case .reference(let list) = value, list.kind == .table, let count = vm.listCount(list) {
+        values = try (0..<count).map { try vm.element($0 + 1, of: list) }
+        if count == 0, field == "headers" { throw wrong("'\(name)': an empty list") }
+      }
+      for each in values {
+        if case .boolean(let flag) = each {
+          found.append((name, HTTPText(text: flag ? "true" : "false")))
+        } else if let text = try text(each) {
+          found.append((name, text))
+        } else {
+          throw wrong(
+            "'\(name)': string, number, boolean, secret or a list of them expected, "
+              + "got \(kindName(of: each))")
+        }
+      }
+    }
+    // Stable, so that a list keeps its order.
+    return found.enumerated().sorted {
+      ($0.element.name, $0.offset) < ($1.element.name, $1.offset)
+    }.map(\.element)
+  }
+
+  /// `auth`: a token, or `{ user = …, password = … }`.
+  func authorization(
+    _ arguments: Arguments, _ options: Options, _ wrong: (String) -> any Error
+  ) throws -> HTTPRequest.Authorization? {
+    guard let value = options.value("auth") else { return nil }
+    if let token = try text(value), !token.isNumber { return .bearer(token.text) }
+    guard case .reference(let table) = value, table.kind == .table else {
+      throw options.wrong("auth", expected: "secret, string or table")
+    }
+    let fields = try Options(
+      arguments, options.index, try vm.pairs(of: table), ["user", "password"], of: "auth")
+    guard let user = try text(fields.value("user") ?? .nil),
+      let password = try text(fields.value("password") ?? .nil)
+    else { throw wrong("{ user = string, password = string or secret } expected") }
+    return .basic(user: user.text, password: password.text)
+  }
+}

@@ -1,0 +1,229 @@
+internal import FlowEngine
+internal import FlowHTTP
+internal import LuaVM
+
+/// The fields and methods of a response.
+extension ScriptHost {
+  static func responseProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
+    guard let response = call.object(1, try host.httpTypes().response) else {
+      throw Arguments(host, call, method: "__index").wrongSelf("response")
+    }
+    switch call.string(2) {
+    case "status": return call.answer(.integer(Int64(response.status)))
+    case "ok": return call.answer(.boolean(response.isSuccess))
+    case "url": return call.answer(.string(response.url))
+    case "version": return call.answer(.string(response.version))
+    case "elapsed": return call.answer(.number(response.elapsed))
+    case "saved": return call.answer(response.saved.map { .string($0) } ?? .nil)
+    case "body":
+      try host.checkWhole(response, call, "body")
+      return response.body.bytes.withUnsafeBytes { call.answer(bytes: $0) }
+    case "headers": return call.answer(.reference(try host.headers(of: response)))
+    case "timings":
+      let timings = response.timings
+      let fields: [(ByteString, Double)] = [
+        ("resolve", timings.resolve), ("connect", timings.connect), ("tls", timings.tls),
+        ("wait", timings.wait), ("receive", timings.receive),
+      ]
+      return call.answer(
+        .reference(try host.vm.makeTable(fields: fields.map { ($0.0, .number($0.1)) })))
+    default: return call.answer(.nil)
+    }
+  }
+
+  /// The table of a response's header lines; always the same.
+  private func headers(of response: HTTPResponse) throws -> LuaReference {
+    if let kept = response.attachment as? LuaReference { return kept }
+    var fields: [(ByteString, LuaValue)] = []
+    for name in Set(response.headers.map(\.name)) {
+      if let value = response.header(name) { fields.append((name, .string(value))) }
+    }
+    let table = try vm.makeTable(fields: fields, metatable: try httpTypes().headers)
+    response.attachment = table
+    return table
+  }
+
+  /// Refuses the whole body of a response that is streamed.
+  private func checkWhole(_ response: HTTPResponse, _ call: LuaCall, _ what: String) throws {
+    guard response.stream != nil else { return }
+    throw usage(call, "can't read '\(what)' of a streamed response: use :chunks() or :events()")
+  }
+
+  static var responseMethods: LuaFields<BoundMethod> {
+    [
+      "json": BoundMethod { host, call in
+        let (response, arguments) = try host.response(call, "json")
+        try host.checkWhole(response, call, "json")
+        let options = try JSONReading(arguments, 1)
+        do {
+          return call.answer(try host.vm.decodeJSON(response.body, options))
+        } catch let error as JSONTextError {
+          throw host.jsonError(call, error, in: HTTPTask.shown(response.url))
+        }
+      },
+      "values": BoundMethod { host, call in
+        let (response, arguments) = try host.response(call, "values")
+        let name = try arguments.string(1).lowercased
+        let values = response.headers.filter { $0.name == name }.map { LuaValue.string($0.value) }
+        return call.answer(.reference(try host.vm.makeTable(values: values)))
+      },
+      "chunks": BoundMethod { host, call in
+        let (response, _) = try host.response(call, "chunks")
+        return try host.iterator(HTTPBodyReader(response), call)
+      },
+      "events": BoundMethod { host, call in
+        let (response, _) = try host.response(call, "events")
+        return try host.iterator(HTTPBodyReader(response, events: ServerSentEvents()), call)
+      },
+      "close": BoundMethod { host, call in
+        let (response, _) = try host.response(call, "close")
+        response.stream?.close()
+        return call.answer()
+      },
+    ]
+  }
+
+  /// The values for a generic `for`: the end of the loop closes the iterator.
+  private func iterator(_ reader: HTTPBodyReader, _ call: LuaCall) throws -> LuaAnswer {
+    let value = try vm.value(of: reader, try httpTypes().body)
+    return call.answer([value, .nil, .nil, value])
+  }
+
+  static var responseMetamethods: LuaFields<BoundMethod> {
+    httpMetamethods + [
+      "__close": BoundMethod { host, call in
+        call.object(1, try host.httpTypes().response)?.stream?.close()
+        return call.answer()
+      }
+    ]
+  }
+
+  func response(_ call: LuaCall, _ function: String) throws -> (HTTPResponse, Arguments) {
+    let arguments = Arguments(self, call, method: function)
+    guard let response = call.object(1, try httpTypes().response) else {
+      throw arguments.wrongSelf("response")
+    }
+    return (response, arguments)
+  }
+
+  /// The iterators over a body are objects that can be called.
+  static var bodyMetamethods: LuaFields<BoundMethod> {
+    httpMetamethods + [
+      "__call": BoundMethod { host, call in
+        guard let reader = call.object(1, try host.httpTypes().body) else {
+          throw Arguments(host, call, method: "__call").wrongSelf("body")
+        }
+        return try call.wait(HTTPBodyWait(reader, host))
+      },
+      "__close": BoundMethod { host, call in
+        call.object(1, try host.httpTypes().body)?.close()
+        return call.answer()
+      },
+    ]
+  }
+}
+
+/// Reads a body in chunks or events, for a loop of a script.
+final class HTTPBodyReader {
+  private let response: HTTPResponse
+  /// The body of a response that isn't streamed, until it has been read.
+  private var whole: ByteString?
+  private var events: ServerSentEvents?
+  private var ready: [LuaValue] = []
+  private var nextReady = 0
+  private var chunk: ByteString?
+  private var hasEnded = false
+  private var error: FlowError?
+
+  init(_ response: HTTPResponse, events: ServerSentEvents? = nil) {
+    self.response = response
+    self.events = events
+    whole = response.stream == nil ? response.body : nil
+  }
+
+  func close() {
+    hasEnded = true
+    response.stream?.close()
+  }
+
+  private func take(_ observer: any LoopJob) -> HTTPStream.Part {
+    if let stream = response.stream { return stream.take(observer) }
+    guard let whole, !whole.isEmpty else { return .end }
+    self.whole = nil
+    return .bytes(whole)
+  }
+
+  /// Takes what has come, and returns whether there is a result; otherwise the observer is run when
+  /// more has come.
+  func advance(_ observer: any LoopJob, _ host: ScriptHost) -> Bool {
+    while true {
+      if hasEnded || nextReady < ready.count { return true }
+      switch take(observer) {
+      case .pending: return false
+      case .end: hasEnded = true
+      case .failed(let failure):
+        hasEnded = true
+        error = failure
+      case .bytes(let bytes):
+        guard events != nil else {
+          chunk = bytes
+          return true
+        }
+        let found = events?.add(bytes) ?? []
+        ready = found.compactMap { try? host.table(of: $0) }.map { .reference($0) }
+        nextReady = 0
+      }
+    }
+  }
+
+  /// The chunk or event; nil at the end.
+  func answer(_ call: LuaCall, _ host: ScriptHost) throws -> LuaAnswer {
+    if let chunk {
+      self.chunk = nil
+      return chunk.bytes.withUnsafeBytes { call.answer(bytes: $0) }
+    }
+    if nextReady < ready.count {
+      nextReady += 1
+      return call.answer(ready[nextReady - 1])
+    }
+    if let error {
+      self.error = nil
+      throw host.raise(error)
+    }
+    return call.answer(.nil)
+  }
+
+  func forget() { response.stream?.forgetObserver() }
+}
+
+extension ScriptHost {
+  fileprivate func table(of event: ServerSentEvent) throws -> LuaReference {
+    var fields: [(ByteString, LuaValue)] = [
+      ("event", .string(event.name)), ("data", .string(event.data)),
+    ]
+    if let id = event.id { fields.append(("id", .string(id))) }
+    if let retry = event.retry { fields.append(("retry", .number(Double(retry) / 1000))) }
+    return try vm.makeTable(fields: fields)
+  }
+}
+
+/// Waits for the next chunk or event of a body.
+private final class HTTPBodyWait: LuaWait, LoopJob {
+  private let reader: HTTPBodyReader
+  private let host: ScriptHost
+
+  init(_ reader: HTTPBodyReader, _ host: ScriptHost) {
+    self.reader = reader
+    self.host = host
+    super.init()
+    run()
+  }
+
+  func run() {
+    if reader.advance(self, host) { ready() }
+  }
+
+  override func abandon() { reader.forget() }
+
+  override func finish(_ call: LuaCall) throws -> LuaAnswer { try reader.answer(call, host) }
+}
