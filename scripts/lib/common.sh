@@ -74,7 +74,7 @@ need_swift() {
 need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev pkg-config libstdc++-12-dev; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
 # handles signals with luv.
-need_to_test() { need_to_build && need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv; }
+need_to_test() { need_to_build && need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3; }
 need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck; }
 
 release_is_current() {
