@@ -114,8 +114,15 @@ struct HelpTests {
     }
     #expect(names.count > 40)
     try program.vm.setGlobal("names", .reference(try program.vm.makeTable(values: names)))
+    let refused = Op("RefusedOp") { _ in
+      throw FlowError.http("no", .init(status: 503), mayRepeat: false)
+    }
+    let lost = Op("LostOp") { _ in
+      throw FlowError.network("no", phase: .send, sent: true, mayRepeat: false)
+    }
     let unknown = try program.text(
       """
+      local RefusedOp, LostOp = ...
       local seen = {}
       local function look(kind, ...)
         for _, object in ipairs { ... } do
@@ -146,7 +153,9 @@ struct HelpTests {
       local late = flow.op("LateOp", { timeout = 0.001, run = function() flow.sleep(9) end }):run()
       local final = flow.op("FinalOp", function(ctx) ctx:fail("no", { retry = false, retry_after = 1 }) end):run()
       local near = flow.op("NearOp", function(ctx) ctx:get "nam" end):run { name = 1 }
-      look("error", bad.error, exec.error, late.error, final.error, near.error)
+      local _, absent = pcall(flow.fs.read, "/no such file")
+      look("error", bad.error, exec.error, late.error, final.error, near.error, absent)
+      look("error", RefusedOp:run().error, LostOp:run().error)
       look("transition", flow.forward "x")
       look("ops", flow.ops)
       local missing = {}
@@ -154,7 +163,7 @@ struct HelpTests {
         if not seen[full] then missing[#missing + 1] = full end
       end
       return table.concat(missing, " ")
-      """)
+      """, program.host.value(of: refused), program.host.value(of: lost))
     // A run is no join, though it is a task.
     #expect(unknown == "")
   }
