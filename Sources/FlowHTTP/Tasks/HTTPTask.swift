@@ -33,6 +33,11 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     super.init(on: loop)
     let transfer = try HTTPTransfer(request, on: multi, requester: requester) { [self] in ended($0)
     }
+    if let problem = transfer.replacement?.problem(
+      with: transfer.hop.method, transfer.hop.url.text)
+    {
+      throw FlowError.usage(problem)
+    }
     transfer.task = self
     self.transfer = transfer
   }
@@ -40,7 +45,13 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   /// Sends the request; to be called once, after the task has its owner.
   public func start() {
     guard let transfer, state == .pending else { return }
-    if let client { client.start(transfer) } else { transfer.multi.start(transfer) }
+    if transfer.replacement != nil {
+      transfer.multi.startReplaced(transfer)
+    } else if let client {
+      client.start(transfer)
+    } else {
+      transfer.multi.start(transfer)
+    }
   }
 
   public override var kindName: ByteString { "http" }

@@ -106,6 +106,27 @@ struct HTTPHop {
     return options.succeeds
   }
 
+  /// The credentials that the server gets.
+  var sentCredentials: HTTPRequest.Authorization? { isTrusted ? credentials : nil }
+
+  /// The lines of the header that the program has given.
+  func givenHeaders(_ request: HTTPRequest) -> [(name: ByteString, value: ByteString)] {
+    let given = request.headers.filter {
+      isTrusted || !$0.isSecret && !Self.isPrivate($0.name.lowercased)
+    }
+    var lines = given.map { (name: $0.name, value: $0.value) }
+    if case .bearer(let token)? = sentCredentials {
+      lines.append(("Authorization", "Bearer " + token))
+    }
+    if hasBody, case .bytes(_, let type?)? = request.body,
+      !lines.contains(where: { $0.name.lowercased == "content-type" })
+    {
+      lines.append(("Content-Type", type))
+    }
+    if let key = request.idempotencyKey { lines.append(("Idempotency-Key", key)) }
+    return lines
+  }
+
   private func setMethod(_ options: CurlOptions, _ request: HTTPRequest, _ upload: HTTPUpload?) {
     if hasBody {
       switch request.body {

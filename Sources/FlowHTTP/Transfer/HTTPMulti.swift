@@ -108,7 +108,13 @@ final class HTTPMulti: LoopExtension {
     startWaiting()
   }
 
-  /// Forgets a transfer that doesn't wait for its client any more.
+  /// Begins a transfer that needs no place, because code responds to it instead of a server.
+  func startReplaced(_ transfer: HTTPTransfer) {
+    waitingForClient[ObjectIdentifier(transfer)] = transfer
+    transfer.begin()
+  }
+
+  /// Forgets a transfer that doesn't wait for its client any more, or wasn't the library's.
   func forget(_ transfer: HTTPTransfer) {
     if !waitingForClient.isEmpty { waitingForClient[ObjectIdentifier(transfer)] = nil }
   }

@@ -24,6 +24,7 @@ final class HTTPTransfer {
   /// The library's side; set while the library works.
   private(set) var easy: OpaquePointer?
   private(set) var hasEnded = false
+  private var hasBegun = false
   private var start: Int64 = 0
   private var deadlineTimer: Timer?
   private var idleTimer: Timer?
@@ -45,6 +46,10 @@ final class HTTPTransfer {
   private var lastMoved: Int64 = 0
   /// The failure that has ended the transfer from within a callback.
   private var failure: FlowError?
+  /// The code that responds instead of servers.
+  let replacement: (any HTTPReplacement)?
+  /// The request that it responds to now.
+  private var replaced: ReplacedRequest?
   private var progress: (done: Int64, total: Int64)?
 
   /// - Throws: The mistake in the request.
@@ -57,6 +62,7 @@ final class HTTPTransfer {
     self.requester = requester
     self.multi = multi
     self.completion = completion
+    replacement = multi.loop.httpReplacement
     hop = try HTTPHop(request)
   }
 
@@ -66,7 +72,10 @@ final class HTTPTransfer {
   var title: ByteString { "\(hop.method) \(hop.url.shown)" }
 
   /// The seconds since it began.
-  var elapsed: Double { Double(Self.now - start) / 1e9 }
+  var elapsed: Double { Double(present - start) / 1e9 }
+
+  /// The present time: that of the loop's clock where no server is involved.
+  private var present: Int64 { replacement == nil ? Self.now : loop.now() }
 
   // MARK: Start
 
@@ -85,12 +94,17 @@ final class HTTPTransfer {
 
   /// Begins; called when there is a place for it.
   func begin() {
-    if start == 0 {
-      start = Self.now
+    if !hasBegun {
+      hasBegun = true
+      start = present
       if let timeout = request.timeout {
-        deadlineTimer = loop.scheduleOutside(after: timeout) { [weak self] in
-          self?.timedOut("after \(Value.text(ofSeconds: timeout))s (timeout)")
+        let end = { [weak self] in
+          self?.timedOut("after \(Value.text(ofSeconds: timeout))s (timeout)") ?? ()
         }
+        deadlineTimer =
+          replacement == nil
+          ? loop.scheduleOutside(after: timeout, end)
+          : loop.schedule(at: loop.deadline(after: timeout), end)
       }
     }
     send()
@@ -108,6 +122,13 @@ final class HTTPTransfer {
     do throws(FlowError) {
       // Before anything is asked for.
       try download?.prepare()
+      if let replacement {
+        let replaced = ReplacedRequest(hop, of: request)
+        replaced.onEnd = { [self] end in takeReplaced(end) }
+        self.replaced = replaced
+        replacement.start(replaced)
+        return
+      }
       if hop.hasBody { upload = try hop.openBody(request) }
       guard let made = multi.takeEasy() else { throw Self.noMemory }
       easy = made
@@ -323,6 +344,11 @@ final class HTTPTransfer {
     }
     let lacksStream = body.kind == .stream && stream == nil
     leave()
+    settle(failed, lacksStream: lacksStream)
+  }
+
+  /// Ends the request of `hop`: with its failure or its response, or goes where that leads.
+  private func settle(_ failed: FlowError?, lacksStream: Bool) {
     if lacksStream { return end(.failure(.cancelled(reason: "the body isn't read"))) }
     if let failed { return end(.failure(failed)) }
     if hop.restarts, hop.part != nil {
@@ -337,6 +363,30 @@ final class HTTPTransfer {
       return follow(location)
     }
     finish()
+  }
+
+  /// Takes the response, or the error, of code instead of a server.
+  private func takeReplaced(_ end: ReplacedRequest.End) {
+    replaced = nil
+    switch end {
+    case .failure(let error): self.end(.failure(error))
+    case .response(let status, let headers, let content):
+      let lines: [ByteString] =
+        ["HTTP/1.1 \(status)"] + headers.map { "\($0.name): \($0.value)" } + [""]
+      let isTaken = lines.allSatisfy { line in line.bytes.withUnsafeBytes { header($0) } }
+      if isTaken, hop.method != "HEAD", !content.isEmpty {
+        _ = content.bytes.withUnsafeBytes { receive($0) }
+      }
+      settle(failure, lacksStream: false)
+    }
+  }
+
+  /// Takes no end of the replaced request any more; returns the request.
+  private func dropReplaced() -> ReplacedRequest? {
+    let dropped = replaced
+    replaced = nil
+    dropped?.onEnd = nil
+    return dropped
   }
 
   private func follow(_ location: ByteString) {
@@ -384,6 +434,7 @@ final class HTTPTransfer {
   /// Stops it; it ends at once.
   func stop(_ error: FlowError) {
     guard !hasEnded else { return }
+    if let replaced = dropReplaced() { replacement?.cancel(replaced, error) }
     if let easy { multi.remove(self, easy) }
     leave()
     end(.failure(error))
@@ -396,6 +447,7 @@ final class HTTPTransfer {
     completion = nil
     onStreamEnd = nil
     onLeave = nil
+    _ = dropReplaced()
     if let easy { multi.remove(self, easy) }
     leave()
     cancelTimers()
@@ -465,7 +517,7 @@ final class HTTPTransfer {
   // MARK: Errors
 
   private func timeoutError(_ limit: ByteString) -> FlowError {
-    let phase = easy.map { self.phase($0) } ?? .connect
+    let phase = easy.map { self.phase($0) } ?? (replaced == nil ? .connect : .wait)
     let wasSent = wasSent
     return FlowError(.timeout, hidden("\(title) timed out \(limit), \(phase.progress)")).with {
       $0.request = .connection(phase: phase, sent: wasSent)
@@ -523,7 +575,8 @@ final class HTTPTransfer {
 
   /// Whether the server, or one that has redirected, may have received the request.
   private var wasSent: Bool {
-    followed > 0 || head.status != 0 || easy.map { HTTPPhases.wasSent($0) } ?? head.wasSent
+    followed > 0 || head.status != 0 || replaced != nil
+      || easy.map { HTTPPhases.wasSent($0) } ?? head.wasSent
   }
 
   private func phase(

@@ -76,6 +76,8 @@ extension ScriptHost {
         request, client: client?.client, requester: ObjectIdentifier(self), on: loop)
     } catch let misuse as HTTPMisuse {
       throw reader.wrong(misuse)
+    } catch let error as FlowError where error.kind == .usage {
+      throw usage(call, error.message.description)
     } catch let error as FlowError {
       let failed = FlowTask<Value>.failed(error, on: loop)
       failed.origin = call.origin

@@ -9,6 +9,26 @@ local testing = {}
 ---@field data any The initial data; for a machine, its state.
 ---@field replace table<string, flow.Op|table<string, any>|fun(ctx: flow.Ctx): any>? Replacements of ops, by name: an op, a function, or the data that the op gives. Replacements of a machine's steps, by name: an op, a function `(state, ctx)`, or the step's result.
 ---@field exec? "real"|async fun(argv: string[], options: flow.ExecOptions): string|flow.TestedProgram What happens instead of programs: a function is called, which may wait; `"real"` runs them. Without it, a program is an error.
+---@field http? "real"|table<string, string|flow.TestedResponse|async fun(request: flow.TestedRequest): string|flow.TestedResponse>|async fun(request: flow.TestedRequest): string|flow.TestedResponse What responds to requests: responses or functions by method and URL (`"GET https://api.example/items"`), or a function for all; a string is a body. `"real"` sends them. Without it, a request is an error.
+
+---A request that a test responds to.
+---@class flow.TestedRequest
+---@field method string
+---@field url string The whole URL with its query.
+---@field headers table<string, string> The given lines of the header, by names in lower case.
+---@field body? string
+---@field upload? string The path of a file that is the body.
+---@field parts? table[] The parts of a form with files: `{ name, body or path, type, filename }`.
+---@field auth? table `{ user, password }`; a bearer token is in the header.
+
+---The response of a test to a request.
+---@class flow.TestedResponse
+---@field status? integer From 200 to 599; 200 by default.
+---@field headers? table<string, string|number|(string|number)[]>
+---@field body? string Empty by default.
+---@field json? any The body as a value that becomes JSON.
+---@field delay? number Seconds of the test's clock until the response.
+---@field phase? "resolve"|"connect"|"tls"|"send"|"wait"|"receive" The request breaks in this phase instead.
 
 ---The result of a replaced program.
 ---@class flow.TestedProgram

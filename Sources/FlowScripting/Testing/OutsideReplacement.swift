@@ -9,17 +9,22 @@ enum OutsideReplacement {
   case real
   /// A function of the script is called instead.
   case function(LuaReference)
+  /// A table of the script says what happens instead.
+  case table(LuaReference)
 
-  /// Reads an option of `testing.run`: a function, or `"real"`.
-  init(_ options: Options, _ name: ByteString) throws {
+  /// Reads an option of `testing.run`: a function, `"real"`, or a table where that is allowed.
+  init(_ options: Options, _ name: ByteString, allowsTable: Bool = false) throws {
+    let expected = allowsTable ? "table, function or \"real\"" : "function or \"real\""
     switch options.value(name) {
     case nil: self = .refused
     case .string("real"): self = .real
     case .reference(let reference)? where reference.kind == .function: self = .function(reference)
+    case .reference(let reference)? where allowsTable && reference.kind == .table:
+      self = .table(reference)
     case .string(let text)?:
       throw options.arguments.wrong(
-        options.index, "field '\(name)': function or \"real\" expected, got \"\(text)\"")
-    default: throw options.wrong(name, expected: "function or \"real\"")
+        options.index, "field '\(name)': \(expected) expected, got \"\(text)\"")
+    default: throw options.wrong(name, expected: expected)
     }
   }
 

@@ -19,9 +19,9 @@ final class TestPrograms: ProcessReplacement {
     let id = ObjectIdentifier(child)
     do {
       let arguments = try self.arguments(child.request, stdin)
-      calls[id] = try ReplacedCall(host, function, arguments) { [unowned self] result in
-        calls[id] = nil
-        end(child, result)
+      calls[id] = try ReplacedCall(host, function, arguments) { [weak self] result in
+        self?.calls[id] = nil
+        self?.end(child, result)
       }
     } catch {
       child.endReplaced(.stopped(host.flowError(thrown: error, op: nil), nil))

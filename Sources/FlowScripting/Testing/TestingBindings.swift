@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowHTTP
 internal import LuaVM
 
 /// `require "flow.testing"`: tests of ops for scripts.
@@ -26,9 +27,11 @@ extension ScriptHost {
     let (run, end) = onTestLoop(inner) { loop in
       loop.replacements = replacements
       loop.processReplacement = programReplacement(options.programs)
+      loop.httpReplacement = options.requests
       defer {
         loop.replacements = nil
         loop.processReplacement = nil
+        loop.httpReplacement = nil
       }
       let run = options.start(op, on: loop)
       return (run, runToEnd(run, for: code))
@@ -51,7 +54,7 @@ extension ScriptHost {
   /// What executes the programs of a test; nil for the system.
   private func programReplacement(_ programs: OutsideReplacement) -> (any ProcessReplacement)? {
     switch programs {
-    case .refused: RefusedPrograms(isWorker: false)
+    case .refused, .table: RefusedPrograms(isWorker: false)
     case .real: nil
     case .function(let function): TestPrograms(self, function)
     }
@@ -146,14 +149,28 @@ private struct TestOptions {
   private(set) var steps: [ByteString: StepReplacement] = [:]
   /// What happens instead of programs.
   private(set) var programs = OutsideReplacement()
+  /// What responds to requests; nil for servers.
+  private(set) var requests: (any HTTPReplacement)? = RefusedRequests(isWorker: false)
   private var data: [(ByteString, Value)] = []
   /// The state with which a machine begins, which can be any value.
   private var state: LuaValue = .nil
 
   init(_ arguments: Arguments, _ index: Int, for op: Op) throws {
     if arguments.isNil(index) { return }
-    let options = try arguments.options(index, known: ["data", "replace", "exec"])
+    let options = try arguments.options(index, known: ["data", "replace", "exec", "http"])
     programs = try OutsideReplacement(options, "exec")
+    switch try OutsideReplacement(options, "http", allowsTable: true) {
+    case .refused: break
+    case .real: requests = nil
+    case .function(let function): requests = TestRequests(arguments.host, .function(function))
+    case .table(let table):
+      requests = TestRequests(
+        arguments.host,
+        .routes(
+          try Self.routes(in: table, arguments.host) {
+            arguments.wrong(index, "field 'http': \($0)")
+          }))
+    }
     if op is MachineOp {
       state = options.value("data") ?? .nil
     } else if let table = try options.table("data") {
@@ -184,6 +201,24 @@ private struct TestOptions {
       }
       fakes[name] = fake
     }
+  }
+
+  /// Responses by method and URL.
+  private static func routes(
+    in table: LuaReference, _ host: ScriptHost, _ wrong: (String) -> any Error
+  ) throws -> [ByteString: LuaValue] {
+    var routes: [ByteString: LuaValue] = [:]
+    for (key, value) in try host.vm.pairs(of: table) {
+      guard case .string(let text) = key else {
+        throw wrong("a method and a URL are a string, got \(host.kindName(of: key))")
+      }
+      do throws(HTTPMisuse) {
+        routes[try ReplacedRequest.key(text)] = value
+      } catch {
+        throw wrong("'\(HTTPTask.shown(text))': \(error.problem)")
+      }
+    }
+    return routes
   }
 
   /// The meaning of a field of `replace` that names a step: an op, a function like that of a step,

@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowHTTP
 internal import Glibc
 internal import LuaVM
 
@@ -181,6 +182,7 @@ final class WorkerPool {
       configuration: configuration, paths: host.packagePaths,
       hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
       isVirtual: loop.clock.isVirtual, refusesPrograms: loop.processReplacement != nil,
+      refusesRequests: loop.httpReplacement != nil,
       gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, secrets: loop.secrets,
       channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in

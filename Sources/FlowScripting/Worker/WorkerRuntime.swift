@@ -1,4 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
+internal import FlowHTTP
 internal import LuaVM
 
 /// A worker, on its own thread: a Lua state, a loop, and its tasks.
@@ -32,6 +33,7 @@ final class WorkerRuntime {
       loop.gracePeriod = setting.gracePeriod
       loop.cleanupGrace = setting.cleanupGrace
       if setting.refusesPrograms { loop.processReplacement = RefusedPrograms(isWorker: true) }
+      if setting.refusesRequests { loop.httpReplacement = RefusedRequests(isWorker: true) }
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)
       if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }

@@ -15,6 +15,8 @@ struct WorkerSetting: Sendable {
   let isVirtual: Bool
   /// Whether programs aren't started, because the main loop is that of a test that replaces them.
   let refusesPrograms: Bool
+  /// Whether requests aren't sent, for the same reason.
+  let refusesRequests: Bool
   let gracePeriod: Int64
   let cleanupGrace: Double
   /// Texts that the process must never show.

@@ -1,0 +1,114 @@
+internal import CCurl
+package import FlowEngine
+
+/// Code that responds to requests instead of servers, for tests. Called on the loop's thread.
+package protocol HTTPReplacement: AnyObject {
+  /// Why a request must not be sent; nil when it may.
+  ///
+  /// - Parameters:
+  ///   - method: The method.
+  ///   - url: The whole URL with its query, without user and password.
+  /// - Returns: The reason.
+  func problem(with method: ByteString, _ url: ByteString) -> ByteString?
+  /// Responds: calls `respond` or `fail` of the request once, now or later.
+  func start(_ request: ReplacedRequest)
+  /// Stops responding: the request has ended.
+  func cancel(_ request: ReplacedRequest, _ error: FlowError)
+}
+
+/// A request to which code of a test responds.
+package final class ReplacedRequest {
+  /// How code of a test ends a request.
+  enum End {
+    case response(
+      status: Int, headers: [(name: ByteString, value: ByteString)], body: ByteString)
+    case failure(FlowError)
+  }
+
+  /// Takes the end; set until then, or until the request has ended otherwise.
+  var onEnd: ((End) -> Void)?
+  /// The method, which a redirect may have changed.
+  package let method: ByteString
+  /// The whole URL with its query, without user and password.
+  package let url: ByteString
+  /// The request. After a redirect its URL and method don't count.
+  package let request: HTTPRequest
+  /// The lines of the header that the request's maker has given, with the credentials.
+  package let headers: [(name: ByteString, value: ByteString)]
+  /// The credentials; a bearer token is in the header, too.
+  package let credentials: HTTPRequest.Authorization?
+  /// Whether the body of the request is sent.
+  package let hasBody: Bool
+
+  init(_ hop: HTTPHop, of request: HTTPRequest) {
+    self.request = request
+    method = hop.method
+    url = hop.url.text
+    headers = hop.givenHeaders(request)
+    credentials = hop.sentCredentials
+    hasBody = hop.hasBody
+  }
+
+  /// A method and a URL as `method` and `url` of a request have them, from `GET https://a.example`.
+  ///
+  /// - Throws: A sentence about the mistake.
+  package static func key(_ text: ByteString) throws(HTTPMisuse) -> ByteString {
+    let parts = text.bytes.split(separator: 32, omittingEmptySubsequences: false)
+      .map { ByteString(Array($0)) }
+    guard parts.count == 2, parts[0].isToken, parts[0] == parts[0].uppercased else {
+      throw HTTPMisuse(
+        field: "http", problem: "a method in capitals and a URL expected, as in 'GET https://…'")
+    }
+    if let problem = ccurl_load() {
+      throw HTTPMisuse(field: "http", problem: ByteString(cString: problem))
+    }
+    return "\(parts[0]) \(try HTTPURL(parts[1]).text)"
+  }
+
+  /// Ends the request, or follows a redirect, with a response whose header has no line ends. Does
+  /// nothing when the request has ended.
+  package func respond(
+    status: Int, headers: [(name: ByteString, value: ByteString)], body: ByteString
+  ) {
+    onEnd.take()?(.response(status: status, headers: headers, body: body))
+  }
+
+  /// Ends the request with an error. Does nothing when it has ended.
+  package func fail(_ error: FlowError) {
+    onEnd.take()?(.failure(error))
+  }
+
+  /// The error of a request that breaks in a phase.
+  package func failure(in phase: RequestFailure.Phase) -> FlowError {
+    let sent = [.send, .wait, .receive].contains(phase)
+    return .network(
+      "\(method) \(HTTPURL.shown(url)) failed \(phase.progress)", phase: phase, sent: sent,
+      mayRepeat: request.mayRepeat)
+  }
+}
+
+/// Holds the replacement of a loop.
+private final class HTTPReplacementSlot: LoopExtension {
+  let replacement: any HTTPReplacement
+
+  init(_ replacement: any HTTPReplacement) {
+    self.replacement = replacement
+  }
+
+  func loopIsShutDown() {}
+}
+
+extension EventLoop {
+  /// The code that responds to the requests sent from now on; nil for servers.
+  package var httpReplacement: (any HTTPReplacement)? {
+    get {
+      let slot = extensions[ObjectIdentifier(HTTPReplacementSlot.self)]
+      return (slot as? HTTPReplacementSlot)?.replacement
+    }
+    set {
+      let id = ObjectIdentifier(HTTPReplacementSlot.self)
+      if newValue == nil, extensions[id] == nil { return }
+      extensions[id] = newValue.map { HTTPReplacementSlot($0) }
+    }
+  }
+}
