@@ -1,5 +1,8 @@
 // The transfers of one loop. The loop watches descriptors and the time for them.
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -25,11 +28,31 @@ static int on_timer(CURLM *handle, long milliseconds, void *context) {
   return 0;
 }
 
+// The library wakes itself by a pair of sockets that programs which the process starts would inherit.
+// They get the lowest free numbers, which are those that a pair made now gets.
+static CURLM *make_handle(void) {
+  int pair[2];
+  bool known = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0;
+  if (known) {
+    close(pair[0]);
+    close(pair[1]);
+  }
+  CURLM *handle = ccurl_library.curl_multi_init();
+  for (int i = 0; known && handle != NULL && i < 2; i++) {
+    int domain = 0;
+    socklen_t size = sizeof domain;
+    if (getsockopt(pair[i], SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX) {
+      fcntl(pair[i], F_SETFD, FD_CLOEXEC);
+    }
+  }
+  return handle;
+}
+
 ccurl_multi *ccurl_multi_make(
     const ccurl_loop_events *events, void *context, long connections, long kept) {
   ccurl_multi *multi = calloc(1, sizeof *multi);
   if (multi == NULL) return NULL;
-  multi->handle = ccurl_library.curl_multi_init();
+  multi->handle = make_handle();
   if (multi->handle == NULL) {
     free(multi);
     return NULL;

@@ -84,7 +84,18 @@ public final class HTTPClient {
   func start(_ transfer: HTTPTransfer) {
     transfer.multi.noteWaiting(transfer)
     waiting.append(transfer)
+    transfer.onLeave = { [unowned self] in waitingEnded() }
     startWaiting(transfer.multi.loop)
+  }
+
+  /// Nothing else needs the time of the next start when nobody waits any more.
+  private func waitingEnded() {
+    if waiting[next...].allSatisfy({ $0.hasEnded }) {
+      waiting = []
+      next = 0
+      timer?.cancel()
+      timer = nil
+    }
   }
 
   private func startWaiting(_ loop: EventLoop) {

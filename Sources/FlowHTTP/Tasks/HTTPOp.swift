@@ -13,11 +13,12 @@ public struct HTTPOp: OpConvertible {
   ///   - request: The request; names in braces in its URL are keys of the data bucket.
   ///   - key: The key that gets the body; nil for none.
   ///   - requester: Identifies the part of the program that makes the op.
+  ///   - showsProgress: Whether the progress of the transfer is the op's.
   ///   - convert: Makes the value of a body; by default its bytes.
   /// - Throws: The mistake in the request.
   public init(
     _ request: HTTPRequest, into key: ByteString? = nil,
-    requester: ObjectIdentifier? = nil,
+    requester: ObjectIdentifier? = nil, showsProgress: Bool = false,
     convert: @escaping (HTTPResponse) throws -> Value = { .bytes($0.body) }
   ) throws {
     if let misuse = request.misuse { throw misuse }
@@ -26,7 +27,7 @@ public struct HTTPOp: OpConvertible {
     op = Op(
       name: "HTTPOp", needs: pieces.names.map { Declaration($0, any) },
       gives: key.map { [Declaration($0, any)] } ?? [],
-      body: HTTPOpBody(request, pieces, key, requester, convert))
+      body: HTTPOpBody(request, pieces, key, requester, showsProgress, convert))
   }
 
   public func makeOp() -> Op { op }
@@ -74,16 +75,19 @@ private final class HTTPOpBody: OpBody {
   private let template: HTTPTemplate
   private let key: ByteString?
   private let requester: ObjectIdentifier?
+  private let showsProgress: Bool
   private let convert: (HTTPResponse) throws -> Value
 
   init(
     _ request: HTTPRequest, _ template: HTTPTemplate, _ key: ByteString?,
-    _ requester: ObjectIdentifier?, _ convert: @escaping (HTTPResponse) throws -> Value
+    _ requester: ObjectIdentifier?, _ showsProgress: Bool,
+    _ convert: @escaping (HTTPResponse) throws -> Value
   ) {
     self.request = request
     self.template = template
     self.key = key
     self.requester = requester
+    self.showsProgress = showsProgress
     self.convert = convert
   }
 
@@ -91,6 +95,9 @@ private final class HTTPOpBody: OpBody {
     do {
       var request = request
       request.url = try template.url { name throws(FlowError) in try Self.text(name, context) }
+      if showsProgress {
+        request.onProgress = { context.progress(Double($0), of: $1.map { Double($0) }) }
+      }
       let task = try HTTPTask(request, requester: requester, on: context.loop)
       task.onLine = { context.log($0) }
       context.state = task

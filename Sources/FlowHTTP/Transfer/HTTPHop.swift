@@ -128,9 +128,21 @@ struct HTTPHop {
   }
 
   private func setMethod(_ options: CurlOptions, _ request: HTTPRequest, _ upload: HTTPUpload?) {
+    // On a kept connection that ends, the library would send such a request again; a body that it
+    // can't have again keeps it from that.
+    if !request.mayRepeat, hasBody ? request.isMultipart || bodySize == 0 : method != "GET" {
+      options.set(CURLOPT_FRESH_CONNECT, 1)
+    }
     if hasBody {
       switch request.body {
-      case .bytes(let bytes, _): options.set(body: bytes)
+      case .bytes(let bytes, _):
+        if request.mayRepeat || bytes.isEmpty {
+          options.set(body: bytes)
+        } else {
+          // Asked for by `fill`, which the library can't do again.
+          options.set(CURLOPT_POST, 1)
+          options.set(size: CURLOPT_POSTFIELDSIZE_LARGE, Int64(bytes.count))
+        }
       case .parts(let parts): for part in parts { options.add(part) }
       case .file:
         options.set(CURLOPT_UPLOAD, 1)

@@ -33,6 +33,8 @@ final class HTTPTransfer {
   // The request that is being sent: the first, or one that a redirect has led to.
   private(set) var hop: HTTPHop
   private var upload: HTTPUpload?
+  /// How much of a body in memory the library has taken by `fill`.
+  private var sentBytes = 0
   private var followed = 0
 
   // The response.
@@ -117,6 +119,7 @@ final class HTTPTransfer {
     failure = nil
     newStream = nil
     upload = nil
+    sentBytes = 0
     download = request.save.map { HTTPDownload($0, resumes: request.resumes) }
     hop.part = hop.restarts ? nil : download?.part(of: hop.url.text)
     do throws(FlowError) {
@@ -222,15 +225,24 @@ final class HTTPTransfer {
     body.kind = .ignored
   }
 
+  /// The most bytes of the body.
+  private var limit: Int64? {
+    switch body.kind {
+    case .memory: Int64(request.maxBytes ?? HTTPRequest.memoryLimit)
+    case .file, .stream: request.maxBytes.map { Int64($0) }
+    case .excerpt, .ignored: nil
+    }
+  }
+
   private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
     if !isPaused { lastMoved = Self.now }
     let count = Int64(bytes.count)
+    if let limit, body.size + count > limit {
+      failure = httpError("the body has more than \(limit) bytes (max_bytes)")
+      return 0
+    }
     switch body.kind {
     case .memory:
-      guard body.bytes.count + bytes.count <= request.maxBytes else {
-        failure = httpError("the body has more than \(request.maxBytes) bytes (max_bytes)")
-        return 0
-      }
       if body.bytes.isEmpty, let length = head.length, length <= 1 << 20, length >= count {
         body.bytes.reserveCapacity(Int(length))
       }
@@ -263,6 +275,14 @@ final class HTTPTransfer {
 
   private func fill(_ buffer: UnsafeMutablePointer<CChar>?, _ room: Int) -> Int {
     lastMoved = Self.now
+    if let buffer, upload == nil, case .bytes(let bytes, _)? = request.body {
+      let count = min(room, bytes.count - sentBytes)
+      bytes.withUnsafeBytes { all in
+        if count > 0, let start = all.baseAddress { memcpy(buffer, start + sentBytes, count) }
+      }
+      sentBytes += count
+      return count
+    }
     guard let buffer, let upload, let count = upload.read(buffer, room) else {
       failure = FlowError(.error, "\(title): the file that is sent can't be read")
       return Int(CURL_READFUNC_ABORT)
@@ -270,7 +290,10 @@ final class HTTPTransfer {
     return count
   }
 
+  /// Refuses to send a request again that the server may have acted on: the library does so when a
+  /// kept connection ends.
   private func seek(_ position: Int64) -> Bool {
+    guard request.mayRepeat else { return false }
     upload?.seek(position)
     return upload != nil
   }
@@ -536,6 +559,17 @@ final class HTTPTransfer {
     if code == CURLE_OPERATION_TIMEDOUT {
       let seconds = Value.text(ofSeconds: request.connectTimeout)
       return timeoutError("after \(seconds)s (connect_timeout)")
+    }
+    if code == CURLE_SEND_FAIL_REWIND {
+      return .network(
+        hidden("\(title) failed: the connection was closed before the response"), phase: .wait,
+        sent: true, mayRepeat: false)
+    }
+    let answer = ccurl_number(easy, CURLINFO_HTTP_CONNECTCODE)
+    if answer >= 300 {
+      return .network(
+        hidden("\(title) failed: the proxy's response is \(answer)"), phase: .connect, sent: false,
+        mayRepeat: false)
     }
     var reason = ByteString(cString: ccurl_problem(easy)).trimmed
     if reason.isEmpty { reason = ByteString(cString: ccurl_text(code)) }

@@ -99,8 +99,9 @@ public struct HTTPRequest {
   public var save: ByteString?
   /// Whether an interrupted download to that file continues.
   public var resumes = false
-  /// The most bytes of a body in memory, after decompression.
-  public var maxBytes = 64 << 20
+  /// The most bytes of a body, after decompression; nil for `memoryLimit` in memory, and no limit for
+  /// files and streams.
+  public var maxBytes: Int?
   /// The most redirects that are followed.
   public var redirects = 10
   /// The proxy, empty for none; nil for that of the environment.
@@ -125,6 +126,9 @@ public struct HTTPRequest {
   /// is known.
   public var onProgress: ((_ done: Int64, _ total: Int64?) -> Void)?
 
+  /// The most bytes of a body in memory, unless a request has a limit of its own.
+  public static let memoryLimit = 64 << 20
+
   /// Makes a request.
   ///
   /// - Parameters:
@@ -146,6 +150,11 @@ public struct HTTPRequest {
 
   /// The most bytes of a URL and header, for which libcurl has a mebibyte.
   static let headLimit = 1_000_000
+
+  /// Whether the body is a multipart form.
+  var isMultipart: Bool {
+    if case .parts? = body { true } else { false }
+  }
 
   /// The mistake in the request, if there is one that doesn't need the URL to be read.
   public var misuse: HTTPMisuse? {

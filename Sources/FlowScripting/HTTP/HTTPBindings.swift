@@ -64,7 +64,12 @@ extension ScriptHost {
     var request = try reader.request()
     if let client { request = client.client.completing(request) }
     let context = currentOp.map { (slot: $0.slot, generation: $0.generation) }
-    if reader.reportsProgress, let context {
+    let progress = reader.progressFunction.map {
+      HTTPProgress(self, $0, origin: call.origin)
+    }
+    if let progress {
+      request.onProgress = { progress.report($0, $1) }
+    } else if reader.reportsProgress, let context {
       request.onProgress = { [unowned self] done, total in
         self.context(slot: context.slot, generation: context.generation)?
           .progress(Double(done), of: total.map { Double($0) })
@@ -84,6 +89,7 @@ extension ScriptHost {
       return call.answer(failed, types.task)
     }
     begin(task, call.origin)
+    progress?.task = task
     if let context {
       task.onLine = { [unowned self] line in
         self.context(slot: context.slot, generation: context.generation)?.log(line)

@@ -10,7 +10,10 @@ extension ScriptHost {
         [unowned self] arguments in
         let (reader, request, key) = try HTTPRequestReader.op(arguments)
         do {
-          return try HTTPOp(request, into: key, requester: ObjectIdentifier(self)) {
+          return try HTTPOp(
+            request, into: key, requester: ObjectIdentifier(self),
+            showsProgress: reader.reportsProgress
+          ) {
             [unowned self] response in
             try value(ofBody: response)
           }

@@ -32,6 +32,9 @@ struct HTTPRequestReader {
     let plain = arguments.plain
     let options = try plain.options(1, known: fields + ["url", "method", "into"])
     if options.has("stream") { throw plain.wrong(1, "unknown field 'stream'") }
+    if options.kind("progress") == .function {
+      throw options.wrong("progress", expected: "boolean")
+    }
     let key = try options.string("into")
     if key?.isEmpty == true { throw plain.wrong(1, "field 'into': a key is a non-empty string") }
     let reader = HTTPRequestReader(plain, of: options)
@@ -82,6 +85,11 @@ struct HTTPRequestReader {
   /// Whether the op shows the progress.
   var reportsProgress: Bool { (try? options?.boolean("progress")) == true }
 
+  /// The function that is called with the progress.
+  var progressFunction: LuaReference? {
+    options?.kind("progress") == .function ? try? options?.function("progress") : nil
+  }
+
   /// The error of a mistake in the request.
   func wrong(_ misuse: HTTPMisuse) -> any Error {
     let isAlone = misuse.field == "url" && url != nil
@@ -115,8 +123,10 @@ struct HTTPRequestReader {
     request.isChecked = try options.boolean("check") ?? true
     request.save = try options.string("save")
     request.resumes = try options.boolean("resume") ?? false
-    request.maxBytes = try options.count("max_bytes") ?? request.maxBytes
-    if request.maxBytes > 1 << 53 { throw wrong("max_bytes", "at most 2^53 expected") }
+    request.maxBytes = try options.count("max_bytes")
+    if let limit = request.maxBytes, limit > 1 << 53 {
+      throw wrong("max_bytes", "at most 2^53 expected")
+    }
     if let redirects = try options.number(
       "redirects", "an integer from 0 to 1000",
       { $0 >= 0 && $0 <= 1000 && $0 == $0.rounded() })
@@ -131,7 +141,11 @@ struct HTTPRequestReader {
     request.cookies = try jar()
     request.version = try version()
     request.idempotencyKey = try idempotencyKey()
-    _ = try options.boolean("progress")
+    if options.kind("progress") != .function, options.has("progress") {
+      guard case .boolean? = options.value("progress") else {
+        throw options.wrong("progress", expected: "boolean or function")
+      }
+    }
     request.streams = try options.boolean("stream") ?? false
     return request
   }

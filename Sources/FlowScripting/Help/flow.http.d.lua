@@ -29,7 +29,7 @@ local http = {}
 ---@field check boolean? With `false`, a status from 400 on is no failure: see `ok` of the response.
 ---@field save string? The path of a file that gets the body of a success. It is written beside its place and renamed when it is complete.
 ---@field resume boolean? Whether an interrupted download to that file continues, if the server has the same content.
----@field max_bytes integer? The most bytes of a body in memory, after decompression; 64 MiB without it.
+---@field max_bytes integer? The most bytes of a body, after decompression; without it 64 MiB in memory, and no limit for files and streams.
 ---@field redirects integer? The most redirects that are followed; 10 without it.
 ---@field proxy string|false|nil A proxy, or `false` for none; without it that of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
 ---@field ca string? A file with the certificates that are trusted; without it that of `SSL_CERT_FILE`, or the system's.
@@ -39,7 +39,7 @@ local http = {}
 ---@field cookies flow.HTTPJar? A jar of cookies.
 ---@field http "1.1"|"2"|nil The version of the protocol; without it both sides agree on one.
 ---@field idempotency_key boolean|string|nil Whether a key tells the server that a repeated request is the same; in an op each attempt has the same key. Such a request is retried whatever its method is.
----@field progress boolean? Whether the op shows the progress of the transfer.
+---@field progress? boolean|fun(done: integer, total: integer?) Whether the op shows the progress of the transfer; or a function that is called with the bytes that have moved, and with the total if it is known.
 ---@field stream boolean? Whether the task succeeds with the header, and the body is read with `chunks` or `events`.
 
 ---A response.
@@ -109,7 +109,7 @@ local Response = {}
 ---@field insecure boolean?
 ---@field http "1.1"|"2"|nil
 ---@field idempotency_key boolean|string|nil
----@field progress boolean?
+---@field progress? boolean|fun(done: integer, total: integer?)
 
 ---The options of `flow.ops.HTTPOp`: those of a request, whose URL may have names in braces.
 ---@class flow.HTTPOpOptions: flow.HTTPRequest

@@ -101,3 +101,23 @@ check.equal(api:get("/items"):await():json().path, "/v1/items")
 task = flow.http(base .. "/plain")
 task:cancel "enough"
 check.equal(task.state, "cancelled")
+
+-- The progress goes to a function, whose error ends the request.
+local last
+flow.http { url = base .. "/lines", progress = function(done, total) last = { done, total } end }:await()
+check.same(last, { 400000, 400000 })
+task = flow.http { url = base .. "/lines", progress = function() error "not this" end }
+task:wait()
+check.contains(tostring(task.error), "not this")
+
+-- A limit of the size counts for files too, and leaves nothing.
+task = flow.http { url = base .. "/lines", save = path, max_bytes = 1000 }
+task:wait()
+check.contains(task.error.message, "more than 1000 bytes (max_bytes)")
+check.equal(io.open(path), nil)
+
+-- Two requests of a second: the third waits.
+api = flow.http.client { base = base, rate = { 2, per = 0.05 } }
+local from = flow.now()
+for _ = 1, 3 do api("/x"):await() end
+check.equal(flow.now() - from >= 0.05, true)
