@@ -61,11 +61,23 @@ need_packages() {
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 --quiet)
   local install=("${apt[@]}" install --yes --no-install-recommends "${missing[@]}")
   # A machine that never updated its package lists knows no packages: only then they are fetched.
-  if ! as_root "${install[@]}" >/dev/null 2>&1 </dev/null; then
+  if ! without_services "${install[@]}" >/dev/null 2>&1 </dev/null; then
     quietly as_root "${apt[@]}" update
-    quietly as_root "${install[@]}"
+    quietly without_services "${install[@]}"
   fi
 }
+
+# without_services COMMAND...: runs it as root. Packages with a service, as nginx, don't start it meanwhile: a
+# container can't, and the port of a machine isn't theirs to take.
+without_services() (
+  policy=/usr/sbin/policy-rc.d
+  if [[ ! -e $policy ]]; then
+    trap 'as_root rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+  fi
+  as_root "$@"
+)
 
 need_swift() {
   command -v swift >/dev/null || die "swift isn't on the PATH: install the Swift 6.3 toolchain"
@@ -73,8 +85,12 @@ need_swift() {
 
 need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev pkg-config libstdc++-12-dev; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
-# handles signals with luv.
-need_to_test() { need_to_build && need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3; }
+# handles signals with luv; the others are servers for requests, and curl to compare with.
+need_to_test() {
+  need_to_build &&
+    need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 curl nginx openssl \
+      python3 tinyproxy-bin
+}
 need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck; }
 
 release_is_current() {

@@ -1,0 +1,40 @@
+-- With `progress` the op of a request shows how much of a body has come or was sent.
+-- clock: real: a server is outside
+local flow, check, servers = require "flow", require "check", require "servers"
+local server <close> = servers.hostile()
+
+local run = flow.op("FetchOp", function()
+  return flow.http { url = server:url("/size", { size = 3 << 20 }), progress = true }
+end):run()
+check.equal(run.ok, true, tostring(run.error))
+local last
+for _, event in ipairs(run:events()) do
+  if event.kind == "progress" then
+    if last then check.equal(event.done >= last.done, true) end
+    last = event
+  end
+end
+check.equal(last.done, 3 << 20)
+check.equal(last.total, 3 << 20)
+
+-- Without a length there is no total; outside an op there is nothing to show.
+run = flow.op("FetchOp", function()
+  return flow.http { url = server:url("/size", { size = 1 << 20, chunked = 1 }), progress = true }
+end):run()
+check.equal(run.ok, true, tostring(run.error))
+last = nil
+for _, event in ipairs(run:events()) do
+  if event.kind == "progress" then last = event end
+end
+check.equal(last.done, 1 << 20)
+check.equal(last.total, nil)
+check.equal(#flow.http { url = server:url("/size", { size = 100000 }), progress = true }:await().body, 100000)
+-- What is sent counts, too.
+run = flow.op("SendOp", function()
+  return flow.http { url = server:url "/echo", body = ("x"):rep(3 << 20), progress = true }
+end):run()
+last = 0
+for _, event in ipairs(run:events()) do
+  if event.kind == "progress" then last = math.max(last, event.done) end
+end
+check.equal(last >= 3 << 20, true, "bytes " .. last)

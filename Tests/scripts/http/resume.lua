@@ -1,0 +1,101 @@
+-- A download is continued where it ended, if the file on the server is still the same; else it begins from the start.
+-- clock: real: a server is outside
+local flow, check, servers = require "flow", require "check", require "servers"
+local host = require "host"
+local server <close> = servers.hostile()
+local folder <close> = servers.folder()
+local SIZE = 300000
+
+local function sum(path)
+  local pipe <close> = io.popen("sha256sum <" .. path .. " 2>/dev/null")
+  return pipe:read "a":match "^%x+"
+end
+local number = 0
+
+-- A download that is cut after 100,000 bytes, and one that continues. Returns the ranges that were asked for.
+local function twice(parameters, between)
+  number = number + 1
+  local name, id = "file" .. number, servers.id()
+  local path = folder .. "/" .. name
+  local query = { of = name, id = id, size = SIZE, cut = 100000 }
+  for key, value in pairs(parameters or {}) do query[key] = value end
+  local request = { url = server:url("/file", query), save = path, resume = true, timeout = 60 }
+  local task = flow.http(request)
+  task:wait()
+  check.equal(task.state, "failed", name)
+  check.equal(io.open(path), nil, name)
+  if between then between(path, name) end
+  task = flow.http(request)
+  task:wait()
+  if task.state ~= "succeeded" then return nil, task.error end
+  check.equal(sum(path), flow.http(server:url("/sum", { of = name, size = SIZE })):await().body, name)
+  local ranges = {}
+  for i, seen in ipairs(server:requests(id)) do ranges[i] = seen.headers.range or "all" end
+  local pipe <close> = io.popen("ls -A " .. folder .. " | grep -c " .. name .. "'[^0-9]'")
+  check.equal(pipe:read "a", "0\n", "files left beside " .. name)
+  return table.concat(ranges, " ")
+end
+
+check.equal(twice(), "all bytes=100000-")
+check.equal(twice { how = "reset" }, "all bytes=100000-")
+check.equal(twice({ tag = "none", date = 1 }), "all bytes=100000-")
+-- The file is another one now.
+check.contains(twice({}, function(_, name) flow.http(server:url("/change", { of = name })):await() end),
+  "all bytes=100000-")
+check.contains(twice({ tag = "none", date = 1 }, function(_, name)
+  flow.http(server:url("/change", { of = name })):await()
+end), "all bytes=100000-")
+-- The server can't continue.
+check.equal(twice { ranges = "ignored" }, "all bytes=100000-")
+-- It can't say whether it is the same: from the start.
+check.equal(twice { tag = "none" }, "all all")
+check.equal(twice { tag = "weak" }, "all all")
+-- It continues at another place, or refuses: from the start, or an error; never a wrong file.
+local ranges, e = twice { ranges = "wrong" }
+check.equal(e == nil or e.kind == "network" or e.kind == "http", true)
+ranges, e = twice { ranges = "refused" }
+check.equal(e == nil or e.kind == "http", true)
+
+-- An attempt of an op continues, too.
+local id = servers.id()
+local path = folder .. "/attempts"
+local run = flow.op("DownloadOp", { retry = 5, run = function()
+  return flow.http {
+    url = server:url("/file", { of = "attempts", id = id, size = SIZE, cut = 50000, cuts = 3 }), save = path, resume = true,
+  }
+end }):run()
+check.equal(run.ok, true, tostring(run.error))
+check.equal(sum(path), flow.http(server:url("/sum", { of = "attempts", size = SIZE })):await().body)
+local seen = server:requests(id)
+check.equal(seen[2].headers.range, "bytes=50000-")
+check.equal(seen[4].headers.range, "bytes=150000-")
+check.contains(seen[2].headers["if-range"], '"attempts-1"')
+
+-- A file that is whole already is fetched again only in part, or found to be the same.
+flow.http { url = server:url("/file", { of = "attempts", size = SIZE }), save = path, resume = true }:await()
+check.equal(sum(path), flow.http(server:url("/sum", { of = "attempts", size = SIZE })):await().body)
+
+-- The program is killed in the middle, and started again.
+id = servers.id()
+path = folder .. "/killed"
+local url = server:url("/file", { of = "killed", id = id, size = SIZE, cut = 200000, how = "hang" })
+local script = ([[
+  require "flow".http { url = %q, save = %q, resume = true, timeout = 60 }:await()
+]]):format(url, path)
+local pid_file = folder .. "/pid"
+local child = flow.exec({ "sh", "-c", 'echo $$ >"$0"; exec "$@"', pid_file, host.binary, "-e", script },
+  { check = false })
+servers.eventually(function()
+  local pipe <close> = io.popen("cat " .. path .. "?* 2>/dev/null | wc -c")
+  return tonumber(pipe:read "a") >= 200000
+end, "200,000 bytes in the file")
+local file <close> = assert(io.open(pid_file))
+os.execute("kill -9 " .. file:read "n")
+check.equal(child:await().signal, 9)
+check.equal(io.open(path), nil)
+flow.http { url = url, save = path, resume = true }:await()
+check.equal(sum(path), flow.http(server:url("/sum", { of = "killed", size = SIZE })):await().body)
+seen = server:requests(id)
+check.equal(#seen, 2)
+local first = tonumber(seen[2].headers.range:match "bytes=(%d+)%-")
+check.equal(first >= 200000 - (1 << 16) and first <= 200000, true, "continued at " .. first)

@@ -1,0 +1,106 @@
+-- A request is repeated when that may help and can't do harm: after these statuses, when nothing was sent, by method.
+-- clock: real: a server is outside
+local flow, check, servers = require "flow", require "check", require "servers"
+local server <close> = servers.hostile()
+
+-- Runs an op with a request that fails a number of times; returns the run and how often the server saw it.
+local function attempts(parameters, request, retry)
+  local id = servers.id()
+  parameters.id = id
+  request.url = server:url(parameters.path or "/flaky", parameters)
+  local FetchOp = flow.op("FetchOp", { retry = retry or 3, run = function(ctx)
+    ctx:set("body", flow.http(request):await().body)
+  end })
+  local run = FetchOp:run()
+  -- Looked at, so that nothing reports it.
+  local _ = run.error
+  return run, server:requests(id)
+end
+local function count(parameters, request, retry)
+  local _, seen = attempts(parameters, request, retry)
+  return #seen
+end
+
+-- Statuses.
+for _, status in ipairs { 408, 425, 429, 500, 502, 503, 504 } do
+  local run, seen = attempts({ status = status, times = 2 }, {})
+  check.equal(#seen, 3, status)
+  check.equal(run.data.body, "ok", status)
+end
+for _, status in ipairs { 400, 401, 403, 404, 409, 413, 501, 505 } do
+  local run, seen = attempts({ status = status, times = 2 }, {})
+  check.equal(#seen, 1, status)
+  check.equal(run.error.status, status)
+end
+
+-- Methods.
+for _, method in ipairs { "GET", "HEAD", "PUT", "DELETE", "OPTIONS" } do
+  check.equal(count({}, { method = method }), 2, method)
+end
+for _, method in ipairs { "POST", "PATCH" } do
+  check.equal(count({}, { method = method, body = "x" }), 1, method)
+end
+local run, seen = attempts({}, { method = "POST", body = "x", idempotency_key = "of mine" })
+check.equal(run.ok, true)
+check.equal(#seen, 2)
+check.equal(seen[1].headers["idempotency-key"], "of mine")
+check.equal(seen[2].headers["idempotency-key"], "of mine")
+check.equal(seen[2].body, "x")
+
+-- Connections that end: a POST that the server has read isn't sent twice.
+check.equal(count({ status = 0 }, { method = "GET" }), 2)
+check.equal(count({ status = 0 }, { method = "POST", body = "x", idempotency_key = true }), 2)
+-- One that never left is tried again.
+local tries = 0
+run = flow.op("RefusedOp", { retry = 3, run = function()
+  tries = tries + 1
+  return flow.http { url = server:url("/", nil, tries < 3 and "refused" or "http"), body = "x", check = false }
+end }):run()
+check.equal(run.ok, true)
+check.equal(tries, 3)
+
+-- A kept connection that the server closed meanwhile isn't a failure.
+for _ = 1, 5 do
+  flow.http(server:raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", {})):await()
+  flow.sleep(0.002)
+  check.equal(flow.http { url = server:url("/reply", { body = "y" }), body = "a post" }:await().body, "y")
+end
+
+-- Retry-After lengthens the delay, up to max_delay.
+local function delay(header, retry)
+  local _, requests = attempts({ status = 429, header = "Retry-After: " .. header }, {}, retry)
+  check.equal(#requests, 2, header)
+  return requests[2].time - requests[1].time
+end
+check.equal(delay("1", 2) >= 0.9, true)
+check.equal(delay("99999999999", { attempts = 2, max_delay = 0.05 }) >= 0.04, true)
+check.equal(delay("soon", 2) < 30, true)
+check.equal(delay("0", { attempts = 2, delay = 0.05 }) >= 0.04, true)
+check.equal(delay("Mon, 02 Jan 2006 15:04:05 GMT", 2) < 30, true)
+-- Without max_delay it is 60 s: the log says so; the op is stopped then.
+run = flow.op("PatientOp", { retry = 2, run = function()
+  return flow.http(server:url("/reply", { status = 503, header = "Retry-After: 86400" }))
+end }):start()
+servers.eventually(function() return run:summary():find("Retry 2/2", 1, true) end, "a retry")
+check.contains(run:summary(), "Retry 2/2 in 60s")
+run:cancel()
+run:wait()
+check.equal(run.state, "cancelled")
+
+-- `when` decides instead.
+check.equal(count({ status = 404 }, {}, { attempts = 3, when = function(e) return e.status == 404 end }), 2)
+check.equal(count({ status = 503 }, {}, { attempts = 3, when = function() return false end }), 1)
+local errors = {}
+check.equal(count({ status = 503, times = 2 }, {}, { attempts = 5, when = function(e, attempt)
+  errors[#errors + 1] = e.kind .. attempt
+  return true
+end }), 3)
+check.same(errors, { "http1", "http2" })
+
+-- Timeouts are tried again, by the same rule.
+local ids = servers.id()
+run = flow.op("SlowOp", { retry = 2, run = function()
+  return flow.http { url = server:url("/never", { id = ids }), timeout = 0.2 }
+end }):run()
+check.equal(run.error.kind, "timeout")
+check.equal(#server:requests(ids), 2)
