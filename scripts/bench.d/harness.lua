@@ -63,6 +63,12 @@ function harness.wall(...)
   return function() return harness.output_of(table.unpack(words)) end
 end
 
+-- A function that measures the CPU time that a command takes, in milliseconds.
+function harness.cpu(...)
+  local words = { here .. "/cpu", ... }
+  return function() return harness.output_of(table.unpack(words)) end
+end
+
 -- A function that runs a script of this folder without a mechanism, which may be "none".
 function harness.without(mechanism, script, ...)
   local words = { compiled .. "/host", mechanism, here .. "/" .. script, ... }

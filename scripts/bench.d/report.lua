@@ -166,6 +166,27 @@ do
 end
 
 do
+  package.path = here .. "/../../Tests/scripts/lib/?.lua;" .. package.path
+  local nginx <close> = require "servers".nginx(1 << 30)
+  local count, url = "10000", nginx:url "/small"
+  local all = url .. "?[1-" .. count .. "]"
+  local curl = { "curl", "--silent", "--parallel", "--parallel-max", "64", "-o", "/dev/null", all }
+  local a, b = in_turn(ours("http.lua", "get", url, count), bench.cpu(table.unpack(curl)))
+  row { name = "CPU of a GET, 64 at once / curl -Z", ours = a, peer = b * 1e3 / count, unit = "us",
+    target = "<= 40 us", met = a <= 40, chart = "a GET of 1 KB, CPU time", against = "curl -Z" }
+  a, b = in_turn(
+    wall(bench.flowlua, here .. "/http.lua", "get", url, count), wall(table.unpack(curl)))
+  row { name = "10,000 GETs, 64 at once / curl -Z", ours = a, peer = b, unit = "ms",
+    target = "<= 1.00 x", met = a <= b, chart = "10,000 GETs of 1 KB", against = "curl -Z" }
+  local big, out = nginx:url "/big", bench.compiled .. "/download"
+  a, b = in_turn(
+    wall(bench.flowlua, here .. "/http.lua", "save", big, out), wall("curl", "-so", out, big))
+  os.remove(out)
+  row { name = "1 GiB into a file / curl", ours = a, peer = b, unit = "ms",
+    target = "<= 1.11 x", met = a <= b / 0.9, chart = "a download of 1 GiB", against = "curl" }
+end
+
+do
   local function in_workers(...)
     local words = { bench.flowlua, "--workers", "3", here .. "/workers.lua", ... }
     return function() return output_of(table.unpack(words)) end
