@@ -25,6 +25,8 @@ extension ScriptHost {
     if isError(value) { return "error" }
     guard reference.kind == .userdata else { return nil }
     let name = vm.typeName(of: value).description
+    // A program is a task with further methods.
+    if vm.object(in: value, types.task) is ProcessTask { return "exectask" }
     let own = [
       types.op.name, types.flow.name, types.machine.name, types.run.name, types.task.name,
       types.taskContext.name, types.context.name, types.registry.name, types.secret.name,

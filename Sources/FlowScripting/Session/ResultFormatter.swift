@@ -87,7 +87,7 @@ public struct ResultFormatter {
   /// A task with its outcome; nil for anything else.
   private mutating func outcome(of value: LuaValue) -> ByteString? {
     // Checking whether it has settled doesn't count as observing it.
-    guard let name = host.className(of: value), name == "run" || name == "task",
+    guard let name = host.className(of: value), ["run", "task", "exectask"].contains(name),
       case .reference(let task) = value,
       case .boolean(true)? = try? vm.get("completed", in: task),
       case .string(let state)? = try? vm.get("state", in: task)

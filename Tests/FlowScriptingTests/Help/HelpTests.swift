@@ -101,6 +101,23 @@ struct HelpTests {
     #expect(found == wanted.joined(separator: "\n"))
   }
 
+  @Test("A program has the methods of a task and its own")
+  func programs() throws {
+    let program = try ScriptProgram()
+    let host = program.host
+    let task = ProcessTask(ProcessRequest(["true"]), on: host.loop)
+    let value = try host.value(of: task)
+    let names = try #require(host.members(of: value, methodsOnly: true))
+    #expect(Set(["lines", "write", "close_stdin", "await"]).isSubset(of: names))
+    let methods = try host.programs().methods.keys.map(\.description)
+    let plain = AnnotationReader().members(of: "task", methodsOnly: true)
+    #expect(Set(names).subtracting(plain) == Set(methods))
+    #expect(host.help(about: value).description.contains("lines"))
+    task.cancel()
+    task.markObserved()
+    host.loop.runUntilIdle()
+  }
+
   @Test("Every field that a text names exists")
   func fields() throws {
     let program = try ScriptProgram()
