@@ -32,7 +32,7 @@ extension ScriptHost {
       types.taskContext.name, types.context.name, types.registry.name, types.secret.name,
       types.step.name, types.handler.name, types.dispatcher.name,
     ]
-    return own.contains(name) ? name : nil
+    return own.contains(name) || name == openWatchType?.name ? name : nil
   }
 
   /// The names of the members of an object of this host.

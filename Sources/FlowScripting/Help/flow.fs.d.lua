@@ -38,6 +38,26 @@ local fs = {}
 ---@class flow.FileWriteOptions
 ---@field append? boolean Whether to add the content at the end of the file.
 
+---The options of `fs.watch`.
+---@class flow.FileWatchOptions
+---@field recursive? boolean Whether to watch the folders in the folder, too, those that are made later included; links aren't followed.
+
+---A change of a file or folder.
+---@class flow.FileChange
+---@field kind "created"|"changed"|"removed"|"moved"|"overflow" `"overflow"` means that there were too many changes to report all: those that can be found afterwards follow.
+---@field path string The path, which begins with the path that is watched; after a move the new one.
+---@field from string? The path before a move.
+---@field directory boolean Whether it is a folder.
+
+---A watch, which is called for the next change: it waits for that, and returns nil when the watch has ended.
+---`tostring` shows the path. `<close>` and a generic `for` close it.
+---@class flow.Watch
+---@overload async fun(): flow.FileChange?
+local Watch = {}
+
+---Ends the watch. Code that waits for it gets nil.
+function Watch:close() end
+
 ---Bytes to hash.
 ---@class flow.HashOptions
 ---@field bytes string
@@ -99,6 +119,15 @@ function fs.read(path) end
 ---@param content string
 ---@param options? flow.FileWriteOptions
 function fs.write(path, content, options) end
+
+---Watches a folder or file, and returns an iterator over its changes: `for change in fs.watch(path) do`. It
+---ends with the op that has made it, or the run of that, when it is closed, and when the folder is gone.
+---A file is also watched when another one replaces it.
+---@async
+---@param path string
+---@param options? flow.FileWatchOptions
+---@return flow.Watch
+function fs.watch(path, options) end
 
 ---Makes an empty folder in `$TMPDIR` or `/tmp`, and returns its path. It is removed with all that is in
 ---it when the run ends that made it, or, outside of runs, when the script ends.

@@ -67,6 +67,8 @@ public final class ScriptHost {
   public private(set) var module: LuaReference
   /// The submodules that have been used, by their names in `flow`.
   var openSubmodules: [ByteString: LuaReference] = [:]
+  /// The type of watches, once there has been one.
+  var openWatchType: LuaObjectType<FileWatch>?
   /// Temporary folders that were made outside of runs.
   var temporaryFolders: [ByteString] = []
   /// The types of objects of `flow.http`, once they have been needed.

@@ -1,12 +1,9 @@
 -- A tree of 10,000 levels, whose paths are longer than the system allows, is listed and removed.
 local check = require "check"
 local fs = require "flow.fs"
+local scratch = require "scratch"
 
--- In memory where that is possible: a disk takes long for so many folders.
-local parent = fs.temp_dir()
-if fs.exists "/dev/shm" then parent = "/dev/shm" .. parent:match "/flowlua%-%w+$" end
-local dir = parent .. "/deep"
-fs.mkdir(dir)
+local dir <const>, guard <close> = scratch.folder()
 -- A tree goes to the bottom of a new chain of folders, again and again.
 local chain = ("/d"):rep(500)
 fs.mkdir(dir .. "/tree")
@@ -22,4 +19,3 @@ check.equal(select(2, files[1]:gsub("/d%f[/]", "")), 20 * 500)
 check.equal(#fs.list(dir .. "/tree", { recursive = true, match = "**/file" }), 1)
 fs.remove(dir .. "/tree", { recursive = true })
 check.equal(#fs.list(dir), 0)
-fs.remove(parent, { recursive = true })

@@ -1,0 +1,243 @@
+internal import CFlowSystem
+
+/// What a watch knows about its files: which exist, and what each report of the system means.
+///
+/// A state without a descriptor: reports go in, changes and requests come out. Knowing the files makes it
+/// possible to leave out what a scan has reported already, to tell a new file from one that
+/// replaces another, and to find out what has happened after reports were lost.
+struct WatchedTree {
+  /// The path of the folder that is watched.
+  let top: ByteString
+  /// The only name in it to report; nil for all.
+  let name: ByteString?
+  let isRecursive: Bool
+
+  private var folders: [Int32: FolderScan.Folder] = [:]
+  private var watches: [ByteString: Int32] = [:]
+  /// The first half of a move whose other half may follow.
+  private var departure: (cookie: UInt32, folder: Int32, name: ByteString, isFolder: Bool)?
+
+  /// Changes that nobody has taken yet.
+  var changes = FileChangeQueue()
+  /// The folders, from the top, that have to be scanned before further reports are read; the empty
+  /// path means that all has to be scanned again.
+  var folderToScan: ByteString?
+  /// The watches that aren't needed any more.
+  var watchesToEnd: [Int32] = []
+  /// Whether the top is gone, so that nothing follows.
+  private(set) var isGone = false
+
+  init(top: ByteString, name: ByteString?, isRecursive: Bool, _ scan: FolderScan) {
+    self.top = top
+    self.name = name
+    self.isRecursive = isRecursive
+    replace(with: scan)
+  }
+
+  /// Whether a move waits for its other half.
+  var hasDeparture: Bool { departure != nil }
+
+  // MARK: Scans
+
+  /// Adds a folder that was scanned because it is new; what is in it is new, too.
+  mutating func add(_ scan: FolderScan) {
+    for folder in scan.folders {
+      enter(folder)
+      for (name, isFolder) in folder.entries.sorted(by: { $0.key < $1.key })
+      where isReported(name) {
+        report(.created, folder.path, name, isFolder)
+      }
+    }
+  }
+
+  /// Replaces everything by a scan after reports were lost, and reports the differences.
+  mutating func update(_ scan: FolderScan) {
+    let before = entries
+    watchesToEnd += Set(folders.keys).subtracting(scan.folders.map(\.watch))
+    replace(with: scan)
+    let after = entries
+    for (path, isFolder) in before.sorted(by: { $0.key < $1.key }) where after[path] == nil {
+      changes.append(FileChange(kind: .removed, path: path, isFolder: isFolder))
+    }
+    for (path, isFolder) in after.sorted(by: { $0.key < $1.key }) where before[path] == nil {
+      changes.append(FileChange(kind: .created, path: path, isFolder: isFolder))
+    }
+  }
+
+  private mutating func replace(with scan: FolderScan) {
+    folders = [:]
+    watches = [:]
+    departure = nil
+    for folder in scan.folders { enter(folder) }
+  }
+
+  private mutating func enter(_ folder: FolderScan.Folder) {
+    folders[folder.watch] = folder
+    watches[folder.path] = folder.watch
+  }
+
+  /// All reported entries by their whole paths.
+  private var entries: [ByteString: Bool] {
+    var result: [ByteString: Bool] = [:]
+    for folder in folders.values {
+      for (name, isFolder) in folder.entries where isReported(name) {
+        result[whole(folder.path, name)] = isFolder
+      }
+    }
+    return result
+  }
+
+  // MARK: Reports
+
+  /// Handles a report of the system.
+  mutating func handle(_ event: flowsystem_file_event) {
+    func has(_ kind: Int) -> Bool { Int(event.kinds) & kind != 0 }
+    if has(FLOWSYSTEM_OVERFLOW) {
+      endDeparture()
+      changes.append(FileChange(kind: .overflow, path: top, isFolder: true))
+      folderToScan = ""
+      return
+    }
+    // A folder isn't kept in a variable while its entries change: they would be copied.
+    guard let path = folders[event.watch]?.path else { return }
+    if has(FLOWSYSTEM_ENDED) || has(FLOWSYSTEM_GONE) {
+      endDeparture()
+      if path.isEmpty { topIsGone(event.watch) }
+      if has(FLOWSYSTEM_ENDED) { forget(event.watch) }
+      return
+    }
+    let name = ByteString(UnsafeBufferPointer(start: event.name, count: event.name_length))
+    let isFolder = has(FLOWSYSTEM_FOLDER)
+    if let departure, has(FLOWSYSTEM_MOVED_TO), departure.cookie == event.cookie, isReported(name) {
+      self.departure = nil
+      move(departure.folder, departure.name, to: event.watch, name, isFolder)
+      return
+    }
+    endDeparture()
+    guard isReported(name) else { return }
+    if has(FLOWSYSTEM_MOVED_FROM) {
+      departure = (event.cookie, event.watch, name, isFolder)
+    } else if has(FLOWSYSTEM_REMOVED) {
+      remove(name, from: event.watch)
+    } else if has(FLOWSYSTEM_CHANGED), folders[event.watch]?.entries[name] != nil {
+      if !isFolder { report(.changed, path, name, false) }
+    } else {
+      arrive(name, in: event.watch, isFolder, replaces: has(FLOWSYSTEM_MOVED_TO))
+    }
+  }
+
+  /// Handles that the other half of a move doesn't follow: the entry has left the tree.
+  mutating func endDeparture() {
+    guard let departure else { return }
+    self.departure = nil
+    remove(departure.name, from: departure.folder)
+  }
+
+  private mutating func arrive(
+    _ name: ByteString, in watch: Int32, _ isFolder: Bool, replaces: Bool
+  ) {
+    guard let path = folders[watch]?.path else { return }
+    let known = folders[watch]?.entries.updateValue(isFolder, forKey: name)
+    if known == nil {
+      report(.created, path, name, isFolder)
+    } else if replaces {
+      report(.changed, path, name, isFolder)
+    }
+    // A folder that a scan has found was scanned itself.
+    if isFolder, isRecursive, known != true || replaces {
+      folderToScan = place(path, name)
+    }
+  }
+
+  private mutating func remove(_ name: ByteString, from watch: Int32) {
+    guard let path = folders[watch]?.path,
+      let isFolder = folders[watch]?.entries.removeValue(forKey: name)
+    else { return }
+    if isFolder { dropTree(place(path, name)) }
+    report(.removed, path, name, isFolder)
+  }
+
+  private mutating func move(
+    _ source: Int32, _ name: ByteString, to target: Int32, _ newName: ByteString, _ isFolder: Bool
+  ) {
+    guard let from = folders[source]?.path, let into = folders[target]?.path else { return }
+    let isKnown = folders[source]?.entries.removeValue(forKey: name) != nil
+    let (oldPlace, newPlace) = (place(from, name), place(into, newName))
+    let replaced = folders[target]?.entries.updateValue(isFolder, forKey: newName)
+    if replaced == true { dropTree(newPlace) }
+    if isFolder { moveTree(oldPlace, to: newPlace) }
+    if isKnown {
+      changes.append(
+        FileChange(
+          kind: .moved, path: whole(into, newName), origin: whole(from, name),
+          isFolder: isFolder))
+    } else {
+      report(replaced == nil ? .created : .changed, into, newName, isFolder)
+    }
+  }
+
+  private mutating func topIsGone(_ watch: Int32) {
+    guard !isGone else { return }
+    isGone = true
+    if let name {
+      if folders[watch]?.entries[name] != nil { report(.removed, "", name, false) }
+    } else {
+      changes.append(FileChange(kind: .removed, path: top, isFolder: true))
+    }
+  }
+
+  // MARK: Folders
+
+  private mutating func forget(_ watch: Int32) {
+    guard let folder = folders.removeValue(forKey: watch) else { return }
+    if watches[folder.path] == watch { watches[folder.path] = nil }
+  }
+
+  /// The watches of a folder and of those in it.
+  private func tree(_ place: ByteString) -> [Int32] {
+    guard isRecursive else { return [] }
+    let prefix = place.bytes + [UInt8(ascii: "/")]
+    return watches.filter { $0.key == place || $0.key.bytes.starts(with: prefix) }.map(\.value)
+  }
+
+  private mutating func dropTree(_ place: ByteString) {
+    let dropped = tree(place)
+    watchesToEnd += dropped
+    for watch in dropped { forget(watch) }
+  }
+
+  private mutating func moveTree(_ place: ByteString, to newPlace: ByteString) {
+    for watch in tree(place) {
+      guard var folder = folders[watch] else { continue }
+      forget(watch)
+      folder.path = ByteString(newPlace.bytes + folder.path.bytes.dropFirst(place.count))
+      enter(folder)
+    }
+  }
+
+  // MARK: Paths
+
+  /// Whether changes of an entry are reported; the temporary files of this program are not.
+  private func isReported(_ entry: ByteString) -> Bool {
+    if let name { return entry == name }
+    return
+      !(entry.bytes.starts(with: AtomicFile.namePrefix)
+      && entry.bytes.suffix(AtomicFile.nameSuffix.count).elementsEqual(AtomicFile.nameSuffix))
+  }
+
+  private func place(_ folder: ByteString, _ name: ByteString) -> ByteString {
+    folder.isEmpty ? name : folder.joined(with: name.bytes[...])
+  }
+
+  private func whole(_ folder: ByteString, _ name: ByteString) -> ByteString {
+    // A path without a folder was given without one.
+    if self.name != nil, top == ".", folder.isEmpty { return name }
+    return top.joined(with: place(folder, name).bytes[...])
+  }
+
+  private mutating func report(
+    _ kind: FileChange.Kind, _ folder: ByteString, _ name: ByteString, _ isFolder: Bool
+  ) {
+    changes.append(FileChange(kind: kind, path: whole(folder, name), isFolder: isFolder))
+  }
+}
