@@ -124,7 +124,10 @@ int64_t flowlua_push_sorted_keys(lua_State *L, int table, int64_t listed);
 typedef struct list_slot list_slot;
 /// The slots of a table that has nothing but numbers as 1, 2, …; NULL for any other, or when it isn't
 /// known how to look. They are there until the state is used again. [-0, +0, m]
-const list_slot *flowlua_list_slots(encoder *e, lua_State *L, int index, size_t *count);
+const list_slot *flowlua_list_slots(flowlua_state *state, lua_State *L, int index, size_t *count);
+/// The number in a slot: true for an integer, false for a float.
+bool flowlua_slot_number(
+    const list_slot *slots, size_t index, lua_Integer *integer, lua_Number *number);
 /// Writes numbers, 9 bytes each.
 void flowlua_write_slots(uint8_t *at, const list_slot *slots, size_t count);
 

@@ -18,14 +18,14 @@ extern "C" {
 
 /// Reads a number in the form of JSON, which the caller has checked. What is too small for a float is 0.
 /// false for what is too large.
-bool flowlua_read_float(const char *text, size_t count, double *number);
+bool flowlua_read_float(const char *_Nonnull text, size_t count, double *_Nonnull number);
 
 /// Writes the shortest text that reads back as the same finite float and isn't that of an integer, as
 /// Python writes it: `1.0`, `1e+16`. Returns its length.
-size_t flowlua_write_float(char *at, double number);
+size_t flowlua_write_float(char *_Nonnull at, double number);
 
 /// Writes an integer; returns the length.
-size_t flowlua_write_integer(char *at, int64_t number);
+size_t flowlua_write_integer(char *_Nonnull at, int64_t number);
 
 #ifdef __cplusplus
 }

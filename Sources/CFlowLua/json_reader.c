@@ -148,7 +148,7 @@ static bool scan_string(json_reader *r, const char **bytes, size_t *count) {
       if (!is_copied) r->text.count = 0;
       is_copied = true;
       size_t length = (size_t)(at - run);
-      memcpy(json_space(r->L, &r->text, length), run, length);
+      memcpy(json_space(r->L, &r->text, length + 1), run, length);
       r->text.count += length;
       if (!read_escape(r, &at)) return false;
       run = at;
@@ -171,7 +171,7 @@ static bool scan_string(json_reader *r, const char **bytes, size_t *count) {
     return true;
   }
   size_t length = (size_t)(at - run);
-  memcpy(json_space(r->L, &r->text, length), run, length);
+  memcpy(json_space(r->L, &r->text, length + 1), run, length);
   r->text.count += length;
   *bytes = r->text.bytes;
   *count = r->text.count;

@@ -26,3 +26,82 @@ size_t flowlua_utf8_encode(char *at, uint32_t point) {
   at[0] = (char)(leads[length] | point);
   return length;
 }
+
+static size_t write_escape(char *at, uint32_t unit) {
+  static const char digits[] = "0123456789abcdef";
+  at[0] = '\\';
+  at[1] = 'u';
+  for (int i = 0; i < 4; i++) at[2 + i] = digits[unit >> (12 - 4 * i) & 15];
+  return 6;
+}
+
+/// Writes an escape for an ASCII character.
+static size_t write_ascii_escape(char *at, char byte) {
+  static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+  for (const char *each = shorts; *each != 0; each += 2) {
+    if (*each != byte) continue;
+    at[0] = '\\';
+    at[1] = each[1];
+    return 2;
+  }
+  return write_escape(at, (uint8_t)byte);
+}
+
+/// Writes the escape of a character, or the one that replaces what isn't UTF-8, whose length is 0.
+static size_t write_character(char *to, const char *at, size_t length, bool is_ascii) {
+  uint32_t point = length == 0 ? 0xFFFD : flowlua_utf8_decode(at, length);
+  if (!is_ascii) return flowlua_utf8_encode(to, point);
+  if (point < 0x10000) return write_escape(to, point);
+  point -= 0x10000;
+  write_escape(to, 0xD800 | point >> 10);
+  return write_escape(to + 6, 0xDC00 | (point & 0x3FF)) + 6;
+}
+
+size_t flowlua_json_characters(
+    char *to, size_t room, const char **from, const char *end, bool is_ascii, bool replaces_invalid,
+    bool *is_valid) {
+  const char *at = *from;
+  char *start = to, *limit = to + room;
+  while (limit - to >= FLOWLUA_ESCAPED) {
+    while (end - at >= 8 && limit - to >= 8) {
+      uint64_t word;
+      memcpy(&word, at, 8);
+      memcpy(to, &word, 8);
+      uint64_t mask = json_special_mask(word);
+      if (mask != 0) {
+        size_t plain = (size_t)__builtin_ctzll(mask) >> 3;
+        at += plain;
+        to += plain;
+        break;
+      }
+      at += 8;
+      to += 8;
+    }
+    while (at < end && to < limit && !flowlua_json_special[(uint8_t)*at]) *to++ = *at++;
+    if (at == end) break;
+    if (limit - to < FLOWLUA_ESCAPED) break;
+    if ((uint8_t)*at < 0x80) {
+      to += write_ascii_escape(to, *at++);
+      continue;
+    }
+    size_t length = utf8_length(at, end);
+    if (length == 0 && !replaces_invalid) {
+      *is_valid = false;
+      break;
+    }
+    if (length == 0 || is_ascii) {
+      to += write_character(to, at, length, is_ascii);
+      at += length == 0 ? 1 : length;
+      continue;
+    }
+    // Characters of one script stand together.
+    do {
+      memcpy(to, at, length);
+      to += length;
+      at += length;
+      length = at < end && (uint8_t)*at >= 0x80 ? utf8_length(at, end) : 0;
+    } while (length != 0 && limit - to >= FLOWLUA_ESCAPED);
+  }
+  *from = at;
+  return (size_t)(to - start);
+}

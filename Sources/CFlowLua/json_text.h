@@ -2,10 +2,9 @@
 #ifndef CFLOWLUA_JSON_TEXT_H
 #define CFLOWLUA_JSON_TEXT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
+
+#include "CFlowLua.h"
 
 static inline bool continues_character(char byte) { return ((uint8_t)byte & 0xC0) == 0x80; }
 

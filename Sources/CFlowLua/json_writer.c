@@ -158,98 +158,45 @@ static inline void put_byte_of(json_writer *w, char byte) {
   w->out.count += 1;
 }
 
-static size_t write_escape(char *at, uint32_t unit) {
-  static const char digits[] = "0123456789abcdef";
-  at[0] = '\\';
-  at[1] = 'u';
-  for (int i = 0; i < 4; i++) at[2 + i] = digits[unit >> (12 - 4 * i) & 15];
-  return 6;
-}
-
-/// Writes an escape for an ASCII character.
-static size_t write_ascii_escape(char *at, char byte) {
-  static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-  for (const char *each = shorts; *each != 0; each += 2) {
-    if (*each != byte) continue;
-    at[0] = '\\';
-    at[1] = each[1];
-    return 2;
-  }
-  return write_escape(at, (uint8_t)byte);
-}
-
-/// Writes an escape for the character at a place, which isn't ASCII, or the one that replaces what isn't
-/// UTF-8, whose length is 0.
-static size_t write_character(json_writer *w, char *to, const char *at, size_t length) {
-  uint32_t point = length == 0 ? 0xFFFD : flowlua_utf8_decode(at, length);
-  if (!w->options->is_ascii) return flowlua_utf8_encode(to, point);
-  if (point < 0x10000) return write_escape(to, point);
-  point -= 0x10000;
-  write_escape(to, 0xD800 | point >> 10);
-  return write_escape(to + 6, 0xDC00 | (point & 0x3FF)) + 6;
-}
-
 /// Writes a string in quotes. false for bytes that aren't UTF-8. [-0, +0, m]
 static bool write_string(json_writer *w, const char *at, size_t count) {
-  const char *end = at + count;
   json_memory *out = &w->out;
-  // With room for each escape beside the rest of the string, there is always room for that.
-  char *to = json_space(w->L, out, count + 16);
+  const char *end = at + count;
+  char *to = json_space(w->L, out, count + FLOWLUA_ESCAPED + 2);
   *to++ = '"';
-  for (;;) {
-    while (end - at >= 8) {
-      uint64_t word;
-      memcpy(&word, at, 8);
-      memcpy(to, &word, 8);
-      uint64_t mask = json_special_mask(word);
-      if (mask != 0) {
-        size_t plain = (size_t)__builtin_ctzll(mask) >> 3;
-        at += plain;
-        to += plain;
-        break;
-      }
-      at += 8;
-      to += 8;
-    }
-    while (at < end && !flowlua_json_special[(uint8_t)*at]) *to++ = *at++;
-    if (at == end) break;
-    out->count = (size_t)(to - out->bytes);
-    to = json_space(w->L, out, (size_t)(end - at) + 32);
-    if ((uint8_t)*at < 0x80) {
-      to += write_ascii_escape(to, *at++);
-      continue;
-    }
-    size_t length = utf8_length(at, end);
-    if (length == 0 && !w->options->replaces_invalid) return false;
-    if (length == 0 || w->options->is_ascii) {
-      to += write_character(w, to, at, length);
-      at += length == 0 ? 1 : length;
-      continue;
-    }
-    // Characters of one script stand together, and take no more room than they have.
-    do {
-      memcpy(to, at, length);
-      to += length;
-      at += length;
-      length = at < end && (uint8_t)*at >= 0x80 ? utf8_length(at, end) : 0;
-    } while (length != 0);
+  // Most strings are plain.
+  size_t plain = (size_t)(json_skip_plain(at, end) - at);
+  memcpy(to, at, plain);
+  out->count += 1 + plain;
+  at += plain;
+  while (at < end) {
+    json_space(w->L, out, (size_t)(end - at) + FLOWLUA_ESCAPED + 1);
+    size_t room = out->capacity - out->count - 1;
+    bool is_valid = true;
+    out->count += flowlua_json_characters(
+        out->bytes + out->count, room, &at, end, w->options->is_ascii, w->options->replaces_invalid,
+        &is_valid);
+    if (!is_valid) return false;
   }
-  *to++ = '"';
-  out->count = (size_t)(to - out->bytes);
+  put_byte_of(w, '"');
+  return true;
+}
+
+static inline void put_integer(json_writer *w, lua_Integer number) {
+  w->out.count += flowlua_write_integer(json_space(w->L, &w->out, FLOWLUA_NUMBER_TEXT), number);
+}
+
+static inline bool put_float(json_writer *w, lua_Number number) {
+  if (number != number) return fail(w, "NaN");
+  if (number - number != 0) return fail(w, "an infinity");
+  w->out.count += flowlua_write_float(json_space(w->L, &w->out, FLOWLUA_NUMBER_TEXT), number);
   return true;
 }
 
 static bool put_number(json_writer *w, int index) {
   lua_State *L = w->L;
-  char *to = json_space(L, &w->out, FLOWLUA_NUMBER_TEXT);
-  if (lua_isinteger(L, index)) {
-    w->out.count += flowlua_write_integer(to, lua_tointegerx(L, index, NULL));
-    return true;
-  }
-  lua_Number number = lua_tonumberx(L, index, NULL);
-  if (number != number) return fail(w, "NaN");
-  if (number - number != 0) return fail(w, "an infinity");
-  w->out.count += flowlua_write_float(to, number);
+  if (!lua_isinteger(L, index)) return put_float(w, lua_tonumberx(L, index, NULL));
+  put_integer(w, lua_tointegerx(L, index, NULL));
   return true;
 }
 
@@ -339,7 +286,7 @@ static void sort_members(sorted_member *members, int count) {
 }
 
 /// Pushes the keys and values of the object on top, as long as they are few, and sorts them; a table of its
-/// sorted keys when they are many. A key was pushed already. false for a key that isn't a string.
+/// sorted keys when they are many. The first key and value were pushed. false for a key that isn't a string.
 /// [-0, +n, m]
 static bool sort_object(json_writer *w, written_table *table) {
   lua_State *L = w->L;
@@ -347,7 +294,7 @@ static bool sort_object(json_writer *w, written_table *table) {
   flowlua_require_room(L, 2 * STACKED_MEMBERS + LEVEL_ROOM, "JSON is nested too deeply");
   table->order = (uint32_t)(w->order.count / sizeof(sorted_member));
   int count = 0;
-  while (lua_next(L, place)) {
+  do {
     if (lua_type(L, -2) != LUA_TSTRING) return false;
     if (count == STACKED_MEMBERS) {
       w->order.count = table->order * sizeof(sorted_member);
@@ -362,7 +309,7 @@ static bool sort_object(json_writer *w, written_table *table) {
     member->prefix = prefix_of(member->key, member->count);
     member->place = place + 2 * ++count;
     lua_pushvalue(L, -2);
-  }
+  } while (lua_next(L, place));
   sort_members((sorted_member *)w->order.bytes + table->order, count);
   table->way = WRITE_SORTED;
   table->count = count;
@@ -409,6 +356,30 @@ static bool fail_keys(json_writer *w, int place) {
   return fail_table(w, has_string ? "a table that changed meanwhile" : "an array with holes");
 }
 
+/// Writes the rest of a table that has nothing but numbers as 1, 2, …. [-0, +0, m]
+static bool write_numbers(
+    json_writer *w, written_table *table, const list_slot *slots, size_t count) {
+  table->is_array = true;
+  put_byte_of(w, '[');
+  size_t room = FLOWLUA_NUMBER_TEXT + 2 + (size_t)w->depth * (size_t)w->options->indent;
+  while ((size_t)table->next < count) {
+    lua_Integer integer;
+    lua_Number number;
+    if (w->out.capacity - w->out.count < room) {
+      // Where memory is short this collects, and a finalizer could change the table.
+      json_space(w->L, &w->out, room);
+      slots = flowlua_list_slots(w->state, w->L, table->place, &count);
+      if (slots == NULL) return fail_table(w, "a table that changed meanwhile");
+      continue;
+    }
+    begin_item(w, table);
+    if (flowlua_slot_number(slots, (size_t)table->next++, &integer, &number))
+      put_integer(w, integer);
+    else if (!put_float(w, number)) return false;
+  }
+  return true;
+}
+
 /// Writes the beginning of the table on top, which stays there. [-0, +n, m]
 static bool begin_table(json_writer *w) {
   lua_State *L = w->L;
@@ -435,6 +406,10 @@ static bool begin_table(json_writer *w) {
       .is_array = mark == FLOWLUA_JSON_ARRAY,
       .start = w->out.count,
   };
+  size_t count = 0;
+  const list_slot *slots =
+      mark == FLOWLUA_JSON_OBJECT ? NULL : flowlua_list_slots(w->state, L, place, &count);
+  if (slots != NULL && count > 0) return write_numbers(w, table, slots, count);
   lua_pushnil(L);
   if (!lua_next(L, place)) {
     if (mark != FLOWLUA_JSON_ARRAY && mark != FLOWLUA_JSON_OBJECT)
@@ -445,12 +420,12 @@ static bool begin_table(json_writer *w) {
   bool is_object =
       mark == FLOWLUA_JSON_OBJECT || (mark != FLOWLUA_JSON_ARRAY && lua_type(L, -2) == LUA_TSTRING);
   bool begins_list = lua_isinteger(L, -2) && lua_tointegerx(L, -2, NULL) == 1;
-  lua_settop(L, place);
   table->is_array = !is_object;
   put_byte_of(w, is_object ? '{' : '[');
+  if (is_object && !options->is_unsorted) return sort_object(w, table) || fail_keys(w, place);
+  lua_settop(L, place);
   lua_pushnil(L);
   if (is_object) {
-    if (!options->is_unsorted) return sort_object(w, table) || fail_keys(w, place);
     table->way = WRITE_MEMBERS;
     return true;
   }

@@ -56,8 +56,7 @@ static bool is_as_expected(lua_State *L) {
   return result;
 }
 
-const list_slot *flowlua_list_slots(encoder *e, lua_State *L, int index, size_t *count) {
-  flowlua_state *state = e->state;
+const list_slot *flowlua_list_slots(flowlua_state *state, lua_State *L, int index, size_t *count) {
   if (state->layout == LAYOUT_UNKNOWN)
     state->layout = (state->withheld & FLOWLUA_TABLE_LAYOUT) == 0 && is_as_expected(L)
         ? LAYOUT_EXPECTED
@@ -72,6 +71,14 @@ const list_slot *flowlua_list_slots(encoder *e, lua_State *L, int index, size_t 
   }
   *count = listed;
   return table->array;
+}
+
+bool flowlua_slot_number(
+    const list_slot *slots, size_t index, lua_Integer *integer, lua_Number *number) {
+  bool is_integer = slots[index].type == SLOT_INTEGER;
+  if (is_integer) *integer = slots[index].value.integer;
+  else *number = slots[index].value.number;
+  return is_integer;
 }
 
 void flowlua_write_slots(uint8_t *at, const list_slot *slots, size_t count) {

@@ -228,7 +228,7 @@ static bool encode_body(encoder *e, lua_State *L) {
   int table = lua_gettop(L);
   int64_t listed, entries = 0;
   size_t numbers;
-  const list_slot *slots = flowlua_list_slots(e, L, table, &numbers);
+  const list_slot *slots = flowlua_list_slots(e->state, L, table, &numbers);
   if (slots != NULL) {
     flowlua_write_slots(space(L, e->out, numbers * 9), slots, numbers);
     e->out->count += numbers * 9;

@@ -1,8 +1,9 @@
 internal import FlowEngine
+internal import LuaVM
 
 /// A run as one line of JSON, for programs that read summaries.
 struct RunJSON {
-  private var text: [UInt8] = []
+  private var text = JSONText()
 
   private init() {}
 
@@ -10,13 +11,13 @@ struct RunJSON {
     var json = RunJSON()
     json.write("{\"run\":")
     json.write(string: run.name)
-    json.field("id", "\(run.id)")
+    json.field("id", run.id)
     json.field("identifier", run.identifier)
-    json.field("started", number(run.started))
+    json.field("started", run.started)
     json.write(",\"state\":")
     json.write(string: run.state.name)
-    json.field("duration", number(run.duration))
-    json.field("finished_early", run.isFinishedEarly ? "true" : "false")
+    json.field("duration", run.duration)
+    json.field("finished_early", run.isFinishedEarly)
     if let error = run.error {
       json.write(",\"error\":{\"kind\":")
       json.write(string: error.kind.name)
@@ -32,63 +33,56 @@ struct RunJSON {
       json.write(event)
     }
     json.write("]}")
-    return ByteString(json.text)
+    return ByteString(json.text.bytes)
   }
 
   private mutating func write(_ event: Event) {
-    write("{\"time\":\(Self.number(event.time)),\"kind\":")
+    write("{\"time\":")
+    text.append(event.time)
+    begin("kind")
     write(string: event.kind.name)
-    field("id", "\(event.id)")
-    if let parent = event.parent { field("parent", "\(parent)") }
+    field("id", event.id)
+    if let parent = event.parent { field("parent", parent) }
     field("path", event.path)
     field("run", event.run)
-    field("lane", "\(event.lane)")
-    if let queued = event.queued { field("queued", Self.number(queued)) }
+    field("lane", event.lane)
+    if let queued = event.queued { field("queued", queued) }
     field("op", event.op)
-    if event.index > 0 { field("index", "\(event.index)") }
-    field("attempt", "\(event.attempt)")
+    if event.index > 0 { field("index", event.index) }
+    field("attempt", event.attempt)
     field("message", event.message)
     field("key", event.key)
     field("value", event.value)
     field("old_value", event.oldValue)
-    if let done = event.done { field("done", Self.number(done)) }
-    if let total = event.total { field("total", Self.number(total)) }
+    if let done = event.done { field("done", done) }
+    if let total = event.total { field("total", total) }
     write("}")
   }
 
-  private mutating func write(_ plain: String) { text += plain.utf8 }
+  private mutating func write(_ plain: String) { text.append(raw: plain) }
 
-  /// A field whose value is JSON already.
-  private mutating func field(_ name: String, _ json: String) { write(",\"\(name)\":\(json)") }
+  private mutating func write(string: ByteString) { text.append(string) }
+
+  private mutating func begin(_ name: String) { write(",\"\(name)\":") }
+
+  private mutating func field(_ name: String, _ number: Double) {
+    begin(name)
+    text.append(number)
+  }
+
+  private mutating func field(_ name: String, _ number: some BinaryInteger) {
+    begin(name)
+    write("\(number)")
+  }
+
+  private mutating func field(_ name: String, _ flag: Bool) {
+    begin(name)
+    write(flag ? "true" : "false")
+  }
 
   private mutating func field(_ name: String, _ value: ByteString?) {
     guard let value else { return }
-    write(",\"\(name)\":")
+    begin(name)
     write(string: value)
-  }
-
-  /// JSON has neither infinities nor NaN.
-  private static func number(_ number: Double) -> String {
-    guard number.isFinite else { return "null" }
-    if let whole = Int64(exactly: number) { return "\(whole)" }
-    return "\(number)"
-  }
-
-  /// A string in quotes; U+FFFD replaces bytes that aren't UTF-8.
-  private mutating func write(string: ByteString) {
-    text.append(UInt8(ascii: "\""))
-    for byte in string.description.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-        text.append(UInt8(ascii: "\\"))
-        text.append(byte)
-      case UInt8(ascii: "\n"): write("\\n")
-      case 0..<32, 127:
-        let digits = String(byte, radix: 16)
-        write("\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits)
-      default: text.append(byte)
-      }
-    }
-    text.append(UInt8(ascii: "\""))
   }
 }

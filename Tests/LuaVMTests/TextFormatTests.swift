@@ -2,7 +2,7 @@ import LuaVM
 import Testing
 
 /// JSON and CSV where memory runs out, and as Swift programs use them.
-@Suite("JSON and CSV")
+@Suite("JSON and CSV", .alsoWithout(.tableLayout))
 struct TextFormatTests {
   let host: TestHost
 
@@ -34,7 +34,8 @@ struct TextFormatTests {
     options.sortsKeys = sorted
     let whole = try host.vm.encodeJSON(value, options).text
     try MemoryTests.failEach(host, "encode") {
-      #expect(try host.vm.encodeJSON(value, options).text == whole)
+      let text = try host.vm.encodeJSON(value, options).text
+      #expect(text == whole)
     }
   }
 
@@ -60,7 +61,8 @@ struct TextFormatTests {
     host.vm.memoryLimit = nil
     try host.vm.collectGarbage()
     #expect(host.vm.memoryUsed <= before)
-    #expect(try host.vm.encodeJSON(value).text.count == 8_000_000 + 25)
+    let text = try host.vm.encodeJSON(value).text
+    #expect(text.count == 8_000_000 + 25)
   }
 
   @Test("A text that isn't JSON is an error with its place")

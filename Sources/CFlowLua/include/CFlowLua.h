@@ -591,6 +591,19 @@ int32_t flowlua_json_mark_of(flowlua_state *_Nonnull state, lua_State *_Nonnull 
 int32_t flowlua_json_mark(
     flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, bool is_array);
 
+/// No character is longer than this as JSON has it.
+enum { FLOWLUA_ESCAPED = 12 };
+/// Writes the characters of a string as JSON has them, without quotes, as many as `room` bytes are sure to
+/// have room for: at least one when these are FLOWLUA_ESCAPED. Returns how many bytes it has written, and
+/// moves `from`. It stops at bytes that aren't UTF-8, unless U+FFFD replaces them. Needs no state.
+size_t flowlua_json_characters(
+    char *_Nonnull to, size_t room, const char *_Nonnull *_Nonnull from, const char *_Nonnull end,
+    bool is_ascii, bool replaces_invalid, bool *_Nonnull is_valid);
+/// Writes a finite float, or an integer, as JSON has it, and returns the length, at most 40. Needs no
+/// state.
+size_t flowlua_write_float(char *_Nonnull at, double number);
+size_t flowlua_write_integer(char *_Nonnull at, int64_t number);
+
 // MARK: - CSV
 
 /// The type of a column's fields. FLOWLUA_CSV_OPTIONAL may be added: an empty field is nil.

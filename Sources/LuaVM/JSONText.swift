@@ -1,0 +1,57 @@
+internal import CFlowLua
+
+/// JSON that a program writes itself, with the strings and numbers of `json.encode`. It needs no Lua state.
+public struct JSONText {
+  /// What has been written.
+  public private(set) var bytes: [UInt8] = []
+
+  /// An empty text.
+  public init() {}
+
+  /// Appends what is JSON already.
+  public mutating func append(raw text: String) { bytes += text.utf8 }
+
+  /// Appends a string in quotes; U+FFFD replaces bytes that aren't UTF-8.
+  public mutating func append(_ string: ByteString) {
+    bytes.append(UInt8(ascii: "\""))
+    string.bytes.withUnsafeBytes { text in
+      guard var at = text.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
+      let end = at + text.count
+      while at < end {
+        let room = end - at + Int(FLOWLUA_ESCAPED)
+        let written = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+          var isValid = true
+          buffer.withMemoryRebound(to: CChar.self) { buffer in
+            guard let to = buffer.baseAddress else { return }
+            var from: UnsafePointer<CChar> = at
+            count = flowlua_json_characters(to, room, &from, end, false, true, &isValid)
+            at = from
+          }
+        }
+        bytes += written
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Appends an integer.
+  public mutating func append(_ number: Int64) {
+    append { flowlua_write_integer($0, number) }
+  }
+
+  /// Appends a number, without a fraction if it has none; JSON has neither infinities nor NaN, for which
+  /// null stands.
+  public mutating func append(_ number: Double) {
+    guard number.isFinite else { return append(raw: "null") }
+    if let whole = Int64(exactly: number) { return append(whole) }
+    append { flowlua_write_float($0, number) }
+  }
+
+  private mutating func append(_ write: (UnsafeMutablePointer<CChar>) -> Int) {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 40) { buffer in
+      guard let to = buffer.baseAddress else { return }
+      let count = write(to)
+      for index in 0..<count { bytes.append(UInt8(bitPattern: buffer[index])) }
+    }
+  }
+}
