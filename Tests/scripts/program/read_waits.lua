@@ -14,7 +14,16 @@ end
 local program, name = start [[
   io.write "name?\n"
   local ticks = 0
-  local ticking = flow.spawn(function() while true do flow.sleep(0.001) ticks = ticks + 1 end end)
+  local ticking = flow.spawn(function()
+    while true do
+      flow.sleep(0.001)
+      ticks = ticks + 1
+      if ticks == 1 then
+        print "tick"
+        io.stdout:flush()
+      end
+    end
+  end)
   local line = flow.read()
   print(line, ticks > 0)
   ticking:cancel()
@@ -41,9 +50,7 @@ local program, name = start [[
 local seen = {}
 for line in program:lines() do
   seen[#seen + 1] = line
-  if line == "name?" then
-    flow.sleep(0.02)
-    program:write "Ada\n"
+  if line == "tick" then program:write "Ada\n"
   elseif line == "ready" then
     program:write "a\nb"
     flow.sleep(0.005)
@@ -57,7 +64,7 @@ end
 program:await()
 os.remove(name)
 check.equal(table.concat(seen, "|"),
-  "name?|Ada\ttrue|ready|1a 2b 3c|half|cancelled: no patience|next|first\tsecond|\tthird|rest|of it|nil")
+  "name?|tick|Ada\ttrue|ready|1a 2b 3c|half|cancelled: no patience|next|first\tsecond|\tthird|rest|of it|nil")
 
 -- An op's timeout ends it; a read that waits keeps the script from being stalled.
 program, name = start [[

@@ -32,20 +32,29 @@ check.equal(result.stderr, "\0c\nfailed\n")
 
 -- Several at a time: no line is mixed with another, and each has the name of its op.
 result = run [[
+  local started, isOpen = 0, false
   local SayOp = flow.op("SayOp", { needs = { n = "integer" }, run = function(ctx)
-    flow.exec({ "sh", "-c", "for i in 1 2 3; do echo $0 $i; done; read -r x", ctx:get "n" },
-      { tee = true, stdin = "pipe" }):await()
+    local program = flow.exec(
+      { "sh", "-c", "read -r x; for i in 1 2 3; do echo $0 $i; done", ctx:get "n" },
+      { tee = true, stdin = "pipe" })
+    started = started + 1
+    while not isOpen do flow.sleep(0.001) end
+    program:write "\n"
+    program:await()
   end })
   local run = flow.new("all"):data { ns = { 1, 2, 3 } }:add_grouped(SayOp, { input = "ns" }):start()
-  flow.sleep(0)
-  local last = flow.exec({ "sh", "-c", "echo later" }, { tee = true })
-  last:wait()
-  run:cancel()
-  run:wait()
+  while started < 3 do flow.sleep(0.001) end
+  flow.exec({ "sh", "-c", "echo later" }, { tee = true }):await()
+  isOpen = true
+  assert(run:wait() and run.ok)
   flow.exec({ "echo", "alone" }, { tee = true }):await()
 ]]
 check.equal(result.stderr, "")
-check.contains(result.stdout, "[SayOp #1] 1 1\n[SayOp #1] 1 2\n")
+for n = 1, 3 do
+  local lines = {}
+  for line in result.stdout:gmatch(("%%[SayOp #%d%%] ([^\n]*)\n"):format(n)) do lines[#lines + 1] = line end
+  check.equal(table.concat(lines, "|"), ("%d 1|%d 2|%d 3"):format(n, n, n))
+end
 check.contains(result.stdout, "[sh] later\n")
 check.equal(result.stdout:match "[^\n]*\n$", "alone\n")
 assert(not result.stdout:gsub("alone\n", ""):gsub("%[SayOp #(%d)%] %1 %d\n", "")
