@@ -134,12 +134,14 @@ package final class FileWatch: LoopJob {
         break
       }
     }
-    if let inotify, !tree.watchesToEnd.isEmpty {
-      for watch in tree.watchesToEnd { flowsystem_unwatch_folder(inotify.descriptor, watch) }
-      tree.watchesToEnd = []
-    }
+    if let inotify { endWatches(inotify) }
     deliver()
     updateReadiness()
+  }
+
+  private func endWatches(_ inotify: Inotify) {
+    for watch in tree.watchesToEnd { flowsystem_unwatch_folder(inotify.descriptor, watch) }
+    tree.watchesToEnd = []
   }
 
   /// Handles one report that was read; returns false when there is none.
@@ -173,6 +175,9 @@ package final class FileWatch: LoopJob {
   /// Scans a new folder, or everything. Reports that come meanwhile are read afterwards.
   private func begin(_ place: ByteString, _ inotify: Inotify) {
     tree.folderToScan = nil
+    // Before the scan, which may find a folder that was moved out and in again: it would get the
+    // watch that is about to be ended.
+    endWatches(inotify)
     let cancellation = Cancellation()
     scan = cancellation
     let (top, isRecursive) = (tree.top, tree.isRecursive)
