@@ -166,7 +166,10 @@ static void render_value(lua_State *L, rendering *text, const enclosing *outer) 
   int value = lua_gettop(L);
   bool own_text = luaL_getmetafield(L, value, "__tostring") != LUA_TNIL;
   lua_settop(L, value);
+  bool is_null = lua_type(L, value) == LUA_TLIGHTUSERDATA && lua_touserdata(L, value) == NULL;
   if (lua_type(L, value) == LUA_TTABLE && !own_text) render_table(L, text, outer);
+  // That of JSON.
+  else if (is_null && !own_text) append_literal(text, "null");
   else append_tostring(L, text);
 }
 

@@ -24,3 +24,7 @@ check.raises(function() json.decode('{"a":1,\n"b":{"a":1},"a":2}', { strict = tr
 check.raises(function() json.decode('{"a":null,"a":null}', { strict = true }) end, "a key that the object doesn't")
 check.same(json.decode('{"a":null,"b":[{"c":null}],"d":1}', { strict = true }), { b = { {} }, d = 1 })
 check.equal(json.decode('{"a":null}', { strict = true, null = "keep" }).a, json.null)
+
+-- In a log it is called by its name.
+local SetOp = flow.op("SetOp", function(ctx) ctx:set("value", { 1, json.null, { x = json.null } }) end)
+check.contains(SetOp:run({}):summary(), "add for value: {1, null, {x = null}}")
