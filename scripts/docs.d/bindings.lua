@@ -28,6 +28,12 @@ local options = {
   { "flow.StepOptions", function(t) flow.step("a", t) end },
   { "flow.ExecOptions", function(t) flow.exec({ "true" }, t) end },
   { "flow.TestOptions", function(t) testing.run(flow.op("AnOp", run), t) end },
+  { "flow.FileListOptions", function(t) flow.fs.list("/", t) end },
+  { "flow.FileStatOptions", function(t) flow.fs.stat("/", t) end },
+  { "flow.FileRemoveOptions", function(t) flow.fs.remove("/", t) end },
+  { "flow.FileWriteOptions", function(t) flow.fs.write("/", "", t) end },
+  { "flow.FileWatchOptions", function(t) flow.fs.watch("/", t) end },
+  { "flow.HashOptions", function(t) flow.fs.hash(t) end },
   { "flow.MachineDotOptions", function(t)
     flow.machine { name = "m", start = "a", flow.step("a", { run = run }) }:dot(t)
   end },
