@@ -53,8 +53,7 @@ public final class HTTPResponse {
     _ name: ByteString, in headers: [(name: ByteString, value: ByteString)]
   ) -> ByteString? {
     let wanted = name.lowercased
-    let values = headers.filter { $0.name == wanted }.map(\.value)
-    guard let first = values.first else { return nil }
-    return values.dropFirst().reduce(first) { $0 + ", " + $1 }
+    let values = headers.filter { $0.name == wanted }.map(\.value.bytes)
+    return values.isEmpty ? nil : ByteString(Array(values.joined(separator: Array(", ".utf8))))
   }
 }

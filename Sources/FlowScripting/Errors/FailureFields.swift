@@ -41,7 +41,7 @@ extension ScriptHost {
     case .response(let response):
       return [
         ("status", .integer(Int64(response.status))),
-        ("headers", .reference(try vm.makeTable(fields: Self.headerFields(response.headers)))),
+        ("headers", .reference(try vm.makeTable(fields: headerFields(response.headers)))),
         ("body", .string(response.body)),
       ]
     case .connection(let phase, let sent):
@@ -50,15 +50,18 @@ extension ScriptHost {
   }
 
   /// Headers by their names in lower case; the values of equal names are joined by commas.
-  private static func headerFields(
+  func headerFields(
     _ headers: [(name: ByteString, value: ByteString)]
   ) -> [(ByteString, LuaValue)] {
-    var values: [ByteString: ByteString] = [:]
+    // In place: a server can send thousands of lines with one name.
+    var values: [ByteString: [UInt8]] = [:]
     for (name, value) in headers {
       let name = ByteString(name.bytes.map { (65...90).contains($0) ? $0 | 0x20 : $0 })
-      values[name] = values[name].map { "\($0), \(value)" } ?? value
+      if values[name]?.append(contentsOf: [44, 32] + value.bytes) == nil {
+        values[name] = value.bytes
+      }
     }
-    return values.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }
+    return values.sorted { $0.key < $1.key }.map { ($0.key, .string(ByteString($0.value))) }
   }
 }
 

@@ -34,11 +34,8 @@ extension ScriptHost {
   /// The table of a response's header lines; always the same.
   private func headers(of response: HTTPResponse) throws -> LuaReference {
     if let kept = response.attachment as? LuaReference { return kept }
-    var fields: [(ByteString, LuaValue)] = []
-    for name in Set(response.headers.map(\.name)) {
-      if let value = response.header(name) { fields.append((name, .string(value))) }
-    }
-    let table = try vm.makeTable(fields: fields, metatable: try httpTypes().headers)
+    let table = try vm.makeTable(
+      fields: headerFields(response.headers), metatable: try httpTypes().headers)
     response.attachment = table
     return table
   }

@@ -25,3 +25,4 @@ check.equal(flow.exec { "sh", "-c", list }:await().stdout:match "^(.-)of %d+\n$"
 local pipe <close> = io.popen(list)
 check.equal(pipe:read "a":match "^(.-)of %d+\n$", "")
 for _, task in ipairs(tasks) do task:cancel() end
+stream:close()

@@ -27,9 +27,11 @@ check.equal(#flow.http { url = server:url("/size", { size = 1000 }), max_bytes =
 check.equal(#flow.http { url = server:url("/compressed", { size = 1000 }), max_bytes = 1000 }:await().body, 1000)
 refused({ url = server:url("/compressed", { size = 65 << 20 }) }, "67108864")
 
--- Files have no limit.
+-- Files and streams have no limit unless one is asked for.
 local path = folder .. "/bomb"
 flow.http { url = server:url("/compressed", { size = 70 << 20 }), save = path }:await()
 local file = assert(io.open(path))
 check.equal(file:seek "end", 70 << 20)
 file:close()
+refused({ url = server:url("/compressed", { size = 1 << 20 }), save = path .. "2", max_bytes = 1000 }, "1000")
+check.equal(io.open(path .. "2"), nil)

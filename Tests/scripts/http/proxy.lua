@@ -30,6 +30,9 @@ check.equal(task.error.status, 407)
 task = flow.http { url = nginx:url("/who", nil, "https"), ca = nginx.ca_pem, proxy = "http://user:wrong-word@" .. asking }
 task:wait()
 check.equal(task.error.kind, "network")
+check.equal(task.error.phase, "connect")
+check.equal(task.error.sent, false)
+check.contains(task.error.message, "proxy")
 check.lacks(task.error.message, "wrong-word")
 -- One that isn't there.
 task = flow.http { url = server:url "/echo", proxy = server:url("", nil, "refused") }

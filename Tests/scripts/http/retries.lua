@@ -49,6 +49,7 @@ check.equal(seen[2].body, "x")
 
 -- Connections that end: a POST that the server has read isn't sent twice.
 check.equal(count({ status = 0 }, { method = "GET" }), 2)
+check.equal(count({ status = 0 }, { method = "POST", body = "x" }), 1)
 check.equal(count({ status = 0 }, { method = "POST", body = "x", idempotency_key = true }), 2)
 -- One that never left is tried again.
 local tries = 0

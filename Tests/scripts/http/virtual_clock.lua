@@ -18,3 +18,12 @@ end }):run()
 check.equal(run.ok, true)
 check.equal(#server:requests(id), 3)
 check.equal(run.duration >= 2000, true)
+
+-- So it is in flow.testing.
+local testing = require "flow.testing"
+run = testing.run(flow.op("RaceOp", function(ctx)
+  local race = flow.when_any_finish { flow.http(server:url("/slow", { delay = 0.05 })), flow.with_delay(3600) }
+  race:wait()
+  ctx:set("index", race.index)
+end), { http = "real" })
+check.equal(run.data.index, 1)

@@ -66,6 +66,9 @@ end
 local res = flow.http(server:url("/header_flood", { count = 10000, size = 5 })):await()
 check.equal(res.body, "ok")
 check.equal(res.headers["x-10000"], "vvvvv")
+-- So are 10,000 of one name.
+res = flow.http(server:raw("HTTP/1.1 200 OK\r\n" .. ("X-A: 1\r\n"):rep(10000) .. "Content-Length: 0\r\n\r\n")):await()
+check.equal(res.headers["x-a"], ("1, "):rep(9999) .. "1")
 
 -- The client is as before.
 check.equal(flow.http(server:url("/reply", { body = "well" })):await().body, "well")
