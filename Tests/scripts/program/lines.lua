@@ -40,6 +40,15 @@ program = shell("echo 1; echo 2; printf 3; echo error >&2")
 check.equal(first_line(program), "1")
 program:wait()
 check.equal(program.stdout .. program.stderr, "2\n3error\n")
+-- So it is with functions that use the line, if the loop is left by goto (an error of Lua 5.4.4).
+program = shell "echo 1; echo 2"
+local made
+for line in program:lines() do
+  made = function() return line end
+  if made then goto left end
+end
+::left::
+check.equal(program:await().stdout .. made(), "2\n1")
 -- A second loop continues where the first one ended.
 program = shell("echo 1; echo 2; read -r x; echo 3; echo 4", { stdin = "pipe" })
 local first = {}
