@@ -5,7 +5,7 @@
 #include "internal.h"
 
 /// Memory from Lua's allocator, which counts it towards the limit of the state. The collector doesn't know
-/// it: whoever has opened it frees it, after the protected call.
+/// it: the caller of the protected call frees it.
 typedef struct json_memory {
   char *bytes;
   size_t count;

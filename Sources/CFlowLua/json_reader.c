@@ -35,7 +35,7 @@ typedef struct json_level {
   lua_Integer count;  // of an array's values in the table
 } json_level;
 
-/// A key that stands in the text: its first and its last eight bytes, or as many as it has, say all of it
+/// A key of the text: its first and its last eight bytes, or as many as it has, say all of it
 /// when it has no more than 16.
 typedef struct known_key {
   uint64_t first, last;

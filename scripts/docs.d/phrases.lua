@@ -172,7 +172,7 @@ end
 
 local readers = {
   { "%.md$", markdown }, { "%.1$", manual }, { "%.d%.lua$", luacats },
-  { "%.swift$", comments }, { "%.[ch]$", comments },
+  { "%.swift$", comments }, { "%.[ch]$", comments }, { "%.cpp$", comments },
 }
 
 -- The text of a unit in lower case, and for each of its lines where it begins in that text.

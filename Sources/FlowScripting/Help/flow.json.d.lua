@@ -5,7 +5,7 @@
 ---Numbers without a point and an exponent are integers, all others floats; both are written so that they
 ---read back the same. A member of an object that is null is left out, an item of an array is `json.null`.
 ---@class flow.JSON
----@field null lightuserdata JSON's null. It isn't nil, so it can stand in a list, and counts as true in a condition; compare with `==`.
+---@field null lightuserdata JSON's null. It isn't nil, so it can be an item of a list, and counts as true in a condition; compare with `==`.
 local json = {}
 
 ---The options of a reader.

@@ -113,7 +113,7 @@ extension ScriptHost {
     }
   }
 
-  /// The error of a text that isn't JSON, which may stand in a file.
+  /// The error of a text that isn't JSON, which may be that of a file.
   func jsonError(_ call: LuaCall, _ error: JSONTextError, in path: ByteString? = nil) -> any Error {
     textError(
       call, path, error.message, code: "json",
