@@ -5,7 +5,7 @@ extension JSONReading {
   /// The options of `json.decode`, `json.read` and `json.lines`.
   static let fields = ["null", "max_depth", "big", "strict"]
 
-  /// Reads an argument; the defaults if it is absent. `also` are fields that the caller reads.
+  /// Reads an argument; the defaults if it is absent.
   init(_ arguments: Arguments, _ index: Int) throws {
     self.init()
     if arguments.isNil(index) { return }
