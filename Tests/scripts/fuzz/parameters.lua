@@ -48,6 +48,28 @@ each("testing.run data x", function(v) testing.run(AnOp, { data = { x = v } }) e
 each("testing.run replace", function(v) testing.run(AnOp, { replace = v }) end)
 each("testing.run replace AnOp", function(v) testing.run(AnOp, { replace = { AnOp = v } }) end)
 each("testing.run replace name", function(v) if v ~= nil and v == v then testing.run(AnOp, { replace = { [v] = print } }) end end)
+each("testing.run exec", function(v) testing.run(AnOp, { exec = v }) end)
+each("testing.run http", function(v) testing.run(AnOp, { http = v }) end)
+local ProgramOp = flow.op("ProgramOp", function() flow.exec({ "program" }):await() end)
+each("replaced program", function(v) local _ = testing.run(ProgramOp, { exec = function() return v end }).error end)
+for _, field in ipairs { "status", "stdout", "stderr" } do
+  each("replaced " .. field, function(v)
+    local _ = testing.run(ProgramOp, { exec = function() return { [field] = v } end }).error
+  end)
+end
+local RequestOp = flow.op("RequestOp", function() flow.http("http://localhost/"):await() end)
+each("replaced request", function(v) local _ = testing.run(RequestOp, { http = function() return v end }).error end)
+each("replaced URL", function(v)
+  if v ~= nil and v == v then testing.run(AnOp, { http = { [v] = "" } }) end
+end)
+for _, field in ipairs { "status", "headers", "body", "json", "delay", "phase" } do
+  each("replaced " .. field, function(v)
+    local _ = testing.run(RequestOp, { http = function() return { [field] = v } end }).error
+  end)
+end
+each("dispatcher rate", function(v) flow.dispatcher { input = "list", rate = v } end)
+each("dispatcher rate 1", function(v) flow.dispatcher { input = "list", rate = { v } } end)
+each("dispatcher rate per", function(v) flow.dispatcher { input = "list", rate = { 1, per = v } } end)
 each("exec", function(v) flow.exec(v):wait() end)
 each("exec word", function(v) flow.exec({ "true", v }):wait() end)
 each("exec 2", function(v) flow.exec({ "true" }, v):wait() end)
