@@ -11,6 +11,7 @@ local fields = {
   { "flow.Dispatcher", "Group/DispatcherBindings.swift", "func dispatcherProperty" },
   { "flow.Run", "Run/RunBindings.swift", "func runProperty", { "result" } },
   { "flow.Task", "Task/TaskBindings.swift", "func taskField", { "index" } },
+  { "flow.Response", "HTTP/HTTPResponseBindings.swift", "func responseProperty" },
   { "flow.Ctx", "Op/ContextBindings.swift", "func contextProperty" },
 }
 
@@ -27,6 +28,8 @@ local options = {
   { "flow.MachineOptions", function(t) flow.machine(t) end },
   { "flow.StepOptions", function(t) flow.step("a", t) end },
   { "flow.ExecOptions", function(t) flow.exec({ "true" }, t) end },
+  { "flow.HTTPRequest", function(t) flow.http(t) end },
+  { "flow.HTTPClientOptions", function(t) flow.http.client(t) end },
   { "flow.TestOptions", function(t) testing.run(flow.op("AnOp", run), t) end },
   { "flow.JSONReading", function(t) flow.json.decode("1", t) end },
   { "flow.JSONWriting", function(t) flow.json.encode(1, t) end },

@@ -315,7 +315,7 @@ final class HTTPTransfer {
 
   /// Delivers what callbacks have noted.
   func deliver() {
-    if let progress, let onProgress = request.onProgress {
+    if let progress, !hasEnded, let onProgress = request.onProgress {
       self.progress = nil
       onProgress(progress.done, progress.total > 0 ? progress.total : nil)
     }

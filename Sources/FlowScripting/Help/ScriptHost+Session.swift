@@ -32,7 +32,8 @@ extension ScriptHost {
       types.taskContext.name, types.context.name, types.registry.name, types.secret.name,
       types.step.name, types.handler.name, types.dispatcher.name,
     ]
-    return own.contains(name) || name == openWatchType?.name ? name : nil
+    let later = [openWatchType?.name, openHTTPTypes?.response.name]
+    return own.contains(name) || later.contains(name) ? name : nil
   }
 
   /// The names of the members of an object of this host.

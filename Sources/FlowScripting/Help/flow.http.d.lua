@@ -43,7 +43,7 @@ local http = {}
 ---@field stream boolean? Whether the task succeeds with the header, and the body is read with `chunks` or `events`.
 
 ---A response.
----@class flow.HTTPResponse
+---@class flow.Response
 ---@field status integer The status.
 ---@field ok boolean Whether the status is from 200 to 299.
 ---@field headers table<string, string> The lines of the header by names, whatever their case. Values of one name are joined by `, `.
@@ -64,7 +64,7 @@ local Response = {}
 ---@field receive number Receiving the rest.
 
 ---The task of a request.
----@class flow.HTTPTask: flow.Task<flow.HTTPResponse>
+---@class flow.HTTPTask: flow.Task<flow.Response>
 
 ---A jar of cookies: requests send those for their server, and keep those of responses.
 ---@class flow.HTTPJar
