@@ -92,7 +92,7 @@ check.equal(result.stdout .. result.stderr, "end\n")
 result = host.script [[
   local fs = require "flow".fs
   local before = #fs.list "/proc/self/fd"
-  for _ = 1, 20 do
+  for _ = 1, 10 do
     for _ = 1, 20 do fs.watch "/" end
     collectgarbage()
     collectgarbage()
