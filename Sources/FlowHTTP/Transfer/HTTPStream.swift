@@ -91,7 +91,7 @@ public final class HTTPBodyTask: ExternalTask<Void> {
     self.transfer = transfer
     super.init(on: loop)
     stream.task = self
-    // The error belongs to whoever reads the body.
+    // The error belongs to the code that reads the body.
     markObserved()
   }
 

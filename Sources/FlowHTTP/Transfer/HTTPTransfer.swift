@@ -4,7 +4,7 @@ internal import Glibc
 
 /// A request on its way: the requests that redirects lead to, and the response.
 ///
-/// The callbacks of the library only note what has come; whoever waits is notified after the library
+/// The callbacks of the library only note what has come; code that waits is notified after the library
 /// has returned. Confined to its loop's thread.
 final class HTTPTransfer {
   let request: HTTPRequest
@@ -425,7 +425,7 @@ final class HTTPTransfer {
     continueWithNext()
   }
 
-  /// Sends the next request of this transfer, in the place of the previous one.
+  /// Sends the next request of this transfer.
   private func continueWithNext() {
     download = nil
     multi.beginAgain(self)

@@ -55,9 +55,9 @@ check.equal(e.kind, "network")
 check.equal(e.phase, "resolve")
 check.equal(e.sent, false)
 check.contains(e.message, "no-such-host.invalid")
--- No TLS there.
-e = problem(("https://127.0.0.1:%d/"):format(server.http))
-check.equal(e.kind, "network")
+-- No TLS there. Whether the server replies depends on the random bytes of the greeting: it waits for a line.
+e = problem { url = ("https://127.0.0.1:%d/"):format(server.http), connect_timeout = 2 }
+check.equal(e.kind == "network" or e.kind == "timeout", true, e.kind)
 check.equal(e.phase, "tls")
 check.equal(e.sent, false)
 
