@@ -24,6 +24,10 @@ final class HTTPMulti: LoopExtension {
   private var touched: [HTTPTransfer] = []
   private var sockets: [Int32: HTTPSocket] = [:]
   private var timer: Timer?
+  /// How many transfers something is to come for; the others are paused.
+  private var holders = 0
+  /// Whether the library wants to be called once a transfer continues.
+  private var isTimePostponed = false
   /// Sides of the library that can be used again.
   private var spare: [OpaquePointer] = []
   private static let spareLimit = 64
@@ -245,9 +249,30 @@ final class HTTPMulti: LoopExtension {
     sockets[descriptor] = socket
   }
 
+  /// A transfer begins, or continues.
+  func beginHolding() {
+    holders += 1
+    guard holders == 1, isTimePostponed else { return }
+    isTimePostponed = false
+    wake(0)
+  }
+
+  /// A transfer has ended, or pauses: timers for transfers that nobody reads would keep a script.
+  func endHolding() {
+    holders -= 1
+    guard holders == 0, let timer else { return }
+    timer.cancel()
+    self.timer = nil
+    isTimePostponed = true
+  }
+
   private func wake(_ milliseconds: Int) {
     timer?.cancel()
     timer = nil
+    if holders == 0 {
+      isTimePostponed = milliseconds >= 0
+      return
+    }
     guard milliseconds >= 0, !isClosed else { return }
     timer = loop.scheduleOutside(after: Double(milliseconds) / 1000) { [weak self] in
       self?.timeHasCome()

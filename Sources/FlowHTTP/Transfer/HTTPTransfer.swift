@@ -86,12 +86,14 @@ final class HTTPTransfer {
     guard !isHolding else { return }
     isHolding = true
     loop.outsideWork += 1
+    multi.beginHolding()
   }
 
   private func unhold() {
     guard isHolding else { return }
     isHolding = false
     if !loop.isShutDown { loop.outsideWork -= 1 }
+    multi.endHolding()
   }
 
   /// Begins; called when there is a place for it.

@@ -13,7 +13,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         seen = {"method": self.command, "path": self.path, "body": body.decode("latin1"),
                 "headers": {name.lower(): value for name, value in self.headers.items()}}
         path = self.path.split("?")[0]
-        text = json.dumps(seen).encode() if path != "/lines" else b"one\ntwo\n" * 50000
+        text = json.dumps(seen).encode()
+        if path == "/lines": text = b"one\ntwo\n" * 50000
+        if path == "/endless": text = bytes(20 << 20)
         self.send_response(int(path[8:]) if path.startswith("/status/") else 200)
         if path.startswith("/status/3"): self.send_header("Location", "/moved")
         self.send_header("Content-Type", "application/json")
@@ -121,3 +123,13 @@ api = flow.http.client { base = base, rate = { 2, per = 0.05 } }
 local from = flow.now()
 for _ = 1, 3 do api("/x"):await() end
 check.equal(flow.now() - from >= 0.05, true)
+
+-- A stream that nobody reads to its end doesn't keep the script: it would for the 10 seconds of a connection.
+local host = require "host"
+local result = host.script(([[
+  local res = require "flow".http { url = %q, stream = true }:await()
+  print(#res:chunks()() > 0)
+  local from = os.time()
+  kept = setmetatable({}, { __gc = function() if os.time() - from >= 9 then print "late" end end })
+]]):format(base .. "/endless"))
+check.equal(result.stdout, "true\n")
