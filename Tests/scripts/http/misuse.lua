@@ -86,6 +86,11 @@ check.raises(function() flow.http { url = url, json = { flow.secret "token" } } 
 -- Tables with metamethods that raise, and every other value for every field: an error, or a request; no crash.
 local values = require "values"
 local all = values.all()
+for i = 1, all.n do
+  -- Many times a megabyte takes a sanitizer minutes.
+  if type(all[i]) == "string" and #all[i] > 1e5 then all[i] = ("x"):rep(1e4) end
+end
+bad(url .. "?" .. ("x"):rep(2e6), "1000000 bytes")
 for _, name in ipairs { "url", "method", "query", "headers", "json", "body", "form", "files", "upload", "auth",
   "timeout", "connect_timeout", "idle_timeout", "check", "max_bytes", "redirects", "proxy", "ca", "cert", "key",
   "insecure", "cookies", "http", "idempotency_key", "progress", "retry" } do
