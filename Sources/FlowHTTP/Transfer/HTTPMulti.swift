@@ -28,9 +28,6 @@ final class HTTPMulti: LoopExtension {
   private var holders = 0
   /// Whether the library wants to be called once a transfer continues.
   private var isTimePostponed = false
-  /// Sides of the library that can be used again.
-  private var spare: [OpaquePointer] = []
-  private static let spareLimit = 64
 
   /// The transfers of a loop; made for the first one.
   ///
@@ -83,8 +80,6 @@ final class HTTPMulti: LoopExtension {
     active = [:]
     timer?.cancel()
     timer = nil
-    for easy in spare { ccurl_easy_free(easy) }
-    spare = []
     if let handle { ccurl_multi_free(handle) }
     handle = nil
     for socket in sockets.values { socket.watch?.end() }
@@ -143,15 +138,11 @@ final class HTTPMulti: LoopExtension {
     }
   }
 
-  func takeEasy() -> OpaquePointer? { spare.popLast() ?? ccurl_easy_make() }
+  /// One for each request: libcurl 7.88 keeps a pointer to the last header line of a transfer that is
+  /// reset, and releases that line twice when the next response begins with a folded line.
+  func takeEasy() -> OpaquePointer? { ccurl_easy_make() }
 
-  func putBack(_ easy: OpaquePointer) {
-    if spare.count < Self.spareLimit, !isClosed {
-      spare.append(easy)
-    } else {
-      ccurl_easy_free(easy)
-    }
-  }
+  func putBack(_ easy: OpaquePointer) { ccurl_easy_free(easy) }
 
   /// Gives a transfer to the library.
   func add(_ transfer: HTTPTransfer, _ easy: OpaquePointer) -> Bool {

@@ -70,5 +70,13 @@ check.equal(res.headers["x-10000"], "vvvvv")
 res = flow.http(server:raw("HTTP/1.1 200 OK\r\n" .. ("X-A: 1\r\n"):rep(10000) .. "Content-Length: 0\r\n\r\n")):await()
 check.equal(res.headers["x-a"], ("1, "):rep(9999) .. "1")
 
+-- A header that begins with a folded line, after responses with headers.
+for _ = 1, 50 do
+  flow.http(server:url("/reply", { header = { "X-One: 1", "X-Two: 2" } })):await()
+  local task = flow.http(server:raw "HTTP/1.1 200 OK\r\n folded: 1\r\nContent-Length: 0\r\n\r\n")
+  task:wait()
+  check.equal(task.error == nil or task.error.kind == "network", true)
+end
+
 -- The client is as before.
 check.equal(flow.http(server:url("/reply", { body = "well" })):await().body, "well")
