@@ -17,6 +17,7 @@ local folders = {
   { "csv", "CSV", "The module `flow.csv` reads and writes CSV." },
   { "http", "HTTP", "The module `flow.http` sends requests." },
   { "json", "JSON", "The module `flow.json` reads and writes JSON." },
+  { "fs", "Files", "The module `flow.fs` works on files without blocking the script." },
   { "secret", "Secrets", "Marked values appear in no log and no message." },
   { "summary", "Summaries and events", "A run describes its course as text and as data." },
   { "testing", "Tests of scripts", "The module `flow.testing` runs ops on a virtual clock." },

@@ -14,6 +14,7 @@ public enum InputFormat: Sendable {
 public final class InputRead {
   /// The outcome of a part.
   public enum Part: Sendable {
+    /// A line, or a number of bytes.
     case bytes(ByteString)
     /// The text of a number.
     case number(ByteString)

@@ -1,6 +1,9 @@
 /// An output of a program.
 public enum ProcessStream: Sendable {
-  case stdout, stderr
+  /// The standard output.
+  case stdout
+  /// The standard error.
+  case stderr
 }
 
 /// A line that a program has printed.
@@ -41,6 +44,7 @@ protocol ProcessLineSource: AnyObject {
 public final class ProcessLines {
   /// The answer to a request for a line.
   public enum Next {
+    /// The next line.
     case line(ProcessLine)
     /// The reader is called when there is one.
     case later
