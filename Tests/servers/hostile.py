@@ -593,7 +593,8 @@ def handle(connection, port):
             if not exchange.keep:
                 break
             rest = exchange.rest
-    except (Closed, ValueError):
+    except (Closed, ValueError, TypeError):
+        # Closed by the client, or a request that isn't one; a changed redirect lacks parameters.
         pass
     finally:
         connection.close()
