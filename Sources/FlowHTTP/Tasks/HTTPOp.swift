@@ -60,11 +60,16 @@ struct HTTPTemplate {
     return names
   }
 
-  /// The URL with the values of the names.
+  /// The URL with the values of the names. A value `.` or `..` is refused: as a part of a path it
+  /// would lead elsewhere, encoded or not.
   func url(_ value: (ByteString) throws(FlowError) -> ByteString) throws(FlowError) -> ByteString {
     var url = texts[0]
     for (place, text) in zip(places, texts.dropFirst()) {
-      url = url + (try value(place)).percentEncoded + text
+      let part = try value(place)
+      if part == "." || part == ".." {
+        throw FlowError(.error, "<\(place)> is '\(part)', which can't be a part of a URL")
+      }
+      url = url + part.percentEncoded + text
     }
     return url
   }

@@ -21,6 +21,11 @@ flow.ops.HTTPOp { url = place .. "/files/{path}?id=" .. id, check = false, into 
 check.equal(server:requests(id)[1].raw_query, "id=" .. id)
 check.equal(server:requests(id)[1].path, "/files/..%2Fa%2Fb%3Fc%23d")
 
+for _, path in ipairs { ".", ".." } do
+  run = flow.ops.HTTPOp { url = place .. "/files/{path}", into = "page" }:run { path = path }
+  check.contains(run.error.message, "<path> is '" .. path .. "', which can't be a part of a URL")
+end
+
 -- JSON becomes a table.
 run = flow.ops.HTTPOp { url = server:url "/echo" .. "?who={who}", into = "seen" }:run { who = "Ada" }
 check.equal(type(run.data.seen), "table")
