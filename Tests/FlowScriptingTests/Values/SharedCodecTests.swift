@@ -9,18 +9,20 @@ struct SharedCodecTests {
   func randomValue(_ random: inout SystemRandomNumberGenerator) -> PlainValue {
     let count = Int.random(in: 1...6, using: &random)
     func atom(_ random: inout SystemRandomNumberGenerator) -> PlainValue.Atom {
-      switch Int.random(in: 0..<8, using: &random) {
+      switch Int.random(in: 0..<9, using: &random) {
       case 0: .boolean(.random(using: &random))
       case 1: .integer(.random(in: .min ... .max, using: &random))
       case 2: .number(Double(bitPattern: .random(in: 0...(.max), using: &random)))
       case 3: .number(-0.0)
+      case 5: .jsonNull
       case 4: .bytes(ByteString((0..<Int.random(in: 0..<200, using: &random)).map { UInt8($0) }))
       default: .table(Int.random(in: 0..<count, using: &random))
       }
     }
     var tables: [PlainValue.Table] = []
     for _ in 0..<count {
-      var table = PlainValue.Table()
+      var table = PlainValue.Table(
+        mark: [nil, .array, .object].randomElement(using: &random) ?? nil)
       for _ in 0..<Int.random(in: 0..<5, using: &random) { table.list.append(atom(&random)) }
       if Bool.random(using: &random) {
         table.entries = [.init(key: .bytes("key"), value: atom(&random))]

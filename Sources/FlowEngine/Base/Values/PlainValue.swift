@@ -15,6 +15,8 @@ public struct PlainValue: Sendable, Equatable {
     case number(Double)
     /// A string of bytes.
     case bytes(ByteString)
+    /// The null of JSON, which unlike `null` is a value: a list may contain it.
+    case jsonNull
     /// An index into `tables`.
     case table(Int)
     /// A value that no line shows: `flow.secret` of the inner atom, which is neither null nor a
@@ -36,17 +38,28 @@ public struct PlainValue: Sendable, Equatable {
     }
   }
 
+  /// What a table is in JSON where its content doesn't say it: an empty one may be `[]` or `{}`.
+  public enum JSONMark: Sendable {
+    /// `[]`
+    case array
+    /// `{}`
+    case object
+  }
+
   /// A table: the values of 1…n, and everything else as entries.
   public struct Table: Sendable, Equatable {
     /// The values of the keys 1…n.
     public var list: [Atom]
     /// Everything else.
     public var entries: [Entry]
+    /// What it is in JSON, if it is marked.
+    public var mark: JSONMark?
 
     /// Makes a table of copies.
-    public init(list: [Atom] = [], entries: [Entry] = []) {
+    public init(list: [Atom] = [], entries: [Entry] = [], mark: JSONMark? = nil) {
       self.list = list
       self.entries = entries
+      self.mark = mark
     }
   }
 
@@ -66,7 +79,7 @@ extension PlainValue.Atom: Equatable {
   /// Floats are equal when their bits are, so that copies of NaN or -0.0 can be distinguished.
   public static func == (left: Self, right: Self) -> Bool {
     switch (left, right) {
-    case (.null, .null): true
+    case (.null, .null), (.jsonNull, .jsonNull): true
     case (.boolean(let left), .boolean(let right)): left == right
     case (.integer(let left), .integer(let right)): left == right
     case (.number(let left), .number(let right)): left.bitPattern == right.bitPattern
@@ -93,6 +106,6 @@ extension PlainValue.Table {
       list: list.map { $0.shifted(by: base) },
       entries: entries.map {
         PlainValue.Entry(key: $0.key.shifted(by: base), value: $0.value.shifted(by: base))
-      })
+      }, mark: mark)
   }
 }

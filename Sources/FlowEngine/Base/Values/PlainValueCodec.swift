@@ -1,17 +1,21 @@
 /// The one binary form of a `PlainValue`, for threads, processes, disks and other machines.
 ///
-/// Version 2: the bytes `F P 2`, the root, then the body of each table in the order in which they
+/// Version 3: the bytes `F P 3`, the root, then the body of each table in the order in which they
 /// were first named. An atom is a tag and its payload: an integer or a float takes 8 bytes, little
 /// endian; a string its length and its bytes; a table that was named before its index; a new table
-/// 4 bytes each for the numbers of its list values and of its entries; a secret its inner atom. A
-/// body is the list values, then key and value of each entry. Other numbers are LEB128. Tables that
+/// 4 bytes each for the numbers of its list values and of its entries, and two bits of its tag are its
+/// mark for JSON; a secret its inner atom. A body is the list values, then key and value of each entry. Other numbers are LEB128. Tables that
 /// nothing names aren't written. (The C side, for Lua values, is CFlowLua's `value_encoder.c`;
 /// there a table may have a metatable, which no plain value has.)
 public enum PlainValueCodec {
-  private static let header: [UInt8] = [UInt8(ascii: "F"), UInt8(ascii: "P"), 2]
+  private static let header: [UInt8] = [UInt8(ascii: "F"), UInt8(ascii: "P"), 3]
 
   fileprivate enum Tag: UInt8 {
     case null, falsehood, truth, integer, number, bytes, known, table, secret
+    case jsonNull = 15
+    // A table with a mark.
+    case array = 0x47
+    case object = 0x87
   }
 
   /// Encodes a value.
@@ -71,6 +75,7 @@ private struct PlainValueWriter {
   mutating func append(_ atom: PlainValue.Atom) {
     switch atom {
     case .null: append(tag: .null)
+    case .jsonNull: append(tag: .jsonNull)
     case .boolean(let value): append(tag: value ? .truth : .falsehood)
     case .integer(let value):
       append(tag: .integer)
@@ -100,7 +105,11 @@ private struct PlainValueWriter {
     }
     places[index] = named.count
     named.append(index)
-    append(tag: .table)
+    switch tables[index].mark {
+    case nil: append(tag: .table)
+    case .array: append(tag: .array)
+    case .object: append(tag: .object)
+    }
     append(bits: UInt32(clamping: tables[index].list.count))
     append(bits: UInt32(clamping: tables[index].entries.count))
   }
@@ -183,15 +192,17 @@ private struct PlainValueReader {
   }
 
   /// The sizes of the tables that were named; their bodies come in this order.
-  private var announced: [(list: Int, entries: Int)] = []
+  private var announced: [(list: Int, entries: Int, mark: PlainValue.JSONMark?)] = []
   /// The least number of bytes of the coming bodies: they must still fit, so that memory stays
   /// proportional.
   private var promised = 0
 
   private mutating func atom(inSecret: Bool = false) throws(CodecError) -> PlainValue.Atom {
     let start = offset
-    switch PlainValueCodec.Tag(rawValue: try byte()) {
+    let tag = PlainValueCodec.Tag(rawValue: try byte())
+    switch tag {
     case .null where !inSecret: return .null
+    case .jsonNull: return .jsonNull
     case .falsehood: return .boolean(false)
     case .truth: return .boolean(true)
     case .integer: return .integer(try bits(as: Int64.self))
@@ -206,14 +217,14 @@ private struct PlainValueReader {
         throw CodecError("a table is named that isn't there", offset: start)
       }
       return .table(Int(index))
-    case .table:
+    case .table, .array, .object:
       let list = Int(try bits(as: UInt32.self))
       let entries = Int(try bits(as: UInt32.self))
       guard list + 2 * entries <= remaining - promised else {
         throw CodecError("a length goes beyond the end", offset: start)
       }
       promised += list + 2 * entries
-      announced.append((list, entries))
+      announced.append((list, entries, tag == .array ? .array : tag == .object ? .object : nil))
       return .table(announced.count - 1)
     case .secret where !inSecret: return .secret(try atom(inSecret: true))
     case .null, .secret: throw CodecError("a secret has nothing in it", offset: start)
@@ -236,9 +247,9 @@ private struct PlainValueReader {
     let root = try atom()
     var tables: [PlainValue.Table] = []
     while tables.count < announced.count {
-      let (listCount, entryCount) = announced[tables.count]
+      let (listCount, entryCount, mark) = announced[tables.count]
       promised -= listCount + 2 * entryCount
-      var table = PlainValue.Table()
+      var table = PlainValue.Table(mark: mark)
       table.list.reserveCapacity(listCount)
       table.entries.reserveCapacity(entryCount)
       for _ in 0..<listCount { table.list.append(try atom()) }

@@ -88,7 +88,7 @@ extension PlainValue: ValueConvertible {
     }
     func value(_ atom: Atom) -> Value {
       switch atom {
-      case .null: .null
+      case .null, .jsonNull: .null
       case .boolean(let value): .boolean(value)
       case .integer(let value): .integer(value)
       case .number(let value): .number(value)

@@ -67,7 +67,7 @@ struct ValueRenderer {
 
   private mutating func append(_ atom: PlainValue.Atom, of value: PlainValue) {
     guard case .table(let index) = atom else {
-      append(Value(atom).logText)
+      append(atom.logText)
       return
     }
     guard value.tables.indices.contains(index), !indices.contains(index),
@@ -106,28 +106,27 @@ extension PlainValue {
   /// The text of the value in a line: as `Value.logText`, with at most `limit` characters for a
   /// table.
   public func logText(limit: Int = Value.logLimit) -> ByteString {
-    guard case .table = root else { return Value(root).logText }
+    guard case .table = root else { return root.logText }
     var renderer = ValueRenderer(limit: limit)
     renderer.append(self)
     return renderer.text
   }
 }
 
-extension Value {
-  /// Converts an atom that is no table; a table becomes `.null`.
-  fileprivate init(_ atom: PlainValue.Atom) {
-    switch atom {
-    case .null, .table: self = .null
-    case .boolean(let value): self = .boolean(value)
-    case .integer(let value): self = .integer(value)
-    case .number(let value): self = .number(value)
-    case .bytes(let value): self = .bytes(value)
-    case .secret: self = .bytes(SecretValue.mark)
+extension PlainValue.Atom {
+  /// The text of an atom that is no table.
+  fileprivate var logText: ByteString {
+    switch self {
+    case .null, .table: Value.null.logText
+    case .jsonNull: "null"
+    case .boolean(let value): Value.boolean(value).logText
+    case .integer(let value): Value.integer(value).logText
+    case .number(let value): Value.number(value).logText
+    case .bytes(let value): Value.bytes(value).logText
+    case .secret: Value.bytes(SecretValue.mark).logText
     }
   }
-}
 
-extension PlainValue.Atom {
   /// The order of keys: numbers, strings, then the rest by kind.
   fileprivate func comes(before other: Self) -> Bool {
     switch (self, other) {
@@ -148,7 +147,7 @@ extension PlainValue.Atom {
     switch self {
     case .integer, .number: 0
     case .bytes: 1
-    case .null: 2
+    case .null, .jsonNull: 2
     case .boolean: 3
     case .table: 4
     case .secret: 5
