@@ -38,7 +38,11 @@ check.same(lines(installed), {
   "./bin/flowlua",
   "./share/bash-completion/completions/flowlua",
   "./share/flowlua/flowlua-annotations-" .. version .. "-1.rockspec",
+  "./share/flowlua/library/flow.csv.d.lua",
   "./share/flowlua/library/flow.d.lua",
+  "./share/flowlua/library/flow.fs.d.lua",
+  "./share/flowlua/library/flow.http.d.lua",
+  "./share/flowlua/library/flow.json.d.lua",
   "./share/flowlua/library/flow.testing.d.lua",
   "./share/flowlua/luarc.json",
   "./share/flowlua/manifest",
@@ -57,7 +61,9 @@ os.remove(script)
 -- The settings name the folder with the annotations, which are Lua.
 local settings = read(prefix .. "/share/flowlua/luarc.json")
 check.contains(settings, ('"%s/share/flowlua/library"'):format(prefix))
-for _, name in ipairs { "flow", "flow.testing" } do
+for _, name in ipairs {
+  "flow", "flow.csv", "flow.fs", "flow.http", "flow.json", "flow.testing",
+} do
   local text = read(("%s/share/flowlua/library/%s.d.lua"):format(prefix, name))
   check.equal(text:match "^%-%-%-@meta ([^\n]+)", name)
   assert(load(text, name))
