@@ -98,11 +98,31 @@ static void end_row(csv_writer *w) {
   else put(w, "\n", 1);
 }
 
+/// The most columns of rows that are lists.
+#define CSV_COLUMN_LIMIT 1000000
+
+/// The largest index of the row on top, a list that may have nils; 0 for one with other keys only, -1 for an
+/// empty table. [-0, +0, -]
+static lua_Integer last_index(lua_State *L) {
+  int row = lua_gettop(L);
+  lua_Integer last = -1;
+  lua_pushnil(L);
+  while (lua_next(L, row)) {
+    lua_settop(L, -2);
+    lua_Integer index = lua_isinteger(L, -1) ? lua_tointegerx(L, -1, NULL) : 0;
+    if (index < 0) index = 0;
+    if (index > last) last = index;
+  }
+  return last;
+}
+
 /// Finds out what the rows are, and how many columns they have; the table of names is at CSV_COLUMNS, or
 /// nil. [-0, +0, m]
 static bool find_columns(csv_writer *w) {
   lua_State *L = w->L;
   bool has_names = lua_type(L, CSV_COLUMNS) == LUA_TTABLE;
+  if (flowlua_list_count(L, CSV_ROWS) < 0) return fail(w, "rows that aren't a list", 0);
+  bool is_known = false;
   lua_createtable(L, 0, 0);
   for (w->row = 1;; w->row++) {
     int type = lua_rawgeti(L, CSV_ROWS, w->row);
@@ -110,9 +130,15 @@ static bool find_columns(csv_writer *w) {
     if (type != LUA_TTABLE) return fail(w, "a row that isn't a table", 0);
     if (flowlua_push_viewed(L, -1)) lua_replace(L, -2);
     int row = lua_gettop(L);
-    size_t length = lua_rawlen(L, row);
-    if (length > INT32_MAX / 2) return fail(w, "a row with so many values", 0);
-    if (w->row == 1) w->has_records = length == 0;
+    lua_Integer length = last_index(L);
+    if (length > CSV_COLUMN_LIMIT) return fail(w, "a row with so many values", 0);
+    if (length < 0) {
+      // An empty table is a list or a record.
+      lua_settop(L, CSV_WORK);
+      continue;
+    }
+    if (!is_known) w->has_records = length == 0;
+    is_known = true;
     if (w->has_records != (length == 0))
       return fail(w, w->has_records ? "a list after records" : "a record after lists", 0);
     if (!w->has_records && (int32_t)length > w->column_count) w->column_count = (int32_t)length;

@@ -8,13 +8,18 @@ void flowlua_push_json_mark(lua_State *L, flowlua_state *state, bool is_array) {
     lua_pushstring(L, is_array ? "json.array" : "json.object");
     lua_setfield(L, -2, "__name");
     lua_pushvalue(L, -1);
-    const void *identity = lua_topointer(L, -1);
-    *mark = flowlua_reference(state, L);
-    if (*mark == 0) flowlua_raise_memory(L);
-    state->json_mark_identities[is_array] = identity;
-  } else {
-    flowlua_push_reference(state, L, *mark);
+    int32_t made = flowlua_reference(state, L);
+    if (made == 0) flowlua_raise_memory(L);
+    if (*mark == 0) {
+      *mark = made;
+      state->json_mark_identities[is_array] = lua_topointer(L, -1);
+      return;
+    }
+    // A finalizer has made it meanwhile.
+    flowlua_unreference(state, made);
+    lua_settop(L, -2);
   }
+  flowlua_push_reference(state, L, *mark);
 }
 
 int32_t flowlua_json_mark_of(flowlua_state *state, lua_State *L, int32_t index) {

@@ -267,7 +267,7 @@ static bool read_number(json_reader *r) {
   }
   r->at = at;
   size_t length = (size_t)(at - start);
-  if (is_integer && !(is_negative && value == 0)) {
+  if (is_integer && !(is_negative && *digits == '0')) {
     // 19 digits fit into 64 bits.
     if (count <= 18 || (count == 19 && value <= (uint64_t)INT64_MAX + is_negative)) {
       lua_pushinteger(r->L, (lua_Integer)(is_negative ? 0 - value : value));
@@ -439,7 +439,7 @@ static bool read_scalar(json_reader *r) {
     push_null(r);
     return true;
   case '/': return fail(r, r->at, "expected a value; JSON has no comments");
-  case '\'': return fail(r, r->at, "expected a value; strings stand in double quotes");
+  case '\'': return fail(r, r->at, "expected a value; strings are written in double quotes");
   default: return fail(r, r->at, "expected a value");
   }
 }

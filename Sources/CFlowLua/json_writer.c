@@ -32,7 +32,6 @@ typedef struct written_table {
   uint32_t order;     // where its order begins
   lua_Integer next;   // how many values were begun
   lua_Integer count;  // how many there are, where that is known
-  size_t start;       // where its text begins
 } written_table;
 
 /// A member of an object that is sorted: by its first eight bytes, then by all.
@@ -66,7 +65,8 @@ static void append_path(flowlua_json_error *error, const char *text, size_t coun
   if (error->is_path_cut) return;
   error->is_path_cut = count > room - used;
   if (error->is_path_cut) memcpy(error->path + used, "...", 3);
-  else memcpy(error->path + used, text, count);
+  else
+    for (size_t i = 0; i < count; i++) error->path[used + i] = text[i] == 0 ? '?' : text[i];
 }
 
 static bool is_name(const char *text, size_t count) {
@@ -404,8 +404,9 @@ static bool begin_table(json_writer *w) {
       .identity = identity,
       .place = place,
       .is_array = mark == FLOWLUA_JSON_ARRAY,
-      .start = w->out.count,
   };
+  // Room for the bracket: where memory is short this collects, and a finalizer could change the table.
+  json_space(L, &w->out, 1);
   size_t count = 0;
   const list_slot *slots =
       mark == FLOWLUA_JSON_OBJECT ? NULL : flowlua_list_slots(w->state, L, place, &count);
@@ -438,15 +439,13 @@ static bool begin_table(json_writer *w) {
   return true;
 }
 
-/// Writes a list again by index, as its keys came in another order. [-n, +0, m]
+/// Continues a list by index, as its keys come in another order. [-n, +0, m]
 static bool begin_indexed_list(json_writer *w, written_table *table) {
   lua_settop(w->L, table->place);
   if (!is_whole_list(w->L, table->place, &table->count)) return fail_keys(w, table->place);
-  w->out.count = table->start;
   table->way = WRITE_INDEXED_LIST;
-  table->next = 0;
-  table->has_value = false;
-  put_byte_of(w, '[');
+  // The values before this one are written.
+  table->next -= 1;
   return true;
 }
 

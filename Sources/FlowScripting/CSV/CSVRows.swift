@@ -145,14 +145,18 @@ final class CSVRows {
     line += place.emptyLines + place.lines
   }
 
-  /// Whether there is no further row. Throws the problem of one; the next call begins after its line.
+  /// Whether there is no further row. Throws the problem of one, after which the iterator has ended.
   private func finish(
     _ row: CSVRow, _ place: CSVPlace, _ host: ScriptHost, _ call: LuaCall
   ) throws -> Bool {
     let problem: String
     var column: Int?
     switch row {
-    case .row, .incomplete: return false
+    case .row: return false
+    case .incomplete:
+      // The empty lines before the row aren't needed any more.
+      advance(place)
+      return false
     case .end: return true
     case .problem(let text, let place):
       problem = text

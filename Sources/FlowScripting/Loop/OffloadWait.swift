@@ -7,13 +7,15 @@ extension ScriptHost {
   /// makes of its result. The script's other code continues meanwhile, and a virtual clock stands still.
   ///
   /// Work that takes long looks at its `Cancellation`, which is requested when the waiting code is
-  /// stopped; its result is then dropped. Its error is raised at the script's line.
+  /// stopped; its result is then dropped. Its error is raised at the script's line. `failed` is called in
+  /// both cases, on the thread of the host.
   func offload<Result: Sendable>(
     _ call: LuaCall,
     _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Result,
+    failed: (() -> Void)? = nil,
     answer: @escaping (LuaCall, Result) throws -> LuaAnswer
   ) throws -> LuaAnswer {
-    try call.wait(OffloadWait(self, work, answer: answer))
+    try call.wait(OffloadWait(self, work, failed: failed, answer: answer))
   }
 }
 
@@ -22,14 +24,17 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
   private let host: ScriptHost
   private let cancellation = Cancellation()
   private let answer: (LuaCall, Success) throws -> LuaAnswer
+  private let failed: (() -> Void)?
   private var result: Result<Success, SystemError>?
 
   init(
     _ host: ScriptHost,
     _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Success,
+    failed: (() -> Void)?,
     answer: @escaping (LuaCall, Success) throws -> LuaAnswer
   ) {
     self.host = host
+    self.failed = failed
     self.answer = answer
     super.init()
     host.loop.offload { [cancellation] in
@@ -45,12 +50,17 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
   }
 
   /// The thread stops when it next looks; its result is dropped.
-  override func abandon() { cancellation.request() }
+  override func abandon() {
+    cancellation.request()
+    failed?()
+  }
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
     switch result {
     case .success(let value): return try answer(call, value)
-    case .failure(let error): throw host.raise(error, at: call.position)
+    case .failure(let error):
+      failed?()
+      throw host.raise(error, at: call.position)
     case nil: throw host.raise(.cancelled())
     }
   }

@@ -93,6 +93,10 @@ final class TextPieces {
     let size = max(Self.pieceSize, bytes.count - start)
     return try host.offload(call) { cancellation throws(SystemError) in
       try reader.read(size, cancellation)
+    } failed: { [self] in
+      // A piece may be lost, so nothing can follow.
+      isReading = false
+      close()
     } answer: { [self] call, piece in
       isReading = false
       // Closed meanwhile.

@@ -46,3 +46,15 @@ for _, case in ipairs {
   { { { [0] = 1 } }, "a key that isn't a string in row 1" }, { { { flow.secret "x" } }, "a value of type secret" },
 } do check.usage(function() csv.encode(case[1]) end, "encode", "#1", case[2]) end
 check.usage(function() csv.encode({ { 1, 2 } }, { columns = { "a" } }) end, "encode", "more values than columns")
+
+-- Nils within a list are empty fields, wherever they are; an empty table fits both kinds of rows.
+check.equal(csv.encode { { 1, nil, 3, nil, nil, nil, nil, nil } }, "1,,3\n")
+check.equal(csv.encode { { nil, nil, 5, nil, nil, nil, nil, nil } }, ",,5\n")
+check.equal(csv.encode { { 1, 2 }, {} }, "1,2\n,\n")
+check.equal(csv.encode { {}, { 1 } }, '""\n1\n')
+
+-- Rows that aren't a list are refused rather than left out.
+for _, rows in ipairs { { { 1 }, nil, { 3 } }, { name = "Ada" }, { { 1 }, n = 1 } } do
+  check.contains(select(2, pcall(csv.encode, rows)).message, "rows that aren't a list")
+end
+check.contains(select(2, pcall(csv.encode, { { [2 ^ 40 | 0] = 1 } })).message, "so many values")

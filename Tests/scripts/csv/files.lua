@@ -53,3 +53,8 @@ local error = check.raises(function() for _ in csv.rows { path = path } do end e
 check.equal(error.line, 1000003)
 os.remove(path)
 check.raises(function() for _ in csv.rows { path = path } do end end, "can't read '" .. path .. "'")
+
+-- An iterator whose file can't be read has ended.
+local missing = csv.rows { path = "/no/such/file.csv" }
+check.contains(select(2, pcall(missing)).message, "No such file")
+check.equal(missing(), nil)

@@ -69,3 +69,15 @@ local deep = {}
 for _ = 1, 2000 do deep = { deep } end
 check.usage(function() json.encode(deep) end, "encode", "more levels than max_depth allows")
 check.equal(json.encode(deep, { max_depth = 3000 }), ("["):rep(2000) .. "{}" .. ("]"):rep(2000))
+
+-- The keys of a list in any order, nested: each value is written once.
+local ordered, shuffled = {}, {}
+for _ = 1, 200 do
+  ordered = { ordered, 0, 0 }
+  local list = { shuffled, a = 1, b = 2, c = 3, d = 4 }
+  list.a, list.b, list.c, list.d = nil, nil, nil, nil
+  list[3] = 0
+  list[2] = 0
+  shuffled = list
+end
+check.equal(json.encode(shuffled), json.encode(ordered))

@@ -50,3 +50,7 @@ check.equal(json.decode(big, { big = "string" }), big)
 check.equal(json.decode("[-9223372036854775809]", { big = "string" })[1], "-9223372036854775809")
 check.equal(json.decode("-9223372036854775808", { big = "string" }), math.mininteger)
 check.equal(json.decode("1e30", { big = "string" }), 1e30)
+
+-- Multiples of 2^64 aren't the zero that they wrap to.
+check.equal(json.decode("-18446744073709551616", { big = "string" }), "-18446744073709551616")
+check.equal(math.type(json.decode "-18446744073709551616"), "float")
