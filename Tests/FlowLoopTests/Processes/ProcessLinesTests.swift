@@ -118,11 +118,22 @@ struct ProcessLinesTests {
   @Test("A writer waits while the program doesn't read, and learns that it never will")
   func writer() {
     let loop = makeLoop()
+    // The program closes its input only once the file is gone, after the second write.
+    var template = Array("/tmp/flowlua-XXXXXX".utf8CString)
+    let file = mkstemp(&template)
+    #expect(file >= 0)
+    close(file)
+    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     let (child, end) = start(
-      loop, "read -r line; exec <&-; echo closed; read -r line", input: .pipe)
+      loop,
+      """
+      read -r line; while [ -e \(path) ]; do sleep 0.01; done
+      exec <&-; echo closed; read -r line
+      """, input: .pipe)
     let writer = Writer()
     #expect(child.write("line\n", for: writer) == .done)
     #expect(child.write(ByteString([UInt8](repeating: 1, count: 1 << 20)), for: writer) == .later)
+    unlink(path)
     loop.runUntilIdle()
     #expect(writer.isOpen == false)
     #expect(child.write("x", for: writer) == .closed)
