@@ -43,13 +43,22 @@ open class LuaWait {
 
   /// Ends the wait with an error that is raised at it, also if it was ready but hasn't continued.
   public final func fail(_ error: any Error) {
-    if problem == nil { problem = error }
-    if !isReady { abandon() }
-    ready()
+    let isFirst = problem == nil
+    if isFirst { problem = error }
+    if !isReady {
+      abandon()
+      ready()
+    } else if isFirst {
+      discard()
+    }
   }
 
   /// Called when the wait fails before it was ready, so that resources can be released.
   open func abandon() {}
+
+  /// Called when the wait fails after it was ready, or its coroutine never continues, so that what it
+  /// has taken can be given back. Perhaps after `finish`, too.
+  open func discard() {}
 
   /// The results of the wait, on the coroutine that waited.
   open func finish(_ call: LuaCall) throws -> LuaAnswer {

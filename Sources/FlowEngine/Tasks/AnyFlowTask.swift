@@ -170,6 +170,9 @@ open class AnyFlowTask {
   /// Records that the code no longer waits.
   package func endAwaiting(_ task: AnyFlowTask) {}
 
+  /// Records that code of a script begins, or ceases, to wait for the end, perhaps for a limited time.
+  package func noteWait(begins: Bool) {}
+
   /// The error of waiting on `loop` for a task of another loop, which may be paused; nil when the
   /// task belongs to `loop`, or has ended.
   package final func foreignError(on loop: EventLoop) -> FlowError? {

@@ -26,7 +26,8 @@ struct FileChangeQueue {
   /// The number of the first change in the queue.
   private var firstNumber = 0
 
-  var isEmpty: Bool { head == changes.count }
+  /// The number of changes in the queue.
+  var count: Int { changes.count - head }
 
   mutating func append(_ change: FileChange) {
     if let last = latest[change.path] {
@@ -40,6 +41,18 @@ struct FileChangeQueue {
     changes.append(change)
   }
 
+  /// Adds a change that was taken, at its place before the others.
+  mutating func putBack(_ change: FileChange) {
+    firstNumber -= 1
+    if latest[change.path] == nil { latest[change.path] = (change.kind, firstNumber) }
+    if head > 0 {
+      head -= 1
+      changes[head] = change
+    } else {
+      changes.insert(change, at: 0)
+    }
+  }
+
   mutating func popFirst() -> FileChange? {
     guard head < changes.count else { return nil }
     let change = changes[head]
@@ -48,6 +61,9 @@ struct FileChangeQueue {
     firstNumber += 1
     if head == changes.count {
       changes.removeAll(keepingCapacity: true)
+      head = 0
+    } else if head >= 1024, head > changes.count / 2 {
+      changes.removeFirst(head)
       head = 0
     }
     return change

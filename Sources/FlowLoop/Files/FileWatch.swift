@@ -59,10 +59,14 @@ package final class FileWatch: LoopJob {
   private var buffer: [UInt8] = []
   private var offset = 0
   private var departureTimer: Timer?
+  /// Called once, on the loop's thread, when the watch was closed or forgotten.
+  package var onClose: (() -> Void)?
 
   /// How long the other half of a move is awaited, in seconds. The system reports both together.
   private static let patience = 0.02
   private static let bufferSize = 1 << 16
+  /// How many changes are kept until something takes them.
+  private static let changeLimit = 4096
 
   /// Continues a watch on a loop.
   package init(_ start: FileWatchStart, on loop: EventLoop) {
@@ -75,6 +79,8 @@ package final class FileWatch: LoopJob {
   deinit {
     scan?.request()
     release()
+    // The watch may be released within a collection, which is no time to call anything.
+    if let onClose { loop.enqueue(onClose) }
   }
 
   /// The path of the folder.
@@ -103,6 +109,14 @@ package final class FileWatch: LoopJob {
     updateReadiness()
   }
 
+  /// Takes back a change that could not be used, for the next wait.
+  package func giveBack(_ change: FileChange) {
+    loop.checkThread()
+    tree.changes.putBack(change)
+    deliver()
+    updateReadiness()
+  }
+
   /// Ends the watch; those that wait get its end.
   package func close() {
     loop.checkThread()
@@ -114,6 +128,7 @@ package final class FileWatch: LoopJob {
     scan?.request()
     release()
     deliver()
+    onClose.take()?()
   }
 
   /// Closes the descriptor, on another thread: that takes the kernel several milliseconds.
@@ -125,9 +140,11 @@ package final class FileWatch: LoopJob {
   /// Called by the loop when there are reports.
   package func run() { proceed() }
 
-  /// Handles all reports that are there, and passes on their changes.
+  /// Handles the reports that are there, and passes on their changes.
   private func proceed() {
-    while scan == nil, failure == nil, !tree.isGone, let inotify {
+    // Changes for which nothing waits are left to the system, which limits their number.
+    let limit = max(waiting.count, Self.changeLimit)
+    while scan == nil, failure == nil, !tree.isGone, tree.changes.count < limit, let inotify {
       if let place = tree.folderToScan {
         begin(place, inotify)
       } else if !handleNext(), !read(inotify) {

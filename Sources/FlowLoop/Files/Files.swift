@@ -5,6 +5,8 @@ internal import Glibc
 package enum Files {
   /// How much is read or written between two checks for a cancellation.
   private static let chunk = 1 << 20
+  /// The size of the largest file that is read, in bytes: no memory holds a larger one.
+  private static let largest = 1 << 40
   /// How long a wait for a pipe lasts before the next check, in milliseconds.
   private static let patience: Int32 = 50
 
@@ -14,10 +16,11 @@ package enum Files {
   ) throws(SystemError) -> ByteString {
     let file = try InputFile(path, verb: "read")
     let size = file.isRegular ? max(Int(file.status.st_size), 0) : 0
+    if size > largest { throw SystemError("read", path, EFBIG) }
     var content: [UInt8] = []
     // The size is only a hint: it is 0 for files of /proc, and other files grow. One byte more
     // detects the end.
-    let room = max(file.isRegular ? min(size + 1, chunk) : 1 << 16, 1 << 12)
+    let room = max(file.isRegular ? min(size, chunk - 1) + 1 : 1 << 16, 1 << 12)
     if size < 1 << 30 { content.reserveCapacity(size) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 16)
     defer { buffer.deallocate() }

@@ -39,14 +39,18 @@ struct WatchedTree {
 
   // MARK: Scans
 
-  /// Adds a folder that was scanned because it is new; what is in it is new, too.
+  /// Adds a folder that was scanned because it is new; what is in it is new too, unless an earlier scan
+  /// has found it.
   mutating func add(_ scan: FolderScan) {
-    for folder in scan.folders {
-      enter(folder)
+    for var folder in scan.folders {
+      let known = folders[folder.watch]?.entries ?? [:]
       for (name, isFolder) in folder.entries.sorted(by: { $0.key < $1.key })
-      where isReported(name) {
+      where known[name] == nil && isReported(name) {
         report(.created, folder.path, name, isFolder)
       }
+      // The system still reports what has become of known entries.
+      folder.entries.merge(known) { $1 }
+      enter(folder)
     }
   }
 
@@ -72,6 +76,8 @@ struct WatchedTree {
   }
 
   private mutating func enter(_ folder: FolderScan.Folder) {
+    // A scan may find a folder at its new place before its move is reported.
+    forget(folder.watch)
     folders[folder.watch] = folder
     watches[folder.path] = folder.watch
   }
@@ -165,7 +171,11 @@ struct WatchedTree {
     let (oldPlace, newPlace) = (place(from, name), place(into, newName))
     let replaced = folders[target]?.entries.updateValue(isFolder, forKey: newName)
     if replaced == true { dropTree(newPlace) }
-    if isFolder { moveTree(oldPlace, to: newPlace) }
+    if isFolder {
+      moveTree(oldPlace, to: newPlace)
+      // A scan that was begun at the old place hasn't found it.
+      if !tree(newPlace).isComplete { folderToScan = newPlace }
+    }
     if isKnown {
       changes.append(
         FileChange(
@@ -193,21 +203,33 @@ struct WatchedTree {
     if watches[folder.path] == watch { watches[folder.path] = nil }
   }
 
-  /// The watches of a folder and of those in it.
-  private func tree(_ place: ByteString) -> [Int32] {
-    guard isRecursive else { return [] }
-    let prefix = place.bytes + [UInt8(ascii: "/")]
-    return watches.filter { $0.key == place || $0.key.bytes.starts(with: prefix) }.map(\.value)
+  /// The watches of a folder and of those in it, and whether all of them are watched. It looks only at these
+  /// folders, not at all watches, so removing a large tree folder by folder isn't slow.
+  private func tree(_ place: ByteString) -> (watches: [Int32], isComplete: Bool) {
+    guard isRecursive else { return ([], true) }
+    var (found, isComplete) = ([Int32](), true)
+    var places = [place]
+    while let next = places.popLast() {
+      guard let watch = watches[next], let folder = folders[watch] else {
+        isComplete = false
+        continue
+      }
+      found.append(watch)
+      for (name, isFolder) in folder.entries where isFolder {
+        places.append(self.place(next, name))
+      }
+    }
+    return (found, isComplete)
   }
 
   private mutating func dropTree(_ place: ByteString) {
-    let dropped = tree(place)
+    let dropped = tree(place).watches
     watchesToEnd += dropped
     for watch in dropped { forget(watch) }
   }
 
   private mutating func moveTree(_ place: ByteString, to newPlace: ByteString) {
-    for watch in tree(place) {
+    for watch in tree(place).watches {
       guard var folder = folders[watch] else { continue }
       forget(watch)
       folder.path = ByteString(newPlace.bytes + folder.path.bytes.dropFirst(place.count))

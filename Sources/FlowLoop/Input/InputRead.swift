@@ -28,7 +28,7 @@ public final class InputRead {
   public internal(set) var parts: [Part] = []
   /// The error that ended the request, if any.
   public internal(set) var problem: SystemError?
-  /// The bytes of `parts`, which go back if the request is cancelled.
+  /// The bytes of `parts`, which go back if the request is cancelled or its outcome isn't used.
   var taken: [UInt8] = []
   private(set) var completion: (() -> Void)?
 

@@ -14,7 +14,8 @@ public final class StandardInput: LoopJob {
   private var isEnqueued = false
   private let isTerminal = isatty(STDIN_FILENO) != 0
   /// Bytes that were taken from the stream for the present part, or are left from a cancelled request.
-  private var held: [UInt8] = []
+  /// A slice, because its first bytes are removed in constant time.
+  private var held: ArraySlice<UInt8> = []
   /// The number of bytes in `held` that aren't a newline.
   private var scanned = 0
   private var numeral = NumeralScanner()
@@ -41,11 +42,27 @@ public final class StandardInput: LoopJob {
   public func cancel(_ read: InputRead) {
     guard let index = waiting.firstIndex(where: { $0 === read }) else { return }
     if index == 0 {
-      held = read.taken + numeralBytes + held
+      held = (read.taken + numeralBytes + held)[...]
       forgetProgress()
     }
     waiting.remove(at: index)
     if waiting.isEmpty { stopWatching() }
+  }
+
+  /// Takes back the bytes of a request that has ended and whose outcome can't be used, for the next one.
+  public func giveBack(_ read: InputRead) {
+    loop.checkThread()
+    if read.problem != nil || read.taken.isEmpty { return }
+    // A request in progress begins again.
+    if let first = waiting.first {
+      held = (first.taken + numeralBytes + held)[...]
+      first.taken = []
+      first.parts = []
+    }
+    forgetProgress()
+    held = (read.taken + held)[...]
+    read.taken = []
+    if !waiting.isEmpty { enqueue() }
   }
 
   public func run() {
@@ -118,7 +135,7 @@ public final class StandardInput: LoopJob {
         forgetProgress()
       case let number:
         read.problem = SystemError(code: number)
-        held = read.taken + numeralBytes + held
+        held = (read.taken + numeralBytes + held)[...]
         forgetProgress()
       }
     }
@@ -152,7 +169,9 @@ public final class StandardInput: LoopJob {
   }
 
   private func line(_ keepsNewline: Bool, _ read: InputRead, _ isEnd: Bool) -> InputRead.Part? {
-    var end = held[scanned...].firstIndex(of: UInt8(ascii: "\n"))
+    var end = held.dropFirst(scanned).firstIndex(of: UInt8(ascii: "\n")).map {
+      $0 - held.startIndex
+    }
     if end == nil {
       let count = held.count
       let found = withBuffer { buffer in
@@ -214,7 +233,8 @@ public final class StandardInput: LoopJob {
     let bytes = Array(held.prefix(count))
     if count == held.count { held = [] } else { held.removeFirst(count) }
     scanned = 0
-    if read.formats.count > 1 { read.taken += bytes }
+    // Without a copy, if it is the only part.
+    if read.taken.isEmpty { read.taken = bytes } else { read.taken += bytes }
     return ByteString(bytes)
   }
 }

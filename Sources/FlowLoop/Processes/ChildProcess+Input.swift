@@ -7,7 +7,10 @@ extension ChildProcess {
   ///   - writer: The object to call when the result is `.later`.
   /// - Returns: The outcome.
   public func write(_ bytes: ByteString, for writer: any ProcessInputWriter) -> InputWritten {
-    input?.write(bytes, for: writer) ?? .closed
+    let outcome = input?.write(bytes, for: writer) ?? .closed
+    // It may be paused because of lines, which the writer can't take now.
+    if outcome == .later { resume() }
+    return outcome
   }
 
   /// Removes a writer that was to be called.

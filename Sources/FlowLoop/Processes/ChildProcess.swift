@@ -32,6 +32,8 @@ public final class ChildProcess: ProcessLineSource {
   private var lines: ProcessLines?
   /// Set while nothing is watched, because readers of its lines don't take them.
   private var isPaused = false
+  /// How many waits of scripts for its end there are.
+  private var waitCount = 0
   /// Set once all is over and only the last lines have to be taken: a reader that leaves them makes them
   /// part of the result.
   private var awaitsReaders = false
@@ -95,8 +97,9 @@ public final class ChildProcess: ProcessLineSource {
       outputs.append(ProcessOutput(descriptor, stream, self, tee))
     }
     do throws(SystemError) {
-      try watch()
+      // First, because the input is closed with the program once it has its descriptor.
       if spawned.streams.0 >= 0 { try input?.begin(spawned.streams.0) }
+      try watch()
     } catch {
       lose(error)
       return
@@ -156,10 +159,24 @@ public final class ChildProcess: ProcessLineSource {
     if awaitsReaders { advance() }
   }
 
+  /// Whether a script waits for it: for its end, or until it has read its input. The script may be the one
+  /// that has to take the lines, so the program doesn't wait for that.
+  private var isAwaited: Bool { waitCount > 0 || input?.hasWriters == true }
+
+  /// Whether it has to wait until lines were taken.
+  var isHeldBack: Bool { openLines?.isFull == true && !isAwaited }
+
+  /// Records that a script begins, or ceases, to wait for its end.
+  package func noteWait(begins: Bool) {
+    waitCount += begins ? 1 : -1
+    guard isPending else { return }
+    if begins { linesWereTaken() } else { pauseIfFull() }
+  }
+
   /// Stops watching everything of the program while its readers have enough: it waits for them then,
   /// and nothing outside of the loop is pending.
   func pauseIfFull() {
-    guard !isPaused, cancellation == nil, openLines?.isFull == true else { return }
+    guard !isPaused, cancellation == nil, isHeldBack else { return }
     isPaused = true
     for output in outputs { output.pause() }
     input?.pause()
@@ -168,7 +185,7 @@ public final class ChildProcess: ProcessLineSource {
 
   /// Continues after a pause.
   func resume() {
-    guard isPaused, openLines?.isFull != true else { return }
+    guard isPaused, !isHeldBack else { return }
     isPaused = false
     guard pid != 0 else { return }
     do throws(SystemError) {
@@ -204,7 +221,7 @@ public final class ChildProcess: ProcessLineSource {
   func advance() {
     guard isPending, pid != 0 || replacedStatus != nil, hasExited, outputs.allSatisfy(\.isAtEnd)
     else { return }
-    if cancellation == nil, lines?.delaysEnd == true {
+    if cancellation == nil, lines?.delaysEnd == true, !isAwaited {
       awaitsReaders = true
       timer?.cancel()
       timer = nil

@@ -29,6 +29,8 @@ final class ProcessInput: LoopJob {
   private var waitingCount: Int { bytes.count - written }
   private var watch: DescriptorWatch?
   private var waiting: [any ProcessInputWriter] = []
+  /// Whether writers wait until the program has read.
+  var hasWriters: Bool { !waiting.isEmpty }
   private var isPaused = false
   /// Whether the input ends after the bytes that are waiting.
   private var endsAfterBytes: Bool

@@ -127,6 +127,18 @@ public final class ProcessLines {
     waiting.removeAll { $0 === reader }
   }
 
+  /// Takes back a line that its reader can't use, for the next reader.
+  public func putBack(_ line: ProcessLine) {
+    guard waiting.isEmpty else { return waiting.removeFirst().received(line) }
+    if first > 0 {
+      first -= 1
+      queue[first] = line
+    } else {
+      queue.insert(line, at: 0)
+    }
+    byteCount += Self.weight(line)
+  }
+
   // MARK: For the program
 
   /// Whether so much waits that nothing more is to be read.

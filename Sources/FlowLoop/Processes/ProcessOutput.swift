@@ -46,7 +46,7 @@ final class ProcessOutput: LoopJob {
   /// Reads the available output: all of it, or as much as readers of lines have room for.
   func read(whole: Bool) {
     withUnsafeTemporaryAllocation(byteCount: Self.chunk, alignment: 16) { buffer in
-      for _ in 0..<Self.reads where !isAtEnd && (whole || child.openLines?.isFull != true) {
+      for _ in 0..<Self.reads where !isAtEnd && (whole || !child.isHeldBack) {
         let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         if count > 0 {
           take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
@@ -101,6 +101,8 @@ final class ProcessOutput: LoopJob {
       if line.isTerminated { bytes.append(UInt8(ascii: "\n")) }
     }
     bytes += splitter.takePart().bytes
+    // They were the last ones, and aren't in both.
+    tail.removeLast(min(tail.count, bytes.count))
   }
 
   /// Stops reading; an unfinished line counts as a line.

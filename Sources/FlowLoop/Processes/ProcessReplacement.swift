@@ -1,3 +1,5 @@
+internal import CFlowSystem
+
 /// Code that executes programs instead of the system, for tests. Called on the loop's thread.
 package protocol ProcessReplacement: AnyObject {
   /// Why a program must not be started; nil when it may.
@@ -50,12 +52,23 @@ extension ChildProcess {
         return endReplaced(.failed(error))
       }
     }
+    if request.sharesOutput {
+      if request.output == nil { Self.print(stdout, toError: false) }
+      Self.print(stderr, toError: true)
+    }
     for output in outputs { output.add(output.stream == .stdout ? stdout : stderr) }
     replacedStatus = Int32(status)
     hasExited = true
     timer?.cancel()
     timer = nil
     advance()
+  }
+
+  /// Writes output of a program whose outputs are those of this process.
+  private static func print(_ text: ByteString, toError: Bool) {
+    guard let last = text.bytes.last else { return }
+    text.bytes.withUnsafeBytes { flowsystem_write($0.baseAddress, $0.count, toError) }
+    flowsystem_note_output(last == UInt8(ascii: "\n"))
   }
 
   /// Ends a program that other code has executed, or would have: with `end`, unless it was stopped.

@@ -17,6 +17,7 @@ extension ScriptHost {
         watch?.close()
         done()
       }
+      watch.onClose = { [weak resource] in resource?.noteReleased() }
       begin(resource, call.origin)
       let value = try vm.value(of: watch, try watchType())
       return call.answer([value, .nil, .nil, value])
@@ -92,13 +93,17 @@ private final class WatchWait: LuaWait {
 
   override func abandon() { stop() }
 
+  override func discard() {
+    if case .success(let change?)? = outcome.take() { watch.giveBack(change) }
+  }
+
   private func stop() {
     if let number { watch.stopWaiting(number) }
     number = nil
   }
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
-    switch outcome {
+    switch outcome.take() {
     case .success(let change?):
       var fields: [(ByteString, LuaValue)] = [
         ("kind", .string(ByteString(change.kind.rawValue))), ("path", .string(change.path)),

@@ -501,7 +501,9 @@ local ExecTask = {}
 ---printed before comes first; loops over the same program share its lines.
 ---
 ---Lines that the loop returns aren't kept in `stdout` and `stderr`; after a `break` the rest is. A program
----that prints faster than the loop reads waits: at most 256 KiB are kept for the loop, or one line.
+---that prints faster than the loop reads waits: at most 256 KiB are kept for the loop, or one line. There is
+---no bound while code of the script itself waits for the program, with `await` or `wait`, or until it has
+---read what `write` writes: that code may be what has to take the lines.
 ---@async
 ---@return async fun(): string?, "stdout"|"stderr"? iterator Returns a line without its newline, and its stream.
 function ExecTask:lines() end

@@ -184,6 +184,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
       return
     }
     wait?.abandon()
+    if wait?.isReady == true { wait?.discard() }
     wait = nil
     host.vm.watch(coroutine, deadline: LuaVM.monotonicTime, grace: loop.gracePeriod)
     end(error)

@@ -61,11 +61,15 @@ private final class InputWait: LuaWait {
   }
 
   override func abandon() {
-    if let read { loop.standardInput.cancel(read) }
+    if !isReady, let read = read.take() { loop.standardInput.cancel(read) }
+  }
+
+  override func discard() {
+    if let read = read.take() { loop.standardInput.giveBack(read) }
   }
 
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
-    guard let read else { return call.answer() }
+    guard let read = read.take() else { return call.answer() }
     if let problem = read.problem {
       // As io.read returns it.
       let code = problem.code.map { LuaValue.integer(Int64($0)) } ?? .nil

@@ -151,8 +151,12 @@ private final class LineWait: LuaWait, ProcessLineReader {
 
   override func abandon() { reader.lines.cancel(self) }
 
+  override func discard() {
+    if let line = line.take() { reader.lines.putBack(line) }
+  }
+
   override func finish(_ call: LuaCall) throws -> LuaAnswer {
-    call.answer(line.map(Self.values) ?? [.nil])
+    call.answer(line.take().map(Self.values) ?? [.nil])
   }
 
   static func values(of line: ProcessLine) -> [LuaValue] {

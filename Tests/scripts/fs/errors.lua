@@ -25,6 +25,9 @@ fails("ENOENT", 2, function() fs.copy(missing, dir .. "/x") end, "copy", "missin
 fails("ENOENT", 2, function() fs.copy(dir .. "/file", missing .. "/x") end, "copy", "/file' to '", "missing/x")
 fails("ENOENT", 2, function() fs.write(missing .. "/x", "") end, "write")
 fails("ENOENT", 2, function() fs.write(missing .. "/x", "", { append = true }) end, "write")
+if os.execute(("truncate -s 2T '%s/huge' 2>/dev/null"):format(dir)) then
+  fails("EFBIG", 27, function() fs.read(dir .. "/huge") end, "read", "File too large")
+end
 fails("ENOTDIR", 20, function() fs.list(dir .. "/file") end, "list")
 fails("ENOTDIR", 20, function() fs.read(dir .. "/file/x") end, "read")
 fails("EISDIR", 21, function() fs.read(dir .. "/folder") end, "read")

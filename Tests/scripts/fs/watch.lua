@@ -46,6 +46,21 @@ check.same({ table.unpack(lines, 1, 9) }, {
   "created n/one", "removed end",
 })
 
+-- A new folder that has another name before it was read, and one in it.
+os.execute(([[cd '%s' && mkdir -p first/x && touch first/x/1 && mv first second && touch '%s/done']]):format(dir, parent))
+lines = finish(watch, dir)
+table.sort(lines)
+check.same(lines, {
+  "created first/", "created second/x/", "created second/x/1", "moved second/ from first", "removed end" })
+fs.write(dir .. "/second/x/2", "")
+check.same(finish(watch, dir), { "removed end", "created second/x/2" })
+fs.rename(dir .. "/second", dir .. "/third")
+fs.write(dir .. "/third/x/3", "")
+check.same(finish(watch, dir), { "removed end", "moved third/ from second", "created third/x/3" })
+fs.remove(dir .. "/third", { recursive = true })
+lines = finish(watch, dir)
+check.equal(#lines, 6)
+
 -- Moves within, in and out; the content of a folder that has moved is reported by its new path.
 fs.rename(dir .. "/n/e", dir .. "/moved")
 fs.write(dir .. "/moved/w/five", "")
@@ -94,6 +109,30 @@ fs.rename(dir .. "/temporary", file)
 check.equal(watch().kind, "created")
 fs.rename(file, dir .. "/elsewhere")
 check.equal(watch().kind, "removed")
+watch:close()
+
+-- A change that has come for a task which was cancelled before it continued is for the next one.
+watch = fs.watch(dir)
+local second
+local reader = flow.spawn(function()
+  local change = watch()
+  second:cancel()
+  return change
+end)
+second = flow.spawn(function() return watch() end)
+flow.sleep(0)
+os.execute(("mkdir '%s/1' '%s/2' '%s/3'"):format(dir, dir, dir))
+check.equal(reader:await().path, dir .. "/1")
+second:wait()
+check.equal(second.state, "cancelled")
+check.equal(watch().path, dir .. "/2")
+check.equal(watch().path, dir .. "/3")
+watch:close()
+
+-- What waits for a reader is kept in order, however much it is.
+watch = fs.watch(dir)
+os.execute(("cd '%s' && mkdir $(seq 10001 15000)"):format(dir))
+for number = 10001, 15000 do check.equal(watch().path, dir .. "/" .. number) end
 watch:close()
 
 -- Names are bytes.

@@ -59,6 +59,33 @@ end
 program:write "\n"
 for line in program:lines() do first[#first + 1] = line end
 check.equal(table.concat(first, " "), "1 2 3 4")
+-- A line that has come for a task which was cancelled before it continued is for the next one.
+program = shell "sleep 0.01; printf '1\\n2\\n3\\n'"
+local next_line = program:lines()
+local second
+local reader = flow.spawn(function()
+  local line = next_line()
+  second:cancel()
+  return line
+end)
+second = flow.spawn(function() return next_line() end)
+check.equal(reader:await(), "1")
+second:wait()
+check.equal(second.state, "cancelled")
+check.equal(next_line(), "2")
+check.equal(next_line(), "3")
+check.equal(next_line(), nil)
+-- The last words that a reader has left are in the error once.
+program = shell "echo abc >&2; echo def >&2; exit 3"
+for line in program:lines() do
+  if line == "abc" then break end
+end
+check.equal(check.raises(function() program:await() end).message:match "status 3: (.*)", "def")
+program = shell "printf 'x\\nabc' >&2; sleep 0.02; printf def >&2; exit 3"
+for line in program:lines() do
+  if line == "x" then break end
+end
+check.equal(check.raises(function() program:await() end).message:match "status 3: (.*)", "abcdef")
 -- At any time after the end.
 program = shell "echo out; echo err >&2"
 program:wait()

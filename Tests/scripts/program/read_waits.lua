@@ -105,6 +105,27 @@ program:write "late\n"
 check.equal(program:await().stdout, "late\tfalse\n1000.0\n")
 os.remove(name)
 
+-- What has come for a read that was cancelled before it continued is for the next one.
+program, name = start [[
+  local second
+  local reader = flow.spawn(function()
+    local line = flow.read()
+    second:cancel()
+    return line
+  end)
+  second = flow.spawn(function() return flow.read() end)
+  print "ready"
+  io.stdout:flush()
+  print(reader:await())
+  second:wait()
+  print(second.state, flow.read("l", "n", "l"))
+]]
+for line in program:lines() do
+  if line == "ready" then program:write "1\n2\n3rest\n" break end
+end
+check.equal(program:await().stdout, "1\ncancelled\t2\t3\trest\n")
+os.remove(name)
+
 -- A session reads its input itself.
 local session = host.run(host.binary, { "-i" }, { stdin = [[
 print(pcall(require "flow".read))

@@ -63,3 +63,53 @@ program:wait()
 check.equal(program.error.message, "cancelled: enough")
 check.equal(program.signal, 15)
 check.equal(iterator(), "y")
+
+-- A program doesn't wait for a reader that itself waits for the program, even if a timer is pending: for
+-- its end, alone or with others, or until it has read its input.
+local waits = {
+  await = function(waited) waited:await() end,
+  wait = function(waited) assert(waited:wait(500)) end,
+  all = function(waited) flow.when_all_succeed({ waited, flow.exec { "true" } }):await() end,
+}
+for name, wait in pairs(waits) do
+  local settled = flow.op("AwaitOp", {
+    timeout = 1000,
+    run = function()
+      -- Once with much that waits for the reader, once with a line.
+      for _, bytes in ipairs { 400000, 4 } do
+        local lines = flow.exec { "sh", "-c", "yes | head -c " .. bytes }
+        local next_line = lines:lines()
+        check.equal(next_line(), "y")
+        wait(lines)
+        local rest = 0
+        for line in next_line do rest = rest + #line + 1 end
+        check.equal(rest, bytes - 2)
+      end
+    end,
+  }):run()
+  assert(settled.ok, name .. ": " .. tostring(settled.error))
+end
+local settled = flow.op("WriteOp", {
+  timeout = 1000,
+  run = function()
+    local cat = flow.exec({ "cat" }, { stdin = "pipe" })
+    local next_line = cat:lines()
+    for _ = 1, 5 do cat:write((("z"):rep(99) .. "\n"):rep(10000)) end
+    cat:close_stdin()
+    local total = 0
+    for line in next_line do total = total + #line + 1 end
+    check.equal(total, 5000000)
+    cat:await()
+  end,
+}):run()
+assert(settled.ok, settled.error)
+-- After a wait that has ended before the program, the bound counts again.
+program = flow.exec { "sh", "-c", "sleep 0.01; yes" }
+iterator = program:lines()
+assert(not program:wait(0))
+iterator()
+before = resident()
+flow.sleep(1)
+assert(resident() - before < 40 << 20)
+program:cancel()
+program:wait()

@@ -1,5 +1,6 @@
 -- Programs in tests are replaced by a function; one that isn't replaced is an error.
 local flow, testing, check = require "flow", require "flow.testing", require "check"
+local host = require "host"
 
 -- The op runs this program; the test replaces it.
 local function run(exec, argv, options, op_options)
@@ -31,6 +32,25 @@ check.same(seen[2],
 settled, result = run(function() return {} end, { "true" }, { capture = false })
 assert(settled.ok, settled.error)
 check.same(result, { status = 0 })
+
+-- Output that isn't captured is that of this process, as it is with a real program.
+local name = os.tmpname()
+local file <close> = assert(io.open(name, "wb"))
+file:write [[
+  local flow, testing = require "flow", require "flow.testing"
+  io.write "before\n"
+  local settled = testing.run(flow.op("ProgramOp", function()
+    local result = flow.exec({ "tool" }, { capture = false }):await()
+    assert(result.stdout == nil and result.stderr == nil)
+  end), { exec = function() return { stdout = "out\n", stderr = "err" } end })
+  assert(settled.ok, settled.error)
+  io.write "after\n"
+]]
+file:close()
+local printed = host.run(host.binary, { name })
+os.remove(name)
+check.equal(printed.stdout, "before\nout\nafter\n")
+check.equal(printed.stderr, "err")
 
 -- A status other than 0 is a failure, unless it isn't checked; the error is that of a program.
 local function failing() return { status = 3, stdout = "some", stderr = "first\nno route\n" } end
@@ -176,7 +196,7 @@ check.equal(settled.duration, 2.0)
 -- What isn't replaced is an error that names the line, the program and the option.
 settled = run(nil)
 check.equal(settled.error.kind, "usage")
-check.contains(settled.error.message, "programs.lua:9: program 'curl' isn't replaced in this test: ",
+check.contains(settled.error.message, "programs.lua:10: program 'curl' isn't replaced in this test: ",
   "exec = \"real\"", "testing.run")
 settled = testing.run(flow.ops.ExecOp { "make" })
 check.equal(settled.error.kind, "usage")

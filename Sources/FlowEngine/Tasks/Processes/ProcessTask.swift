@@ -38,6 +38,9 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     return nil
   }
 
+  /// While code waits for its end, the program doesn't wait for readers of its lines.
+  package override func noteWait(begins: Bool) { child?.noteWait(begins: begins) }
+
   /// The number of its process; nil before its start. After its end the system may give the number to
   /// another process.
   public var processNumber: Int32? { child?.processNumber ?? knownNumber }
