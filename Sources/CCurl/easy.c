@@ -63,7 +63,8 @@ static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_so
   (void)purpose;
   ccurl_easy *easy = context;
   int made = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-  if (made < 0) easy->lacks_descriptor = errno == EMFILE || errno == ENFILE;
+  // The last address counts.
+  easy->lacks_descriptor = made < 0 && (errno == EMFILE || errno == ENFILE);
   return made < 0 ? CURL_SOCKET_BAD : made;
 }
 

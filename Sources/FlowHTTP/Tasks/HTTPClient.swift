@@ -42,25 +42,27 @@ public final class HTTPClient {
   }
 
   /// A request with what the client adds to it. A whole URL of another origin than the base gets
-  /// neither the credentials nor the secret lines of the client.
+  /// neither the credentials of the client nor its lines that are secret or for one server only, such
+  /// as `Authorization` and `Cookie`.
   public func completing(_ request: HTTPRequest) -> HTTPRequest {
     var request = request
-    var isOwn = true
-    if let base {
-      if request.url.isWholeURL {
-        isOwn = Self.haveOneOrigin(request.url, base)
-      } else {
-        request.url = Self.join(base, request.url)
-      }
-    }
+    let isOwn = isOwn(request.url)
+    if let base, !request.url.isWholeURL { request.url = Self.join(base, request.url) }
     let names = Set(request.headers.map(\.name.lowercased))
     request.headers += headers.filter {
-      !names.contains($0.name.lowercased) && (isOwn || !$0.isSecret)
+      !names.contains($0.name.lowercased)
+        && (isOwn || !$0.isSecret && !HTTPHop.isPrivate($0.name.lowercased))
     }
     let hasOwn = request.authorization != nil || names.contains("authorization")
     if isOwn, !hasOwn { request.authorization = authorization }
     if request.cookies == nil { request.cookies = cookies }
     return request
+  }
+
+  /// Whether a URL is relative to the base or of its origin; always, without a base.
+  package func isOwn(_ url: ByteString) -> Bool {
+    guard let base, url.isWholeURL else { return true }
+    return Self.haveOneOrigin(url, base)
   }
 
   private static func haveOneOrigin(_ one: ByteString, _ other: ByteString) -> Bool {
@@ -90,12 +92,12 @@ public final class HTTPClient {
 
   /// Nothing else needs the time of the next start when nobody waits any more.
   private func waitingEnded() {
-    if waiting[next...].allSatisfy({ $0.hasEnded }) {
-      waiting = []
-      next = 0
-      timer?.cancel()
-      timer = nil
-    }
+    while next < waiting.count, waiting[next].hasEnded { next += 1 }
+    guard next == waiting.count else { return }
+    waiting = []
+    next = 0
+    timer?.cancel()
+    timer = nil
   }
 
   private func startWaiting(_ loop: EventLoop) {

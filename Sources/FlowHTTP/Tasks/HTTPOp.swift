@@ -14,11 +14,14 @@ public struct HTTPOp: OpConvertible {
   ///   - key: The key that gets the body; nil for none.
   ///   - requester: Identifies the part of the program that makes the op.
   ///   - showsProgress: Whether the progress of the transfer is the op's.
+  ///   - makeKey: Makes the idempotency key of each attempt's request; nil for that of `request`. The
+  ///     key should be the same in all attempts of an execution, and another in the next one.
   ///   - convert: Makes the value of a body; by default its bytes.
   /// - Throws: The mistake in the request.
   public init(
     _ request: HTTPRequest, into key: ByteString? = nil,
     requester: ObjectIdentifier? = nil, showsProgress: Bool = false,
+    makeKey: ((OpContext) -> ByteString)? = nil,
     convert: @escaping (HTTPResponse) throws -> Value = { .bytes($0.body) }
   ) throws {
     if let misuse = request.misuse { throw misuse }
@@ -27,7 +30,7 @@ public struct HTTPOp: OpConvertible {
     op = Op(
       name: "HTTPOp", needs: pieces.names.map { Declaration($0, any) },
       gives: key.map { [Declaration($0, any)] } ?? [],
-      body: HTTPOpBody(request, pieces, key, requester, showsProgress, convert))
+      body: HTTPOpBody(request, pieces, key, requester, showsProgress, makeKey, convert))
   }
 
   public func makeOp() -> Op { op }
@@ -81,18 +84,20 @@ private final class HTTPOpBody: OpBody {
   private let key: ByteString?
   private let requester: ObjectIdentifier?
   private let showsProgress: Bool
+  private let makeKey: ((OpContext) -> ByteString)?
   private let convert: (HTTPResponse) throws -> Value
 
   init(
     _ request: HTTPRequest, _ template: HTTPTemplate, _ key: ByteString?,
     _ requester: ObjectIdentifier?, _ showsProgress: Bool,
-    _ convert: @escaping (HTTPResponse) throws -> Value
+    _ makeKey: ((OpContext) -> ByteString)?, _ convert: @escaping (HTTPResponse) throws -> Value
   ) {
     self.request = request
     self.template = template
     self.key = key
     self.requester = requester
     self.showsProgress = showsProgress
+    self.makeKey = makeKey
     self.convert = convert
   }
 
@@ -100,6 +105,7 @@ private final class HTTPOpBody: OpBody {
     do {
       var request = request
       request.url = try template.url { name throws(FlowError) in try Self.text(name, context) }
+      if let makeKey { request.idempotencyKey = makeKey(context) }
       if showsProgress {
         request.onProgress = { context.progress(Double($0), of: $1.map { Double($0) }) }
       }
@@ -133,9 +139,15 @@ private final class HTTPOpBody: OpBody {
   private static func text(
     _ name: ByteString, _ context: OpContext
   ) throws(FlowError) -> ByteString {
-    let value = try context.require(context.loop.keys.intern(name), nil).get()
+    let key = context.loop.keys.intern(name)
+    let value = try context.require(key, nil).get()
     switch value.plain {
-    case .bytes, .integer, .number, .boolean: return value.plain.logText
+    case .bytes, .integer, .number, .boolean:
+      let text = value.plain.logText
+      if value.isSecret || context.bucket.isSecret(key) {
+        context.loop.secrets.addPercentEncoded(text)
+      }
+      return text
     default:
       throw .mismatchedInput(name, value, wanted: "string or number", hiding: context.loop.secrets)
     }

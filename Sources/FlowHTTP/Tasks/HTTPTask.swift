@@ -4,8 +4,8 @@ internal import Glibc
 /// A request as a task. It succeeds with the response; of a request that streams, as soon as the
 /// header is there.
 public final class HTTPTask: ExternalTask<HTTPResponse> {
-  /// The request.
-  public let request: HTTPRequest
+  /// The request; without its `onProgress` when the task has ended, as that may refer to the task.
+  public private(set) var request: HTTPRequest
   /// Identifies the part of the program that has started the request, for
   /// `EventLoop.cancelRequests(of:)`.
   public let requester: ObjectIdentifier?
@@ -62,6 +62,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   private func ended(_ outcome: Result<HTTPResponse, FlowError>) {
     let transfer = transfer
     self.transfer = nil
+    request.onProgress = nil
     switch outcome {
     case .success(let response):
       let size = response.stream == nil ? response.bodySize : nil

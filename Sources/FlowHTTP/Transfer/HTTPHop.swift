@@ -221,7 +221,7 @@ struct HTTPHop {
   }
 
   /// Whether a header of this name, in lower case, is for one server only.
-  private static func isPrivate(_ name: ByteString) -> Bool {
+  static func isPrivate(_ name: ByteString) -> Bool {
     name == "authorization" || name == "cookie" || name == "host"
       || name.bytes.starts(with: "proxy-".utf8)
   }

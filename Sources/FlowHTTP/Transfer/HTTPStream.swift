@@ -23,6 +23,8 @@ public final class HTTPStream {
   private var end: Part?
   /// Notified once, when there is something after `pending`.
   private var observer: (any LoopJob)?
+  /// The wait of a script for the next part.
+  package weak var wait: AnyObject?
   /// Continues or stops the transfer; nil after its end.
   weak var task: HTTPBodyTask?
 

@@ -101,15 +101,7 @@ final class HTTPTransfer {
     if !hasBegun {
       hasBegun = true
       start = present
-      if let timeout = request.timeout {
-        let end = { [weak self] in
-          self?.timedOut("after \(Value.text(ofSeconds: timeout))s (timeout)") ?? ()
-        }
-        deadlineTimer =
-          replacement == nil
-          ? loop.scheduleOutside(after: timeout, end)
-          : loop.schedule(at: loop.deadline(after: timeout), end)
-      }
+      armDeadlineTimer()
     }
     send()
   }
@@ -332,8 +324,8 @@ final class HTTPTransfer {
   private func pause() {
     isPaused = true
     unhold()
-    idleTimer?.cancel()
-    idleTimer = nil
+    // They would keep a script that doesn't read any more.
+    cancelTimers()
   }
 
   /// Continues a stream that was full.
@@ -341,6 +333,7 @@ final class HTTPTransfer {
     guard isPaused else { return }
     isPaused = false
     hold()
+    armDeadlineTimer()
     loop.enqueue { [self] in
       guard !hasEnded, let easy else { return }
       lastMoved = Self.now
@@ -355,7 +348,9 @@ final class HTTPTransfer {
     head.readTimes(easy)
     let isCut = body.isCut && code == CURLE_WRITE_ERROR
     let succeeded = code == CURLE_OK || isCut
-    if !succeeded, failure == nil, ccurl_lacks_descriptor(easy), multi.canWaitForDescriptor {
+    if !succeeded, failure == nil, !hopWasSent, ccurl_lacks_descriptor(easy),
+      multi.canWaitForDescriptor
+    {
       leave()
       multi.waitForDescriptor(self)
       return
@@ -502,6 +497,8 @@ final class HTTPTransfer {
     download?.discard()
     download = nil
     upload = nil
+    // A queue may still hold the transfer.
+    body.bytes = []
     let onLeave = onLeave
     self.onLeave = nil
     onLeave?()
@@ -521,6 +518,19 @@ final class HTTPTransfer {
   }
 
   // MARK: Time
+
+  /// Limits the rest of the time that the request has.
+  private func armDeadlineTimer() {
+    guard let timeout = request.timeout else { return }
+    let left = max(0, timeout - elapsed)
+    let end = { [weak self] in
+      self?.timedOut("after \(Value.text(ofSeconds: timeout))s (timeout)") ?? ()
+    }
+    deadlineTimer =
+      replacement == nil
+      ? loop.scheduleOutside(after: left, end)
+      : loop.schedule(at: loop.deadline(after: left), end)
+  }
 
   private func armIdleTimer(_ seconds: Double) {
     idleTimer?.cancel()
@@ -610,9 +620,11 @@ final class HTTPTransfer {
   }
 
   /// Whether the server, or one that has redirected, may have received the request.
-  private var wasSent: Bool {
-    followed > 0 || head.status != 0 || replaced != nil
-      || easy.map { HTTPPhases.wasSent($0) } ?? head.wasSent
+  private var wasSent: Bool { followed > 0 || replaced != nil || hopWasSent }
+
+  /// Whether the server may have received the request of `hop`.
+  private var hopWasSent: Bool {
+    head.status != 0 || easy.map { HTTPPhases.wasSent($0) } ?? head.wasSent
   }
 
   private func phase(

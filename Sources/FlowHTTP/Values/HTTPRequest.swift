@@ -45,6 +45,26 @@ public struct HTTPPart: Sendable {
     self.type = type
     self.fileName = fileName
   }
+
+  /// The mistake in the part, if there is one.
+  var misuse: HTTPMisuse? {
+    var isFile = fileName != nil
+    if case .file(let path) = content {
+      isFile = true
+      if path.bytes.contains(0) {
+        return HTTPMisuse(field: "files", problem: "a NUL byte in a path")
+      }
+    }
+    let shown = name.escapingControls
+    if name.bytes.contains(0) {
+      return HTTPMisuse(
+        field: isFile ? "files" : "form", problem: "'\(shown)': a NUL byte in the name")
+    }
+    for text in [type, fileName] where text?.hasLineEnd == true {
+      return HTTPMisuse(field: "files", problem: "'\(shown)': a line end or NUL byte in it")
+    }
+    return nil
+  }
 }
 
 /// An HTTP request: a value, which can be sent many times.
@@ -197,6 +217,17 @@ public struct HTTPRequest {
       if let path, path.bytes.contains(0) {
         return HTTPMisuse(field: field, problem: "a NUL byte in it")
       }
+    }
+    for (field, seconds) in [
+      ("timeout", timeout), ("connect_timeout", connectTimeout), ("idle_timeout", idleTimeout),
+    ] as [(ByteString, Double?)] {
+      if let seconds, !(seconds.isFinite && seconds > 0) {
+        return HTTPMisuse(
+          field: field, problem: "a finite number of seconds, greater than 0, expected")
+      }
+    }
+    if case .parts(let parts)? = body {
+      for part in parts { if let misuse = part.misuse { return misuse } }
     }
     if save?.isEmpty == true { return HTTPMisuse(field: "save", problem: "a path expected") }
     if resumes, save == nil {

@@ -106,6 +106,14 @@ struct HTTPURL {
   }
 }
 
+extension SecretTexts {
+  /// Adds the form that a secret text has in a URL or a form.
+  package func addPercentEncoded(_ text: ByteString) {
+    let encoded = text.percentEncoded
+    if encoded != text { add(.bytes(encoded)) }
+  }
+}
+
 extension ByteString {
   /// Copies a C string.
   init(cString: UnsafePointer<CChar>) {

@@ -62,7 +62,14 @@ extension ScriptHost {
     try refuseWhileChecking(call, arguments.function)
     let reader = try HTTPRequestReader(arguments, method: method, defaults: client?.defaults)
     var request = try reader.request()
-    if let client { request = client.client.completing(request) }
+    if let client {
+      if !client.client.isOwn(request.url) {
+        // The client's certificate is for its server.
+        if !reader.gives("cert") { request.certificate = nil }
+        if !reader.gives("key") { request.key = nil }
+      }
+      request = client.client.completing(request)
+    }
     let context = currentOp.map { (slot: $0.slot, generation: $0.generation) }
     let progress = reader.progressFunction.map {
       HTTPProgress(self, $0, origin: call.origin)

@@ -12,7 +12,9 @@ extension ScriptHost {
         do {
           return try HTTPOp(
             request, into: key, requester: ObjectIdentifier(self),
-            showsProgress: reader.reportsProgress
+            showsProgress: reader.reportsProgress,
+            makeKey: reader.makesKey
+              ? { [unowned self] context in idempotencyKeys.make(for: context) } : nil
           ) {
             [unowned self] response in
             try value(ofBody: response)

@@ -10,6 +10,10 @@ struct HTTPRequestReader {
   private let url: ByteString?
   private let method: String?
   private let options: Options?
+  /// The fields of the request itself, without those of a client.
+  private let given: Options?
+  /// Whether it reads the table of an op, whose executions make their keys themselves.
+  private let isOp: Bool
 
   /// The fields that every request may have.
   private static let fields = [
@@ -37,13 +41,15 @@ struct HTTPRequestReader {
     }
     let key = try options.string("into")
     if key?.isEmpty == true { throw plain.wrong(1, "field 'into': a key is a non-empty string") }
-    let reader = HTTPRequestReader(plain, of: options)
+    let reader = HTTPRequestReader(ofOp: options, plain)
     return (reader, try reader.request(), key)
   }
 
-  private init(_ arguments: Arguments, of options: Options) {
+  private init(ofOp options: Options, _ arguments: Arguments) {
     self.arguments = arguments
     self.options = options
+    given = options
+    isOp = true
     method = nil
     url = nil
     index = 1
@@ -53,6 +59,8 @@ struct HTTPRequestReader {
   init(_ arguments: Arguments, sharing options: Options) throws {
     self.arguments = arguments
     self.options = options
+    given = options
+    isOp = false
     method = nil
     url = "http://localhost"
     index = 1
@@ -63,23 +71,34 @@ struct HTTPRequestReader {
   init(_ arguments: Arguments, method: String?, defaults: Options? = nil) throws {
     self.arguments = arguments
     self.method = method
+    isOp = false
     if method != nil || arguments.call.kind(arguments.place(1)) != .table {
       guard let value = try arguments.host.text(try arguments.call.value(arguments.place(1))),
         !value.isNumber
       else { throw arguments.wrong(1, expected: method == nil ? "string or table" : "string") }
       url = value.text
       let known = Self.fields + (method == nil ? ["method"] : [])
-      let given = arguments.isNil(2) ? nil : try arguments.options(2, known: known)
+      given = arguments.isNil(2) ? nil : try arguments.options(2, known: known)
       index = given == nil ? 1 : 2
-      options = given.map { $0.adding(defaults) } ?? defaults
+      options = given?.adding(defaults) ?? defaults
     } else {
       url = nil
-      options = try arguments.options(1, known: Self.fields + ["url", "method"]).adding(defaults)
+      let table = try arguments.options(1, known: Self.fields + ["url", "method"])
+      given = table
+      options = table.adding(defaults)
       index = 1
       if arguments.count > 1 {
         throw arguments.wrong(2, "one table, or a URL and a table expected")
       }
     }
+  }
+
+  /// Whether the request has the field itself, not from a client.
+  func gives(_ field: ByteString) -> Bool { given?.has(field) == true }
+
+  /// Whether each request gets a key that is made for it.
+  var makesKey: Bool {
+    if case .boolean(true)? = options?.value("idempotency_key") { true } else { false }
   }
 
   /// Whether the op shows the progress.
@@ -188,7 +207,7 @@ struct HTTPRequestReader {
   private func idempotencyKey() throws -> ByteString? {
     switch options?.value("idempotency_key") {
     case nil, .boolean(false): return nil
-    case .boolean(true): return arguments.host.makeIdempotencyKey()
+    case .boolean(true): return isOp ? nil : arguments.host.makeIdempotencyKey()
     default: return try text("idempotency_key")
     }
   }
@@ -240,7 +259,7 @@ struct HTTPRequestReader {
     guard let table = try options?.table("files") else { return [] }
     var parts: [HTTPPart] = []
     let pairs = try vm.pairs(of: table).map { key, value in
-      guard case .string(let name) = key, !name.bytes.contains(0) else {
+      guard case .string(let name) = key else {
         throw wrong("files", "names are strings, got a key of type \(vm.typeName(of: key))")
       }
       return (name, value)
@@ -314,8 +333,10 @@ extension ScriptHost {
     case .reference:
       guard let secret = secret(in: value) else { return nil }
       switch secret.plain {
-      case .bytes(let text): return HTTPText(text: text, isSecret: true)
-      case .integer, .number: return HTTPText(text: secret.plain.logText, isSecret: true)
+      case .bytes, .integer, .number:
+        let text = secret.plain.logText
+        loop.secrets.addPercentEncoded(text)
+        return HTTPText(text: text, isSecret: true)
       default: return nil
       }
     default: return nil

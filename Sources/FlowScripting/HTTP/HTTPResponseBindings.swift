@@ -110,6 +110,9 @@ extension ScriptHost {
         guard let reader = call.object(1, try host.httpTypes().body) else {
           throw Arguments(host, call, method: "__call").wrongSelf("body")
         }
+        if reader.isAwaited {
+          throw host.usage(call, "bad use of an iterator (another coroutine is waiting in it)")
+        }
         return try call.wait(HTTPBodyWait(reader, host))
       },
       "__close": BoundMethod { host, call in
@@ -138,8 +141,15 @@ final class HTTPBodyReader {
     whole = response.stream == nil ? response.body : nil
   }
 
+  /// Whether a coroutine waits for the body, with this iterator or another one.
+  var isAwaited: Bool {
+    guard let wait = response.stream?.wait as? HTTPBodyWait else { return false }
+    return wait.problem == nil
+  }
+
   func close() {
     hasEnded = true
+    chunk = nil
     response.stream?.close()
   }
 
@@ -154,7 +164,8 @@ final class HTTPBodyReader {
   /// more has come.
   func advance(_ observer: any LoopJob, _ host: ScriptHost) -> Bool {
     while true {
-      if hasEnded || nextReady < ready.count { return true }
+      // A chunk or event may be left of a wait that was cancelled.
+      if hasEnded || chunk != nil || nextReady < ready.count { return true }
       switch take(observer) {
       case .pending: return false
       case .end: hasEnded = true
@@ -190,6 +201,9 @@ final class HTTPBodyReader {
     return call.answer(.nil)
   }
 
+  /// Notes the wait that takes the next part; nil when it has taken it.
+  fileprivate func note(_ wait: HTTPBodyWait?) { response.stream?.wait = wait }
+
   func forget() { response.stream?.forgetObserver() }
 }
 
@@ -213,14 +227,20 @@ private final class HTTPBodyWait: LuaWait, LoopJob {
     self.reader = reader
     self.host = host
     super.init()
+    reader.note(self)
     run()
   }
 
   func run() {
+    // Cancelled meanwhile: what has come is for the next wait.
+    guard !isReady else { return }
     if reader.advance(self, host) { ready() }
   }
 
   override func abandon() { reader.forget() }
 
-  override func finish(_ call: LuaCall) throws -> LuaAnswer { try reader.answer(call, host) }
+  override func finish(_ call: LuaCall) throws -> LuaAnswer {
+    reader.note(nil)
+    return try reader.answer(call, host)
+  }
 }

@@ -7,23 +7,18 @@ internal import LuaVM
 /// server has done already.
 struct IdempotencyKeys {
   private let seed = UInt64.random(in: 0 ... .max)
-  /// The attempt of an op and the number of its keys, by the number of the op's execution.
-  private var given: [UInt64: (attempt: Int, count: Int)] = [:]
-  private static let limit = 1000
 
-  /// The next key of an op's attempt.
-  mutating func make(for op: (execution: UInt64, attempt: Int)?) -> ByteString {
-    guard let op else { return Self.text(.random(in: 0 ... .max), .random(in: 0 ... .max)) }
-    // Executions that have ended: their numbers don't come again.
-    if given.count > Self.limit {
-      given = given.filter { $0.key + UInt64(Self.limit) > op.execution }
-    }
-    var last = given[op.execution] ?? (op.attempt, 0)
-    if last.attempt != op.attempt { last = (op.attempt, 0) }
-    last.count += 1
-    given[op.execution] = last
-    let first = Self.mix(seed ^ Self.mix(op.execution))
-    return Self.text(first, Self.mix(first ^ Self.mix(UInt64(last.count))))
+  /// The number that the keys of an op's execution are made from, in all its attempts.
+  func base(of context: OpContext) -> UInt64 {
+    if let body = context.op.body as? StandInBody { return body.keyBase }
+    return Self.mix(seed ^ Self.mix(context.firstGeneration))
+  }
+
+  /// The next key of an op's attempt, or one of its own.
+  func make(for context: OpContext?) -> ByteString {
+    guard let context else { return Self.text(.random(in: 0 ... .max), .random(in: 0 ... .max)) }
+    let base = base(of: context)
+    return Self.text(base, Self.mix(base ^ Self.mix(UInt64(context.nextKeyNumber()))))
   }
 
   /// SplitMix64: spreads the bits of a number.
@@ -49,7 +44,5 @@ struct IdempotencyKeys {
 
 extension ScriptHost {
   /// A key for a request of the running code.
-  func makeIdempotencyKey() -> ByteString {
-    idempotencyKeys.make(for: currentOp.map { ($0.generation, $0.attempt) })
-  }
+  func makeIdempotencyKey() -> ByteString { idempotencyKeys.make(for: currentOp) }
 }

@@ -38,7 +38,7 @@ local http = {}
 ---@field insecure boolean? Whether the server's certificate isn't checked.
 ---@field cookies flow.HTTPJar? A jar of cookies.
 ---@field http "1.1"|"2"|nil The version of the protocol; without it both sides agree on one.
----@field idempotency_key boolean|string|nil Whether a key tells the server that a repeated request is the same; in an op each attempt has the same key. Such a request is retried whatever its method is.
+---@field idempotency_key boolean|string|nil Whether a key tells the server that a repeated request is the same; with `true` each request has a key of its own, which is the same in all attempts of an op. Such a request is retried whatever its method is.
 ---@field progress? boolean|fun(done: integer, total: integer?) Whether the op shows the progress of the transfer; or a function that is called with the bytes that have moved, and with the total if it is known.
 ---@field stream boolean? Whether the task succeeds with the header, and the body is read with `chunks` or `events`.
 
@@ -90,7 +90,7 @@ local Response = {}
 ---The options of a client: its own, and some of a request, which hold where a request doesn't say something
 ---else.
 ---@class flow.HTTPClientOptions
----@field base string? The URL that the paths of requests follow. A URL of another server gets neither `auth` nor secret headers.
+---@field base string? The URL that the paths of requests follow. A URL of another server gets no `auth`, `cert` or `key`, and no headers that are secret or for one server, such as `Cookie`.
 ---@field headers table<string, any>? Lines for the header of each request; those of a request take precedence.
 ---@field auth string|flow.Secret|{ user: string, password: string|flow.Secret }|nil The credentials of requests that have none.
 ---@field max_connections integer? The most requests at a time; the others wait.

@@ -47,7 +47,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       name: place.name, needs: place.visible.map { Declaration($0, .anything) },
       grace: place.grace,
       body: StandInBody(
-        body, index: place.index, attempt: place.attempt,
+        body, index: place.index, attempt: place.attempt, keyBase: place.keyBase,
         endingError: place.endingError.map { $0.error(on: host) }, of: self))
     var data: [(ByteString, Value)] = []
     for (name, value) in zip(place.keys, place.data.values) {
@@ -134,19 +134,23 @@ final class WorkerJobRunner: TaskObserver, EventSink {
 }
 
 /// Passes the index and the attempt of its op to a body.
-private final class StandInBody: OpBody {
+final class StandInBody: OpBody {
   private let body: ScriptOpBody
   private let index: Int
   private let attempt: Int
+  /// The number that the idempotency keys of the op are made from.
+  let keyBase: UInt64
   private let endingError: FlowError?
   private weak var job: WorkerJobRunner?
 
   init(
-    _ body: ScriptOpBody, index: Int, attempt: Int, endingError: FlowError?, of job: WorkerJobRunner
+    _ body: ScriptOpBody, index: Int, attempt: Int, keyBase: UInt64, endingError: FlowError?,
+    of job: WorkerJobRunner
   ) {
     self.body = body
     self.index = index
     self.attempt = attempt
+    self.keyBase = keyBase
     self.endingError = endingError
     self.job = job
   }

@@ -37,6 +37,8 @@ struct WorkerJob: Sendable {
     let name: ByteString
     let index: Int
     let attempt: Int
+    /// The number that the idempotency keys of all its attempts are made from.
+    let keyBase: UInt64
     /// The seconds that its cleanups have after a stop; nil for the default.
     let grace: Double?
     /// For a final step, the error with which its flow is ending.

@@ -36,6 +36,20 @@ seen = api(server:url("/echo", nil, "other")):await():json()
 check.equal(seen.port, server.other)
 check.equal(seen.headers.authorization, nil)
 check.equal(seen.headers["x-one"], "1")
+-- Nor its lines for one server, secret or not.
+local plain = flow.http.client {
+  base = place, headers = { Authorization = "Basic abc", Cookie = "a=b", ["X-Two"] = "2" },
+  cert = "/none/cert.pem", key = "/none/key.pem",
+}
+seen = plain("/echo"):await():json()
+check.equal(seen.headers.authorization, "Basic abc")
+check.equal(seen.headers.cookie, "a=b")
+seen = plain(server:url("/echo", nil, "other")):await():json()
+check.equal(seen.headers.authorization, nil)
+check.equal(seen.headers.cookie, nil)
+check.equal(seen.headers["x-two"], "2")
+seen = plain { url = server:url("/echo", nil, "other"), headers = { Cookie = "own=1" } }:await():json()
+check.equal(seen.headers.cookie, "own=1")
 
 -- No more connections than allowed: the others wait for their turn.
 local before = server:state().accepted
@@ -68,6 +82,12 @@ check.equal(waiting.state, "pending")
 waiting:cancel()
 waiting:wait()
 check.equal(waiting.state, "cancelled")
+-- Nor do many.
+local many = {}
+for i = 1, 300 do many[i] = slow("/echo") end
+for _, each in ipairs(many) do each:cancel() end
+flow.when_all_finish(many):await()
+for _, each in ipairs(many) do check.equal(each.state, "cancelled") end
 -- Its timeout counts the request only, not the turn it waits for… unless it ends before that.
 local run = flow.op("FetchOp", { timeout = 0.1, run = function() return slow "/echo" end }):run()
 check.equal(run.error.kind, "timeout")

@@ -45,6 +45,22 @@ check.equal(run.ok, true, tostring(run.error))
 check.equal(run.data.text, "ok")
 check.equal(#server:requests(id), 2)
 
+-- Each execution has a key of its own, and so has each item.
+id = servers.id()
+local PostOp = flow.ops.HTTPOp {
+  url = server:url("/echo", { id = id }) .. "&number={number}", body = "x", idempotency_key = true, into = "seen",
+}
+for n = 1, 2 do check.equal(PostOp:run { number = n }.ok, true) end
+check.equal(flow.new("posts"):data { numbers = { 1, 2, 3 } }
+  :add_grouped(PostOp, { input = "numbers", output = "all" }):run().ok, true)
+local keys = {}
+for _, request in ipairs(server:requests(id)) do
+  local key = request.headers["idempotency-key"]
+  check.equal(keys[key], nil)
+  keys[key] = true
+end
+check.equal(#server:requests(id), 5)
+
 -- In a group, one for each item.
 run = flow.new("pages"):data { names = { "a", "b", "c", "d" } }
   :add_grouped(flow.ops.HTTPOp { url = place .. "/reply?body={name}", into = "page" },

@@ -38,3 +38,20 @@ for _, event in ipairs(run:events()) do
   if event.kind == "progress" then last = math.max(last, event.done) end
 end
 check.equal(last >= 3 << 20, true, "bytes " .. last)
+
+-- A function that refers to its own task keeps nothing when the task has ended.
+local kept = setmetatable({}, { __mode = "v" })
+local calls = 0
+local function fetch()
+  local task
+  task = flow.http { url = server:url("/size", { size = 1 << 20 }), progress = function()
+    calls = calls + (task and 1 or 0)
+  end }
+  kept[1] = task
+  check.equal(#task:await().body, 1 << 20)
+end
+fetch()
+check.equal(calls > 0, true)
+flow.sleep(0)
+for _ = 1, 3 do collectgarbage() end
+check.equal(kept[1], nil)

@@ -52,6 +52,20 @@ run = FetchOp({ url = server:url "/echo", query = { token = token } }):run()
 check.equal(run.ok, true)
 check.lacks(run:summary(), "token-of-the-test")
 
+-- Nor its form in an address.
+local spaced = flow.secret "a secret/with spaces"
+run = flow.ops.HTTPOp { url = "http://" .. place .. "/files/{secret}", into = "page" }:run { secret = spaced }
+shown = { run:summary(), tostring(run.error), flow.json.encode(run:events()) }
+run = flow.op("QueryOp", { gives = { url = "string" }, run = function(ctx)
+  ctx:set("url", flow.http { url = server:url "/echo", query = { key = spaced } }:await().url)
+end }):run()
+check.equal(run.ok, true)
+shown[#shown + 1] = run:summary()
+shown[#shown + 1] = flow.json.encode(run:events())
+for _, text in ipairs(shown) do
+  check.lacks(text, "secret/with", "secret%2Fwith", "secret%2fwith", "with%20spaces")
+end
+
 -- It did arrive.
 local seen = flow.http { url = server:url "/echo", auth = token, query = { key = token } }:await():json()
 check.equal(seen.headers.authorization, "Bearer token-of-the-test")

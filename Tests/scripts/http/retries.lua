@@ -88,6 +88,52 @@ run:cancel()
 run:wait()
 check.equal(run.state, "cancelled")
 
+-- A key that is made for the request: the same in each attempt of an execution, also in a worker.
+local function keys(requests)
+  local list = {}
+  for i, request in ipairs(requests) do list[i] = request.headers["idempotency-key"] end
+  return list
+end
+local function repeats(make)
+  local all = {}
+  for _ = 1, 2 do
+    local id = servers.id()
+    check.equal(make(server:url("/flaky", { id = id, times = 2 })):run().ok, true)
+    local got = keys(server:requests(id))
+    check.equal(#got, 3)
+    check.equal(#got[1], 26)
+    check.same(got, { got[1], got[1], got[1] })
+    check.equal(all[got[1]], nil)
+    all[got[1]] = true
+  end
+end
+for _, thread in ipairs { "main", "worker" } do
+  repeats(function(address)
+    return flow.op("PostOp", { thread = thread, retry = 3, run = function(ctx)
+      ctx:set("attempt", ctx.attempt)
+      require "flow".http { url = address, body = "x", idempotency_key = true }:await()
+    end })
+  end)
+end
+repeats(function(address)
+  local op = flow.ops.HTTPOp { url = address, body = "x", idempotency_key = true, into = "text" }
+  return op:with { retry = 3 }
+end)
+-- Requests of one attempt have different keys, also when other ops run meanwhile.
+local several = servers.id()
+local address = server:url("/echo", { id = several })
+run = flow.op("ManyOp", { retry = 2, run = function(ctx)
+  for _ = 1, 2 do flow.http { url = address, body = "x", idempotency_key = true }:await() end
+  flow.op("InnerOp", function() flow.http { url = address, body = "x", idempotency_key = true }:await() end):run()
+  if ctx.attempt == 1 then error "again" end
+end }):run()
+check.equal(run.ok, true, tostring(run.error))
+local made = keys(server:requests(several))
+check.equal(#made, 6)
+check.equal(made[1] ~= made[2] and made[1] ~= made[3] and made[2] ~= made[3], true)
+check.equal(made[4], made[1])
+check.equal(made[5], made[2])
+
 -- `when` decides instead.
 check.equal(count({ status = 404 }, {}, { attempts = 3, when = function(e) return e.status == 404 end }), 2)
 check.equal(count({ status = 503 }, {}, { attempts = 3, when = function() return false end }), 1)

@@ -104,3 +104,43 @@ for chunk in a:chunks() do
 end
 for chunk in b:chunks() do texts[2] = texts[2] .. chunk end
 check.equal(texts[1], texts[2])
+
+-- One coroutine at a time waits for a body, whichever iterator it uses.
+res = stream(server:url("/drip", { bytes = 300, pause = 0.002 }))
+local got = 0
+local reader = flow.spawn(function()
+  for chunk in res:chunks() do got = got + #chunk end
+end)
+check.usage(function() res:chunks()() end, "another coroutine is waiting")
+reader:await()
+check.equal(got, 300)
+-- What came for a wait that was cancelled is for the next one.
+res = stream(server:url("/drip", { bytes = 300, pause = 0.002 }))
+iterate = res:chunks()
+got = 0
+for i = 1, 400 do
+  local one = flow.spawn(function() got = got + #(iterate() or "") end)
+  for _ = 1, i % 7 do flow.sleep(0) end
+  one:cancel()
+  one:wait()
+end
+local rest = iterate()
+while rest do
+  got = got + #rest
+  rest = iterate()
+end
+check.equal(got, 300)
+
+-- A body that nobody reads has a timeout, too, once somebody does; until then it keeps no script.
+res = flow.http { url = server:url("/size", { size = 1 << 30 }), stream = true, timeout = 0.2 }:await()
+flow.sleep(0.3)
+check.equal(check.raises(function()
+  for _ in res:chunks() do end
+end, "timeout").kind, "timeout")
+local script = require "host".script(([[
+  res = require "flow".http { url = %q, stream = true, timeout = 3600 }:await()
+  require "flow".sleep(0.1)
+  print "read no more"
+]]):format(server:url("/size", { size = 1 << 30 })))
+check.equal(script.status, 0)
+check.equal(script.stdout, "read no more\n")

@@ -40,7 +40,7 @@ final class ClosureCleanup: OpCleanup {
   }
 }
 
-/// State that few executions of an op need: cleanups, and tasks that it started.
+/// State that few attempts at an op need: cleanups, and tasks that it started.
 final class AttemptResources {
   var cleanups: ContiguousArray<any OpCleanup> = []
   var owned: OwnedTasks?
@@ -48,6 +48,8 @@ final class AttemptResources {
   var inner: OwnedTasks?
   /// The progress that the op reports, when a monitor shows it.
   var progress: ReportedProgress?
+  /// How many idempotency keys its requests have got.
+  var keyCount = 0
   /// The op of a context that other code keeps after its use.
   var keptOp: Op?
   var keptRun: Run?

@@ -22,6 +22,8 @@ public final class OpContext {
   @exclusivity(unchecked) private var number: UInt64 = 0
   /// The generation at which the present attempt started, also after the op has settled.
   @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
+  /// The generation at which the first attempt started: the same for all attempts of an execution.
+  @exclusivity(unchecked) package private(set) var firstGeneration: UInt64 = 0
   /// State that belongs to the body, such as a coroutine; released when the body has ended.
   public var state: AnyObject? {
     get { storedState }
@@ -280,6 +282,13 @@ public final class OpContext {
     }
   }
 
+  /// The number of the next idempotency key of this attempt, from 1.
+  package func nextKeyNumber() -> Int {
+    let resources = makeResources()
+    resources.keyCount += 1
+    return resources.keyCount
+  }
+
   func makeResources() -> AttemptResources {
     if let resources { return resources }
     let made = AttemptResources()
@@ -388,6 +397,7 @@ public final class OpContext {
   ) {
     number = generation
     attemptGeneration = generation
+    firstGeneration = generation
     current = op
     self.scope = scope
     self.position = position
@@ -402,6 +412,7 @@ public final class OpContext {
 
   /// Continues the state of an earlier attempt's context, which has been abandoned.
   func follow(_ earlier: OpContext) {
+    firstGeneration = earlier.firstGeneration
     current = earlier.resources?.keptOp
     scope = earlier.scope
     position = earlier.position
