@@ -1,3 +1,4 @@
+internal import CCurl
 public import FlowEngine
 
 /// What the requests to a service have in common, and limits for them. Confined to the thread of its
@@ -66,7 +67,10 @@ public final class HTTPClient {
   }
 
   private static func haveOneOrigin(_ one: ByteString, _ other: ByteString) -> Bool {
-    guard let one = try? HTTPURL(one), let other = try? HTTPURL(other) else { return false }
+    // The library reads URLs, and this may be the first use of it.
+    guard ccurl_load() == nil, let one = try? HTTPURL(one), let other = try? HTTPURL(other) else {
+      return false
+    }
     return one.hasOrigin(of: other)
   }
 

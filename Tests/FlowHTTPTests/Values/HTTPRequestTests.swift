@@ -1,0 +1,52 @@
+import FlowEngine
+import Testing
+
+@testable import FlowHTTP
+
+@Suite("Mistakes in requests")
+struct HTTPRequestTests {
+  @Test(
+    "Limits of time are finite and greater than 0",
+    arguments: [.nan, .infinity, -.infinity, 0, -1] as [Double])
+  func seconds(_ wrong: Double) {
+    var request = HTTPRequest("http://a.example/")
+    #expect(request.misuse == nil)
+    request.timeout = wrong
+    #expect(request.misuse?.field == "timeout")
+    request.timeout = nil
+    request.connectTimeout = wrong
+    #expect(request.misuse?.field == "connect_timeout")
+    request.connectTimeout = 1
+    request.idleTimeout = wrong
+    #expect(request.misuse?.field == "idle_timeout")
+  }
+
+  @Test("Names, types and file names of parts are lines without NUL bytes")
+  func parts() {
+    func field(_ part: HTTPPart) -> ByteString? {
+      var request = HTTPRequest("http://a.example/")
+      request.body = .parts([part])
+      return request.misuse?.field
+    }
+    #expect(field(HTTPPart("a", .bytes("b"))) == nil)
+    #expect(field(HTTPPart("a\0", .bytes("b"))) == "form")
+    #expect(field(HTTPPart("a\0", .file("b"))) == "files")
+    #expect(field(HTTPPart("a", .file("b\0"))) == "files")
+    #expect(field(HTTPPart("a", .bytes("b"), type: "a/b\r\nX: 1")) == "files")
+    #expect(field(HTTPPart("a", .bytes("b"), fileName: "c\n")) == "files")
+  }
+
+  @Test("A client knows the URLs of its server")
+  func origins() {
+    let client = HTTPClient(
+      base: "https://a.example/v1", headers: [HTTPHeader("Cookie", "a=b"), HTTPHeader("X-A", "1")])
+    func names(_ url: ByteString) -> [ByteString] {
+      client.completing(HTTPRequest(url)).headers.map(\.name)
+    }
+    #expect(names("items") == ["Cookie", "X-A"])
+    #expect(names("https://a.example/other") == ["Cookie", "X-A"])
+    for url in ["http://a.example/", "https://b.example/", "https://a.example:444/"] {
+      #expect(names(ByteString(url)) == ["X-A"])
+    }
+  }
+}
