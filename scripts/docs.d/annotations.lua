@@ -164,7 +164,9 @@ function annotations.reference(entries)
   end
   -- The functions of `json` belong to the class `flow.JSON`.
   local by_variable = {}
-  for name in pairs(classes) do by_variable[title(name):lower()] = name end
+  for name in pairs(classes) do
+    if name ~= "flow" then by_variable[title(name):lower()] = name end
+  end
   local functions = {}
   for _, entry in ipairs(entries) do
     if entry.kind == "function" then

@@ -161,7 +161,11 @@ struct ProcessLinesTests {
     start(loop, "true").0.makeLines().open()
     loop.runUntilIdle()
     let before = count()
-    for text in ["cat", "exec <&-; yes", "echo 1; exit 3", "sleep 100"] as [ByteString] {
+    let rounds = 50
+    for text in Array(
+      repeating: ["cat", "exec <&-; yes", "echo 1; exit 3", "sleep 100"] as [ByteString],
+      count: rounds
+    ).joined() {
       let (child, end) = start(loop, text, input: .pipe)
       child.makeLines().open()
       _ = child.write("text", for: Writer())
@@ -170,6 +174,7 @@ struct ProcessLinesTests {
       loop.runUntilIdle()
       #expect(end() != nil)
     }
-    #expect(count() == before)
+    // Other tests of this process open and close some meanwhile, but not one for each round.
+    #expect(count() - before < rounds)
   }
 }

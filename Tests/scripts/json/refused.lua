@@ -33,7 +33,7 @@ for _, case in ipairs {
   { ("9"):rep(400), "a number that a float can hold" }, { "1e99999999999999999999", "a float can hold" },
   -- Strings.
   { "\"a", "expected '\"' at the end of a string, got the end of the text at line 1, column 3" }, { "\"", "got the end" },
-  { "'a'", "strings stand in double quotes" }, { "\"a\nb\"", "an escape for a control character" },
+  { "'a'", "strings are written in double quotes" }, { "\"a\nb\"", "an escape for a control character" },
   { "\"a\0b\"", "an escape for a control character" }, { "\"\t\"", "a control character" }, { "\"\\x\"", "an escape that JSON knows" },
   { "\"\\u12g4\"", "four hexadecimal digits" }, { "\"\\u12\"", "four hexadecimal" }, { "\"\\", "an escape that JSON knows" },
   { "\"\\ud800\"", "a pair of surrogates" }, { "\"\\udc00\"", "a pair of surrogates" }, { "\"\\ud800\\u0041\"", "a pair of surrogates" },
