@@ -221,7 +221,7 @@ final class HTTPMulti: LoopExtension {
   }()
 
   private static func from(_ context: UnsafeMutableRawPointer?) -> HTTPMulti {
-    guard let context else { fatalError("libcurl has lost the context of a loop") }
+    guard let context else { misuse("libcurl has lost the context of a loop") }
     // Safe: it ends the library's side before its own end.
     return Unmanaged<HTTPMulti>.fromOpaque(context).takeUnretainedValue()
   }

@@ -167,7 +167,7 @@ final class HTTPTransfer {
   }()
 
   static func from(_ context: UnsafeMutableRawPointer?) -> HTTPTransfer {
-    guard let context else { fatalError("libcurl has lost the context of a transfer") }
+    guard let context else { misuse("libcurl has lost the context of a transfer") }
     // Safe: the multi holds a transfer while the library has it.
     return Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
   }

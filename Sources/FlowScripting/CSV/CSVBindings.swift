@@ -5,23 +5,7 @@ internal import LuaVM
 extension ScriptHost {
   /// Makes the module `flow.csv`.
   func makeCSVModule() throws -> LuaReference {
-    let rows = try vm.defineObjectType(
-      "csv.rows", of: CSVRows.self, methods: [:],
-      metamethods: { type in
-        bind([
-          "__call": BoundMethod { host, call in
-            guard let rows = call.object(1, type) else {
-              throw host.usage(
-                call, "bad argument #1 to '__call' (csv.rows expected, got \(call.typeName(1)))")
-            }
-            return try rows.next(host, call)
-          },
-          "__close": BoundMethod { _, call in
-            call.object(1, type)?.close()
-            return call.answer()
-          },
-        ])
-      })
+    let rows = try defineIterator("csv.rows", of: CSVRows.self)
     let module = try vm.makeTable()
     try vm.set(
       functions: [

@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import LuaVM
 
 /// The rows of a text or file of CSV: what `csv.rows` returns.
-final class CSVRows {
+final class CSVRows: TextIterator {
   private let text: TextPieces
   private var options = CSVReading()
   private var needsHeader = true

@@ -5,23 +5,7 @@ internal import LuaVM
 extension ScriptHost {
   /// Makes the module `flow.json`.
   func makeJSONModule() throws -> LuaReference {
-    let lines = try vm.defineObjectType(
-      "json.lines", of: JSONLines.self, methods: [:],
-      metamethods: { type in
-        bind([
-          "__call": BoundMethod { host, call in
-            guard let lines = call.object(1, type) else {
-              throw host.usage(
-                call, "bad argument #1 to '__call' (json.lines expected, got \(call.typeName(1)))")
-            }
-            return try lines.next(host, call)
-          },
-          "__close": BoundMethod { _, call in
-            call.object(1, type)?.close()
-            return call.answer()
-          },
-        ])
-      })
+    let lines = try defineIterator("json.lines", of: JSONLines.self)
     let module = try vm.makeTable(fields: [("null", try vm.makeJSONNull())])
     try vm.set(
       functions: [

@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import LuaVM
 
 /// The values of a text or file with one JSON value a line: what `json.lines` returns.
-final class JSONLines {
+final class JSONLines: TextIterator {
   private var text: TextPieces
   private let options: JSONReading
 
