@@ -9,6 +9,8 @@ public final class StandardInput: LoopJob {
   private unowned let loop: EventLoop
   private var waiting: [InputRead] = []
   private var watch: DescriptorWatch?
+  /// Set while the input is watched.
+  private var recheck: Timer?
   /// Set for an input that can't be watched because it never makes anyone wait, such as a file.
   private var isFile = false
   private var isEnqueued = false
@@ -23,6 +25,9 @@ public final class StandardInput: LoopJob {
   private var numeralBytes: [UInt8] = []
   /// How often the stream is read before other jobs get their turn.
   private static let fills = 16
+  /// How often the buffer is checked during a wait, in seconds. A thread that reads by `io.read` may leave
+  /// more in the buffer than it uses, and the descriptor isn't readable then.
+  private static let recheckInterval = 0.05
 
   init(_ loop: EventLoop) {
     self.loop = loop
@@ -84,6 +89,7 @@ public final class StandardInput: LoopJob {
     if isFile { return enqueue() }
     do throws(SystemError) {
       watch = try loop.watch(STDIN_FILENO, self)
+      scheduleRecheck()
       // No status line meanwhile: someone may type.
       if isTerminal { flowsystem_lend_terminal(true) }
     } catch {
@@ -93,8 +99,18 @@ public final class StandardInput: LoopJob {
     }
   }
 
+  private func scheduleRecheck() {
+    recheck = loop.scheduleOutside(after: Self.recheckInterval) { [weak self] in
+      guard let self, watch != nil else { return }
+      scheduleRecheck()
+      run()
+    }
+  }
+
   private func stopWatching() {
     guard let watch else { return }
+    recheck?.cancel()
+    recheck = nil
     watch.end()
     self.watch = nil
     if isTerminal { flowsystem_lend_terminal(false) }
@@ -116,7 +132,7 @@ public final class StandardInput: LoopJob {
   /// Reads what is available, and refills the buffer at most so many times; returns whether the request
   /// has ended.
   private func serve(_ read: InputRead, fills: Int) -> Bool {
-    // Another thread waits for input with io.read: it is first.
+    // Another thread waits for input with io.read: it is first. The next check finds what it leaves.
     guard flowsystem_lock_input() else { return false }
     defer { flowsystem_unlock_input() }
     var fillsLeft = fills
