@@ -7,8 +7,6 @@ package enum Files {
   private static let chunk = 1 << 20
   /// The size of the largest file that is read, in bytes: no memory holds a larger one.
   private static let largest = 1 << 40
-  /// How long a wait for a pipe lasts before the next check, in milliseconds.
-  private static let patience: Int32 = 50
 
   /// The content of a file.
   package static func read(
@@ -136,8 +134,7 @@ package enum Files {
         rest = rest.dropFirst(count)
       } else if count < 0, errno == EAGAIN {
         // A pipe or a terminal that takes nothing now.
-        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        _ = poll(&entry, 1, patience)
+        cancellation.wait(for: descriptor, writing: true)
       } else if count < 0, errno != EINTR {
         return errno
       }

@@ -7,8 +7,6 @@ struct InputFile: ~Copyable {
   let status: stat
   private let path: ByteString
   private let verb: String
-  /// How long a wait for a pipe lasts before the next check, in milliseconds.
-  private static let patience: Int32 = 50
 
   /// Opens a file; `verb` is that of error messages.
   init(_ path: ByteString, verb: String) throws(SystemError) {
@@ -39,15 +37,13 @@ struct InputFile: ~Copyable {
   ) throws(SystemError) -> Int {
     while true {
       try cancellation.check()
-      if !isRegular, !waitForInput() { continue }
+      if !isRegular {
+        cancellation.wait(for: descriptor, writing: false)
+        try cancellation.check()
+      }
       let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 { return count }
       if errno != EINTR, errno != EAGAIN { throw SystemError(verb, path, errno) }
     }
-  }
-
-  private func waitForInput() -> Bool {
-    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    return poll(&entry, 1, Self.patience) > 0
   }
 }

@@ -90,7 +90,7 @@ public final class EventLoop {
   /// The parts of adapters that this loop has needed, by their classes.
   package var extensions: [ObjectIdentifier: any LoopExtension] = [:]
 
-  // Work on other threads: see HelperThreads.swift.
+  // Work on other threads: see EventLoop+Offload.swift.
   var offloaded: [UInt64: AnyObject] = [:]
   var lastOffload: UInt64 = 0
 

@@ -3,7 +3,8 @@ import Glibc
 /// A few threads for calls that would block a loop, shared by all loops of the process.
 ///
 /// They are started when first needed, block all signals, and then stay: starting a thread costs
-/// more than keeping it.
+/// more than keeping it. Work that waits for another program, such as the writer of a pipe, stands aside:
+/// a further thread takes its place until then.
 // The mutex guards all properties that change.
 final class HelperThreads: @unchecked Sendable {
   /// Four: enough to keep a disk busy, few enough for any machine.
@@ -16,6 +17,8 @@ final class HelperThreads: @unchecked Sendable {
   private var next = 0
   private var count = 0
   private var idle = 0
+  /// The threads that stand aside.
+  private var aside = 0
 
   private init(limit: Int) {
     self.limit = limit
@@ -31,18 +34,42 @@ final class HelperThreads: @unchecked Sendable {
   func run(_ work: @escaping @Sendable () -> Void) {
     pthread_mutex_lock(mutex)
     waiting.append(work)
-    let needsThread = idle < waiting.count - next && count < limit
-    if needsThread { count += 1 }
+    let needsThread = takesThread()
     pthread_cond_signal(condition)
     pthread_mutex_unlock(mutex)
-    if needsThread, !startThread() {
-      pthread_mutex_lock(mutex)
-      count -= 1
-      let hasNone = count == 0
-      pthread_mutex_unlock(mutex)
-      // Without any thread the work runs here, slowly rather than never.
-      if hasNone, let work = nextWork(waits: false) { work() }
-    }
+    // Without any thread the work runs here, slowly rather than never.
+    if needsThread, !startCountedThread(), let work = nextWork(waits: false) { work() }
+  }
+
+  /// Performs a wait that may last for ever, as a part of work on a thread. Meanwhile the thread doesn't
+  /// count, so other work doesn't wait for its end.
+  func standAside(_ wait: () -> Void) {
+    pthread_mutex_lock(mutex)
+    aside += 1
+    let needsThread = takesThread()
+    pthread_mutex_unlock(mutex)
+    if needsThread { _ = startCountedThread() }
+    wait()
+    pthread_mutex_lock(mutex)
+    aside -= 1
+    pthread_mutex_unlock(mutex)
+  }
+
+  /// Counts a further thread if the work needs one, which the caller has to start. Called with the lock
+  /// held.
+  private func takesThread() -> Bool {
+    guard idle < waiting.count - next, count - aside < limit else { return false }
+    count += 1
+    return true
+  }
+
+  /// Starts a thread that is counted already; returns false if there is none at all.
+  private func startCountedThread() -> Bool {
+    if startThread() { return true }
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    count -= 1
+    return count > 0
   }
 
   private func startThread() -> Bool {
@@ -70,6 +97,11 @@ final class HelperThreads: @unchecked Sendable {
     defer { pthread_mutex_unlock(mutex) }
     while next == waiting.count {
       if !waits { return nil }
+      // It took the place of one that stood aside.
+      if count - aside > limit {
+        count -= 1
+        return nil
+      }
       idle += 1
       pthread_cond_wait(condition, mutex)
       idle -= 1
@@ -81,38 +113,5 @@ final class HelperThreads: @unchecked Sendable {
       next = 0
     }
     return work
-  }
-}
-
-extension EventLoop {
-  /// Runs `work` on another thread, and then `done` with its result on the loop, as a job.
-  ///
-  /// Until then the loop isn't stalled, and a virtual clock doesn't advance.
-  package func offload<Result: Sendable>(
-    _ work: @escaping @Sendable () -> Result, then done: @escaping (Result) -> Void
-  ) {
-    checkThread()
-    lastOffload += 1
-    // Only the number crosses threads: the objects of `done` belong to the loop's thread.
-    let number = lastOffload
-    offloaded[number] = OffloadCompletion(done)
-    let external = mailbox.begin()
-    HelperThreads.shared.run { [mailbox] in
-      let result = work()
-      mailbox.post { loop in
-        let completion = loop.offloaded.removeValue(forKey: number)
-        (completion as? OffloadCompletion<Result>)?.done(result)
-      }
-      external.end()
-    }
-  }
-}
-
-/// The code that gets the result of work off the loop.
-private final class OffloadCompletion<Result> {
-  let done: (Result) -> Void
-
-  init(_ done: @escaping (Result) -> Void) {
-    self.done = done
   }
 }

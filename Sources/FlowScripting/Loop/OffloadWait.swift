@@ -49,6 +49,9 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
     }
   }
 
+  // A host that is closed drops its waits.
+  deinit { cancellation.request() }
+
   /// The thread stops when it next looks; its result is dropped.
   override func abandon() {
     cancellation.request()
