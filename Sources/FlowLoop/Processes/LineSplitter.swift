@@ -24,6 +24,9 @@ package struct LineSplitter {
     part.append(contentsOf: rest)
   }
 
+  /// The length of the unfinished line.
+  var partCount: Int { part.count }
+
   /// Returns the unfinished line, which is empty for none, and forgets it.
   package mutating func takePart() -> ByteString {
     defer { part = [] }

@@ -1,11 +1,20 @@
 internal import CFlowSystem
 import Synchronization
 
-/// Writes the output of a program to the output of this process too, line by line. While several
-/// programs do that, each line has the name of its program before it.
+/// Writes the output of a program to the output of this process too, line by line, and a very long line in
+/// pieces. While several programs do that, each line has the name of its program before it.
 final class ProcessTee {
   private let prefix: ByteString
-  private var parts = (stdout: LineSplitter(), stderr: LineSplitter())
+  private var outputs = (stdout: Output(), stderr: Output())
+
+  private struct Output {
+    var splitter = LineSplitter()
+    /// Whether a part of the unfinished line was written already.
+    var isWithinLine = false
+  }
+
+  /// The length of an unfinished line at which it is written, in bytes.
+  private static let partLimit = 1 << 16
 
   /// The programs of this process that do that, on any loop; and whether they were several since
   /// there was none: the last one then keeps its name.
@@ -27,28 +36,41 @@ final class ProcessTee {
 
   /// Writes the lines that `piece` completes.
   func add(_ piece: UnsafeRawBufferPointer, _ stream: ProcessStream) {
+    switch stream {
+    case .stdout: add(piece, stream, &outputs.stdout)
+    case .stderr: add(piece, stream, &outputs.stderr)
+    }
+  }
+
+  private func add(
+    _ piece: UnsafeRawBufferPointer, _ stream: ProcessStream, _ output: inout Output
+  ) {
     var text: [UInt8] = []
     let prefix = Self.areSeveral.load(ordering: .relaxed) ? prefix.bytes : []
-    let addLine = { (line: ByteString) in
-      text += prefix
+    var isWithinLine = output.isWithinLine
+    output.splitter.add(piece) { line in
+      if !isWithinLine { text += prefix }
+      isWithinLine = false
       text += line.bytes
       text.append(UInt8(ascii: "\n"))
     }
-    switch stream {
-    case .stdout: parts.stdout.add(piece, addLine)
-    case .stderr: parts.stderr.add(piece, addLine)
+    if output.splitter.partCount >= Self.partLimit {
+      if !isWithinLine { text += prefix }
+      isWithinLine = true
+      text += output.splitter.takePart().bytes
     }
+    output.isWithinLine = isWithinLine
     guard !text.isEmpty else { return }
     // The lines of one piece together: other output isn't in between, and there is one call.
     text.withUnsafeBytes { flowsystem_write($0.baseAddress, $0.count, stream == .stderr) }
-    flowsystem_note_output(true)
+    flowsystem_note_output(text.last == UInt8(ascii: "\n"))
   }
 
-  /// Writes the unfinished line of a stream, with a newline.
+  /// Ends the unfinished line of a stream with a newline.
   func end(_ stream: ProcessStream) {
-    let part = stream == .stdout ? parts.stdout.takePart() : parts.stderr.takePart()
-    guard !part.isEmpty else { return }
+    let output = stream == .stdout ? outputs.stdout : outputs.stderr
+    guard output.isWithinLine || output.splitter.partCount > 0 else { return }
     let newline: [UInt8] = [UInt8(ascii: "\n")]
-    (part.bytes + newline).withUnsafeBytes { add($0, stream) }
+    newline.withUnsafeBytes { add($0, stream) }
   }
 }

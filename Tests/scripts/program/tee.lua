@@ -76,3 +76,23 @@ check.equal(result.stderr, "shown\n")
 local file <close> = assert(io.open(path))
 check.equal(file:read "a", "file\n")
 os.remove(path)
+
+-- A long line appears in pieces before its end, and has the name once.
+for _, last in ipairs { "end\\nnext\\n", "end" } do
+  result = run(([[
+    local beside = flow.exec({ "cat" }, { tee = true, stdin = "pipe" })
+    local p = flow.exec(
+      { "sh", "-c", "head -c 200000 /dev/zero | tr '\\0' x; read -r line; printf '%s'" },
+      { tee = true, stdin = "pipe", capture = false })
+    local function size() return flow.fs.stat("/proc/self/fd/1", { follow = true }).size end
+    local limit = flow.now() + 10
+    while size() < 100000 and flow.now() < limit do flow.sleep(0.001) end
+    assert(size() >= 100000, "nothing is written before the end of the line")
+    p:write "\n"
+    p:await()
+    beside:close_stdin()
+    beside:await()
+  ]]):format(last))
+  check.equal(result.stdout,
+    "[sh] " .. ("x"):rep(200000) .. (last == "end" and "end\n" or "end\n[sh] next\n"))
+end
