@@ -31,7 +31,7 @@ package struct FileWatchStart: Sendable {
     }
     let isRecursive = isRecursive && name == nil
     tree = WatchedTree(
-      top: top, name: name, isRecursive: isRecursive,
+      path, top: top, name: name, isRecursive: isRecursive,
       try FolderScan(top, from: "", isRecursive: isRecursive, inotify, cancellation))
   }
 }
@@ -83,10 +83,8 @@ package final class FileWatch: LoopJob {
     if let onClose { loop.enqueue(onClose) }
   }
 
-  /// The path of the folder.
-  package var path: ByteString {
-    tree.name.map { tree.top.joined(with: $0.bytes[...]) } ?? tree.top
-  }
+  /// The path that was given.
+  package var path: ByteString { tree.path }
 
   /// Whether it was closed.
   package var isClosed: Bool { inotify == nil }

@@ -6,6 +6,8 @@ internal import CFlowSystem
 /// possible to leave out what a scan has reported already, to tell a new file from one that
 /// replaces another, and to find out what has happened after reports were lost.
 struct WatchedTree {
+  /// The path that was given, of a folder or of a file.
+  let path: ByteString
   /// The path of the folder that is watched.
   let top: ByteString
   /// The only name in it to report; nil for all.
@@ -27,7 +29,10 @@ struct WatchedTree {
   /// Whether the top is gone, so that nothing follows.
   private(set) var isGone = false
 
-  init(top: ByteString, name: ByteString?, isRecursive: Bool, _ scan: FolderScan) {
+  init(
+    _ path: ByteString, top: ByteString, name: ByteString?, isRecursive: Bool, _ scan: FolderScan
+  ) {
+    self.path = path
     self.top = top
     self.name = name
     self.isRecursive = isRecursive
@@ -100,7 +105,7 @@ struct WatchedTree {
     func has(_ kind: Int) -> Bool { Int(event.kinds) & kind != 0 }
     if has(FLOWSYSTEM_OVERFLOW) {
       endDeparture()
-      changes.append(FileChange(kind: .overflow, path: top, isFolder: true))
+      changes.append(FileChange(kind: .overflow, path: self.path, isFolder: self.name == nil))
       folderToScan = ""
       return
     }
@@ -252,8 +257,7 @@ struct WatchedTree {
   }
 
   private func whole(_ folder: ByteString, _ name: ByteString) -> ByteString {
-    // A path without a folder was given without one.
-    if self.name != nil, top == ".", folder.isEmpty { return name }
+    if self.name != nil { return path }
     return top.joined(with: place(folder, name).bytes[...])
   }
 

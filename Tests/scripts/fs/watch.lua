@@ -1,5 +1,5 @@
 -- A watch reports each change once, of new folders too, with moves and without temporary files.
-local check = require "check"
+local check, host = require "check", require "host"
 local flow = require "flow"
 local fs = flow.fs
 
@@ -110,6 +110,45 @@ check.equal(watch().kind, "created")
 fs.rename(file, dir .. "/elsewhere")
 check.equal(watch().kind, "removed")
 watch:close()
+
+-- Paths are spelt as they were given: that of a file, and that of a folder with the name after it.
+os.execute(("ln -s '%s' '%s/link'"):format(dir, parent))
+local relative = ("../"):rep(40) .. dir:sub(2)
+for _, folder in ipairs {
+  dir .. "/", dir .. "//", dir .. "/./", dir .. "/../watched/", parent .. "/link/", "/" .. dir .. "/", relative .. "/",
+} do
+  fs.write(dir .. "/spelt", "")
+  watch = fs.watch(folder .. "spelt")
+  check.equal(tostring(watch), "watch: " .. folder .. "spelt")
+  fs.write(dir .. "/spelt", "again")
+  check.equal(watch().path, folder .. "spelt")
+  fs.remove(dir .. "/spelt")
+  check.equal(watch().path, folder .. "spelt")
+  watch:close()
+  watch = fs.watch(folder)
+  fs.write(dir .. "/spelt", "")
+  check.equal(watch().path, folder .. "spelt")
+  watch:close()
+end
+-- In the working directory.
+local here = flow.exec({ "sh", "-c", [[p=$(realpath "$1") && cd "$2" && exec "$p" -e "$3"]], "sh", host.binary, parent, [[
+  local fs = require "flow.fs"
+  for _, path in ipairs { "f", "./f", ".//f" } do
+    fs.write("f", "")
+    local watch = fs.watch(path)
+    fs.write("f", "again")
+    print(watch().path)
+    fs.remove "f"
+    print(watch().path)
+  end
+  for _, path in ipairs { ".", "./" } do
+    local watch = fs.watch(path)
+    fs.write("f", "")
+    print(watch().path)
+    fs.remove "f"
+  end
+]] }):await()
+check.equal(here.stdout, "f\nf\n./f\n./f\n.//f\n.//f\n./f\n./f\n")
 
 -- A change that has come for a task which was cancelled before it continued is for the next one.
 watch = fs.watch(dir)
