@@ -14,7 +14,7 @@ extension ScriptHost {
             request, into: key, requester: ObjectIdentifier(self),
             showsProgress: reader.reportsProgress,
             makeKey: reader.makesKey
-              ? { [unowned self] context in idempotencyKeys.make(for: context) } : nil
+              ? { context in IdempotencyKeys.make(for: context) } : nil
           ) {
             [unowned self] response in
             try value(ofBody: response)

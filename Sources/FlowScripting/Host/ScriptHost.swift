@@ -74,7 +74,6 @@ public final class ScriptHost {
   /// The types of objects of `flow.http`, once they have been needed.
   var openHTTPTypes: HTTPTypes?
   /// The keys of requests that servers may get twice.
-  lazy var idempotencyKeys = IdempotencyKeys()
   /// Functions that the module doesn't have yet.
   private var definitions: LuaFields<LuaFunction> = [:]
 

@@ -47,7 +47,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       name: place.name, needs: place.visible.map { Declaration($0, .anything) },
       grace: place.grace,
       body: StandInBody(
-        body, index: place.index, attempt: place.attempt, keyBase: place.keyBase,
+        body, index: place.index, attempt: place.attempt, lineage: place.lineage,
         endingError: place.endingError.map { $0.error(on: host) }, of: self))
     var data: [(ByteString, Value)] = []
     for (name, value) in zip(place.keys, place.data.values) {
@@ -133,24 +133,23 @@ final class WorkerJobRunner: TaskObserver, EventSink {
   }
 }
 
-/// Passes the index and the attempt of its op to a body.
+/// Passes the place of its op to a body.
 final class StandInBody: OpBody {
   private let body: ScriptOpBody
   private let index: Int
   private let attempt: Int
-  /// The number that the idempotency keys of the op are made from.
-  let keyBase: UInt64
+  private let lineage: UInt64
   private let endingError: FlowError?
   private weak var job: WorkerJobRunner?
 
   init(
-    _ body: ScriptOpBody, index: Int, attempt: Int, keyBase: UInt64, endingError: FlowError?,
+    _ body: ScriptOpBody, index: Int, attempt: Int, lineage: UInt64, endingError: FlowError?,
     of job: WorkerJobRunner
   ) {
     self.body = body
     self.index = index
     self.attempt = attempt
-    self.keyBase = keyBase
+    self.lineage = lineage
     self.endingError = endingError
     self.job = job
   }
@@ -158,6 +157,7 @@ final class StandInBody: OpBody {
   func start(_ context: OpContext) -> CallState {
     context.standIn(index: index, attempt: attempt)
     context.run.endingErrorAround = endingError
+    context.run.lineage = lineage
     return job?.begin(context.run) == true ? body.start(context) : .finished
   }
 

@@ -37,8 +37,8 @@ struct WorkerJob: Sendable {
     let name: ByteString
     let index: Int
     let attempt: Int
-    /// The number that the idempotency keys of all its attempts are made from.
-    let keyBase: UInt64
+    /// The identity that is the same in all attempts; see `OpContext.lineage`.
+    let lineage: UInt64
     /// The seconds that its cleanups have after a stop; nil for the default.
     let grace: Double?
     /// For a final step, the error with which its flow is ending.
@@ -77,6 +77,8 @@ struct WorkerGroup: Sendable {
   let stopsAtFailure: Bool
   /// For a final step, the error with which its flow is ending.
   let endingError: WireError?
+  /// See `ItemWork.lineage`.
+  let lineage: UInt64
 }
 
 /// An order to a worker.

@@ -133,6 +133,120 @@ check.equal(#made, 6)
 check.equal(made[1] ~= made[2] and made[1] ~= made[3] and made[2] ~= made[3], true)
 check.equal(made[4], made[1])
 check.equal(made[5], made[2])
+check.equal(made[6], made[3])
+
+-- So are the keys of ops within it, whatever starts them: in each attempt the n-th of them has the same.
+local function post(to, body)
+  require "flow".http { url = to, body = body, idempotency_key = true }:await()
+end
+local function retried(make, per_attempt)
+  local seen_at = {}
+  for _ = 1, 2 do
+    local id = servers.id()
+    local attempt = 0
+    local to = server:url("/echo", { id = id })
+    local again = flow.op("AgainOp", function()
+      attempt = attempt + 1
+      if attempt < 3 then error "again" end
+    end)
+    local op = make(to, again)
+    check.equal(op:run({ items = { 1, 2, 3 } }).ok, true)
+    local requests = server:requests(id)
+    check.equal(#requests, 3 * per_attempt)
+    local of_body, count_of_body, seen_keys = {}, {}, {}
+    for _, request in ipairs(requests) do
+      local key = request.headers["idempotency-key"]
+      of_body[request.body] = of_body[request.body] or key
+      check.equal(key, of_body[request.body], "the key of " .. request.body)
+      count_of_body[request.body] = (count_of_body[request.body] or 0) + 1
+    end
+    for body, key in pairs(of_body) do
+      check.equal(count_of_body[body], 3, body)
+      check.equal(seen_keys[key], nil, body)
+      check.equal(seen_at[key], nil, "another run")
+      seen_keys[key] = true
+      seen_at[key] = true
+    end
+  end
+end
+for _, thread in ipairs { "main", "worker" } do
+  -- Runs, also of one op twice, and two deep.
+  retried(function(to, again)
+    local LeafOp = flow.op("LeafOp", { thread = thread, run = function(_, body) post(to, body) end })
+    local MiddleOp = flow.op("MiddleOp", function(_, body)
+      post(to, body .. "1")
+      LeafOp(body .. "2"):run()
+      LeafOp(body .. "3"):run()
+      post(to, body .. "4")
+    end)
+    return flow.op("OuterOp", { retry = 3, run = function()
+      MiddleOp("a"):run()
+      local run = MiddleOp("b"):start()
+      post(to, "c")
+      run:await()
+      again:run():await()
+    end })
+  end, 9)
+  -- A group, also one whose items have a policy, and steps of a flow.
+  for _, retry in ipairs { false, 2 } do
+    retried(function(to, again)
+      local ItemOp = flow.op("ItemOp", {
+        thread = thread, needs = { item = "integer", to = "string" }, primary_input = "item", retry = retry or nil,
+        run = function(ctx) post(ctx:get "to", "item" .. ctx:get "item") end,
+      })
+      local StepOp = flow.op("StepOp", { thread = thread, run = function(_, body) post(to, body) end })
+      local inner = flow.new("inner"):add(StepOp "x"):add(StepOp "y")
+      local all = flow.new("all"):data { to = to }
+        :add(StepOp "begin")
+        :add_grouped(ItemOp, { input = "items" })
+        :add(inner)
+        :add_parallel(StepOp "p", StepOp "q")
+        :add(again)
+      return flow.new("outer"):add(all, { retry = 3 })
+    end, 8)
+  end
+end
+-- Top flows, decorators, and the steps of a machine, which may be visited again.
+retried(function(to, again)
+  local StepOp = flow.op("StepOp", function(_, body) post(to, body) end)
+  return flow.op("RetriedOp", { retry = 3, run = function()
+    flow.new("top"):add(StepOp "1"):add(StepOp "2"):run()
+    again:run():await()
+  end })
+end, 2)
+retried(function(to, again)
+  local StepOp = flow.op("StepOp", function(ctx) post(to, "inner" .. ctx:get "n") end)
+  return flow.wrap(StepOp, function(ctx, run)
+    for i = 1, 2 do
+      ctx:set("n", i)
+      run()
+    end
+    post(to, "outer")
+    again:run():await()
+  end):with { retry = 3 }
+end, 3)
+retried(function(to, again)
+  return flow.new("top"):add(flow.op("FirstOp", function() post(to, "first") end)):add(again):with { retry = 3 }
+end, 1)
+retried(function(to, again)
+  local visits = 0
+  local machine = flow.machine {
+    name = "visits", start = "go", emit = function(result) return result.event end,
+    flow.step("go", {
+      run = function()
+        visits = visits % 3 + 1
+        flow.op("VisitOp", function() post(to, "visit" .. visits) end):run()
+        return { event = visits < 3 and "again" or "enough" }
+      end,
+      flow.on("again", flow.forward "go"), flow.on("enough", flow.forward "stop"),
+    }),
+    flow.step("stop", { final = true, run = function()
+      again:run():await()
+      return {}
+    end }),
+  }
+  return flow.op("MachineOp", { retry = 3, run = function() machine:run():await() end })
+end, 3)
 
 -- `when` decides instead.
 check.equal(count({ status = 404 }, {}, { attempts = 3, when = function(e) return e.status == 404 end }), 2)

@@ -19,6 +19,9 @@ struct LogScope {
   /// Its place in the parent: a step, or the 1-based index of an item.
   let position: UInt32
   let attempt: UInt32
+  /// For an inner op or a run that an op has started: its 1-based number among those that the same attempt
+  /// has started. 0 elsewhere.
+  let number: UInt32
   let kind: Kind
   /// The name of its subject.
   let name: ByteString
@@ -29,12 +32,13 @@ struct LogScope {
   let queued: Int64
 
   init(
-    parent: UInt32, position: UInt32, attempt: UInt32, kind: Kind, name: ByteString,
-    parts: (any LogParts)? = nil, queued: Int64
+    parent: UInt32, position: UInt32, attempt: UInt32, number: UInt32 = 0, kind: Kind,
+    name: ByteString, parts: (any LogParts)? = nil, queued: Int64
   ) {
     self.parent = parent
     self.position = position
     self.attempt = attempt
+    self.number = number
     self.kind = kind
     self.name = name
     self.parts = parts

@@ -225,7 +225,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
       maxConcurrent: dispatcher.maxConcurrent,
       itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
       allowFailure: dispatcher.allowFailure, parent: parent, policy: policy,
-      hasRate: dispatcher.rate != nil)
+      scope: scope, position: position, hasRate: dispatcher.rate != nil)
     if let made = (op.body as? any ItemRunnerProvider)?.itemRunner(for: work)
       ?? engine.makeItemRunner?(work)
     {

@@ -34,12 +34,13 @@ package final class ItemExecutor {
   ///   - limit: The most items that execute at the same time; at least 1.
   ///   - stopsAtFailure: Whether no further item starts after one has failed.
   ///   - endingError: See `ItemWork`.
+  ///   - lineage: See `ItemWork`.
   ///   - owner: The owner to notify of the ends; not retained. It must live until it has called
   ///     `end`.
   package init(
     _ op: Op, on loop: EventLoop, data: [(ByteString, Value)], itemKey: ByteString,
     collectKey: ByteString?, limit: Int, stopsAtFailure: Bool, endingError: FlowError? = nil,
-    owner: any ItemExecutorOwner
+    lineage: UInt64 = 0, owner: any ItemExecutorOwner
   ) {
     let keys = loop.keys
     body = ExecutorBody(
@@ -48,6 +49,7 @@ package final class ItemExecutor {
     run = Op(name: op.name, body: body).start(on: loop, data: data)
     run.isStandIn = true
     run.endingErrorAround = endingError
+    run.lineage = lineage
     // The owner is notified of its outcome.
     run.markObserved()
   }

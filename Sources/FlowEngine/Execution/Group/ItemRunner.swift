@@ -60,6 +60,9 @@ public struct ItemWork {
   public var endingError: FlowError? { parent.endingErrorAround }
   /// The policy at the group's place: the op's own, unless that place has another.
   let policy: OpPolicy?
+  /// The place of the group in the log.
+  let scope: UInt32
+  let position: UInt32
   /// Whether an item is retried or has a time limit. A runner has to handle both.
   public var hasPolicy: Bool { policy != nil }
   /// Whether the group limits how many items start in a time: it then hands items out when they may

@@ -78,7 +78,8 @@ private final class InnerExecution: MemberGroup {
     let scope = parent.log.addScope(
       LogScope(
         parent: context.scope, position: context.position,
-        attempt: UInt32(truncatingIfNeeded: context.attempt), kind: .inner, name: op.name,
+        attempt: UInt32(truncatingIfNeeded: context.attempt),
+        number: context.nextInnerNumber(), kind: .inner, name: op.name,
         queued: parent.engine.takeStamp()))
     let member = Execution(run: parent.run, bucket: parent.bucket, group: self)
     member.prepare(

@@ -50,6 +50,8 @@ final class AttemptResources {
   var progress: ReportedProgress?
   /// How many idempotency keys its requests have got.
   var keyCount = 0
+  /// How many ops it has started or executed.
+  var innerCount: UInt32 = 0
   /// The op of a context that other code keeps after its use.
   var keptOp: Op?
   var keptRun: Run?

@@ -22,8 +22,6 @@ public final class OpContext {
   @exclusivity(unchecked) private var number: UInt64 = 0
   /// The generation at which the present attempt started, also after the op has settled.
   @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
-  /// The generation at which the first attempt started: the same for all attempts of an execution.
-  @exclusivity(unchecked) package private(set) var firstGeneration: UInt64 = 0
   /// State that belongs to the body, such as a coroutine; released when the body has ended.
   public var state: AnyObject? {
     get { storedState }
@@ -289,6 +287,13 @@ public final class OpContext {
     return resources.keyCount
   }
 
+  /// The number of the next op that this attempt starts or executes, from 1.
+  func nextInnerNumber() -> UInt32 {
+    let resources = makeResources()
+    resources.innerCount &+= 1
+    return resources.innerCount
+  }
+
   func makeResources() -> AttemptResources {
     if let resources { return resources }
     let made = AttemptResources()
@@ -397,7 +402,6 @@ public final class OpContext {
   ) {
     number = generation
     attemptGeneration = generation
-    firstGeneration = generation
     current = op
     self.scope = scope
     self.position = position
@@ -412,7 +416,6 @@ public final class OpContext {
 
   /// Continues the state of an earlier attempt's context, which has been abandoned.
   func follow(_ earlier: OpContext) {
-    firstGeneration = earlier.firstGeneration
     current = earlier.resources?.keptOp
     scope = earlier.scope
     position = earlier.position

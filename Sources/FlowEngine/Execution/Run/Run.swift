@@ -35,6 +35,8 @@ public final class Run: FlowTask<DataBucket> {
   private var outer: (run: Run, scope: UInt32)?
   /// Whether it only executes items of another loop's group. That group knows the whole path.
   @exclusivity(unchecked) var isStandIn = false
+  /// The lineage of the whole run: drawn at random, unless an op has started the run; see Lineage.swift.
+  package lazy var lineage = UInt64.random(in: 0 ... .max)
   /// The error that another loop's flow is ending with, when this run executes items of one of its
   /// final steps.
   package var endingErrorAround: FlowError?
@@ -256,9 +258,10 @@ public final class Run: FlowTask<DataBucket> {
     guard outer.state == .pending else { return }
     let scope = outer.log.addScope(
       LogScope(
-        parent: owner.scope, position: owner.position, attempt: 1, kind: .child, name: op.name,
-        queued: log.began))
+        parent: owner.scope, position: owner.position, attempt: 1,
+        number: owner.nextInnerNumber(), kind: .child, name: op.name, queued: log.began))
     self.outer = (outer, scope)
+    lineage = outer.lineage(scope: scope, position: LogRecord.ownPosition)
     outer.log.append(
       .start, time: log.began, scope: scope, position: LogRecord.ownPosition)
   }
