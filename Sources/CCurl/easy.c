@@ -6,27 +6,10 @@
 
 #include "internal.h"
 
-ccurl_easy *ccurl_easy_make(void) {
-  ccurl_easy *easy = calloc(1, sizeof *easy);
-  if (easy == NULL) return NULL;
-  easy->handle = ccurl_library.curl_easy_init();
-  if (easy->handle == NULL) {
-    free(easy);
-    return NULL;
-  }
-  return easy;
-}
-
-static void drop_lists(ccurl_easy *easy) {
-  ccurl_library.curl_slist_free_all(easy->headers);
-  if (easy->mime != NULL) ccurl_library.curl_mime_free(easy->mime);
-  easy->headers = NULL;
-  easy->mime = NULL;
-}
-
 void ccurl_easy_free(ccurl_easy *easy) {
   ccurl_library.curl_easy_cleanup(easy->handle);
-  drop_lists(easy);
+  ccurl_library.curl_slist_free_all(easy->headers);
+  if (easy->mime != NULL) ccurl_library.curl_mime_free(easy->mime);
   free(easy);
 }
 
@@ -68,13 +51,16 @@ static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_so
   return made < 0 ? CURL_SOCKET_BAD : made;
 }
 
-void ccurl_easy_prepare(ccurl_easy *easy, const ccurl_transfer_events *events, void *context) {
-  ccurl_library.curl_easy_reset(easy->handle);
-  drop_lists(easy);
+ccurl_easy *ccurl_easy_make(const ccurl_transfer_events *events, void *context) {
+  ccurl_easy *easy = calloc(1, sizeof *easy);
+  if (easy == NULL) return NULL;
   easy->events = events;
   easy->context = context;
-  easy->lacks_descriptor = false;
-  easy->problem[0] = '\0';
+  easy->handle = ccurl_library.curl_easy_init();
+  if (easy->handle == NULL) {
+    free(easy);
+    return NULL;
+  }
   CURL *handle = easy->handle;
   CURLcode (*set)(CURL *, CURLoption, ...) = ccurl_library.curl_easy_setopt;
   set(handle, CURLOPT_PRIVATE, easy);
@@ -96,6 +82,7 @@ void ccurl_easy_prepare(ccurl_easy *easy, const ccurl_transfer_events *events, v
   set(handle, CURLOPT_SEEKDATA, easy);
   set(handle, CURLOPT_XFERINFOFUNCTION, on_moved);
   set(handle, CURLOPT_XFERINFODATA, easy);
+  return easy;
 }
 
 CURLcode ccurl_set_text(ccurl_easy *easy, CURLoption option, const char *text) {

@@ -8,7 +8,6 @@ struct ccurl_library {
   CURLcode (*curl_global_init)(long flags);
   CURL *(*curl_easy_init)(void);
   void (*curl_easy_cleanup)(CURL *easy);
-  void (*curl_easy_reset)(CURL *easy);
   CURLcode (*curl_easy_setopt)(CURL *easy, CURLoption option, ...);
   CURLcode (*curl_easy_getinfo)(CURL *easy, CURLINFO info, ...);
   CURLcode (*curl_easy_pause)(CURL *easy, int bitmask);

@@ -25,16 +25,15 @@ static bool find(void *library, const char *name, void *place) {
 static bool find_all(void *library) {
 #define FIND(NAME) find(library, #NAME, &ccurl_library.NAME)
   return FIND(curl_global_init) && FIND(curl_easy_init) && FIND(curl_easy_cleanup)
-      && FIND(curl_easy_reset) && FIND(curl_easy_setopt) && FIND(curl_easy_getinfo)
-      && FIND(curl_easy_pause) && FIND(curl_easy_strerror) && FIND(curl_multi_init)
-      && FIND(curl_multi_cleanup) && FIND(curl_multi_setopt) && FIND(curl_multi_add_handle)
-      && FIND(curl_multi_remove_handle) && FIND(curl_multi_socket_action)
-      && FIND(curl_multi_info_read) && FIND(curl_slist_append) && FIND(curl_slist_free_all)
-      && FIND(curl_mime_init) && FIND(curl_mime_free) && FIND(curl_mime_addpart)
-      && FIND(curl_mime_name) && FIND(curl_mime_data) && FIND(curl_mime_filedata)
-      && FIND(curl_mime_filename) && FIND(curl_mime_type) && FIND(curl_share_init)
-      && FIND(curl_share_cleanup) && FIND(curl_share_setopt) && FIND(curl_url)
-      && FIND(curl_url_cleanup) && FIND(curl_url_set) && FIND(curl_url_get)
+      && FIND(curl_easy_setopt) && FIND(curl_easy_getinfo) && FIND(curl_easy_pause)
+      && FIND(curl_easy_strerror) && FIND(curl_multi_init) && FIND(curl_multi_cleanup)
+      && FIND(curl_multi_setopt) && FIND(curl_multi_add_handle) && FIND(curl_multi_remove_handle)
+      && FIND(curl_multi_socket_action) && FIND(curl_multi_info_read) && FIND(curl_slist_append)
+      && FIND(curl_slist_free_all) && FIND(curl_mime_init) && FIND(curl_mime_free)
+      && FIND(curl_mime_addpart) && FIND(curl_mime_name) && FIND(curl_mime_data)
+      && FIND(curl_mime_filedata) && FIND(curl_mime_filename) && FIND(curl_mime_type)
+      && FIND(curl_share_init) && FIND(curl_share_cleanup) && FIND(curl_share_setopt)
+      && FIND(curl_url) && FIND(curl_url_cleanup) && FIND(curl_url_set) && FIND(curl_url_get)
       && FIND(curl_url_strerror) && FIND(curl_free);
 #undef FIND
 }

@@ -1,16 +1,12 @@
 // URLs, read by the parser that the request uses: two parsers could disagree about the host.
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "internal.h"
 
-// The part, or NULL.
+// The part, in the library's memory, or NULL.
 static char *part(CURLU *url, CURLUPart which, unsigned int flags) {
   char *text = NULL;
-  if (ccurl_library.curl_url_get(url, which, &text, flags) != CURLUE_OK) return NULL;
-  char *copy = strdup(text);
-  ccurl_library.curl_free(text);
-  return copy;
+  return ccurl_library.curl_url_get(url, which, &text, flags) == CURLUE_OK ? text : NULL;
 }
 
 static CURLUcode read(
@@ -24,8 +20,6 @@ static CURLUcode read(
   out->scheme = part(url, CURLUPART_SCHEME, 0);
   out->host = part(url, CURLUPART_HOST, 0);
   out->port = part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-  out->path = part(url, CURLUPART_PATH, 0);
-  out->query = part(url, CURLUPART_QUERY, 0);
   out->user = part(url, CURLUPART_USER, CURLU_URLDECODE);
   out->password = part(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
   ccurl_library.curl_url_set(url, CURLUPART_USER, NULL, 0);
@@ -48,8 +42,9 @@ const char *ccurl_url_read(const char *base, const char *text, bool encodes, ccu
 }
 
 void ccurl_url_free(ccurl_url *url) {
-  char *parts[] = {url->url,  url->scheme, url->host, url->port,
-                   url->path, url->query,  url->user, url->password};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
+  char *parts[] = {url->url, url->scheme, url->host, url->port, url->user, url->password};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    if (parts[i] != NULL) ccurl_library.curl_free(parts[i]);
+  }
   *url = (ccurl_url){0};
 }

@@ -34,6 +34,16 @@ public struct ByteString: Hashable, Comparable, Sendable {
     left.bytes.lexicographicallyPrecedes(right.bytes)
   }
 
+  /// Whether the bytes are those of a literal, which `==` would copy first.
+  package func equals(_ literal: StaticString) -> Bool {
+    let count = literal.utf8CodeUnitCount
+    return bytes.count == count
+      && bytes.withUnsafeBufferPointer { bytes in
+        let literal = UnsafeBufferPointer(start: literal.utf8Start, count: count)
+        return bytes.elementsEqual(literal)
+      }
+  }
+
   /// The bytes of both, the right ones after the left ones.
   public static func + (left: ByteString, right: ByteString) -> ByteString {
     ByteString(left.bytes + right.bytes)
@@ -71,6 +81,14 @@ public struct ByteString: Hashable, Comparable, Sendable {
     }
     return self
   }
+}
+
+/// Whether a text is that of a case of a `switch`; without the copy that `Equatable`'s makes.
+package func ~= (literal: StaticString, text: ByteString) -> Bool { text.equals(literal) }
+
+/// Whether there is a text, and it is that of a case of a `switch`.
+package func ~= (literal: StaticString, text: ByteString?) -> Bool {
+  text?.equals(literal) ?? false
 }
 
 /// Distinguishes the bytes that start a character from those that continue one.

@@ -39,17 +39,16 @@ typedef struct ccurl_loop_events {
   void (*wake)(void *context, long milliseconds);
 } ccurl_loop_events;
 
-/// One request and its response; can be used again.
+/// One request and its response. libcurl 7.88 keeps a pointer to the last header line of a transfer that
+/// is used again, and releases that line twice when the next response begins with a folded line.
 typedef struct ccurl_easy ccurl_easy;
 /// All transfers of a loop, and their connections.
 typedef struct ccurl_multi ccurl_multi;
 
-/// Makes a transfer; NULL without memory.
-ccurl_easy *ccurl_easy_make(void);
+/// Makes a transfer with the options that every request has; NULL without memory.
+ccurl_easy *ccurl_easy_make(const ccurl_transfer_events *events, void *context);
 /// Releases a transfer that no multi has.
 void ccurl_easy_free(ccurl_easy *easy);
-/// Forgets all options and sets those that every request has.
-void ccurl_easy_prepare(ccurl_easy *easy, const ccurl_transfer_events *events, void *context);
 
 CURLcode ccurl_set_text(ccurl_easy *easy, CURLoption option, const char *text);
 CURLcode ccurl_set_number(ccurl_easy *easy, CURLoption option, long number);
@@ -100,7 +99,7 @@ void *ccurl_multi_next(ccurl_multi *multi, CURLcode *code);
 typedef struct ccurl_url {
   /// The whole URL, without user, password and fragment.
   char *url;
-  char *scheme, *host, *port, *path, *query;
+  char *scheme, *host, *port;
   /// Decoded.
   char *user, *password;
 } ccurl_url;

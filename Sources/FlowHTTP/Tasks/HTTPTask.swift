@@ -54,6 +54,9 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     }
   }
 
+  /// What the task has started, which continues after it when the body is streamed.
+  public var work: HTTPWork { HTTPWork(transfer) }
+
   public override var kindName: ByteString { "http" }
 
   /// Stops the request; the task ends at once.
@@ -109,6 +112,20 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     }
     return "\(bytes) B"
   }
+}
+
+/// The work of a request; of one that streams, until the end of its body. Confined to the thread of its
+/// loop.
+public struct HTTPWork {
+  private weak var transfer: HTTPTransfer?
+
+  fileprivate init(_ transfer: HTTPTransfer?) { self.transfer = transfer }
+
+  /// Whether it hasn't ended.
+  public var isUnderway: Bool { transfer?.hasEnded == false }
+
+  /// Ends it at once, with an error.
+  public func stop(_ error: FlowError) { transfer?.stop(error) }
 }
 
 extension EventLoop {

@@ -62,22 +62,60 @@ final class HTTPDownload {
     if isThere, let allowed = path.withCString({ access($0, W_OK) }), allowed != 0 {
       throw failure("write", errno)
     }
-    let flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK
-    let opened =
-      isDevice
-      ? path.withCString { Glibc.open($0, flags) }
-      : temporary.withCString { Glibc.open($0, flags | O_CREAT | (resumes ? 0 : O_EXCL), 0o666) }
-    guard let opened, opened >= 0 else { throw failure("write", errno) }
-    descriptor = opened
+    if isDevice {
+      descriptor = try open(path, 0)
+    } else if resumes {
+      try openPart()
+    } else {
+      descriptor = try open(temporary, O_CREAT | O_EXCL)
+    }
+  }
+
+  private func open(_ path: ByteString, _ flags: Int32) throws(FlowError) -> Int32 {
+    let all = O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags
+    guard let opened = path.withCString({ Glibc.open($0, all, 0o666) }), opened >= 0 else {
+      throw failure("write", errno)
+    }
+    return opened
+  }
+
+  /// Opens the part, which belongs to one download at a time.
+  private func openPart() throws(FlowError) {
+    while true {
+      descriptor = try open(temporary, O_CREAT)
+      guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        let number = errno
+        drop()
+        guard number == EWOULDBLOCK else { throw failure("write", number) }
+        throw FlowError(
+          .error, "can't write '\(path)': another download to it continues", code: Int64(number))
+      }
+      // Another one may have completed the file, and taken it away, since it was opened.
+      var ours = stat()
+      var named = stat()
+      let isThere = temporary.withCString { stat($0, &named) } == .some(0)
+      if fstat(descriptor, &ours) == 0, isThere, ours.st_ino == named.st_ino { return }
+      drop()
+    }
+  }
+
+  /// Closes the file.
+  private func drop() {
+    close(descriptor)
+    descriptor = -1
   }
 
   /// Begins with the body, after `prepare`: the file keeps its first `offset` bytes. `tag` is the
   /// version of the content of the URL; nil when it can't be continued.
   func open(at offset: Int64, tag: ByteString?, of url: ByteString) throws(FlowError) {
     if isDevice { return }
-    guard ftruncate(descriptor, off_t(offset)) == 0, lseek(descriptor, 0, SEEK_END) >= 0 else {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw failure("write", errno) }
+    // Even without an effect, ext4 takes it as a sign to write everything to the disk on `close`.
+    if status.st_size != offset, ftruncate(descriptor, off_t(offset)) != 0 {
       throw failure("write", errno)
     }
+    guard lseek(descriptor, 0, SEEK_END) >= 0 else { throw failure("write", errno) }
     size = offset
     guard resumes else { return }
     if let tag {
@@ -106,6 +144,9 @@ final class HTTPDownload {
 
   /// Gives the complete file its name. Symbolic links at its place are followed.
   func complete() throws(FlowError) {
+    // Another descriptor of the same file keeps its lock until it has its name.
+    let lock = resumes && descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1
+    defer { if lock >= 0 { close(lock) } }
     let closed = descriptor < 0 ? 0 : close(descriptor)
     descriptor = -1
     // A full disk, or a network, may report its error only here.
@@ -133,11 +174,11 @@ final class HTTPDownload {
     guard descriptor >= 0 else { return }
     var status = stat()
     let isEmpty = fstat(descriptor, &status) == 0 && status.st_size == 0
-    close(descriptor)
-    descriptor = -1
+    // Before another download may take the part.
     if !isDevice, !resumes || isEmpty {
       for path in [temporary, tagPath] { _ = path.withCString { unlink($0) } }
     }
+    drop()
   }
 
   private func failure(_ verb: String, _ number: Int32) -> FlowError {

@@ -10,8 +10,7 @@ struct HTTPHead {
   private(set) var version: ByteString = ""
   /// The words after the status.
   private(set) var reason: ByteString = ""
-  /// The lines in order, the names in lower case.
-  private(set) var lines: [(name: ByteString, value: ByteString)] = []
+  private(set) var lines = HTTPHeaderLines()
   /// Whether the header of the final response has ended.
   private(set) var isComplete = false
   /// Whether nobody has handled that yet.
@@ -27,33 +26,42 @@ struct HTTPHead {
     guard size <= Self.limit else { return false }
     // Lines after the body.
     if isComplete { return true }
-    let text = ByteString(Array(line)).trimmed
+    let text = line[...].trimmed
     if text.isEmpty {
       // 1xx: another header follows.
       isComplete = status >= 200
-    } else if text.bytes.starts(with: "HTTP/".utf8) {
-      let words = text.bytes.split(separator: 32, maxSplits: 2).map { ByteString(Array($0)) }
-      lines = []
-      version = words.first.map { ByteString(Array($0.bytes.dropFirst(5))) } ?? ""
-      status = words.count > 1 ? Int(words[1].decimal ?? 0) : 0
-      reason = words.count > 2 ? words[2].escapingControls.truncated(to: 80) : ""
-    } else if let colon = text.bytes.firstIndex(of: UInt8(ascii: ":")) {
-      let name = ByteString(Array(text.bytes[..<colon])).trimmed.lowercased
-      lines.append((name, ByteString(Array(text.bytes[(colon + 1)...])).trimmed))
+    } else if text.starts(with: Self.statusMark) {
+      lines = HTTPHeaderLines()
+      readStatus(text)
+    } else {
+      lines.append(line)
     }
     return true
   }
 
-  private func value(_ name: ByteString) -> ByteString? { lines.last { $0.name == name }?.value }
+  private static let statusMark = Array("HTTP/".utf8)
+
+  /// `HTTP/1.1 200 OK`.
+  private mutating func readStatus(_ line: Slice<UnsafeRawBufferPointer>) {
+    let space = UInt8(ascii: " ")
+    let word = line.dropFirst(Self.statusMark.count).prefix { $0 != space }
+    let rest = line[word.endIndex...].drop { $0 == space }
+    let number = rest.prefix { $0 != space }
+    version = ByteString(Array(word))
+    status = Int(clamping: ByteString(Array(number)).decimal ?? 0)
+    let words = rest[number.endIndex...].drop { $0 == space }
+    reason = words.isEmpty ? "" : ByteString(Array(words)).escapingControls.truncated(to: 80)
+  }
+
+  private func value(_ name: StaticString) -> ByteString? { lines.last(name) }
 
   /// Where the response redirects to; nil when it doesn't.
   var redirect: ByteString? {
-    guard [301, 302, 303, 307, 308].contains(status) else { return nil }
-    return value("location")
+    switch status {
+    case 301, 302, 303, 307, 308: value("location")
+    default: nil
+    }
   }
-
-  /// The size that the header announces.
-  var length: Int64? { value("content-length")?.decimal }
 
   /// The first byte of the range that the response has.
   var rangeStart: Int64? {

@@ -41,7 +41,8 @@ struct HTTPHop {
     // Once gone elsewhere, the way back is that of the other server: it gets nothing either.
     if !next.hasOrigin(of: url) { isTrusted = false }
     let becomesGet =
-      status == 303 && method != "HEAD" || (status == 301 || status == 302) && method == "POST"
+      status == 303 && !method.equals("HEAD")
+      || (status == 301 || status == 302) && method.equals("POST")
     if becomesGet {
       method = "GET"
       hasBody = false
@@ -75,12 +76,12 @@ struct HTTPHop {
     options.set(CURLOPT_URL, url.text)
     options.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     options.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(min(request.connectTimeout, 1e6) * 1000)))
-    if url.scheme == "https" { options.set(CURLOPT_PIPEWAIT, 1) }
+    if url.isEncrypted { options.set(CURLOPT_PIPEWAIT, 1) }
     switch request.version {
     case .http1: options.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     case .http2:
       let version =
-        url.scheme == "https" ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+        url.isEncrypted ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
       options.set(CURLOPT_HTTP_VERSION, version)
     case nil: options.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
     }
@@ -130,7 +131,7 @@ struct HTTPHop {
   private func setMethod(_ options: CurlOptions, _ request: HTTPRequest, _ upload: HTTPUpload?) {
     // On a kept connection that ends, the library would send such a request again; a body that it
     // can't have again keeps it from that.
-    if !request.mayRepeat, hasBody ? request.isMultipart || bodySize == 0 : method != "GET" {
+    if !request.mayRepeat, hasBody ? request.isMultipart || bodySize == 0 : !method.equals("GET") {
       options.set(CURLOPT_FRESH_CONNECT, 1)
     }
     if hasBody {
@@ -151,15 +152,15 @@ struct HTTPHop {
       case nil: break
       }
       options.set(CURLOPT_CUSTOMREQUEST, method)
-    } else if method == "HEAD" {
+    } else if method.equals("HEAD") {
       options.set(CURLOPT_NOBODY, 1)
-    } else if method == "POST" || method == "PUT" || method == "PATCH" {
+    } else if method.equals("POST") || method.equals("PUT") || method.equals("PATCH") {
       // An empty body has a length of 0, which servers ask for.
       options.set(body: "")
       options.set(CURLOPT_CUSTOMREQUEST, method)
     } else {
       options.set(CURLOPT_HTTPGET, 1)
-      if method != "GET" { options.set(CURLOPT_CUSTOMREQUEST, method) }
+      if !method.equals("GET") { options.set(CURLOPT_CUSTOMREQUEST, method) }
     }
   }
 
@@ -168,6 +169,7 @@ struct HTTPHop {
       options.set(CURLOPT_SSL_VERIFYPEER, 0)
       options.set(CURLOPT_SSL_VERIFYHOST, 0)
     }
+    // A proxy may be one with TLS, whatever the URL is.
     if let ca = request.ca ?? Self.environment("SSL_CERT_FILE") {
       options.set(CURLOPT_CAINFO, ca)
     }
@@ -181,8 +183,8 @@ struct HTTPHop {
       options.set(CURLOPT_PROXY, proxy)
       // This proxy was asked for, whatever NO_PROXY says.
       if !proxy.isEmpty { options.set(CURLOPT_NOPROXY, "") }
-    } else if url.scheme == "http", Self.environment("http_proxy") == nil,
-      Self.environment("REQUEST_METHOD") == nil, let proxy = Self.environment("HTTP_PROXY")
+    } else if !url.isEncrypted, let proxy = Self.environment("HTTP_PROXY"),
+      Self.environment("http_proxy") == nil, Self.environment("REQUEST_METHOD") == nil
     {
       // The library doesn't read it, because of CGI programs: their clients can set it.
       options.set(CURLOPT_PROXY, proxy)
@@ -190,28 +192,29 @@ struct HTTPHop {
   }
 
   private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
-    let names = Set(request.headers.map(\.name.lowercased))
+    let names = request.headers.map(\.name.lowercased)
+    func lacks(_ name: StaticString) -> Bool { !names.contains { $0.equals(name) } }
     for header in request.headers {
       let name = header.name.lowercased
       if !isTrusted, header.isSecret || Self.isPrivate(name) { continue }
       if !hasBody, name.bytes.starts(with: "content-".utf8), request.body != nil { continue }
       options.add(header.name, header.value)
     }
-    if !names.contains("user-agent") { options.set(CURLOPT_USERAGENT, "flowlua") }
+    if lacks("user-agent") { options.set(CURLOPT_USERAGENT, literal: "flowlua") }
     // A part of a compressed content can't be continued.
-    if !names.contains("accept-encoding"), !request.resumes {
-      options.set(CURLOPT_ACCEPT_ENCODING, "")
+    if lacks("accept-encoding"), !request.resumes {
+      options.set(CURLOPT_ACCEPT_ENCODING, literal: "")
     }
-    if hasBody, !names.contains("content-type") {
+    if hasBody, lacks("content-type") {
       if case .bytes(_, let type)? = request.body {
         if let type { options.add("Content-Type", type) } else { options.remove("Content-Type") }
       }
-    } else if !hasBody, method != "GET", method != "HEAD", !names.contains("content-type") {
+    } else if !hasBody, !method.equals("GET"), !method.equals("HEAD"), lacks("content-type") {
       options.remove("Content-Type")
     }
     // A server that doesn't know it would cost a second.
-    if hasBody, !names.contains("expect") { options.remove("Expect") }
-    if let key = request.idempotencyKey, !names.contains("idempotency-key") {
+    if hasBody, lacks("expect") { options.remove("Expect") }
+    if let key = request.idempotencyKey, lacks("idempotency-key") {
       options.add("Idempotency-Key", key)
     }
     if let part {
@@ -250,6 +253,12 @@ private final class CurlOptions {
 
   func set(_ option: CURLoption, _ text: ByteString) {
     check(text.withCString { ccurl_set_text(easy, option, $0) })
+  }
+
+  func set(_ option: CURLoption, literal text: StaticString) {
+    text.utf8Start.withMemoryRebound(to: CChar.self, capacity: text.utf8CodeUnitCount + 1) {
+      check(ccurl_set_text(easy, option, $0))
+    }
   }
 
   func set(_ option: CURLoption, _ number: Int) { check(ccurl_set_number(easy, option, number)) }

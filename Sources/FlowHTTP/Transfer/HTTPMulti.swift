@@ -21,6 +21,7 @@ final class HTTPMulti: LoopExtension {
   private var isClosed = false
   /// Whether the library is executing.
   private var isInside = false
+  private var insideSince: Int64 = 0
   private var touched: [HTTPTransfer] = []
   private var sockets: [Int32: HTTPSocket] = [:]
   private var timer: Timer?
@@ -138,12 +139,6 @@ final class HTTPMulti: LoopExtension {
     }
   }
 
-  /// One for each request: libcurl 7.88 keeps a pointer to the last header line of a transfer that is
-  /// reset, and releases that line twice when the next response begins with a folded line.
-  func takeEasy() -> OpaquePointer? { ccurl_easy_make() }
-
-  func putBack(_ easy: OpaquePointer) { ccurl_easy_free(easy) }
-
   /// Gives a transfer to the library.
   func add(_ transfer: HTTPTransfer, _ easy: OpaquePointer) -> Bool {
     guard let handle, ccurl_multi_add(handle, easy) else { return false }
@@ -176,8 +171,12 @@ final class HTTPMulti: LoopExtension {
 
   // MARK: The library
 
+  /// When the library was called, if it is executing, else the present time.
+  var now: Int64 { isInside ? insideSince : HTTPTransfer.now }
+
   /// Calls the library, then handles what has happened.
   func perform(_ body: () -> Void) {
+    insideSince = HTTPTransfer.now
     isInside = true
     body()
     isInside = false

@@ -7,7 +7,8 @@ public final class HTTPResponse {
   /// The URL of the response, after redirects; without user and password.
   public let url: ByteString
   /// The lines of the header in order, the names in lower case.
-  public let headers: [(name: ByteString, value: ByteString)]
+  public private(set) lazy var headers: [(name: ByteString, value: ByteString)] = lines.all
+  private let lines: HTTPHeaderLines
   /// The version of the protocol: `1.1`, `2`.
   public let version: ByteString
   /// The body; empty when it was saved to a file, or is streamed.
@@ -27,13 +28,13 @@ public final class HTTPResponse {
   public var attachment: AnyObject?
 
   init(
-    status: Int, url: ByteString, headers: [(name: ByteString, value: ByteString)],
+    status: Int, url: ByteString, lines: HTTPHeaderLines,
     version: ByteString, body: ByteString, saved: ByteString?, bodySize: Int64, elapsed: Double,
     timings: HTTPTimings, stream: HTTPStream?
   ) {
     self.status = status
     self.url = url
-    self.headers = headers
+    self.lines = lines
     self.version = version
     self.body = body
     self.saved = saved

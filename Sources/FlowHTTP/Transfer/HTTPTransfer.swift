@@ -31,28 +31,28 @@ final class HTTPTransfer {
   private var isHolding = false
 
   // The request that is being sent: the first, or one that a redirect has led to.
-  private(set) var hop: HTTPHop
-  private var upload: HTTPUpload?
+  var hop: HTTPHop
+  var upload: HTTPUpload?
   /// How much of a body in memory the library has taken by `fill`.
-  private var sentBytes = 0
-  private var followed = 0
+  var sentBytes = 0
+  var followed = 0
 
   // The response.
-  private(set) var head = HTTPHead()
-  private var body = HTTPBodyBuffer()
-  private var download: HTTPDownload?
-  private(set) weak var stream: HTTPStream?
+  var head = HTTPHead()
+  var body = HTTPBodyBuffer()
+  var download: HTTPDownload?
+  weak var stream: HTTPStream?
   /// Kept until it is delivered with the response.
-  private var newStream: HTTPStream?
-  private var isPaused = false
-  private var lastMoved: Int64 = 0
+  var newStream: HTTPStream?
+  var isPaused = false
+  var lastMoved: Int64 = 0
   /// The failure that has ended the transfer from within a callback.
-  private var failure: FlowError?
+  var failure: FlowError?
   /// The code that responds instead of servers.
   let replacement: (any HTTPReplacement)?
   /// The request that it responds to now.
-  private var replaced: ReplacedRequest?
-  private var progress: (done: Int64, total: Int64)?
+  var replaced: ReplacedRequest?
+  var progress: (done: Int64, total: Int64)?
 
   /// - Throws: The mistake in the request.
   init(
@@ -68,7 +68,7 @@ final class HTTPTransfer {
     hop = try HTTPHop(request)
   }
 
-  private var loop: EventLoop { multi.loop }
+  var loop: EventLoop { multi.loop }
 
   /// `GET https://api.example/items`, for messages.
   var title: ByteString { "\(hop.method) \(hop.url.shown)" }
@@ -115,10 +115,10 @@ final class HTTPTransfer {
     upload = nil
     sentBytes = 0
     download = request.save.map { HTTPDownload($0, resumes: request.resumes) }
-    hop.part = hop.restarts ? nil : download?.part(of: hop.url.text)
     do throws(FlowError) {
       // Before anything is asked for.
       try download?.prepare()
+      hop.part = hop.restarts ? nil : download?.part(of: hop.url.text)
       if let replacement {
         let replaced = ReplacedRequest(hop, of: request)
         replaced.onEnd = { [self] end in takeReplaced(end) }
@@ -127,11 +127,11 @@ final class HTTPTransfer {
         return
       }
       if hop.hasBody { upload = try hop.openBody(request) }
-      guard let made = multi.takeEasy() else { throw Self.noMemory }
+      guard let made = ccurl_easy_make(Self.events, Unmanaged.passUnretained(self).toOpaque())
+      else { throw Self.noMemory }
       easy = made
-      ccurl_easy_prepare(made, Self.events, Unmanaged.passUnretained(self).toOpaque())
       guard hop.setOptions(of: made, for: request, upload: upload) else { throw Self.noMemory }
-      lastMoved = Self.now
+      lastMoved = multi.now
       armIdleTimer(request.idleTimeout)
       guard multi.add(self, made) else { throw Self.noMemory }
     } catch {
@@ -143,167 +143,6 @@ final class HTTPTransfer {
   static let noMemory = FlowError(.error, "there is no memory for an HTTP request")
 
   static var now: Int64 { SystemClock.read(CLOCK_MONOTONIC) }
-
-  // MARK: Callbacks of the library
-
-  /// The functions that the library calls.
-  // Safe: nothing changes them.
-  nonisolated(unsafe) static let events: UnsafePointer<ccurl_transfer_events> = {
-    let events = UnsafeMutablePointer<ccurl_transfer_events>.allocate(capacity: 1)
-    events.initialize(
-      to: ccurl_transfer_events(
-        header: { context, line, count in
-          HTTPTransfer.from(context).header(UnsafeRawBufferPointer(start: line, count: count))
-        },
-        receive: { context, bytes, count in
-          HTTPTransfer.from(context).receive(UnsafeRawBufferPointer(start: bytes, count: count))
-        },
-        send: { context, buffer, room in HTTPTransfer.from(context).fill(buffer, room) },
-        seek: { context, position in HTTPTransfer.from(context).seek(position) },
-        moved: { context, received, total, sent, size in
-          HTTPTransfer.from(context).moved(received, total, sent, size)
-        }))
-    return UnsafePointer(events)
-  }()
-
-  static func from(_ context: UnsafeMutableRawPointer?) -> HTTPTransfer {
-    guard let context else { misuse("libcurl has lost the context of a transfer") }
-    // Safe: the multi holds a transfer while the library has it.
-    return Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
-  }
-
-  private func header(_ line: UnsafeRawBufferPointer) -> Bool {
-    lastMoved = Self.now
-    guard head.add(line) else {
-      failure = .network(
-        hidden("\(title) failed: the header is larger than \(HTTPHead.limit >> 10) kB"),
-        phase: .receive, sent: true, mayRepeat: false)
-      return false
-    }
-    guard head.isComplete, head.isFresh else { return true }
-    head.isFresh = false
-    do throws(FlowError) { try prepareBody() } catch {
-      failure = error
-      return false
-    }
-    return true
-  }
-
-  /// Decides what becomes of the body.
-  private func prepareBody() throws(FlowError) {
-    if head.redirect != nil, request.redirects > 0 {
-      body.kind = .ignored
-    } else if request.isChecked, head.status >= 400 {
-      body.kind = .excerpt
-    } else if let download, (200..<300).contains(head.status) {
-      body.kind = .file
-      let tag = head.versionTag
-      if head.status == 206, let part = hop.part {
-        guard head.rangeStart == part.size else { return restart() }
-        try download.open(at: part.size, tag: part.tag, of: hop.url.text)
-      } else {
-        try download.open(at: 0, tag: tag, of: hop.url.text)
-      }
-    } else if request.streams {
-      body.kind = .stream
-      let made = HTTPStream()
-      newStream = made
-      stream = made
-      multi.touch(self)
-    }
-  }
-
-  /// Ignores this response, and sends the request again without a range.
-  private func restart() {
-    hop.restarts = true
-    body.kind = .ignored
-  }
-
-  /// The most bytes of the body.
-  private var limit: Int64? {
-    switch body.kind {
-    case .memory: Int64(request.maxBytes ?? HTTPRequest.memoryLimit)
-    case .file, .stream: request.maxBytes.map { Int64($0) }
-    case .excerpt, .ignored: nil
-    }
-  }
-
-  private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
-    if !isPaused { lastMoved = Self.now }
-    let count = Int64(bytes.count)
-    if let limit, body.size + count > limit {
-      failure = httpError("the body has more than \(limit) bytes (max_bytes)")
-      return 0
-    }
-    switch body.kind {
-    case .memory:
-      if body.bytes.isEmpty, let length = head.length, length <= 1 << 20, length >= count {
-        body.bytes.reserveCapacity(Int(length))
-      }
-      body.bytes.append(contentsOf: bytes)
-    case .file:
-      do throws(FlowError) { try download?.write(bytes) } catch {
-        failure = error
-        return 0
-      }
-    case .stream:
-      // Nobody reads it any more.
-      guard let stream else { return 0 }
-      if stream.isFull {
-        pause()
-        return Int(CURL_WRITEFUNC_PAUSE)
-      }
-      stream.append(bytes)
-      multi.touch(self)
-    case .excerpt, .ignored:
-      let limit = body.kind == .excerpt ? RequestFailure.Response.bodyLimit : 0
-      body.bytes.append(contentsOf: bytes.prefix(max(0, limit - body.bytes.count)))
-      if body.size + count > HTTPBodyBuffer.patience {
-        body.isCut = true
-        return 0
-      }
-    }
-    body.size += count
-    return bytes.count
-  }
-
-  private func fill(_ buffer: UnsafeMutablePointer<CChar>?, _ room: Int) -> Int {
-    lastMoved = Self.now
-    if let buffer, upload == nil, case .bytes(let bytes, _)? = request.body {
-      let count = min(room, bytes.count - sentBytes)
-      bytes.withUnsafeBytes { all in
-        if count > 0, let start = all.baseAddress { memcpy(buffer, start + sentBytes, count) }
-      }
-      sentBytes += count
-      return count
-    }
-    guard let buffer, let upload, let count = upload.read(buffer, room) else {
-      failure = FlowError(.error, "\(title): the file that is sent can't be read")
-      return Int(CURL_READFUNC_ABORT)
-    }
-    return count
-  }
-
-  /// Refuses to send a request again that the server may have acted on: the library does so when a
-  /// kept connection ends.
-  private func seek(_ position: Int64) -> Bool {
-    guard request.mayRepeat else { return false }
-    upload?.seek(position)
-    return upload != nil
-  }
-
-  private func moved(_ received: Int64, _ total: Int64, _ sent: Int64, _ size: Int64) {
-    if sent != body.sent {
-      body.sent = sent
-      lastMoved = Self.now
-    }
-    guard request.onProgress != nil else { return }
-    let next = head.status == 0 && size > 0 ? (sent, size) : (received, total)
-    if progress?.done != next.0, next.0 > 0 {
-      progress = next
-      multi.touch(self)
-    }
-  }
 
   // MARK: After the library has returned
 
@@ -321,7 +160,7 @@ final class HTTPTransfer {
     stream?.notify(on: loop)
   }
 
-  private func pause() {
+  func pause() {
     isPaused = true
     unhold()
     // They would keep a script that doesn't read any more.
@@ -445,7 +284,7 @@ final class HTTPTransfer {
 
   private func response(stream: HTTPStream?) -> HTTPResponse {
     HTTPResponse(
-      status: head.status, url: hop.url.text, headers: head.lines, version: head.version,
+      status: head.status, url: hop.url.text, lines: head.lines, version: head.version,
       body: ByteString(body.bytes), saved: body.kind == .file ? request.save : nil,
       bodySize: body.kind == .file ? download?.size ?? body.size : body.size,
       elapsed: elapsed, timings: head.timings, stream: stream)
@@ -473,9 +312,9 @@ final class HTTPTransfer {
     cancelTimers()
   }
 
-  /// Returns the library's side.
+  /// Releases the library's side.
   private func leave() {
-    if let easy { multi.putBack(easy) }
+    if let easy { ccurl_easy_free(easy) }
     easy = nil
     idleTimer?.cancel()
     idleTimer = nil
@@ -548,115 +387,4 @@ final class HTTPTransfer {
   }
 
   private func timedOut(_ limit: ByteString) { stop(timeoutError(limit)) }
-
-  // MARK: Errors
-
-  private func timeoutError(_ limit: ByteString) -> FlowError {
-    let phase = easy.map { self.phase($0) } ?? (replaced == nil ? .connect : .wait)
-    let wasSent = wasSent
-    return FlowError(.timeout, hidden("\(title) timed out \(limit), \(phase.progress)")).with {
-      $0.request = .connection(phase: phase, sent: wasSent)
-      $0.isTransient = request.mayRepeat || !wasSent
-    }
-  }
-
-  private func networkError(_ code: CURLcode, _ easy: OpaquePointer) -> FlowError {
-    if code == CURLE_OUT_OF_MEMORY {
-      guard wasSent else { return Self.noMemory }
-      // The library's way to refuse a line of more than 100 kB.
-      return .network(
-        hidden("\(title) failed: a line of the header is too long"), phase: .receive, sent: true,
-        mayRepeat: false)
-    }
-    if code == CURLE_OPERATION_TIMEDOUT {
-      let seconds = Value.text(ofSeconds: request.connectTimeout)
-      return timeoutError("after \(seconds)s (connect_timeout)")
-    }
-    if code == CURLE_SEND_FAIL_REWIND {
-      return .network(
-        hidden("\(title) failed: the connection was closed before the response"), phase: .wait,
-        sent: true, mayRepeat: false)
-    }
-    let answer = ccurl_number(easy, CURLINFO_HTTP_CONNECTCODE)
-    if answer >= 300 {
-      return .network(
-        hidden("\(title) failed: the proxy's response is \(answer)"), phase: .connect, sent: false,
-        mayRepeat: false)
-    }
-    var reason = ByteString(cString: ccurl_problem(easy)).trimmed
-    if reason.isEmpty { reason = ByteString(cString: ccurl_text(code)) }
-    let number = Int32(clamping: ccurl_number(easy, CURLINFO_OS_ERRNO))
-    if number != 0, let text = strerror(number).map({ ByteString(cString: $0) }),
-      !reason.contains(text)
-    {
-      reason = "\(reason): \(text)"
-    }
-    return .network(
-      hidden("\(title) failed: \(reason)"), phase: phase(easy, code), sent: wasSent,
-      code: number == 0 ? nil : Int64(number),
-      isCertificate: HTTPPhases.lasting.contains(code.rawValue), mayRepeat: request.mayRepeat)
-  }
-
-  /// The error of a response that can't be used.
-  private func httpError(_ problem: ByteString) -> FlowError {
-    .http(hidden("\(title) -> \(head.status): \(problem)"), responseExcerpt, mayRepeat: false)
-  }
-
-  /// The error of a status.
-  private func statusError() -> FlowError {
-    let reason = head.reason.isEmpty ? "" : " " + head.reason
-    var wait: Double?
-    if let text = HTTPResponse.header("retry-after", in: head.lines) {
-      wait = RetryAfter.seconds(text, now: Int64(time(nil)))
-    }
-    return .http(
-      hidden("\(title) -> \(head.status)\(reason)"), responseExcerpt, retryAfter: wait,
-      mayRepeat: request.mayRepeat)
-  }
-
-  private var responseExcerpt: RequestFailure.Response {
-    RequestFailure.Response(
-      status: head.status, headers: head.lines, body: ByteString(body.bytes))
-  }
-
-  /// Whether the server, or one that has redirected, may have received the request.
-  private var wasSent: Bool { followed > 0 || replaced != nil || hopWasSent }
-
-  /// Whether the server may have received the request of `hop`.
-  private var hopWasSent: Bool {
-    head.status != 0 || easy.map { HTTPPhases.wasSent($0) } ?? head.wasSent
-  }
-
-  private func phase(
-    _ easy: OpaquePointer, _ code: CURLcode = CURLE_OK
-  ) -> RequestFailure.Phase {
-    HTTPPhases.phase(
-      easy, code, hasHead: head.status != 0, isTLS: hop.url.scheme == "https",
-      bodySize: hop.bodySize)
-  }
-
-  private func hidden(_ text: ByteString) -> ByteString { loop.secrets.redacted(text) }
-}
-
-/// The body of a response, as far as it is kept.
-struct HTTPBodyBuffer {
-  /// What becomes of a body.
-  enum Kind {
-    case memory, file, stream
-    /// The start is kept for an error.
-    case excerpt
-    case ignored
-  }
-
-  /// The most bytes of a body that nobody wants; a connection isn't worth more.
-  static let patience: Int64 = 1 << 20
-
-  var kind = Kind.memory
-  var bytes: [UInt8] = []
-  /// The number of bytes that have come.
-  var size: Int64 = 0
-  /// The number of bytes of the request's body that were sent.
-  var sent: Int64 = 0
-  /// Whether the rest of an unwanted body wasn't waited for.
-  var isCut = false
 }

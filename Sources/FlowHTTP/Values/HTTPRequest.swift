@@ -213,17 +213,18 @@ public struct HTTPRequest {
     }
     for (field, path) in [
       ("save", save), ("ca", ca), ("cert", certificate), ("key", key), ("proxy", proxy),
-    ] as [(ByteString, ByteString?)] {
+    ] as [(String, ByteString?)] {
       if let path, path.bytes.contains(0) {
-        return HTTPMisuse(field: field, problem: "a NUL byte in it")
+        return HTTPMisuse(field: ByteString(field), problem: "a NUL byte in it")
       }
     }
     for (field, seconds) in [
       ("timeout", timeout), ("connect_timeout", connectTimeout), ("idle_timeout", idleTimeout),
-    ] as [(ByteString, Double?)] {
+    ] as [(String, Double?)] {
       if let seconds, !(seconds.isFinite && seconds > 0) {
         return HTTPMisuse(
-          field: field, problem: "a finite number of seconds, greater than 0, expected")
+          field: ByteString(field),
+          problem: "a finite number of seconds, greater than 0, expected")
       }
     }
     if case .parts(let parts)? = body {

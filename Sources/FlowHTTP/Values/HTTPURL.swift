@@ -17,7 +17,6 @@ struct HTTPURL {
   let scheme: ByteString
   let host: ByteString
   let port: ByteString
-  let path: ByteString
   let user: ByteString?
   let password: ByteString?
 
@@ -37,11 +36,12 @@ struct HTTPURL {
       guard let base else { return ccurl_url_read(nil, text, encodes, &parts) }
       return base.text.withCString { ccurl_url_read($0, text, encodes, &parts) } ?? nil
     }
-    let shown = Self.shown(text)
     guard case .some(let problem) = read else {
-      throw HTTPMisuse(field: "url", problem: "a NUL byte in '\(shown.escapingNUL)'")
+      throw HTTPMisuse(
+        field: "url", problem: "a NUL byte in '\(Self.shownUnread(text).escapingNUL)'")
     }
     if let problem {
+      let shown = Self.shownUnread(text)
       let reason = ByteString(cString: problem)
       if !text.contains("://"), base == nil {
         throw HTTPMisuse(
@@ -51,17 +51,16 @@ struct HTTPURL {
       throw HTTPMisuse(field: "url", problem: "'\(shown)' is no URL: \(reason)")
     }
     guard let url = parts.url, let scheme = parts.scheme, let host = parts.host else {
-      throw HTTPMisuse(field: "url", problem: "'\(shown)' is no URL")
+      throw HTTPMisuse(field: "url", problem: "'\(Self.shownUnread(text))' is no URL")
     }
     self.text = ByteString(cString: url)
     self.scheme = ByteString(cString: scheme)
-    guard self.scheme == "http" || self.scheme == "https" else {
+    guard self.scheme.equals("http") || self.scheme.equals("https") else {
       throw HTTPMisuse(
         field: "url", problem: "http:// or https:// expected, got the scheme '\(self.scheme)'")
     }
     self.host = ByteString(cString: host).lowercased
     port = parts.port.map { ByteString(cString: $0) } ?? ""
-    path = parts.path.map { ByteString(cString: $0) } ?? "/"
     user = parts.user.map { ByteString(cString: $0) }
     password = parts.password.map { ByteString(cString: $0) }
   }
@@ -71,8 +70,19 @@ struct HTTPURL {
     scheme == other.scheme && host == other.host && port == other.port
   }
 
+  /// Whether the connection is encrypted.
+  var isEncrypted: Bool { scheme.equals("https") }
+
   /// The URL for messages.
   var shown: ByteString { Self.shown(text) }
+
+  /// A text that couldn't be read as a URL, for messages: all before the last `@` may be a password.
+  private static func shownUnread(_ text: ByteString) -> ByteString {
+    guard let at = text.bytes.lastIndex(of: UInt8(ascii: "@")) else { return shown(text) }
+    let start = text.bytes.firstRange(of: Array("//".utf8)).map { text.bytes[..<$0.upperBound] }
+    let hidden = ByteString(Array(start ?? [])) + SecretValue.mark
+    return hidden + shown(ByteString(Array(text.bytes[at...])))
+  }
 
   /// A URL for messages: user, password and the values of the query are replaced, and a fragment is
   /// left out.
@@ -106,6 +116,21 @@ struct HTTPURL {
   }
 }
 
+extension UInt8 {
+  /// The byte; of an ASCII letter, that in lower case.
+  var asciiLowercased: UInt8 { (65...90).contains(self) ? self + 32 : self }
+}
+
+extension BidirectionalCollection<UInt8> where SubSequence == Self {
+  /// The bytes without spaces, tabs and line ends at the start and the end.
+  var trimmed: Self {
+    let isSpace = { (byte: UInt8) in byte == 32 || byte == 9 || byte == 13 || byte == 10 }
+    let rest = drop(while: isSpace)
+    guard let last = rest.lastIndex(where: { !isSpace($0) }) else { return rest }
+    return rest[...last]
+  }
+}
+
 extension SecretTexts {
   /// Adds the form that a secret text has in a URL or a form.
   package func addPercentEncoded(_ text: ByteString) {
@@ -122,7 +147,7 @@ extension ByteString {
 
   /// The text with ASCII letters in lower case.
   package var lowercased: ByteString {
-    ByteString(bytes.map { (65...90).contains($0) ? $0 + 32 : $0 })
+    ByteString(bytes.map(\.asciiLowercased))
   }
 
   /// The text with ASCII letters in upper case.
@@ -150,13 +175,7 @@ extension ByteString {
   }
 
   /// The text without spaces and tabs at its ends.
-  var trimmed: ByteString {
-    let isSpace = { (byte: UInt8) in byte == 32 || byte == 9 || byte == 13 || byte == 10 }
-    guard let first = bytes.firstIndex(where: { !isSpace($0) }),
-      let last = bytes.lastIndex(where: { !isSpace($0) })
-    else { return "" }
-    return ByteString(Array(bytes[first...last]))
-  }
+  var trimmed: ByteString { ByteString(Array(bytes[...].trimmed)) }
 
   /// The decimal number that the text is; nil for any other text, and beyond 64 bits.
   var decimal: Int64? {

@@ -43,13 +43,13 @@ extension ByteString {
 
   /// Lends the bytes as a C string; nil when there is a NUL in them, which would end it early.
   package func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result? {
-    guard !bytes.contains(0) else { return nil }
-    return bytes.withUnsafeBytes { bytes in
-      withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
-        for (index, byte) in bytes.enumerated() { buffer[index] = CChar(bitPattern: byte) }
-        buffer[bytes.count] = 0
-        guard let base = buffer.baseAddress else { misuse("no memory for \(bytes.count) bytes") }
-        return body(base)
+    bytes.withUnsafeBytes { bytes in
+      if let start = bytes.baseAddress, memchr(start, 0, bytes.count) != nil { return nil }
+      return withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
+        guard let copy = buffer.baseAddress else { misuse("no memory for \(bytes.count) bytes") }
+        if let start = bytes.baseAddress { memcpy(copy, start, bytes.count) }
+        copy[bytes.count] = 0
+        return body(copy)
       }
     }
   }

@@ -96,7 +96,7 @@ extension ScriptHost {
       return call.answer(failed, types.task)
     }
     begin(task, call.origin)
-    progress?.task = task
+    progress?.work = task.work
     if let context {
       task.onLine = { [unowned self] line in
         self.context(slot: context.slot, generation: context.generation)?.log(line)

@@ -9,7 +9,7 @@ final class HTTPProgress: TaskObserver {
   private let function: LuaReference
   private let origin: UInt64
   /// The request; set before it starts.
-  weak var task: HTTPTask?
+  var work: HTTPWork?
   private var running: AnyFlowTask?
   /// What came during a call that waits: only the latest counts.
   private var next: (done: Int64, total: Int64?)?
@@ -41,13 +41,13 @@ final class HTTPProgress: TaskObserver {
     guard let ended = running else { return }
     running = nil
     check(ended)
-    if let next, task?.state == .pending {
+    if let next, work?.isUnderway == true {
       self.next = nil
       report(next.done, next.total)
     }
   }
 
   private func check(_ call: AnyFlowTask) {
-    if let error = call.error, error.kind != .cancelled { task?.stopWork(error) }
+    if let error = call.error, error.kind != .cancelled { work?.stop(error) }
   }
 }

@@ -77,8 +77,11 @@ struct HTTPRequestReader {
         !value.isNumber
       else { throw arguments.wrong(1, expected: method == nil ? "string or table" : "string") }
       url = value.text
-      let known = Self.fields + (method == nil ? ["method"] : [])
-      given = arguments.isNil(2) ? nil : try arguments.options(2, known: known)
+      if arguments.isNil(2) {
+        given = nil
+      } else {
+        given = try arguments.options(2, known: Self.fields + (method == nil ? ["method"] : []))
+      }
       index = given == nil ? 1 : 2
       options = given?.adding(defaults) ?? defaults
     } else {

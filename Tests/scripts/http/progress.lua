@@ -39,6 +39,16 @@ for _, event in ipairs(run:events()) do
 end
 check.equal(last >= 3 << 20, true, "bytes " .. last)
 
+-- An error of the function ends a stream, too, whose task has succeeded with its header.
+local stream = flow.http { url = server:url("/size", { size = 8 << 20 }), stream = true, progress = function(done)
+  if done > 1 << 20 then error "enough" end
+end }:await()
+local got = 0
+local ok, problem = pcall(function() for chunk in stream:chunks() do got = got + #chunk end end)
+check.equal(ok, false)
+check.contains(problem, "enough")
+check.equal(got < 8 << 20, true, "bytes " .. got)
+
 -- A function that refers to its own task keeps nothing when the task has ended.
 local kept = setmetatable({}, { __mode = "v" })
 local calls = 0

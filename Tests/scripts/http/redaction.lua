@@ -84,3 +84,12 @@ local result = host.script(([[
 ]]):format(url("/reply", { status = 404, key = "query-value" }), url("/reset", { key = "query-value" })))
 check.equal(result.status, 1)
 check.lacks(result.stderr, "query-value", "hunter-two", "token-of-the-test")
+
+-- A URL that can't be read: its password may have any byte.
+for _, text in ipairs { "http://user:hunter/two@a.example", "http://user:hunter#two@a.example:x/", "user:hunter/two@a" } do
+  local ok, problem = pcall(flow.http, text)
+  check.equal(ok, false, text)
+  check.contains(problem, "<redacted>@a")
+  check.equal(tostring(problem):find("two", 1, true), nil, text)
+  check.equal(tostring(problem):find("hunter", 1, true), nil, text)
+end

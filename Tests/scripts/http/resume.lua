@@ -99,3 +99,13 @@ seen = server:requests(id)
 check.equal(#seen, 2)
 local first = tonumber(seen[2].headers.range:match "bytes=(%d+)%-")
 check.equal(first >= 200000 - (1 << 16) and first <= 200000, true, "continued at " .. first)
+
+-- Two downloads to one path: the second would write into what the first has.
+local request = { url = server:url("/file", { of = "both", size = SIZE }), save = folder .. "/both", resume = true }
+local one, other = flow.http(request), flow.http(request)
+other:wait()
+check.equal(other.state, "failed")
+check.contains(other.error, "can't write '" .. folder .. "/both': another download to it continues")
+one:await()
+check.equal(sum(request.save), flow.http(server:url("/sum", { of = "both", size = SIZE })):await().body)
+flow.http(request):await()

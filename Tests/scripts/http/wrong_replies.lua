@@ -70,6 +70,11 @@ check.equal(res.headers["x-10000"], "vvvvv")
 res = flow.http(server:raw("HTTP/1.1 200 OK\r\n" .. ("X-A: 1\r\n"):rep(10000) .. "Content-Length: 0\r\n\r\n")):await()
 check.equal(res.headers["x-a"], ("1, "):rep(9999) .. "1")
 
+-- A folded line continues the value of the one before, whatever it looks like.
+res = flow.http(server:raw "HTTP/1.1 200 OK\r\nX-One: a\r\n\tb: c\r\n  d\r\nContent-Length: 0\r\n\r\n"):await()
+check.equal(res.headers["x-one"], "a b: c d")
+check.equal(res.headers.b, nil)
+
 -- A header that begins with a folded line, after responses with headers.
 for _ = 1, 50 do
   flow.http(server:url("/reply", { header = { "X-One: 1", "X-Two: 2" } })):await()

@@ -54,8 +54,10 @@ public enum RequestFailure: Sendable {
   ///   - hasIdempotencyKey: Whether the request has such a key.
   /// - Returns: Whether it may be sent again.
   public static func mayRepeat(method: ByteString, hasIdempotencyKey: Bool = false) -> Bool {
-    hasIdempotencyKey || ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(method)
+    hasIdempotencyKey || idempotentMethods.contains(method)
   }
+
+  private static let idempotentMethods: [ByteString] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]
 
   /// The statuses after which another attempt may succeed: the server was busy or unreachable.
   static let transientStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]

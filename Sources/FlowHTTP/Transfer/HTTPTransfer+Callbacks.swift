@@ -1,0 +1,166 @@
+internal import CCurl
+internal import FlowEngine
+internal import Glibc
+
+/// What the library calls: each function notes what has come.
+extension HTTPTransfer {
+  /// The functions that the library calls.
+  // Safe: nothing changes them.
+  nonisolated(unsafe) static let events: UnsafePointer<ccurl_transfer_events> = {
+    let events = UnsafeMutablePointer<ccurl_transfer_events>.allocate(capacity: 1)
+    events.initialize(
+      to: ccurl_transfer_events(
+        header: { context, line, count in
+          HTTPTransfer.from(context).header(UnsafeRawBufferPointer(start: line, count: count))
+        },
+        receive: { context, bytes, count in
+          HTTPTransfer.from(context).receive(UnsafeRawBufferPointer(start: bytes, count: count))
+        },
+        send: { context, buffer, room in HTTPTransfer.from(context).fill(buffer, room) },
+        seek: { context, position in HTTPTransfer.from(context).seek(position) },
+        moved: { context, received, total, sent, size in
+          HTTPTransfer.from(context).moved(received, total, sent, size)
+        }))
+    return UnsafePointer(events)
+  }()
+
+  static func from(_ context: UnsafeMutableRawPointer?) -> HTTPTransfer {
+    guard let context else { misuse("libcurl has lost the context of a transfer") }
+    // Safe: the multi holds a transfer while the library has it.
+    return Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+  }
+
+  func header(_ line: UnsafeRawBufferPointer) -> Bool {
+    lastMoved = multi.now
+    guard head.add(line) else {
+      failure = .network(
+        hidden("\(title) failed: the header is larger than \(HTTPHead.limit >> 10) kB"),
+        phase: .receive, sent: true, mayRepeat: false)
+      return false
+    }
+    guard head.isComplete, head.isFresh else { return true }
+    head.isFresh = false
+    do throws(FlowError) { try prepareBody() } catch {
+      failure = error
+      return false
+    }
+    return true
+  }
+
+  /// Decides what becomes of the body.
+  private func prepareBody() throws(FlowError) {
+    if head.redirect != nil, request.redirects > 0 {
+      body.kind = .ignored
+    } else if request.isChecked, head.status >= 400 {
+      body.kind = .excerpt
+    } else if let download, (200..<300).contains(head.status) {
+      body.kind = .file
+      let tag = head.versionTag
+      if head.status == 206, let part = hop.part {
+        guard head.rangeStart == part.size else { return restart() }
+        try download.open(at: part.size, tag: part.tag, of: hop.url.text)
+      } else {
+        try download.open(at: 0, tag: tag, of: hop.url.text)
+      }
+    } else if request.streams {
+      body.kind = .stream
+      let made = HTTPStream()
+      newStream = made
+      stream = made
+      multi.touch(self)
+    }
+  }
+
+  /// Ignores this response, and sends the request again without a range.
+  private func restart() {
+    hop.restarts = true
+    body.kind = .ignored
+  }
+
+  /// The most bytes of the body.
+  private var limit: Int64? {
+    switch body.kind {
+    case .memory: Int64(request.maxBytes ?? HTTPRequest.memoryLimit)
+    case .file, .stream: request.maxBytes.map { Int64($0) }
+    case .excerpt, .ignored: nil
+    }
+  }
+
+  func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
+    if !isPaused { lastMoved = multi.now }
+    let count = Int64(bytes.count)
+    if let limit, body.size + count > limit {
+      failure = httpError("the body has more than \(limit) bytes (max_bytes)")
+      return 0
+    }
+    switch body.kind {
+    case .memory:
+      if body.bytes.isEmpty, let easy {
+        let length = ccurl_size(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        if length > count, length <= 1 << 20 { body.bytes.reserveCapacity(Int(length)) }
+      }
+      body.bytes.append(contentsOf: bytes)
+    case .file:
+      do throws(FlowError) { try download?.write(bytes) } catch {
+        failure = error
+        return 0
+      }
+    case .stream:
+      // Nobody reads it any more.
+      guard let stream else { return 0 }
+      if stream.isFull {
+        pause()
+        return Int(CURL_WRITEFUNC_PAUSE)
+      }
+      stream.append(bytes)
+      multi.touch(self)
+    case .excerpt, .ignored:
+      let limit = body.kind == .excerpt ? RequestFailure.Response.bodyLimit : 0
+      body.bytes.append(contentsOf: bytes.prefix(max(0, limit - body.bytes.count)))
+      if body.size + count > HTTPBodyBuffer.patience {
+        body.isCut = true
+        return 0
+      }
+    }
+    body.size += count
+    return bytes.count
+  }
+
+  private func fill(_ buffer: UnsafeMutablePointer<CChar>?, _ room: Int) -> Int {
+    lastMoved = multi.now
+    if let buffer, upload == nil, case .bytes(let bytes, _)? = request.body {
+      let count = min(room, bytes.count - sentBytes)
+      bytes.withUnsafeBytes { all in
+        if count > 0, let start = all.baseAddress { memcpy(buffer, start + sentBytes, count) }
+      }
+      sentBytes += count
+      return count
+    }
+    guard let buffer, let upload, let count = upload.read(buffer, room) else {
+      failure = FlowError(.error, "\(title): the file that is sent can't be read")
+      return Int(CURL_READFUNC_ABORT)
+    }
+    return count
+  }
+
+  /// Refuses to send a request again that the server may have acted on: the library does so when a
+  /// kept connection ends.
+  private func seek(_ position: Int64) -> Bool {
+    guard request.mayRepeat else { return false }
+    upload?.seek(position)
+    return upload != nil
+  }
+
+  private func moved(_ received: Int64, _ total: Int64, _ sent: Int64, _ size: Int64) {
+    if sent != body.sent {
+      body.sent = sent
+      lastMoved = multi.now
+    }
+    guard request.onProgress != nil else { return }
+    let next = head.status == 0 && size > 0 ? (sent, size) : (received, total)
+    if progress?.done != next.0, next.0 > 0 {
+      progress = next
+      multi.touch(self)
+    }
+  }
+}
