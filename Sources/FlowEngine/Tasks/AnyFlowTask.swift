@@ -170,8 +170,26 @@ open class AnyFlowTask {
   /// Records that the code no longer waits.
   package func endAwaiting(_ task: AnyFlowTask) {}
 
-  /// Records that code of a script begins, or ceases, to wait for the end, perhaps for a limited time.
-  package func noteWait(begins: Bool) {}
+  /// As `observe`, for code that can't continue before the end, and so takes no lines of a program
+  /// meanwhile.
+  package final func observe(waiting observer: any TaskObserver) {
+    observe(observer)
+    loop.continueAwaitedPrograms()
+  }
+
+  /// Whether code waits for the end, perhaps by way of continuations and joins.
+  package final var isAwaited: Bool {
+    var open: ContiguousArray<AnyFlowTask> = [self]
+    var seen: Set<ObjectIdentifier> = []
+    while let task = open.popLast() {
+      guard let first = task.firstObserver else { continue }
+      for observer in [first] + (task.details?.furtherObservers ?? []) {
+        guard let relay = observer.relay else { return true }
+        if seen.insert(ObjectIdentifier(relay)).inserted { open.append(relay) }
+      }
+    }
+    return false
+  }
 
   /// The error of waiting on `loop` for a task of another loop, which may be paused; nil when the
   /// task belongs to `loop`, or has ended.
@@ -303,6 +321,10 @@ public protocol TaskObserver: LoopJob {
   /// notified of the wait; nil when the observer is no task, or can continue without that end.
   var waitingTask: AnyFlowTask? { get }
 
+  /// A task that only passes the end on, such as a continuation: code waits only if something waits for
+  /// that task. nil when the observer itself waits.
+  var relay: AnyFlowTask? { get }
+
   /// Called once, on the loop's thread, when everything of `task` is done. By default the loop runs
   /// the observer as a job.
   func taskEnded(_ task: AnyFlowTask)
@@ -313,6 +335,8 @@ public protocol TaskObserver: LoopJob {
 
 extension TaskObserver {
   public var waitingTask: AnyFlowTask? { nil }
+
+  public var relay: AnyFlowTask? { nil }
 
   public func taskEnded(_ task: AnyFlowTask) { task.loop.enqueue(self) }
 

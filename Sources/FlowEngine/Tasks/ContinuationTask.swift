@@ -117,6 +117,9 @@ private enum ContinuationStage: UInt8 {
 
   public final var waitingTask: AnyFlowTask? { self }
 
+  /// Its code is over while it follows a task, so nothing of it takes that task's lines.
+  public final var relay: AnyFlowTask? { stage == .following ? nil : self }
+
   public final func taskEnded(_ ended: AnyFlowTask) {
     awaited = nil
     // Safe: the task holds its loop, which holds the registry.
@@ -185,7 +188,7 @@ private enum ContinuationStage: UInt8 {
     if let owned = details?.owned, owned.isOnly(next) { passOn(owned) }
     hold()
     awaited = next
-    next.observe(self)
+    next.observe(waiting: self)
     // It was stopped while its code ran.
     if let stopError { stopAwaited(next, stopError)?.stop(stopError) }
   }

@@ -28,6 +28,8 @@ public final class JoinTask<Success>: FlowTask<Success> {
 
     var waitingTask: AnyFlowTask? { join }
 
+    var relay: AnyFlowTask? { join }
+
     func taskEnded(_ task: AnyFlowTask) {
       self.task = nil
       if task.loop.isShutDown { return taskIsGone() }
@@ -61,8 +63,6 @@ public final class JoinTask<Success>: FlowTask<Success> {
   /// The ended tasks, by their places.
   private var ended: ContiguousArray<AnyFlowTask?> = []
   private var pendingCount = 0
-  /// How many waits of scripts for its end there are.
-  private var waitCount = 0
 
   /// The 0-based place of the first task that has ended; nil before. For `whenAnyFinish`.
   public private(set) var firstIndex: Int?
@@ -129,17 +129,9 @@ public final class JoinTask<Success>: FlowTask<Success> {
     ended = []
     for input in open {
       input.task?.unobserve(input)
-      for _ in 0..<waitCount { input.task?.noteWait(begins: false) }
       input.taskIsGone()
     }
     loop.registry.releaseAll()
-  }
-
-  package override func noteWait(begins: Bool) {
-    // A task may end during its call, and this one with it, which takes all counts back.
-    let tasks = inputs.compactMap(\.task)
-    waitCount += begins ? 1 : -1
-    for task in tasks { task.noteWait(begins: begins) }
   }
 
   override var awaitedCount: Int { inputs.count }

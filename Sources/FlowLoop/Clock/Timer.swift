@@ -112,6 +112,13 @@ final class TimerQueue {
     return first?.deadline
   }
 
+  /// Whether each pending timer is a time limit of other work.
+  var areAllLimits: Bool {
+    (heap + row[rowStart...]).allSatisfy { entry in
+      !entry.job.isPending || (entry.job as? Timer)?.isLimit == true
+    }
+  }
+
   func add(deadline: Int64, job: any LoopJob) -> Timer {
     let timer = Timer(deadline: deadline, job: job, queue: self)
     add(deadline: deadline, timed: timer)

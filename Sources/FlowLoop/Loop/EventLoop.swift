@@ -19,6 +19,10 @@ protocol LoopPrograms: AnyObject {
   /// Continues those that wait for code of the loop, because nothing else can happen any more. Returns
   /// whether there was any.
   func continueAll() -> Bool
+  /// Whether some may wait for code of the loop.
+  var areHeldBack: Bool { get }
+  /// Soon continues those of them for whose end code waits.
+  func continueAwaited()
 }
 
 /// The part of an adapter that lives on one event loop, such as the connections of HTTP, and ends with
@@ -84,6 +88,10 @@ public final class EventLoop {
   /// The child processes of the loop, once there was one.
   var programs: (any LoopPrograms)?
   package var hasProcesses: Bool { programs != nil }
+
+  /// Records that code has begun to wait for something, perhaps for a program that waits for readers of
+  /// its lines.
+  package func continueAwaitedPrograms() { programs?.continueAwaited() }
 
   /// See `standardInput`.
   var openInput: AnyObject?
@@ -312,6 +320,10 @@ public final class EventLoop {
     guard let deadline = timers.nextDeadline else {
       guard isExternal else { return rest() }
       wait(timeout: -1)
+      return .worked
+    }
+    // Only the time limits of what waits are left: nothing else can happen before they stop it.
+    if !isExternal, programs?.areHeldBack == true, timers.areAllLimits, rest() == .worked {
       return .worked
     }
     if !clock.isVirtual {

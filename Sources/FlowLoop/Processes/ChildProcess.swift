@@ -32,8 +32,8 @@ public final class ChildProcess: ProcessLineSource {
   private var lines: ProcessLines?
   /// Set while nothing is watched, because readers of its lines don't take them.
   private var isPaused = false
-  /// How many waits of scripts for its end there are.
-  private var waitCount = 0
+  /// Whether code waits for its end; set by its starter.
+  package var isEndAwaited: (() -> Bool)?
   /// Set once all is over and only the last lines have to be taken: a reader that leaves them makes them
   /// part of the result.
   private var awaitsReaders = false
@@ -161,16 +161,15 @@ public final class ChildProcess: ProcessLineSource {
 
   /// Whether a script waits for it: for its end, or until it has read its input. The script may be the one
   /// that has to take the lines, so the program doesn't wait for that.
-  private var isAwaited: Bool { waitCount > 0 || input?.hasWriters == true }
+  private var isAwaited: Bool { input?.hasWriters == true || isEndAwaited?() == true }
 
   /// Whether it has to wait until lines were taken.
   var isHeldBack: Bool { openLines?.isFull == true && !isAwaited }
 
-  /// Records that a script begins, or ceases, to wait for its end.
-  package func noteWait(begins: Bool) {
-    waitCount += begins ? 1 : -1
-    guard isPending else { return }
-    if begins { linesWereTaken() } else { pauseIfFull() }
+  /// Continues if code waits for its end now; returns whether it still waits for readers.
+  func continueIfAwaited() -> Bool {
+    if waitsForReaders, isPending, isAwaited { linesWereTaken() }
+    return waitsForReaders && isPending
   }
 
   /// Stops watching everything of the program while its readers have enough: it waits for them then,
@@ -178,6 +177,7 @@ public final class ChildProcess: ProcessLineSource {
   func pauseIfFull() {
     guard !isPaused, cancellation == nil, isHeldBack else { return }
     isPaused = true
+    loop.processes.holdsBack(self)
     for output in outputs { output.pause() }
     input?.pause()
     endExitWatch()
@@ -223,6 +223,7 @@ public final class ChildProcess: ProcessLineSource {
     else { return }
     if cancellation == nil, lines?.delaysEnd == true, !isAwaited {
       awaitsReaders = true
+      loop.processes.holdsBack(self)
       timer?.cancel()
       timer = nil
       return

@@ -9,6 +9,9 @@ package final class ProcessTable: LoopPrograms {
   /// The index of the first program of `waiting` that hasn't been started.
   private var next = 0
   private var isStarting = false
+  /// Programs that wait for readers of their lines, or have done so.
+  private var heldBack: [ObjectIdentifier: ChildProcess] = [:]
+  private var isContinuing = false
   /// Executes programs instead of the system, for tests.
   package var replacement: (any ProcessReplacement)?
 
@@ -25,6 +28,7 @@ package final class ProcessTable: LoopPrograms {
     waiting = []
     next = 0
     running = [:]
+    heldBack = [:]
   }
 
   /// Stops all programs that `isMeant` selects, for a reason.
@@ -57,6 +61,7 @@ package final class ProcessTable: LoopPrograms {
 
   /// Called when a program has ended, or a waiting program isn't to be started any more.
   func ended(_ child: ChildProcess) {
+    heldBack[ObjectIdentifier(child)] = nil
     guard running.removeValue(forKey: ObjectIdentifier(child)) != nil, next < waiting.count else {
       return
     }
@@ -96,6 +101,22 @@ package final class ProcessTable: LoopPrograms {
       child.finish(.failed(error))
     }
     return true
+  }
+
+  /// Called by a program that waits for readers of its lines.
+  func holdsBack(_ child: ChildProcess) { heldBack[ObjectIdentifier(child)] = child }
+
+  var areHeldBack: Bool { !heldBack.isEmpty }
+
+  /// Soon continues those of them for whose end code waits. A program may end then.
+  func continueAwaited() {
+    if heldBack.isEmpty || isContinuing { return }
+    isContinuing = true
+    loop.enqueue { [weak self] in
+      guard let self else { return }
+      isContinuing = false
+      for (id, child) in heldBack where !child.continueIfAwaited() { heldBack[id] = nil }
+    }
   }
 
   /// Continues programs that wait for readers of their lines: the readers have forgotten them, or wait

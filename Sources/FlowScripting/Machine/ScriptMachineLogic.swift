@@ -342,7 +342,7 @@ private final class ResultFollower: TaskObserver {
       context.run.beginAwaiting(task)
     }
     call.state = follower
-    task.observe(follower)
+    task.observe(waiting: follower)
     return nil
   }
 

@@ -105,7 +105,7 @@ final class ScriptOpBody: OpBody {
     }
     let follower = Follower(host, task, context)
     context.state = follower
-    task.observe(follower)
+    task.observe(waiting: follower)
     context.run.beginAwaiting(task)
     return .suspended
   }

@@ -203,8 +203,6 @@ final class TaskWait: LuaWait, TaskObserver {
   private(set) unowned(unsafe) var waitingTask: AnyFlowTask?
   private let answer: (LuaCall) throws -> LuaAnswer
   private var timer: Timer?
-  /// Whether the target knows of the wait.
-  private var isNoted = true
 
   /// Begins a wait of `waiting`'s code; nil for code outside of tasks, and for a task that ends by
   /// itself.
@@ -216,10 +214,9 @@ final class TaskWait: LuaWait, TaskObserver {
     waitingTask = waiting
     self.answer = answer
     super.init()
-    task.observe(self)
+    task.observe(waiting: self)
     waiting?.beginAwaiting(task)
     if let deadline { timer = task.loop.schedule(at: deadline, self) }
-    task.noteWait(begins: true)
   }
 
   func run() {
@@ -230,8 +227,6 @@ final class TaskWait: LuaWait, TaskObserver {
   /// Releases both, the task and the timer: the one that isn't ready would keep the wait.
   override func abandon() {
     target.unobserve(self)
-    if isNoted { target.noteWait(begins: false) }
-    isNoted = false
     waitingTask?.endAwaiting(target)
     waitingTask = nil
     timer?.cancel()

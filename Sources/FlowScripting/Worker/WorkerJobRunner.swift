@@ -196,7 +196,7 @@ private final class CallBody: OpBody {
         if let error = end(task) { context.fail(error) }
         return .finished
       }
-      task.observe(CallEnd(self, context))
+      task.observe(waiting: CallEnd(self, context))
       return .suspended
     } catch {
       context.fail(host.flowError(unpacking: error))

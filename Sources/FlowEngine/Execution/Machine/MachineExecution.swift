@@ -299,7 +299,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     // Its failure is this machine's.
     run.markObserved()
     child = run
-    run.observe(self)
+    run.observe(waiting: self)
     context.run.beginAwaiting(run)
     run.begin(shown, owner: context, asWork: true)
   }

@@ -20,7 +20,7 @@ extension AnyFlowTask {
     let isDone = await LoopWait.wait(on: loop) {
       job = $0
       $0.waitingTask = waiting
-      observe($0)
+      observe(waiting: $0)
       waiting?.beginAwaiting(self)
     }
     job?.waitingTask = nil
@@ -30,7 +30,7 @@ extension AnyFlowTask {
     // No task of a loop that is shut down ends any more.
     guard cancelsTask, !loop.isShutDown else { throw CancellationError() }
     cancel()
-    while !isConcluded { await LoopWait.waitShielded(on: loop) { observe($0) } }
+    while !isConcluded { await LoopWait.waitShielded(on: loop) { observe(waiting: $0) } }
   }
 }
 

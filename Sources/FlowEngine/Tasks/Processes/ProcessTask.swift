@@ -25,6 +25,8 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     let child = loop.startProcess(request) { [self] result in programEnded(result) }
     if child.isPending {
       child.starter = self
+      // While code waits for its end, the program doesn't wait for readers of its lines.
+      child.isEndAwaited = { [unowned self] in isAwaited }
       self.child = child
     }
   }
@@ -37,9 +39,6 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     child?.cancel(error)
     return nil
   }
-
-  /// While code waits for its end, the program doesn't wait for readers of its lines.
-  package override func noteWait(begins: Bool) { child?.noteWait(begins: begins) }
 
   /// The number of its process; nil before its start. After its end the system may give the number to
   /// another process.
