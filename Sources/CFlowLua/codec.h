@@ -120,17 +120,6 @@ bool flowlua_is_listed(lua_State *L, int key, int64_t listed);
 /// before the others. [-0, +1, m]
 int64_t flowlua_push_sorted_keys(lua_State *L, int table, int64_t listed);
 
-// layout.c
-typedef struct list_slot list_slot;
-/// The slots of a table that has nothing but numbers as 1, 2, …; NULL for any other, or when it isn't
-/// known how to look. They are there until the state is used again. [-0, +0, m]
-const list_slot *flowlua_list_slots(flowlua_state *state, lua_State *L, int index, size_t *count);
-/// The number in a slot: true for an integer, false for a float.
-bool flowlua_slot_number(
-    const list_slot *slots, size_t index, lua_Integer *integer, lua_Number *number);
-/// Writes numbers, 9 bytes each.
-void flowlua_write_slots(uint8_t *at, const list_slot *slots, size_t count);
-
 // encoder.c
 extern const uint8_t flowlua_value_header[3];
 extern const uint8_t flowlua_code_header[3];

@@ -429,6 +429,10 @@ int flowlua_push_heavy_body(lua_State *L);
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
 
+// view.c
+/// What a view has its table at, as its only key.
+extern const char flowlua_view_key;
+
 // json_marks.c
 /// Pushes the metatable that marks arrays, or objects; made when it is first needed. [-0, +1, m]
 void flowlua_push_json_mark(lua_State *L, flowlua_state *state, bool is_array);

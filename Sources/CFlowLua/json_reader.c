@@ -309,7 +309,9 @@ static bool begin_level(json_reader *r, bool is_array) {
     r->levels = (json_level *)r->more_levels.bytes;
     r->level_capacity *= 2;
   }
-  flowlua_require_room(L, PENDING_ITEMS + LUA_MINSTACK, "JSON is nested too deeply");
+  int32_t room = flowlua_make_room(r->state, L, PENDING_ITEMS + LUA_MINSTACK);
+  if (room == FLOWLUA_NO_MEMORY) flowlua_raise_memory(L);
+  if (room != LUA_OK) return fail(r, r->at, "nested deeper than Lua's stack has room for");
   lua_pushnil(L);
   r->levels[r->depth++] = (json_level){.place = lua_gettop(L), .is_array = is_array};
   r->at += 1;
@@ -519,13 +521,14 @@ int32_t flowlua_json_decode(
   r.error = error;
   r.start = r.at = bytes;
   r.end = bytes + count;
-  r.text = r.more_levels = (json_memory){NULL, 0, 0};
+  r.text = r.more_levels = (json_memory){0};
   r.levels = r.few;
   r.level_capacity = INLINE_LEVELS;
   r.depth = 0;
   r.keys = 0;
   r.has_failed = false;
-  int32_t room = flowlua_make_room(state, L, LUA_MINSTACK);
+  // For the function, too: there it would be an error without a status of its own.
+  int32_t room = flowlua_make_room(state, L, KNOWN_KEYS + 3 * LUA_MINSTACK);
   if (room != LUA_OK) return room;
   lua_pushcfunction(L, read_json);
   lua_pushlightuserdata(L, &r);

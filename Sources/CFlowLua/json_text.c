@@ -57,6 +57,32 @@ static size_t write_character(char *to, const char *at, size_t length, bool is_a
   return write_escape(to + 6, 0xDC00 | (point & 0x3FF)) + 6;
 }
 
+/// Copies characters of two and three bytes, which stand together in most scripts, up to another one, or
+/// to where less than a word is left.
+static void copy_characters(char **to, const char *limit, const char **from, const char *end) {
+  const char *at = *from;
+  char *out = *to;
+  while (end - at >= 4 && limit - out >= 4) {
+    uint32_t word;
+    memcpy(&word, at, 4);
+    memcpy(out, &word, 4);
+    if ((word & 0xC0C0F0) == 0x8080E0) {
+      // Neither longer than needed nor half of a surrogate pair.
+      uint32_t mark = word & 0x200F;
+      if (mark == 0 || mark == 0x200D) break;
+      at += 3;
+      out += 3;
+    } else if ((word & 0xC0E0) == 0x80C0 && (word & 0x1E) != 0) {
+      at += 2;
+      out += 2;
+    } else {
+      break;
+    }
+  }
+  *from = at;
+  *to = out;
+}
+
 size_t flowlua_json_characters(
     char *to, size_t room, const char **from, const char *end, bool is_ascii, bool replaces_invalid,
     bool *is_valid) {
@@ -84,23 +110,18 @@ size_t flowlua_json_characters(
       to += write_ascii_escape(to, *at++);
       continue;
     }
+    if (!is_ascii) {
+      const char *first = at;
+      copy_characters(&to, limit, &at, end);
+      if (at != first) continue;
+    }
     size_t length = utf8_length(at, end);
     if (length == 0 && !replaces_invalid) {
       *is_valid = false;
       break;
     }
-    if (length == 0 || is_ascii) {
-      to += write_character(to, at, length, is_ascii);
-      at += length == 0 ? 1 : length;
-      continue;
-    }
-    // Characters of one script stand together.
-    do {
-      memcpy(to, at, length);
-      to += length;
-      at += length;
-      length = at < end && (uint8_t)*at >= 0x80 ? utf8_length(at, end) : 0;
-    } while (length != 0 && limit - to >= FLOWLUA_ESCAPED);
+    to += write_character(to, at, length, is_ascii);
+    at += length == 0 ? 1 : length;
   }
   *from = at;
   return (size_t)(to - start);

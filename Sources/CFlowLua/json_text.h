@@ -56,4 +56,44 @@ static inline const char *json_skip_plain(const char *at, const char *end) {
   return at;
 }
 
+/// Fewer than 8 bytes as a word, the first one lowest, and 0 above the last.
+static inline uint64_t json_short_word(const char *at, size_t count) {
+  if (count >= 4) {
+    uint32_t first, last;
+    memcpy(&first, at, 4);
+    memcpy(&last, at + count - 4, 4);
+    return first | (uint64_t)last << (8 * (count - 4));
+  }
+  if (count == 0) return 0;
+  uint64_t first = (uint8_t)at[0], middle = (uint8_t)at[count / 2], last = (uint8_t)at[count - 1];
+  return first | middle << (8 * (count / 2)) | last << (8 * (count - 1));
+}
+
+/// Whether one of fewer than 8 bytes of a word, which is 0 above them, needs a look.
+static inline bool json_is_short_special(uint64_t word, size_t count) {
+  const uint64_t spaces = 0x2020202020202020u;
+  return json_special_mask(word | spaces << (8 * count)) != 0;
+}
+
+/// Copies bytes none of which needs a look; false when one does, after having written some. There is room for
+/// 8 at least.
+static inline bool json_copy_plain(char *to, const char *at, size_t count) {
+  uint64_t word;
+  if (count < 8) {
+    word = json_short_word(at, count);
+    memcpy(to, &word, 8);
+    return !json_is_short_special(word, count);
+  }
+  uint64_t mask = 0;
+  for (size_t i = 0; i < count - 8; i += 8) {
+    memcpy(&word, at + i, 8);
+    memcpy(to + i, &word, 8);
+    mask |= json_special_mask(word);
+  }
+  // The last eight bytes, of which some may have been copied.
+  memcpy(&word, at + count - 8, 8);
+  memcpy(to + count - 8, &word, 8);
+  return (mask | json_special_mask(word)) == 0;
+}
+
 #endif

@@ -1,6 +1,7 @@
 // Values, and functions with what they refer to, from a state into bytes.
 
 #include "codec.h"
+#include "layout.h"
 
 static inline void put_bits(lua_State *L, flowlua_buffer *out, uint8_t tag, const void *bits) {
   uint8_t *at = space(L, out, 9);

@@ -5,11 +5,11 @@
 // for an empty table. `next(view)` thus distinguishes an empty one from others; `pairs` iterates over it.
 #include "internal.h"
 
-static const char view_key;
+const char flowlua_view_key;
 
 bool flowlua_push_viewed(lua_State *L, int32_t index) {
   if (lua_type(L, index) != LUA_TTABLE) return false;
-  if (lua_rawgetp(L, index, &view_key) == LUA_TTABLE) return true;
+  if (lua_rawgetp(L, index, &flowlua_view_key) == LUA_TTABLE) return true;
   lua_settop(L, -2);
   return false;
 }
@@ -78,7 +78,7 @@ static int make_view(lua_State *L, void *argument) {
   lua_pushnil(L);
   if (lua_next(L, 2)) {
     lua_settop(L, 2);
-    lua_rawsetp(L, 1, &view_key);
+    lua_rawsetp(L, 1, &flowlua_view_key);
   }
   lua_settop(L, 1);
   flowlua_push_reference(state_of(L), L, what->second);

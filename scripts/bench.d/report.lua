@@ -253,6 +253,7 @@ end
 -- library's, has nothing in its stead: the row of a coroutine switch says what it costs.
 for _, measure in ipairs {
   { "tables", "read tables: a number sent / API", "list.lua", 100000 },
+  { "tables", "read tables: an object as JSON / API", "encode.lua", 20000 },
   { "frames", "read frames: a link of a chain / API", "tasks.lua", 20000, "chain" },
   { "freed", "freed objects: a link / finalizers", "tasks.lua", 20000, "chain" },
   { "pool", "pool of blocks: a sleep / malloc", "sleepers.lua", 20000 },

@@ -54,8 +54,8 @@ extension ScriptHost {
         let options = try JSONReading(arguments, 1)
         do {
           return call.answer(try host.vm.decodeJSON(response.body, options))
-        } catch let error as JSONTextError {
-          throw host.jsonError(call, error, in: HTTPTask.shown(response.url))
+        } catch {
+          throw host.jsonError(call, error, in: "response:json", of: HTTPTask.shown(response.url))
         }
       },
       "values": BoundMethod { host, call in

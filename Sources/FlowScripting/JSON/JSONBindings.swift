@@ -30,8 +30,8 @@ extension ScriptHost {
     let options = try JSONReading(arguments, 2)
     do {
       if let answer = try call.decodeJSON(1, options) { return answer }
-    } catch let error as JSONTextError {
-      throw jsonError(call, error)
+    } catch {
+      throw jsonError(call, error, in: "json.decode")
     }
     throw arguments.wrong(1, expected: "string")
   }
@@ -45,6 +45,8 @@ extension ScriptHost {
       return answer ?? call.answer(makeSecret(.bytes(secret)), types.secret)
     } catch let error as JSONValueError {
       throw arguments.wrong(1, error.message.description)
+    } catch {
+      throw jsonError(call, error, in: "json.encode")
     }
   }
 
@@ -72,8 +74,8 @@ extension ScriptHost {
     } answer: { [unowned self] call, text in
       do {
         return call.answer(try vm.decodeJSON(text, options))
-      } catch let error as JSONTextError {
-        throw jsonError(call, error, in: path)
+      } catch {
+        throw jsonError(call, error, in: "json.read", of: path)
       }
     }
   }
@@ -89,6 +91,8 @@ extension ScriptHost {
       text = try call.textOfJSON(2, options)
     } catch let error as JSONValueError {
       throw arguments.wrong(2, error.message.description)
+    } catch {
+      throw jsonError(call, error, in: "json.write")
     }
     return try offload(call) { cancellation throws(SystemError) in
       try Files.write(text + "\n", to: path, cancellation)
@@ -97,11 +101,18 @@ extension ScriptHost {
     }
   }
 
-  /// The error of a text that isn't JSON, which may be that of a file.
-  func jsonError(_ call: LuaCall, _ error: JSONTextError, in path: ByteString? = nil) -> any Error {
-    textError(
-      call, path, error.message, code: "json",
-      [("line", error.line), ("column", error.column), ("offset", error.offset)])
+  /// The error of a function for a text that isn't JSON, which may be that of a file. One of Lua, whose
+  /// memory or stack is full, gets the names of place and function.
+  func jsonError(
+    _ call: LuaCall, _ error: any Error, in function: String, of path: ByteString? = nil
+  ) -> any Error {
+    if let error = error as? JSONTextError {
+      return textError(
+        call, path, error.message, code: "json",
+        [("line", error.line), ("column", error.column), ("offset", error.offset)])
+    }
+    guard let error = error as? LuaError else { return error }
+    return LuaError(error.code, "\(call.position)\(function): \(error.message)")
   }
 
   /// An error of kind `error` about a text, with numbers that say where in it.

@@ -27,10 +27,13 @@ final class JSONLines: TextIterator {
         if line.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { continue }
         do {
           return call.answer(try host.vm.decodeJSON(line, options))
-        } catch var error as JSONTextError {
-          error.line = number
-          error.offset += offset
-          throw host.jsonError(call, error, in: text.path)
+        } catch {
+          guard var problem = error as? JSONTextError else {
+            throw host.jsonError(call, error, in: "json.lines")
+          }
+          problem.line = number
+          problem.offset += offset
+          throw host.jsonError(call, problem, in: "json.lines", of: text.path)
         }
       }
     }

@@ -202,4 +202,23 @@ struct AllocationFailureTests {
     }
     #expect(program.vm.stackDepth == 0)
   }
+
+  @Test("JSON that memory is too small for is an error that names function and line")
+  func jsonWithoutMemory() throws {
+    let program = try ScriptProgram(LuaConfiguration(memoryLimit: 8_000_000))
+    for call in [
+      "json.encode(list)", "json.decode('[' .. ('[],'):rep(200000) .. '1]')",
+    ] {
+      let text = try program.text(
+        """
+        local json, list, s = flow.json, {}, ("x"):rep(100000)
+        for i = 1, 100 do list[i] = s end
+        local ok, problem = pcall(function() return \(call) end)
+        return tostring(ok) .. " " .. tostring(problem)
+        """)
+      #expect(text.hasPrefix("false "), "\(text)")
+      #expect(text.contains(":3: \(call.prefix(11)): not enough memory"), "\(text)")
+    }
+    #expect(program.vm.stackDepth == 0)
+  }
 }

@@ -81,3 +81,22 @@ for _ = 1, 200 do
   shuffled = list
 end
 check.equal(json.encode(shuffled), json.encode(ordered))
+
+-- A cycle is named by the shortest way, wherever it begins and however long it is, and at the limit of the depth, too.
+for before = 0, 9 do
+  for length = 1, 9 do
+    local chain = {}
+    for i = 1, before + length do chain[i] = { 1 } end
+    for i = 1, #chain do chain[i].x, chain[i][1] = chain[i + 1] or chain[before + 1], nil end
+    local way = (".x"):rep(#chain):sub(2)
+    local expected = "can't encode a table that contains itself at " .. way .. ")"
+    check.usage(function() json.encode(chain[1]) end, "encode", expected)
+    check.usage(function() json.encode(chain[1], { max_depth = #chain }) end, "encode", expected)
+    check.usage(function() json.encode { chain[1] } end, "encode", "itself at [1]." .. way .. ")")
+  end
+end
+-- One that is found late isn't written again and again.
+local wide = {}
+for i = 1, 20000 do wide[i] = "some text of a list that contains itself" end
+wide[#wide + 1] = wide
+check.usage(function() json.encode(wide) end, "encode", "a table that contains itself at [20001]")
