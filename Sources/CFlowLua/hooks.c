@@ -43,11 +43,15 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
   // As in the stand-alone interpreter, a C function is interrupted when it returns, or calls another.
   bool is_in_code = frame->event == LUA_HOOKCOUNT || frame->event == LUA_HOOKLINE;
   if (!is_asked_to_stop(state)) {
-    if (!is_in_code && is_internal(L, frame)) return;
+    // Attention may bring a stop, which ends nothing in a call: the C function that begins could take long.
+    if (!is_in_code && (is_internal(L, frame) || flowlua_has_requested(state, FLOWLUA_ATTEND)))
+      return;
     // For a signal, or a stale one: what it was meant for is over.
     flowlua_restore_hook(state, L);
     flowlua_answer_requests(L);
-    return;
+    // A stop takes effect here: the next instruction may be a call of a C function.
+    if (!is_asked_to_stop(state)) return;
+    flowlua_arm_stop(L);
   }
   // Only there it may yield.
   if (!is_in_code) return;

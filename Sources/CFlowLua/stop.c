@@ -212,7 +212,10 @@ bool flowlua_watch(
 
 bool flowlua_watch_activity(flowlua_state *state, int64_t deadline, int64_t grace) {
   flowlua_coroutine *activity = atomic_load(&state->activity);
-  return activity != NULL && flowlua_watch(state, activity, deadline, grace);
+  if (activity == NULL || !flowlua_watch(state, activity, deadline, grace)) return false;
+  // The watchdog's signal comes later, perhaps within a C function.
+  if (deadline >= 0 && deadline <= now()) atomic_store(&activity->stop, 1);
+  return true;
 }
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
