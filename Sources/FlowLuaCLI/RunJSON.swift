@@ -49,6 +49,7 @@ struct RunJSON {
     if let queued = event.queued { field("queued", queued) }
     field("op", event.op)
     if event.index > 0 { field("index", event.index) }
+    field("label", event.label)
     field("attempt", event.attempt)
     field("message", event.message)
     field("key", event.key)

@@ -4,9 +4,12 @@ internal import LuaVM
 /// A group's dispatcher as an object for scripts.
 final class DispatcherBox {
   let dispatcher: GroupDispatcher
+  /// The option `label`, as the script gave it.
+  let label: LuaValue
 
-  init(_ dispatcher: GroupDispatcher) {
+  init(_ dispatcher: GroupDispatcher, label: LuaValue) {
     self.dispatcher = dispatcher
+    self.label = label
   }
 }
 
@@ -14,16 +17,17 @@ final class DispatcherBox {
 extension ScriptHost {
   func installGroups() throws {
     define("dispatcher") { host, call in
-      let made = try host.makeDispatcher(Arguments(host, call, "dispatcher"), 1)
-      return call.answer(DispatcherBox(made), host.types.dispatcher)
+      let box = try host.makeDispatcher(Arguments(host, call, "dispatcher"), 1)
+      return call.answer(box, host.types.dispatcher)
     }
   }
 
   /// `dispatcher.input`, …: its settings, defaults included.
   static func dispatcherProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    guard let dispatcher = call.object(1, host.types.dispatcher)?.dispatcher else {
+    guard let box = call.object(1, host.types.dispatcher) else {
       throw Arguments(host, call, method: "__index").wrongSelf("dispatcher")
     }
+    let dispatcher = box.dispatcher
     switch call.string(2) {
     case "input": return try host.answer(call, dispatcher.input)
     case "output": return try host.answer(call, dispatcher.output)
@@ -40,16 +44,17 @@ extension ScriptHost {
         values: [.integer(Int64(rate.count))], fields: [("per", .number(rate.seconds))])
       return call.answer(.reference(table))
     case "hold_slot": return call.answer(.boolean(dispatcher.holdsSlots))
+    case "label": return call.answer(box.label)
     default: return call.answer(.nil)
     }
   }
 
-  private func makeDispatcher(_ arguments: Arguments, _ index: Int) throws -> GroupDispatcher {
+  private func makeDispatcher(_ arguments: Arguments, _ index: Int) throws -> DispatcherBox {
     let options = try arguments.options(
       index,
       known: [
         "input", "output", "max_concurrent", "allow_failure", "allow_empty", "failures", "as",
-        "collect", "absent", "rate", "hold_slot",
+        "collect", "absent", "rate", "hold_slot", "label",
       ])
     guard let input = try options.string("input") else {
       throw arguments.wrong(index, "field 'input': string expected, got nil")
@@ -62,14 +67,15 @@ extension ScriptHost {
     if absent != nil, output == nil {
       throw arguments.wrong(index, "field 'absent': without 'output' nothing is collected")
     }
-    return GroupDispatcher(
+    let dispatcher = GroupDispatcher(
       input: input, output: output,
       maxConcurrent: try options.count("max_concurrent") ?? 3,
       allowFailure: try options.boolean("allow_failure") ?? false,
       allowEmpty: try options.boolean("allow_empty") ?? false,
       failures: try options.string("failures"), as: try options.string("as"),
       collect: try options.string("collect"), absent: absent, rate: try options.rate("rate"),
-      holdsSlots: try options.boolean("hold_slot") ?? false)
+      holdsSlots: try options.boolean("hold_slot") ?? false, label: try options.label("label"))
+    return DispatcherBox(dispatcher, label: options.value("label") ?? .nil)
   }
 
   /// The dispatcher in an argument (a plain table works too), completed for an op.
@@ -79,7 +85,7 @@ extension ScriptHost {
     if let box = arguments.call.object(place, types.dispatcher) {
       dispatcher = box.dispatcher
     } else if arguments.call.kind(place) == .table {
-      dispatcher = try makeDispatcher(arguments, index)
+      dispatcher = try makeDispatcher(arguments, index).dispatcher
     } else {
       throw arguments.wrong(index, expected: "dispatcher or table")
     }

@@ -103,6 +103,7 @@ local flow = {}
 ---@field max_concurrent? integer How many items execute at the same time; 3 by default. An item that waits for its next attempt doesn't count.
 ---@field rate? integer|flow.Rate How many items start in a time, at most: a number per second, or `{ n, per = seconds }`. Further attempts at items count, too. Unlimited by default.
 ---@field hold_slot? boolean Whether an item that waits for its next attempt counts towards `max_concurrent`; false by default.
+---@field label? string|fun(item: any): string? What lines, paths, errors and events show of an item after its index, as in `UploadOp #7 cat.png`: the field with this key of an item that is a table, or an item that is itself a string, number or boolean; or what a function returns, which is called for each item when the group starts and shouldn't wait. At most 40 characters; an item of a secret list has no label.
 ---@field allow_failure? boolean Whether the group continues when an item fails; failed items are left out of the output, unless `absent` is set.
 ---@field allow_empty? boolean Whether an empty list is allowed. Otherwise it is an error of kind `insufficient_input`.
 ---@field failures? string The key of a list of `{ index, input, error }`, one for each failed item.
@@ -196,6 +197,7 @@ local flow = {}
 ---@field queued? number Of the `start` of a group's item: when it could have begun, in seconds since the run began.
 ---@field op string The name of the op it is about.
 ---@field index? integer The op's index in a group, from 1 on.
+---@field label? string The label of the item, if the group has the option `label`.
 ---@field attempt integer Which attempt at the op, from 1 on.
 ---@field message? string Of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text.
 ---@field key? string Of `set`, `replace` and `remove`.
@@ -644,6 +646,7 @@ function Context:try_cancel() end
 ---@field max_concurrent integer
 ---@field rate flow.Rate?
 ---@field hold_slot boolean
+---@field label? string|fun(item: any): string?
 ---@field allow_failure boolean
 ---@field allow_empty boolean
 ---@field failures string?

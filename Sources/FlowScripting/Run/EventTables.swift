@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import LuaVM
 
 /// The events of a run for `run:events()`: a list of tables
-/// `{ time, kind, id, parent?, path, run, lane, queued?, op, index?, attempt, message?, key?, value?, old_value?, done?, total? }`.
+/// `{ time, kind, id, parent?, path, run, lane, queued?, op, index?, label?, attempt, message?, key?, value?, old_value?, done?, total? }`.
 ///
 /// | field | meaning |
 /// |---|---|
@@ -16,6 +16,7 @@ internal import LuaVM
 /// | `queued` | of an item's `start`: when it could have begun, in seconds since the run began |
 /// | `op` | the name of the op it is about |
 /// | `index` | the op's index in a group, from 1; absent outside of one |
+/// | `label` | the label of the item, if its group gives labels |
 /// | `attempt` | the number of the attempt at the op, from 1 |
 /// | `message` | of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text |
 /// | `key` | of `set`, `replace` and `remove` |
@@ -58,6 +59,7 @@ struct EventTables {
     if let queued = event.queued { fields.append((Name.queued, .number(queued))) }
     fields.append((Name.op, .string(event.op)))
     if event.index > 0 { fields.append((Name.index, .integer(Int64(event.index)))) }
+    add(Name.label, event.label)
     fields.append((Name.attempt, .integer(Int64(event.attempt))))
     add(Name.message, event.message)
     add(Name.key, event.key)
@@ -84,6 +86,7 @@ struct EventTables {
     static let queued: ByteString = "queued"
     static let op: ByteString = "op"
     static let index: ByteString = "index"
+    static let label: ByteString = "label"
     static let attempt: ByteString = "attempt"
     static let message: ByteString = "message"
     static let key: ByteString = "key"

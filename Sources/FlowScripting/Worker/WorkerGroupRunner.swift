@@ -65,7 +65,8 @@ final class WorkerGroupRunner: ItemExecutorOwner {
   var isExecuting: Bool { (executor?.count ?? 0) > 0 }
 
   /// Receives items.
-  func add(first: Int, _ batch: WireBatch) {
+  func add(first: Int, _ batch: WireBatch, labels: ContiguousArray<ByteString>) {
+    executor?.setLabels(first: first, labels)
     if busySince == 0 { busySince = LuaVM.monotonicTime }
     var values: ContiguousArray<Value> = []
     values.reserveCapacity(batch.values.count)

@@ -186,8 +186,10 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
       let count = wired.values.count
       if count > 0 {
         share.count += count
-        share.given.append(ItemBatch(first: first, count: count, attempt: batch.attempt))
-        pool.send(.items(id: share.number, first: first, wired), to: worker)
+        let part = ItemBatch(first: first, count: count, attempt: batch.attempt)
+        share.given.append(part)
+        let labels = group.labels(of: part)
+        pool.send(.items(id: share.number, first: first, wired, labels: labels), to: worker)
       }
       wired = WireBatch()
     }

@@ -47,7 +47,8 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       name: place.name, needs: place.visible.map { Declaration($0, .anything) },
       grace: place.grace,
       body: StandInBody(
-        body, index: place.index, attempt: place.attempt, lineage: place.lineage,
+        body, index: place.index, label: place.label, attempt: place.attempt,
+        lineage: place.lineage,
         endingError: place.endingError.map { $0.error(on: host) }, of: self))
     var data: [(ByteString, Value)] = []
     for (name, value) in zip(place.keys, place.data.values) {
@@ -137,17 +138,19 @@ final class WorkerJobRunner: TaskObserver, EventSink {
 final class StandInBody: OpBody {
   private let body: ScriptOpBody
   private let index: Int
+  private let label: ByteString?
   private let attempt: Int
   private let lineage: UInt64
   private let endingError: FlowError?
   private weak var job: WorkerJobRunner?
 
   init(
-    _ body: ScriptOpBody, index: Int, attempt: Int, lineage: UInt64, endingError: FlowError?,
-    of job: WorkerJobRunner
+    _ body: ScriptOpBody, index: Int, label: ByteString?, attempt: Int, lineage: UInt64,
+    endingError: FlowError?, of job: WorkerJobRunner
   ) {
     self.body = body
     self.index = index
+    self.label = label
     self.attempt = attempt
     self.lineage = lineage
     self.endingError = endingError
@@ -155,7 +158,7 @@ final class StandInBody: OpBody {
   }
 
   func start(_ context: OpContext) -> CallState {
-    context.standIn(index: index, attempt: attempt)
+    context.standIn(index: index, label: label, attempt: attempt)
     context.run.endingErrorAround = endingError
     context.run.lineage = lineage
     return job?.begin(context.run) == true ? body.start(context) : .finished

@@ -36,6 +36,7 @@ struct WorkerJob: Sendable {
   struct OpPlace: Sendable {
     let name: ByteString
     let index: Int
+    let label: ByteString?
     let attempt: Int
     /// The identity that is the same in all attempts; see `OpContext.lineage`.
     let lineage: UInt64
@@ -85,8 +86,8 @@ struct WorkerGroup: Sendable {
 enum WorkerOrder: Sendable {
   case start(id: UInt64, WorkerJob)
   case open(id: UInt64, WorkerGroup)
-  /// Items of a group: the 0-based index of the first one, and the items.
-  case items(id: UInt64, first: Int, WireBatch)
+  /// Items of a group: the 0-based index of the first one, the items, and their labels, if there are any.
+  case items(id: UInt64, first: Int, WireBatch, labels: ContiguousArray<ByteString>)
   /// There are no more.
   case close(id: UInt64)
   /// The code with this number isn't used any more.

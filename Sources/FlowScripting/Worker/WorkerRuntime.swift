@@ -142,7 +142,8 @@ final class WorkerRuntime {
         runner.refuse(host.flowError(unpacking: error))
       }
       if let error = early.removeValue(forKey: id) { runner.cancel(error) }
-    case .items(let id, let first, let batch): groups[id]?.add(first: first, batch)
+    case .items(let id, let first, let batch, let labels):
+      groups[id]?.add(first: first, batch, labels: labels)
     case .close(let id):
       groups.removeValue(forKey: id)?.drop()
       early[id] = nil

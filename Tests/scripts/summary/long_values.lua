@@ -20,6 +20,12 @@ check.equal(run.data.text, long)
 local seen
 for _, event in ipairs(run:events()) do if event.kind == "replace" then seen = event.value end end
 check.equal(seen, long)
+-- So does the line of a machine's state.
+local state = flow.machine { name = "m", start = "a",
+  flow.step("a", { run = function() return ("z"):rep(500) end, flow.next(flow.forward "b") }),
+  flow.step("b", { run = function() end, final = true }) }:run()
+check.contains(state:summary(), "[m] state: " .. ("z"):rep(119) .. "…\n")
+check.contains(state:summary { full = true }, "[m] state: " .. ("z"):rep(500) .. "\n")
 -- A mismatch shows as much of the value.
 local wrong = flow.op("GetOp", function(ctx) ctx:get("given", "integer") end):run { given = long }
 check.contains(wrong.error.message, "is <" .. ("ä"):rep(119) .. "…> with type <string>, but NOT")

@@ -58,6 +58,8 @@ public struct Event: Sendable {
   public let op: ByteString
   /// The op's 1-based index in a group, 0 outside of one.
   public let index: Int
+  /// The label of the item, if its group gives labels.
+  public let label: ByteString?
   /// The 1-based number of the attempt.
   public let attempt: Int
   /// The event in words; see `Kind`.
@@ -145,6 +147,8 @@ extension EventLog {
       parent: parentID(of: record), path: shown(path(of: record)), run: runID,
       lane: Int(record.lane), queued: queued.map { Double($0 - began) / 1e9 }, op: shown(name),
       index: index,
+      label: index == 0
+        ? nil : label(scope: record.scope, position: record.position).map { shown($0) },
       attempt: record.attempt, message: message,
       key: isSet || kind == .remove ? shown(keys.name(of: Key(id: record.key))) : nil,
       value: isSet || kind == .state ? text(record.firstPayload) : nil,

@@ -34,8 +34,7 @@ extension EventLog {
   func path(of record: LogRecord) -> ByteString {
     let (scope, position) = canonical(record.scope, record.position)
     if isTop(scope, position) { return title }
-    let (name, index) = subject(scope: scopes[Int(scope)], position: position)
-    return "\(enclosingPath(of: scope))/\(index == 0 ? name : "\(name) #\(index)")"
+    return "\(enclosingPath(of: scope))/\(displayName(scope: scope, position: position))"
   }
 
   /// The path of the executions that enclose a scope's parts, made once for each scope.
@@ -50,9 +49,9 @@ extension EventLog {
         scopePaths[next] = title
       } else if let known = scopePaths[around] {
         // A group has no name of its own, and the position of a child or an inner op is its owner's.
-        let (name, index) = subject(scope: scopes[Int(around)], position: place.position)
         let isNamed = place.kind != .group && place.position != LogRecord.ownPosition
-        scopePaths[next] = isNamed ? "\(known)/\(index == 0 ? name : "\(name) #\(index)")" : known
+        let name = displayName(scope: around, position: place.position)
+        scopePaths[next] = isNamed ? "\(known)/\(name)" : known
       } else {
         missing.append(around)
         continue

@@ -15,6 +15,8 @@ public final class EventLog {
   private(set) var scopes: ContiguousArray<LogScope> = []
   /// The paths of scopes that have been read; see EventLog+Identity.swift.
   var scopePaths: [UInt32: ByteString] = [:]
+  /// The labels of items; see EventLog+Labels.swift.
+  var labels: [LabelPlace: ByteString] = [:]
   /// The run's id, unique across processes; made when it is read.
   public private(set) lazy var runID: ByteString = RunIdentifier.next()
   /// The texts that no line may show, when there are secrets.
@@ -283,24 +285,37 @@ public final class EventLog {
   /// first. A group has none: its members have the name of the op, and an index.
   func names(scope: UInt32, position: UInt32) -> [ByteString] {
     var names: [ByteString] = []
-    var scope = scopes[Int(scope)]
+    var number = scope
     var position = position
     while true {
+      var scope = scopes[Int(number)]
       if scope.kind == .top, position == LogRecord.ownPosition { break }
-      let (name, index) = subject(scope: scope, position: position)
-      names.append(index == 0 ? name : "\(name) #\(index)")
+      names.append(displayName(scope: number, position: position))
       while scope.kind == .group { scope = scopes[Int(scope.parent)] }
       if scope.kind == .top { break }
       position = scope.position
-      scope = scopes[Int(scope.parent)]
+      number = scope.parent
     }
     names.append(title)
     return names.reversed()
   }
 
-  /// The name that lines show for the op of a record: `UploadOp`, or `UploadOp #3` in a group.
+  /// The name that lines show for the op of a record: `UploadOp`, or in a group `UploadOp #3`, and
+  /// after that the label if the item has one.
   func displayName(of record: LogRecord) -> ByteString {
-    let (name, index) = subject(of: record)
-    return index == 0 ? name : "\(name) #\(index)"
+    displayName(scope: record.scope, position: record.position)
+  }
+
+  func displayName(scope: UInt32, position: UInt32) -> ByteString {
+    let (name, index) = subject(scope: scopes[Int(scope)], position: position)
+    return displayName(name, index: index, scope: scope, position: position)
+  }
+
+  func displayName(
+    _ name: ByteString, index: Int, scope: UInt32, position: UInt32
+  ) -> ByteString {
+    if index == 0 { return name }
+    guard let label = label(scope: scope, position: position) else { return "\(name) #\(index)" }
+    return "\(name) #\(index) \(label)"
   }
 }

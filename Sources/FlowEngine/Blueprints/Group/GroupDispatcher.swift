@@ -29,13 +29,19 @@ public final class GroupDispatcher {
   /// Whether an item that waits for its next attempt counts towards `maxConcurrent`. By default
   /// another item executes meanwhile.
   public let holdsSlots: Bool
+  /// Makes the label of an item, which lines, paths, events and errors show after its index:
+  /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
+  /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
+  /// label.
+  public let label: ((_ item: Value) throws -> ByteString?)?
 
   /// Makes the settings of a group; see the properties.
   public init(
     input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: ByteString? = nil,
     as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: Value? = nil,
-    rate: RateLimit? = nil, holdsSlots: Bool = false
+    rate: RateLimit? = nil, holdsSlots: Bool = false,
+    label: ((_ item: Value) throws -> ByteString?)? = nil
   ) {
     self.input = input
     self.output = output
@@ -48,5 +54,6 @@ public final class GroupDispatcher {
     self.absent = absent.flatMap { $0.isNull ? nil : $0 }
     self.rate = rate
     self.holdsSlots = holdsSlots
+    self.label = label
   }
 }

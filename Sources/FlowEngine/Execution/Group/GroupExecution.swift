@@ -208,18 +208,21 @@ final class GroupExecution: MemberGroup, ProgressSource {
       isOutputOptional = op.mayLeaveOut(name)
       outputs = ContiguousArray(repeating: .null, count: source.count)
     }
-    makeRunner(source, itemKey: keys.intern(itemKey))
+    let inner = parent.log.addScope(
+      LogScope(
+        parent: scope, position: position, attempt: 1, kind: .group, name: op.name,
+        queued: engine.stampedNow()))
+    if let label = dispatcher.label, let error = setLabels(of: source, in: inner, label) {
+      return refuse(error)
+    }
+    makeRunner(source, scope: inner, itemKey: keys.intern(itemKey))
     engine.progressMonitor?.progressChanged(self)
     return nil
   }
 
   /// The op decides which runner executes its items, then the loop; by default the loop executes
   /// them itself.
-  private func makeRunner(_ source: ListSource, itemKey: Key) {
-    let inner = parent.log.addScope(
-      LogScope(
-        parent: scope, position: position, attempt: 1, kind: .group, name: op.name,
-        queued: engine.stampedNow()))
+  private func makeRunner(_ source: ListSource, scope inner: UInt32, itemKey: Key) {
     let work = ItemWork(
       op: op, run: parent.run, data: parent.bucket, count: source.count,
       maxConcurrent: dispatcher.maxConcurrent,
@@ -232,6 +235,26 @@ final class GroupExecution: MemberGroup, ProgressSource {
       handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
     } else {
       runner = LoopItemRunner(work, policy: policy, source, scope: inner, group: self)
+    }
+  }
+
+  /// Sets the labels of all items; returns the error that a function of a script has raised.
+  @inline(never)
+  private func setLabels(
+    of source: ListSource, in scope: UInt32, _ label: (Value) throws -> ByteString?
+  ) -> FlowError? {
+    parent.checking {
+      do {
+        for index in 0..<source.count {
+          let item = source.item(at: index)
+          guard !item.isSecret, let text = try label(item) else { continue }
+          let position = UInt32(truncatingIfNeeded: index + 1)
+          parent.log.setLabel(text, scope: scope, position: position)
+        }
+        return nil
+      } catch {
+        return .from(error)
+      }
     }
   }
 

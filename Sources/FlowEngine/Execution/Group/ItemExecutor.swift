@@ -62,6 +62,16 @@ package final class ItemExecutor {
     items?.add(first: first, values)
   }
 
+  /// Sets the labels of items, which the names of their ops show: the first one is that of the item
+  /// at the 0-based index `first` of the group.
+  package func setLabels(first: Int, _ labels: ContiguousArray<ByteString>) {
+    for (place, label) in labels.enumerated() where !label.isEmpty {
+      run.log.setLabel(
+        label, scope: LogSlice.itemScope,
+        position: UInt32(truncatingIfNeeded: first + place + 1))
+    }
+  }
+
   /// Drops items that haven't started, and stops running ones; each item ends.
   package func cancel(_ error: FlowError) { items?.cancel(error) }
 

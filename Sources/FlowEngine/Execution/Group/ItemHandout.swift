@@ -144,6 +144,14 @@ final class ItemHandout: ExecutedItemGroup {
     return items
   }
 
+  func labels(of batch: ItemBatch) -> ContiguousArray<ByteString> {
+    if log.labels.isEmpty { return [] }
+    return ContiguousArray(
+      (batch.first..<batch.first + batch.count).map {
+        log.label(scope: scope, position: position($0)) ?? ""
+      })
+  }
+
   func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds) {
     loop.checkThread()
     log.append(slice, scope: scope, lane: lane) { index, time in
@@ -245,5 +253,8 @@ final class ItemHandout: ExecutedItemGroup {
 
   private func position(_ index: Int) -> UInt32 { UInt32(truncatingIfNeeded: index + 1) }
 
-  private func displayName(_ index: Int) -> ByteString { "\(work.op.name) #\(index + 1)" }
+  private func displayName(_ index: Int) -> ByteString {
+    log.displayName(
+      work.op.name, index: index + 1, scope: scope, position: position(index))
+  }
 }

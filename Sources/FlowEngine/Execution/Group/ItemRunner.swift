@@ -162,6 +162,8 @@ public protocol ItemGroup: AnyObject {
 package protocol ExecutedItemGroup: ItemGroup {
   /// The items of a batch.
   func items(of batch: ItemBatch) -> ContiguousArray<Value>
+  /// The labels of a batch, empty for items without one; an empty list when no item has one.
+  func labels(of batch: ItemBatch) -> ContiguousArray<ByteString>
   /// Takes events of items and the list of ended items: `slice` contains the starts, lines and
   /// finishes. Must be called only for attempts that count; `lane` is the worker, from 1 on.
   func itemsExecuted(_ slice: LogSlice, lane: UInt8, _ ends: ItemEnds)

@@ -84,8 +84,16 @@ public final class OpContext {
   /// The data of the flow, or of the item in a group.
   public var bucket: DataBucket { execution?.bucket ?? run.data }
 
-  /// `UploadOp`, or `UploadOp #3` in a group.
-  public var displayName: ByteString { index == 0 ? op.name : "\(op.name) #\(index)" }
+  /// `UploadOp`, or in a group `UploadOp #3`, with the item's label if it has one:
+  /// `UploadOp #3 cat.png`.
+  public var displayName: ByteString {
+    run.log.displayName(op.name, index: index, scope: scope, position: position)
+  }
+
+  /// The label of its item in a group, if it has one.
+  public var label: ByteString? {
+    index == 0 ? nil : run.log.label(scope: scope, position: position)
+  }
 
   /// The path of the op through all enclosing runs and groups: `publish/ShardsOp #2/CountOp #1`.
   public var path: ByteString { run.path(scope: scope, position: position) }
@@ -427,8 +435,9 @@ public final class OpContext {
   }
 
   /// Marks an op that has just started as executing for another loop: sets the attempt and, in a
-  /// group, the index there.
-  package func standIn(index: Int, attempt: Int) {
+  /// group, the index and the label there.
+  package func standIn(index: Int, label: ByteString?, attempt: Int) {
+    if let label { run.log.setLabel(label, scope: scope, position: position) }
     index32 = UInt32(truncatingIfNeeded: index)
     attempt32 = UInt32(truncatingIfNeeded: attempt)
   }

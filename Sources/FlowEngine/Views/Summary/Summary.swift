@@ -86,7 +86,7 @@ private struct SummaryWriter {
       write("\n")
     case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
     case .log, .retry, .transition: write("[\(opName(record))] \(log.text(record.firstPayload))\n")
-    case .state: write("[\(opName(record))] state: \(log.text(record.firstPayload))\n")
+    case .state: write("[\(opName(record))] state: \(value(record.firstPayload))\n")
     case .add:
       write("[DataBucket] add for \(keyName(record)): \(value(record.firstPayload))\n")
     case .replace:
