@@ -31,6 +31,10 @@ int32_t flowlua_json_mark_of(flowlua_state *state, lua_State *L, int32_t index) 
   return FLOWLUA_JSON_OTHER;
 }
 
+bool flowlua_is_json_null(lua_State *L, int32_t index) {
+  return lua_type(L, index) == LUA_TLIGHTUSERDATA && lua_touserdata(L, index) == NULL;
+}
+
 /// Pushes the mark. [-0, +1, m]
 static int push_mark(lua_State *L, void *is_array) {
   flowlua_push_json_mark(L, state_of(L), *(const bool *)is_array);

@@ -106,6 +106,15 @@ public enum JSONMark: Sendable {
   case object
   /// It has another metatable.
   case other
+
+  fileprivate init(_ raw: Int32) {
+    switch Int(raw) {
+    case FLOWLUA_JSON_UNMARKED: self = .none
+    case FLOWLUA_JSON_ARRAY: self = .array
+    case FLOWLUA_JSON_OBJECT: self = .object
+    default: self = .other
+    }
+  }
 }
 
 extension LuaVM {
@@ -173,12 +182,43 @@ extension LuaVM {
   /// An empty table that is marked as an array or as an object.
   public func makeJSONTable(isArray: Bool) throws -> LuaReference {
     let table = try makeTable()
+    try markJSON(table, isArray: isArray)
+    return table
+  }
+
+  /// Marks a table as an array or as an object. Throws a `LuaError` when memory runs out.
+  public func markJSON(_ table: LuaReference, isArray: Bool) throws {
+    try enter()
+    checkHome(table)
     let lua = running
     try check(flowlua_make_room(state, lua, 2))
     flowlua_push_reference(state, lua, table.id)
     defer { flowlua_pop(lua, 1) }
     try check(flowlua_json_mark(state, lua, -1, isArray))
-    return table
+  }
+
+  /// How a table is marked; `.none` also where Lua's stack is full.
+  public func jsonMark(of table: LuaReference) -> JSONMark {
+    onTop(table) { JSONMark(flowlua_json_mark_of(state, $0, -1)) } ?? .none
+  }
+
+  /// Whether a value is JSON's null.
+  public func isJSONNull(_ value: LuaReference) -> Bool {
+    value.kind == .lightUserdata && onTop(value) { flowlua_is_json_null($0, -1) } == true
+  }
+
+  /// Calls a function with the running coroutine while a value is on top of its stack; nil where the stack or
+  /// memory is full, or the state is closed.
+  private func onTop<Result>(
+    _ value: LuaReference, _ body: (OpaquePointer) -> Result
+  ) -> Result? {
+    guard (try? enter()) != nil else { return nil }
+    checkHome(value)
+    let lua = running
+    guard flowlua_make_room(state, lua, 2) == LUA_OK else { return nil }
+    flowlua_push_reference(state, lua, value.id)
+    defer { flowlua_pop(lua, 1) }
+    return body(lua)
   }
 
   /// JSON's null: a light userdata that is NULL, equal in all states and to that of other modules.
@@ -225,12 +265,7 @@ extension LuaCall {
   /// How an argument, a table, is marked.
   public func jsonMark(_ index: Int) -> JSONMark {
     guard kind(index) == .table else { return .other }
-    switch Int(flowlua_json_mark_of(raw.pointee.state, lua, Int32(index))) {
-    case FLOWLUA_JSON_UNMARKED: return .none
-    case FLOWLUA_JSON_ARRAY: return .array
-    case FLOWLUA_JSON_OBJECT: return .object
-    default: return .other
-    }
+    return JSONMark(flowlua_json_mark_of(raw.pointee.state, lua, Int32(index)))
   }
 
   /// Marks an argument, a table, as an array or as an object.

@@ -587,6 +587,8 @@ enum {
 };
 /// The mark of a value at an index. The caller has seen to the room for one. [-0, +0, -]
 int32_t flowlua_json_mark_of(flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index);
+/// Whether the value at an index is JSON's null. [-0, +0, -]
+bool flowlua_is_json_null(lua_State *_Nonnull L, int32_t index);
 /// Marks the table at an index. [-0, +0|1, -]
 int32_t flowlua_json_mark(
     flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, bool is_array);

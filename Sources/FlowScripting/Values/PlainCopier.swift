@@ -1,8 +1,8 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// Copies a Lua value into one that isn't bound to a state. Cycles and sharing are kept; functions,
-/// userdata and coroutines can't be copied.
+/// Copies a Lua value into one that isn't bound to a state. Cycles, sharing, and marks and nulls of JSON
+/// are kept; functions, userdata and coroutines can't be copied.
 struct PlainCopier {
   private let vm: LuaVM
   private var indices: [UInt: Int] = [:]
@@ -28,7 +28,7 @@ struct PlainCopier {
   private mutating func copyTable(_ reference: LuaReference) -> PlainValue.Table? {
     guard let pairs = try? vm.pairs(of: reference) else { return nil }
     var listed: [Int64: PlainValue.Atom] = [:]
-    var table = PlainValue.Table()
+    var table = PlainValue.Table(mark: PlainValue.JSONMark(vm.jsonMark(of: reference)))
     for (key, value) in pairs {
       guard let key = atom(key), let value = atom(value) else { return nil }
       if case .integer(let index) = key, index >= 1, index <= Int64(pairs.count) {
@@ -57,6 +57,7 @@ struct PlainCopier {
     case .number(let number): return .number(number)
     case .string(let string): return .bytes(string)
     case .reference(let reference):
+      if vm.isJSONNull(reference) { return .jsonNull }
       guard reference.kind == .table else { return nil }
       let identity = vm.identity(of: reference)
       if let index = indices[identity] { return .table(index) }
@@ -64,6 +65,17 @@ struct PlainCopier {
       indices[identity] = index
       open.append(reference)
       return .table(index)
+    }
+  }
+}
+
+extension PlainValue.JSONMark {
+  /// The mark of a table in Lua; nil when it has none.
+  init?(_ mark: JSONMark) {
+    switch mark {
+    case .array: self = .array
+    case .object: self = .object
+    case .none, .other: return nil
     }
   }
 }

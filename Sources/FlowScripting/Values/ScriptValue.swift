@@ -82,6 +82,10 @@ extension Value {
     case .number(let number): self = .number(number)
     case .string(let string): self = .bytes(string)
     case .reference(let reference):
+      if reference.vm.isJSONNull(reference) {
+        self = .jsonNull
+        return
+      }
       self = .opaque(reference.host?.secret(in: value) ?? ScriptValue(reference))
     }
   }
@@ -99,16 +103,26 @@ extension ScriptHost {
     case .opaque(let opaque):
       if let script = opaque as? ScriptValue { return .reference(script.reference) }
       if let secret = opaque as? SecretValue { return try vm.value(of: secret, types.secret) }
-      if let map = opaque as? MapValue, !map.fields.isEmpty {
+      if opaque is JSONNull { return try vm.makeJSONNull() }
+      if let map = opaque as? MapValue {
         let fields = try map.fields.map { ($0.name, try luaValue($0.value)) }
-        return .reference(try vm.makeTable(fields: fields))
+        return .reference(try marked(try vm.makeTable(fields: fields), map.jsonMark))
       }
       // A list of the engine's own becomes a table; any other value is shown as its text.
       guard let count = opaque.listCount() else {
         return .string(opaque.logText(limit: Value.logLimit))
       }
-      return .reference(try vm.makeList(count: count) { try luaValue(opaque.element(at: $0)) })
+      let list = try vm.makeList(count: count) { try luaValue(opaque.element(at: $0)) }
+      return .reference(try marked(list, (opaque as? ListValue)?.jsonMark))
     }
+  }
+
+  /// Marks a table that has just been made for JSON.
+  private func marked(
+    _ table: LuaReference, _ mark: PlainValue.JSONMark?
+  ) throws -> LuaReference {
+    if let mark { try vm.markJSON(table, isArray: mark == .array) }
+    return table
   }
 
   /// Returns an engine value from a call; strings are passed without conversion.

@@ -144,4 +144,43 @@ struct SwiftOpTests {
       """, program.host.value(of: make))
     #expect(text == "a+b")
   }
+
+  @Test("Marks and nulls of JSON survive a Swift op that copies values, a worker, and groups")
+  func marksOfJSON() throws {
+    let program = try ScriptProgram()
+    let copying = Op("CopyOp", needs: ["value": "any"], gives: ["copy": "any"]) { context in
+      let value: PlainValue = try context.value("value")
+      // As a journal keeps it.
+      let bytes = PlainValueCodec.encode(value)
+      context.set("copy", try PlainValueCodec.decode(bytes))
+    }
+    let passing = Op("PassOp", needs: ["copy": "any"], gives: ["value": "any"]) { context in
+      context.set("value", try context.value("copy") as PlainValue)
+    }
+    let texts = try program.run(
+      """
+      local CopyOp, PassOp = ...
+      local json = flow.json
+      local text = '{"empty":[],"list":[null,{},[[]]],"none":null,"object":{}}'
+      local value = json.decode(text, { null = "keep" })
+      json.object(value.object)
+      local options = { empty = "array" }
+      json.object(value.list[2])
+      local WorkOp = flow.op("WorkOp", { needs = { copy = "any" }, gives = { copy = "any" },
+        thread = "worker", run = function(ctx) ctx:set("copy", ctx:get "copy") end })
+      local run = flow.new("marks"):data { value = value }:add(CopyOp):add(WorkOp):add(PassOp)
+        :add(CopyOp):run()
+      assert(run.ok, run.error)
+      local group = flow.new("items"):data { items = { value, json.null, json.array() } }
+        :add_grouped(CopyOp, { input = "items", output = "copies" }):run()
+      assert(group.ok, group.error)
+      assert(group.data.copies[2] == json.null)
+      local alone = CopyOp:run { value = json.null }
+      assert(alone.ok and alone.data.copy == json.null, alone.error)
+      return json.encode(run.data.copy, options), json.encode(group.data.copies, options), text
+      """, program.host.value(of: copying), program.host.value(of: passing)
+    ).map { try program.vm.tostring($0).description }
+    #expect(texts[0] == texts[2])
+    #expect(texts[1] == "[\(texts[2]),null,[]]")
+  }
 }

@@ -2,15 +2,18 @@
 public final class ListValue: EngineTable {
   /// The values in order.
   public private(set) var elements: ContiguousArray<Value>
+  /// What it is in JSON, if it is marked: an empty list that isn't may be written as `{}`.
+  public let jsonMark: PlainValue.JSONMark?
 
   /// Makes a list of values.
-  public init(_ elements: ContiguousArray<Value>) {
+  public init(_ elements: ContiguousArray<Value>, jsonMark: PlainValue.JSONMark? = nil) {
     self.elements = elements
+    self.jsonMark = jsonMark
   }
 
   /// Makes a list from an array.
-  public convenience init(_ elements: [Value]) {
-    self.init(ContiguousArray(elements))
+  public convenience init(_ elements: [Value], jsonMark: PlainValue.JSONMark? = nil) {
+    self.init(ContiguousArray(elements), jsonMark: jsonMark)
   }
 
   deinit {
@@ -33,7 +36,7 @@ public final class ListValue: EngineTable {
     elements.append(value)
   }
 
-  func makeEmpty() -> any EngineTable { ListValue([Value]()) }
+  func makeEmpty() -> any EngineTable { ListValue([Value](), jsonMark: jsonMark) }
 
   func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
     for element in (other as? ListValue)?.elements ?? [] { elements.append(try convert(element)) }
@@ -63,7 +66,7 @@ public final class ListValue: EngineTable {
     func index(of list: ListValue) -> Int {
       if let known = indices[ObjectIdentifier(list)] { return known }
       indices[ObjectIdentifier(list)] = tables.count
-      tables.append(PlainValue.Table())
+      tables.append(PlainValue.Table(mark: list.jsonMark))
       lists.append(list)
       return tables.count - 1
     }

@@ -3,9 +3,12 @@ public final class MapValue: EngineTable {
   /// The fields in the order in which they were added.
   public private(set) var fields: [(name: ByteString, value: Value)] = []
   private var index: [ByteString: Int] = [:]
+  /// What it is in JSON, if it is marked: an empty table that isn't may be written as `[]`.
+  public let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
-  public init(_ fields: [(ByteString, Value)]) {
+  public init(_ fields: [(ByteString, Value)], jsonMark: PlainValue.JSONMark? = nil) {
+    self.jsonMark = jsonMark
     for (name, value) in fields { set(name, value) }
   }
 
@@ -13,7 +16,7 @@ public final class MapValue: EngineTable {
   /// value that can't be copied. An empty list becomes an empty table.
   convenience init?(copying table: any OpaqueValue) {
     if let map = table as? MapValue {
-      self.init(map.fields)
+      self.init(map.fields, jsonMark: map.jsonMark)
       return
     }
     guard let copy = table.plainCopy(), case .table(let root) = copy.root,
@@ -53,7 +56,7 @@ public final class MapValue: EngineTable {
     }
   }
 
-  func makeEmpty() -> any EngineTable { MapValue([]) }
+  func makeEmpty() -> any EngineTable { MapValue([], jsonMark: jsonMark) }
 
   func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
     for field in (other as? MapValue)?.fields ?? [] { set(field.name, try convert(field.value)) }
@@ -88,7 +91,7 @@ public final class MapValue: EngineTable {
   }
 
   public func plainCopy() -> PlainValue? {
-    var tables = [PlainValue.Table()]
+    var tables = [PlainValue.Table(mark: jsonMark)]
     var entries: [PlainValue.Entry] = []
     for field in fields {
       guard let copy = field.value.plainCopy() else { return nil }

@@ -1,12 +1,12 @@
 // Types composed of others.
 
-/// nil represents an absent value.
+/// nil represents an absent value; the null of JSON is read as nil, too.
 extension Optional: ValueConvertible where Wrapped: ValueConvertible {
   public static var flowTypeName: ByteString { Wrapped.flowTypeName + "?" }
   public static var flowWantedName: ByteString { Wrapped.flowWantedName + "?" }
 
   public init?(flowValue: Value) {
-    if flowValue.isNull {
+    if flowValue.isNull || (flowValue.isJSONNull && Wrapped(flowValue: flowValue) == nil) {
       self = .none
     } else if let value = Wrapped(flowValue: flowValue) {
       self = .some(value)
@@ -83,12 +83,14 @@ extension PlainValue: ValueConvertible {
   /// The copy as a value of the engine.
   public var flowValue: Value {
     let made: [any OpaqueValue] = tables.map { table in
-      if table.entries.isEmpty { return ListValue([]) }
-      return MapValue([])
+      let isEmptyObject = table.list.isEmpty && table.mark == .object
+      if table.entries.isEmpty && !isEmptyObject { return ListValue([], jsonMark: table.mark) }
+      return MapValue([], jsonMark: table.mark)
     }
     func value(_ atom: Atom) -> Value {
       switch atom {
-      case .null, .jsonNull: .null
+      case .null: .null
+      case .jsonNull: .jsonNull
       case .boolean(let value): .boolean(value)
       case .integer(let value): .integer(value)
       case .number(let value): .number(value)

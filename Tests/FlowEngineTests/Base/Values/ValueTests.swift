@@ -138,4 +138,33 @@ struct ValueTests {
     #expect(ByteString("äöüß").truncated(to: 3) == "äö…")
     #expect(ByteString([0xFF, 0xFE, 0xFD]).truncated(to: 2) == ByteString([0xFF]) + "…")
   }
+
+  @Test("A copy and the value made of it keep marks and nulls of JSON")
+  func marksOfJSON() throws {
+    let copy = PlainValue(
+      .table(0),
+      tables: [
+        PlainValue.Table(
+          entries: [
+            PlainValue.Entry(key: .bytes("empty"), value: .table(1)),
+            PlainValue.Entry(key: .bytes("none"), value: .table(2)),
+            PlainValue.Entry(key: .bytes("list"), value: .table(3)),
+          ], mark: .object),
+        PlainValue.Table(mark: .array), PlainValue.Table(mark: .object),
+        PlainValue.Table(list: [.jsonNull, .integer(1)], mark: .array),
+      ])
+    let value = copy.flowValue
+    #expect(value.plainCopy() == copy)
+    #expect(PlainValue(.jsonNull).flowValue.isJSONNull)
+  }
+
+  @Test("The null of JSON is a value, which an optional reads as nil")
+  func nullOfJSON() {
+    #expect(!Value.jsonNull.isNull && !Value.null.isJSONNull)
+    #expect(Value.jsonNull.logText == "null")
+    let table = Value.opaque(MapValue([("a", .jsonNull), ("b", .integer(1))]))
+    #expect([String: Int?](flowValue: table) == ["a": nil, "b": 1])
+    #expect([String: Int](flowValue: table) == nil)
+    #expect(PlainValue?(flowValue: .jsonNull) == PlainValue(.jsonNull))
+  }
 }
