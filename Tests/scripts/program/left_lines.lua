@@ -2,12 +2,13 @@
 local flow, check = require "flow", require "check"
 
 -- Much more than a pipe and the lines that are kept for a reader.
-local PROGRAM = { "sh", "-c", "yes | head -c 400000; echo end" }
+local LINE = ("y"):rep(999)
+local PROGRAM = { "sh", "-c", "yes \"$0\" | head -c 600000; echo end", LINE }
 local readers
 local function opened()
   local program = flow.exec(PROGRAM)
   local next_line = program:lines()
-  check.equal(next_line(), "y")
+  check.equal(next_line(), LINE)
   -- Kept, so that no collection closes it.
   readers[#readers + 1] = next_line
   return program
