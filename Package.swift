@@ -110,7 +110,8 @@ let package = Package(
     .testTarget(
       name: "FlowLoopTests", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
     .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
-    .testTarget(name: "FlowHTTPTests", dependencies: ["FlowHTTP"], swiftSettings: strict),
+    .testTarget(
+      name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strict),
     .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11,

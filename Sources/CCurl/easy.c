@@ -69,7 +69,6 @@ ccurl_easy *ccurl_easy_make(const ccurl_transfer_events *events, void *context) 
   set(handle, CURLOPT_NOSIGNAL, 1L);
   // Otherwise the end of a transfer waits for the thread that looks up its name.
   set(handle, CURLOPT_QUICK_EXIT, 1L);
-  set(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   set(handle, CURLOPT_OPENSOCKETFUNCTION, on_open);
   set(handle, CURLOPT_OPENSOCKETDATA, easy);
   set(handle, CURLOPT_HEADERFUNCTION, on_header);

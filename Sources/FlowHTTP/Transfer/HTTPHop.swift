@@ -169,8 +169,7 @@ struct HTTPHop {
       options.set(CURLOPT_SSL_VERIFYPEER, 0)
       options.set(CURLOPT_SSL_VERIFYHOST, 0)
     }
-    // A proxy may be one with TLS, whatever the URL is.
-    if let ca = request.ca ?? Self.environment("SSL_CERT_FILE") {
+    if url.isEncrypted, let ca = request.ca ?? Self.environment("SSL_CERT_FILE") {
       options.set(CURLOPT_CAINFO, ca)
     }
     guard isTrusted else { return }

@@ -5,7 +5,7 @@ internal import Glibc
 /// The transfers of one loop, and their connections.
 ///
 /// The library is called only here and in transfers, never from within one of its callbacks.
-final class HTTPMulti: LoopExtension {
+final class HTTPMulti: LoopExtension, LoopJob {
   /// Holds its extensions until it is shut down.
   unowned let loop: EventLoop
   private var handle: OpaquePointer?
@@ -25,6 +25,9 @@ final class HTTPMulti: LoopExtension {
   private var touched: [HTTPTransfer] = []
   private var sockets: [Int32: HTTPSocket] = [:]
   private var timer: Timer?
+  /// Whether the library wants to be called as soon as possible, and whether the loop knows that.
+  private var isTimeDue = false
+  private var isQueued = false
   /// How many transfers something is to come for; the others are paused.
   private var holders = 0
   /// Whether the library wants to be called once a transfer continues.
@@ -201,8 +204,15 @@ final class HTTPMulti: LoopExtension {
     }
   }
 
+  /// Calls the library, which wants that as soon as possible.
+  func run() {
+    isQueued = false
+    if isTimeDue { timeHasCome() }
+  }
+
   private func timeHasCome() {
     timer = nil
+    isTimeDue = false
     guard let handle, !isInside else { return }
     perform { ccurl_multi_time(handle) }
   }
@@ -252,23 +262,34 @@ final class HTTPMulti: LoopExtension {
   /// A transfer has ended, or pauses: timers for transfers that nobody reads would keep a script.
   func endHolding() {
     holders -= 1
-    guard holders == 0, let timer else { return }
-    timer.cancel()
-    self.timer = nil
+    guard holders == 0, timer != nil || isTimeDue else { return }
+    stopTimer()
     isTimePostponed = true
   }
 
   private func wake(_ milliseconds: Int) {
-    timer?.cancel()
-    timer = nil
+    stopTimer()
     if holders == 0 {
       isTimePostponed = milliseconds >= 0
       return
     }
     guard milliseconds >= 0, !isClosed else { return }
+    if milliseconds == 0 {
+      // Each transfer begins so: a timer for it would cost more.
+      isTimeDue = true
+      if !isQueued { loop.enqueue(self) }
+      isQueued = true
+      return
+    }
     timer = loop.scheduleOutside(after: Double(milliseconds) / 1000) { [weak self] in
       self?.timeHasCome()
     }
+  }
+
+  private func stopTimer() {
+    timer?.cancel()
+    timer = nil
+    isTimeDue = false
   }
 }
 

@@ -11,7 +11,7 @@ public struct HTTPMisuse: Error {
 }
 
 /// A URL of a request, as libcurl reads it.
-struct HTTPURL {
+struct HTTPURL: Equatable {
   /// The URL without user, password and fragment.
   let text: ByteString
   let scheme: ByteString
@@ -29,6 +29,17 @@ struct HTTPURL {
   /// - Throws: The mistake, of the field `url`.
   init(
     _ text: ByteString, relativeTo base: HTTPURL? = nil, encoding encodes: Bool = false
+  ) throws(HTTPMisuse) {
+    if base == nil, let url = HTTPURL(plain: text) {
+      self = url
+    } else {
+      try self.init(parsing: text, relativeTo: base, encoding: encodes)
+    }
+  }
+
+  /// As above, always by the library.
+  init(
+    parsing text: ByteString, relativeTo base: HTTPURL?, encoding encodes: Bool
   ) throws(HTTPMisuse) {
     var parts = ccurl_url()
     defer { ccurl_url_free(&parts) }
@@ -63,6 +74,15 @@ struct HTTPURL {
     port = parts.port.map { ByteString(cString: $0) } ?? ""
     user = parts.user.map { ByteString(cString: $0) }
     password = parts.password.map { ByteString(cString: $0) }
+  }
+
+  init(text: ByteString, scheme: ByteString, host: ByteString, port: ByteString) {
+    self.text = text
+    self.scheme = scheme
+    self.host = host
+    self.port = port
+    user = nil
+    password = nil
   }
 
   /// Whether both are of one scheme, host and port.
