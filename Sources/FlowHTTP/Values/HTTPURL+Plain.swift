@@ -66,7 +66,8 @@ extension HTTPURL {
   }
 
   private static func isPlain(path: ArraySlice<UInt8>) -> Bool {
-    guard !path.isEmpty else { return false }
+    // An empty query is taken away.
+    guard let end = path.last, end != UInt8(ascii: "?") else { return false }
     var last = UInt8(ascii: "x")
     for byte in path {
       switch byte {
