@@ -56,6 +56,8 @@ size_t flowsystem_format_g(char *buffer, size_t size, int precision, double numb
   return (size_t)length < size ? (size_t)length : size - 1;
 }
 
+void flowsystem_write_whole_lines(void) { setvbuf(stdout, NULL, _IOLBF, (size_t)1 << 16); }
+
 void flowsystem_write(const void *bytes, size_t count, bool to_error) {
   FILE *stream = to_error ? stderr : stdout;
   flowsystem_hide_status();

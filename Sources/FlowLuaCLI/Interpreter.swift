@@ -23,7 +23,7 @@ final class Interpreter {
   init(_ arguments: CommandLineArguments) throws {
     self.arguments = arguments
     messages = Messages(program: arguments.program)
-    monitors = Monitors(arguments.options, messages)
+    monitors = try Monitors(arguments.options, messages)
     var configuration = LuaConfiguration(ignoresEnvironment: arguments.ignoresEnvironment)
     configuration.outputGuard = monitors.progress?.outputGuard
     let vm = try LuaVM(configuration: configuration)
@@ -36,7 +36,10 @@ final class Interpreter {
       if let workers = arguments.options.workers { host.workerLimit = workers }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
-      signals.catchTermination(host) { messages.reportFailures(of: host) }
+      signals.catchTermination(host) {
+        messages.reportFailures(of: host)
+        monitors.finish()
+      }
       if let grace = arguments.options.grace { host.loop.cleanupGrace = grace }
       monitors.watch(host.loop)
       if arguments.options.checks {

@@ -17,6 +17,8 @@ struct LongOptions {
   /// The form of the summaries on stderr; nil: no summaries.
   private(set) var summary: SummaryForm?
   private(set) var graph: GraphFile?
+  /// The file for events; `-` is stdout.
+  private(set) var events: ByteString?
   private(set) var usesVirtualClock = false
   /// The number of workers; nil: one per core.
   private(set) var workers: Int?
@@ -29,13 +31,14 @@ struct LongOptions {
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, grace, graph, help, summary, version, workers
+    case annotations, check, events, grace, graph, help, summary, version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
     /// The kind of value that an option takes.
     var value: ByteString {
       switch self {
+      case .events: "a file: --events FILE"
       case .graph: "a file: --graph FILE"
       case .workers: "a number: --workers N"
       case .grace: "a number of seconds: --grace S"
@@ -57,14 +60,16 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .grace, .graph, .workers:
+    case .annotations, .events, .grace, .graph, .workers:
       // Only these options take the next word.
-      guard let given = value ?? next, value != nil || given.bytes.first != UInt8(ascii: "-"),
+      guard let given = value ?? next,
+        value != nil || given.bytes.first != UInt8(ascii: "-") || name == .events && given == "-",
         !given.bytes.isEmpty
       else {
         throw Self.misuse("option '\(written)' needs \(name.value)")
       }
       switch name {
+      case .events: events = given
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
       case .workers: workers = try Self.number(given)
@@ -88,7 +93,7 @@ struct LongOptions {
     case .virtualClock: usesVirtualClock = true
     case .check: checks = true
     case .noProgress: showsProgress = false
-    case .annotations, .grace, .graph, .workers, .summary: break
+    case .annotations, .events, .grace, .graph, .workers, .summary: break
     }
     return 1
   }

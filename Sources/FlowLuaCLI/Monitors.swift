@@ -8,24 +8,29 @@ final class Monitors: RunMonitor {
   private let graphs = GraphCollection()
   /// Nil if no terminal would show it, or if it is disabled.
   let progress: ProgressDisplay?
+  private let events: EventFile?
   /// The number of runs that were checked instead of executed.
   private var checkCount = 0
   /// Whether something failed that determines the exit status.
   private(set) var hasFailed = false
   private var isFinished = false
 
-  init(_ options: LongOptions, _ messages: Messages) {
+  init(_ options: LongOptions, _ messages: Messages) throws(EventFile.Failure) {
     self.options = options
     self.messages = messages
+    events =
+      if let path = options.events { try EventFile(path, messages) } else { nil }
     progress = options.showsProgress && ProgressDisplay.isPossible ? ProgressDisplay() : nil
   }
 
   /// Begins to observe a loop, if an option requires it.
   func watch(_ loop: EventLoop) {
     loop.progressMonitor = progress
-    guard options.summary != nil || options.graph != nil || options.checks else { return }
-    loop.runMonitors.append(self)
-    guard options.graph != nil else { return }
+    if let events { loop.eventSinks.append(events) }
+    if options.summary != nil || options.graph != nil || options.checks {
+      loop.runMonitors.append(self)
+    }
+    guard options.graph != nil || events != nil else { return }
     Self.last = self
     // Scripts can end by os.exit too.
     atexit { Monitors.last?.finish() }
@@ -73,9 +78,10 @@ final class Monitors: RunMonitor {
     exit(hasFailed ? 1 : 0)
   }
 
-  /// Writes the graph, if requested; further calls do nothing.
+  /// Writes the requested files; further calls do nothing.
   func finish() {
     progress?.end()
+    if let events, !events.close() { hasFailed = true }
     guard let file = options.graph, !isFinished else { return }
     isFinished = true
     do throws(GraphFileWriter.Failure) {

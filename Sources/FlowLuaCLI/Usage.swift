@@ -34,6 +34,8 @@ enum Usage {
 
     Options of flowlua:
       --summary[=text|json]  print the summary of each run to stderr when the run ends
+      --events FILE          append each event of each run to a file as a line of JSON, as it
+                             happens; - for stdout
       --graph FILE           write the flows that the script starts as a graph, to a file that ends
                              in .dot or .mmd (Mermaid), or in .svg (needs Graphviz)
       --check                run the script up to where it needs an outcome, but check its flows

@@ -55,6 +55,9 @@ private func writeAnnotations(to folder: ByteString, _ program: ByteString) -> I
 private func start(_ arguments: CommandLineArguments) -> Int32 {
   do {
     return try Interpreter(arguments).run()
+  } catch let failure as EventFile.Failure {
+    Output.error(program: arguments.program, failure.message)
+    return 1
   } catch {
     Output.error(program: arguments.program, "cannot create state: not enough memory")
     return 1

@@ -12,7 +12,7 @@ _flowlua() {
     option=${COMP_WORDS[COMP_CWORD - 2]}
   elif [[ $word == --*=* ]]; then
     option=${word%%=*} word=${word#*=}
-  elif [[ $before == --graph || $before == --workers || $before == --annotations ||
+  elif [[ $before == --graph || $before == --events || $before == --workers || $before == --annotations ||
     $before == --grace || $before == -e || $before == -l ]]; then
     option=$before
   fi
@@ -21,13 +21,13 @@ _flowlua() {
     --summary) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-    --graph) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --graph | --events) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --grace | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --grace | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
+          --graph | --events | --grace | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
           text | json) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;
@@ -35,7 +35,7 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --grace --graph --help --no-progress
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --events --grace --graph --help --no-progress
           --summary --summary=json --version --virtual-clock --workers -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

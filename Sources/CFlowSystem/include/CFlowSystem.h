@@ -234,6 +234,28 @@ size_t flowsystem_format_g(char *buffer, size_t size, int precision, double numb
 /// macros for global variables, which Swift's concurrency checks refuse.
 void flowsystem_write(const void *bytes, size_t count, bool to_error);
 
+// MARK: - Files of lines
+
+/// A file, or stdout, to which whole lines are appended on a thread of its own.
+typedef struct flowsystem_line_file flowsystem_line_file;
+
+/// Opens a file, which is made if it doesn't exist; `path` is NULL for stdout. A pipe with a name may
+/// still have no reader. Returns NULL with errno set.
+flowsystem_line_file *flowsystem_line_file_open(const char *path);
+
+/// Appends a line, which ends with '\n'; it is written within a tenth of a second, unless the disk or the
+/// reader of a pipe is slower. Never waits for it. Returns 0, or the errno with which the line, and
+/// all that follow, are dropped: ENOBUFS when too much waits to be written.
+int flowsystem_line_file_append(flowsystem_line_file *file, const char *line, size_t count);
+
+/// Writes what still waits, for at most this time, and closes the file, which must not be used any
+/// more. Returns how many lines haven't been written, and the errno of the reason, which is 0 when
+/// only the time was too short.
+uint64_t flowsystem_line_file_close(flowsystem_line_file *file, int64_t timeout_ns, int *problem);
+
+/// Makes the C stream stdout write each line at once, and as one.
+void flowsystem_write_whole_lines(void);
+
 // MARK: - The status line
 
 /// Shows a status line at the bottom of the terminal of stderr, instead of the previous one; `text`

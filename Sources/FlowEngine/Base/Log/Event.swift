@@ -84,6 +84,11 @@ public protocol EventSink: AnyObject {
   func append(_ event: Event, value: Value?, in log: EventLog)
 }
 
+/// Gets each record of a run as it is appended, instead of its event: a view that shows lines.
+protocol RecordSink: EventSink {
+  func append(_ record: LogRecord, in log: EventLog)
+}
+
 /// The events of a log, each made when it is read.
 public struct EventSequence: Sequence {
   let log: EventLog

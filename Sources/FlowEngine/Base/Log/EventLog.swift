@@ -6,6 +6,9 @@ import Glibc
 public final class EventLog {
   /// Sinks that get each event as it is appended.
   let sinks: [any EventSink]
+  private let eventSinks: [any EventSink]
+  /// Those of them that get its record instead.
+  private let recordSinks: [any RecordSink]
   let keys: KeyTable
   /// The run's name.
   let title: ByteString
@@ -50,6 +53,8 @@ public final class EventLog {
     self.began = began
     self.wallBase = clock.wallBase
     self.sinks = sinks
+    recordSinks = sinks.isEmpty ? [] : sinks.compactMap { $0 as? any RecordSink }
+    eventSinks = recordSinks.isEmpty ? sinks : sinks.filter { !($0 is any RecordSink) }
   }
 
   deinit {
@@ -172,13 +177,14 @@ public final class EventLog {
 
   @inline(never)
   private func notify(_ record: LogRecord, _ value: Value?) {
-    guard let event = event(of: record) else { return }
+    for sink in recordSinks { sink.append(record, in: self) }
+    guard !eventSinks.isEmpty, let event = event(of: record) else { return }
     var value = value
     // If the text may not show a part of the value, sinks must not get the plain value either.
     if let secrets, let whole = value, secrets.hidesPart(of: whole) {
       value = .secret(whole)
     }
-    for sink in sinks { sink.append(event, value: value, in: self) }
+    for sink in eventSinks { sink.append(event, value: value, in: self) }
   }
 
   /// Keeps a text, without secrets, and returns a reference to it.

@@ -74,6 +74,12 @@ public final class Run: FlowTask<DataBucket> {
   /// When it started: seconds since 1970-01-01 00:00:00 UTC.
   public var started: Double { Double(log.wallBase.later(by: log.began)) / 1e9 }
 
+  /// The execution that stands for this run in the run whose op has started it: the id of that run,
+  /// and the `id` of its events there. nil for a run that no op has started, and when it has ended.
+  public var outerExecution: (run: ByteString, id: UInt64)? {
+    outer.map { ($0.run.identifier, $0.run.log.id(ofScope: $0.scope)) }
+  }
+
   /// The events so far, in order.
   public var events: EventSequence {
     loop.checkThread()
@@ -169,6 +175,7 @@ public final class Run: FlowTask<DataBucket> {
       conclude()
       return
     }
+    notifySinksOfStart()
     let execution = Execution(run: self, bucket: data, group: nil)
     self.execution = execution
     if owner == nil { adopt?(self) }
@@ -282,6 +289,7 @@ public final class Run: FlowTask<DataBucket> {
     owned = nil
     awaited.removeAll()
     loop.engine.pending[id] = nil
+    if !isSkipped { notifySinksOfEnd() }
     if isMonitored {
       isMonitored = false
       for monitor in loop.engine.runMonitors { monitor.runEnded(self) }

@@ -1,0 +1,272 @@
+// A file that grows by whole lines, written on a thread of its own: neither a disk nor the reader of a
+// pipe keeps the program waiting.
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/// At most so much waits to be written; of what exceeds it nothing is kept.
+#define LIMIT ((size_t)32 << 20)
+/// The thread writes when so much waits, or when the oldest line has waited for this time.
+#define BATCH ((size_t)64 << 10)
+#define DELAY_NS 50000000
+
+struct flowsystem_line_file {
+  /// Guards all that follows up to `path`.
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  char *queue;
+  size_t count;
+  size_t room;
+  /// How many lines haven't been written, and how many of them never will be.
+  uint64_t waiting;
+  uint64_t dropped;
+  /// Why nothing more is taken; 0 as long as it is.
+  int problem;
+  bool ends;
+  bool has_ended;
+
+  // The rest is the thread's.
+  pthread_t thread;
+  char *path;
+  int fd;
+  bool is_file;
+  bool is_terminal;
+};
+
+/// The time after a number of nanoseconds.
+static struct timespec time_after(int64_t nanoseconds) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  int64_t sum = (int64_t)time.tv_nsec + nanoseconds % 1000000000;
+  time.tv_sec += (time_t)(nanoseconds / 1000000000 + sum / 1000000000);
+  time.tv_nsec = (long)(sum % 1000000000);
+  return time;
+}
+
+/// Removes the part of a line that was written before the disk was full, if it is the end of the file.
+static void remove_partial_line(flowsystem_line_file *file, size_t count) {
+  struct stat status;
+  off_t end = lseek(file->fd, 0, SEEK_CUR);
+  if (!file->is_file || count == 0 || end < (off_t)count || fstat(file->fd, &status) != 0) return;
+  // A failure leaves the part there.
+  if (status.st_size == end && ftruncate(file->fd, end - (off_t)count) != 0) errno = 0;
+}
+
+/// Writes whole lines; returns 0 or an errno.
+static int write_lines(flowsystem_line_file *file, const char *bytes, size_t count) {
+  if (file->is_terminal) flowsystem_hide_status();
+  size_t done = 0;
+  while (done < count) {
+    ssize_t written = write(file->fd, bytes + done, count - done);
+    if (written > 0) {
+      done += (size_t)written;
+      continue;
+    }
+    int problem = written < 0 ? errno : EIO;
+    if (problem == EINTR) continue;
+    if (problem == EAGAIN) {
+      struct pollfd ready = {.fd = file->fd, .events = POLLOUT};
+      poll(&ready, 1, -1);
+      continue;
+    }
+    size_t whole = done;
+    while (whole > 0 && bytes[whole - 1] != '\n') whole--;
+    remove_partial_line(file, done - whole);
+    return problem;
+  }
+  return 0;
+}
+
+/// Writes the queue that was taken, in pieces of whole lines. What a pipe takes at once isn't mixed with
+/// the output of other programs.
+static int write_queue(flowsystem_line_file *file, const char *bytes, size_t count) {
+  size_t most = file->is_file ? (size_t)256 << 10 : PIPE_BUF;
+  while (count > 0) {
+    size_t piece = count;
+    if (piece > most) {
+      const char *end = memrchr(bytes, '\n', most);
+      if (end == NULL) end = memchr(bytes, '\n', count);
+      if (end != NULL) piece = (size_t)(end - bytes) + 1;
+    }
+    int problem = write_lines(file, bytes, piece);
+    if (problem != 0) return problem;
+    uint64_t lines = 0;
+    for (size_t at = 0; at < piece; at++) lines += bytes[at] == '\n';
+    pthread_mutex_lock(&file->mutex);
+    file->waiting -= lines < file->waiting ? lines : file->waiting;
+    pthread_mutex_unlock(&file->mutex);
+    bytes += piece;
+    count -= piece;
+  }
+  return 0;
+}
+
+/// Waits for lines and takes them; returns NULL at the end. Called with the lock held.
+static char *take_queue(flowsystem_line_file *file, size_t *count) {
+  while (file->count == 0 && !file->ends) pthread_cond_wait(&file->changed, &file->mutex);
+  struct timespec until = time_after(DELAY_NS);
+  while (file->count < BATCH && !file->ends
+         && pthread_cond_timedwait(&file->changed, &file->mutex, &until) == 0) {
+  }
+  char *queue = file->queue;
+  *count = file->count;
+  if (*count == 0) return NULL;
+  file->queue = NULL;
+  file->count = 0;
+  file->room = 0;
+  return queue;
+}
+
+static void *write_until_end(void *context) {
+  flowsystem_line_file *file = context;
+  int problem = 0;
+  // A pipe with a name has to wait for its reader.
+  if (file->fd < 0) {
+    do file->fd = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    while (file->fd < 0 && errno == EINTR);
+    if (file->fd < 0) problem = errno;
+  }
+  pthread_mutex_lock(&file->mutex);
+  size_t count = 0;
+  char *queue = NULL;
+  while (problem == 0 && (queue = take_queue(file, &count)) != NULL) {
+    pthread_mutex_unlock(&file->mutex);
+    problem = write_queue(file, queue, count);
+    free(queue);
+    pthread_mutex_lock(&file->mutex);
+  }
+  if (problem != 0) {
+    file->problem = problem;
+    file->count = 0;
+  }
+  file->has_ended = true;
+  pthread_cond_broadcast(&file->changed);
+  pthread_mutex_unlock(&file->mutex);
+  return NULL;
+}
+
+/// Opens the file; returns 0 or an errno.
+static int open_file(flowsystem_line_file *file, const char *path) {
+  struct stat status;
+  if (path == NULL) {
+    file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    file->is_terminal = isatty(STDOUT_FILENO) != 0;
+  } else {
+    // A pipe with a name is opened by the thread.
+    if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode)) {
+      file->path = flowsystem_copy_text(path, strlen(path));
+      return file->path == NULL ? ENOMEM : 0;
+    }
+    file->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+  }
+  if (file->fd < 0) return errno;
+  if (fstat(file->fd, &status) != 0) return errno;
+  file->is_file = S_ISREG(status.st_mode);
+  if (path != NULL && isatty(file->fd) != 0) file->is_terminal = true;
+  if (path == NULL || !file->is_file || status.st_size == 0) return 0;
+  // The last line of an earlier process may be incomplete: lines begin after it.
+  int reader = open(path, O_RDONLY | O_CLOEXEC);
+  char last = '\n';
+  if (reader >= 0 && pread(reader, &last, 1, status.st_size - 1) == 1 && last != '\n')
+    flowsystem_line_file_append(file, "\n", 1);
+  if (reader >= 0) close(reader);
+  return 0;
+}
+
+/// Frees the file, whose thread has ended or never was.
+static void release(flowsystem_line_file *file) {
+  if (file->fd >= 0) close(file->fd);
+  pthread_cond_destroy(&file->changed);
+  pthread_mutex_destroy(&file->mutex);
+  free(file->queue);
+  free(file->path);
+  free(file);
+}
+
+flowsystem_line_file *flowsystem_line_file_open(const char *path) {
+  flowsystem_line_file *file = flowsystem_zeroed(sizeof *file);
+  if (file == NULL) {
+    errno = ENOMEM;
+    return NULL;
+  }
+  file->fd = -1;
+  pthread_mutex_init(&file->mutex, NULL);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&file->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  int problem = open_file(file, path);
+  if (problem == 0) {
+    // Signals are for the threads of the program; a pipe without a reader is an error here.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    problem = pthread_create(&file->thread, NULL, write_until_end, file);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
+  if (problem == 0) return file;
+  release(file);
+  errno = problem;
+  return NULL;
+}
+
+/// Makes room for a line; returns 0 or an errno. Called with the lock held.
+static int make_room(flowsystem_line_file *file, size_t count) {
+  if (count > LIMIT || file->count > LIMIT - count) return ENOBUFS;
+  if (file->room - file->count >= count) return 0;
+  size_t room = file->room == 0 ? 4096 : file->room;
+  while (room - file->count < count) room *= 2;
+  char *queue = flowsystem_resize(file->queue, room);
+  if (queue == NULL) return ENOMEM;
+  file->queue = queue;
+  file->room = room;
+  return 0;
+}
+
+int flowsystem_line_file_append(flowsystem_line_file *file, const char *line, size_t count) {
+  pthread_mutex_lock(&file->mutex);
+  int problem = file->problem;
+  if (problem == 0) problem = make_room(file, count);
+  if (problem == 0) {
+    bool was_small = file->count < BATCH;
+    bool was_empty = file->count == 0;
+    memcpy(file->queue + file->count, line, count);
+    file->count += count;
+    file->waiting++;
+    if (was_empty || (was_small && file->count >= BATCH)) pthread_cond_signal(&file->changed);
+  } else {
+    // What comes after a line that was dropped is dropped too: no reader sees a gap.
+    file->problem = problem;
+    file->dropped++;
+  }
+  pthread_mutex_unlock(&file->mutex);
+  return problem;
+}
+
+uint64_t flowsystem_line_file_close(flowsystem_line_file *file, int64_t timeout_ns, int *problem) {
+  struct timespec until = time_after(timeout_ns);
+  pthread_mutex_lock(&file->mutex);
+  file->ends = true;
+  pthread_cond_broadcast(&file->changed);
+  while (!file->has_ended && pthread_cond_timedwait(&file->changed, &file->mutex, &until) == 0) {
+  }
+  uint64_t lost = file->dropped + file->waiting;
+  bool has_ended = file->has_ended;
+  *problem = file->problem;
+  pthread_mutex_unlock(&file->mutex);
+  // A thread that waits for a reader still uses the file; it ends with the process.
+  if (!has_ended) return lost;
+  pthread_join(file->thread, NULL);
+  release(file);
+  return lost;
+}

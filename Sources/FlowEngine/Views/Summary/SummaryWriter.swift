@@ -1,0 +1,136 @@
+import Glibc
+
+/// Writes the lines of a summary.
+struct SummaryWriter {
+  let log: EventLog
+  let options: SummaryOptions
+  var output: [UInt8] = []
+  /// The second that `clock` shows: one call of localtime_r serves all events of a second.
+  private var second: Int64 = .min
+  private var clock = tm()
+
+  init(log: EventLog, options: SummaryOptions) {
+    self.log = log
+    self.options = options
+    output.reserveCapacity(log.count * 48)
+  }
+
+  /// Removes and returns the lines so far.
+  mutating func takeOutput() -> ByteString {
+    defer { output.removeAll(keepingCapacity: true) }
+    return ByteString(output)
+  }
+
+  mutating func begin() { write("====== Flow Summary ======\n") }
+
+  mutating func end(isSuccess: Bool?) {
+    if let isSuccess { write("Flow isSuccess: \(isSuccess ? "true" : "false")\n") }
+    write("======    Ending    ======\n")
+  }
+
+  private mutating func write(_ text: ByteString) {
+    output.append(contentsOf: text.bytes)
+  }
+
+  mutating func write(_ record: LogRecord) {
+    if record.kind == .snapshotEntry {
+      write("\(keyName(record)): \(value(record.firstPayload))\n")
+      return
+    }
+    // Events without a line.
+    if record.kind == .caseMatched || record.kind == .progress { return }
+    writeTime(record.time)
+    switch record.kind {
+    case .startWith: write("[DataBucket] start with:\n")
+    case .endWith: write("[DataBucket] end with:\n")
+    case .snapshotEntry, .caseMatched, .progress: break
+    case .start, .executed: write("[\(opName(record))] WillStart\n")
+    case .finish:
+      write("[\(opName(record))] DidFinish: \(log.outcome(of: record))")
+      if options.durations {
+        let seconds = Double(Int64(bitPattern: record.second)) / 1e9
+        write(" (\(Value.text(ofSeconds: seconds))s)")
+      }
+      write("\n")
+    case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
+    case .log, .retry, .transition: write("[\(opName(record))] \(log.text(record.firstPayload))\n")
+    case .state: write("[\(opName(record))] state: \(value(record.firstPayload))\n")
+    case .add:
+      write("[DataBucket] add for \(keyName(record)): \(value(record.firstPayload))\n")
+    case .replace:
+      let old = value(record.secondPayload)
+      let new = value(record.firstPayload)
+      write("[DataBucket] replace for \(keyName(record)): \(old) -> \(new)\n")
+    case .remove: write("[DataBucket] remove for \(keyName(record))\n")
+    case .groupCreated, .groupFinished, .groupStopped, .groupEmpty, .groupRefused:
+      let (speaker, text) = log.groupMessage(of: record)
+      write("[\(speaker)] \(text)\n")
+    }
+  }
+
+  /// The text of a value in a line. Its secrets have been replaced before it is cut.
+  private func value(_ payload: Payload) -> ByteString {
+    let text = log.text(payload)
+    return options.full ? text : text.truncated(to: Value.logLimit)
+  }
+
+  private func keyName(_ record: LogRecord) -> ByteString {
+    log.shown(log.keys.name(of: Key(id: record.key)))
+  }
+
+  private func opName(_ record: LogRecord) -> ByteString {
+    log.shown(log.displayName(of: record))
+  }
+
+  private mutating func writeTime(_ time: Int64) {
+    let wall = log.wallBase.later(by: time)
+    // Rounded down, also before 1970.
+    let whole = (wall - (wall % 1_000_000_000 + 1_000_000_000) % 1_000_000_000) / 1_000_000_000
+    if whole != second {
+      var seconds = time_t(whole)
+      localtime_r(&seconds, &clock)
+      second = whole
+    }
+    switch options.time {
+    case .clock: writeClock()
+    case .iso: writeISO(milliseconds: Int((wall - whole * 1_000_000_000) / 1_000_000))
+    }
+  }
+
+  private mutating func writeClock() {
+    let hour = clock.tm_hour % 12
+    write("\(hour == 0 ? 12 : hour):")
+    writePadded(Int(clock.tm_min), 2)
+    write(":")
+    writePadded(Int(clock.tm_sec), 2)
+    write(clock.tm_hour < 12 ? " AM " : " PM ")
+  }
+
+  private mutating func writeISO(milliseconds: Int) {
+    let parts: [(Int, Int, ByteString)] = [
+      (Int(clock.tm_year) + 1900, 4, "-"), (Int(clock.tm_mon) + 1, 2, "-"),
+      (Int(clock.tm_mday), 2, "T"), (Int(clock.tm_hour), 2, ":"), (Int(clock.tm_min), 2, ":"),
+      (Int(clock.tm_sec), 2, "."), (milliseconds, 3, ""),
+    ]
+    for (number, width, separator) in parts {
+      writePadded(number, width)
+      write(separator)
+    }
+    let offset = clock.tm_gmtoff / 60
+    if offset == 0 {
+      write("Z ")
+    } else {
+      write(offset < 0 ? "-" : "+")
+      writePadded(abs(offset) / 60, 2)
+      write(":")
+      writePadded(abs(offset) % 60, 2)
+      write(" ")
+    }
+  }
+
+  private mutating func writePadded(_ number: Int, _ width: Int) {
+    let digits = String(number)
+    for _ in digits.utf8.count..<max(width, digits.utf8.count) { output.append(48) }
+    output.append(contentsOf: digits.utf8)
+  }
+}

@@ -1,0 +1,67 @@
+internal import FlowEngine
+internal import LuaVM
+
+// Objects, and those that more than one option writes.
+extension JSONText {
+  /// Appends the name of a field, after a comma unless the object begins with it.
+  mutating func begin(_ name: String) {
+    append(raw: bytes.last == UInt8(ascii: "{") ? "\"\(name)\":" : ",\"\(name)\":")
+  }
+
+  mutating func field(_ name: String, _ number: Double) {
+    begin(name)
+    append(number)
+  }
+
+  mutating func field(_ name: String, _ number: some BinaryInteger) {
+    begin(name)
+    append(raw: "\(number)")
+  }
+
+  mutating func field(_ name: String, _ flag: Bool) {
+    begin(name)
+    append(raw: flag ? "true" : "false")
+  }
+
+  /// Appends a text, or nothing when there is none.
+  mutating func field(_ name: String, _ text: ByteString?) {
+    guard let text else { return }
+    begin(name)
+    append(text)
+  }
+
+  /// Appends an event, with the fields of `run:events()`.
+  mutating func append(_ event: Event) {
+    append(raw: "{")
+    field("time", event.time)
+    field("kind", event.kind.name)
+    field("id", event.id)
+    if let parent = event.parent { field("parent", parent) }
+    field("path", event.path)
+    field("run", event.run)
+    field("lane", event.lane)
+    if let queued = event.queued { field("queued", queued) }
+    field("op", event.op)
+    if event.index > 0 { field("index", event.index) }
+    field("label", event.label)
+    field("attempt", event.attempt)
+    field("message", event.message)
+    field("key", event.key)
+    field("value", event.value)
+    field("old_value", event.oldValue)
+    if let done = event.done { field("done", done) }
+    if let total = event.total { field("total", total) }
+    append(raw: "}")
+  }
+
+  /// Appends the field `error` of a run that has failed.
+  mutating func field(errorOf run: Run) {
+    guard let error = run.error else { return }
+    begin("error")
+    append(raw: "{")
+    field("kind", error.kind.name)
+    field("message", error.message)
+    field("op", error.op)
+    append(raw: "}")
+  }
+}
