@@ -5,6 +5,13 @@ internal import FlowEngine
 struct LongOptions {
   enum SummaryForm { case text, json }
 
+  /// Whether output has colours.
+  enum Color: String, CaseIterable {
+    /// On a terminal, unless `NO_COLOR` is set.
+    case auto
+    case always, never
+  }
+
   /// A file for the graph, whose suffix selects the format.
   struct GraphFile {
     enum Form: String, CaseIterable { case dot, mmd, svg }
@@ -19,6 +26,9 @@ struct LongOptions {
   private(set) var graph: GraphFile?
   /// The file for events; `-` is stdout.
   private(set) var events: ByteString?
+  /// Whether the lines of the summaries are printed as they happen.
+  private(set) var follows = false
+  private(set) var color = Color.auto
   private(set) var usesVirtualClock = false
   /// The number of workers; nil: one per core.
   private(set) var workers: Int?
@@ -31,13 +41,14 @@ struct LongOptions {
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, events, grace, graph, help, summary, version, workers
+    case annotations, check, color, events, follow, grace, graph, help, summary, version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
     /// The kind of value that an option takes.
     var value: ByteString {
       switch self {
+      case .color: "a word: --color auto, always or never"
       case .events: "a file: --events FILE"
       case .graph: "a file: --graph FILE"
       case .workers: "a number: --workers N"
@@ -60,7 +71,7 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .events, .grace, .graph, .workers:
+    case .annotations, .color, .events, .grace, .graph, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || name == .events && given == "-",
@@ -69,6 +80,7 @@ struct LongOptions {
         throw Self.misuse("option '\(written)' needs \(name.value)")
       }
       switch name {
+      case .color: color = try Self.color(given)
       case .events: events = given
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
@@ -93,13 +105,19 @@ struct LongOptions {
     case .virtualClock: usesVirtualClock = true
     case .check: checks = true
     case .noProgress: showsProgress = false
-    case .annotations, .events, .grace, .graph, .workers, .summary: break
+    case .follow: follows = true
+    case .annotations, .color, .events, .grace, .graph, .workers, .summary: break
     }
     return 1
   }
 
   private static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
     CommandLineArguments.Misuse(message: message, status: 2, showsUsage: false)
+  }
+
+  private static func color(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Color {
+    for color in Color.allCases where text == ByteString(color.rawValue) { return color }
+    throw misuse("option '--color' takes 'auto', 'always' or 'never', not '\(text)'")
   }
 
   private static func graphFile(

@@ -27,6 +27,7 @@ final class Monitors: RunMonitor {
   func watch(_ loop: EventLoop) {
     loop.progressMonitor = progress
     if let events { loop.eventSinks.append(events) }
+    if options.follows { loop.eventSinks.append(FollowedLines.sink(options.color)) }
     if options.summary != nil || options.graph != nil || options.checks {
       loop.runMonitors.append(self)
     }

@@ -34,6 +34,7 @@ enum Usage {
 
     Options of flowlua:
       --summary[=text|json]  print the summary of each run to stderr when the run ends
+      --follow               print each line of the summaries to stderr as it happens
       --events FILE          append each event of each run to a file as a line of JSON, as it
                              happens; - for stdout
       --graph FILE           write the flows that the script starts as a graph, to a file that ends
@@ -44,6 +45,7 @@ enum Usage {
       --virtual-clock        use a virtual clock, on which sleeping takes no time
       --grace S              give the cleanups of a stopped op S seconds (default 30, inf: no limit)
       --workers N            run at most N workers
+      --color WORD           colours: auto (on a terminal, unless NO_COLOR is set), always or never
       --no-progress          don't show a progress line on a terminal
       --annotations DIR      write the annotations of 'flow' for LuaLS into a folder
       --version              show the version

@@ -12,13 +12,14 @@ _flowlua() {
     option=${COMP_WORDS[COMP_CWORD - 2]}
   elif [[ $word == --*=* ]]; then
     option=${word%%=*} word=${word#*=}
-  elif [[ $before == --graph || $before == --events || $before == --workers || $before == --annotations ||
+  elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers || $before == --annotations ||
     $before == --grace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
   case $option in
     --summary) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
+    --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --graph | --events) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
@@ -27,7 +28,7 @@ _flowlua() {
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --events | --grace | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
+          --graph | --color | --events | --grace | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
           text | json) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;
@@ -35,7 +36,7 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --events --grace --graph --help --no-progress
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help --no-progress
           --summary --summary=json --version --virtual-clock --workers -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -4,7 +4,9 @@
 _arguments -S -s \
   '--annotations=[write the annotations of flow for LuaLS]:folder:_files -/' \
   '--check[check the flows instead of executing them]' \
+  '--color=[whether messages have colours]:word:(auto always never)' \
   '--events=[append each event to a file]:file:_files' \
+  '--follow[print each line of the summaries as it happens]' \
   '--grace=[give cleanups this many seconds after a stop]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \

@@ -8,7 +8,7 @@ internal import LuaVM
 final class Session {
   private let interpreter: Interpreter
   private let host: ScriptHost
-  private let terminal = Terminal()
+  private let terminal: Terminal
   /// nil if each line has variables of its own, as in lua5.4.
   let locals: SessionLocals?
   private var input: ChunkInput?
@@ -18,6 +18,7 @@ final class Session {
 
   init(_ interpreter: Interpreter) throws {
     self.interpreter = interpreter
+    terminal = Terminal(interpreter.arguments.options.color)
     host = try interpreter.deferred.makeHost()
     locals = terminal.isInput ? try SessionLocals(interpreter.vm) : nil
   }

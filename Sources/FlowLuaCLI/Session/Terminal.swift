@@ -13,11 +13,21 @@ struct Terminal {
   /// Whether it can move its cursor.
   private let isSmart = !["", "dumb"].contains(Self.variable("TERM") ?? "")
 
+  private let color: LongOptions.Color
+
+  init(_ color: LongOptions.Color) { self.color = color }
+
   /// Whether lines can be edited on it.
   var canEdit: Bool { showsResults && isSmart }
 
   /// Whether colours are wanted on it.
-  var hasColors: Bool { isSmart && (Self.variable("NO_COLOR") ?? "").isEmpty }
+  var hasColors: Bool {
+    switch color {
+    case .always: true
+    case .never: false
+    case .auto: isSmart && (Self.variable("NO_COLOR") ?? "").isEmpty
+    }
+  }
 
   var size: (columns: Int, rows: Int) {
     var columns: Int32 = 0

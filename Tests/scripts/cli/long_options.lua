@@ -5,7 +5,8 @@ local check = require "check"
 local result = host.run(host.binary, { "--help" })
 check.equal(result.status, 0)
 check.equal(result.stderr, "")
-check.contains(result.stdout, "usage: ", "--summary", "--events FILE", "--graph FILE", "--check", "--virtual-clock",
+check.contains(result.stdout, "usage: ", "--summary", "--follow", "--color WORD", "--events FILE", "--graph FILE",
+  "--check", "--virtual-clock",
   "--workers N", "--no-progress", "--version", "-e STAT", "-l NAME=MOD", "130", "143")
 for line in result.stdout:gmatch("[^\n]+") do assert(#line <= 100 or line:find("usage:", 1, true), line) end
 result = host.run(host.binary, { "--version" })
@@ -20,6 +21,8 @@ for _, case in ipairs {
   { "---", "unrecognized option '---'" }, { "--=", "unrecognized option '--'" },
   { "--help=1", "'--help' takes no value" }, { "--check=", "'--check' takes no value" },
   { "--summary=xml", "'text' or 'json', not 'xml'" }, { "--summary=", "'text' or 'json', not ''" },
+  { "--color", "--color auto, always or never" }, { "--color=red", "'auto', 'always' or 'never', not 'red'" },
+  { "--follow=1", "'--follow' takes no value" },
   { "--events", "--events FILE" }, { "--events=", "--events FILE" },
   { "--graph", "--graph FILE" }, { "--graph=", "--graph FILE" }, { "--graph=x.png", ".dot, .mmd or .svg" },
   { "--graph=.dot", ".dot, .mmd or .svg" }, { "--workers", "--workers N" },
