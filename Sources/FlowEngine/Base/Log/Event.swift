@@ -116,7 +116,7 @@ extension EventLog {
     let kind: Event.Kind
     var message: ByteString?
     switch record.kind {
-    case .startWith, .endWith, .snapshotEntry: return nil
+    case .startWith, .endWith, .snapshotEntry, .attempt: return nil
     case .start, .executed: kind = .start
     case .finish:
       kind = .finish

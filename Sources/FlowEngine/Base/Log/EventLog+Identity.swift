@@ -64,7 +64,8 @@ extension EventLog {
   /// The id of the execution that a scope encloses.
   func id(ofScope scope: UInt32) -> UInt64 { id(scope: scope, position: LogRecord.ownPosition) }
 
-  private func id(scope: UInt32, position: UInt32) -> UInt64 {
+  /// The id of the execution at a place.
+  func id(scope: UInt32, position: UInt32) -> UInt64 {
     let (scope, position) = canonical(scope, position)
     return UInt64(scope) << 32 | UInt64(position &+ 1)
   }

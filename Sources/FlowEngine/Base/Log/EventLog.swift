@@ -16,6 +16,8 @@ public final class EventLog {
   let began: Int64
   let wallBase: Int64
   private(set) var scopes: ContiguousArray<LogScope> = []
+  /// The logs of the runs that its ops have started, by their scopes; nil unless a view wants them.
+  var childLogs: [UInt32: EventLog]?
   /// The paths of scopes that have been read; see EventLog+Identity.swift.
   var scopePaths: [UInt32: ByteString] = [:]
   /// The labels of items; see EventLog+Labels.swift.
@@ -72,6 +74,14 @@ public final class EventLog {
   func addScope(_ scope: LogScope) -> UInt32 {
     scopes.append(scope)
     return UInt32(truncatingIfNeeded: scopes.count - 1)
+  }
+
+  /// Keeps the log of a run that an op has started, as long as this one.
+  func keep(_ log: EventLog, of scope: UInt32) {
+    var logs = childLogs ?? [:]
+    childLogs = nil
+    logs[scope] = log
+    childLogs = logs
   }
 
   /// Appends a record without texts. Used on the hot path: everything stays in registers.

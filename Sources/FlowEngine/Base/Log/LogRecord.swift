@@ -10,6 +10,8 @@ enum LogKind: UInt8 {
   case groupCreated, groupFinished, groupStopped, groupEmpty, groupRefused
   /// An op is retried: `first` is the line's text, `second` the delay in nanoseconds.
   case retry
+  /// The attempt after a retry starts, which may be later than the delay says. It has no line.
+  case attempt
   /// A branch was taken, none was, or a predicate failed.
   case caseMatched, noCase, caseFailed
   /// The progress of an op: `first` of `second`, if that is known.

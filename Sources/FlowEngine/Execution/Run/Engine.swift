@@ -14,6 +14,8 @@ final class Engine: WorkScheduler {
   var makeItemRunner: ((ItemWork) -> (any ItemRunner)?)?
   var eventSinks: [any EventSink] = []
   var runMonitors: [any RunMonitor] = []
+  /// Whether the log of a run keeps those of the runs that its ops start.
+  var keepsChildLogs = false
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
   var pending: [UInt64: Run] = [:]
@@ -145,6 +147,12 @@ extension EventLoop {
   public var runMonitors: [any RunMonitor] {
     get { engine.runMonitors }
     set { engine.runMonitors = newValue }
+  }
+  /// Whether the log of each run started from now on keeps the logs of the runs that its ops start, so that
+  /// a view of the run can show what is in these; costs the memory of those logs.
+  package var keepsChildLogs: Bool {
+    get { engine.keepsChildLogs }
+    set { engine.keepsChildLogs = newValue }
   }
   /// Shows the progress of groups and ops; set before any run starts.
   public var progressMonitor: (any ProgressMonitor)? {

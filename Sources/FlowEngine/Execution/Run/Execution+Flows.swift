@@ -183,6 +183,7 @@ extension Execution {
   private func beginAttempt(_ top: Int) {
     frames[top].attempt.repeats()
     let frame = frames[top]
+    logAttempt(top, scope: frame.outerScope, position: frame.position)
     frames[top].scope = log.addScope(
       LogScope(
         parent: frame.outerScope, position: frame.position,

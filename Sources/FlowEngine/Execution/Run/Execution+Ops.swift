@@ -131,6 +131,7 @@ extension Execution {
     }
     renewContext()
     self[attempt: opLevel].repeats()
+    logAttempt(opLevel, scope: context.scope, position: context.position)
     context.beginAgain(generation: engine.nextGeneration(), attempt: self[attempt: opLevel].number)
     stopRequested = false
     return beginAttempt()

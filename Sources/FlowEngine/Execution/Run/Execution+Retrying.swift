@@ -71,6 +71,13 @@ extension Execution {
     decision?.takeAnswer(ended)
   }
 
+  /// Logs that the next attempt at the op or flow of a level starts.
+  func logAttempt(_ level: Int, scope: UInt32, position: UInt32) {
+    log.append(
+      .attempt, time: engine.stampedNow(), scope: scope, position: position,
+      attempt: self[attempt: level].number)
+  }
+
   /// Logs that another attempt follows, and has the execution continue when it is due.
   private func beginDelay(
     _ seconds: Double, _ decision: RetryDecision, _ level: Int, scope: UInt32, position: UInt32

@@ -44,7 +44,7 @@ public final class Run: FlowTask<DataBucket> {
   private(set) var execution: Execution?
   /// Why a callback or predicate of the run is to stop; nil when nothing stops it.
   package var callbackStopError: FlowError? { execution?.callbackStop ?? execution?.starterStop }
-  private var ended: Int64?
+  private(set) var ended: Int64?
   /// Whether the loop's monitors are notified of it: no op of another run has started it.
   private var isMonitored = false
 
@@ -268,6 +268,7 @@ public final class Run: FlowTask<DataBucket> {
         parent: owner.scope, position: owner.position, attempt: 1,
         number: owner.nextInnerNumber(), kind: .child, name: op.name, queued: log.began))
     self.outer = (outer, scope)
+    if loop.engine.keepsChildLogs { outer.log.keep(log, of: scope) }
     lineage = outer.lineage(scope: scope, position: LogRecord.ownPosition)
     outer.log.append(
       .start, time: log.began, scope: scope, position: LogRecord.ownPosition)

@@ -80,7 +80,7 @@ final class RunOutcomes {
       tallies[place]?.last = .running
     case .finish:
       tallies[place]?.running -= 1
-      finish(place, Self.outcome(log.outcome(of: record)), at: record.time)
+      finish(place, FlowGraph.Outcome(log.loggedOutcome(of: record).state), at: record.time)
       tallies[place]?.lastDuration = Int64(bitPattern: record.second)
       tallies[place]?.durations.append(Int64(bitPattern: record.second))
       tallies[place]?.lastAttempt = record.attempt
@@ -116,16 +116,6 @@ final class RunOutcomes {
     tally.last = outcome
     tally.ended = max(tally.ended, time)
     tallies[place] = tally
-  }
-
-  /// The outcome in the text after `DidFinish: `.
-  private static func outcome(_ text: ByteString) -> FlowGraph.Outcome {
-    if text == "successfully" { return .succeeded }
-    let ofFailures: [ByteString] = [
-      "withError: ", "withInsufficientInputData: ", "withMismatchInputDataType: ",
-      "withMissingOutputData: ", "withMismatchOutputDataType: ", "timedOut after ",
-    ]
-    return ofFailures.contains { text.bytes.starts(with: $0.bytes) } ? .failed : .cancelled
   }
 
   /// The outcome at a place, and the text of its label; for a group, of all items together.
@@ -164,7 +154,7 @@ final class RunOutcomes {
     }
     // The duration of a single item: the time from the first to the last is shown for the group.
     if tally.running == 0, !tally.durations.isEmpty {
-      text = "\(text) in \(seconds(median(tally.durations)))"
+      text = "\(text) in \(seconds(Durations.median(of: tally.durations)))"
       if tally.durations.count > 1 { text = "\(text) (median)" }
     }
     let outcome: FlowGraph.Outcome =
@@ -183,17 +173,12 @@ final class RunOutcomes {
     if tally.running > 0 { return "running" }
     let items: ByteString = "\(tally.count) item\(tally.count == 1 ? "" : "s")"
     if tally.spans.count > 1 {
-      let span = Self.seconds(Self.median(tally.spans))
+      let span = Self.seconds(Durations.median(of: tally.spans))
       return "\(items) of \(tally.spans.count) groups, each in \(span) (median)"
     }
     // A group that was stopped ends with its last item.
     let span = tally.spans.first ?? max(0, tally.ended &- tally.began)
     return "\(items) in \(Self.seconds(span))"
-  }
-
-  /// The median: the middle one, or the lower of the two middle ones.
-  private static func median(_ durations: ContiguousArray<Int64>) -> Int64 {
-    durations.sorted()[(durations.count - 1) / 2]
   }
 
   private static func seconds(_ nanoseconds: Int64) -> ByteString {
@@ -202,6 +187,16 @@ final class RunOutcomes {
 }
 
 extension FlowGraph.Outcome {
+  /// The outcome of an ended execution.
+  init(_ state: LoggedOutcome.State) {
+    self =
+      switch state {
+      case .succeeded: .succeeded
+      case .failed: .failed
+      case .cancelled: .cancelled
+      }
+  }
+
   /// The name in labels.
   var name: ByteString {
     switch self {

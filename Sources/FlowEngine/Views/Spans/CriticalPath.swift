@@ -1,0 +1,231 @@
+/// What a run waited for: the executions that determined its duration, one after another.
+///
+/// It is found from the end of the run backwards. Before the end of a flow or group comes the child that
+/// ended last; before the start of an item comes the item whose end made room for it. The times of all parts
+/// add up to the duration of the run.
+package struct CriticalPath {
+  package enum Kind: Hashable {
+    /// Ops were executed.
+    case execution
+    /// The delay before another attempt.
+    case retryDelay
+    /// An item, or its next attempt, could have started, and nothing else of its group was on the path.
+    case queue
+    /// A flow or group was busy with something other than its children: callbacks, predicates, collecting.
+    case own
+  }
+
+  /// All stretches of one kind at the same place of the flow: the items of a group are one part.
+  package struct Part {
+    package let kind: Kind
+    /// The index of the longest execution on the path.
+    package internal(set) var longest: Int
+    /// How long that one was on the path.
+    package internal(set) var longestTime: Int64
+    /// How many executions are in it.
+    package internal(set) var count: Int
+    /// The sum of the stretches, in nanoseconds.
+    package internal(set) var time: Int64
+  }
+
+  /// A stretch of time on the path.
+  package struct Stretch {
+    package let kind: Kind
+    /// The index of the span.
+    package let span: Int
+    package let start: Int64
+    package let end: Int64
+  }
+
+  /// The stretches, the first one first, without gaps.
+  package private(set) var stretches: ContiguousArray<Stretch> = []
+  /// The parts, in the order of their first stretches.
+  package private(set) var parts: [Part] = []
+
+  private let run: RunSpans
+  /// What ended in each span, in the order of the ends.
+  private var ends: ContiguousArray<ContiguousArray<End>>
+  private var places: [Place: Int32] = [:]
+  private var placeOfSpan: [Int: Int32] = [:]
+
+  private struct End {
+    let time: Int64
+    let span: Int32
+  }
+
+  private struct Place: Hashable {
+    let parent: Int32
+    let isItem: Bool
+    /// The position of a step; the name of an item.
+    let number: Int64
+  }
+
+  /// The rest of a walk through a span, from its end backwards.
+  private struct Walk {
+    let span: Int
+    let from: Int64
+    /// Everything after this time is on the path already.
+    var to: Int64
+    /// The next end to look at.
+    var next: Int
+  }
+
+  /// Finds the path of a run.
+  package init(_ run: RunSpans) {
+    self.run = run
+    ends = ContiguousArray(repeating: [], count: run.spans.count)
+    collectEnds()
+    walk()
+    stretches.reverse()
+    merge()
+  }
+
+  /// Attempts that were retried end too: in a group another item may start then.
+  private mutating func collectEnds() {
+    for (index, span) in run.spans.enumerated() where span.parent >= 0 {
+      let span32 = Int32(truncatingIfNeeded: index)
+      var next = span.lastRetry
+      while next >= 0 {
+        let retry = run.retries[Int(next)]
+        ends[Int(span.parent)].append(End(time: min(retry.time, span.end), span: span32))
+        next = retry.previous
+      }
+      ends[Int(span.parent)].append(End(time: span.end, span: span32))
+    }
+    // Nearly sorted already, so that this takes little more than one step for each.
+    for index in ends.indices where ends[index].count > 1 {
+      ends[index].sort { $0.time < $1.time }
+    }
+  }
+
+  private mutating func walk() {
+    var walks = [Walk(span: 0, from: 0, to: run.root.end, next: ends[0].count - 1)]
+    while var walk = walks.popLast() {
+      guard walk.to > walk.from else { continue }
+      var inner: Walk?
+      while walk.next >= 0 {
+        let end = ends[walk.span][walk.next]
+        walk.next -= 1
+        let child = run.spans[Int(end.span)]
+        // Only what ended before, and took time, has kept the rest waiting.
+        guard end.time <= walk.to, end.time > max(child.start, walk.from) else { continue }
+        addOwn(walk.span, from: end.time, to: walk.to)
+        let start = max(child.start, walk.from)
+        inner = Walk(
+          span: Int(end.span), from: start, to: end.time, next: ends[Int(end.span)].count - 1)
+        walk.to = start
+        break
+      }
+      if let inner {
+        walks.append(walk)
+        walks.append(inner)
+      } else {
+        addOwn(walk.span, from: walk.from, to: walk.to)
+      }
+    }
+  }
+
+  /// Adds the time of a span in which none of its children was on the path.
+  private mutating func addOwn(_ index: Int, from: Int64, to: Int64) {
+    guard to > from else { return }
+    let span = run.spans[index]
+    if span.kind == .group {
+      // The item whose start ends the gap has waited.
+      if let item = stretches.last.flatMap({ child(of: index, around: $0.span) }),
+        run.spans[item].queued < to, run.spans[item].start == to
+      {
+        let queued = max(from, run.spans[item].queued)
+        add(.queue, item, from: queued, to: to)
+        add(.own, index, from: from, to: queued)
+      } else {
+        add(.own, index, from: from, to: to)
+      }
+      return
+    }
+    let kind: Kind = span.kind == .op ? .execution : .own
+    var end = to
+    var retry = span.lastRetry
+    while retry >= 0, end > from {
+      let delay = run.retries[Int(retry)]
+      let (first, last) = (max(delay.time, from), min(delay.next, end))
+      if last > first {
+        let due = max(first, min(delay.due, last))
+        add(kind, index, from: last, to: end)
+        add(.queue, index, from: due, to: last)
+        add(.retryDelay, index, from: first, to: due)
+        end = first
+      }
+      retry = delay.previous
+    }
+    add(kind, index, from: from, to: end)
+  }
+
+  private mutating func add(_ kind: Kind, _ span: Int, from: Int64, to: Int64) {
+    guard to > from else { return }
+    stretches.append(Stretch(kind: kind, span: span, start: from, end: to))
+  }
+
+  /// The child of a span that encloses another span, or is it.
+  private func child(of ancestor: Int, around span: Int) -> Int? {
+    var span = span
+    while span > ancestor {
+      let parent = Int(run.spans[span].parent)
+      if parent == ancestor { return span }
+      span = parent
+    }
+    return nil
+  }
+
+  // MARK: Parts
+
+  private mutating func merge() {
+    struct Key: Hashable {
+      let place: Int32
+      let kind: Kind
+    }
+    var known: [Key: Int] = [:]
+    // The times of single executions in a part.
+    var times: [Int: [Int: Int64]] = [:]
+    for stretch in stretches {
+      let time = stretch.end - stretch.start
+      let key = Key(place: place(of: stretch.span), kind: stretch.kind)
+      guard let part = known[key] else {
+        known[key] = parts.count
+        times[parts.count] = [stretch.span: time]
+        parts.append(
+          Part(
+            kind: stretch.kind, longest: stretch.span, longestTime: time, count: 1, time: time))
+        continue
+      }
+      let own = (times[part]?[stretch.span] ?? 0) + time
+      if own == time { parts[part].count += 1 }
+      times[part, default: [:]][stretch.span] = own
+      parts[part].time += time
+      if own > parts[part].longestTime {
+        parts[part].longestTime = own
+        parts[part].longest = stretch.span
+      }
+    }
+  }
+
+  /// The place of a span in the flow: items of a group, and attempts at a flow, share it.
+  private mutating func place(of index: Int) -> Int32 {
+    var path: [Int] = []
+    var next = index
+    while next >= 0, placeOfSpan[next] == nil {
+      path.append(next)
+      next = Int(run.spans[next].parent)
+    }
+    var place = next >= 0 ? placeOfSpan[next] ?? 0 : -1
+    for index in path.reversed() {
+      let span = run.spans[index]
+      let key = Place(
+        parent: place, isItem: span.isItem || span.kind == .op && span.index > 0,
+        number: span.isItem ? Int64(span.name) : Int64(span.position) << 32 | Int64(span.name))
+      place = places[key] ?? Int32(truncatingIfNeeded: places.count)
+      places[key] = place
+      placeOfSpan[index] = place
+    }
+    return place
+  }
+}

@@ -1,0 +1,117 @@
+/// The spans of a run: what was executed when, for how long, in which attempts, and how it ended.
+///
+/// They are made of the run's log in one pass, whether or not the run has ended, and don't follow the run
+/// afterwards. All texts are without secrets.
+package struct RunSpans {
+  /// The spans; the first one is the run itself, and each one comes after its parent.
+  package internal(set) var spans: ContiguousArray<Span> = []
+  /// The order of starts and ends: the index of a span that starts, the complement of one that ends.
+  package internal(set) var order: ContiguousArray<Int32> = []
+  /// The names of spans, each one once.
+  package internal(set) var names: ContiguousArray<ByteString> = []
+  var retries: ContiguousArray<SpanRetry> = []
+  var failures: ContiguousArray<SpanFailure> = []
+
+  /// The name of the run.
+  package let name: ByteString
+  /// The id of the run, unique across processes.
+  package let runID: ByteString
+  /// When it started: nanoseconds since 1970-01-01 00:00:00 UTC.
+  package let started: Int64
+  /// Whether the run has neither succeeded nor failed.
+  package let isRunning: Bool
+  private let secrets: SecretTexts
+
+  /// Reads the log of a run, on the thread of its loop.
+  package init(_ run: Run) {
+    run.loop.checkThread()
+    let now = run.loop.now()
+    let log = run.log
+    secrets = log.keys.secrets
+    name = log.shown(run.name)
+    runID = run.identifier
+    started = log.wallBase.later(by: log.began)
+    isRunning = run.state == .pending
+    var reader = SpanReader(log)
+    reader.read()
+    var failure: SpanFailure?
+    if let error = run.error {
+      failure = SpanFailure(message: error.message, kind: error.kind)
+    }
+    let end = run.ended.map { $0 - log.began } ?? now - log.began
+    reader.endAll(
+      at: end,
+      outcome: isRunning
+        ? .running
+        : run.state == .succeeded
+          ? .succeeded : run.error?.kind == .cancelled ? .cancelled : .failed,
+      failure)
+    (spans, order, names) = (reader.spans, reader.order, reader.names)
+    (retries, failures) = (reader.retries, reader.failures)
+  }
+
+  /// The run itself.
+  package var root: Span { spans[0] }
+
+  /// The name of a span, `UploadOp`; without the index of an item.
+  package func name(of span: Span) -> ByteString { names[Int(span.name)] }
+
+  /// The name of a span as lines show it: `UploadOp #3` in a group.
+  package func displayName(of span: Span) -> ByteString {
+    span.index == 0 ? name(of: span) : "\(name(of: span)) #\(span.index)"
+  }
+
+  /// The path of a span in its run: `publish/ShardsOp #2/CountOp #1`. A group has the name of its op.
+  package func path(of span: Span) -> ByteString {
+    var parts = [displayName(of: span)]
+    var parent = span.parent
+    while parent >= 0 {
+      let enclosing = spans[Int(parent)]
+      // The items of a group have its name, and an index.
+      if enclosing.kind != .group { parts.append(displayName(of: enclosing)) }
+      parent = enclosing.parent
+    }
+    let bytes = parts.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")])
+    return secrets.redacted(ByteString(Array(bytes)))
+  }
+
+  /// The error's message of a span that has failed or was cancelled, and the kind of the error.
+  package func error(of span: Span) -> (message: ByteString, kind: FlowError.Kind?)? {
+    guard span.failure >= 0 else { return nil }
+    let failure = failures[Int(span.failure)]
+    return (failure.message, failure.kind)
+  }
+
+  /// The retries of a span, the first one first.
+  func retries(of span: Span) -> [SpanRetry] {
+    var found: [SpanRetry] = []
+    var next = span.lastRetry
+    while next >= 0 {
+      let retry = retries[Int(next)]
+      found.append(retry)
+      next = retry.previous
+    }
+    return found.reversed()
+  }
+
+  /// The attempts of a span, the first one first. One that hasn't begun, because its delay was ended by a
+  /// stop, isn't among them.
+  package func attempts(of span: Span) -> [SpanAttempt] {
+    var attempts: [SpanAttempt] = []
+    var start = span.start
+    for retry in retries(of: span) {
+      attempts.append(
+        SpanAttempt(
+          number: retry.attempt, start: start, end: max(start, retry.time), outcome: .failed,
+          message: retry.message, errorKind: nil))
+      start = min(retry.next, span.end)
+    }
+    if span.retryCount > 0, span.outcome != .succeeded, start == span.end { return attempts }
+    let error = error(of: span)
+    attempts.append(
+      SpanAttempt(
+        number: Int(span.retryCount) + 1, start: start, end: span.end, outcome: span.outcome,
+        message: error?.message, errorKind: error?.kind))
+    return attempts
+  }
+}

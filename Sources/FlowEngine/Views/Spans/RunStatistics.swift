@@ -1,0 +1,128 @@
+/// The numbers of a run, and of the ops of each name. Times are in nanoseconds.
+package struct RunStatistics {
+  /// The executions of all ops of one name.
+  package struct OfOp {
+    package let name: ByteString
+    package var runs = 0
+    package var failed = 0
+    /// How often one of them was retried.
+    package var retried = 0
+    /// The sum of the durations, waits for retries included.
+    package var total: Int64 = 0
+    package var median: Int64 = 0
+    /// The duration that 95 percent of the executions don't exceed.
+    package var percentile95: Int64 = 0
+    package var longest: Int64 = 0
+    /// The longest time from when an item could have started to its start.
+    package var longestQueued: Int64 = 0
+  }
+
+  /// From the start of the run to its end, or to now.
+  package let duration: Int64
+  /// How many ops were started, flows and groups not counted.
+  package private(set) var ops = 0
+  package private(set) var failed = 0
+  package private(set) var cancelled = 0
+  package private(set) var running = 0
+  /// How many attempts were followed by another one.
+  package private(set) var repeatedAttempts = 0
+  /// The time that all ops took together, waits for retries not included. The time in which an op executes
+  /// other ops counts once, for these.
+  package private(set) var work: Int64 = 0
+  /// How many ops executed at the same time, on average.
+  package var parallelism: Double { duration > 0 ? Double(work) / Double(duration) : 0 }
+  /// How many workers executed something.
+  package private(set) var workers = 0
+  /// Which part of the run's duration these workers executed ops, from 0 to 1.
+  package private(set) var workerUse: Double = 0
+  /// The ops by name, the one with the greatest total first.
+  package private(set) var byOp: [OfOp] = []
+
+  /// Computes the numbers of a run.
+  package init(_ run: RunSpans) {
+    duration = run.root.duration
+    let tallies = count(run)
+    work = Self.work(in: run)
+    measureWorkers(run)
+    byOp = tallies.sorted { a, b in
+      a.total == b.total ? a.name < b.name : a.total > b.total
+    }
+  }
+
+  /// Counts the ops; returns those that there are.
+  private mutating func count(_ run: RunSpans) -> [OfOp] {
+    var tallies = run.names.map { OfOp(name: $0) }
+    var durations = ContiguousArray(repeating: ContiguousArray<Int64>(), count: tallies.count)
+    for span in run.spans where span.kind == .op {
+      let name = Int(span.name)
+      ops += 1
+      tallies[name].runs += 1
+      switch span.outcome {
+      case .failed:
+        failed += 1
+        tallies[name].failed += 1
+      case .cancelled: cancelled += 1
+      case .running: running += 1
+      case .succeeded: break
+      }
+      if span.retryCount > 0 { tallies[name].retried += Int(span.retryCount) }
+      tallies[name].total += span.duration
+      tallies[name].longestQueued = max(tallies[name].longestQueued, span.start - span.queued)
+      durations[name].append(span.duration)
+    }
+    // Flows are retried as a whole.
+    repeatedAttempts = run.retries.count
+    for name in tallies.indices {
+      durations[name].sort()
+      tallies[name].median = Durations.percentile(50, ofSorted: durations[name])
+      tallies[name].percentile95 = Durations.percentile(95, ofSorted: durations[name])
+      tallies[name].longest = durations[name].last ?? 0
+    }
+    return tallies.filter { $0.runs > 0 }
+  }
+
+  private static func work(in run: RunSpans) -> Int64 {
+    var work: Int64 = 0
+    // Up to where the children of an op have covered its time; each comes after those that start before it.
+    var covered: [Int32: Int64] = [:]
+    for span in run.spans {
+      if span.kind == .op {
+        work += span.duration
+        var next = span.lastRetry
+        while next >= 0 {
+          let retry = run.retries[Int(next)]
+          work -= max(0, min(retry.next, span.end) - retry.time)
+          next = retry.previous
+        }
+      }
+      guard span.parent >= 0 else { continue }
+      let parent = run.spans[Int(span.parent)]
+      guard parent.kind == .op, span.kind != .group else { continue }
+      let from = max(span.start, covered[span.parent] ?? parent.start)
+      let to = min(span.end, parent.end)
+      guard to > from else { continue }
+      work -= to - from
+      covered[span.parent] = to
+    }
+    return max(0, work)
+  }
+
+  private mutating func measureWorkers(_ run: RunSpans) {
+    var until = [Int64](repeating: 0, count: 256)
+    var busy: Int64 = 0
+    var used = Set<UInt8>()
+    for span in run.spans where span.lane > 0 {
+      let lane = Int(span.lane)
+      used.insert(span.lane)
+      let from = max(span.start, until[lane])
+      if span.end > from {
+        busy += span.end - from
+        until[lane] = span.end
+      }
+    }
+    workers = used.count
+    if workers > 0, duration > 0 {
+      workerUse = min(1, Double(busy) / Double(duration) / Double(workers))
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/// One execution in a run, all its attempts included: an op, a nested flow, a group, an item of a group, an
+/// op that another one executes, or a run that an op has started.
+///
+/// Times are nanoseconds since the start of the run. A span has no references: a run can have very many.
+package struct Span {
+  package enum Kind: UInt8, Sendable {
+    /// An op or a machine; also a run of either that an op has started.
+    case op
+    /// A flow.
+    case flow
+    /// A group: the spans of its items are its children.
+    case group
+  }
+
+  package enum Outcome: UInt8, Sendable {
+    case running, succeeded, failed, cancelled
+
+    /// The name in views.
+    package var name: ByteString {
+      switch self {
+      case .running: "running"
+      case .succeeded: "succeeded"
+      case .failed: "failed"
+      case .cancelled: "cancelled"
+      }
+    }
+
+    init(_ state: LoggedOutcome.State) {
+      self =
+        switch state {
+        case .succeeded: .succeeded
+        case .failed: .failed
+        case .cancelled: .cancelled
+        }
+    }
+  }
+
+  /// The `id` of its events, unique in their run; 0 for a run itself.
+  package let id: UInt64
+  /// The index of the span that encloses it; -1 for the run itself.
+  package let parent: Int32
+  /// The index of its name among those of the run's spans.
+  package let name: Int32
+  /// The 1-based index of an item in its group; 0 for other spans.
+  package let index: Int32
+  package internal(set) var kind: Kind
+  package internal(set) var outcome = Outcome.running
+  /// The worker that executes it, counted from 1; 0 for the loop itself.
+  package internal(set) var lane: UInt8
+  /// Whether it is in the log of a run that an op has started: its id is that of this log.
+  package let isInChildRun: Bool
+  /// Whether what encloses it counts it as an item: the other spans have places of their own.
+  let isItem: Bool
+  /// Its place in the scope, for spans that aren't items.
+  let position: UInt32
+  /// When an item could have started; other spans start at once.
+  package let queued: Int64
+  package internal(set) var start: Int64
+  /// Its end; of a running span the time of the view.
+  package internal(set) var end: Int64
+  /// The index of its failure; -1 without one.
+  package internal(set) var failure: Int32 = -1
+  /// The index of its last retry; -1 without one.
+  var lastRetry: Int32 = -1
+  /// How often it was retried.
+  package internal(set) var retryCount: Int32 = 0
+  /// The number of its children.
+  package internal(set) var childCount: Int32 = 0
+  /// The latest end of a child.
+  var lastChildEnd: Int64 = 0
+  /// The group that is its present step; -1 for none.
+  var openGroup: Int32 = -1
+  /// Whether it is a group that a failure has stopped.
+  var isStopped = false
+
+  /// From the start of its first attempt to the end of its last one, in nanoseconds.
+  package var duration: Int64 { end - start }
+}
+
+/// An attempt at an op or flow, in nanoseconds since the start of the run.
+package struct SpanAttempt {
+  /// From 1 on.
+  package let number: Int
+  package let start: Int64
+  package let end: Int64
+  package let outcome: Span.Outcome
+  /// The error's message, when it has failed or was cancelled.
+  package let message: ByteString?
+  /// The kind of the error, when the log has it.
+  package let errorKind: FlowError.Kind?
+}
+
+/// The end of an attempt that another one follows.
+struct SpanRetry {
+  /// The retry before it of the same span; -1 for none.
+  let previous: Int32
+  let time: Int64
+  /// When the delay before the next attempt ends.
+  let due: Int64
+  /// When the next attempt starts: later when it has to wait for a place in its group.
+  var next: Int64
+  /// The number of the attempt that has failed.
+  let attempt: Int
+  /// The error of the attempt.
+  let message: ByteString
+}
+
+/// The error of a span.
+struct SpanFailure {
+  let message: ByteString
+  let kind: FlowError.Kind?
+}

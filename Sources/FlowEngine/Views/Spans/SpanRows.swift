@@ -1,0 +1,84 @@
+/// The rows that show the spans of a run: those of a row are one after another, or one within another.
+///
+/// Each lane has rows of its own. A span is in the row of its parent while no other child of the parent is, else
+/// in one that is free.
+package struct SpanRows {
+  package struct Row {
+    /// The worker, counted from 1; 0 for the loop itself.
+    package let lane: UInt8
+    /// The number among the rows of the lane, from 1 on.
+    package let number: Int
+    /// The spans that have begun and haven't ended, the innermost one last.
+    fileprivate var open: ContiguousArray<Int32> = []
+    /// The latest end of a span.
+    fileprivate var lastEnd: Int64 = 0
+  }
+
+  package private(set) var rows: [Row] = []
+  /// The index of the row of each span.
+  package private(set) var rowOfSpan: [Int]
+  /// The rows of each lane in which nothing is.
+  private var free: [UInt8: ContiguousArray<Int>] = [:]
+  private var counts: [UInt8: Int] = [:]
+  /// How many free rows are tried: a row may be free in the order of the log, and not at that time.
+  private static let tries = 8
+
+  /// Finds the rows for a run.
+  package init(_ run: RunSpans) {
+    rowOfSpan = [Int](repeating: 0, count: run.spans.count)
+    for entry in run.order {
+      if entry >= 0 {
+        let index = Int(entry)
+        let row = self.row(for: run.spans[index])
+        rows[row].open.append(entry)
+        rowOfSpan[index] = row
+      } else {
+        end(~entry, run.spans[Int(~entry)])
+      }
+    }
+  }
+
+  private mutating func row(for span: Span) -> Int {
+    if span.parent >= 0 {
+      let row = rowOfSpan[Int(span.parent)]
+      if rows[row].open.last == span.parent, rows[row].lane == span.lane,
+        rows[row].lastEnd <= span.start
+      {
+        return row
+      }
+    }
+    if let known = free[span.lane] {
+      for place in known.indices.reversed().prefix(Self.tries)
+      where rows[known[place]].lastEnd <= span.start {
+        free[span.lane]?.remove(at: place)
+        return known[place]
+      }
+    }
+    let number = (counts[span.lane] ?? 0) + 1
+    counts[span.lane] = number
+    rows.append(Row(lane: span.lane, number: number))
+    return rows.count - 1
+  }
+
+  private mutating func end(_ index: Int32, _ span: Span) {
+    let row = rowOfSpan[Int(index)]
+    // A parent may end before a child that outlives it.
+    if rows[row].open.last == index {
+      rows[row].open.removeLast()
+    } else {
+      rows[row].open.removeAll { $0 == index }
+    }
+    rows[row].lastEnd = max(rows[row].lastEnd, span.end)
+    if rows[row].open.isEmpty { free[span.lane, default: []].append(row) }
+  }
+
+  /// The name of a row: `main`, `main 2`, `worker 1`, `worker 1 (2)`.
+  package func name(of row: Int) -> ByteString {
+    let (lane, number) = (rows[row].lane, rows[row].number)
+    if lane == 0 { return number == 1 ? "main" : "main \(number)" }
+    return number == 1 ? "worker \(lane)" : "worker \(lane) (\(number))"
+  }
+
+  /// The place of a row among all rows: those of the loop itself come first.
+  package func sortIndex(of row: Int) -> Int { Int(rows[row].lane) * 1_000_000 + rows[row].number }
+}
