@@ -72,6 +72,15 @@ struct CommandLineArguments {
   /// The program's name in messages.
   var program: ByteString { Self.programName(vector) }
 
+  /// The name of the script as it was given; else the program's.
+  var title: ByteString {
+    switch script {
+    case .file(let path): path
+    case .standardInput: "standard input"
+    case nil: program
+    }
+  }
+
   static func programName(_ vector: [ByteString]) -> ByteString {
     vector.first.flatMap { $0.bytes.isEmpty ? nil : $0 } ?? "flowlua"
   }

@@ -23,7 +23,7 @@ final class Interpreter {
   init(_ arguments: CommandLineArguments) throws {
     self.arguments = arguments
     messages = Messages(program: arguments.program)
-    monitors = try Monitors(arguments.options, messages)
+    monitors = try Monitors(arguments.options, messages, title: arguments.title)
     var configuration = LuaConfiguration(ignoresEnvironment: arguments.ignoresEnvironment)
     configuration.outputGuard = monitors.progress?.outputGuard
     let vm = try LuaVM(configuration: configuration)
@@ -40,6 +40,7 @@ final class Interpreter {
         messages.reportFailures(of: host)
         monitors.finish()
       }
+      host.onTerminated = { monitors.writeRuns() }
       if let grace = arguments.options.grace { host.loop.cleanupGrace = grace }
       monitors.watch(host.loop)
       if arguments.options.checks {

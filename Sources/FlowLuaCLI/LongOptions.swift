@@ -29,6 +29,10 @@ struct LongOptions {
   /// Whether the lines of the summaries are printed as they happen.
   private(set) var follows = false
   private(set) var color = Color.auto
+  /// The file for the report in Markdown.
+  private(set) var report: ByteString?
+  /// The file for the trace.
+  private(set) var trace: ByteString?
   private(set) var usesVirtualClock = false
   /// The number of workers; nil: one per core.
   private(set) var workers: Int?
@@ -41,9 +45,13 @@ struct LongOptions {
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, color, events, follow, grace, graph, help, summary, version, workers
+    case annotations, check, color, events, follow, grace, graph, help, report, summary, trace
+    case version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
+
+    /// Whether the value `-` is standard output.
+    var mayBeStdout: Bool { self == .events || self == .report || self == .trace }
 
     /// The kind of value that an option takes.
     var value: ByteString {
@@ -51,6 +59,8 @@ struct LongOptions {
       case .color: "a word: --color auto, always or never"
       case .events: "a file: --events FILE"
       case .graph: "a file: --graph FILE"
+      case .report: "a file: --report FILE"
+      case .trace: "a file: --trace FILE"
       case .workers: "a number: --workers N"
       case .grace: "a number of seconds: --grace S"
       case .annotations: "a folder: --annotations DIR"
@@ -71,10 +81,10 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .color, .events, .grace, .graph, .workers:
+    case .annotations, .color, .events, .grace, .graph, .report, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
-        value != nil || given.bytes.first != UInt8(ascii: "-") || name == .events && given == "-",
+        value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
         !given.bytes.isEmpty
       else {
         throw Self.misuse("option '\(written)' needs \(name.value)")
@@ -84,6 +94,8 @@ struct LongOptions {
       case .events: events = given
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
+      case .report: report = given
+      case .trace: trace = given
       case .workers: workers = try Self.number(given)
       default: annotations = given
       }
@@ -106,7 +118,7 @@ struct LongOptions {
     case .check: checks = true
     case .noProgress: showsProgress = false
     case .follow: follows = true
-    case .annotations, .color, .events, .grace, .graph, .workers, .summary: break
+    case .annotations, .color, .events, .grace, .graph, .report, .trace, .workers, .summary: break
     }
     return 1
   }

@@ -28,7 +28,8 @@ final class Messages {
 
   /// Reports an unobserved failure.
   func report(_ error: FlowError, of name: ByteString) {
-    let text: ByteString = "\(name) failed: \(text(of: error))"
+    let shown = host?.loop.secrets.redacted(name) ?? name
+    let text: ByteString = "\(shown) failed: \(text(of: error))"
     Output.error(program: program, decorate?(text) ?? text)
   }
 

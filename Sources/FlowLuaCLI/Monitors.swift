@@ -6,6 +6,8 @@ final class Monitors: RunMonitor {
   private let options: LongOptions
   private let messages: Messages
   private let graphs = GraphCollection()
+  /// Nil unless an option needs it.
+  private var files: RunFileWriter?
   /// Nil if no terminal would show it, or if it is disabled.
   let progress: ProgressDisplay?
   private let events: EventFile?
@@ -15,9 +17,11 @@ final class Monitors: RunMonitor {
   private(set) var hasFailed = false
   private var isFinished = false
 
-  init(_ options: LongOptions, _ messages: Messages) throws(EventFile.Failure) {
+  /// `title` is the name of the script.
+  init(_ options: LongOptions, _ messages: Messages, title: ByteString) throws(EventFile.Failure) {
     self.options = options
     self.messages = messages
+    files = RunFileWriter(options, title: title)
     events =
       if let path = options.events { try EventFile(path, messages) } else { nil }
     progress = options.showsProgress && ProgressDisplay.isPossible ? ProgressDisplay() : nil
@@ -28,10 +32,11 @@ final class Monitors: RunMonitor {
     loop.progressMonitor = progress
     if let events { loop.eventSinks.append(events) }
     if options.follows { loop.eventSinks.append(FollowedLines.sink(options.color)) }
-    if options.summary != nil || options.graph != nil || options.checks {
+    if options.summary != nil || options.graph != nil || options.checks || files != nil {
       loop.runMonitors.append(self)
     }
-    guard options.graph != nil || events != nil else { return }
+    if files != nil { loop.keepsChildLogs = true }
+    guard options.graph != nil || events != nil || files != nil else { return }
     Self.last = self
     // Scripts can end by os.exit too.
     atexit { Monitors.last?.finish() }
@@ -42,7 +47,10 @@ final class Monitors: RunMonitor {
 
   func runBegins(_ run: Run) -> Bool {
     if options.graph != nil { graphs.add(run) }
-    guard options.checks else { return true }
+    guard options.checks else {
+      files?.runBegins(run)
+      return true
+    }
     printCheck(of: run)
     return false
   }
@@ -50,6 +58,7 @@ final class Monitors: RunMonitor {
   func runEnded(_ run: Run) {
     // A run that was only checked has no summary.
     if run.isSkipped { return }
+    files?.runEnded(run)
     switch options.summary {
     case nil: break
     case .text: Output.write(run.summary(), toError: true)
@@ -83,13 +92,26 @@ final class Monitors: RunMonitor {
   func finish() {
     progress?.end()
     if let events, !events.close() { hasFailed = true }
+    writeRuns()
     guard let file = options.graph, !isFinished else { return }
     isFinished = true
     do throws(GraphFileWriter.Failure) {
       try GraphFileWriter.write(graphs, to: file)
     } catch {
-      messages.say(error.message)
-      hasFailed = true
+      fail(error.message)
     }
+  }
+
+  /// Writes the files of `--report` and `--trace`, unless that has been done.
+  func writeRuns() {
+    guard let files else { return }
+    self.files = nil
+    progress?.end()
+    for failure in files.write() { fail(failure.message) }
+  }
+
+  private func fail(_ message: ByteString) {
+    messages.say(message)
+    hasFailed = true
   }
 }

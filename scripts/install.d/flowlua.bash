@@ -12,8 +12,9 @@ _flowlua() {
     option=${COMP_WORDS[COMP_CWORD - 2]}
   elif [[ $word == --*=* ]]; then
     option=${word%%=*} word=${word#*=}
-  elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers || $before == --annotations ||
-    $before == --grace || $before == -e || $before == -l ]]; then
+  elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
+    $before == --annotations || $before == --grace || $before == --report || $before == --trace ||
+    $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -22,13 +23,14 @@ _flowlua() {
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-    --graph | --events) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --graph | --events | --report | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --grace | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --color | --events | --grace | --workers | --annotations | -e | -l) at=$((at + 1)) ;;
+          --graph | --color | --events | --grace | --report | --trace | --workers | --annotations | -e | -l)
+            at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
           text | json) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;
@@ -36,8 +38,9 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help --no-progress
-          --summary --summary=json --version --virtual-clock --workers -e -i -l -v -E -W' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help
+          --no-progress --report --summary --summary=json --trace --version --virtual-clock --workers
+          -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
       fi

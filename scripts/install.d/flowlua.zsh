@@ -11,7 +11,9 @@ _arguments -S -s \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
   '--no-progress[disable the progress line]' \
+  '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
   '--summary=-[print the summary of each run]::form:(text json)' \
+  '--trace=[write the runs as Chrome trace events]:file:_files -g "*.json"' \
   '--version[show the versions]' \
   '--virtual-clock[use a virtual clock]' \
   '--workers=[run at most this many workers]:number:' \

@@ -543,6 +543,18 @@ function Run:summary(options) end
 ---@return flow.Event[] events
 function Run:events() end
 
+---Makes a report of the run in Markdown: its numbers, its problems merged by op and message, what it waited
+---for, and a table of its ops. A run that hasn't ended is reported as far as it is.
+---@param path? string A file to write, which is replaced in one step; without it the text is returned.
+---@return string? report Nothing when a file is written.
+function Run:report(path) end
+
+---Makes a trace of the run in JSON: Chrome trace events, which Perfetto (ui.perfetto.dev) shows. Each attempt
+---is a slice; retries and failures are marks; a counter has the number of ops that are executed.
+---@param path? string A file to write, which is replaced in one step; without it the text is returned.
+---@return string? trace Nothing when a file is written.
+function Run:trace(path) end
+
 ---Draws the op, flow or machine in the DOT language, with the outcomes of this run.
 ---@return string dot Ends in a newline.
 function Run:dot() end

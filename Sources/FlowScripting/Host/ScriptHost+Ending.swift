@@ -91,6 +91,7 @@ extension ScriptHost {
     }
     isEndingProcess = true
     cancelEverything(reason: Self.termination)
+    onTerminated?()
     TemporaryPaths.shared.removeAll()
     onTermination?()
   }

@@ -80,6 +80,8 @@ public final class ScriptHost {
   /// Ends the process, once its end has been requested and everything is cancelled; see
   /// `LuaVM.terminator`.
   public var onTermination: (() -> Void)?
+  /// Called before `onTermination`, when everything is cancelled and files can still be replaced.
+  public var onTerminated: (() -> Void)?
   /// Called when that request was taken: only cleanups run afterwards.
   public var onTerminationRequest: (() -> Void)?
   /// Called with true when everything is being cancelled, and with false when that is done.
@@ -188,6 +190,7 @@ public final class ScriptHost {
     vm.onTermination = nil
     vm.onInterruption = nil
     onTermination = nil
+    onTerminated = nil
     onTerminationRequest = nil
     onCancellation = nil
     onLoopChange = nil

@@ -25,7 +25,7 @@ extension ScriptHost {
         let (run, _) = try host.run(call, "events")
         return call.answer(.reference(try host.events(of: run)))
       },
-    ] + runGraphMethods
+    ] + runGraphMethods + runFileMethods
   }
 
   static func runProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
@@ -58,7 +58,8 @@ extension ScriptHost {
     "error", "result",
   ]
 
-  private func run(_ call: LuaCall, _ function: String) throws -> (Run, Arguments) {
+  /// The run that a method is called on, and the arguments of the call.
+  func run(_ call: LuaCall, _ function: String) throws -> (Run, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let run = call.object(1, types.run) else { throw arguments.wrongSelf("run") }
     if isChecking { try needOutcome(of: run, call) }

@@ -1,0 +1,73 @@
+internal import FlowEngine
+internal import FlowScripting
+internal import Glibc
+
+/// Collects the runs of a script for `--report` and `--trace`, and writes these files.
+final class RunFileWriter {
+  struct Failure: Error {
+    let message: ByteString
+  }
+
+  private enum Entry {
+    case running(Run)
+    /// Not the run, which would keep its data.
+    case ended(RunSpans)
+  }
+
+  private let options: LongOptions
+  /// The name of the script.
+  private let title: ByteString
+  private var entries: ContiguousArray<Entry> = []
+  private var places: [ObjectIdentifier: Int] = [:]
+
+  /// Nil when no option needs the runs.
+  init?(_ options: LongOptions, title: ByteString) {
+    guard options.report != nil || options.trace != nil else { return nil }
+    self.options = options
+    self.title = title
+    // Made before the monitors register their work at exit, so that temporary files can be made there.
+    _ = TemporaryPaths.shared
+  }
+
+  func runBegins(_ run: Run) {
+    places[ObjectIdentifier(run)] = entries.count
+    entries.append(.running(run))
+  }
+
+  func runEnded(_ run: Run) {
+    guard let place = places.removeValue(forKey: ObjectIdentifier(run)) else { return }
+    entries[place] = .ended(RunSpans(run))
+  }
+
+  /// Writes the files; those that can't be written are errors, after the others have been written.
+  func write() -> [Failure] {
+    let runs = entries.compactMap { entry -> RunSpans? in
+      switch entry {
+      case .running(let run): run.isSkipped ? nil : RunSpans(run)
+      case .ended(let spans): spans
+      }
+    }
+    var failures: [Failure] = []
+    if let path = options.report {
+      save(RunReport.text(of: runs, title: title), path, "report", &failures)
+    }
+    if let path = options.trace { save(RunTrace.text(of: runs), path, "trace", &failures) }
+    return failures
+  }
+
+  private func save(
+    _ text: ByteString, _ path: ByteString, _ name: ByteString, _ failures: inout [Failure]
+  ) {
+    if path == "-" {
+      Output.write(text, toError: false)
+      return
+    }
+    do throws(SystemError) {
+      try Files.write(text, to: path, Cancellation())
+    } catch {
+      // A pipe or a device isn't replaced, but written to.
+      if error.code == EINVAL, TextFile.write(text, to: path) == nil { return }
+      failures.append(Failure(message: "can't write the \(name): \(error.message)"))
+    }
+  }
+}

@@ -1,0 +1,33 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// Views of a run that are files: `report`, `trace`.
+extension ScriptHost {
+  static var runFileMethods: LuaFields<BoundMethod> {
+    [
+      "report": BoundMethod { host, call in
+        try host.give(call, "report") { RunReport.text(of: $0) }
+      },
+      "trace": BoundMethod { host, call in
+        try host.give(call, "trace") { RunTrace.text(of: [$0]) }
+      },
+    ]
+  }
+
+  /// Writes a view of a run to the file that the call names, without blocking other code; returns its text
+  /// if it names none.
+  private func give(
+    _ call: LuaCall, _ function: String, _ text: (RunSpans) -> ByteString
+  ) throws -> LuaAnswer {
+    let (run, arguments) = try self.run(call, function)
+    if arguments.isNil(1) { return try answer(call, .bytes(text(RunSpans(run)))) }
+    try refuseWhileChecking(call, "run:\(function)")
+    let path = try arguments.string(1)
+    let content = text(RunSpans(run))
+    return try offload(call) { cancellation throws(SystemError) in
+      try Files.write(content, to: path, cancellation)
+    } answer: { call, _ in
+      call.answer()
+    }
+  }
+}

@@ -1,0 +1,166 @@
+package import FlowEngine
+internal import LuaVM
+
+/// Runs as Chrome trace events in JSON, which Perfetto shows: a process for each run, and rows for its
+/// executions.
+///
+/// Each attempt is a slice (`X`); retries and failures are instants (`i`); the number of executing ops is a
+/// counter (`C`). Times are microseconds since the start of the first run.
+package struct RunTrace {
+  private var text = JSONText()
+  private var isFirst = true
+  /// When the first run started, in nanoseconds since 1970.
+  private let began: Int64
+
+  private init(began: Int64) {
+    self.began = began
+  }
+
+  /// The trace of these runs; the process of each has the number of its place, from 1 on.
+  package static func text(of runs: [RunSpans]) -> ByteString {
+    let began = runs.map(\.started).min() ?? 0
+    var trace = RunTrace(began: began)
+    trace.text.append(raw: "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"started\":")
+    trace.text.append(Double(began) / 1e9)
+    trace.text.append(raw: "},\"traceEvents\":[")
+    for (index, run) in runs.enumerated() { trace.add(run, process: index + 1) }
+    trace.text.append(raw: "\n]}\n")
+    return ByteString(trace.text.bytes)
+  }
+
+  private mutating func add(_ run: RunSpans, process: Int) {
+    let rows = SpanRows(run)
+    metadata("process_name", process, nil, "name", run.name)
+    metadata("process_labels", process, nil, "labels", run.root.outcome.name)
+    metadata("process_sort_index", process, nil, "sort_index", process)
+    for row in rows.rows.indices {
+      metadata("thread_name", process, row, "name", rows.name(of: row))
+      metadata("thread_sort_index", process, row, "sort_index", rows.sortIndex(of: row))
+    }
+    for (index, span) in run.spans.enumerated() {
+      add(span, of: run, process, row: rows.rowOfSpan[index])
+    }
+    addCounter(run, process)
+  }
+
+  private mutating func add(_ span: Span, of run: RunSpans, _ process: Int, row: Int) {
+    let name = run.displayName(of: span)
+    let path = run.path(of: span)
+    let error = run.error(of: span)
+    let attempts = run.attempts(of: span)
+    for (place, attempt) in attempts.enumerated() {
+      begin("X", name, process, row, at: run.started + attempt.start)
+      text.append(raw: ",\"dur\":")
+      text.append(Double(attempt.end - attempt.start) / 1e3)
+      text.append(raw: ",\"cat\":\"\(span.kind)\",\"args\":{\"path\":")
+      text.append(path)
+      // In the log of another run it would mean another execution.
+      if !span.isInChildRun {
+        text.append(raw: ",\"id\":")
+        text.append(Int64(truncatingIfNeeded: span.id))
+      }
+      if span.parent < 0 {
+        text.append(raw: ",\"run\":")
+        text.append(run.runID)
+      }
+      text.append(raw: ",\"op\":")
+      text.append(run.name(of: span))
+      if span.index > 0 { text.append(raw: ",\"index\":\(span.index)") }
+      text.append(raw: ",\"attempt\":\(attempt.number),\"outcome\":\"\(attempt.outcome)\"")
+      if let message = attempt.message {
+        text.append(raw: ",\"error\":")
+        text.append(message)
+      }
+      if let kind = attempt.errorKind {
+        text.append(raw: ",\"error_kind\":")
+        text.append(kind.name)
+      }
+      if place == 0, span.start > span.queued {
+        text.append(raw: ",\"queued_ms\":")
+        text.append(Double(span.start - span.queued) / 1e6)
+      }
+      text.append(raw: "}}")
+      if attempt.number <= span.retryCount {
+        instant(
+          "retry", attempt.message ?? "", path, process, row, at: run.started + attempt.end)
+      }
+    }
+    if span.outcome == .failed {
+      instant("failure", error?.message ?? "", path, process, row, at: run.started + span.end)
+    }
+  }
+
+  /// How many ops execute that execute no other op.
+  private mutating func addCounter(_ run: RunSpans, _ process: Int) {
+    var changes: [(time: Int64, change: Int)] = []
+    for span in run.spans where span.kind == .op && span.childCount == 0 {
+      for attempt in run.attempts(of: span) where attempt.end > attempt.start {
+        changes.append((attempt.start, 1))
+        changes.append((attempt.end, -1))
+      }
+    }
+    changes.sort { $0.time < $1.time }
+    var count = 0
+    for (index, change) in changes.enumerated() {
+      count += change.change
+      // Changes at the same time are one.
+      if index + 1 < changes.count, changes[index + 1].time == change.time { continue }
+      begin("C", "running", process, nil, at: run.started + change.time)
+      text.append(raw: ",\"args\":{\"ops\":\(count)}}")
+    }
+  }
+
+  // MARK: Events
+
+  private mutating func begin(
+    _ phase: String, _ name: ByteString, _ process: Int, _ row: Int?, at time: Int64
+  ) {
+    separate()
+    text.append(raw: "{\"ph\":\"\(phase)\",\"name\":")
+    text.append(name)
+    text.append(raw: ",\"pid\":\(process)")
+    if let row { text.append(raw: ",\"tid\":\(row + 1)") }
+    text.append(raw: ",\"ts\":")
+    text.append(Double(time - began) / 1e3)
+  }
+
+  private mutating func instant(
+    _ name: ByteString, _ message: ByteString, _ path: ByteString, _ process: Int, _ row: Int,
+    at time: Int64
+  ) {
+    begin("i", name, process, row, at: time)
+    text.append(raw: ",\"s\":\"t\",\"args\":{\"path\":")
+    text.append(path)
+    text.append(raw: ",\"message\":")
+    text.append(message)
+    text.append(raw: "}}")
+  }
+
+  private mutating func metadata(
+    _ name: String, _ process: Int, _ row: Int?, _ field: String, _ value: ByteString
+  ) {
+    beginMetadata(name, process, row, field)
+    text.append(value)
+    text.append(raw: "}}")
+  }
+
+  private mutating func metadata(
+    _ name: String, _ process: Int, _ row: Int?, _ field: String, _ value: Int
+  ) {
+    beginMetadata(name, process, row, field)
+    text.append(raw: "\(value)}}")
+  }
+
+  private mutating func beginMetadata(_ name: String, _ process: Int, _ row: Int?, _ field: String)
+  {
+    separate()
+    text.append(raw: "{\"ph\":\"M\",\"name\":\"\(name)\",\"pid\":\(process)")
+    if let row { text.append(raw: ",\"tid\":\(row + 1)") }
+    text.append(raw: ",\"args\":{\"\(field)\":")
+  }
+
+  private mutating func separate() {
+    text.append(raw: isFirst ? "\n" : ",\n")
+    isFirst = false
+  }
+}

@@ -1,0 +1,48 @@
+-- No report and no trace has a secret, in any of the forms in which texts are passed on.
+local check, host, fs = require "check", require "host", require "flow.fs"
+local scratch = require "scratch"
+
+local script = [[
+  local flow = require "flow"
+  local secret = 'p"ss\\w/rd\27 <1>'
+  local FailOp = flow.op("Fail " .. secret, { needs = { password = "string" }, retry = 2, run = function(ctx)
+    ctx:log(ctx:get "password")
+    ctx:fail("refused for " .. ctx:get "password" .. "!")
+  end })
+  local ItemOp = flow.op("ItemOp", { needs = { x = "string" }, run = function(ctx) error(ctx:get "x") end })
+  local run = flow.new("login " .. secret):data { password = flow.secret(secret), list = { "a", secret } }
+    :add_grouped(ItemOp, { input = "list", allow_failure = true })
+    :add(FailOp):run()
+  io.write(run:report(), run:trace())
+]]
+local secret = 'p"ss\\w/rd\27 <1>'
+local function base64(text)
+  local letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+  local digits = {}
+  for at = 1, #text - #text % 3, 3 do
+    local a, b, c = text:byte(at, at + 2)
+    local bits = a << 16 | b << 8 | c
+    for shift = 18, 0, -6 do
+      local place = (bits >> shift & 63) + 1
+      digits[#digits + 1] = letters:sub(place, place)
+    end
+  end
+  return table.concat(digits)
+end
+local forms = {
+  secret, secret:sub(2), 'p\\"ss\\\\w/rd', 'p\\"ss', "w/rd", "w\\/rd", "p%22ss", "%5Cw%2Frd", "w%2Frd",
+  base64(secret), base64(secret:sub(2)), base64(secret:sub(3)), "&lt;1",
+}
+
+local folder, _ <close> = scratch.folder()
+local report, trace = folder .. "/r.md", folder .. "/t.json"
+local result = host.script(script, {}, { before = { "--report", report, "--trace", trace } })
+check.contains(result.stderr, "login <redacted> failed: ")
+for _, text in ipairs { result.stdout, result.stderr, fs.read(report), fs.read(trace) } do
+  check.contains(text, "<redacted>", "refused for <redacted>!")
+  check.lacks(text, table.unpack(forms))
+end
+-- A secret is found in what is no secret: the test would notice it.
+local plain = host.script(script:gsub("flow.secret%(secret%)", "secret"), {}, {})
+check.contains(plain.stdout, 'p\\"ss\\\\w/rd', "p\"ss")
+
