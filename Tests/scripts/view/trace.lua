@@ -16,7 +16,9 @@ local OuterOp = flow.op("OuterOp", function() InnerOp:run() InnerOp:run() end)
 local FailOp = flow.op("FailOp", function(ctx) flow.sleep(1) ctx:fail "no luck" end)
 local run = flow.new("publish")
   :data { list = { 1, 2, 3, 4, 5, 6, 7, 8 } }
-  :add_grouped(ItemOp, { input = "list", max_concurrent = 4 })
+  :add_grouped(ItemOp, {
+    input = "list", max_concurrent = 4, label = function(x) return "item-" .. x end,
+  })
   :add_grouped(WorkerOp, { input = "list" })
   :add(flow.new("nested"):add(OuterOp):add_parallel(InnerOp, OuterOp))
   :add(FailOp)
@@ -70,7 +72,7 @@ for _, instant in ipairs(found.i) do
   instants[#instants + 1] = ("%s %s %s"):format(instant.name, instant.args.path, instant.args.message)
 end
 check.same(instants, {
-  "failure publish no luck", "retry publish/ItemOp #2 refused", "retry publish/ItemOp #2 refused",
+  "failure publish no luck", "retry publish/ItemOp #2 item-2 refused", "retry publish/ItemOp #2 item-2 refused",
   "failure publish/FailOp no luck",
 })
 

@@ -19,36 +19,22 @@ struct MarkdownText {
   ///   - isCell: Whether it is in a table, where a bar separates cells even in code.
   /// - Returns: The code span, with its marks.
   static func code(_ text: ByteString, limit: Int = 160, isCell: Bool = false) -> ByteString {
-    var shown = ""
+    var shown: [UInt8] = []
     var fence = 1
     var ticks = 0
-    for scalar in text.truncated(to: limit).description.unicodeScalars {
-      ticks = scalar == "`" ? ticks + 1 : 0
+    for byte in text.truncated(to: limit).onOneLine.truncated(to: limit).bytes {
+      ticks = byte == UInt8(ascii: "`") ? ticks + 1 : 0
       fence = max(fence, ticks + 1)
-      if scalar == "\n" || scalar == "\t" {
-        shown.unicodeScalars.append(" ")
-      } else if isHidden(scalar) {
-        shown.unicodeScalars.append("\u{FFFD}")
-      } else {
-        if scalar == "|", isCell { shown.unicodeScalars.append("\\") }
-        shown.unicodeScalars.append(scalar)
-      }
+      if byte == UInt8(ascii: "|"), isCell { shown.append(UInt8(ascii: "\\")) }
+      shown.append(byte)
     }
     // A code span without anything to see isn't one; a space at both ends isn't shown.
-    if shown.unicodeScalars.allSatisfy({ $0 == " " }) { shown = "\u{2423}" }
+    if shown.allSatisfy({ $0 == UInt8(ascii: " ") }) { shown = Array("\u{2423}".utf8) }
+    let edges = [shown.first, shown.last]
     let isPadded =
-      shown.hasPrefix("`") || shown.hasSuffix("`") || shown.hasPrefix(" ") && shown.hasSuffix(" ")
-    let marks = ByteString(String(repeating: "`", count: fence))
-    return isPadded ? "\(marks) \(shown) \(marks)" : "\(marks)\(shown)\(marks)"
-  }
-
-  /// Whether a character is invisible or changes how others are shown: control characters, ends of lines,
-  /// and marks of the direction of a text.
-  private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
-    case .control, .lineSeparator, .paragraphSeparator: true
-    case .format: scalar != "\u{200D}"
-    default: false
-    }
+      edges.contains(UInt8(ascii: "`")) || edges.allSatisfy { $0 == UInt8(ascii: " ") }
+    let marks = ByteString(Array(repeating: UInt8(ascii: "`"), count: fence))
+    let content = ByteString(shown)
+    return isPadded ? "\(marks) \(content) \(marks)" : "\(marks)\(content)\(marks)"
   }
 }

@@ -146,7 +146,7 @@ package enum RunReport {
   private static func examples(of problem: RunProblem, _ run: RunSpans) -> ByteString {
     let items = problem.examples.map { run.spans[$0] }.filter { $0.index > 0 }
     if problem.count == 1 || items.isEmpty { return "" }
-    let list = items.map { MarkdownText.code("#\($0.index)").bytes }
+    let list = items.map { MarkdownText.code(run.number(of: $0), limit: 60).bytes }
       .joined(separator: Array(", ".utf8))
     return " (\(ByteString(Array(list)))\(problem.count > items.count ? ", …" : ""))"
   }
@@ -177,7 +177,7 @@ package enum RunReport {
     if part.count == 1 {
       label = MarkdownText.code(run.path(of: span), limit: 120, isCell: true)
     } else {
-      let longest = MarkdownText.code("#\(span.index)")
+      let longest = MarkdownText.code(run.number(of: span), limit: 60, isCell: true)
       let time = Durations.text(of: part.longestTime)
       label = "\(cell(run.name(of: span))) × \(part.count)"
       if span.index > 0 { label = "\(label), the longest: \(longest) with \(time)" }

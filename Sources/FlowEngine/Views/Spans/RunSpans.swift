@@ -9,6 +9,8 @@ package struct RunSpans {
   package internal(set) var order: ContiguousArray<Int32> = []
   /// The names of spans, each one once.
   package internal(set) var names: ContiguousArray<ByteString> = []
+  /// The labels of items.
+  package internal(set) var labels: ContiguousArray<ByteString> = []
   var retries: ContiguousArray<SpanRetry> = []
   var failures: ContiguousArray<SpanFailure> = []
 
@@ -47,7 +49,7 @@ package struct RunSpans {
           ? .succeeded : run.error?.kind == .cancelled ? .cancelled : .failed,
       failure)
     (spans, order, names) = (reader.spans, reader.order, reader.names)
-    (retries, failures) = (reader.retries, reader.failures)
+    (retries, failures, labels) = (reader.retries, reader.failures, reader.labels)
   }
 
   /// The run itself.
@@ -56,9 +58,14 @@ package struct RunSpans {
   /// The name of a span, `UploadOp`; without the index of an item.
   package func name(of span: Span) -> ByteString { names[Int(span.name)] }
 
-  /// The name of a span as lines show it: `UploadOp #3` in a group.
+  /// The name of a span as lines show it: in a group `UploadOp #3`, or with a label `UploadOp #3 cat.png`.
   package func displayName(of span: Span) -> ByteString {
-    span.index == 0 ? name(of: span) : "\(name(of: span)) #\(span.index)"
+    span.index == 0 ? name(of: span) : "\(name(of: span)) \(number(of: span))"
+  }
+
+  /// The number of an item in its group, and its label if it has one: `#3 cat.png`.
+  package func number(of span: Span) -> ByteString {
+    span.label < 0 ? "#\(span.index)" : "#\(span.index) \(labels[Int(span.label)])"
   }
 
   /// The path of a span in its run: `publish/ShardsOp #2/CountOp #1`. A group has the name of its op.

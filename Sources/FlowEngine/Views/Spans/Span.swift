@@ -43,6 +43,8 @@ package struct Span {
   package let name: Int32
   /// The 1-based index of an item in its group; 0 for other spans.
   package let index: Int32
+  /// The index of the label of an item among those of the run's spans; -1 without one.
+  package let label: Int32
   package internal(set) var kind: Kind
   package internal(set) var outcome = Outcome.running
   /// The worker that executes it, counted from 1; 0 for the loop itself.

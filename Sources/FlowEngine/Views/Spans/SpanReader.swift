@@ -3,6 +3,7 @@ struct SpanReader {
   private(set) var spans: ContiguousArray<Span> = []
   private(set) var order: ContiguousArray<Int32> = []
   private(set) var names: ContiguousArray<ByteString> = []
+  private(set) var labels: ContiguousArray<ByteString> = []
   private(set) var retries: ContiguousArray<SpanRetry> = []
   private(set) var failures: ContiguousArray<SpanFailure> = []
   private var numbers: [ByteString: Int32] = [:]
@@ -19,7 +20,7 @@ struct SpanReader {
     let isFlow = log.scopes.first?.parts != nil
     spans.append(
       Span(
-        id: 0, parent: -1, name: name, index: 0, kind: isFlow ? .flow : .op, lane: 0,
+        id: 0, parent: -1, name: name, index: 0, label: -1, kind: isFlow ? .flow : .op, lane: 0,
         isInChildRun: false, isItem: false, position: 0, queued: 0, start: 0, end: 0))
     order.append(0)
   }
@@ -116,10 +117,16 @@ struct SpanReader {
       number = self.number(of: log.shown(name))
       if isItem { reader.itemNames[Int(record.scope)] = number }
     }
+    var label: Int32 = -1
+    if index > 0, let text = log.label(scope: record.scope, position: record.position) {
+      label = Int32(truncatingIfNeeded: labels.count)
+      labels.append(log.shown(text))
+    }
     let made = Int32(truncatingIfNeeded: spans.count)
     spans.append(
       Span(
-        id: id, parent: parent, name: number, index: Int32(truncatingIfNeeded: index), kind: kind,
+        id: id, parent: parent, name: number, index: Int32(truncatingIfNeeded: index), label: label,
+        kind: kind,
         lane: record.lane, isInChildRun: reader.root != 0, isItem: isItem,
         position: record.position,
         queued: isItem ? min(scope.queued - began, time) : time, start: time, end: time))
