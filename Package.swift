@@ -53,11 +53,14 @@ let package = Package(
     .target(
       name: "FlowScripting",
       dependencies: ["FlowEngine", "FlowHTTP", "LuaVM"],
-      // Editors read them; the program has them within itself.
+      // Editors read the annotations, browsers the page; the program has them within itself.
       resources: [
         .embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.csv.d.lua"),
         .embedInCode("Help/flow.fs.d.lua"), .embedInCode("Help/flow.http.d.lua"),
         .embedInCode("Help/flow.json.d.lua"), .embedInCode("Help/flow.testing.d.lua"),
+        .embedInCode("Timeline/Page/timeline.html"), .embedInCode("Timeline/Page/timeline.css"),
+        .embedInCode("Timeline/Page/spans.js"), .embedInCode("Timeline/Page/rows.js"),
+        .embedInCode("Timeline/Page/chart.js"), .embedInCode("Timeline/Page/page.js"),
       ],
       swiftSettings: strict),
     // The program: arguments, sessions, exit status.

@@ -33,6 +33,8 @@ struct LongOptions {
   private(set) var report: ByteString?
   /// The file for the trace.
   private(set) var trace: ByteString?
+  /// The file for the page with the timeline.
+  private(set) var timeline: ByteString?
   private(set) var usesVirtualClock = false
   /// The number of workers; nil: one per core.
   private(set) var workers: Int?
@@ -45,13 +47,15 @@ struct LongOptions {
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, color, events, follow, grace, graph, help, report, summary, trace
-    case version, workers
+    case annotations, check, color, events, follow, grace, graph, help, report, summary, timeline
+    case trace, version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
     /// Whether the value `-` is standard output.
-    var mayBeStdout: Bool { self == .events || self == .report || self == .trace }
+    var mayBeStdout: Bool {
+      self == .events || self == .report || self == .timeline || self == .trace
+    }
 
     /// The kind of value that an option takes.
     var value: ByteString {
@@ -60,6 +64,7 @@ struct LongOptions {
       case .events: "a file: --events FILE"
       case .graph: "a file: --graph FILE"
       case .report: "a file: --report FILE"
+      case .timeline: "a file: --timeline FILE"
       case .trace: "a file: --trace FILE"
       case .workers: "a number: --workers N"
       case .grace: "a number of seconds: --grace S"
@@ -81,7 +86,7 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .color, .events, .grace, .graph, .report, .trace, .workers:
+    case .annotations, .color, .events, .grace, .graph, .report, .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -95,6 +100,7 @@ struct LongOptions {
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
       case .report: report = given
+      case .timeline: timeline = given
       case .trace: trace = given
       case .workers: workers = try Self.number(given)
       default: annotations = given
@@ -118,7 +124,9 @@ struct LongOptions {
     case .check: checks = true
     case .noProgress: showsProgress = false
     case .follow: follows = true
-    case .annotations, .color, .events, .grace, .graph, .report, .trace, .workers, .summary: break
+    case .annotations, .color, .events, .grace, .graph, .report, .timeline, .trace, .workers,
+      .summary:
+      break
     }
     return 1
   }

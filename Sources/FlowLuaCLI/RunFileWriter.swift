@@ -2,7 +2,7 @@ internal import FlowEngine
 internal import FlowScripting
 internal import Glibc
 
-/// Collects the runs of a script for `--report` and `--trace`, and writes these files.
+/// Collects the runs of a script for `--report`, `--timeline` and `--trace`, and writes these files.
 final class RunFileWriter {
   struct Failure: Error {
     let message: ByteString
@@ -11,7 +11,7 @@ final class RunFileWriter {
   private enum Entry {
     case running(Run)
     /// Not the run, which would keep its data.
-    case ended(RunSpans)
+    case ended(TimelinePage.Entry)
   }
 
   private let options: LongOptions
@@ -22,7 +22,9 @@ final class RunFileWriter {
 
   /// Nil when no option needs the runs.
   init?(_ options: LongOptions, title: ByteString) {
-    guard options.report != nil || options.trace != nil else { return nil }
+    guard options.report != nil || options.timeline != nil || options.trace != nil else {
+      return nil
+    }
     self.options = options
     self.title = title
     // Made before the monitors register their work at exit, so that temporary files can be made there.
@@ -36,23 +38,34 @@ final class RunFileWriter {
 
   func runEnded(_ run: Run) {
     guard let place = places.removeValue(forKey: ObjectIdentifier(run)) else { return }
-    entries[place] = .ended(RunSpans(run))
+    entries[place] = .ended(entry(of: run))
   }
 
   /// Writes the files; those that can't be written are errors, after the others have been written.
   func write() -> [Failure] {
-    let runs = entries.compactMap { entry -> RunSpans? in
+    let all = entries.compactMap { entry -> TimelinePage.Entry? in
       switch entry {
-      case .running(let run): run.isSkipped ? nil : RunSpans(run)
-      case .ended(let spans): spans
+      case .running(let run): run.isSkipped ? nil : self.entry(of: run)
+      case .ended(let ended): ended
       }
     }
+    let runs = all.map(\.spans)
     var failures: [Failure] = []
     if let path = options.report {
       save(RunReport.text(of: runs, title: title), path, "report", &failures)
     }
+    if let path = options.timeline {
+      let page = TimelinePage.text(of: all, version: Version.number)
+      save(page, path, "timeline", &failures)
+    }
     if let path = options.trace { save(RunTrace.text(of: runs), path, "trace", &failures) }
     return failures
+  }
+
+  private func entry(of run: Run) -> TimelinePage.Entry {
+    // Only the page has it, and it may be long.
+    let summary = options.timeline == nil ? "" : run.summary()
+    return TimelinePage.Entry(RunSpans(run), place: title, summary: summary)
   }
 
   private func save(

@@ -47,6 +47,21 @@ public struct JSONText {
     append { flowlua_write_float($0, number) }
   }
 
+  /// Appends integers with commas between them.
+  public mutating func append(_ numbers: some Collection<Int64>) {
+    bytes.reserveCapacity(bytes.count + numbers.count * 4)
+    var isFirst = true
+    for number in numbers {
+      if !isFirst { bytes.append(UInt8(ascii: ",")) }
+      isFirst = false
+      if (0..<10).contains(number) {
+        bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number))
+      } else {
+        append(number)
+      }
+    }
+  }
+
   private mutating func append(_ write: (UnsafeMutablePointer<CChar>) -> Int) {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 40) { buffer in
       guard let to = buffer.baseAddress else { return }

@@ -13,8 +13,8 @@ _flowlua() {
   elif [[ $word == --*=* ]]; then
     option=${word%%=*} word=${word#*=}
   elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
-    $before == --annotations || $before == --grace || $before == --report || $before == --trace ||
-    $before == -e || $before == -l ]]; then
+    $before == --annotations || $before == --grace || $before == --report ||
+    $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -23,13 +23,14 @@ _flowlua() {
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-    --graph | --events | --report | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --graph | --events | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --grace | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --color | --events | --grace | --report | --trace | --workers | --annotations | -e | -l)
+          --graph | --color | --events | --grace | --report | --timeline | --trace | --workers | \
+            --annotations | -e | -l)
             at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
@@ -39,7 +40,7 @@ _flowlua() {
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help
-          --no-progress --report --summary --summary=json --trace --version --virtual-clock --workers
+          --no-progress --report --summary --summary=json --timeline --trace --version --virtual-clock --workers
           -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

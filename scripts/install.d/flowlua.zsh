@@ -13,6 +13,7 @@ _arguments -S -s \
   '--no-progress[disable the progress line]' \
   '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
   '--summary=-[print the summary of each run]::form:(text json)' \
+  '--timeline=[write a page with the timeline of the runs]:file:_files -g "*.html"' \
   '--trace=[write the runs as Chrome trace events]:file:_files -g "*.json"' \
   '--version[show the versions]' \
   '--virtual-clock[use a virtual clock]' \

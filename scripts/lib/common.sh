@@ -85,11 +85,12 @@ need_swift() {
 
 need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev pkg-config libstdc++-12-dev; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
-# handles signals with luv; the others are servers for requests, and curl to compare with.
+# handles signals with luv; Chromium shows the pages of runs; the others are servers for requests, and curl to
+# compare with.
 need_to_test() {
   need_to_build &&
-    need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 curl nginx openssl \
-      python3 tinyproxy-bin
+    need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx \
+      openssl python3 tinyproxy-bin
 }
 need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck; }
 

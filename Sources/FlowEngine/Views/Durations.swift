@@ -1,5 +1,5 @@
 /// Durations in views: their middle, and their texts for people.
-enum Durations {
+package enum Durations {
   /// The median: the middle one, or the lower of the two middle ones. There must be one.
   static func median(of durations: ContiguousArray<Int64>) -> Int64 {
     percentile(50, ofSorted: ContiguousArray(durations.sorted()))
@@ -14,7 +14,7 @@ enum Durations {
 
   /// A duration in nanoseconds with three digits and a unit: `250 µs`, `12.3 ms`, `2.54 s`, `3 min 5 s`,
   /// `2 h 10 min`.
-  static func text(of nanoseconds: Int64) -> ByteString {
+  package static func text(of nanoseconds: Int64) -> ByteString {
     let value = max(0, nanoseconds)
     if value == 0 { return "0 s" }
     if value < 999_500 { return "\(digits(Double(value) / 1e3)) µs" }

@@ -549,6 +549,12 @@ function Run:events() end
 ---@return string? report Nothing when a file is written.
 function Run:report(path) end
 
+---Makes a page of the run for a browser (HTML): what each op did when, its problems, and what the run waited
+---for. The page needs nothing else. A run that hasn't ended is shown as far as it is.
+---@param path? string The file to write; without one the text is returned.
+---@return string? page Nothing when a file is written.
+function Run:timeline(path) end
+
 ---Makes a trace of the run in JSON: Chrome trace events, which Perfetto (ui.perfetto.dev) shows. Each attempt
 ---is a slice; retries and failures are marks; a counter has the number of ops that are executed.
 ---@param path? string A file to write, which is replaced in one step; without it the text is returned.

@@ -1,15 +1,20 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// Views of a run that are files: `report`, `trace`.
+/// Views of a run that are files: `report`, `timeline`, `trace`.
 extension ScriptHost {
   static var runFileMethods: LuaFields<BoundMethod> {
     [
       "report": BoundMethod { host, call in
-        try host.give(call, "report") { RunReport.text(of: $0) }
+        try host.give(call, "report") { RunReport.text(of: RunSpans($0)) }
+      },
+      "timeline": BoundMethod { host, call in
+        try host.give(call, "timeline") { run in
+          TimelinePage.text(of: [TimelinePage.Entry(RunSpans(run), summary: run.summary())])
+        }
       },
       "trace": BoundMethod { host, call in
-        try host.give(call, "trace") { RunTrace.text(of: [$0]) }
+        try host.give(call, "trace") { RunTrace.text(of: [RunSpans($0)]) }
       },
     ]
   }
@@ -17,13 +22,13 @@ extension ScriptHost {
   /// Writes a view of a run to the file that the call names, without blocking other code; returns its text
   /// if it names none.
   private func give(
-    _ call: LuaCall, _ function: String, _ text: (RunSpans) -> ByteString
+    _ call: LuaCall, _ function: String, _ text: (Run) -> ByteString
   ) throws -> LuaAnswer {
     let (run, arguments) = try self.run(call, function)
-    if arguments.isNil(1) { return try answer(call, .bytes(text(RunSpans(run)))) }
+    if arguments.isNil(1) { return try answer(call, .bytes(text(run))) }
     try refuseWhileChecking(call, "run:\(function)")
     let path = try arguments.string(1)
-    let content = text(RunSpans(run))
+    let content = text(run)
     return try offload(call) { cancellation throws(SystemError) in
       try Files.write(content, to: path, cancellation)
     } answer: { call, _ in

@@ -42,7 +42,7 @@ package struct CriticalPath {
   /// The parts, in the order of their first stretches.
   package private(set) var parts: [Part] = []
 
-  private let run: RunSpans
+  let run: RunSpans
   /// What ended in each span, in the order of the ends.
   private var ends: ContiguousArray<ContiguousArray<End>>
   private var places: [Place: Int32] = [:]

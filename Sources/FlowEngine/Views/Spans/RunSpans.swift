@@ -58,6 +58,11 @@ package struct RunSpans {
   /// The name of a span, `UploadOp`; without the index of an item.
   package func name(of span: Span) -> ByteString { names[Int(span.name)] }
 
+  /// The label of an item; nil without one.
+  package func label(of span: Span) -> ByteString? {
+    span.label < 0 ? nil : labels[Int(span.label)]
+  }
+
   /// The name of a span as lines show it: in a group `UploadOp #3`, or with a label `UploadOp #3 cat.png`.
   package func displayName(of span: Span) -> ByteString {
     span.index == 0 ? name(of: span) : "\(name(of: span)) \(number(of: span))"
@@ -65,7 +70,7 @@ package struct RunSpans {
 
   /// The number of an item in its group, and its label if it has one: `#3 cat.png`.
   package func number(of span: Span) -> ByteString {
-    span.label < 0 ? "#\(span.index)" : "#\(span.index) \(labels[Int(span.label)])"
+    label(of: span).map { "#\(span.index) \($0)" } ?? "#\(span.index)"
   }
 
   /// The path of a span in its run: `publish/ShardsOp #2/CountOp #1`. A group has the name of its op.

@@ -1,0 +1,91 @@
+// The rows of the timeline: which spans each shows.
+//
+// A row has a text, a depth, and either one span or, in a lane, many that don't overlap.
+
+class Rows {
+  constructor(spans, mode) {
+    this.spans = spans;
+    this.isByItem = mode === "rows";
+    this.list = [];
+    // The row of each span.
+    this.of = new Int32Array(spans.count).fill(-1);
+    const parts = spans.childrenOf(0);
+    // A run of one op has no other row.
+    for (const span of parts.length > 0 ? parts : [0]) this.add(span, 0);
+  }
+
+  // The tree may be as deep as the script made it: no recursion.
+  add(root, rootDepth) {
+    const open = [[root, rootDepth]];
+    while (open.length > 0) {
+      const [span, depth] = open.pop();
+      const children = this.spans.childrenOf(span);
+      const isGroup = this.spans.kind[span] === GROUP;
+      this.of[span] = this.list.length;
+      this.list.push({
+        text: isGroup ? this.groupTitle(span, children) : this.spans.title(span),
+        depth, span, isHead: children.length > 0 && this.spans.kind[span] !== OP,
+      });
+      if (isGroup && !this.isByItem) {
+        this.addLanes(children, depth + 1);
+      } else {
+        const order = isGroup
+          ? [...children].sort((a, b) => this.spans.index[a] - this.spans.index[b]) : children;
+        for (let k = order.length - 1; k >= 0; k--) open.push([order[k], depth + 1]);
+      }
+    }
+  }
+
+  // `ResizeOp × 48`
+  groupTitle(span, items) {
+    if (items.length === 0) return this.spans.title(span);
+    const name = this.spans.name[items[0]];
+    const isOneName = items.every((item) => this.spans.name[item] === name);
+    const text = isOneName ? this.spans.run.names[name] : this.spans.title(span);
+    return `${text} × ${items.length}`;
+  }
+
+  // Each worker has lanes of its own, the main thread has others. In each an item takes the first one that
+  // is free.
+  addLanes(items, depth) {
+    const { start, end, lane } = this.spans;
+    const lanesOf = new Map();
+    for (const item of items) {
+      if (!lanesOf.has(lane[item])) lanesOf.set(lane[item], []);
+      const lanes = lanesOf.get(lane[item]);
+      let free = lanes.find((list) => end[list[list.length - 1]] <= start[item] + 3e-6);
+      if (!free) lanes.push(free = []);
+      free.push(item);
+    }
+    for (const worker of [...lanesOf.keys()].sort((a, b) => a - b)) {
+      for (const [k, list] of lanesOf.get(worker).entries()) {
+        for (const item of list) this.of[item] = this.list.length;
+        const text = worker > 0 && k === 0 ? `worker ${worker}` : "";
+        this.list.push({ text, depth, span: -1, items: list });
+        for (const item of list) this.cover(item);
+      }
+    }
+  }
+
+  // What is within an item has no row of its own in a lane.
+  cover(item) {
+    const open = [...this.spans.childrenOf(item)];
+    while (open.length > 0) {
+      const inner = open.pop();
+      this.of[inner] = this.of[item];
+      open.push(...this.spans.childrenOf(inner));
+    }
+  }
+
+  // The item of a lane that ends last before, or at, a time; the first one otherwise.
+  firstIn(row, time) {
+    const { end } = this.spans;
+    let low = 0, high = row.items.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (end[row.items[middle]] < time) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

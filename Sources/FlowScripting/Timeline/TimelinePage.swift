@@ -1,0 +1,87 @@
+package import FlowEngine
+internal import Glibc
+internal import LuaVM
+
+/// Runs as one HTML page that needs nothing else: what each op did when, what went wrong, and what the run
+/// waited for.
+///
+/// The page is the files in `Page`; the data is JSON within it.
+package struct TimelinePage {
+  /// A run of the page.
+  package struct Entry {
+    package let spans: RunSpans
+    /// The name of the script that started it; empty if unknown.
+    package let place: ByteString
+    /// The text of its summary.
+    package let summary: ByteString
+
+    package init(_ spans: RunSpans, place: ByteString = "", summary: ByteString) {
+      self.spans = spans
+      self.place = place
+      self.summary = summary
+    }
+  }
+
+  /// The page of these runs.
+  ///
+  /// - Parameters:
+  ///   - runs: The runs, in the order of their starts.
+  ///   - version: The version of the program; empty if unknown.
+  ///   - isLive: Whether the file will be written again, so that the page has to load it again.
+  /// - Returns: HTML without secrets.
+  package static func text(of runs: [Entry], version: ByteString = "", isLive: Bool = false)
+    -> ByteString
+  {
+    var data = JSONText()
+    data.append(raw: "{\"version\":")
+    data.append(version)
+    data.append(raw: ",\"host\":")
+    data.append(host)
+    data.append(raw: ",\"isLive\":\(isLive),\"runs\":[")
+    for (index, run) in runs.enumerated() {
+      if index > 0 { data.append(raw: ",") }
+      TimelineData(run.spans).append(to: &data, place: run.place, summary: run.summary)
+    }
+    data.append(raw: "]}")
+    var page: [UInt8] = []
+    page.reserveCapacity(data.bytes.count + data.bytes.count / 8 + (1 << 16))
+    // Each mark of the frame stands for a part; the parts come in this order.
+    var rest = PackageResources.timeline_html[...]
+    for (mark, part) in [
+      ("/* timeline.css */", PackageResources.timeline_css), ("/* data */", escaped(data.bytes)),
+      ("/* timeline.js */", script),
+    ] {
+      guard let place = rest.firstRange(of: Array(mark.utf8)) else { continue }
+      page += rest[..<place.lowerBound]
+      page += part
+      rest = rest[place.upperBound...]
+    }
+    page += rest
+    return ByteString(page)
+  }
+
+  private static var script: [UInt8] {
+    PackageResources.spans_js + PackageResources.rows_js + PackageResources.chart_js
+      + PackageResources.page_js
+  }
+
+  /// JSON in which nothing can end the element that it stands in.
+  private static func escaped(_ json: [UInt8]) -> [UInt8] {
+    guard json.contains(UInt8(ascii: "<")) else { return json }
+    var escaped: [UInt8] = []
+    escaped.reserveCapacity(json.count + json.count / 16)
+    for byte in json {
+      if byte == UInt8(ascii: "<") { escaped += "\\u003c".utf8 } else { escaped.append(byte) }
+    }
+    return escaped
+  }
+
+  /// `build-3, 2 cores`
+  private static var host: ByteString {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "" }
+    let text = ByteString(name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
+    let cores = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    return cores > 0 ? "\(text), \(cores) \(cores == 1 ? "core" : "cores")" : text
+  }
+}
