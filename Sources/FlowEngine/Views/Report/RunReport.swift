@@ -155,12 +155,16 @@ package enum RunReport {
     let parts = CriticalPath(run).parts
     if parts.isEmpty { return }
     text.append("\n### What the run waited for\n\n| part | time | share |\n|---|---:|---:|\n")
-    for part in parts.prefix(mostLines) {
+    // Parts of less than half a percent are one, if there are several.
+    let small = parts.filter { $0.time < run.root.duration / 200 }
+    let large = small.count > 1 ? parts.filter { $0.time >= run.root.duration / 200 } : parts
+    for part in large.prefix(mostLines) {
       appendPart(label(of: part, run), part.time, of: run, to: &text)
     }
-    let rest = parts.dropFirst(mostLines)
+    let rest = large.dropFirst(mostLines) + (small.count > 1 ? small : [])
     if !rest.isEmpty {
-      appendPart("\(rest.count) other parts", rest.reduce(0) { $0 + $1.time }, of: run, to: &text)
+      appendPart(
+        "\(rest.count) smaller parts", rest.reduce(0) { $0 + $1.time }, of: run, to: &text)
     }
   }
 
@@ -179,7 +183,8 @@ package enum RunReport {
     } else {
       let longest = MarkdownText.code(run.number(of: span), limit: 60, isCell: true)
       let time = Durations.text(of: part.longestTime)
-      label = "\(cell(run.name(of: span))) × \(part.count)"
+      let place = MarkdownText.code(run.place(of: span), limit: 120, isCell: true)
+      label = "\(place) × \(part.count)"
       if span.index > 0 { label = "\(label), the longest: \(longest) with \(time)" }
     }
     switch part.kind {

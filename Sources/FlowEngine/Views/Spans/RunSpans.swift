@@ -74,13 +74,19 @@ package struct RunSpans {
   }
 
   /// The path of a span in its run: `publish/ShardsOp #2/CountOp #1`. A group has the name of its op.
-  package func path(of span: Span) -> ByteString {
-    var parts = [displayName(of: span)]
+  package func path(of span: Span) -> ByteString { path(of: span) { displayName(of: $0) } }
+
+  /// The path without the numbers of items, which all executions at one place of a flow share:
+  /// `publish/ShardsOp/CountOp`.
+  package func place(of span: Span) -> ByteString { path(of: span) { name(of: $0) } }
+
+  private func path(of span: Span, _ name: (Span) -> ByteString) -> ByteString {
+    var parts = [name(span)]
     var parent = span.parent
     while parent >= 0 {
       let enclosing = spans[Int(parent)]
       // The items of a group have its name, and an index.
-      if enclosing.kind != .group { parts.append(displayName(of: enclosing)) }
+      if enclosing.kind != .group { parts.append(name(enclosing)) }
       parent = enclosing.parent
     }
     let bytes = parts.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")])
