@@ -502,7 +502,8 @@ def content(name, version, count):
 def file(x):
     """A file of `size` bytes with the name `of`. `cut` ends a reply after so many bytes; only the first `cuts`
     replies (1), by `how` (close, reset, hang). tag: strong, weak, none; with `date` it has Last-Modified. ranges:
-    yes, ignored (200 with all), wrong (206 from another place), refused (416)."""
+    yes, ignored (200 with all), wrong (206 from another place), refused (416), careless (206 whatever If-Range says),
+    empty (206 without a byte), long (206 with more than it declares). most: the size of the largest range."""
     name = x.text("of")
     with lock:
         version = versions.setdefault(name, 1)
@@ -521,14 +522,17 @@ def file(x):
     ranges, condition = x.text("ranges", "yes"), x.header("if-range")
     if asked and ranges == "refused":
         return x.reply(416, "", f"Content-Range: bytes */{len(data)}", *headers)
-    if asked and ranges != "ignored" and condition in (None, mark, date):
+    end = len(data)
+    if asked and ranges != "ignored" and (ranges == "careless" or condition in (None, mark, date)):
         begin = int(asked[1])
         if begin >= len(data):
             return x.reply(416, "", f"Content-Range: bytes */{len(data)}", *headers)
         status = 206
         begin = 0 if ranges == "wrong" else begin
-        headers.append(f"Content-Range: bytes {begin}-{len(data) - 1}/{len(data)}")
-    rest = data[begin:]
+        end = min(end, begin + x.integer("most", end))
+        headers.append(f"Content-Range: bytes {begin}-{end - 1}/{len(data)}")
+        end = {"empty": begin, "long": len(data)}.get(ranges, end)
+    rest = data[begin:end]
     cut = x.integer("cut", 0)
     x.start(status, f"Content-Length: {len(rest)}", *headers)
     if cut > 0 and count <= x.integer("cuts", 1):

@@ -15,6 +15,8 @@ struct HTTPBodyBuffer {
   var bytes: [UInt8] = []
   /// The number of bytes that have come.
   var size: Int64 = 0
+  /// What a file that is continued gets.
+  var range: ContentRange?
   /// The number of bytes of the request's body that were sent.
   var sent: Int64 = 0
   /// Whether the rest of an unwanted body wasn't waited for.

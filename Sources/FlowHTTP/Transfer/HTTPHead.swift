@@ -26,13 +26,15 @@ struct HTTPHead {
     guard size <= Self.limit else { return false }
     // Lines after the body.
     if isComplete { return true }
-    let text = line[...].trimmed
-    if text.isEmpty {
+    // Like the library: a line that begins with a space or a tab continues the one before, even if it
+    // has nothing else, or looks like a status line.
+    let first = line.first
+    if first == nil || first == UInt8(ascii: "\r") || first == UInt8(ascii: "\n") {
       // 1xx: another header follows.
       isComplete = status >= 200
-    } else if text.starts(with: Self.statusMark) {
+    } else if line.starts(with: Self.statusMark) {
       lines = HTTPHeaderLines()
-      readStatus(text)
+      readStatus(line[...].trimmed)
     } else {
       lines.append(line)
     }
@@ -63,13 +65,8 @@ struct HTTPHead {
     }
   }
 
-  /// The first byte of the range that the response has.
-  var rangeStart: Int64? {
-    guard let text = value("content-range"), text.bytes.starts(with: "bytes ".utf8) else {
-      return nil
-    }
-    return ByteString(Array(text.bytes.dropFirst(6).prefix { $0 != UInt8(ascii: "-") })).decimal
-  }
+  /// The range of the content that the response has.
+  var range: ContentRange? { value("content-range").flatMap { ContentRange($0) } }
 
   /// What identifies the version of the content exactly: an `If-Range` is compared with it.
   var versionTag: ByteString? {
@@ -78,6 +75,15 @@ struct HTTPHead {
       return nil
     }
     return value("last-modified")
+  }
+
+  /// Whether the content can be of a version that `versionTag` of an earlier response was: whether the
+  /// header names that version, or none. There are servers that don't know `If-Range`.
+  func canBe(of version: ByteString) -> Bool {
+    let tag = value("etag")
+    let isTag = version.bytes.first == UInt8(ascii: "\"")
+    let named = (isTag ? [tag] : [tag, value("last-modified")]).compactMap { $0 }
+    return named.isEmpty || named.contains(version)
   }
 
   /// Reads the times of a transfer that has ended.

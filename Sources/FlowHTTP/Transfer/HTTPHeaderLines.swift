@@ -58,7 +58,8 @@ struct HTTPHeaderLines {
       let line = rest[..<end]
       rest = rest[(end + 1)...]
       if line.first == UInt8(ascii: " ") || line.first == UInt8(ascii: "\t") {
-        body(nil, line.trimmed)
+        let value = line.trimmed
+        if !value.isEmpty { body(nil, value) }
       } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
         body(line[..<colon].trimmed, line[(colon + 1)...].trimmed)
       }

@@ -57,7 +57,10 @@ extension HTTPTransfer {
       body.kind = .file
       let tag = head.versionTag
       if head.status == 206, let part = hop.part {
-        guard head.rangeStart == part.size else { return restart() }
+        guard let range = head.range, range.start == part.size, head.canBe(of: part.tag) else {
+          return restart()
+        }
+        body.range = range
         try download.open(at: part.size, tag: part.tag, of: hop.url.text)
       } else {
         try download.open(at: 0, tag: tag, of: hop.url.text)
@@ -89,7 +92,12 @@ extension HTTPTransfer {
   func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
     if !isPaused { lastMoved = multi.now }
     let count = Int64(bytes.count)
-    if let limit, body.size + count > limit {
+    if let download, let range = body.range, body.kind == .file, download.size + count > range.end {
+      // Which bytes they are isn't known.
+      restart()
+    }
+    let before = body.kind == .file ? download?.size ?? 0 : body.size
+    if let limit, before + count > limit {
       failure = httpError("the body has more than \(limit) bytes (max_bytes)")
       return 0
     }

@@ -50,6 +50,13 @@ extension HTTPTransfer {
       isCertificate: HTTPPhases.lasting.contains(code.rawValue), mayRepeat: request.mayRepeat)
   }
 
+  /// The error of a response that continues a file by nothing.
+  func emptyRangeError(_ range: ContentRange) -> FlowError {
+    .network(
+      hidden("\(title) failed: the response has no byte of the file from byte \(range.start) on"),
+      phase: .receive, sent: true, mayRepeat: request.mayRepeat)
+  }
+
   /// The error of a response that can't be used.
   func httpError(_ problem: ByteString) -> FlowError {
     .http(hidden("\(title) -> \(head.status): \(problem)"), responseExcerpt, mayRepeat: false)

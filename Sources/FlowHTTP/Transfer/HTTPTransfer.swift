@@ -218,6 +218,13 @@ final class HTTPTransfer {
       hop.restarts = true
       return continueWithNext()
     }
+    if body.kind == .file, let range = body.range, let size = download?.size,
+      size < range.total ?? range.end
+    {
+      // A server may limit the size of a range.
+      guard size > range.start else { return end(.failure(emptyRangeError(range))) }
+      return continueWithNext()
+    }
     if body.kind == .ignored, let location = head.redirect {
       return follow(location)
     }

@@ -37,8 +37,7 @@ final class HelperThreads: @unchecked Sendable {
     let needsThread = takesThread()
     pthread_cond_signal(condition)
     pthread_mutex_unlock(mutex)
-    // Without any thread the work runs here, slowly rather than never.
-    if needsThread, !startCountedThread(), let work = nextWork(waits: false) { work() }
+    if needsThread { startCountedThread() }
   }
 
   /// Performs a wait that may last for ever, as a part of work on a thread. Meanwhile the thread doesn't
@@ -48,7 +47,7 @@ final class HelperThreads: @unchecked Sendable {
     aside += 1
     let needsThread = takesThread()
     pthread_mutex_unlock(mutex)
-    if needsThread { _ = startCountedThread() }
+    if needsThread { startCountedThread() }
     wait()
     pthread_mutex_lock(mutex)
     aside -= 1
@@ -63,13 +62,16 @@ final class HelperThreads: @unchecked Sendable {
     return true
   }
 
-  /// Starts a thread that is counted already; returns false if there is none at all.
-  private func startCountedThread() -> Bool {
-    if startThread() { return true }
+  /// Starts a thread that is counted already. Where the system gives none, and no other one takes work,
+  /// the work runs here, slowly rather than never.
+  private func startCountedThread() {
+    if startThread() { return }
     pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
     count -= 1
-    return count > 0
+    let isTaken = count - aside > 0
+    pthread_mutex_unlock(mutex)
+    if isTaken { return }
+    while let work = nextWork(waits: false) { work() }
   }
 
   private func startThread() -> Bool {

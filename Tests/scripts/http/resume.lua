@@ -50,16 +50,55 @@ check.equal(twice { ranges = "ignored" }, "all bytes=100000-")
 -- It can't say whether it is the same: from the start.
 check.equal(twice { tag = "none" }, "all all")
 check.equal(twice { tag = "weak" }, "all all")
+-- It continues another version than the one that was asked for.
+local function change(_, name) flow.http(server:url("/change", { of = name })):await() end
+check.equal(twice({ ranges = "careless" }, change), "all bytes=100000- all")
+check.equal(twice({ ranges = "careless", tag = "none", date = 1 }, change), "all bytes=100000- all")
+check.equal(twice { ranges = "careless" }, "all bytes=100000-")
+check.equal(twice { ranges = "careless", tag = "none", date = 1 }, "all bytes=100000-")
+-- It sends less than it is asked for: the next range follows.
+check.equal(twice { most = 70000 }, "all bytes=100000- bytes=170000- bytes=240000-")
+-- It sends more than it declares: nobody knows which bytes they are.
+check.equal(twice { most = 70000, ranges = "long" }, "all bytes=100000- all")
 -- It continues at another place, or refuses: from the start, or an error; never a wrong file.
 local ranges, e = twice { ranges = "wrong" }
 check.equal(e == nil or e.kind == "network" or e.kind == "http", true)
 ranges, e = twice { ranges = "refused" }
 check.equal(e == nil or e.kind == "http", true)
 
--- An attempt of an op continues, too.
+-- It sends nothing of the range: an error that another attempt may mend, and what is there stays.
 local id = servers.id()
-local path = folder .. "/attempts"
-local run = flow.op("DownloadOp", { retry = 5, run = function()
+local run = flow.op("DownloadOp", { retry = 3, run = function()
+  return flow.http {
+    url = server:url("/file", { of = "empty", id = id, size = SIZE, cut = 100000, ranges = "empty" }),
+    save = folder .. "/empty", resume = true, timeout = 60,
+  }
+end }):run()
+check.equal(run.error.kind, "network")
+check.equal(run.error.phase, "receive")
+check.contains(run.error, "the response has no byte of the file from byte 100000 on")
+check.equal(#server:requests(id), 3)
+check.equal(io.open(folder .. "/empty"), nil)
+check.equal(#io.open(folder .. "/empty.part"):read "a", 100000)
+
+-- `max_bytes` counts the whole file.
+local path = folder .. "/limited"
+local limited = {
+  url = server:url("/file", { of = "limited", id = "limited", size = SIZE, cut = 100000, most = 70000 }), save = path,
+  resume = true, timeout = 60, max_bytes = 200000,
+}
+local large = flow.http(limited)
+large:wait()
+check.equal(large.state, "failed")
+large = flow.http(limited)
+large:wait()
+check.contains(large.error, "more than 200000 bytes (max_bytes)")
+check.equal(io.open(path), nil)
+
+-- An attempt of an op continues, too.
+id = servers.id()
+path = folder .. "/attempts"
+run = flow.op("DownloadOp", { retry = 5, run = function()
   return flow.http {
     url = server:url("/file", { of = "attempts", id = id, size = SIZE, cut = 50000, cuts = 3 }), save = path, resume = true,
   }

@@ -74,6 +74,15 @@ check.equal(res.headers["x-a"], ("1, "):rep(9999) .. "1")
 res = flow.http(server:raw "HTTP/1.1 200 OK\r\nX-One: a\r\n\tb: c\r\n  d\r\nContent-Length: 0\r\n\r\n"):await()
 check.equal(res.headers["x-one"], "a b: c d")
 check.equal(res.headers.b, nil)
+-- One that is empty isn't the end of the header, and one that looks like a status line is none.
+res = flow.http(server:raw("HTTP/1.1 200 OK\r\nX-One: a\r\n \r\n\t\r\nX-Two: b\r\n HTTP/1.1 404 Not\r\n"
+  .. "Content-Length: 0\r\n\r\n")):await()
+check.equal(res.status, 200)
+check.equal(res.headers["x-one"], "a")
+check.equal(res.headers["x-two"], "b HTTP/1.1 404 Not")
+res = flow.http(server:raw("HTTP/1.1 302 Found\r\nX-One: a\r\n \r\nLocation: "
+  .. server:url("/reply", { body = "there" }) .. "\r\nContent-Length: 0\r\n\r\n")):await()
+check.equal(res.body, "there")
 
 -- A header that begins with a folded line, after responses with headers.
 for _ = 1, 50 do

@@ -42,6 +42,25 @@ true
 ]])
 check.equal(result.status, 0)
 
+-- The only thread waits for the writer of a pipe when the system begins to refuse threads.
+local unlimited = command[2]:gsub("prlimit %-%-nproc=0:0", "env")
+result = host.run("sh", { "-c", unlimited, host.binary, [[
+  local flow = require "flow"
+  local pipe = os.tmpname()
+  os.execute("rm " .. pipe .. " && mkfifo " .. pipe)
+  local reader = flow.ops.ReadFileOp:start { path = pipe }
+  local writer = io.open(pipe, "w")
+  os.remove(pipe)
+  assert(os.execute "prlimit --pid $PPID --nproc=0:0")
+  print(flow.ops.ReadFileOp:run { path = "/dev/null" }.data.content == "")
+  writer:write "written"
+  writer:close()
+  reader:wait()
+  print(reader.data.content)
+]] })
+check.equal(result.stderr, "")
+check.equal(result.stdout, "true\nwritten\n")
+
 -- Where there is no timer either, an op with a timeout is rather not begun.
 command[2] = command[2]:gsub("nproc=0:0", "%0 --sigpending=0:0")
 command[4] = [[

@@ -18,8 +18,9 @@ final class FileBody: OpBody {
       context.fail(error)
       return .finished
     }
-    let cancellation = Cancellation()
-    context.state = cancellation
+    let stop = FileWorkStop()
+    context.state = stop
+    let cancellation = stop.cancellation
     context.loop.offload {
       do throws(SystemError) { return .success(try work(cancellation)) } catch {
         return .failure(error)
@@ -37,6 +38,13 @@ final class FileBody: OpBody {
 
   /// The op ends when its thread has released the file: nothing is written after that.
   func cancel(_ context: OpContext, _ error: FlowError) {
-    (context.state as? Cancellation)?.request()
+    (context.state as? FileWorkStop)?.cancellation.request()
   }
+}
+
+/// Stops the work when nobody waits for it any more: a loop that is shut down drops its ops.
+private final class FileWorkStop {
+  let cancellation = Cancellation()
+
+  deinit { cancellation.request() }
 }

@@ -83,6 +83,27 @@ struct FileOpTests {
     loop.runUntilIdle()
   }
 
+  @Test("A reader of a pipe releases it when its loop is shut down")
+  func aReaderOfAPipeStopsWithItsLoop() throws {
+    let folder = Folder()
+    let pipe = folder.path + "/pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let loop = makeLoop()
+    let run = ReadFileOp().start(on: loop, data: [("path", .bytes(ByteString(pipe)))])
+    #expect(run.state == .pending)
+    // Without a reader, a pipe can't be opened so.
+    var writer: Int32 = -1
+    for _ in 0..<60_000 where writer < 0 {
+      writer = open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+      if writer < 0 { usleep(1000) }
+    }
+    try #require(writer >= 0)
+    defer { close(writer) }
+    loop.shutdown()
+    var entry = pollfd(fd: writer, events: 0, revents: 0)
+    #expect(poll(&entry, 1, 60_000) == 1, "the pipe still has a reader")
+  }
+
   @Test("SleepOp waits on the loop's clock")
   func sleepOpsWaitOnTheLoopsClock() throws {
     let loop = makeLoop()
