@@ -35,7 +35,10 @@ final class Monitors: RunMonitor {
     if options.summary != nil || options.graph != nil || options.checks || files != nil {
       loop.runMonitors.append(self)
     }
-    if files != nil { loop.keepsChildLogs = true }
+    if let files {
+      files.secrets = loop.secrets
+      loop.keepsChildLogs = true
+    }
     guard options.graph != nil || events != nil || files != nil else { return }
     Self.last = self
     // Scripts can end by os.exit too.

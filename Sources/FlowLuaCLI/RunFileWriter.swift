@@ -17,6 +17,8 @@ final class RunFileWriter {
   private let options: LongOptions
   /// The name of the script.
   private let title: ByteString
+  /// The texts that no file may show, once there is a loop.
+  var secrets: SecretTexts?
   private var entries: ContiguousArray<Entry> = []
   private var places: [ObjectIdentifier: Int] = [:]
 
@@ -52,7 +54,8 @@ final class RunFileWriter {
     let runs = all.map(\.spans)
     var failures: [Failure] = []
     if let path = options.report {
-      save(RunReport.text(of: runs, title: title), path, "report", &failures)
+      let shown = secrets?.redacted(title) ?? title
+      save(RunReport.text(of: runs, title: shown), path, "report", &failures)
     }
     if let path = options.timeline {
       let page = TimelinePage.text(of: all, version: Version.number)
