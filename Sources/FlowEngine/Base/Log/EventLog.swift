@@ -5,10 +5,10 @@ import Glibc
 /// The summary and `events` are views: nothing is formatted before it is read.
 public final class EventLog {
   /// Sinks that get each event as it is appended.
-  let sinks: [any EventSink]
-  private let eventSinks: [any EventSink]
+  @exclusivity(unchecked) private(set) var sinks: [any EventSink]
+  private var eventSinks: [any EventSink] = []
   /// Those of them that get its record instead.
-  private let recordSinks: [any RecordSink]
+  private var recordSinks: [any RecordSink] = []
   let keys: KeyTable
   /// The run's name.
   let title: ByteString
@@ -55,8 +55,24 @@ public final class EventLog {
     self.began = began
     self.wallBase = clock.wallBase
     self.sinks = sinks
-    recordSinks = sinks.isEmpty ? [] : sinks.compactMap { $0 as? any RecordSink }
-    eventSinks = recordSinks.isEmpty ? sinks : sinks.filter { !($0 is any RecordSink) }
+    if !sinks.isEmpty { sortSinks() }
+  }
+
+  private func sortSinks() {
+    recordSinks = sinks.compactMap { $0 as? any RecordSink }
+    eventSinks = sinks.filter { !($0 is any RecordSink) }
+  }
+
+  /// Adds a sink, which gets the events from now on.
+  func add(_ sink: any EventSink) {
+    sinks.append(sink)
+    sortSinks()
+  }
+
+  /// Removes a sink that needs no more events.
+  func remove(_ sink: any EventSink) {
+    sinks.removeAll { $0 === sink }
+    sortSinks()
   }
 
   deinit {

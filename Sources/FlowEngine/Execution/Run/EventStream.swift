@@ -1,0 +1,91 @@
+internal import Synchronization
+
+/// The events of a run as an asynchronous sequence; made by `Run.eventStream`.
+///
+/// It may be read on any thread, by one task at a time. It ends when the run has concluded.
+public struct EventStream: AsyncSequence, Sendable {
+  public typealias Element = Event
+  public typealias Failure = Never
+
+  private let stream: AsyncStream<Event>
+  private let counter: DropCounter
+
+  /// Gets the events one after another.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate var iterator: AsyncStream<Event>.AsyncIterator
+
+    public mutating func next() async -> Event? { await iterator.next() }
+
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? {
+      await iterator.next(isolation: actor)
+    }
+  }
+
+  /// How many events have been dropped so far, because they weren't read in time.
+  public var droppedCount: Int { counter.count }
+
+  public func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(iterator: stream.makeAsyncIterator())
+  }
+
+  fileprivate init(_ stream: AsyncStream<Event>, _ counter: DropCounter) {
+    self.stream = stream
+    self.counter = counter
+  }
+}
+
+extension Run {
+  /// The events of the run, from the first one on, as they happen. Called on the loop's thread.
+  ///
+  /// The loop never waits for a reader: when `limit` events wait to be read, each further one replaces
+  /// the oldest of them, which `EventStream.droppedCount` counts.
+  ///
+  /// - Parameter limit: The most events that wait to be read, at least 1.
+  /// - Returns: The events; the stream of a run that has concluded ends after them.
+  public func eventStream(bufferingNewest limit: Int = 10_000) -> EventStream {
+    loop.checkThread()
+    let counter = DropCounter()
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: Event.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
+    let sink = StreamSink(continuation, counter)
+    for event in log.events { sink.append(event, value: nil, in: log) }
+    if isConcluded { continuation.finish() } else { log.add(sink) }
+    return EventStream(stream, counter)
+  }
+}
+
+/// Counts events that were dropped, on any thread.
+private final class DropCounter: Sendable {
+  private let dropped = Atomic<Int>(0)
+
+  var count: Int { dropped.load(ordering: .relaxed) }
+
+  func increment() { dropped.add(1, ordering: .relaxed) }
+}
+
+/// Passes the events of a run to its stream.
+private final class StreamSink: RunSink {
+  private let continuation: AsyncStream<Event>.Continuation
+  private let counter: DropCounter
+
+  init(_ continuation: AsyncStream<Event>.Continuation, _ counter: DropCounter) {
+    self.continuation = continuation
+    self.counter = counter
+  }
+
+  // A run that is released without an end has no further events either.
+  deinit { continuation.finish() }
+
+  func append(_ event: Event, value: Value?, in log: EventLog) {
+    switch continuation.yield(event) {
+    case .dropped: counter.increment()
+    // Its reader has stopped.
+    case .terminated: log.remove(self)
+    default: break
+    }
+  }
+
+  func runBegan(_ run: Run) {}
+
+  func runEnded(_ run: Run) { continuation.finish() }
+}
