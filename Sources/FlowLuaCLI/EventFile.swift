@@ -62,7 +62,7 @@ final class EventFile: RunSink {
     line.field("run", run.identifier)
     line.field("state", run.state.name)
     line.field("finished_early", run.isFinishedEarly)
-    line.field(errorOf: run)
+    line.field(errorOf: run, messages.host)
     line.append(raw: "}")
     append(line)
   }

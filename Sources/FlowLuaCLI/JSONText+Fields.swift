@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowScripting
 internal import LuaVM
 
 // Objects, and those that more than one option writes.
@@ -54,14 +55,22 @@ extension JSONText {
     append(raw: "}")
   }
 
-  /// Appends the field `error` of a run that has failed.
-  mutating func field(errorOf run: Run) {
+  /// Appends the field `error` of a run that has failed, with the fields that the script gave it.
+  mutating func field(errorOf run: Run, _ host: ScriptHost?) {
     guard let error = run.error else { return }
     begin("error")
     append(raw: "{")
     field("kind", error.kind.name)
     field("message", error.message)
     field("op", error.op)
+    field("path", error.path)
+    if let host {
+      var fields = JSONText()
+      if host.appendFields(of: error, to: &fields) {
+        begin("fields")
+        append(fields)
+      }
+    }
     append(raw: "}")
   }
 }

@@ -3,7 +3,13 @@ internal import FlowEngine
 /// The options of flowlua. They come before the script, among those of the interpreter. A value is
 /// the next word or follows `=`.
 struct LongOptions {
-  enum SummaryForm { case text, json }
+  enum SummaryForm: String, CaseIterable { case text, json }
+
+  /// A file for the summaries.
+  struct SummaryFile {
+    let path: ByteString
+    let form: SummaryForm
+  }
 
   /// Whether output has colours.
   enum Color: String, CaseIterable {
@@ -23,6 +29,7 @@ struct LongOptions {
   private(set) var showsVersion = false
   /// The form of the summaries on stderr; nil: no summaries.
   private(set) var summary: SummaryForm?
+  private(set) var summaryFile: SummaryFile?
   private(set) var graph: GraphFile?
   /// The file for events; `-` is stdout.
   private(set) var events: ByteString?
@@ -107,12 +114,7 @@ struct LongOptions {
       }
       return value == nil ? 2 : 1
     case .summary:
-      switch value {
-      case nil, "text": summary = .text
-      case "json": summary = .json
-      case let other?:
-        throw Self.misuse("option '--summary' takes 'text' or 'json', not '\(other)'")
-      }
+      try parseSummary(value ?? "text")
       return 1
     default: break
     }
@@ -129,6 +131,26 @@ struct LongOptions {
       break
     }
     return 1
+  }
+
+  /// Parses `text`, `json`, `text:FILE` or `json:FILE`.
+  private mutating func parseSummary(
+    _ value: ByteString
+  ) throws(CommandLineArguments.Misuse) {
+    let parts = value.bytes.split(
+      separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+    for form in SummaryForm.allCases where parts[0].elementsEqual(form.rawValue.utf8) {
+      if parts.count == 1 {
+        summary = form
+      } else if parts[1].isEmpty {
+        throw Self.misuse("option '--summary' needs a file: --summary=\(form.rawValue):FILE")
+      } else {
+        summaryFile = SummaryFile(path: ByteString(Array(parts[1])), form: form)
+      }
+      return
+    }
+    throw Self.misuse(
+      "option '--summary' takes 'text' or 'json', not '\(value)', and a file after that: json:FILE")
   }
 
   private static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {

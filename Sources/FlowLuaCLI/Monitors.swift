@@ -11,6 +11,7 @@ final class Monitors: RunMonitor {
   /// Nil if no terminal would show it, or if it is disabled.
   let progress: ProgressDisplay?
   private let events: EventFile?
+  private var summaries: SummaryFile?
   /// The number of runs that were checked instead of executed.
   private var checkCount = 0
   /// Whether something failed that determines the exit status.
@@ -24,6 +25,7 @@ final class Monitors: RunMonitor {
     files = RunFileWriter(options, title: title)
     events =
       if let path = options.events { try EventFile(path, messages) } else { nil }
+    summaries = options.summaryFile.map { SummaryFile($0) }
     progress = options.showsProgress && ProgressDisplay.isPossible ? ProgressDisplay() : nil
   }
 
@@ -32,14 +34,16 @@ final class Monitors: RunMonitor {
     loop.progressMonitor = progress
     if let events { loop.eventSinks.append(events) }
     if options.follows { loop.eventSinks.append(FollowedLines.sink(options.color)) }
-    if options.summary != nil || options.graph != nil || options.checks || files != nil {
+    if options.summary != nil || summaries != nil || options.graph != nil || options.checks
+      || files != nil
+    {
       loop.runMonitors.append(self)
     }
     if let files {
       files.secrets = loop.secrets
       loop.keepsChildLogs = true
     }
-    guard options.graph != nil || events != nil || files != nil else { return }
+    guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }
     Self.last = self
     // Scripts can end by os.exit too.
     atexit { Monitors.last?.finish() }
@@ -62,10 +66,14 @@ final class Monitors: RunMonitor {
     // A run that was only checked has no summary.
     if run.isSkipped { return }
     files?.runEnded(run)
-    switch options.summary {
-    case nil: break
-    case .text: Output.write(run.summary(), toError: true)
-    case .json: Output.write(RunJSON.text(of: run) + "\n", toError: true)
+    if let form = options.summary { Output.write(summary(of: run, form), toError: true) }
+    if let file = options.summaryFile { summaries?.add(summary(of: run, file.form)) }
+  }
+
+  private func summary(of run: Run, _ form: LongOptions.SummaryForm) -> ByteString {
+    switch form {
+    case .text: run.summary()
+    case .json: RunJSON.text(of: run, messages.host) + "\n"
     }
   }
 
@@ -105,12 +113,14 @@ final class Monitors: RunMonitor {
     }
   }
 
-  /// Writes the files of `--report` and `--trace`, unless that has been done.
+  /// Writes the files of `--summary`, `--report` and `--trace`, unless that has been done.
   func writeRuns() {
-    guard let files else { return }
-    self.files = nil
+    guard files != nil || summaries != nil else { return }
     progress?.end()
-    for failure in files.write() { fail(failure.message) }
+    let failures = [summaries?.write()].compactMap { $0 } + (files?.write() ?? [])
+    summaries = nil
+    files = nil
+    for failure in failures { fail(failure.message) }
   }
 
   private func fail(_ message: ByteString) {

@@ -74,16 +74,22 @@ final class RunFileWriter {
   private func save(
     _ text: ByteString, _ path: ByteString, _ name: ByteString, _ failures: inout [Failure]
   ) {
+    if let failure = Self.save(text, path, name) { failures.append(failure) }
+  }
+
+  /// Replaces a file, or writes to stdout if the path is `-`; returns a failure, nil for success.
+  static func save(_ text: ByteString, _ path: ByteString, _ name: ByteString) -> Failure? {
     if path == "-" {
       Output.write(text, toError: false)
-      return
+      return nil
     }
     do throws(SystemError) {
       try Files.write(text, to: path, Cancellation())
+      return nil
     } catch {
       // A pipe or a device isn't replaced, but written to.
-      if error.code == EINVAL, TextFile.write(text, to: path) == nil { return }
-      failures.append(Failure(message: "can't write the \(name): \(error.message)"))
+      if error.code == EINVAL, TextFile.write(text, to: path) == nil { return nil }
+      return Failure(message: "can't write the \(name): \(error.message)")
     }
   }
 }

@@ -1,19 +1,25 @@
 internal import FlowEngine
+internal import FlowScripting
 internal import LuaVM
 
 /// A run as one line of JSON, for programs that read summaries.
 enum RunJSON {
-  static func text(of run: Run) -> ByteString {
+  static func text(of run: Run, _ host: ScriptHost?) -> ByteString {
     var json = JSONText()
     json.append(raw: "{")
     json.field("run", run.loop.secrets.redacted(run.name))
     json.field("id", run.id)
     json.field("identifier", run.identifier)
     json.field("started", run.started)
+    json.field("ended", run.started + run.duration)
     json.field("state", run.state.name)
     json.field("duration", run.duration)
     json.field("finished_early", run.isFinishedEarly)
-    json.field(errorOf: run)
+    json.field(errorOf: run, host)
+    if let host {
+      json.begin("data")
+      host.appendData(of: run, to: &json)
+    }
     json.begin("events")
     json.append(raw: "[")
     var isFirst = true

@@ -34,6 +34,7 @@ enum Usage {
 
     Options of flowlua:
       --summary[=text|json]  print the summary of each run to stderr when the run ends
+      --summary=FORM:FILE    write the summaries of all runs to a file instead, in this form
       --follow               print each line of the summaries to stderr as it happens
       --events FILE          append each event of each run to a file as a line of JSON, as it
                              happens; - for stdout

@@ -11,6 +11,9 @@ public struct JSONText {
   /// Appends what is JSON already.
   public mutating func append(raw text: String) { bytes += text.utf8 }
 
+  /// Appends another text.
+  public mutating func append(_ other: JSONText) { bytes += other.bytes }
+
   /// Appends a string in quotes; U+FFFD replaces bytes that aren't UTF-8.
   public mutating func append(_ string: ByteString) {
     bytes.append(UInt8(ascii: "\""))

@@ -58,7 +58,7 @@ end
 local function mended(events)
   for _, event in ipairs(events) do
     for key, value in pairs(event) do
-      if math.type(value) == "integer" and key == "time" then event[key] = value + 0.0 end
+      if math.type(value) == "integer" and (key == "time" or key == "queued") then event[key] = value + 0.0 end
     end
   end
   return events
@@ -80,7 +80,7 @@ check.equal(order[4].first.name, "empty")
 check.equal(#order[4].events, 0)
 check.equal(order[4].last.state, "succeeded")
 check.equal(order[5].last.state, "failed")
-check.same(order[5].last.error, { kind = "error", message = "bad", op = "BadOp" })
+check.same(order[5].last.error, { kind = "error", message = "bad", op = "BadOp", path = "BadOp" })
 
 -- Later ones are appended, on lines of their own.
 fs.write(file, "{\"cut")

@@ -49,11 +49,11 @@ check.equal(result.status, 0)
 check.contains(result.stderr,
   [["started":946684800,]], [["id":4294967296,"parent":1,"path":"outer/OuterOp/InnerOp","run":"]])
 -- Without what identifies runs and executions.
-local shown = result.stderr:gsub('"identifier":"%x+%-%d+","started":946684800,', "")
+local shown = result.stderr:gsub('"identifier":"%x+%-%d+","started":946684800,"ended":946684800,', "")
   :gsub('"id":%d+,"parent":%d+,"path":"[^"]+","run":"%x+%-%d+","lane":0,', "")
 check.equal(shown, [[
 first
-{"run":"outer","id":1,"state":"succeeded","duration":0,"finished_early":false,"events":[]]
+{"run":"outer","id":1,"state":"succeeded","duration":0,"finished_early":false,"data":{"key":"<redacted>","other":1},"events":[]]
   .. [[{"time":0,"kind":"start","op":"OuterOp","attempt":1},]]
   .. [[{"time":0,"kind":"start","op":"InnerOp","attempt":1},]]
   .. [[{"time":0,"kind":"finish","op":"InnerOp","attempt":1,"message":"successfully"},]]
@@ -62,7 +62,8 @@ first
   .. [[{"time":0,"kind":"finish","op":"OuterOp","attempt":1,"message":"successfully"}]}]] .. "\n" .. [[
 second
 {"run":"failing","id":3,"state":"failed","duration":0,"finished_early":false,]]
-  .. [["error":{"kind":"insufficient_input","message":"can't find <key> in data bucket","op":"OuterOp"},]]
+  .. [["error":{"kind":"insufficient_input","message":"can't find <key> in data bucket","op":"OuterOp",]]
+  .. [["path":"failing/OuterOp"},"data":{},]]
   .. [["events":[{"time":0,"kind":"start","op":"OuterOp","attempt":1},]]
   .. [[{"time":0,"kind":"finish","op":"OuterOp","attempt":1,]]
   .. [["message":"withInsufficientInputData: can't find <key> in data bucket"}]}]] .. "\n")
