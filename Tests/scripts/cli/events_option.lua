@@ -129,6 +129,12 @@ for _, word in ipairs { "waits", "logs" } do
       until grep -q '"message":"ready"' "$2" || ! kill -s 0 $pid; do sleep 0.01; done 2>/dev/null
       kill -s "$5" $pid
       wait $pid
+      # What was on its way is still written.
+      for _ in $(seq 1000); do
+        size=$(stat -c %s "$2")
+        sleep 0.01
+        [ "$(tail -c 1 "$2")" = "" ] && [ "$(stat -c %s "$2")" = "$size" ] && break
+      done
     ]], "bash", host.binary, file, killed, word, signal })
     local list = records()
     check.equal(list[3].message, "ready")
@@ -151,6 +157,16 @@ result = run("flow.new('f'):run() print 'done'", { before = { "--events", "/dev/
 check.equal(result.stdout, "done\n")
 check.equal(result.status, 1)
 check.contains(result.stderr, ": 2 events weren't written to '/dev/full': No space left on device\n")
+result = host.run("bash", { "-c", [[ ulimit -f 20; "$1" --events "$2" -e '
+  local flow = require "flow"
+  flow.op("LogOp", function(ctx) for n = 1, 100 do ctx:log(n .. ("x"):rep(1000)) end print "done" end):run()'
+  ]], "bash", host.binary, file })
+check.equal(result.stdout, "done\n")
+check.equal(result.status, 1)
+local list = records()
+check.contains(result.stderr,
+  (": %d events weren't written to '%s': File too large\n"):format(104 - #list, file))
+assert(#list > 10 and #list < 30, #list)
 local pipe = folder.path .. "/pipe"
 flow.exec { "mkfifo", pipe }:await()
 result = run("flow.new('f'):run() print 'done'", { before = { "--events", pipe } })
