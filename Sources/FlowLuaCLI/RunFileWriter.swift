@@ -40,35 +40,29 @@ final class RunFileWriter {
 
   func runEnded(_ run: Run) {
     guard let place = places.removeValue(forKey: ObjectIdentifier(run)) else { return }
-    entries[place] = .ended(entry(of: run))
+    entries[place] = .ended(TimelinePage.Entry(run))
   }
 
   /// Writes the files; those that can't be written are errors, after the others have been written.
   func write() -> [Failure] {
     let all = entries.compactMap { entry -> TimelinePage.Entry? in
       switch entry {
-      case .running(let run): run.isSkipped ? nil : self.entry(of: run)
+      case .running(let run): run.isSkipped ? nil : TimelinePage.Entry(run)
       case .ended(let ended): ended
       }
     }
     let runs = all.map(\.spans)
+    let script = secrets?.redacted(title) ?? title
     var failures: [Failure] = []
     if let path = options.report {
-      let shown = secrets?.redacted(title) ?? title
-      save(RunReport.text(of: runs, title: shown), path, "report", &failures)
+      save(RunReport.text(of: runs, title: script), path, "report", &failures)
     }
     if let path = options.timeline {
-      let page = TimelinePage.text(of: all, version: Version.number)
+      let page = TimelinePage.text(of: all, script: script, version: Version.number)
       save(page, path, "timeline", &failures)
     }
     if let path = options.trace { save(RunTrace.text(of: runs), path, "trace", &failures) }
     return failures
-  }
-
-  private func entry(of run: Run) -> TimelinePage.Entry {
-    // Only the page has it, and it may be long.
-    let summary = options.timeline == nil ? "" : run.summary()
-    return TimelinePage.Entry(RunSpans(run), place: title, summary: summary)
   }
 
   private func save(

@@ -66,13 +66,13 @@ extension HTTPURL {
   }
 
   private static func isPlain(path: ArraySlice<UInt8>) -> Bool {
-    // An empty query is taken away.
+    // libcurl leaves out an empty query.
     guard let end = path.last, end != UInt8(ascii: "?") else { return false }
     var last = UInt8(ascii: "x")
     for byte in path {
       switch byte {
       case UInt8(ascii: "."):
-        // `/../` is taken out of a path.
+        // libcurl leaves `/../` out of a path.
         if last == UInt8(ascii: "/") { return false }
       case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "="), UInt8(ascii: "&"),
         UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "+"),

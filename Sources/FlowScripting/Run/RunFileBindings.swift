@@ -10,7 +10,7 @@ extension ScriptHost {
       },
       "timeline": BoundMethod { host, call in
         try host.give(call, "timeline") { run in
-          TimelinePage.text(of: [TimelinePage.Entry(RunSpans(run), summary: run.summary())])
+          TimelinePage.text(of: [TimelinePage.Entry(run)])
         }
       },
       "trace": BoundMethod { host, call in

@@ -10,15 +10,15 @@ package struct TimelinePage {
   /// A run of the page.
   package struct Entry {
     package let spans: RunSpans
-    /// The name of the script that started it; empty if unknown.
-    package let place: ByteString
-    /// The text of its summary.
+    /// The text of its summary; of a long one the start and the end.
     package let summary: ByteString
 
-    package init(_ spans: RunSpans, place: ByteString = "", summary: ByteString) {
-      self.spans = spans
-      self.place = place
-      self.summary = summary
+    /// The most records of a log whose summary the page has whole.
+    private static let mostRecords = 4000
+
+    package init(_ run: Run) {
+      spans = RunSpans(run)
+      summary = run.summaryExcerpt(most: Self.mostRecords)
     }
   }
 
@@ -26,10 +26,13 @@ package struct TimelinePage {
   ///
   /// - Parameters:
   ///   - runs: The runs, in the order of their starts.
+  ///   - script: The name of the script that started them; empty if unknown.
   ///   - version: The version of the program; empty if unknown.
   ///   - isLive: Whether the file will be written again, so that the page has to load it again.
   /// - Returns: HTML without secrets.
-  package static func text(of runs: [Entry], version: ByteString = "", isLive: Bool = false)
+  package static func text(
+    of runs: [Entry], script: ByteString = "", version: ByteString = "", isLive: Bool = false
+  )
     -> ByteString
   {
     var data = JSONText()
@@ -40,7 +43,7 @@ package struct TimelinePage {
     data.append(raw: ",\"isLive\":\(isLive),\"runs\":[")
     for (index, run) in runs.enumerated() {
       if index > 0 { data.append(raw: ",") }
-      TimelineData(run.spans).append(to: &data, place: run.place, summary: run.summary)
+      TimelineData(run.spans).append(to: &data, place: script, summary: run.summary)
     }
     data.append(raw: "]}")
     var page: [UInt8] = []
@@ -49,7 +52,7 @@ package struct TimelinePage {
     var rest = PackageResources.timeline_html[...]
     for (mark, part) in [
       ("/* timeline.css */", PackageResources.timeline_css), ("/* data */", escaped(data.bytes)),
-      ("/* timeline.js */", script),
+      ("/* timeline.js */", code),
     ] {
       guard let place = rest.firstRange(of: Array(mark.utf8)) else { continue }
       page += rest[..<place.lowerBound]
@@ -60,12 +63,12 @@ package struct TimelinePage {
     return ByteString(page)
   }
 
-  private static var script: [UInt8] {
+  private static var code: [UInt8] {
     PackageResources.spans_js + PackageResources.rows_js + PackageResources.chart_js
       + PackageResources.page_js
   }
 
-  /// JSON in which nothing can end the element that it stands in.
+  /// JSON in which nothing can end the element around it.
   private static func escaped(_ json: [UInt8]) -> [UInt8] {
     guard json.contains(UInt8(ascii: "<")) else { return json }
     var escaped: [UInt8] = []

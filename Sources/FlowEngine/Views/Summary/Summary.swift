@@ -27,17 +27,37 @@ extension Run {
   /// The log as text for people.
   public func summary(_ options: SummaryOptions = SummaryOptions()) -> ByteString {
     loop.checkThread()
-    return log.summary(options, isSuccess: state == .pending ? nil : state == .succeeded)
+    return log.summary(options, isSuccess: isSuccess)
   }
+
+  /// The start and the end of the summary, where the log has more than `most` records.
+  package func summaryExcerpt(most: Int) -> ByteString {
+    loop.checkThread()
+    return log.summary(SummaryOptions(), isSuccess: isSuccess, most: most)
+  }
+
+  private var isSuccess: Bool? { state == .pending ? nil : state == .succeeded }
 }
 
 extension EventLog {
-  /// The log as text for people; `isSuccess` is nil for a run that is still pending.
-  func summary(_ options: SummaryOptions, isSuccess: Bool?) -> ByteString {
+  /// The log as text for people; `isSuccess` is nil for a run that is still pending. Of a log with more than
+  /// `most` records those in the middle are left out.
+  func summary(
+    _ options: SummaryOptions, isSuccess: Bool?, most: Int = .max
+  ) -> ByteString {
     var writer = SummaryWriter(log: self, options: options)
     writer.begin()
+    let omitted = max(0, recordCount - most)
+    let first = omitted > 0 ? most / 2 : .max
     var place = Place()
-    while let record = record(at: &place) { writer.write(record) }
+    var number = 0
+    while let record = record(at: &place) {
+      if number == first {
+        writer.output += ByteString("… \(omitted) records of the log are left out here …\n").bytes
+      }
+      if number < first || number >= first + omitted { writer.write(record) }
+      number += 1
+    }
     writer.end(isSuccess: isSuccess)
     return ByteString(writer.output)
   }
