@@ -110,7 +110,7 @@ struct TimelineData {
       var title = problem.count == 1 ? "" : "\(problem.name) × \(problem.count)" as ByteString
       var note: [ByteString] = []
       if problem.count == 1, let only = problem.examples.first {
-        title = run.path(of: run.spans[only])
+        title = place(of: run.spans[only])
         if isFailure, problem.attempts > 1 { note.append("after \(problem.attempts) attempts") }
         if !isFailure { note.append("succeeded on attempt \(problem.attempts)") }
       } else {
@@ -135,6 +135,14 @@ struct TimelineData {
       text.append(raw: ",\"severity\":\"\(isFailure ? "error" : "warning")\",\"span\":\(place)}")
     }
     text.append(raw: "]")
+  }
+
+  /// The path of a span without the name of the run, which the page has already.
+  private func place(of span: Span) -> ByteString {
+    let path = run.path(of: span)
+    let start = run.name.bytes + [UInt8(ascii: "/")]
+    guard path.bytes.starts(with: start) else { return path }
+    return ByteString(Array(path.bytes[start.count...]))
   }
 
   /// The stretches of the critical path; neighbours at one place of the flow are one step.

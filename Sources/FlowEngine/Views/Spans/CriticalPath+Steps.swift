@@ -16,17 +16,23 @@ extension CriticalPath {
   /// the step before.
   package var steps: [Step] {
     var steps: [Step] = []
-    var parts: [(stretch: Stretch, place: Int)] = []
+    var open: (place: Int, stretches: [Stretch], end: Int64)?
     let shortest = run.root.duration / 1000
     func close() {
-      if let step = Self.step(of: parts.map(\.stretch)) { steps.append(step) }
-      parts = []
+      guard let open, let step = Self.step(of: open.stretches, to: open.end) else { return }
+      steps.append(step)
     }
     for stretch in stretches {
       let place = place(ofStep: stretch.span)
-      let isShort = stretch.end - stretch.start < shortest
-      if let last = parts.last, last.place != place, !isShort { close() }
-      parts.append((stretch, isShort ? parts.last?.place ?? place : place))
+      if open?.place == place {
+        open?.stretches.append(stretch)
+        open?.end = stretch.end
+      } else if open != nil, stretch.end - stretch.start < shortest {
+        open?.end = stretch.end
+      } else {
+        close()
+        open = (place, [stretch], stretch.end)
+      }
     }
     close()
     return steps
@@ -42,8 +48,8 @@ extension CriticalPath {
     return index
   }
 
-  private static func step(of stretches: [Stretch]) -> Step? {
-    guard let first = stretches.first, let last = stretches.last else { return nil }
+  private static func step(of stretches: [Stretch], to end: Int64) -> Step? {
+    guard let first = stretches.first else { return nil }
     var times: [Int: Int64] = [:]
     var kinds: [Kind: Int64] = [:]
     for stretch in stretches {
@@ -56,6 +62,6 @@ extension CriticalPath {
     let longest = times.max { a, b in a.value == b.value ? a.key > b.key : a.value < b.value }
     return Step(
       kind: work > 0 && most != .own ? .execution : most, longest: longest?.key ?? first.span,
-      count: max(1, times.count), start: first.start, end: last.end)
+      count: max(1, times.count), start: first.start, end: end)
   }
 }

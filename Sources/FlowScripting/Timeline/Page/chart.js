@@ -219,7 +219,9 @@ class Chart {
       pen.fillStyle = colors.page;
       pen.fillRect(from + width - 0.5, y + 3, 0.5, ROW - 6);
     }
-    if (width > 18) this.drawCaption(span, from, width, y);
+    // Beside the first delay there is no room for a text.
+    const first = attempts && attempts[0].delay > 0 ? this.x(attempts[0].end) - from : width;
+    if (first > 18) this.drawCaption(span, from, first, y);
     pen.globalAlpha = 1;
     if (span === this.chosen) this.drawChosen(from, y + 1, width);
   }

@@ -319,7 +319,8 @@ if (page.runs.length > 0) {
   listen();
   start();
 } else {
-  part("name").textContent = "no run";
+  part("name").textContent = "Nothing was started";
+  document.body.className = "empty";
 }
 // A live page: the file is written again while the script executes.
 if (page.isLive) setTimeout(() => location.reload(), 2000);
