@@ -170,9 +170,17 @@ local function comments(lines)
   return units.list
 end
 
+-- The texts between the tags of HTML.
+local function html(lines)
+  local units = new_units()
+  for number, line in ipairs(lines) do units.alone(number, (line:gsub("<[^>]*>?", " "))) end
+  return units.list
+end
+
 local readers = {
-  { "%.md$", markdown }, { "%.1$", manual }, { "%.d%.lua$", luacats },
+  { "%.md$", markdown }, { "%.1$", manual }, { "%.d%.lua$", luacats }, { "%.html$", html },
   { "%.swift$", comments }, { "%.[ch]$", comments }, { "%.cpp$", comments },
+  { "%.js$", comments }, { "%.css$", comments },
 }
 
 -- The text of a unit in lower case, and for each of its lines where it begins in that text.

@@ -1,5 +1,4 @@
--- A browser shows the page of a timeline: its numbers are those of the run, it obeys its address, loads nothing
--- else, and reports no error.
+-- A browser shows the page of a timeline without an error; the page obeys its address and loads nothing else.
 -- clock: real: a browser is outside
 local flow, check, host = require "flow", require "check", require "host"
 local scratch = require "scratch"
