@@ -50,7 +50,7 @@ struct HTTPHead {
     let rest = line[word.endIndex...].drop { $0 == space }
     let number = rest.prefix { $0 != space }
     version = ByteString(Array(word))
-    status = Int(clamping: ByteString(Array(number)).decimal ?? 0)
+    status = Int(clamping: number.decimal ?? 0)
     let words = rest[number.endIndex...].drop { $0 == space }
     reason = words.isEmpty ? "" : ByteString(Array(words)).escapingControls.truncated(to: 80)
   }

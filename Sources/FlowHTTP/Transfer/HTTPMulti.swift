@@ -28,6 +28,10 @@ final class HTTPMulti: LoopExtension, LoopJob {
   /// Whether the library wants to be called as soon as possible, and whether the loop knows that.
   private var isTimeDue = false
   private var isQueued = false
+  /// Ends transfers in which no byte moves: one timer for all, as most end long before their limits.
+  private var movementTimer: Timer?
+  /// When it does so: nanoseconds of the system's clock.
+  private var movementTime = Int64.max
   /// How many transfers something is to come for; the others are paused.
   private var holders = 0
   /// Whether the library wants to be called once a transfer continues.
@@ -82,8 +86,8 @@ final class HTTPMulti: LoopExtension, LoopJob {
     touched = []
     for transfer in all { transfer.abandon() }
     active = [:]
-    timer?.cancel()
-    timer = nil
+    stopTimer()
+    stopMovementTimer()
     if let handle { ccurl_multi_free(handle) }
     handle = nil
     for socket in sockets.values { socket.watch?.end() }
@@ -262,9 +266,35 @@ final class HTTPMulti: LoopExtension, LoopJob {
   /// A transfer has ended, or pauses: timers for transfers that nobody reads would keep a script.
   func endHolding() {
     holders -= 1
-    guard holders == 0, timer != nil || isTimeDue else { return }
+    guard holders == 0 else { return }
+    stopMovementTimer()
+    guard timer != nil || isTimeDue else { return }
     stopTimer()
     isTimePostponed = true
+  }
+
+  /// Has the movement of all transfers checked at a time, if not before.
+  func watchMovement(until time: Int64) {
+    guard time < movementTime, !isClosed else { return }
+    movementTimer?.cancel()
+    movementTime = time
+    let left = Double(time - HTTPTransfer.now) / 1e9
+    movementTimer = loop.scheduleOutside(after: max(0, left)) { [weak self] in
+      self?.checkMovement()
+    }
+  }
+
+  private func checkMovement() {
+    stopMovementTimer()
+    for transfer in Array(active.values) {
+      if let time = transfer.checkMovement() { watchMovement(until: time) }
+    }
+  }
+
+  private func stopMovementTimer() {
+    movementTimer?.cancel()
+    movementTimer = nil
+    movementTime = .max
   }
 
   private func wake(_ milliseconds: Int) {

@@ -27,7 +27,6 @@ final class HTTPTransfer {
   private var hasBegun = false
   private var start: Int64 = 0
   private var deadlineTimer: Timer?
-  private var idleTimer: Timer?
   private var isHolding = false
 
   // The request that is being sent: the first, or one that a redirect has led to.
@@ -132,7 +131,7 @@ final class HTTPTransfer {
       easy = made
       guard hop.setOptions(of: made, for: request, upload: upload) else { throw Self.noMemory }
       lastMoved = multi.now
-      armIdleTimer(request.idleTimeout)
+      multi.watchMovement(until: idleEnd)
       guard multi.add(self, made) else { throw Self.noMemory }
     } catch {
       leave()
@@ -163,8 +162,8 @@ final class HTTPTransfer {
   func pause() {
     isPaused = true
     unhold()
-    // They would keep a script that doesn't read any more.
-    cancelTimers()
+    // It would keep a script that doesn't read any more.
+    cancelDeadline()
   }
 
   /// Continues a stream that was full.
@@ -176,7 +175,7 @@ final class HTTPTransfer {
     loop.enqueue { [self] in
       guard !hasEnded, let easy else { return }
       lastMoved = Self.now
-      armIdleTimer(request.idleTimeout)
+      multi.watchMovement(until: idleEnd)
       multi.perform { _ = ccurl_continue(easy) }
     }
   }
@@ -316,29 +315,25 @@ final class HTTPTransfer {
     _ = dropReplaced()
     if let easy { multi.remove(self, easy) }
     leave()
-    cancelTimers()
+    cancelDeadline()
   }
 
   /// Releases the library's side.
   private func leave() {
     if let easy { ccurl_easy_free(easy) }
     easy = nil
-    idleTimer?.cancel()
-    idleTimer = nil
   }
 
-  private func cancelTimers() {
+  private func cancelDeadline() {
     deadlineTimer?.cancel()
     deadlineTimer = nil
-    idleTimer?.cancel()
-    idleTimer = nil
   }
 
   private func end(_ outcome: Result<HTTPResponse, FlowError>?) {
     guard !hasEnded else { return }
     hasEnded = true
     multi.forget(self)
-    cancelTimers()
+    cancelDeadline()
     unhold()
     download?.discard()
     download = nil
@@ -378,19 +373,22 @@ final class HTTPTransfer {
       : loop.schedule(at: loop.deadline(after: left), end)
   }
 
-  private func armIdleTimer(_ seconds: Double) {
-    idleTimer?.cancel()
-    idleTimer = loop.scheduleOutside(after: seconds) { [weak self] in self?.checkMovement() }
-  }
-
-  private func checkMovement() {
-    guard let easy, !hasEnded, !isPaused else { return }
+  /// Checks whether a byte has moved lately; returns when to check again, in nanoseconds. Ends the transfer
+  /// otherwise.
+  func checkMovement() -> Int64? {
+    guard let easy, !hasEnded, !isPaused else { return nil }
     let now = Self.now
     // Connecting has a limit of its own.
     if ccurl_size(easy, CURLINFO_PRETRANSFER_TIME_T) == 0 { lastMoved = now }
-    let left = request.idleTimeout - Double(now - lastMoved) / 1e9
-    guard left <= 0 else { return armIdleTimer(left) }
+    if now < idleEnd { return idleEnd }
     timedOut("as no byte moved for \(Value.text(ofSeconds: request.idleTimeout))s (idle_timeout)")
+    return nil
+  }
+
+  /// When it ends unless a byte moves.
+  private var idleEnd: Int64 {
+    // A century is as good as any longer time.
+    lastMoved + Int64(min(request.idleTimeout, 3e9) * 1e9)
   }
 
   private func timedOut(_ limit: ByteString) { stop(timeoutError(limit)) }

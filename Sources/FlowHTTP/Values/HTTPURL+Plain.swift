@@ -49,8 +49,15 @@ extension HTTPURL {
 
   /// `127.0.0.1`
   private static func isAddress(_ host: ArraySlice<UInt8>) -> Bool {
-    let parts = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    return parts.count == 4 && parts.allSatisfy { isPlain(number: $0, atMost: 255) }
+    var count = 0
+    var rest = host
+    while true {
+      let number = rest.prefix { $0 != UInt8(ascii: ".") }
+      guard isPlain(number: number, atMost: 255) else { return false }
+      count += 1
+      if number.endIndex == host.endIndex { return count == 4 }
+      rest = rest[(number.endIndex + 1)...]
+    }
   }
 
   private static func isPlain(port: ArraySlice<UInt8>) -> Bool {

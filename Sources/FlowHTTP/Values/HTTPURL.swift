@@ -141,6 +141,22 @@ extension UInt8 {
   var asciiLowercased: UInt8 { (65...90).contains(self) ? self + 32 : self }
 }
 
+extension Collection<UInt8> {
+  /// The decimal number that the bytes are; nil for any others, and beyond 64 bits.
+  var decimal: Int64? {
+    if isEmpty { return nil }
+    var number: Int64 = 0
+    for byte in self {
+      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+      let (product, isTooLarge) = number.multipliedReportingOverflow(by: 10)
+      let (sum, isBeyond) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
+      if isTooLarge || isBeyond { return nil }
+      number = sum
+    }
+    return number
+  }
+}
+
 extension BidirectionalCollection<UInt8> where SubSequence == Self {
   /// The bytes without spaces, tabs and line ends at the start and the end.
   var trimmed: Self {
@@ -198,8 +214,5 @@ extension ByteString {
   var trimmed: ByteString { ByteString(Array(bytes[...].trimmed)) }
 
   /// The decimal number that the text is; nil for any other text, and beyond 64 bits.
-  var decimal: Int64? {
-    guard !isEmpty, bytes.allSatisfy({ (48...57).contains($0) }) else { return nil }
-    return Int64(String(decoding: bytes, as: UTF8.self))
-  }
+  var decimal: Int64? { bytes.decimal }
 }
