@@ -97,7 +97,7 @@ local function cleanup_of(options, stop)
   end
   local run = flow.op("AloneOp", options):start()
   if stop then
-    flow.sleep(0.01)
+    while not run:summary():find("ready", 1, true) do flow.sleep(0.001) end
     run:cancel()
   end
   run:wait()
@@ -107,4 +107,8 @@ end
 check.equal(cleanup_of { run = function() end }, "nil")
 check.equal(cleanup_of { run = function() error "x" end }, "error")
 check.equal(cleanup_of { timeout = 0.02, run = function() while true do end end }, "timeout")
-check.equal(cleanup_of({ run = function() flow.sleep(100) end }, true), "cancelled")
+local function wait(ctx)
+  ctx:log "ready"
+  flow.sleep(100)
+end
+check.equal(cleanup_of({ run = wait }, true), "cancelled")
