@@ -42,7 +42,7 @@ struct TimelineData {
     for (index, span) in spans.enumerated() {
       keeps[index] =
         span.childCount > 0 || span.outcome != .succeeded || span.retryCount > 0
-        || span.duration >= slow || index % step == 0
+        || span.duration > slow || index % step == 0
     }
     // Each span comes after its parent.
     for index in spans.indices.reversed() where keeps[index] && spans[index].parent >= 0 {
