@@ -26,7 +26,10 @@ extension LuaVM {
   /// Whether there is a request that hasn't been taken.
   public var hasRequest: Bool { flowlua_has_request(state) }
 
-  /// Whether that request is for the end of the process.
+  /// Whether there is a request for an interruption.
+  public var isAskedToInterrupt: Bool { flowlua_has_requested(state, UInt8(FLOWLUA_INTERRUPT)) }
+
+  /// Whether there is a request for the end of the process.
   public var isAskedToEnd: Bool { flowlua_has_requested(state, UInt8(FLOWLUA_TERMINATE)) }
 
   /// Takes the request for an interruption; false if there is none.

@@ -96,10 +96,12 @@ extension ScriptHost {
     onTermination?()
   }
 
-  /// A signal has come while ops execute that neither run Lua code nor wait: cancels them. Their
-  /// starter takes the request.
-  func cancelForRequest() {
+  /// Handles requests while ops execute that neither run Lua code nor wait. A signal cancels them; their
+  /// starter takes its request. Another thread's call for attention concerns only what `onAttention` stops.
+  func noteRequests() {
+    if vm.takeAttention() { vm.onAttention?() }
     let isEnd = vm.isAskedToEnd
+    guard isEnd || vm.isAskedToInterrupt else { return }
     for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {
       task.cancel(reason: isEnd ? Self.termination : Self.interruption)
     }

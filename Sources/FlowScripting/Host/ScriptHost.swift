@@ -151,7 +151,7 @@ public final class ScriptHost {
     vm.setErrorMetatable(errorMetatable)
     vm.scheduler = self
     vm.onTermination = { [unowned self] in terminate() }
-    loop.onLook = { [unowned self] in if vm.hasRequest { cancelForRequest() } }
+    loop.onLook = { [unowned self] in if vm.hasRequest { noteRequests() } }
     vm.onInterruption = { [unowned self] in noteInterruption() }
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in

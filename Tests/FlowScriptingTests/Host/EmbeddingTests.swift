@@ -1,5 +1,6 @@
 import FlowEngine
 import FlowScripting
+import Glibc
 import LuaVM
 import Testing
 
@@ -61,6 +62,30 @@ struct EmbeddingTests {
     #expect(program.host.runToEnd() == .settled)
     #expect(calls == 1)
     #expect(!program.vm.hasRequest)
+  }
+
+  @Test("A call for attention while ops of Swift execute cancels none of them")
+  func attentionBetweenOps() throws {
+    let host = try ScriptHost(vm: LuaVM())
+    defer {
+      host.close()
+      host.loop.shutdown()
+    }
+    var calls = 0
+    host.vm.onAttention = { calls += 1 }
+    host.vm.acceptAttention()
+    let vm = host.vm
+    let attention = Op("AttentionOp") { _ in
+      vm.attention.call()
+      // The scheduler looks for requests at most once a millisecond.
+      usleep(2000)
+    }
+    let flow = Flow("calls")
+    for _ in 0..<10 { flow.add(attention) }
+    let run = flow.start(on: host.loop)
+    try run.wait()
+    #expect(run.state == .succeeded)
+    #expect(calls > 0)
   }
 
   @Test("An op that a script made can be started in Swift")
