@@ -15,6 +15,7 @@ enum RunJSON {
     json.field("state", run.state.name)
     json.field("duration", run.duration)
     json.field("finished_early", run.isFinishedEarly)
+    if run.droppedEvents > 0 { json.field("dropped_events", run.droppedEvents) }
     json.field(errorOf: run, host)
     if let host {
       json.begin("data")

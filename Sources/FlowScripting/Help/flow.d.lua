@@ -168,8 +168,12 @@ local flow = {}
 ---@field primary_output? string As of an op.
 ---@field [integer] flow.Step
 
----The place where a machine starts.
----@class flow.MachineStartOptions
+---The options of a run.
+---@class flow.StartOptions
+---@field log_limit? integer The most events that its log keeps, 1,000,000 by default. Beyond it the oldest lines of ops that have succeeded are dropped first; failures, and what still executes, are kept.
+
+---The place where a machine starts, and the options of its run.
+---@class flow.MachineStartOptions: flow.StartOptions
 ---@field at? string The first step; by default the last one of `history`, or else the machine's start.
 ---@field history? string[] The steps entered so far, as in `run.history` and `ctx.history`; `flow.back` returns to them. `at` is added unless it is the last of them. Their results aren't known, so `flow.retry` performs the step again.
 
@@ -224,14 +228,16 @@ local Op = {}
 
 ---Starts the op and runs it up to its first wait.
 ---@param data? flow.Data The initial data.
+---@param options? flow.StartOptions
 ---@return flow.Run run
-function Op:start(data) end
+function Op:start(data, options) end
 
 ---Starts the op and waits until it has settled. A failure isn't raised: check `run.ok` or `run.error`.
 ---@async
 ---@param data? flow.Data The initial data.
+---@param options? flow.StartOptions
 ---@return flow.Run run
-function Op:run(data) end
+function Op:run(data, options) end
 
 ---Returns the same op, flow or machine with another name or policy.
 ---@generic T: flow.Op
@@ -530,6 +536,7 @@ function ExecTask:close_stdin() end
 ---@field ok boolean Whether it has succeeded. Reading it observes a failure.
 ---@field duration number Seconds from its start to its end, or until now.
 ---@field finished_early boolean Whether it ended because no case matched.
+---@field dropped_events integer How many events its log has dropped because of `log_limit`.
 ---@field history string[]? Of a machine the steps that it has entered, including the current or last one.
 ---@field result any Its data, as in `data`; of a machine the value with which it has finished.
 local Run = {}

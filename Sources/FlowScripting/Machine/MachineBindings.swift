@@ -89,14 +89,16 @@ extension ScriptHost {
     let (machine, arguments) = try machine(call, function)
     var step: Int?
     var history: [Int] = []
+    var limit: Int?
     if !arguments.isNil(2) {
-      let options = try arguments.options(2, known: ["at", "history"])
+      let options = try arguments.options(2, known: ["at", "history", "log_limit"])
+      limit = try options.count("log_limit")
       step = try options.string("at").map { try options.step($0, of: machine, "at") }
       history = try options.history(of: machine)
     }
     return machine.start(
       on: loop, from: Value(try changeable(try call.value(2))), at: step, history: history,
-      owner: currentOp, adopt: adopt)
+      owner: currentOp, adopt: adopter(logLimit: limit))
   }
 
   /// The results of `transition`: the transition, nil at the end, and the state.

@@ -95,7 +95,20 @@ extension ScriptHost {
     }
     if let complaint = op.complaintOfClass { throw usage(arguments.call, complaint) }
     let data = try arguments.data(1)
-    return op.start(on: loop, data: data, owner: currentOp, adopt: adopt)
+    var limit: Int?
+    if !arguments.isNil(2) {
+      limit = try arguments.options(2, known: ["log_limit"]).count("log_limit")
+    }
+    return op.start(on: loop, data: data, owner: currentOp, adopt: adopter(logLimit: limit))
+  }
+
+  /// `adopt`, which also sets the limit of the log of the run that is about to begin.
+  func adopter(logLimit: Int?) -> (Run) -> Void {
+    guard let logLimit else { return adopt }
+    return { [unowned self] run in
+      run.logLimit = logLimit
+      adopt(run)
+    }
   }
 
   /// Makes a task belong to the task, op, callback or session chunk that starts it, if there is

@@ -74,6 +74,7 @@ struct TimelineData {
     text.append(raw: "]")
     appendSpans(to: &text)
     append(",\"summary\":", summary, to: &text)
+    append(",\"dropped\":", run.bound.note ?? "", to: &text)
     text.append(raw: ",\"omitted\":\(run.spans.count - shown.count)}")
   }
 

@@ -1,6 +1,7 @@
 import Glibc
 
-/// The ordered list of a run's events. It is only ever appended to; confined to its loop's thread.
+/// The ordered list of a run's events, confined to its loop's thread. Events are appended; beyond the log's
+/// limit old ones are dropped, see EventLog+Limit.swift.
 ///
 /// The summary and `events` are views: nothing is formatted before it is read.
 public final class EventLog {
@@ -37,14 +38,19 @@ public final class EventLog {
   // The chunks are allocated here, filled from the start to the end, and freed in deinit; `cursor`
   // stays between the last chunk's base and `limit`.
 
-  private var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
-  @exclusivity(unchecked) private(set) var count = 0
-  /// How many of them have been removed again; see `drain`.
-  @exclusivity(unchecked) private var drained = 0
+  private(set) var chunks: ContiguousArray<UnsafeMutableBufferPointer<LogRecord>> = []
+  /// How many records have been appended.
+  @exclusivity(unchecked) private var appended = 0
+  /// How many of them have been removed again; see `drain` and `removeRecords`.
+  @exclusivity(unchecked) private(set) var removed = 0
+  /// How many had been appended when some were removed last: older ones may have moved since.
+  @exclusivity(unchecked) private var barrier = 0
   @exclusivity(unchecked) private var cursor: UnsafeMutablePointer<LogRecord>?
   @exclusivity(unchecked) private var limit: UnsafeMutablePointer<LogRecord>?
   private var arena: ContiguousArray<UInt8> = []
   private var largeTexts: ContiguousArray<ByteString> = []
+  /// The most events that it keeps, and what has been dropped for that; see EventLog+Limit.swift.
+  package var bound = LogBound()
 
   init(
     title: ByteString, keys: KeyTable, clock: any LoopClock, began: Int64, sinks: [any EventSink]
@@ -82,6 +88,10 @@ public final class EventLog {
   /// The number of records; an op that succeeds at once takes one.
   public var recordCount: Int { count }
 
+  /// The number of records that haven't been removed.
+  @inline(__always)
+  var count: Int { appended &- removed }
+
   /// The memory that the records and texts take, in bytes.
   public var byteCount: Int {
     chunks.reduce(0) { $0 + $1.count * MemoryLayout<LogRecord>.stride } + arena.capacity
@@ -115,15 +125,29 @@ public final class EventLog {
   /// Appends a record unchanged.
   @inline(__always)
   func put(_ record: LogRecord, _ value: Value? = nil) {
-    if cursor == limit { grow() }
-    cursor?.initialize(to: record)
-    cursor = cursor?.advanced(by: 1)
-    count &+= 1
+    if cursor == limit { return putAfterGrowing(record, value) }
+    store(record)
     if !sinks.isEmpty { notify(record, value) }
   }
 
+  @inline(__always)
+  private func store(_ record: LogRecord) {
+    cursor?.initialize(to: record)
+    cursor = cursor?.advanced(by: 1)
+    appended &+= 1
+  }
+
+  @inline(never)
+  private func putAfterGrowing(_ record: LogRecord, _ value: Value?) {
+    grow()
+    store(record)
+    if !sinks.isEmpty { notify(record, value) }
+    // Not before: the record refers to texts that move with the others.
+    if count >= bound.next { dropEvents() }
+  }
+
   /// Whether there are records that haven't been removed.
-  var isFilled: Bool { count > drained }
+  var isFilled: Bool { count > 0 }
 
   /// Removes and returns all records and texts.
   func drain() -> (
@@ -131,12 +155,13 @@ public final class EventLog {
     largeTexts: ContiguousArray<ByteString>
   ) {
     var records: ContiguousArray<LogRecord> = []
-    records.reserveCapacity(count - drained)
+    records.reserveCapacity(count)
     for chunk in chunks {
-      let left = count - drained - records.count
+      let left = count - records.count
       records.append(contentsOf: chunk.prefix(left))
     }
-    drained = count
+    removed = appended
+    barrier = appended
     // The last chunk is the largest one: it is filled again.
     while chunks.count > 1 { chunks.removeFirst().deallocate() }
     cursor = chunks.first?.baseAddress
@@ -147,9 +172,62 @@ public final class EventLog {
     return (records, texts.0, texts.1)
   }
 
+  /// Calls a function with each record as it is stored, the oldest first, and its index.
+  func forEachStoredRecord(_ body: (_ index: Int, _ record: LogRecord) -> Void) {
+    var index = 0
+    for chunk in chunks {
+      for record in chunk.prefix(count - index) {
+        body(index, record)
+        index += 1
+      }
+    }
+  }
+
+  /// Removes the records at the indices where `isRemoved` is true, and the texts of those.
+  func removeRecords(where isRemoved: [Bool]) {
+    let total = count
+    // The new index of each record, and of the end.
+    var places = ContiguousArray<Int>(repeating: 0, count: total + 1)
+    for index in 0..<total { places[index + 1] = places[index] + (isRemoved[index] ? 0 : 1) }
+    let (oldArena, oldTexts) = (arena, largeTexts)
+    (arena, largeTexts) = ([], [])
+    // Records share texts: those of a machine's transitions.
+    var texts: [UInt64: Payload] = [:]
+    var largeOnes: [UInt64: Payload] = [:]
+    func moved(_ payload: Payload) -> Payload {
+      guard payload.tag == .text || payload.tag == .largeText else { return payload }
+      let isLarge = payload.tag == .largeText
+      if let known = isLarge ? largeOnes[payload.bits] : texts[payload.bits] { return known }
+      let made = keep(Self.text(payload, arena: oldArena, largeTexts: oldTexts))
+      if isLarge { largeOnes[payload.bits] = made } else { texts[payload.bits] = made }
+      return made
+    }
+    var target = (chunk: 0, offset: 0)
+    forEachStoredRecord { index, record in
+      if isRemoved[index] { return }
+      var record = record
+      if record.isExecuted {
+        // Its finish comes as many records later as are left of those between.
+        let end = min(index + 1 + Int(truncatingIfNeeded: record.first), total)
+        record.first = UInt64(places[end] - places[index + 1])
+      } else {
+        record = record.with(first: moved(record.firstPayload), second: moved(record.secondPayload))
+      }
+      // Never after the record that is read.
+      if target.offset == chunks[target.chunk].count { target = (target.chunk + 1, 0) }
+      chunks[target.chunk][target.offset] = record
+      target.offset += 1
+    }
+    removed += total - places[total]
+    barrier = appended
+    while chunks.count > target.chunk + 1 { chunks.removeLast().deallocate() }
+    cursor = chunks.last.flatMap { $0.baseAddress?.advanced(by: target.offset) }
+    limit = chunks.last.flatMap { $0.baseAddress?.advanced(by: $0.count) }
+  }
+
   /// The place of the start of an op that is executing now.
   struct Start {
-    /// Safe as long as the log lives: chunks never move.
+    /// Safe as long as the log lives and no record has been removed since: chunks never move.
     fileprivate let record: UnsafeMutablePointer<LogRecord>?
     fileprivate let end: Int
   }
@@ -158,16 +236,16 @@ public final class EventLog {
   @inline(__always)
   func appendStart(time: Int64, scope: UInt32, position: UInt32) -> Start {
     append(.start, time: time, scope: scope, position: position)
-    return Start(record: cursor?.advanced(by: -1), end: count)
+    return Start(record: cursor?.advanced(by: -1), end: appended)
   }
 
   /// Appends the successful finish of an op that never waited, into the record of its start; false
-  /// when that record has been removed meanwhile.
+  /// when records have been removed meanwhile.
   @inline(__always)
   func appendFinish(of start: Start, time: Int64) -> Bool {
-    guard let record = start.record, start.end > drained else { return false }
+    guard let record = start.record, start.end > barrier else { return false }
     let duration = time &- record.pointee.time
-    record.pointee.first = UInt64(truncatingIfNeeded: count &- start.end)
+    record.pointee.first = UInt64(truncatingIfNeeded: appended &- start.end)
     record.pointee.second = UInt64(bitPattern: duration)
     record.pointee.meta =
       LogRecord.meta(.executed, .none, .integer, attempt: record.pointee.attempt)
@@ -175,10 +253,11 @@ public final class EventLog {
     return true
   }
 
-  @inline(never)
   private func grow() {
-    // Small runs stay small; chunks never move, so that growing copies nothing.
-    let size = chunks.last.map { min($0.count * 2, Self.largestChunk) } ?? 16
+    // Small runs stay small; chunks never move, so that growing copies nothing. The last one before the
+    // limit ends there.
+    let wanted = chunks.last.map { min($0.count * 2, Self.largestChunk) } ?? 16
+    let size = count < bound.next ? min(wanted, bound.next - count) : wanted
     let chunk = Self.allocate(size)
     chunks.append(chunk)
     cursor = chunk.baseAddress
@@ -272,82 +351,5 @@ public final class EventLog {
       return ByteString(Array(arena[offset..<offset + Int(payload.bits >> 40)]))
     case .largeText: return largeTexts[Int(payload.bits)]
     }
-  }
-
-  /// The position of a reader.
-  struct Place {
-    var chunk = 0
-    var offset = 0
-    var index = 0
-    /// Coming finishes, the next one last: each is due when all records before `index` have been
-    /// read. Ops that don't wait end in the reverse order of their starts.
-    fileprivate var finishes: ContiguousArray<(index: Int, record: LogRecord)> = []
-  }
-
-  /// Returns the record at `place` and advances that; nil after the last one.
-  func record(at place: inout Place) -> LogRecord? {
-    if let last = place.finishes.last, last.index == place.index {
-      return place.finishes.removeLast().record
-    }
-    guard place.index < count else { return nil }
-    if place.offset == chunks[place.chunk].count {
-      place.chunk += 1
-      place.offset = 0
-    }
-    let record = chunks[place.chunk][place.offset]
-    place.offset += 1
-    place.index += 1
-    guard record.kind == .executed else { return record }
-    place.finishes.append((place.index + Int(record.first), record.finish))
-    return record.start
-  }
-
-  /// The name of the op that a record is about, and its 1-based index in a group, else 0.
-  func subject(of record: LogRecord) -> (name: ByteString, index: Int) {
-    subject(scope: scopes[Int(record.scope)], position: record.position)
-  }
-
-  func subject(scope: LogScope, position: UInt32) -> (name: ByteString, index: Int) {
-    if position == LogRecord.ownPosition { return (scope.name, 0) }
-    if scope.kind == .group || scope.kind == .inner { return (scope.name, Int(position)) }
-    return (scope.parts?.nameOfPart(at: position) ?? scope.name, 0)
-  }
-
-  /// The names of all executions that enclose something in this run, and its own, the outermost
-  /// first. A group has none: its members have the name of the op, and an index.
-  func names(scope: UInt32, position: UInt32) -> [ByteString] {
-    var names: [ByteString] = []
-    var number = scope
-    var position = position
-    while true {
-      var scope = scopes[Int(number)]
-      if scope.kind == .top, position == LogRecord.ownPosition { break }
-      names.append(displayName(scope: number, position: position))
-      while scope.kind == .group { scope = scopes[Int(scope.parent)] }
-      if scope.kind == .top { break }
-      position = scope.position
-      number = scope.parent
-    }
-    names.append(title)
-    return names.reversed()
-  }
-
-  /// The name that lines show for the op of a record: `UploadOp`, or in a group `UploadOp #3`, and
-  /// after that the label if the item has one.
-  func displayName(of record: LogRecord) -> ByteString {
-    displayName(scope: record.scope, position: record.position)
-  }
-
-  func displayName(scope: UInt32, position: UInt32) -> ByteString {
-    let (name, index) = subject(scope: scopes[Int(scope)], position: position)
-    return displayName(name, index: index, scope: scope, position: position)
-  }
-
-  func displayName(
-    _ name: ByteString, index: Int, scope: UInt32, position: UInt32
-  ) -> ByteString {
-    if index == 0 { return name }
-    guard let label = label(scope: scope, position: position) else { return "\(name) #\(index)" }
-    return "\(name) #\(index) \(label)"
   }
 }

@@ -16,6 +16,8 @@ final class TransitionLines {
   /// The last two lines: a machine often alternates between two steps.
   @exclusivity(unchecked) private var recent = Line.none
   @exclusivity(unchecked) private var older = Line.none
+  /// How many records the log had removed when these were put into it: its texts move when it removes some.
+  @exclusivity(unchecked) private var removed = 0
 
   private struct Line {
     let edge: Edge
@@ -43,7 +45,7 @@ final class TransitionLines {
   @inline(__always)
   private func payload(_ edge: Edge, _ log: EventLog) -> Payload {
     // The log may have got more secrets, which no text may show.
-    if !log.hasSecrets {
+    if !log.hasSecrets, removed == log.removed {
       if recent.edge == edge { return recent.payload }
       if older.edge == edge { return older.payload }
     }
@@ -53,6 +55,11 @@ final class TransitionLines {
   @inline(never)
   private func look(for edge: Edge, _ log: EventLog) -> Payload {
     if log.hasSecrets { return log.payload(text(edge)) }
+    if removed != log.removed {
+      removed = log.removed
+      payloads = [:]
+      (recent, older) = (.none, .none)
+    }
     let payload = payloads[edge] ?? log.payload(text(edge))
     payloads[edge] = payload
     older = recent

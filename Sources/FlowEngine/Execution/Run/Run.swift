@@ -63,6 +63,17 @@ public final class Run: FlowTask<DataBucket> {
     super.init(on: loop)
   }
 
+  /// The most events that its log keeps, 1,000,000 by default; at least 1. Beyond it the oldest lines of
+  /// ops that have succeeded are dropped, then what else isn't about a failure or something that still
+  /// executes.
+  public var logLimit: Int {
+    get { log.bound.limit }
+    set { log.bound.limit = max(1, newValue) }
+  }
+
+  /// How many events its log has dropped because of `logLimit`.
+  public var droppedEvents: Int { log.bound.droppedEvents }
+
   /// Seconds from its start to its end, or to now while it is pending.
   public var duration: Double {
     Double((ended ?? loop.now()) - log.began) / 1e9

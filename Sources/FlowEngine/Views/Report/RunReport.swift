@@ -106,6 +106,7 @@ package enum RunReport {
     text.append("|\(ByteString(String(repeating: "---:|", count: head.count)))\n")
     text.appendRow(row)
     text.append("\nStarted \(date(run.started)), run \(MarkdownText.code(run.runID)).\n")
+    if let note = run.bound.note { text.append("\n\(note).\n") }
   }
 
   private static func appendProblems(of run: RunSpans, to text: inout MarkdownText) {

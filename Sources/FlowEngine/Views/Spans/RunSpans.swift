@@ -22,6 +22,8 @@ package struct RunSpans {
   package let started: Int64
   /// Whether the run has neither succeeded nor failed.
   package let isRunning: Bool
+  /// What its log has dropped.
+  package let bound: LogBound
   private let secrets: SecretTexts
 
   /// Reads the log of a run, on the thread of its loop.
@@ -30,6 +32,7 @@ package struct RunSpans {
     let now = run.loop.now()
     let log = run.log
     secrets = log.keys.secrets
+    bound = log.bound
     name = log.shown(run.name)
     runID = run.identifier
     started = log.wallBase.later(by: log.began)

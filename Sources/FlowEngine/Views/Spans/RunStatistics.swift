@@ -51,6 +51,7 @@ package struct RunStatistics {
 
   /// Counts the ops; returns those that there are.
   private mutating func count(_ run: RunSpans) -> [OfOp] {
+    ops = run.bound.droppedExecutions
     var tallies = run.names.map { OfOp(name: $0) }
     var durations = ContiguousArray(repeating: ContiguousArray<Int64>(), count: tallies.count)
     for span in run.spans where span.kind == .op {

@@ -47,6 +47,7 @@ extension EventLog {
   ) -> ByteString {
     var writer = SummaryWriter(log: self, options: options)
     writer.begin()
+    if let note = droppedNote { writer.output += ByteString("… \(note) …\n").bytes }
     let omitted = max(0, recordCount - most)
     let first = omitted > 0 ? most / 2 : .max
     var place = Place()

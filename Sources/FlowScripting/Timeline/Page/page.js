@@ -76,6 +76,7 @@ function showHead(run, number) {
   const time = `${pad(when.getHours())}:${pad(when.getMinutes())}:${pad(when.getSeconds())}`;
   const program = page.version ? `flowlua ${page.version}` : "";
   const about = [run.place, `${date} ${time}`, program, page.host];
+  if (run.dropped !== "") about.push(run.dropped);
   if (run.omitted > 0) {
     about.push(`${run.omitted.toLocaleString("en")} of the ops that succeeded quickly are left out`);
   }

@@ -1,0 +1,48 @@
+import FlowEngine
+import Testing
+
+@Suite("The limit of a run's log")
+struct LogLimitTests {
+  @Test("Events can be read while old ones are dropped")
+  func reading() throws {
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    let log = Op("LogOp") { context in
+      context.run.logLimit = 100
+      var events = context.run.events.makeIterator()
+      for number in 1...1000 {
+        context.log("line \(number) of a thousand lines")
+        if number % 7 == 0 { _ = events.next() }
+      }
+      while let event = events.next() { #expect(event.path.description.contains("LogOp")) }
+    }
+    let run = log.start(on: loop)
+    try run.wait()
+    let messages = run.events.compactMap { $0.kind == .log ? $0.message?.description : nil }
+    #expect(run.state == .succeeded)
+    #expect(messages.count <= 100)
+    #expect(messages == (1...1000).suffix(messages.count).map { "line \($0) of a thousand lines" })
+    #expect(messages.count + run.droppedEvents == 1000)
+    #expect(run.events.filter { $0.kind == .start || $0.kind == .finish }.count == 2)
+  }
+
+  @Test("Failures stay in the log, even if they exceed its limit")
+  func failures() throws {
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    let fail = Op("FailOp", needs: ["number": "any"]) { context in
+      context.log("a line")
+      context.fail(FlowError(.error, "refused"))
+    }
+    let run = Flow("failing").data("numbers", Array(1...50))
+      .add(Op("FirstOp") { context in context.run.logLimit = 10 })
+      .addGrouped(fail, GroupDispatcher(input: "numbers", allowFailure: true))
+      .start(on: loop)
+    try run.wait()
+    let failures = run.events.filter { (event: Event) in
+      event.kind == .finish && event.message == "withError: refused"
+    }
+    #expect(failures.count == 50)
+    #expect(run.state == .succeeded)
+  }
+}
