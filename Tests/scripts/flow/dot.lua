@@ -99,6 +99,32 @@ flow.op("OuterOp", function()
 end):run()
 check.contains(GreetOp:run():dot(), [[n2 [label="GreetOp\nsucceeded in ]])
 
+-- Of a pending group: items that wait for their next attempt aren't shown as running, and a group whose next
+-- items wait for their turn isn't shown as ended.
+local TryOp = flow.op("TryOp", { needs = { n = "integer" }, retry = { attempts = 2, delay = 10 },
+  run = function(ctx)
+    flow.sleep(1)
+    if ctx:get "n" == 2 and ctx.attempt == 1 then ctx:fail "once" end
+  end })
+local group = flow.new("group"):data { list = { 1, 2, 3, 4 } }
+  :add_grouped(TryOp, { input = "list", max_concurrent = 3, rate = { 3, per = 5 } }):start()
+flow.sleep(0.5)
+check.contains(group:dot(), "3 running", [[rate = 3 per 5s\nrunning";]])
+flow.sleep(1)
+check.contains(group:dot(), "2 succeeded, 1 waiting for the next attempt", [[rate = 3 per 5s\nrunning";]])
+check.lacks(group:dot(), "1 running")
+flow.sleep(4)
+check.contains(group:dot(), "2 succeeded, 1 running, 1 waiting for the next attempt")
+flow.sleep(1)
+check.contains(group:dot(), "3 succeeded, 1 waiting for the next attempt")
+group:wait()
+check.contains(group:dot(), "4 succeeded in ", "4 items in ")
+local alone = flow.op("AloneOp", { retry = { attempts = 2, delay = 10 }, run = function(ctx)
+  if ctx.attempt == 1 then ctx:fail "once" end
+end }):start()
+check.contains(alone:dot(), [[AloneOp\n]], "waiting for its next attempt")
+alone:cancel()
+
 -- Bytes that are no text, in names of all kinds.
 for _, name in ipairs { "\xff\0\x1b", "a\nb", "graph", "end", "é" } do
   local blueprint = flow.new(name):add(flow.op(name, nothing)):case(name, name)

@@ -81,7 +81,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
   /// The graph of a run, with its outcomes.
   static func graph(of run: Run) -> FlowGraph {
     let builder = FlowGraphBuilder(
-      run.op, RunOutcomes(run.log), secrets: run.log.secrets)
+      run.op, RunOutcomes(run.log, isPending: run.state == .pending), secrets: run.log.secrets)
     if let flow = run.op as? Flow {
       let blueprint = run.log.scopes.first?.parts as? Blueprint
       BlueprintWalker.walk(flow, blueprint: blueprint, snapshot: run.snapshot, builder)

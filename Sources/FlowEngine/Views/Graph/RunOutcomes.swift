@@ -18,6 +18,8 @@ final class RunOutcomes {
     var succeeded = 0
     var failed = 0
     var cancelled = 0
+    /// How many of the running ones wait for their next attempt.
+    var waiting = 0
     /// The outcome of the execution that started or ended last.
     var last = FlowGraph.Outcome.notReached
     var lastDuration: Int64 = 0
@@ -29,6 +31,8 @@ final class RunOutcomes {
     var began = Int64.max
     var ended = Int64.min
     var spans: ContiguousArray<Int64> = []
+    /// How many groups haven't ended.
+    var openGroups = 0
 
     var count: Int { running + succeeded + failed + cancelled }
   }
@@ -37,10 +41,14 @@ final class RunOutcomes {
   private var tallies: [Place: Tally] = [:]
   /// The start times of groups that haven't ended, by their scopes.
   private var openGroups: [Step: Int64] = [:]
+  /// The executions that wait for their next attempt.
+  private var waiting: Set<Step> = []
+  private let isPending: Bool
   /// The decisions of cases.
   private var cases: [Place: (outcome: FlowGraph.Outcome, text: ByteString)] = [:]
 
-  init(_ log: EventLog) {
+  init(_ log: EventLog, isPending: Bool) {
+    self.isPending = isPending
     var places: ContiguousArray<Place> = []
     for scope in log.scopes {
       let parent = Int(scope.parent)
@@ -78,19 +86,29 @@ final class RunOutcomes {
     case .start:
       tallies[place, default: Tally()].running += 1
       tallies[place]?.last = .running
+    case .retry:
+      if waiting.insert(execution(of: record)).inserted { tallies[place]?.waiting += 1 }
+    case .attempt: endWait(of: record, at: place)
     case .finish:
       tallies[place]?.running -= 1
+      endWait(of: record, at: place)
       finish(place, FlowGraph.Outcome(log.loggedOutcome(of: record).state), at: record.time)
       tallies[place]?.lastDuration = Int64(bitPattern: record.second)
       tallies[place]?.durations.append(Int64(bitPattern: record.second))
       tallies[place]?.lastAttempt = record.attempt
     case .groupCreated:
-      openGroups[group(of: record)] = record.time
+      openGroups[execution(of: record)] = record.time
       let began = tallies[place]?.began ?? .max
       tallies[place, default: Tally()].began = min(began, record.time)
+      tallies[place]?.openGroups += 1
     case .groupFinished:
-      guard let began = openGroups.removeValue(forKey: group(of: record)) else { return }
+      guard let began = openGroups.removeValue(forKey: execution(of: record)) else { return }
       tallies[place]?.spans.append(record.time &- began)
+      tallies[place]?.openGroups -= 1
+    case .groupStopped:
+      if openGroups.removeValue(forKey: execution(of: record)) != nil {
+        tallies[place]?.openGroups -= 1
+      }
     case .groupEmpty, .groupRefused:
       // No item of the group would show that.
       finish(place, .failed, at: record.time)
@@ -101,9 +119,13 @@ final class RunOutcomes {
     }
   }
 
-  /// Identifies an executing group among others at its place.
-  private func group(of record: LogRecord) -> Step {
+  /// Identifies an execution, or a group, among others at its place.
+  private func execution(of record: LogRecord) -> Step {
     Step(place: Place(number: Int(record.scope)), position: record.position)
+  }
+
+  private func endWait(of record: LogRecord, at place: Place) {
+    if waiting.remove(execution(of: record)) != nil { tallies[place]?.waiting -= 1 }
   }
 
   private func finish(_ place: Place, _ outcome: FlowGraph.Outcome, at time: Int64) {
@@ -134,7 +156,9 @@ final class RunOutcomes {
   private static func ofLast(
     _ tally: Tally
   ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
-    if tally.last == .running { return (.running, "running") }
+    if tally.last == .running {
+      return (.running, tally.waiting > 0 ? "waiting for its next attempt" : "running")
+    }
     var text: ByteString = "\(tally.last.name) in \(seconds(tally.lastDuration))"
     if tally.lastAttempt > 1 { text = "\(text), attempt \(tally.lastAttempt)" }
     if tally.count > 1 { text = "\(text), last of \(tally.count)" }
@@ -144,13 +168,16 @@ final class RunOutcomes {
   private static func ofItems(
     _ tally: Tally
   ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
-    let counts: [(Int, FlowGraph.Outcome)] = [
-      (tally.succeeded, .succeeded), (tally.failed, .failed), (tally.cancelled, .cancelled),
-      (tally.running, .running),
+    let counts: [(Int, ByteString)] = [
+      (tally.succeeded, FlowGraph.Outcome.succeeded.name),
+      (tally.failed, FlowGraph.Outcome.failed.name),
+      (tally.cancelled, FlowGraph.Outcome.cancelled.name),
+      (tally.running - tally.waiting, FlowGraph.Outcome.running.name),
+      (tally.waiting, "waiting for the next attempt"),
     ]
     var text: ByteString = ""
     for (count, outcome) in counts where count > 0 {
-      text = "\(text)\(text.isEmpty ? "" : ", ")\(count) \(outcome.name)"
+      text = "\(text)\(text.isEmpty ? "" : ", ")\(count) \(outcome)"
     }
     // The duration of a single item: the time from the first to the last is shown for the group.
     if tally.running == 0, !tally.durations.isEmpty {
@@ -170,7 +197,8 @@ final class RunOutcomes {
       return "not reached"
     }
     if tally.began == .max { return "couldn't begin" }
-    if tally.running > 0 { return "running" }
+    // Its next items may wait for their turn.
+    if tally.running > 0 || isPending && tally.openGroups > 0 { return "running" }
     let items: ByteString = "\(tally.count) item\(tally.count == 1 ? "" : "s")"
     if tally.spans.count > 1 {
       let span = Self.seconds(Durations.median(of: tally.spans))
