@@ -52,6 +52,18 @@ extension JSONText {
     field("old_value", event.oldValue)
     if let done = event.done { field("done", done) }
     if let total = event.total { field("total", total) }
+    if let work = event.work {
+      field("started", work.start(endedAt: event.time))
+      field("outcome", work.outcome.name)
+      field("method", work.method)
+      if work.method != nil { field("url", work.subject) }
+      if let status = work.status { field("status", status) }
+      if let signal = work.signal { field("signal", signal) }
+      if let process = work.process { field("pid", process) }
+      if let count = work.byteCount { field("bytes", count) }
+      field("error", work.error)
+      field("error_kind", work.errorKind)
+    }
     append(raw: "}")
   }
 

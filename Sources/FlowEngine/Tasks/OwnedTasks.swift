@@ -6,6 +6,8 @@ protocol TaskOwner: AnyObject {
   var taskStopError: FlowError? { get }
   /// The tasks that include the owner itself, unless stops of those don't reach it.
   var enclosingTasks: OwnedTasks? { get }
+  /// The place in the log of programs and requests that its tasks start; nil for none.
+  var workPlace: WorkPlace? { get }
   /// Called at `taskDeadline` for a task that was busy; returns the error that the task ends with,
   /// if the owner is executing.
   func expireTask() -> FlowError?
@@ -58,6 +60,9 @@ package final class OwnedTasks {
     }
     return nil
   }
+
+  /// The place in the log of programs and requests that the tasks start; nil when no op or run limits them.
+  package var workPlace: WorkPlace? { (outermost ?? self).owner?.workPlace }
 
   /// Called at `deadline` for a task that was busy; returns the error that the task ends with.
   func expire() -> FlowError {

@@ -111,6 +111,7 @@ private final class HTTPOpBody: OpBody {
       }
       let task = try HTTPTask(request, requester: requester, on: context.loop)
       task.onLine = { context.log($0) }
+      task.place = context.workPlace
       context.state = task
       task.observe(HTTPOpObserver(task) { [self] task in ended(task, context) })
       task.start()

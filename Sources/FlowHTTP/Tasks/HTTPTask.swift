@@ -11,6 +11,9 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   public let requester: ObjectIdentifier?
   /// Called once with the line for a log, when a response has come, before the task ends.
   public var onLine: ((ByteString) -> Void)?
+  /// The place in the log of the request.
+  package var place: WorkPlace?
+  private var started: Int64 = 0
   private var transfer: HTTPTransfer?
   private var client: HTTPClient?
 
@@ -45,6 +48,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   /// Sends the request; to be called once, after the task has its owner.
   public func start() {
     guard let transfer, state == .pending else { return }
+    if place != nil { started = loop.now() }
     if transfer.replacement != nil {
       transfer.multi.startReplaced(transfer)
     } else if let client {
@@ -70,6 +74,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     case .success(let response):
       let size = response.stream == nil ? response.bodySize : nil
       log(response.url, response.status, response.elapsed, size)
+      log(response.url, response.status, size, nil)
       if let stream = response.stream, let transfer {
         let body = HTTPBodyTask(stream, transfer, on: loop)
         transfer.onStreamEnd = { body.finish($0) }
@@ -83,6 +88,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
         log(transfer.hop.url.text, response.status, transfer.elapsed, nil)
       }
       onLine = nil
+      log(transfer?.hop.url.text ?? request.url, error.responseStatus, nil, error)
       end(error: error)
     }
   }
@@ -96,7 +102,19 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     self.onLine = nil
     let time = Value.text(ofSeconds: (elapsed * 100).rounded() / 100)
     let end = size.map { ", " + Self.sizeText($0) } ?? ""
-    onLine("\(request.effectiveMethod) \(HTTPURL.shown(url)) -> \(status) in \(time)s\(end)")
+    let shown = loop.secrets.redacted(url: HTTPURL.shown(url))
+    onLine("\(request.effectiveMethod) \(shown) -> \(status) in \(time)s\(end)")
+  }
+
+  /// Logs the request as a work of its op.
+  private func log(_ url: ByteString, _ status: Int?, _ size: Int64?, _ error: FlowError?) {
+    guard let place else { return }
+    self.place = nil
+    let work = LoggedWork(
+      .request, loop.secrets.redacted(url: HTTPURL.bare(url)), error: error,
+      method: request.effectiveMethod, status: status,
+      byteCount: size)
+    place.append(work, from: started, to: loop.now())
   }
 
   /// `14 kB`, `1.2 MB`.
@@ -146,5 +164,12 @@ extension EventLoop {
       guard let task = transfer.task, transfer.requester == requester else { continue }
       if !looseOnly || task.owner == nil { transfer.stop(error) }
     }
+  }
+}
+
+extension FlowError {
+  /// The status of the response that the error is about.
+  fileprivate var responseStatus: Int? {
+    if case .response(let response)? = request { response.status } else { nil }
   }
 }

@@ -70,7 +70,7 @@ final class HTTPTransfer {
   var loop: EventLoop { multi.loop }
 
   /// `GET https://api.example/items`, for messages.
-  var title: ByteString { "\(hop.method) \(hop.url.shown)" }
+  var title: ByteString { "\(hop.method) \(loop.secrets.redacted(url: hop.url.shown))" }
 
   /// The seconds since it began.
   var elapsed: Double { Double(present - start) / 1e9 }

@@ -104,6 +104,14 @@ struct HTTPURL: Equatable {
     return hidden + shown(ByteString(Array(text.bytes[at...])))
   }
 
+  /// A URL without user, password, query and fragment.
+  static func bare(_ url: ByteString) -> ByteString {
+    let shown = shown(url).bytes.prefix { $0 != UInt8(ascii: "?") }
+    let mark = SecretValue.mark.bytes + [UInt8(ascii: "@")]
+    guard let user = shown.firstRange(of: mark) else { return ByteString(Array(shown)) }
+    return ByteString(Array(shown[..<user.lowerBound]) + Array(shown[user.upperBound...]))
+  }
+
   /// A URL for messages: user, password and the values of the query are replaced, and a fragment is
   /// left out.
   static func shown(_ url: ByteString) -> ByteString {
@@ -173,6 +181,15 @@ extension SecretTexts {
     let encoded = text.percentEncoded
     if encoded != text { add(.bytes(encoded)) }
   }
+
+  /// A URL for messages without secrets; a script may have encoded them in a way of its own.
+  func redacted(url: ByteString) -> ByteString {
+    let plain = redacted(url)
+    guard plain.bytes.contains(UInt8(ascii: "%")) else { return plain }
+    let decoded = plain.percentDecoded
+    let shown = redacted(decoded)
+    return shown == decoded ? plain : shown.escapingControls
+  }
 }
 
 extension ByteString {
@@ -210,9 +227,38 @@ extension ByteString {
     return ByteString(encoded)
   }
 
+  /// The text of a part of a URL: `%` and two hexadecimal digits are a byte.
+  package var percentDecoded: ByteString {
+    var decoded: [UInt8] = []
+    var rest = bytes[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "%"), rest.count >= 2, let high = rest.first?.hexadecimalDigit,
+        let low = rest.dropFirst().first?.hexadecimalDigit
+      {
+        decoded.append(high << 4 | low)
+        rest = rest.dropFirst(2)
+      } else {
+        decoded.append(byte)
+      }
+    }
+    return ByteString(decoded)
+  }
+
   /// The text without spaces and tabs at its ends.
   var trimmed: ByteString { ByteString(Array(bytes[...].trimmed)) }
 
   /// The decimal number that the text is; nil for any other text, and beyond 64 bits.
   var decimal: Int64? { bytes.decimal }
+}
+
+extension UInt8 {
+  /// The value of an ASCII character that is a hexadecimal digit; nil for others.
+  fileprivate var hexadecimalDigit: UInt8? {
+    switch self {
+    case 48...57: self - 48
+    case 65...70: self - 55
+    case 97...102: self - 87
+    default: nil
+    }
+  }
 }

@@ -97,6 +97,7 @@ extension ScriptHost {
     }
     begin(task, call.origin)
     progress?.work = task.work
+    task.place = workPlace
     if let context {
       task.onLine = { [unowned self] line in
         self.context(slot: context.slot, generation: context.generation)?.log(line)

@@ -192,7 +192,7 @@ local flow = {}
 ---An event of a run.
 ---@class flow.Event
 ---@field time number Seconds since the run began.
----@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"
+---@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"|"program"|"request"
 ---@field id integer The execution it is about: unique in the run, the same in all its attempts; 0 for the run itself.
 ---@field parent? integer The `id` of the flow, group or op that encloses the execution.
 ---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
@@ -203,12 +203,22 @@ local flow = {}
 ---@field index? integer The op's index in a group, from 1 on.
 ---@field label? string The label of the item, if the group has the option `label`.
 ---@field attempt integer Which attempt at the op, from 1 on.
----@field message? string Of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text.
+---@field message? string Of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command, of `request` method and URL.
 ---@field key? string Of `set`, `replace` and `remove`.
 ---@field value? string The new value or a machine's new state as text; `<redacted>` for a secret.
 ---@field old_value? string Of `replace` the previous value as text.
 ---@field done? number Of `progress`.
 ---@field total? number Of `progress`.
+---@field started? number Of `program` and `request`: when it started, in seconds since the run began; `time` is its end.
+---@field outcome? "succeeded"|"failed"|"cancelled" Of `program` and `request`: how it ended for its task.
+---@field method? string Of `request`.
+---@field url? string Of `request`: the URL, without user, password and query.
+---@field status? integer Of `program` the exit status, of `request` that of the response.
+---@field signal? integer Of `program`: the signal that has ended it.
+---@field pid? integer Of `program`: the number of its process.
+---@field bytes? integer Of `request`: the size of the response's body, after decompression.
+---@field error? string Of `program` and `request`: why it failed.
+---@field error_kind? string The kind of that error.
 
 ---An op: a named, reusable operation. Calling it binds arguments, which `run` gets after `ctx`; an op
 ---without arguments is used without a call. Flows and machines are ops too, but take no arguments.
@@ -562,8 +572,8 @@ function Run:report(path) end
 ---@return string? page Nothing when a file is written.
 function Run:timeline(path) end
 
----Makes a trace of the run in JSON: Chrome trace events, which Perfetto (ui.perfetto.dev) shows. Each attempt
----is a slice; retries and failures are marks; a counter has the number of ops that are executed.
+---Makes a trace of the run in JSON: Chrome trace events, which Perfetto (ui.perfetto.dev) shows. Each attempt,
+---program and request is a slice; retries and failures are marks; a counter has the number of ops that are executed.
 ---@param path? string A file to write, which is replaced in one step; without it the text is returned.
 ---@return string? trace Nothing when a file is written.
 function Run:trace(path) end

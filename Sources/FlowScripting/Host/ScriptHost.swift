@@ -27,6 +27,12 @@ public final class ScriptHost {
   var currentRun: Run? { current.run?.takeUnretainedValue() }
   /// The task whose function is running; nil in ops and callbacks.
   var currentTask: ScriptTask? { current.task?.takeUnretainedValue() }
+  /// The place in the log of programs and requests that the running code starts; nil outside of runs.
+  var workPlace: WorkPlace? {
+    if let currentOp { return currentOp.workPlace }
+    if let currentTask { return currentTask.owner?.workPlace }
+    return currentRun?.workPlace
+  }
   @exclusivity(unchecked) var current = Current()
   /// The coroutine that was last continued after a wait, while it runs. Unmanaged, as in `Current`:
   /// the loop that runs it keeps it.

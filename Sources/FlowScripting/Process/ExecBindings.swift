@@ -12,7 +12,7 @@ extension ScriptHost {
       if let problem = host.loop.processReplacement?.problem(with: request) {
         throw host.usage(call, problem.description)
       }
-      let task = ProcessTask(request, check: check, on: host.loop)
+      let task = ProcessTask(request, check: check, at: host.workPlace, on: host.loop)
       host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }

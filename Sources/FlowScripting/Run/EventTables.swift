@@ -2,12 +2,13 @@ internal import FlowEngine
 internal import LuaVM
 
 /// The events of a run for `run:events()`: a list of tables
-/// `{ time, kind, id, parent?, path, run, lane, queued?, op, index?, label?, attempt, message?, key?, value?, old_value?, done?, total? }`.
+/// `{ time, kind, id, parent?, path, run, lane, queued?, op, index?, label?, attempt, message?, key?, value?, old_value?, done?, total? }`,
+/// and for programs and requests `{ started, outcome, method?, url?, status?, signal?, pid?, bytes?, error?, error_kind? }`.
 ///
 /// | field | meaning |
 /// |---|---|
 /// | `time` | seconds since the run began |
-/// | `kind` | `start finish log set replace remove retry group case transition state progress` |
+/// | `kind` | `start finish log set replace remove retry group case transition state progress program request` |
 /// | `id` | the execution it is about: unique in the run, 0 for the run itself |
 /// | `parent` | the `id` of the flow, group or op that encloses it |
 /// | `path` | the names of all that encloses it and its own: `publish/ShardsOp #2/CountOp #1` |
@@ -18,11 +19,18 @@ internal import LuaVM
 /// | `index` | the op's index in a group, from 1; absent outside of one |
 /// | `label` | the label of the item, if its group gives labels |
 /// | `attempt` | the number of the attempt at the op, from 1 |
-/// | `message` | of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text |
+/// | `message` | of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command; of `request` method and URL |
 /// | `key` | of `set`, `replace` and `remove` |
 /// | `value` | the new value or a machine's new state as text, as a line shows it; `<redacted>` for a secret |
 /// | `old_value` | of `replace` the previous value as text |
 /// | `done`, `total` | of `progress` |
+/// | `started` | of a program or request, when it started: `time` is its end |
+/// | `outcome` | how it ended for its task: `succeeded`, `failed` or `cancelled` |
+/// | `method`, `url` | of a request; the URL without user and query |
+/// | `status` | the exit status, or that of the response |
+/// | `signal`, `pid` | of a program: the signal that has ended it, the number of its process |
+/// | `bytes` | of a request: the size of the response's body |
+/// | `error`, `error_kind` | of one that has failed: message and kind of the error |
 ///
 /// The tables are filled one after another, so that a list of a million needs no second copy of
 /// them.
@@ -67,11 +75,31 @@ struct EventTables {
     add(Name.oldValue, event.oldValue)
     if let done = event.done { fields.append((Name.done, LuaValue(amount: done))) }
     if let total = event.total { fields.append((Name.total, LuaValue(amount: total))) }
+    if let work = event.work { add(work, endedAt: event.time) }
     return try vm.makeTable(fields: fields)
   }
 
   private mutating func add(_ name: ByteString, _ text: ByteString?) {
     if let text { fields.append((name, .string(text))) }
+  }
+
+  private mutating func add(_ work: LoggedWork, endedAt time: Double) {
+    fields.append((Name.started, .number(work.start(endedAt: time))))
+    add(Name.outcome, work.outcome.name)
+    if let method = work.method {
+      add(Name.method, method)
+      add(Name.url, work.subject)
+    }
+    add(Name.status, work.status)
+    add(Name.signal, work.signal)
+    add(Name.pid, work.process)
+    add(Name.bytes, work.byteCount.map { Int($0) })
+    add(Name.error, work.error)
+    add(Name.errorKind, work.errorKind)
+  }
+
+  private mutating func add(_ name: ByteString, _ number: Int?) {
+    if let number { fields.append((name, .integer(Int64(number)))) }
   }
 
   /// Made once: a million events use each of them as often.
@@ -94,6 +122,16 @@ struct EventTables {
     static let oldValue: ByteString = "old_value"
     static let done: ByteString = "done"
     static let total: ByteString = "total"
+    static let started: ByteString = "started"
+    static let outcome: ByteString = "outcome"
+    static let method: ByteString = "method"
+    static let url: ByteString = "url"
+    static let status: ByteString = "status"
+    static let signal: ByteString = "signal"
+    static let pid: ByteString = "pid"
+    static let bytes: ByteString = "bytes"
+    static let error: ByteString = "error"
+    static let errorKind: ByteString = "error_kind"
   }
 }
 

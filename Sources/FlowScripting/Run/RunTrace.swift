@@ -4,7 +4,7 @@ internal import LuaVM
 /// Runs as Chrome trace events in JSON, which Perfetto shows: a process for each run, and rows for its
 /// executions.
 ///
-/// Each attempt is a slice (`X`); retries and failures are instants (`i`); the number of executing ops is a
+/// Each attempt is a slice (`X`), and so is each program and request; retries and failures are instants (`i`); the number of executing ops is a
 /// counter (`C`). Times are microseconds since the start of the first run.
 package struct RunTrace {
   private var text = JSONText()
@@ -39,6 +39,9 @@ package struct RunTrace {
     }
     for (index, span) in run.spans.enumerated() {
       add(span, of: run, process, row: rows.rowOfSpan[index])
+    }
+    for (index, work) in run.works.enumerated() {
+      add(work, of: run, process, row: rows.rowOfWork[index])
     }
     addCounter(run, process)
   }
@@ -81,13 +84,36 @@ package struct RunTrace {
       }
       text.append(raw: "}}")
       if attempt.number <= span.retryCount {
+        let next = place + 1 < attempts.count ? attempts[place + 1].start : nil
         instant(
-          "retry", attempt.message ?? "", path, process, row, at: run.started + attempt.end)
+          "retry", attempt.message ?? "", path, process, row, at: run.started + attempt.end,
+          wait: next.map { $0 - attempt.end })
       }
     }
     if span.outcome == .failed {
       instant("failure", error?.message ?? "", path, process, row, at: run.started + span.end)
     }
+  }
+
+  /// A program or request: a slice within that of its op where nothing else is.
+  private mutating func add(_ work: SpanWork, of run: RunSpans, _ process: Int, row: Int) {
+    let logged = work.work
+    begin("X", logged.name, process, row, at: run.started + work.start)
+    text.append(raw: ",\"dur\":")
+    text.append(Double(work.end - work.start) / 1e3)
+    text.append(raw: ",\"cat\":\"\(logged.kind)\",\"args\":{\"path\":")
+    text.append(run.path(of: run.spans[Int(work.parent)]))
+    text.append(raw: logged.kind == .program ? ",\"command\":" : ",\"url\":")
+    text.append(logged.subject)
+    text.append(raw: ",\"outcome\":\"\(logged.outcome)\"")
+    if let status = logged.status { text.append(raw: ",\"status\":\(status)") }
+    if let signal = logged.signal { text.append(raw: ",\"signal\":\(signal)") }
+    if let count = logged.byteCount { text.append(raw: ",\"bytes\":\(count)") }
+    if let error = logged.error {
+      text.append(raw: ",\"error\":")
+      text.append(error)
+    }
+    text.append(raw: "}}")
   }
 
   /// How many ops execute that execute no other op.
@@ -126,13 +152,17 @@ package struct RunTrace {
 
   private mutating func instant(
     _ name: ByteString, _ message: ByteString, _ path: ByteString, _ process: Int, _ row: Int,
-    at time: Int64
+    at time: Int64, wait: Int64? = nil
   ) {
     begin("i", name, process, row, at: time)
     text.append(raw: ",\"s\":\"t\",\"args\":{\"path\":")
     text.append(path)
     text.append(raw: ",\"message\":")
     text.append(message)
+    if let wait {
+      text.append(raw: ",\"wait_ms\":")
+      text.append(Double(wait) / 1e6)
+    }
     text.append(raw: "}}")
   }
 

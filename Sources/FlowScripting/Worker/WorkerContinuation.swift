@@ -9,6 +9,7 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
   private var function: WorkerFunction?
   private var number: UInt64 = 0
   private var job: WorkerJob?
+  private var place: WorkPlace?
 
   init(_ host: ScriptHost, _ kind: ContinuationKind, _ function: WorkerFunction) {
     self.host = host
@@ -39,6 +40,7 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
     } catch {
       return failed(host.flowError(thrown: error, op: nil))
     }
+    place = owner?.workPlace
     number = host.workers.makeNumber()
     job = WorkerJob(code: function.code, arguments: batch, kind: .call(input))
     hold()
@@ -52,6 +54,7 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
   }
 
   func handle(_ event: WorkerReport.JobEvent) {
+    if case .work(let work) = event.what { place?.append(work, endedAt: event.time) }
     guard case .ended(let error, let value, let batch) = event.what else { return }
     if let error { return failed(error.error(on: host)) }
     do {

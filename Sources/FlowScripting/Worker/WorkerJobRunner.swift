@@ -30,7 +30,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     case .op(let place): made = try start(place, function, arguments)
     case .call(let input):
       let body = CallBody(host, function, try self.arguments(input, arguments), of: self)
-      made = Op(name: "continuation", body: body).start(on: host.loop)
+      made = Op(name: "continuation", body: body).start(on: host.loop, sinks: [self])
     }
     made.markObserved()
     if made.isConcluded { ended(made) } else { made.observe(self) }
@@ -127,6 +127,8 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       // `ctx:set` has refused values that can't travel.
       guard let wired = try? host.wire(value, &batch) else { return }
       worker.report(id, at: time, .set(key, wired, batch))
+    case .program, .request:
+      if let work = event.work { worker.report(id, at: time, .work(work)) }
     case .remove:
       if let key = event.key { worker.report(id, at: time, .set(key, .null, WireBatch())) }
     default: break

@@ -125,6 +125,8 @@ struct WorkerReport: Sendable {
     enum What: Sendable {
       case log(ByteString)
       case progress(done: Double, total: Double?)
+      /// A program or request has ended.
+      case work(LoggedWork)
       /// `.null` removes the key.
       case set(ByteString, WireValue, WireBatch)
       case ended(WireError?, result: WireValue, WireBatch)

@@ -193,6 +193,7 @@ private final class WorkerExecution: WorkerTask {
     switch event.what {
     case .log(let text): context.log(text, at: event.time)
     case .progress(let done, let total): context.progress(done, of: total)
+    case .work(let work): context.workPlace?.append(work, endedAt: event.time)
     case .set(let key, let value, let batch):
       let value = (try? host.value(value, in: batch)) ?? .null
       context.set(host.loop.keys.intern(key), value, at: event.time)

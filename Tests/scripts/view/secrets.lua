@@ -5,8 +5,11 @@ local scratch = require "scratch"
 local script = [[
   local flow = require "flow"
   local secret = 'p"ss\\w/rd\27 <1>'
+  local encoded = secret:gsub("[^%w]", function(c) return ("%%%02x"):format(c:byte()) end)
   local FailOp = flow.op("Fail " .. secret, { needs = { password = "string" }, retry = 2, run = function(ctx)
     ctx:log(ctx:get "password")
+    flow.exec({ "false", secret }, { check = false }):await()
+    flow.when_all_finish({ flow.http("http://127.0.0.1:1/" .. encoded .. "?q=" .. encoded) }):await()
     ctx:fail("refused for " .. ctx:get "password" .. "!")
   end })
   local ItemOp = flow.op("ItemOp", { needs = { x = "string" }, run = function(ctx) error(ctx:get "x") end })
@@ -14,6 +17,9 @@ local script = [[
     :add_grouped(ItemOp, { input = "list", allow_failure = true })
     :add(FailOp):run()
   io.write(run:report(), run:timeline(), run:trace())
+  for _, event in ipairs(run:events()) do
+    if event.kind == "program" or event.kind == "request" then print(event.message, event.error) end
+  end
 ]]
 local secret = 'p"ss\\w/rd\27 <1>'
 local function base64(text)

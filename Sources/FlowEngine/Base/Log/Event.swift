@@ -26,6 +26,10 @@ public struct Event: Sendable {
     case state
     /// An op has done `done` of `total` units.
     case progress
+    /// A program of the op has ended; `work` describes it, and `message` is its command.
+    case program
+    /// An HTTP request of the op has ended; `work` describes it, and `message` is its method and URL.
+    case request
 
     /// The name that scripts use.
     public var name: ByteString { Self.names[Int(rawValue)] }
@@ -75,6 +79,8 @@ public struct Event: Sendable {
   public let done: Double?
   /// The total of a `progress`, if that is known.
   public let total: Double?
+  /// Of a `program` or `request`.
+  public let work: LoggedWork?
 }
 
 /// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
@@ -115,6 +121,7 @@ extension EventLog {
   func event(of record: LogRecord) -> Event? {
     let kind: Event.Kind
     var message: ByteString?
+    var work: LoggedWork?
     switch record.kind {
     case .startWith, .endWith, .snapshotEntry, .attempt: return nil
     case .start, .executed: kind = .start
@@ -143,6 +150,10 @@ extension EventLog {
     case .state:
       kind = .state
       message = "state: \(text(record.firstPayload))"
+    case .program, .request:
+      kind = record.kind == .program ? .program : .request
+      work = self.work(of: record)
+      message = work?.title
     }
     let isSet = kind == .set || kind == .replace
     let (name, index) = subject(of: record)
@@ -159,7 +170,7 @@ extension EventLog {
       value: isSet || kind == .state ? text(record.firstPayload) : nil,
       oldValue: kind == .replace ? text(record.secondPayload) : nil,
       done: kind == .progress ? record.firstPayload.number : nil,
-      total: kind == .progress ? record.secondPayload.number : nil)
+      total: kind == .progress ? record.secondPayload.number : nil, work: work)
   }
 
   /// The text of an event about cases, and of a line after `[Cases] `.

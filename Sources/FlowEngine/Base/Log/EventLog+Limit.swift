@@ -87,7 +87,9 @@ extension EventLog {
   /// Events that only tell what an execution has done.
   private static func isDetail(_ kind: LogKind) -> Bool {
     switch kind {
-    case .log, .progress, .add, .replace, .remove, .state, .transition, .caseMatched: true
+    case .log, .progress, .add, .replace, .remove, .state, .transition, .caseMatched, .program,
+      .request:
+      true
     default: false
     }
   }

@@ -20,6 +20,8 @@ enum LogKind: UInt8 {
   case transition
   /// A machine's state has changed: `first` is the text that a line shows of it.
   case state
+  /// A program or a request of an op has ended; see LoggedWork.swift. It has no line.
+  case program, request
 }
 
 /// The meaning of the 8 bytes of a payload.

@@ -38,15 +38,23 @@ private final class ExecBody: OpBody {
   func start(_ context: OpContext) -> CallState {
     var request = request
     if request.label == nil { request.label = context.displayName }
-    let child = context.loop.startProcess(request) { [self] result in
-      switch result {
-      case .success(let result):
-        give(result, context)
-        context.end(check ? result.failure(of: request, hiding: context.loop.secrets) : nil)
-      case .failure(let error):
-        if let result = error.process { give(result, context) }
-        context.end(error)
+    let loop = context.loop
+    let place = context.workPlace
+    let started = loop.now()
+    let child = loop.startProcess(request) { [self] ending in
+      var (result, error): (ProcessResult?, FlowError?)
+      switch ending {
+      case .success(let ended):
+        result = ended
+        error = check ? ended.failure(of: request, hiding: loop.secrets) : nil
+      case .failure(let failure): (result, error) = (failure.process, failure)
       }
+      let work = LoggedWork(
+        program: request, result, error,
+        process: (context.state as? ChildProcess)?.processNumber, hiding: loop.secrets)
+      place?.append(work, from: started, to: loop.now())
+      if let result { give(result, context) }
+      context.end(error)
     }
     if child.isPending { context.state = child }
     return .suspended

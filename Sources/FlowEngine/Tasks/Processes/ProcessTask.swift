@@ -9,6 +9,8 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   /// Whether `closeInput` was called.
   public private(set) var isInputClosed = false
   private var knownNumber: Int32?
+  private let place: WorkPlace?
+  private var started: Int64 = 0
   private var knownLines: ProcessLines?
 
   /// Starts a program, or lets it wait while this process has no descriptors left.
@@ -17,10 +19,17 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   ///   - request: The program to run.
   ///   - check: Whether a status other than 0 is a failure.
   ///   - loop: The loop that the task belongs to; called on its thread.
-  public init(_ request: ProcessRequest, check: Bool = true, on loop: EventLoop) {
+  public convenience init(_ request: ProcessRequest, check: Bool = true, on loop: EventLoop) {
+    self.init(request, check: check, at: nil, on: loop)
+  }
+
+  /// The same for a program that the log shows at `place`.
+  package init(_ request: ProcessRequest, check: Bool, at place: WorkPlace?, on loop: EventLoop) {
     self.request = request
     isChecked = check
+    self.place = place
     super.init(on: loop)
+    if place != nil { started = loop.now() }
     // The child retains this until its end: a program continues even when nothing observes it.
     let child = loop.startProcess(request) { [self] result in programEnded(result) }
     if child.isPending {
@@ -76,11 +85,34 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     switch result {
     case .success(let result):
       if isChecked, let failure = result.failure(of: request, hiding: loop.secrets) {
+        log(result, failure)
         end(error: failure)
       } else {
+        log(result, nil)
         end(with: result)
       }
-    case .failure(let error): end(error: error)
+    case .failure(let error):
+      log(error.process, error)
+      end(error: error)
     }
+  }
+
+  private func log(_ result: ProcessResult?, _ error: FlowError?) {
+    guard let place else { return }
+    let work = LoggedWork(
+      program: request, result, error, process: knownNumber, hiding: loop.secrets)
+    place.append(work, from: started, to: loop.now())
+  }
+}
+
+extension LoggedWork {
+  /// Describes a program that has ended; `result` is nil for one that has no status.
+  init(
+    program request: ProcessRequest, _ result: ProcessResult?, _ error: FlowError?,
+    process: Int32?, hiding secrets: SecretTexts
+  ) {
+    self.init(
+      .program, request.commandText(hiding: secrets), error: error, status: result?.status,
+      signal: result?.signal, process: process.map { Int($0) })
   }
 }

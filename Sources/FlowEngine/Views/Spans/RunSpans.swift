@@ -11,6 +11,8 @@ package struct RunSpans {
   package internal(set) var names: ContiguousArray<ByteString> = []
   /// The labels of items.
   package internal(set) var labels: ContiguousArray<ByteString> = []
+  /// The programs and requests of the spans, in the order of their ends.
+  package internal(set) var works: ContiguousArray<SpanWork> = []
   var retries: ContiguousArray<SpanRetry> = []
   var failures: ContiguousArray<SpanFailure> = []
 
@@ -53,6 +55,7 @@ package struct RunSpans {
       failure)
     (spans, order, names) = (reader.spans, reader.order, reader.names)
     (retries, failures, labels) = (reader.retries, reader.failures, reader.labels)
+    works = reader.works
   }
 
   /// The run itself.

@@ -4,6 +4,7 @@ struct SpanReader {
   private(set) var order: ContiguousArray<Int32> = []
   private(set) var names: ContiguousArray<ByteString> = []
   private(set) var labels: ContiguousArray<ByteString> = []
+  private(set) var works: ContiguousArray<SpanWork> = []
   private(set) var retries: ContiguousArray<SpanRetry> = []
   private(set) var failures: ContiguousArray<SpanFailure> = []
   private var numbers: [ByteString: Int32] = [:]
@@ -84,6 +85,7 @@ struct SpanReader {
       guard let index = id == 0 ? reader.root : reader.known[id] else { return }
       let last = spans[Int(index)].lastRetry
       if last >= 0 { retries[Int(last)].next = record.time - began }
+    case .program, .request: addWork(record, reader)
     case .groupCreated: start(record, reader, .group)
     case .groupFinished: finish(record, reader)
     case .groupStopped:
@@ -93,6 +95,16 @@ struct SpanReader {
       finish(record, reader)
     default: break
     }
+  }
+
+  private mutating func addWork(_ record: LogRecord, _ reader: LogReader) {
+    let work = reader.log.work(of: record)
+    guard let span = reader.known[reader.log.id(of: record)] else { return }
+    let end = record.time - began
+    works.append(
+      SpanWork(
+        parent: span, work: work, start: max(spans[Int(span)].start, end - work.duration), end: end,
+        place: order.count))
   }
 
   private mutating func start(_ record: LogRecord, _ reader: LogReader, _ kind: Span.Kind) {

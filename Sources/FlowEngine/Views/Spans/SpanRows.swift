@@ -17,6 +17,8 @@ package struct SpanRows {
   package private(set) var rows: [Row] = []
   /// The index of the row of each span.
   package private(set) var rowOfSpan: [Int]
+  /// The index of the row of each program and request.
+  package private(set) var rowOfWork: [Int] = []
   /// The rows of each lane in which nothing is.
   private var free: [UInt8: ContiguousArray<Int>] = [:]
   private var counts: [UInt8: Int] = [:]
@@ -26,7 +28,8 @@ package struct SpanRows {
   /// Finds the rows for a run.
   package init(_ run: RunSpans) {
     rowOfSpan = [Int](repeating: 0, count: run.spans.count)
-    for entry in run.order {
+    for (place, entry) in run.order.enumerated() {
+      addWorks(of: run, before: place)
       if entry >= 0 {
         let index = Int(entry)
         let row = self.row(for: run.spans[index])
@@ -36,6 +39,36 @@ package struct SpanRows {
         end(~entry, run.spans[Int(~entry)])
       }
     }
+    addWorks(of: run, before: run.order.count)
+  }
+
+  /// Finds the rows for the programs and requests that have ended before an entry of the order.
+  private mutating func addWorks(of run: RunSpans, before place: Int) {
+    while rowOfWork.count < run.works.count, run.works[rowOfWork.count].place <= place {
+      let work = run.works[rowOfWork.count]
+      let lane = run.spans[Int(work.parent)].lane
+      let row = self.row(for: work, lane)
+      rows[row].lastEnd = max(rows[row].lastEnd, work.end)
+      rowOfWork.append(row)
+    }
+  }
+
+  /// The row of the span that it belongs to, or another one: it has ended, so that the row stays as free as
+  /// it was.
+  private mutating func row(for work: SpanWork, _ lane: UInt8) -> Int {
+    let row = rowOfSpan[Int(work.parent)]
+    if rows[row].open.last == work.parent, rows[row].lastEnd <= work.start { return row }
+    if let known = free[lane]?.last(where: { rows[$0].lastEnd <= work.start }) { return known }
+    let made = makeRow(lane)
+    free[lane, default: []].append(made)
+    return made
+  }
+
+  private mutating func makeRow(_ lane: UInt8) -> Int {
+    let number = (counts[lane] ?? 0) + 1
+    counts[lane] = number
+    rows.append(Row(lane: lane, number: number))
+    return rows.count - 1
   }
 
   private mutating func row(for span: Span) -> Int {
@@ -54,10 +87,7 @@ package struct SpanRows {
         return known[place]
       }
     }
-    let number = (counts[span.lane] ?? 0) + 1
-    counts[span.lane] = number
-    rows.append(Row(lane: span.lane, number: number))
-    return rows.count - 1
+    return makeRow(span.lane)
   }
 
   private mutating func end(_ index: Int32, _ span: Span) {

@@ -38,12 +38,15 @@ struct SummaryWriter {
       return
     }
     // Events without a line.
-    if record.kind == .caseMatched || record.kind == .progress || record.kind == .attempt { return }
+    switch record.kind {
+    case .caseMatched, .progress, .attempt, .program, .request: return
+    default: break
+    }
     writeTime(record.time)
     switch record.kind {
     case .startWith: write("[DataBucket] start with:\n")
     case .endWith: write("[DataBucket] end with:\n")
-    case .snapshotEntry, .caseMatched, .progress, .attempt: break
+    case .snapshotEntry, .caseMatched, .progress, .attempt, .program, .request: break
     case .start, .executed: write("[\(opName(record))] WillStart\n")
     case .finish:
       write("[\(opName(record))] DidFinish: \(log.outcome(of: record))")

@@ -95,6 +95,7 @@ struct SummaryTests {
   func kindsHaveTheNamesThatScriptsUse() {
     #expect(
       Event.Kind.allCases.map(\.name.description).joined(separator: " ")
-        == "start finish log set replace remove retry group case transition state progress")
+        == "start finish log set replace remove retry group case transition state progress "
+        + "program request")
   }
 }

@@ -1,0 +1,129 @@
+/// A program or a request of an op, as the event log has it once it has ended. All texts are without secrets.
+public struct LoggedWork: Sendable {
+  /// What was done.
+  public enum Kind: UInt8, Sendable {
+    /// A program was executed.
+    case program
+    /// An HTTP request was sent.
+    case request
+  }
+
+  /// How it ended for its task.
+  public enum Outcome: UInt8, Sendable {
+    case succeeded, failed, cancelled
+
+    /// The name in events.
+    public var name: ByteString {
+      switch self {
+      case .succeeded: "succeeded"
+      case .failed: "failed"
+      case .cancelled: "cancelled"
+      }
+    }
+  }
+
+  /// What was done.
+  public let kind: Kind
+  /// The command of a program as messages show it; the URL of a request without user and query.
+  public let subject: ByteString
+  /// The method of a request, such as `GET`.
+  public internal(set) var method: ByteString?
+  /// The exit status of a program, 128 and the number of the signal that has ended it, or the status of a
+  /// response; nil when there is none.
+  public internal(set) var status: Int?
+  /// The number of the signal that has ended a program.
+  public internal(set) var signal: Int?
+  /// The number of a program's process; nil for one that wasn't started.
+  public internal(set) var process: Int?
+  /// The number of bytes of a response's body, after decompression; nil when the body isn't complete.
+  public internal(set) var byteCount: Int64?
+  /// Nanoseconds from its start to its end.
+  public internal(set) var duration: Int64 = 0
+  /// How it ended for its task: with `check = false` a status isn't a failure.
+  public let outcome: Outcome
+  /// The kind of the error.
+  public internal(set) var errorKind: ByteString?
+  /// The message of the error.
+  public internal(set) var error: ByteString?
+
+  /// Makes the description of a work that has ended with `error`; nil means success.
+  package init(
+    _ kind: Kind, _ subject: ByteString, error: FlowError?, method: ByteString? = nil,
+    status: Int? = nil, signal: Int? = nil, process: Int? = nil, byteCount: Int64? = nil
+  ) {
+    self.kind = kind
+    self.subject = subject
+    self.method = method
+    self.status = status
+    self.signal = signal
+    self.process = process
+    self.byteCount = byteCount
+    outcome = error.map { $0.kind == .cancelled ? .cancelled : .failed } ?? .succeeded
+    errorKind = error?.kind.name
+    self.error = error?.message.truncated(to: Self.longestError)
+  }
+
+  private static let longestError = 500
+
+  /// The name of the program without the folders of its path, or the method of the request.
+  public var name: ByteString {
+    if let method { return method }
+    let word = subject.bytes.prefix { $0 != UInt8(ascii: " ") }
+    let name = word.lastIndex(of: UInt8(ascii: "/")).map { word[($0 + 1)...] } ?? word
+    return name.isEmpty ? subject : ByteString(Array(name))
+  }
+
+  /// When it started, for an end in seconds since the start of the run.
+  public func start(endedAt time: Double) -> Double { time - Double(duration) / 1e9 }
+
+  /// The program's command, or the method and the URL: `GET https://api.example/items`.
+  public var title: ByteString { method.map { "\($0) \(subject)" } ?? subject }
+}
+
+// A record has the end of a work as its time, the duration as the second payload, the numbers and the outcome
+// as bits of the key, and the rest as one text.
+extension LoggedWork {
+  /// The bits of a record's key: status 16, signal 8, outcome 2, and whether there is a status.
+  var key: UInt32 {
+    UInt32(truncatingIfNeeded: status ?? 0) & 0xFFFF
+      | (UInt32(truncatingIfNeeded: signal ?? 0) & 0xFF) << 16 | UInt32(outcome.rawValue) << 24
+      | (status == nil ? 0 : 1) << 26
+  }
+
+  /// The texts of a record; no command, URL or message has a NUL byte.
+  var text: ByteString {
+    let numbers: [ByteString?] = [process.map { "\($0)" }, byteCount.map { "\($0)" }]
+    let parts: [ByteString?] = [subject, method] + numbers + [errorKind, error]
+    return ByteString(Array(parts.map { $0?.bytes ?? [] }.joined(separator: [0])))
+  }
+
+  /// Reads the record of a work.
+  init(_ kind: Kind, key: UInt32, text: ByteString, duration: Int64) {
+    let parts = text.bytes.split(separator: 0, omittingEmptySubsequences: false)
+      .map { ByteString(Array($0)) }
+    func part(_ index: Int) -> ByteString? {
+      index < parts.count && !parts[index].bytes.isEmpty ? parts[index] : nil
+    }
+    self.kind = kind
+    subject = part(0) ?? ""
+    method = kind == .request ? part(1) ?? "" : nil
+    status = key >> 26 & 1 == 1 ? Int(key & 0xFFFF) : nil
+    let number = Int(key >> 16 & 0xFF)
+    signal = number == 0 ? nil : number
+    process = part(2).flatMap { Int($0.description) }
+    byteCount = part(3).flatMap { Int64($0.description) }
+    self.duration = duration
+    outcome = Outcome(rawValue: UInt8(key >> 24 & 3)) ?? .succeeded
+    errorKind = part(4)
+    error = part(5)
+  }
+}
+
+extension EventLog {
+  /// The work that a record of the kind `program` or `request` is about.
+  func work(of record: LogRecord) -> LoggedWork {
+    LoggedWork(
+      record.kind == .program ? .program : .request, key: record.key,
+      text: text(record.firstPayload), duration: Int64(bitPattern: record.second))
+  }
+}

@@ -1,0 +1,32 @@
+/// The execution in whose code a program or request was started: the place of its record in the log.
+///
+/// Made when the work starts. Confined to the thread of the log's loop.
+package struct WorkPlace {
+  private let log: EventLog
+  private let scope: UInt32
+  private let position: UInt32
+  private let attempt: Int
+
+  init(_ log: EventLog, scope: UInt32, position: UInt32, attempt: Int) {
+    self.log = log
+    self.scope = scope
+    self.position = position
+    self.attempt = attempt
+  }
+
+  /// Logs a work that has ended; times are nanoseconds of the loop's clock.
+  package func append(_ work: LoggedWork, from start: Int64, to end: Int64) {
+    append(work, duration: max(0, end - start), endedAt: end)
+  }
+
+  /// Logs a work of another loop, which that loop's log has had.
+  package func append(_ work: LoggedWork, endedAt end: Int64) {
+    append(work, duration: work.duration, endedAt: end)
+  }
+
+  private func append(_ work: LoggedWork, duration: Int64, endedAt end: Int64) {
+    log.append(
+      work.kind == .program ? .program : .request, time: end, scope: scope, position: position,
+      key: work.key, attempt: attempt, first: log.payload(work.text), second: .integer(duration))
+  }
+}
