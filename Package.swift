@@ -60,7 +60,8 @@ let package = Package(
         .embedInCode("Help/flow.json.d.lua"), .embedInCode("Help/flow.testing.d.lua"),
         .embedInCode("Timeline/Page/timeline.html"), .embedInCode("Timeline/Page/timeline.css"),
         .embedInCode("Timeline/Page/spans.js"), .embedInCode("Timeline/Page/rows.js"),
-        .embedInCode("Timeline/Page/chart.js"), .embedInCode("Timeline/Page/page.js"),
+        .embedInCode("Timeline/Page/chart.js"), .embedInCode("Timeline/Page/live.js"),
+        .embedInCode("Timeline/Page/page.js"),
       ],
       swiftSettings: strict),
     // The program: arguments, sessions, exit status.

@@ -40,7 +40,7 @@ final class Monitors: RunMonitor {
       loop.runMonitors.append(self)
     }
     if let files {
-      files.secrets = loop.secrets
+      files.watch(loop)
       loop.keepsChildLogs = true
     }
     guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }

@@ -18,9 +18,10 @@ final class RunFileWriter {
   /// The name of the script.
   private let title: ByteString
   /// The texts that no file may show, once there is a loop.
-  var secrets: SecretTexts?
+  private var secrets: SecretTexts?
   private var entries: ContiguousArray<Entry> = []
   private var places: [ObjectIdentifier: Int] = [:]
+  private var live: LivePage?
 
   /// Nil when no option needs the runs.
   init?(_ options: LongOptions, title: ByteString) {
@@ -31,6 +32,17 @@ final class RunFileWriter {
     self.title = title
     // Made before the monitors register their work at exit, so that temporary files can be made there.
     _ = TemporaryPaths.shared
+  }
+
+  /// Begins to write the page while the script executes, if there is to be one.
+  func watch(_ loop: EventLoop) {
+    secrets = loop.secrets
+    // On a virtual clock most scripts take no time, and the others show times that nobody waits for.
+    guard let path = options.timeline, path != "-", !loop.clock.isVirtual else { return }
+    let source = LivePage.Source(
+      size: { [unowned self] in recordCount }, isRunning: { [unowned self] in !places.isEmpty },
+      page: { [unowned self] in page(of: shownEntries, .live(every: Double($0) / 1e9)) })
+    live = LivePage(path, on: loop, source)
   }
 
   func runBegins(_ run: Run) {
@@ -45,24 +57,42 @@ final class RunFileWriter {
 
   /// Writes the files; those that can't be written are errors, after the others have been written.
   func write() -> [Failure] {
-    let all = entries.compactMap { entry -> TimelinePage.Entry? in
+    live?.end()
+    let all = shownEntries
+    let runs = all.map(\.spans)
+    var failures: [Failure] = []
+    if let path = options.report {
+      save(RunReport.text(of: runs, title: script), path, "report", &failures)
+    }
+    if let path = options.timeline { save(page(of: all, .final), path, "timeline", &failures) }
+    if let path = options.trace { save(RunTrace.text(of: runs), path, "trace", &failures) }
+    return failures
+  }
+
+  /// The runs up to now.
+  private var shownEntries: [TimelinePage.Entry] {
+    entries.compactMap { entry in
       switch entry {
       case .running(let run): run.isSkipped ? nil : TimelinePage.Entry(run)
       case .ended(let ended): ended
       }
     }
-    let runs = all.map(\.spans)
-    let script = secrets?.redacted(title) ?? title
-    var failures: [Failure] = []
-    if let path = options.report {
-      save(RunReport.text(of: runs, title: script), path, "report", &failures)
+  }
+
+  /// The number of records of all runs, and of their starts and ends.
+  private var recordCount: Int {
+    entries.reduce(0) { sum, entry in
+      switch entry {
+      case .running(let run): sum + 1 + run.log.allAppended
+      case .ended(let ended): sum + 2 + ended.recordCount
+      }
     }
-    if let path = options.timeline {
-      let page = TimelinePage.text(of: all, script: script, version: Version.number)
-      save(page, path, "timeline", &failures)
-    }
-    if let path = options.trace { save(RunTrace.text(of: runs), path, "trace", &failures) }
-    return failures
+  }
+
+  private var script: ByteString { secrets?.redacted(title) ?? title }
+
+  private func page(of entries: [TimelinePage.Entry], _ stage: TimelinePage.Stage) -> ByteString {
+    TimelinePage.text(of: entries, script: script, version: Version.number, stage)
   }
 
   private func save(

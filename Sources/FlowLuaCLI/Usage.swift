@@ -42,7 +42,8 @@ enum Usage {
                              in .dot or .mmd (Mermaid), or in .svg (needs Graphviz)
       --report FILE          write a report of all runs in Markdown: numbers, problems, what each run
                              waited for, and its ops; '-' is stdout
-      --timeline FILE        write a page (HTML) with the timeline of all runs; '-' is stdout
+      --timeline FILE        write a page (HTML) with the timeline of all runs, and update it while they
+                             execute; '-' is stdout
       --trace FILE           write all runs as Chrome trace events, which Perfetto shows; '-' is stdout
       --check                run the script up to where it needs an outcome, but check its flows
                              and print their plans instead of running them; status 1 if a check

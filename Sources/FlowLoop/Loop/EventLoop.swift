@@ -83,7 +83,8 @@ public final class EventLoop {
   // Descriptors: see Poller.swift.
   let poller = Poller()
 
-  /// Timers for events outside of the loop, which a virtual clock doesn't affect.
+  /// Timers for events outside of the loop, which a virtual clock doesn't affect, and those that keep no
+  /// loop alive.
   private let outsideTimers = TimerQueue()
   /// The child processes of the loop, once there was one.
   var programs: (any LoopPrograms)?
@@ -213,8 +214,18 @@ public final class EventLoop {
   /// because a descriptor is watched; when nothing is watched any more, it may never be called.
   package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
     guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
+    return scheduleAside(after: seconds, body)
+  }
+
+  /// Runs `body` after this many seconds of real time, between two jobs, unless nothing else can come any
+  /// more before: it keeps no loop alive.
+  @discardableResult
+  package func scheduleAside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+    checkThread()
     let time = deadline(after: seconds, from: SystemClock.read(CLOCK_MONOTONIC))
-    return outsideTimers.add(deadline: time, job: ClosureJob(body))
+    let timer = outsideTimers.add(deadline: time, job: ClosureJob(body))
+    if isShutDown { timer.cancel() }
+    return timer
   }
 
   /// As `schedule(at:_:)`, for a pending job that keeps track itself whether it is pending. On a
@@ -248,6 +259,8 @@ public final class EventLoop {
     }
     // Due timers get their turn even while jobs keep making jobs.
     if !timers.isEmpty, ready.isEmpty || turns & 15 == 0 { takeDueTimers() }
+    // A wait takes them too, but a busy loop has none.
+    if turns & 15 == 0 { takeOutsideTimers() }
     if let job = ready.popFirst() {
       job.run()
       // A loop that is busy for long doesn't keep the main actor waiting.

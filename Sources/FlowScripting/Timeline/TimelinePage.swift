@@ -7,11 +7,23 @@ internal import LuaVM
 ///
 /// The page is the files in `Page`; the data is JSON within it.
 package struct TimelinePage {
+  /// What becomes of a page.
+  package enum Stage {
+    /// It shows its runs as they were when it was made.
+    case excerpt
+    /// The script is executing, and the file is written again about this often, in seconds.
+    case live(every: Double)
+    /// The script has ended.
+    case final
+  }
+
   /// A run of the page.
   package struct Entry {
     package let spans: RunSpans
     /// The text of its summary; of a long one the start and the end.
     package let summary: ByteString
+    /// The number of records that it is made of.
+    package let recordCount: Int
 
     /// The most records of a log whose summary the page has whole.
     private static let mostRecords = 4000
@@ -19,6 +31,7 @@ package struct TimelinePage {
     package init(_ run: Run) {
       spans = RunSpans(run)
       summary = run.summaryExcerpt(most: Self.mostRecords)
+      recordCount = run.log.allAppended
     }
   }
 
@@ -28,19 +41,19 @@ package struct TimelinePage {
   ///   - runs: The runs, in the order of their starts.
   ///   - script: The name of the script that started them; empty if unknown.
   ///   - version: The version of the program; empty if unknown.
-  ///   - isLive: Whether the file will be written again, so that the page has to load it again.
+  ///   - stage: What becomes of the page: a live one loads itself again.
   /// - Returns: HTML without secrets.
   package static func text(
-    of runs: [Entry], script: ByteString = "", version: ByteString = "", isLive: Bool = false
-  )
-    -> ByteString
-  {
+    of runs: [Entry], script: ByteString = "", version: ByteString = "",
+    _ stage: Stage = .excerpt
+  ) -> ByteString {
     var data = JSONText()
     data.append(raw: "{\"version\":")
     data.append(version)
     data.append(raw: ",\"host\":")
     data.append(host)
-    data.append(raw: ",\"isLive\":\(isLive),\"runs\":[")
+    append(stage, to: &data)
+    data.append(raw: ",\"runs\":[")
     for (index, run) in runs.enumerated() {
       if index > 0 { data.append(raw: ",") }
       TimelineData(run.spans).append(to: &data, place: script, summary: run.summary)
@@ -65,7 +78,20 @@ package struct TimelinePage {
 
   private static var code: [UInt8] {
     PackageResources.spans_js + PackageResources.rows_js + PackageResources.chart_js
-      + PackageResources.page_js
+      + PackageResources.live_js + PackageResources.page_js
+  }
+
+  private static func append(_ stage: Stage, to data: inout JSONText) {
+    switch stage {
+    case .excerpt: data.append(raw: ",\"stage\":\"excerpt\"")
+    case .final: data.append(raw: ",\"stage\":\"final\"")
+    case .live(let interval):
+      data.append(raw: ",\"stage\":\"live\",\"every\":")
+      data.append(interval)
+      data.append(raw: ",\"written\":")
+      let clock = SystemClock()
+      data.append(Double(clock.wallBase + clock.now()) / 1e9)
+    }
   }
 
   /// JSON in which nothing can end the element around it.

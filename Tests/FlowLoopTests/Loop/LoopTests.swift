@@ -53,6 +53,30 @@ struct LoopTests {
     loop.runUntilIdle()
   }
 
+  @Test("A timer aside fires between jobs and during waits, and keeps no loop alive")
+  func aTimerAsideKeepsNoLoopAlive() {
+    let loop = EventLoop(timedBy: SystemClock())
+    var count = 0
+    loop.scheduleAside(after: 1000) { count += 1 }
+    #expect(loop.turn(mayBlock: true) == .idle)
+    // During a wait for something else.
+    loop.scheduleAside(after: 0.001) { count += 1 }
+    loop.schedule(at: loop.deadline(after: 1000)) {}
+    #expect(loop.run { count == 1 })
+    // While jobs keep adding jobs.
+    func again() {
+      if count < 2 { loop.enqueue(again) }
+    }
+    loop.enqueue(again)
+    loop.scheduleAside(after: 0.001) { count += 1 }
+    #expect(loop.run { count == 2 })
+    loop.scheduleAside(after: 0) { count += 1 }.cancel()
+    loop.shutdown()
+    #expect(!loop.scheduleAside(after: 0) { count += 1 }.isPending)
+    loop.runUntilIdle()
+    #expect(count == 2)
+  }
+
   @Test("The result of a turn distinguishes work, waiting and idleness")
   func turnTellsWorkFromWaitingFromIdle() {
     let loop = makeLoop()

@@ -47,7 +47,7 @@ local result = host.script(source .. [[
 ]], {}, { before = { "--virtual-clock", "--timeline", file } })
 check.equal(result.status, 0)
 local page = read(fs.read(file))
-check.equal(page.isLive, false)
+check.equal(page.stage, "final")
 check.equal(#page.runs, 1)
 local run = page.runs[1]
 check.equal(run.name, "publish")
@@ -104,6 +104,7 @@ check.equal(at, run.duration)
 -- The method.
 result = host.script(source .. "io.write(run:timeline())", {}, { before = { "--virtual-clock" } })
 check.equal(read(result.stdout).runs[1].name, "publish")
+check.equal(read(result.stdout).stage, "excerpt")
 result = host.script(source .. ("run:timeline(%q)"):format(file), {}, { before = { "--virtual-clock" } })
 check.equal(result.stdout, "")
 check.equal(read(fs.read(file)).runs[1].numbers.ops, 6)

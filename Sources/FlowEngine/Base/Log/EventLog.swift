@@ -92,6 +92,17 @@ public final class EventLog {
   @inline(__always)
   var count: Int { appended &- removed }
 
+  /// The number of records that were ever appended to this log and to those that it keeps.
+  package var allAppended: Int {
+    var sum = 0
+    var open = [self]
+    while let log = open.popLast() {
+      sum += log.appended
+      if let inner = log.childLogs?.values { open += inner }
+    }
+    return sum
+  }
+
   /// The memory that the records and texts take, in bytes.
   public var byteCount: Int {
     chunks.reduce(0) { $0 + $1.count * MemoryLayout<LogRecord>.stride } + arena.capacity

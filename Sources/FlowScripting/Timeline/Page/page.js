@@ -1,10 +1,9 @@
 // The page: its texts, its table, and what the user does.
 
-"use strict";
 const began = performance.now();
 const page = JSON.parse(document.getElementById("data").textContent);
 const view = new URLSearchParams(location.hash.slice(1));
-let spans, chart, sortedBy = "total";
+let spans, chart, sortedBy = (history.state && history.state.sortedBy) || "total";
 
 function part(id) { return document.getElementById(id); }
 
@@ -42,7 +41,7 @@ function keepView(changes) {
     else view.set(name, value);
   }
   const text = view.toString();
-  history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  history.replaceState(history.state, "", text ? `#${text}` : location.pathname + location.search);
 }
 
 function showRun(number) {
@@ -80,6 +79,7 @@ function showHead(run, number) {
   if (run.omitted > 0) {
     about.push(`${run.omitted.toLocaleString("en")} of the ops that succeeded quickly are left out`);
   }
+  if (page.stage === "final") about.push("complete: the script has ended");
   part("about").textContent = about.filter(Boolean).join(" · ");
   part("error").textContent = run.error || "";
   part("error").hidden = !run.error;
@@ -319,14 +319,14 @@ function start() {
 if (page.runs.length > 0) {
   listen();
   start();
+  restorePlace();
 } else {
   part("name").textContent = "Nothing was started";
   document.body.className = "empty";
 }
-// A live page: the file is written again while the script executes.
-if (page.isLive) setTimeout(() => location.reload(), 2000);
 const root = document.documentElement;
 root.dataset.ops = page.runs.length > 0 ? spans.run.numbers.ops : 0;
 root.dataset.failed = page.runs.length > 0 ? spans.run.numbers.failed : 0;
 root.dataset.rows = page.runs.length > 0 ? chart.rows.list.length : 0;
 root.dataset.ready = (performance.now() - began).toFixed(1);
+if (page.stage === "live") page.live = new Live(page, performance.now() - began);

@@ -1,0 +1,81 @@
+internal import FlowEngine
+internal import FlowScripting
+internal import Glibc
+internal import Synchronization
+
+/// Writes the page of `--timeline` again and again while the script executes.
+///
+/// A timer of the loop makes the page between two jobs; another thread writes it, as a disk may be slow. A page
+/// that can't be written is no failure: the last one, which is written at the end, reports it.
+final class LivePage {
+  /// What a page is made of.
+  struct Source {
+    /// The number of records.
+    let size: () -> Int
+    /// Whether a run is open.
+    let isRunning: () -> Bool
+    /// Makes the page, which will be written again after this time in nanoseconds.
+    let page: (Int64) -> ByteString
+  }
+
+  private let path: ByteString
+  /// Not retained: pages are made only as long as it exists.
+  private weak var loop: EventLoop?
+  private let source: Source
+  private let target = Target()
+  private var pace = LivePace()
+  private var timer: Timer?
+
+  /// Begins; nothing is written before the first run.
+  init(_ path: ByteString, on loop: EventLoop, _ source: Source) {
+    self.path = path
+    self.loop = loop
+    self.source = source
+    wait()
+  }
+
+  /// Ends it: after the call the file isn't written any more.
+  func end() {
+    timer?.cancel()
+    timer = nil
+    target.isFinal.withLock { $0 = true }
+  }
+
+  private func wait() {
+    timer = loop?.scheduleAside(after: Double(pace.interval) / 1e9) { [weak self] in
+      self?.write()
+    }
+  }
+
+  private func write() {
+    let begin = SystemClock().now()
+    let size = source.size()
+    guard pace.isDue(at: begin, size: size, isRunning: source.isRunning()) else {
+      wait()
+      return
+    }
+    let page = source.page(max(pace.interval, LivePace.shortest))
+    pace.made(from: begin, to: SystemClock().now(), size: size)
+    loop?.offload { [path, target] in
+      target.isFinal.withLock { isFinal in
+        guard !isFinal else { return }
+        do throws(SystemError) {
+          try Files.write(page, to: path, Cancellation())
+        } catch {
+          // See above: the last page reports it. What can't be replaced, as a pipe, gets only that one.
+          isFinal = error.code == EINVAL
+        }
+      }
+    } then: { [weak self] in
+      self?.wait()
+    }
+  }
+}
+
+extension LivePage {
+  /// What both threads know of the file.
+  private final class Target: Sendable {
+    /// Whether no further page may be written. Held while one is written.
+    let isFinal = Mutex(false)
+  }
+}
