@@ -109,7 +109,7 @@ need_python_packages() {
     fi
   fi
 }
-need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck; }
+need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-format shellcheck eslint tidy; }
 
 release_is_current() {
   [[ -x $BINARY && -e $STAMP ]] || return 1

@@ -3,6 +3,9 @@
 // A span is a number from 0 on; 0 is the run itself, and each one comes after its parent. Times are seconds
 // since the run's start.
 
+// This file is the first of the page's script.
+"use strict";
+
 const OP = 0, GROUP = 2;
 const RUNNING = 0, SUCCEEDED = 1, FAILED = 2;
 const STATES = ["running", "succeeded", "failed", "cancelled"];
