@@ -93,7 +93,9 @@ class Browser:
             details = parameters["exceptionDetails"]
             self.problems.append(details.get("exception", {}).get("description", details["text"]))
         elif method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
-            self.problems.append(parameters["entry"]["text"])
+            # The browser itself asks servers for an icon.
+            if not parameters["entry"].get("url", "").endswith("/favicon.ico"):
+                self.problems.append(parameters["entry"]["text"])
         elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "assert"):
             self.problems.append(str([each.get("value") for each in parameters["args"]]))
 

@@ -9,7 +9,6 @@ function browser.perform(commands)
   for i, command in ipairs(commands) do lines[i] = json.encode(command) end
   local result = flow.exec({ "python3", "scripts/lib/browser.py" },
     { stdin = table.concat(lines, "\n"), timeout = 900 }):await()
-  if result.status ~= 0 then error(result.stderr .. result.stdout, 2) end
   local results = {}
   for line in result.stdout:gmatch "[^\n]+" do results[#results + 1] = json.decode(line) end
   return results
