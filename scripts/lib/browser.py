@@ -120,7 +120,7 @@ class Browser:
         if "exceptionDetails" in result:
             details = result["exceptionDetails"]
             text = details.get("exception", {}).get("description", details["text"])
-            raise RuntimeError(f"{code}: {text}")
+            raise RuntimeError(f"{text.splitlines()[0]} in {code[:200]}")
         return result["result"].get("value")
 
     def wait(self, code):

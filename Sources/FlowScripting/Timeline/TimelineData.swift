@@ -165,6 +165,7 @@ struct TimelineData {
       append("\"title\":", title, to: &text)
       append(",\"start\":", seconds(step.start), to: &text)
       append(",\"length\":", seconds(step.end - step.start), to: &text)
+      append(",\"waited\":", seconds(step.waited), to: &text)
       let kind = step.kind == .execution ? "work" : "wait"
       text.append(raw: ",\"kind\":\"\(kind)\",\"span\":\(placeOfSpan[step.longest])}")
     }

@@ -10,6 +10,8 @@ extension CriticalPath {
     package let count: Int
     package let start: Int64
     package internal(set) var end: Int64
+    /// How long it was on the path without executing anything: in delays before attempts, and queued.
+    package let waited: Int64
   }
 
   /// The steps, in order and without gaps. Stretches of less than a thousandth of the run's time belong to
@@ -62,6 +64,7 @@ extension CriticalPath {
     let longest = times.max { a, b in a.value == b.value ? a.key > b.key : a.value < b.value }
     return Step(
       kind: work > 0 && most != .own ? .execution : most, longest: longest?.key ?? first.span,
-      count: max(1, times.count), start: first.start, end: end)
+      count: max(1, times.count), start: first.start, end: end,
+      waited: kinds[.retryDelay, default: 0] + kinds[.queue, default: 0])
   }
 }

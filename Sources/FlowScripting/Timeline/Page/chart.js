@@ -14,12 +14,19 @@ class Chart {
     this.to = spans.duration;
     this.chosen = -1;
     this.found = null;
+    this.opened = new Set();
     this.setMode("lanes");
   }
 
   setMode(mode) {
     this.mode = mode;
-    this.rows = new Rows(this.spans, mode);
+    this.rows = new Rows(this.spans, mode, this.opened);
+  }
+
+  // Shows all lanes of a group, or the first ones again.
+  toggle(group) {
+    if (!this.opened.delete(group)) this.opened.add(group);
+    this.setMode(this.mode);
   }
 
   // Shows the time from `from` to `to`, as far as the run has it.
@@ -149,24 +156,43 @@ class Chart {
   }
 
   drawRow(row, y) {
-    const { spans } = this;
-    if (!row.items) {
+    if (row.hidden) {
+      for (const items of row.hidden) this.drawHidden(items, y);
+    } else if (!row.items) {
       if (row.isHead) this.drawHead(row, y);
       else this.drawSpan(row.span, y);
-      return;
+    } else {
+      this.drawLane(row.items, (item) => this.drawSpan(item, y));
     }
-    // Of those that share a pixel with what is drawn already only the conspicuous ones are drawn.
+  }
+
+  // Of items that share a pixel with what is drawn already only the conspicuous ones are drawn.
+  drawLane(items, drawItem) {
+    const { spans } = this;
     const perPixel = (this.to - this.from) / (this.width - this.left);
     let drawnTo = -Infinity;
-    for (let k = this.rows.firstIn(row, this.from); k < row.items.length; k++) {
-      const item = row.items[k];
+    for (let k = this.rows.firstIn(items, this.from); k < items.length; k++) {
+      const item = items[k];
       if (spans.start[item] > this.to) break;
       const isPlain = spans.state[item] === SUCCEEDED && !spans.attempts.has(item)
         && item !== this.chosen;
       if (isPlain && spans.end[item] < drawnTo) continue;
-      this.drawSpan(item, y);
+      drawItem(item);
       if (isPlain) drawnTo = Math.max(spans.end[item], spans.start[item] + perPixel);
     }
+  }
+
+  // Thin lines, one over the other: when anything was executed in the lanes of a closed row, and the failures.
+  drawHidden(items, y) {
+    const { pen, spans, colors } = this;
+    this.drawLane(items, (item) => {
+      const isPlain = spans.state[item] === SUCCEEDED;
+      pen.globalAlpha = this.found && !this.found[item] ? 0.15 : 1;
+      pen.fillStyle = isPlain ? colors.okLight : this.color(item);
+      const from = this.x(spans.start[item]);
+      pen.fillRect(from, y + (isPlain ? 8 : 5), Math.max(1.2, this.x(spans.end[item]) - from), isPlain ? 4 : 10);
+      pen.globalAlpha = 1;
+    });
   }
 
   // A thin line for what has rows of its own.
@@ -287,11 +313,16 @@ class Chart {
     }
   }
 
+  // The row at a place of the canvas, if there is one.
+  rowAt(y) {
+    return y < AXIS ? undefined : this.rows.list[Math.floor((y - AXIS + this.scroll.scrollTop) / ROW)];
+  }
+
   // The span at a place of the canvas; -1 without one.
   at(x, y) {
     const { spans } = this;
-    const row = this.rows.list[Math.floor((y - AXIS + this.scroll.scrollTop) / ROW)];
-    if (!row || y < AXIS) return -1;
+    const row = this.rowAt(y);
+    if (!row || row.hidden) return -1;
     if (x < this.left) return row.span;
     const time = this.time(x);
     const near = (this.to - this.from) / (this.width - this.left) * 3;
@@ -300,7 +331,7 @@ class Chart {
       return isIn ? row.span : -1;
     }
     let best = -1, distance = Infinity;
-    for (let k = this.rows.firstIn(row, time - near); k < row.items.length; k++) {
+    for (let k = this.rows.firstIn(row.items, time - near); k < row.items.length; k++) {
       const item = row.items[k];
       if (spans.start[item] > time + near) break;
       const from = Math.abs(time - (spans.start[item] + spans.end[item]) / 2);
@@ -325,8 +356,12 @@ class Chart {
       const next = row.items[row.items.indexOf(span) + steps];
       if (next !== undefined) return next;
     }
-    const other = this.rows.list[(row ? this.rows.of[span] : -1) + steps];
+    let at = (row ? this.rows.of[span] : -1) + steps;
+    // Arrows pass the row of an open group that closes it.
+    while (this.rows.list[at] && this.rows.list[at].hidden && this.rows.list[at].hidden.length === 0) at += steps;
+    const other = this.rows.list[at];
     if (!other) return -1;
+    if (other.hidden) return other.hidden[0][0];
     return other.items ? other.items[steps > 0 ? 0 : other.items.length - 1] : other.span;
   }
 }

@@ -60,7 +60,7 @@ function showHead(run, number) {
   document.title = `${run.name} – flowlua`;
   part("runs").replaceChildren(...(page.runs.length < 2 ? [] : page.runs.map((other, k) => {
     const made = button(`${other.name} · ${other.state} · ${seconds(other.duration)}`, "", () => {
-      keepView({ run: k, select: "", from: "", to: "", find: "" });
+      keepView({ run: k, select: "", from: "", to: "", find: "", open: "" });
       start();
     });
     made.setAttribute("aria-current", String(k === number));
@@ -69,6 +69,7 @@ function showHead(run, number) {
   part("name").textContent = run.name;
   part("state").textContent = run.state;
   part("state").className = `state ${run.state}`;
+  document.body.className = run.state === "running" ? "open" : "";
   const when = new Date(run.began * 1000);
   const pad = (value) => String(value).padStart(2, "0");
   const date = `${when.getFullYear()}-${pad(when.getMonth() + 1)}-${pad(when.getDate())}`;
@@ -110,20 +111,40 @@ function showProblems(run) {
   }));
 }
 
+// A part of the critical path that is long enough has its text in the bar, the others have it below.
 function showPath(run) {
   part("waited").hidden = run.path.length === 0;
+  const room = part("path").clientWidth;
+  const narrow = [];
   part("path").replaceChildren(...run.path.map((step) => {
     const share = step.length / spans.duration;
     const text = `${step.title} ${seconds(step.length)}`;
-    const made = button(share > 0.04 ? text : "", step.kind === "work" ? "" : "wait", () => {
-      show(step.start - spans.duration * 0.02, step.start + step.length + spans.duration * 0.02);
-      if (step.span >= 0) choose(step.span);
-    });
+    const fits = share * room > 12 + text.length * 6.6;
+    if (!fits) narrow.push(step);
+    const made = pathButton(step, fits ? text : "");
     made.style.flex = `${Math.max(share, 0.004)} 1 0`;
-    made.title = `${text} (${Math.round(share * 100)} %)`;
-    made.setAttribute("aria-label", made.title);
+    // What of the work was a wait is grey at its end.
+    const waited = step.kind === "work" ? step.waited / step.length : 0;
+    if (waited > 0) made.style.setProperty("--work", `${(100 - waited * 100).toFixed(1)}%`);
     return made;
   }));
+  const most = 12;
+  const longest = [...narrow].sort((a, b) => b.length - a.length).slice(0, most);
+  part("narrow").replaceChildren(...narrow.filter((step) => longest.includes(step)).map(
+    (step) => pathButton(step, `${step.title} ${seconds(step.length)}`)));
+  if (narrow.length > most) part("narrow").append(`and ${narrow.length - most} shorter parts`);
+}
+
+function pathButton(step, text) {
+  const made = button(text, step.kind === "work" ? "" : "wait", () => {
+    show(step.start - spans.duration * 0.02, step.start + step.length + spans.duration * 0.02);
+    if (step.span >= 0) choose(step.span);
+  });
+  const waited = step.kind === "work" && step.waited > 0 ? `, ${seconds(step.waited)} of it waiting` : "";
+  const share = Math.round(step.length / spans.duration * 100);
+  made.title = `${step.title} ${seconds(step.length)} (${share} %)${waited}`;
+  made.setAttribute("aria-label", made.title);
+  return made;
 }
 
 const columns = [
@@ -192,6 +213,7 @@ function show(from, to) {
 function choose(span, zooms) {
   if (span < 0 || span >= spans.count) return;
   chart.chosen = span;
+  if (chart.rows.hides(span) >= 0) toggle(chart.rows.hides(span));
   showDetails(span);
   chart.reveal(span);
   keepView({ select: spans.key(span) });
@@ -199,6 +221,13 @@ function choose(span, zooms) {
   const width = Math.max(length * 4, spans.duration * 0.05);
   if (zooms) show(spans.start[span] - width / 3, spans.end[span] + width / 3);
   else chart.draw();
+}
+
+// Shows all rows of a group, or only the first ones.
+function toggle(group) {
+  chart.toggle(group);
+  keepView({ open: [...chart.opened].join(".") });
+  chart.draw();
 }
 
 function find(text) {
@@ -219,6 +248,8 @@ function showTip(event) {
   const box = chart.bars.getBoundingClientRect();
   const span = chart.at(event.clientX - box.left, event.clientY - box.top);
   tip.hidden = span < 0;
+  const row = chart.rowAt(event.clientY - box.top);
+  chart.bars.style.cursor = row && row.hidden ? "pointer" : "";
   if (span < 0) return;
   const queued = spans.queued(span);
   const attempts = spans.attempts.get(span);
@@ -260,7 +291,9 @@ function listen() {
     if (from !== null && Math.abs(event.offsetX - from) > 6) {
       show(chart.time(Math.min(from, event.offsetX)), chart.time(Math.max(from, event.offsetX)));
     } else {
-      choose(chart.at(event.offsetX, event.offsetY));
+      const row = chart.rowAt(event.offsetY);
+      if (row && row.hidden) toggle(row.group);
+      else choose(chart.at(event.offsetX, event.offsetY));
     }
   });
   bars.addEventListener("pointermove", showTip);
@@ -286,7 +319,10 @@ function listen() {
   part("whole").addEventListener("click", () => show(0, spans.duration));
   part("find").addEventListener("input", (event) => find(event.target.value));
   part("mode").addEventListener("change", (event) => setMode(event.target.value));
-  window.addEventListener("resize", () => chart.draw());
+  window.addEventListener("resize", () => {
+    showPath(spans.run);
+    chart.draw();
+  });
   window.addEventListener("hashchange", () => {
     for (const name of [...view.keys()]) view.delete(name);
     for (const [name, value] of new URLSearchParams(location.hash.slice(1))) view.set(name, value);
@@ -308,6 +344,7 @@ function number(name, otherwise) {
 function start() {
   const count = page.runs.length;
   showRun(Math.max(0, Math.min(count - 1, Math.trunc(number("run", 0)))));
+  chart.opened = new Set((view.get("open") || "").split(".").filter(Boolean).map(Number));
   part("mode").value = view.get("mode") === "rows" ? "rows" : "lanes";
   chart.setMode(part("mode").value);
   part("find").value = view.get("find") || "";

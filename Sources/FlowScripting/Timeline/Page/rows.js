@@ -1,10 +1,16 @@
 // The rows of the timeline: which spans each shows.
 //
-// A row has a text, a depth, and either one span or, in a lane, many that don't overlap.
+// A row has a text, a depth, and either one span or, in a lane, many that don't overlap. A group of many lanes
+// has the last ones in one row, until the user opens it.
+
+// The most lanes of a group that isn't open.
+const MOST_LANES = 12;
 
 class Rows {
-  constructor(spans, mode) {
+  // `opened` has the groups that show all of their lanes.
+  constructor(spans, mode, opened) {
     this.spans = spans;
+    this.opened = opened;
     this.isByItem = mode === "rows";
     this.list = [];
     // The row of each span.
@@ -27,7 +33,7 @@ class Rows {
         depth, span, isHead: children.length > 0 && this.spans.kind[span] !== OP,
       });
       if (isGroup && !this.isByItem) {
-        this.addLanes(children, depth + 1);
+        this.addLanes(span, children, depth + 1);
       } else {
         const order = isGroup
           ? [...children].sort((a, b) => this.spans.index[a] - this.spans.index[b]) : children;
@@ -47,7 +53,7 @@ class Rows {
 
   // Each worker has lanes of its own, the main thread has others. In each an item takes the first one that
   // is free.
-  addLanes(items, depth) {
+  addLanes(group, items, depth) {
     const { start, end, lane } = this.spans;
     const lanesOf = new Map();
     for (const item of items) {
@@ -57,14 +63,25 @@ class Rows {
       if (!free) lanes.push(free = []);
       free.push(item);
     }
-    for (const worker of [...lanesOf.keys()].sort((a, b) => a - b)) {
-      for (const [k, list] of lanesOf.get(worker).entries()) {
-        for (const item of list) this.of[item] = this.list.length;
-        const text = worker > 0 && k === 0 ? `worker ${worker}` : "";
-        this.list.push({ text, depth, span: -1, items: list });
-        for (const item of list) this.cover(item);
-      }
+    const lanes = [...lanesOf.keys()].sort((a, b) => a - b).flatMap((worker) => lanesOf.get(worker)
+      .map((list, k) => ({ list, text: worker > 0 && k === 0 ? `worker ${worker}` : "" })));
+    const isLong = lanes.length > MOST_LANES;
+    const shown = isLong && !this.opened.has(group) ? MOST_LANES - 1 : lanes.length;
+    for (const { list, text } of lanes.slice(0, shown)) {
+      this.place(list);
+      this.list.push({ text, depth, span: -1, items: list });
     }
+    if (!isLong) return;
+    const hidden = lanes.slice(shown).map(({ list }) => list);
+    for (const list of hidden) this.place(list);
+    const text = hidden.length > 0 ? `▸ ${hidden.length} more rows` : "▾ fewer rows";
+    this.list.push({ text, depth, span: -1, hidden, group });
+  }
+
+  // The next row is that of these items, and of what is within them.
+  place(items) {
+    for (const item of items) this.of[item] = this.list.length;
+    for (const item of items) this.cover(item);
   }
 
   // What is within an item has no row of its own in a lane.
@@ -77,13 +94,19 @@ class Rows {
     }
   }
 
-  // The item of a lane that ends last before, or at, a time; the first one otherwise.
-  firstIn(row, time) {
+  // The group to open before an item has a row with a bar of its own; -1 if it has one.
+  hides(span) {
+    const row = this.list[this.of[span]];
+    return row && row.hidden && row.hidden.length > 0 ? row.group : -1;
+  }
+
+  // The place of the first item of a lane that ends at a time or later.
+  firstIn(items, time) {
     const { end } = this.spans;
-    let low = 0, high = row.items.length;
+    let low = 0, high = items.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (end[row.items[middle]] < time) low = middle + 1;
+      if (end[items[middle]] < time) low = middle + 1;
       else high = middle;
     }
     return low;

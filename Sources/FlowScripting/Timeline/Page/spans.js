@@ -124,18 +124,24 @@ class Spans {
     const share = this.duration / count;
     const whole = new Float64Array(count + 1);
     const part = new Float64Array(count);
-    for (let i = 0; i < this.count; i++) {
-      if (this.kind[i] !== OP) continue;
-      const from = Math.min(count - 1, Math.floor(this.start[i] / share));
-      const to = Math.min(count - 1, Math.floor(this.end[i] / share));
+    const add = (start, end) => {
+      const from = Math.min(count - 1, Math.floor(start / share));
+      const to = Math.min(count - 1, Math.floor(end / share));
       if (from === to) {
-        part[from] += (this.end[i] - this.start[i]) / share;
-        continue;
+        part[from] += (end - start) / share;
+        return;
       }
-      part[from] += from + 1 - this.start[i] / share;
-      part[to] += this.end[i] / share - to;
+      part[from] += from + 1 - start / share;
+      part[to] += end / share - to;
       whole[from + 1] += 1;
       whole[to] -= 1;
+    };
+    for (let i = 0; i < this.count; i++) {
+      if (this.kind[i] !== OP) continue;
+      // Between its attempts it doesn't execute.
+      const attempts = this.attempts.get(i);
+      if (attempts) for (const attempt of attempts) add(attempt.start, attempt.end);
+      else add(this.start[i], this.end[i]);
     }
     let running = 0;
     for (let k = 0; k < count; k++) {
