@@ -4,7 +4,7 @@ package.path = here .. "/?.lua;examples/lib/?.lua;" .. package.path
 local flow = require "flow"
 local annotations, bindings = require "annotations", require "bindings"
 local links, page, pictures = require "links", require "page", require "pictures"
-local phrases = require "phrases"
+local phrases, shots = require "phrases", require "shots"
 local snippets, symbols = require "snippets", require "symbols"
 local specification = require "specification"
 local targets = require "targets"
@@ -96,11 +96,20 @@ run:await()
 local snippet_count = 0
 for _, each in ipairs(run.data.counts) do snippet_count = snippet_count + each end
 
--- `<!-- picture: docs/run.svg of FILE -->`: a terminal that shows what an example prints.
+-- `<!-- picture: docs/run.svg of FILE -->`: a terminal that shows what an example prints, or
+-- its timeline if the picture is a `.png`.
 for _, each in ipairs(pages) do
   for number, line in ipairs(each.lines) do
     local path, example = line:match "^<!%-%- picture: (%S+) of (%S+) %-%->$"
-    if path then
+    if path and path:find "%.png$" then
+      local file = scratch .. "/picture.html"
+      local digest = shots.page(os.getenv "FLOWLUA", example, file) .. "\n"
+      local name = path:match "^(.*)%.png$"
+      local is_current = read(name .. ".sha256") == digest
+        and read(path) and read(name .. "~dark.png")
+      if not is_current and not check then shots.take(file, name) end
+      put(name .. ".sha256", digest, number)
+    elseif path then
       local result = flow.exec(
         { os.getenv "FLOWLUA", "--virtual-clock", example }, { env = { TZ = "UTC" } })
       put(path, pictures.terminal("scripts/flowlua " .. example, result:await().stdout), number)
