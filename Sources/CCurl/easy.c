@@ -48,12 +48,22 @@ static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_so
   int made = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   // The last address counts.
   easy->lacks_descriptor = made < 0 && (errno == EMFILE || errno == ENFILE);
-  return made < 0 ? CURL_SOCKET_BAD : made;
+  if (made < 0) return CURL_SOCKET_BAD;
+  easy->multi->events->opened(easy->multi->context, made);
+  return made;
 }
 
-ccurl_easy *ccurl_easy_make(const ccurl_transfer_events *events, void *context) {
+static int on_close(void *context, curl_socket_t socket) {
+  ccurl_multi *multi = context;
+  multi->events->closing(multi->context, socket);
+  return close(socket);
+}
+
+ccurl_easy *ccurl_easy_make(
+    ccurl_multi *multi, const ccurl_transfer_events *events, void *context) {
   ccurl_easy *easy = calloc(1, sizeof *easy);
   if (easy == NULL) return NULL;
+  easy->multi = multi;
   easy->events = events;
   easy->context = context;
   easy->handle = ccurl_library.curl_easy_init();
@@ -71,17 +81,26 @@ ccurl_easy *ccurl_easy_make(const ccurl_transfer_events *events, void *context) 
   set(handle, CURLOPT_QUICK_EXIT, 1L);
   set(handle, CURLOPT_OPENSOCKETFUNCTION, on_open);
   set(handle, CURLOPT_OPENSOCKETDATA, easy);
+  // A connection is kept after its transfer.
+  set(handle, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+  set(handle, CURLOPT_CLOSESOCKETDATA, multi);
   set(handle, CURLOPT_HEADERFUNCTION, on_header);
   set(handle, CURLOPT_HEADERDATA, easy);
   set(handle, CURLOPT_WRITEFUNCTION, on_receive);
   set(handle, CURLOPT_WRITEDATA, easy);
+  return easy;
+}
+
+void ccurl_follow_body(ccurl_easy *easy) {
+  CURL *handle = easy->handle;
+  CURLcode (*set)(CURL *, CURLoption, ...) = ccurl_library.curl_easy_setopt;
   set(handle, CURLOPT_READFUNCTION, on_send);
   set(handle, CURLOPT_READDATA, easy);
   set(handle, CURLOPT_SEEKFUNCTION, on_seek);
   set(handle, CURLOPT_SEEKDATA, easy);
   set(handle, CURLOPT_XFERINFOFUNCTION, on_moved);
   set(handle, CURLOPT_XFERINFODATA, easy);
-  return easy;
+  set(handle, CURLOPT_NOPROGRESS, 0L);
 }
 
 CURLcode ccurl_set_text(ccurl_easy *easy, CURLoption option, const char *text) {

@@ -43,8 +43,15 @@ struct ccurl_library {
 /// Filled by ccurl_load.
 extern struct ccurl_library ccurl_library;
 
+struct ccurl_multi {
+  CURLM *handle;
+  const ccurl_loop_events *events;
+  void *context;
+};
+
 struct ccurl_easy {
   CURL *handle;
+  ccurl_multi *multi;
   const ccurl_transfer_events *events;
   void *context;
   struct curl_slist *headers;

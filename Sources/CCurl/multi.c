@@ -6,12 +6,6 @@
 
 #include "internal.h"
 
-struct ccurl_multi {
-  CURLM *handle;
-  const ccurl_loop_events *events;
-  void *context;
-};
-
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *context, void *unused) {
   (void)easy, (void)unused;
   ccurl_multi *multi = context;

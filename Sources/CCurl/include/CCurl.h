@@ -37,6 +37,10 @@ typedef struct ccurl_loop_events {
   void (*watch)(void *context, int descriptor, bool reading, bool writing);
   /// Call ccurl_multi_time after this many milliseconds; negative: not at all.
   void (*wake)(void *context, long milliseconds);
+  /// A connection has got a descriptor.
+  void (*opened)(void *context, int descriptor);
+  /// The descriptor of a connection is about to be closed.
+  void (*closing)(void *context, int descriptor);
 } ccurl_loop_events;
 
 /// One request and its response. libcurl 7.88 keeps a pointer to the last header line of a transfer that
@@ -45,8 +49,10 @@ typedef struct ccurl_easy ccurl_easy;
 /// All transfers of a loop, and their connections.
 typedef struct ccurl_multi ccurl_multi;
 
-/// Makes a transfer with the options that every request has; NULL without memory.
-ccurl_easy *ccurl_easy_make(const ccurl_transfer_events *events, void *context);
+/// Makes a transfer for a multi, with the options that every request has; NULL without memory.
+ccurl_easy *ccurl_easy_make(ccurl_multi *multi, const ccurl_transfer_events *events, void *context);
+/// Has `send`, `seek` and `moved` called, which a request without a body doesn't need.
+void ccurl_follow_body(ccurl_easy *easy);
 /// Releases a transfer that no multi has.
 void ccurl_easy_free(ccurl_easy *easy);
 

@@ -70,11 +70,11 @@ struct HTTPHop {
 
   /// Sets the options of the library; false without memory.
   func setOptions(
-    of easy: OpaquePointer, for request: HTTPRequest, upload: HTTPUpload?
+    of easy: OpaquePointer, for request: HTTPRequest, upload: HTTPUpload?,
+    environment: HTTPEnvironment
   ) -> Bool {
     let options = CurlOptions(easy)
     options.set(CURLOPT_URL, url.text)
-    options.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     options.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(min(request.connectTimeout, 1e6) * 1000)))
     if url.isEncrypted { options.set(CURLOPT_PIPEWAIT, 1) }
     switch request.version {
@@ -83,13 +83,14 @@ struct HTTPHop {
       let version =
         url.isEncrypted ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
       options.set(CURLOPT_HTTP_VERSION, version)
-    case nil: options.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
+    // HTTP/2 where the server offers it with its encryption.
+    case nil: break
     }
     if request.save != nil { options.set(CURLOPT_BUFFERSIZE, 1 << 18) }
-    if request.onProgress != nil || hasBody { options.set(CURLOPT_NOPROGRESS, 0) }
+    if hasBody || request.onProgress != nil || !method.equals("GET") { ccurl_follow_body(easy) }
     setMethod(options, request, upload)
     setTrust(options, request)
-    setProxy(options, request)
+    setProxy(options, request, environment)
     addHeaders(options, request)
     if isTrusted {
       switch credentials {
@@ -159,7 +160,7 @@ struct HTTPHop {
       options.set(body: "")
       options.set(CURLOPT_CUSTOMREQUEST, method)
     } else {
-      options.set(CURLOPT_HTTPGET, 1)
+      // GET is the library's own method.
       if !method.equals("GET") { options.set(CURLOPT_CUSTOMREQUEST, method) }
     }
   }
@@ -169,7 +170,7 @@ struct HTTPHop {
       options.set(CURLOPT_SSL_VERIFYPEER, 0)
       options.set(CURLOPT_SSL_VERIFYHOST, 0)
     }
-    if url.isEncrypted, let ca = request.ca ?? Self.environment("SSL_CERT_FILE") {
+    if url.isEncrypted, let ca = request.ca ?? HTTPEnvironment.value("SSL_CERT_FILE") {
       options.set(CURLOPT_CAINFO, ca)
     }
     guard isTrusted else { return }
@@ -177,17 +178,22 @@ struct HTTPHop {
     if let key = request.key { options.set(CURLOPT_SSLKEY, key) }
   }
 
-  private func setProxy(_ options: CurlOptions, _ request: HTTPRequest) {
+  private func setProxy(
+    _ options: CurlOptions, _ request: HTTPRequest, _ environment: HTTPEnvironment
+  ) {
     if let proxy = request.proxy {
       options.set(CURLOPT_PROXY, proxy)
       // This proxy was asked for, whatever NO_PROXY says.
       if !proxy.isEmpty { options.set(CURLOPT_NOPROXY, "") }
-    } else if !url.isEncrypted, let proxy = Self.environment("HTTP_PROXY"),
-      Self.environment("http_proxy") == nil, Self.environment("REQUEST_METHOD") == nil
-    {
+    } else if !environment.namesProxies {
+      // The library would look for them with each request.
+      options.set(CURLOPT_NOPROXY, literal: "*")
+      return
+    } else if !url.isEncrypted, let proxy = environment.proxy {
       // The library doesn't read it, because of CGI programs: their clients can set it.
       options.set(CURLOPT_PROXY, proxy)
     }
+    options.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
   }
 
   private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
@@ -226,12 +232,6 @@ struct HTTPHop {
   static func isPrivate(_ name: ByteString) -> Bool {
     name == "authorization" || name == "cookie" || name == "host"
       || name.bytes.starts(with: "proxy-".utf8)
-  }
-
-  private static func environment(_ name: String) -> ByteString? {
-    guard let value = getenv(name) else { return nil }
-    let text = ByteString(cString: value)
-    return text.isEmpty ? nil : text
   }
 }
 

@@ -8,34 +8,42 @@ internal import Glibc
 final class HTTPMulti: LoopExtension, LoopJob {
   /// Holds its extensions until it is shut down.
   unowned let loop: EventLoop
-  private var handle: OpaquePointer?
-  private var active: [ObjectIdentifier: HTTPTransfer] = [:]
+  /// The variables that name proxies.
+  let environment = HTTPEnvironment()
+
+  // Unchecked exclusivity: see HotPath.swift.
+
+  @exclusivity(unchecked) private var handle: OpaquePointer?
+  @exclusivity(unchecked) private var active: [ObjectIdentifier: HTTPTransfer] = [:]
   /// Transfers that wait for a place, in order.
-  private var waiting: [HTTPTransfer] = []
-  private var next = 0
+  @exclusivity(unchecked) private var waiting: [HTTPTransfer] = []
+  @exclusivity(unchecked) private var next = 0
   /// Transfers that wait for the limits of their client.
-  private var waitingForClient: [ObjectIdentifier: HTTPTransfer] = [:]
+  @exclusivity(unchecked) private var waitingForClient: [ObjectIdentifier: HTTPTransfer] = [:]
   /// The most transfers at a time: each may need some descriptors.
-  private var limit: Int
-  private var isStarting = false
-  private var isClosed = false
+  @exclusivity(unchecked) private var limit: Int
+  @exclusivity(unchecked) private var isStarting = false
+  @exclusivity(unchecked) private var isClosed = false
   /// Whether the library is executing.
-  private var isInside = false
-  private var insideSince: Int64 = 0
-  private var touched: [HTTPTransfer] = []
-  private var sockets: [Int32: HTTPSocket] = [:]
-  private var timer: Timer?
+  @exclusivity(unchecked) private var isInside = false
+  @exclusivity(unchecked) private var insideSince: Int64 = 0
+  @exclusivity(unchecked) private var touched: [HTTPTransfer] = []
+  @exclusivity(unchecked) private var sockets: [Int32: HTTPSocket] = [:]
+  /// The descriptors that are connections, of which the library says when it closes them. It watches others,
+  /// too, such as those of its threads.
+  private var connections: Set<Int32> = []
+  @exclusivity(unchecked) private var timer: Timer?
   /// Whether the library wants to be called as soon as possible, and whether the loop knows that.
-  private var isTimeDue = false
-  private var isQueued = false
+  @exclusivity(unchecked) private var isTimeDue = false
+  @exclusivity(unchecked) private var isQueued = false
   /// Ends transfers in which no byte moves: one timer for all, as most end long before their limits.
-  private var movementTimer: Timer?
+  @exclusivity(unchecked) private var movementTimer: Timer?
   /// When it does so: nanoseconds of the system's clock.
-  private var movementTime = Int64.max
+  @exclusivity(unchecked) private var movementTime = Int64.max
   /// How many transfers something is to come for; the others are paused.
-  private var holders = 0
+  @exclusivity(unchecked) private var holders = 0
   /// Whether the library wants to be called once a transfer continues.
-  private var isTimePostponed = false
+  @exclusivity(unchecked) private var isTimePostponed = false
 
   /// The transfers of a loop; made for the first one.
   ///
@@ -92,6 +100,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
     handle = nil
     for socket in sockets.values { socket.watch?.end() }
     sockets = [:]
+    connections = []
   }
 
   /// Those that have begun, and those that wait.
@@ -144,6 +153,13 @@ final class HTTPMulti: LoopExtension, LoopJob {
       }
       if !transfer.hasEnded { transfer.begin() }
     }
+  }
+
+  /// Makes the library's side of a transfer.
+  func makeEasy(
+    _ events: UnsafePointer<ccurl_transfer_events>, _ context: UnsafeMutableRawPointer
+  ) -> OpaquePointer? {
+    handle.flatMap { ccurl_easy_make($0, events, context) }
   }
 
   /// Gives a transfer to the library.
@@ -203,6 +219,10 @@ final class HTTPMulti: LoopExtension, LoopJob {
 
   fileprivate func ready(_ socket: HTTPSocket) {
     guard let handle, let watch = socket.watch, !isInside else { return }
+    guard watch.holdsLoop else {
+      // The other side has closed a kept connection: the library notices that when it needs one.
+      return endWatch(of: socket.descriptor)
+    }
     perform {
       ccurl_multi_ready(handle, socket.descriptor, watch.wasReadable, watch.wasWritable)
     }
@@ -229,7 +249,9 @@ final class HTTPMulti: LoopExtension, LoopJob {
         watch: { context, descriptor, reading, writing in
           HTTPMulti.from(context).watch(descriptor, reading: reading, writing: writing)
         },
-        wake: { context, milliseconds in HTTPMulti.from(context).wake(milliseconds) }))
+        wake: { context, milliseconds in HTTPMulti.from(context).wake(milliseconds) },
+        opened: { context, descriptor in HTTPMulti.from(context).opened(descriptor) },
+        closing: { context, descriptor in HTTPMulti.from(context).closing(descriptor) }))
     return UnsafePointer(events)
   }()
 
@@ -241,18 +263,33 @@ final class HTTPMulti: LoopExtension, LoopJob {
 
   private func watch(_ descriptor: Int32, reading: Bool, writing: Bool) {
     guard reading || writing else {
-      sockets.removeValue(forKey: descriptor)?.watch?.end()
+      // The next request on a kept connection would watch it again, which costs two calls of the system.
+      guard connections.contains(descriptor), let socket = sockets[descriptor] else {
+        return endWatch(of: descriptor)
+      }
+      socket.watch?.holdsLoop = false
       return
     }
-    if let watch = sockets[descriptor]?.watch {
-      try? watch.change(reading: reading, writing: writing)
+    if let socket = sockets[descriptor], socket.watch != nil {
+      socket.change(reading: reading, writing: writing)
       return
     }
     guard !isClosed else { return }
-    let socket = HTTPSocket(descriptor, self)
+    let socket = HTTPSocket(descriptor, self, reading: reading, writing: writing)
     // One that can't be watched ends with its time limits.
     socket.watch = try? loop.watch(descriptor, reading: reading, writing: writing, socket)
     sockets[descriptor] = socket
+  }
+
+  private func endWatch(of descriptor: Int32) {
+    sockets.removeValue(forKey: descriptor)?.watch?.end()
+  }
+
+  private func opened(_ descriptor: Int32) { connections.insert(descriptor) }
+
+  private func closing(_ descriptor: Int32) {
+    endWatch(of: descriptor)
+    connections.remove(descriptor)
   }
 
   /// A transfer begins, or continues.
@@ -323,15 +360,29 @@ final class HTTPMulti: LoopExtension, LoopJob {
   }
 }
 
-/// A socket of the library that the loop watches.
+/// A socket of the library that the loop watches; not for the loop's own sake while its connection is kept for
+/// the next request.
 private final class HTTPSocket: LoopJob {
   let descriptor: Int32
   private unowned let multi: HTTPMulti
   var watch: DescriptorWatch?
+  private var isReading: Bool
+  private var isWriting: Bool
 
-  init(_ descriptor: Int32, _ multi: HTTPMulti) {
+  init(_ descriptor: Int32, _ multi: HTTPMulti, reading: Bool, writing: Bool) {
     self.descriptor = descriptor
     self.multi = multi
+    isReading = reading
+    isWriting = writing
+  }
+
+  /// Watches for these from now on.
+  func change(reading: Bool, writing: Bool) {
+    watch?.holdsLoop = true
+    if reading == isReading, writing == isWriting { return }
+    isReading = reading
+    isWriting = writing
+    try? watch?.change(reading: reading, writing: writing)
   }
 
   func run() { multi.ready(self) }

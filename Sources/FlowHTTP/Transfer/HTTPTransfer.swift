@@ -9,49 +9,51 @@ internal import Glibc
 final class HTTPTransfer {
   let request: HTTPRequest
   let multi: HTTPMulti
+  // Unchecked exclusivity: see HotPath.swift.
+
   /// Called once: with the response (of a stream: when its header is complete), or the error.
-  private var completion: ((Result<HTTPResponse, FlowError>) -> Void)?
+  @exclusivity(unchecked) private var completion: ((Result<HTTPResponse, FlowError>) -> Void)?
   /// Called at the end of a stream whose response was delivered.
-  var onStreamEnd: ((FlowError?) -> Void)?
+  @exclusivity(unchecked) var onStreamEnd: ((FlowError?) -> Void)?
   /// Called when the transfer doesn't use its place any more.
-  var onLeave: (() -> Void)?
+  @exclusivity(unchecked) var onLeave: (() -> Void)?
 
   /// The task whose work this is: the request's, later that of its streamed body.
-  weak var task: AnyFlowTask?
+  @exclusivity(unchecked) weak var task: AnyFlowTask?
   /// Identifies the part of the program that has started the request.
   let requester: ObjectIdentifier?
 
   /// The library's side; set while the library works.
-  private(set) var easy: OpaquePointer?
-  private(set) var hasEnded = false
-  private var hasBegun = false
-  private var start: Int64 = 0
-  private var deadlineTimer: Timer?
-  private var isHolding = false
+  @exclusivity(unchecked) private(set) var easy: OpaquePointer?
+  @exclusivity(unchecked) private(set) var hasEnded = false
+  @exclusivity(unchecked) private var hasBegun = false
+  @exclusivity(unchecked) private var start: Int64 = 0
+  @exclusivity(unchecked) private var deadlineTimer: Timer?
+  @exclusivity(unchecked) private var isHolding = false
 
   // The request that is being sent: the first, or one that a redirect has led to.
-  var hop: HTTPHop
-  var upload: HTTPUpload?
+  @exclusivity(unchecked) var hop: HTTPHop
+  @exclusivity(unchecked) var upload: HTTPUpload?
   /// How much of a body in memory the library has taken by `fill`.
-  var sentBytes = 0
-  var followed = 0
+  @exclusivity(unchecked) var sentBytes = 0
+  @exclusivity(unchecked) var followed = 0
 
   // The response.
-  var head = HTTPHead()
-  var body = HTTPBodyBuffer()
-  var download: HTTPDownload?
-  weak var stream: HTTPStream?
+  @exclusivity(unchecked) var head = HTTPHead()
+  @exclusivity(unchecked) var body = HTTPBodyBuffer()
+  @exclusivity(unchecked) var download: HTTPDownload?
+  @exclusivity(unchecked) weak var stream: HTTPStream?
   /// Kept until it is delivered with the response.
-  var newStream: HTTPStream?
-  var isPaused = false
-  var lastMoved: Int64 = 0
+  @exclusivity(unchecked) var newStream: HTTPStream?
+  @exclusivity(unchecked) var isPaused = false
+  @exclusivity(unchecked) var lastMoved: Int64 = 0
   /// The failure that has ended the transfer from within a callback.
-  var failure: FlowError?
+  @exclusivity(unchecked) var failure: FlowError?
   /// The code that responds instead of servers.
   let replacement: (any HTTPReplacement)?
   /// The request that it responds to now.
-  var replaced: ReplacedRequest?
-  var progress: (done: Int64, total: Int64)?
+  @exclusivity(unchecked) var replaced: ReplacedRequest?
+  @exclusivity(unchecked) var progress: (done: Int64, total: Int64)?
 
   /// - Throws: The mistake in the request.
   init(
@@ -126,10 +128,13 @@ final class HTTPTransfer {
         return
       }
       if hop.hasBody { upload = try hop.openBody(request) }
-      guard let made = ccurl_easy_make(Self.events, Unmanaged.passUnretained(self).toOpaque())
-      else { throw Self.noMemory }
+      let context = Unmanaged.passUnretained(self).toOpaque()
+      guard let made = multi.makeEasy(Self.events, context) else { throw Self.noMemory }
       easy = made
-      guard hop.setOptions(of: made, for: request, upload: upload) else { throw Self.noMemory }
+      guard
+        hop.setOptions(
+          of: made, for: request, upload: upload, environment: multi.environment)
+      else { throw Self.noMemory }
       lastMoved = multi.now
       multi.watchMovement(until: idleEnd)
       guard multi.add(self, made) else { throw Self.noMemory }

@@ -35,6 +35,14 @@ public final class DescriptorWatch {
     try poller?.change(self, reading: reading, writing: writing)
   }
 
+  /// Whether the loop waits for the watch. Without that the job runs while the loop waits for something
+  /// else.
+  public var holdsLoop = true {
+    didSet {
+      if holdsLoop != oldValue, let poller { poller.count(holdsLoop ? 1 : -1) }
+    }
+  }
+
   /// Ends the watch; to be called before the descriptor is closed. On the loop's thread.
   public func end() {
     poller?.remove(self)
@@ -44,8 +52,9 @@ public final class DescriptorWatch {
 /// The descriptors that a loop watches besides its mailbox: one epoll descriptor, made when first
 /// needed.
 final class Poller {
-  /// Whether any descriptor is watched.
-  private(set) var isActive = false
+  /// Whether the loop waits for any descriptor.
+  var isActive: Bool { holders > 0 }
+  private var holders = 0
   private var epoll: Int32 = -1
   private var watches: [UInt64: DescriptorWatch] = [:]
   private var lastTag: UInt64 = 0
@@ -77,9 +86,11 @@ final class Poller {
     guard problem == 0 else { throw Self.failure(problem) }
     let watch = DescriptorWatch(descriptor, job, tag: lastTag, poller: self)
     watches[lastTag] = watch
-    isActive = true
+    holders += 1
     return watch
   }
+
+  fileprivate func count(_ change: Int) { holders += change }
 
   fileprivate func change(
     _ watch: DescriptorWatch, reading: Bool, writing: Bool
@@ -92,7 +103,7 @@ final class Poller {
     watch.poller = nil
     watch.job = nil
     watches[watch.tag] = nil
-    isActive = !watches.isEmpty
+    if watch.holdsLoop { holders -= 1 }
     flowsystem_epoll_remove(epoll, watch.descriptor)
   }
 

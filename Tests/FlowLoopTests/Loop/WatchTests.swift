@@ -60,6 +60,31 @@ struct WatchTests {
   }
 
   /// Descriptors are also looked at now and then in between.
+  @Test(
+    "The loop doesn't wait for a watch that doesn't hold it, and runs its job beside other work")
+  func watchWithoutHold() throws {
+    let loop = makeLoop()
+    let pipe = Pipe()
+    let kept = Pipe()
+    let reader = Reader(pipe.ends[0])
+    let keptReader = Reader(kept.ends[0])
+    reader.watch = try loop.watch(pipe.ends[0], reader)
+    keptReader.watch = try loop.watch(kept.ends[0], keptReader)
+    keptReader.watch?.holdsLoop = false
+    kept.write("now")
+    pipe.write("hello")
+    pipe.closeWriter()
+    loop.runUntilIdle()
+    #expect(reader.received == Array("hello".utf8))
+    #expect(keptReader.received == Array("now".utf8))
+    #expect(loop.turn(mayBlock: false) == .idle)
+    keptReader.watch?.holdsLoop = true
+    #expect(loop.turn(mayBlock: false) == .waiting)
+    keptReader.watch?.holdsLoop = false
+    keptReader.watch?.end()
+    #expect(loop.turn(mayBlock: false) == .idle)
+  }
+
   @Test("A turn that read data doesn't wait for more")
   func aTurnThatHasReadDoesNotWaitForMore() throws {
     let loop = makeTimedLoop()
