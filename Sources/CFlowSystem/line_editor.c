@@ -117,23 +117,6 @@ static void on_resize(int number) {
   errno = problem;
 }
 
-/// Handles Ctrl-Z and all other signals that pause the process.
-static void on_stop(int number) {
-  int problem = errno;
-  flowsystem_restore_terminal();
-  struct sigaction standard = {.sa_handler = SIG_DFL}, own;
-  sigemptyset(&standard.sa_mask);
-  sigaction(number, &standard, &own);
-  sigset_t only;
-  sigemptyset(&only);
-  sigaddset(&only, number);
-  raise(number);
-  pthread_sigmask(SIG_UNBLOCK, &only, NULL);
-  // The process continues here.
-  sigaction(number, &own, NULL);
-  errno = problem;
-}
-
 /// The process continues, whatever has paused it. In the background, setting the modes pauses it
 /// again.
 static void on_continue(int number) {
@@ -533,7 +516,7 @@ bool flowsystem_editor_open(const char *library, const flowsystem_editor_callbac
   if (rl.break_hook != NULL) *rl.break_hook = find_breaks;
   atexit(at_exit);
   catch_unless_taken(SIGWINCH, on_resize);
-  catch_unless_taken(SIGTSTP, on_stop);
+  flowsystem_catch_pauses();
   catch_unless_taken(SIGCONT, on_continue);
   catch_unless_taken(SIGHUP, on_end);
   catch_unless_taken(SIGQUIT, on_end);

@@ -168,3 +168,27 @@ void flowsystem_end_by_signal(int number) {
   // The first process of a container survives the signal.
   _exit(128 + number);
 }
+
+/// Handles Ctrl-Z and all other signals that pause the process.
+static void on_pause(int number) {
+  int problem = errno;
+  flowsystem_restore_terminal();
+  flowsystem_abandon_status();
+  struct sigaction standard = {.sa_handler = SIG_DFL}, own;
+  sigemptyset(&standard.sa_mask);
+  sigaction(number, &standard, &own);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  raise(number);
+  pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+  // The process continues here.
+  sigaction(number, &own, NULL);
+  errno = problem;
+}
+
+void flowsystem_catch_pauses(void) {
+  struct sigaction present;
+  if (sigaction(SIGTSTP, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
+  set_handler(SIGTSTP, on_pause, SA_RESTART);
+}

@@ -16,7 +16,7 @@ enum FollowedLines {
         let escape = hasColors ? Self.escape(meaning) : nil
         if let escape { text += "\u{1B}[\(escape)m".utf8 }
         if let run { text += run.onOneLine.bytes + Array(" | ".utf8) }
-        text += isTerminal ? harmless(line) : Array(line)
+        text += isTerminal ? TerminalText.harmless(line) : Array(line)
         if escape != nil { text += "\u{1B}[0m".utf8 }
         text.append(UInt8(ascii: "\n"))
       }
@@ -33,12 +33,5 @@ enum FollowedLines {
     case .failure: "31"
     case .retry: "33"
     }
-  }
-
-  /// A line without what would move the cursor or change the terminal, except tabs.
-  private static func harmless(_ line: ArraySlice<UInt8>) -> [UInt8] {
-    let parts = line.split(separator: UInt8(ascii: "\t"), omittingEmptySubsequences: false)
-    return Array(
-      parts.map { ByteString(Array($0)).onOneLine.bytes }.joined(separator: [UInt8(ascii: "\t")]))
   }
 }

@@ -18,6 +18,15 @@ struct LongOptions {
     case always, never
   }
 
+  /// How the progress of runs is shown.
+  enum Progress: String, CaseIterable {
+    /// As a tree on a terminal.
+    case auto
+    /// As lines.
+    case plain
+    case never
+  }
+
   /// A file for the graph, whose suffix selects the format.
   struct GraphFile {
     enum Form: String, CaseIterable { case dot, mmd, svg }
@@ -49,13 +58,13 @@ struct LongOptions {
   private(set) var checks = false
   /// The grace of cleanups in seconds; nil: the default.
   private(set) var grace: Double?
-  private(set) var showsProgress = true
+  private(set) var progress = Progress.auto
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, color, events, follow, grace, graph, help, report, summary, timeline
-    case trace, version, workers
+    case annotations, check, color, events, follow, grace, graph, help, progress, report, summary
+    case timeline, trace, version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
@@ -70,6 +79,7 @@ struct LongOptions {
       case .color: "a word: --color auto, always or never"
       case .events: "a file: --events FILE"
       case .graph: "a file: --graph FILE"
+      case .progress: "a word: --progress auto, plain or never"
       case .report: "a file: --report FILE"
       case .timeline: "a file: --timeline FILE"
       case .trace: "a file: --trace FILE"
@@ -93,7 +103,8 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .color, .events, .grace, .graph, .report, .timeline, .trace, .workers:
+    case .annotations, .color, .events, .grace, .graph, .progress, .report, .timeline, .trace,
+      .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -106,6 +117,7 @@ struct LongOptions {
       case .events: events = given
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
+      case .progress: progress = try Self.progress(given)
       case .report: report = given
       case .timeline: timeline = given
       case .trace: trace = given
@@ -124,9 +136,10 @@ struct LongOptions {
     case .version: showsVersion = true
     case .virtualClock: usesVirtualClock = true
     case .check: checks = true
-    case .noProgress: showsProgress = false
+    case .noProgress: progress = .never
     case .follow: follows = true
-    case .annotations, .color, .events, .grace, .graph, .report, .timeline, .trace, .workers,
+    case .annotations, .color, .events, .grace, .graph, .progress, .report, .timeline, .trace,
+      .workers,
       .summary:
       break
     }
@@ -160,6 +173,13 @@ struct LongOptions {
   private static func color(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Color {
     for color in Color.allCases where text == ByteString(color.rawValue) { return color }
     throw misuse("option '--color' takes 'auto', 'always' or 'never', not '\(text)'")
+  }
+
+  private static func progress(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Progress {
+    for progress in Progress.allCases where text == ByteString(progress.rawValue) {
+      return progress
+    }
+    throw misuse("option '--progress' takes 'auto', 'plain' or 'never', not '\(text)'")
   }
 
   private static func graphFile(

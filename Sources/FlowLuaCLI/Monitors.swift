@@ -10,6 +10,7 @@ final class Monitors: RunMonitor {
   private var files: RunFileWriter?
   /// Nil if no terminal would show it, or if it is disabled.
   let progress: ProgressDisplay?
+  private let plainProgress: PlainProgress?
   private let events: EventFile?
   private var summaries: SummaryFile?
   /// The number of runs that were checked instead of executed.
@@ -26,12 +27,16 @@ final class Monitors: RunMonitor {
     events =
       if let path = options.events { try EventFile(path, messages) } else { nil }
     summaries = options.summaryFile.map { SummaryFile($0) }
-    progress = options.showsProgress && ProgressDisplay.isPossible ? ProgressDisplay() : nil
+    progress =
+      options.progress == .auto && ProgressDisplay.isPossible
+      ? ProgressDisplay(options.color) : nil
+    plainProgress = options.progress == .plain ? PlainProgress(options.color) : nil
   }
 
   /// Begins to observe a loop, if an option requires it.
   func watch(_ loop: EventLoop) {
-    loop.progressMonitor = progress
+    progress?.watch(loop)
+    plainProgress?.watch(loop)
     if let events { loop.eventSinks.append(events) }
     if options.follows { loop.eventSinks.append(FollowedLines.sink(options.color)) }
     if options.summary != nil || summaries != nil || options.graph != nil || options.checks

@@ -52,7 +52,9 @@ enum Usage {
       --grace S              give the cleanups of a stopped op S seconds (default 30, inf: no limit)
       --workers N            run at most N workers
       --color WORD           colours: auto (on a terminal, unless NO_COLOR is set), always or never
-      --no-progress          don't show a progress line on a terminal
+      --progress WORD        progress: auto (a tree on a terminal), plain (a line for each failure and
+                             one every ten seconds), or never
+      --no-progress          the same as --progress=never
       --annotations DIR      write the annotations of 'flow' for LuaLS into a folder
       --version              show the version
       --help                 show this help

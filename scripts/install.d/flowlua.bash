@@ -13,13 +13,14 @@ _flowlua() {
   elif [[ $word == --*=* ]]; then
     option=${word%%=*} word=${word#*=}
   elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
-    $before == --annotations || $before == --grace || $before == --report ||
+    $before == --annotations || $before == --grace || $before == --progress || $before == --report ||
     $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
   case $option in
     --summary) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
+    --progress) mapfile -t COMPREPLY < <(compgen -W 'auto plain never' -- "$word") ;;
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
@@ -29,7 +30,7 @@ _flowlua() {
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --color | --events | --grace | --report | --timeline | --trace | --workers | \
+          --graph | --color | --events | --grace | --progress | --report | --timeline | --trace | --workers | \
             --annotations | -e | -l)
             at=$((at + 1)) ;;
           --) break ;;
@@ -40,7 +41,7 @@ _flowlua() {
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help
-          --no-progress --report --summary --summary=json --timeline --trace --version --virtual-clock --workers
+          --no-progress --progress --report --summary --summary=json --timeline --trace --version --virtual-clock --workers
           -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

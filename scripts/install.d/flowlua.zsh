@@ -10,7 +10,8 @@ _arguments -S -s \
   '--grace=[give cleanups this many seconds after a stop]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
-  '--no-progress[disable the progress line]' \
+  '--no-progress[disable the progress]' \
+  '--progress=[how the progress is shown]:word:(auto plain never)' \
   '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
   '--summary=-[print the summary of each run]::form:(text json)' \
   '--timeline=[write a page with the timeline of the runs]:file:_files -g "*.html"' \

@@ -256,15 +256,19 @@ uint64_t flowsystem_line_file_close(flowsystem_line_file *file, int64_t timeout_
 /// Makes the C stream stdout write each line at once, and as one.
 void flowsystem_write_whole_lines(void);
 
-// MARK: - The status line
+// MARK: - The status
 
-/// Shows a status line at the bottom of the terminal of stderr, instead of the previous one; `text`
-/// is one line of at most 1,000 bytes that fits. Returns false, without showing it, while other
-/// output is in that line or another program has the terminal.
+/// Shows lines at the bottom of the terminal of stderr, instead of the previous ones. In `text`, '\n'
+/// separates the lines, of which each must be shorter than the terminal is wide; they must not be
+/// more than the terminal has. Returns false, without showing them, while other output is in the
+/// last line or another program has the terminal.
 bool flowsystem_show_status(const char *text, size_t count);
 
-/// Removes the line, before other output; may be called on any thread.
+/// Removes the lines, before other output; may be called on any thread.
 void flowsystem_hide_status(void);
+
+/// Whether the lines are shown.
+bool flowsystem_is_status_shown(void);
 
 /// Records whether the output to the terminal ends with a complete line now.
 void flowsystem_note_output(bool ends_line);
@@ -272,13 +276,18 @@ void flowsystem_note_output(bool ends_line);
 /// Records that a program which writes to this terminal starts or has ended.
 void flowsystem_lend_terminal(bool begins);
 
-/// Hides the line, in a signal handler that ends the process.
+/// Hides the lines, in a signal handler that ends or pauses the process.
 void flowsystem_abandon_status(void);
+
+/// Makes signals that pause the process, such as that of Ctrl-Z, restore the terminal and hide the
+/// status first, unless other code handles them.
+void flowsystem_catch_pauses(void);
 
 /// Gets the number of columns and rows of the terminal of stdout.
 void flowsystem_terminal_size(int *columns, int *rows);
 
-/// Returns the width of the terminal of stderr; 0 when that isn't known.
-int flowsystem_terminal_columns(void);
+/// Gets the number of columns and rows of the terminal of stderr; returns false when that isn't
+/// known.
+bool flowsystem_status_size(int *columns, int *rows);
 
 #endif

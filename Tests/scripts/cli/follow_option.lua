@@ -104,12 +104,12 @@ for options, colored in pairs { ["--color=auto"] = false, ["--color=always"] = t
   check.equal(output:find(red, 1, true) ~= nil, colored)
 end
 
--- The lines stand above the progress line, which is removed before each of them.
+-- The lines stand above the progress, which is removed before each of them.
 text = [[local flow = require 'flow'
   flow.op('CountOp', function(ctx)
     for n = 1, 3 do ctx:progress(n, 10) ctx:log('at ' .. n) flow.sleep(0.3) end
   end):run() ]]
 local output = terminal("--follow --color=never", {})
-assert(output:find "CountOp %d/10.*\r\27%[K", output)
-for n = 1, 3 do assert(output:find("[\nK]%d+:%d+:%d+ [AP]M %[CountOp%] at " .. n .. "\r\n"), output) end
+assert(output:find "CountOp [^\n]*%d/10.*\r\27%[J", output)
+for n = 1, 3 do assert(output:find("[\nJ]%d+:%d+:%d+ [AP]M %[CountOp%] at " .. n .. "\r\n"), output) end
 check.contains(terminal("--follow --no-progress", {}), "at 3")

@@ -2,6 +2,8 @@
 protocol LogParts: AnyObject {
   /// The name of the part at a position; nil when there is none.
   func nameOfPart(at position: UInt32) -> ByteString?
+  /// How many parts are executed, one after another or at the same time; nil when that depends on the data.
+  var partCount: Int? { get }
 }
 
 /// The subject of some records of the log: the top of a run, a nested flow, a group, an inner op,

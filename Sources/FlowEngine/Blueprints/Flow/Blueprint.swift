@@ -119,4 +119,9 @@ extension Flow {
 
 extension Blueprint: LogParts {
   func nameOfPart(at position: UInt32) -> ByteString? { step(at: position)?.op.name }
+
+  var partCount: Int? {
+    guard cases.isEmpty else { return nil }
+    return steps.count { if case .parallel = $0.kind { false } else { true } }
+  }
 }

@@ -1,6 +1,6 @@
 /// A group that is executing: it hands out items, counts running items, collects outputs, and stops
 /// at a failure.
-final class GroupExecution: MemberGroup, ProgressSource {
+final class GroupExecution: MemberGroup {
   private let op: Op
   private let dispatcher: GroupDispatcher
   private let policy: OpPolicy?
@@ -16,7 +16,6 @@ final class GroupExecution: MemberGroup, ProgressSource {
 
   private var failed: [(index: Int, error: FlowError)] = []
   private var hasBegun = false
-  private var hasEnded = false
   /// Whether an output is secret, which makes the list of outputs secret.
   private var isOutputSecret = false
 
@@ -161,7 +160,7 @@ final class GroupExecution: MemberGroup, ProgressSource {
   }
 
   /// How many items execute.
-  private var running: Int {
+  var runningCount: Int {
     runner.map { $0.count - (limit - Self.slots(dispatcher)) } ?? handout?.count ?? 0
   }
 
@@ -216,8 +215,15 @@ final class GroupExecution: MemberGroup, ProgressSource {
       return refuse(error)
     }
     makeRunner(source, scope: inner, itemKey: keys.intern(itemKey))
-    engine.progressMonitor?.progressChanged(self)
+    notifySinksOfStart()
     return nil
+  }
+
+  private func notifySinksOfStart() {
+    for sink in parent.log.sinks {
+      (sink as? any GroupSink)?.groupStarted(
+        self, id: parent.log.id(scope: scope, position: position), in: parent.log)
+    }
   }
 
   /// The op decides which runner executes its items, then the loop; by default the loop executes
@@ -298,7 +304,6 @@ final class GroupExecution: MemberGroup, ProgressSource {
       }
     }
     if let runner { unretained(runner) { $0.remove(member) } }
-    if engine.progressMonitor != nil { engine.progressMonitor?.progressChanged(self) }
     continueAsWork()
   }
 
@@ -314,7 +319,6 @@ final class GroupExecution: MemberGroup, ProgressSource {
         if output.isSecret { isOutputSecret = true }
       }
     }
-    if engine.progressMonitor != nil { engine.progressMonitor?.progressChanged(self) }
     schedule()
   }
 
@@ -343,23 +347,9 @@ final class GroupExecution: MemberGroup, ProgressSource {
 
   // MARK: End
 
-  /// How many of the items have ended, and the state of the others; nil before the start and after
-  /// the end.
-  var progress: Progress? {
-    guard let source, !hasEnded else { return nil }
-    return Progress(
-      run: parent.log.shown(parent.run.name), op: parent.log.shown(op.name),
-      done: Double(succeeded + failed.count),
-      total: Double(source.count),
-      items: Progress.Items(
-        running: running, failed: failed.count))
-  }
-
   private func finish() {
     isScheduled = true
-    hasEnded = true
     queue?.setTimer(nil)
-    engine.progressMonitor?.progressChanged(self)
     if let stop {
       parent.groupEnded(stop)
       return
@@ -398,4 +388,10 @@ final class GroupExecution: MemberGroup, ProgressSource {
     parent.log.append(
       kind, time: engine.stampedNow(), scope: scope, position: position, first: payload)
   }
+}
+
+/// A sink that is also notified of each group that starts.
+protocol GroupSink: EventSink {
+  /// A group has started, after the event of its start.
+  func groupStarted(_ group: GroupExecution, id: UInt64, in log: EventLog)
 }

@@ -46,8 +46,6 @@ final class AttemptResources {
   var owned: OwnedTasks?
   /// Ops that this one executes over its own data: unlike other tasks they never outlive it.
   var inner: OwnedTasks?
-  /// The progress that the op reports, when a monitor shows it.
-  var progress: ReportedProgress?
   /// How many idempotency keys its requests have got.
   var keyCount = 0
   /// How many ops it has started or executed.

@@ -234,14 +234,6 @@ public final class OpContext {
     execution.log.append(
       .progress, time: execution.loop.now(), scope: scope, position: position, attempt: attempt,
       first: .number(done), second: total.map { .number($0) } ?? .none)
-    guard let monitor = execution.loop.engine.progressMonitor else { return }
-    let resources = makeResources()
-    let note = resources.progress ?? ReportedProgress(monitor)
-    resources.progress = note
-    let log = execution.log
-    note.update(
-      Progress(
-        run: log.shown(execution.run.name), op: log.shown(displayName), done: done, total: total))
   }
 
   // MARK: Cleanups and tasks
@@ -449,7 +441,6 @@ public final class OpContext {
     attempt32 = UInt32(truncatingIfNeeded: attempt)
     isSettled = false
     outcome = nil
-    resources?.progress?.update(nil)
     resources = nil
     phase = .inBody
   }
@@ -514,7 +505,6 @@ public final class OpContext {
         .finish, time: time, scope: scope, position: position, attempt: attempt,
         first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
     }
-    resources?.progress?.update(nil)
     if let outcome, execution.frames.isEmpty { execution.group?.memberFailed(outcome) }
   }
 

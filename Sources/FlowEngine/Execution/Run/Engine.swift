@@ -22,7 +22,6 @@ final class Engine: WorkScheduler {
 
   // Unchecked exclusivity: see HotPath.swift.
 
-  @exclusivity(unchecked) var progressMonitor: (any ProgressMonitor)?
   @exclusivity(unchecked) var replacements: OpReplacements?
   /// How long a body may still run after a stop, in nanoseconds.
   @exclusivity(unchecked) var gracePeriod: Int64 = 1_000_000_000
@@ -153,14 +152,6 @@ extension EventLoop {
   package var keepsChildLogs: Bool {
     get { engine.keepsChildLogs }
     set { engine.keepsChildLogs = newValue }
-  }
-  /// Shows the progress of groups and ops; set before any run starts.
-  public var progressMonitor: (any ProgressMonitor)? {
-    get { engine.progressMonitor }
-    set {
-      engine.progressMonitor = newValue
-      onRest = newValue.map { monitor in { monitor.loopRests() } }
-    }
   }
   /// The replacements of ops; set while no run is pending.
   public var replacements: OpReplacements? {

@@ -32,7 +32,7 @@ public final class Run: FlowTask<DataBucket> {
   /// The tasks that its ops and callbacks wait for.
   private var awaited = AwaitedTasks()
   /// The run whose op has started this one, and the scope of this run's lines there.
-  private var outer: (run: Run, scope: UInt32)?
+  private(set) var outer: (run: Run, scope: UInt32)?
   /// Whether it only executes items of another loop's group. That group knows the whole path.
   @exclusivity(unchecked) var isStandIn = false
   /// The lineage of the whole run: drawn at random, unless an op has started the run; see Lineage.swift.

@@ -139,7 +139,7 @@ struct CriticalPathTests {
 }
 
 /// Makes flows of waits, failures, retries, groups, nested flows and runs of their own.
-private struct SpanFlowMaker {
+struct SpanFlowMaker {
   var random: SeededGenerator
   private var number = 0
 

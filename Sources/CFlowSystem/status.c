@@ -1,0 +1,137 @@
+// Lines at the bottom of the terminal that show progress, and make way for all other output.
+#include "internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+// Guards all of these, except when a signal handler reads the first.
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/// How many lines are shown; the cursor is at the end of the last one.
+static atomic_int shown_lines;
+/// Whether the output ends within a line, which the status would overwrite.
+static atomic_bool is_line_open;
+/// How many other programs use the terminal as this process does.
+static atomic_int guests;
+/// What is written at once.
+static char *buffer;
+static size_t capacity;
+
+/// Room for the sequences below, and for those between two lines.
+enum { MOVE_SIZE = 16, BREAK_SIZE = 8 };
+static const char ERASE_LINE[] = "\x1b[K", ERASE_REST[] = "\x1b[J";
+
+/// Writes all of it to stderr, bypassing its stream.
+static void write_all(const char *bytes, size_t count) {
+  while (count > 0) {
+    ssize_t written = write(STDERR_FILENO, bytes, count);
+    if (written <= 0) return;
+    bytes += written;
+    count -= (size_t)written;
+  }
+}
+
+/// Puts the sequence that moves the cursor to the start of the first of so many lines; returns its length.
+/// Safe in a signal handler.
+static size_t put_move(char *to, int lines) {
+  size_t length = 0;
+  to[length++] = '\r';
+  int up = lines - 1;
+  if (up <= 0) return length;
+  to[length++] = '\x1b';
+  to[length++] = '[';
+  if (up > 99) up = 99;
+  if (up > 9) to[length++] = (char)('0' + up / 10);
+  to[length++] = (char)('0' + up % 10);
+  to[length++] = 'A';
+  return length;
+}
+
+/// Removes the lines. Safe in a signal handler.
+static void erase(int lines) {
+  char text[MOVE_SIZE + sizeof ERASE_REST];
+  size_t length = put_move(text, lines);
+  memcpy(text + length, ERASE_REST, sizeof ERASE_REST - 1);
+  write_all(text, length + sizeof ERASE_REST - 1);
+}
+
+static size_t put(char *to, const char *bytes, size_t count) {
+  memcpy(to, bytes, count);
+  return count;
+}
+
+/// Fills the buffer with what replaces the present lines; returns its length, 0 without memory.
+static size_t fill(const char *text, size_t count, int lines) {
+  size_t needed = MOVE_SIZE + count + (size_t)lines * BREAK_SIZE;
+  if (needed > capacity) {
+    char *grown = flowsystem_resize(buffer, needed);
+    if (grown == NULL) return 0;
+    buffer = grown;
+    capacity = needed;
+  }
+  size_t length = put_move(buffer, atomic_load(&shown_lines));
+  for (const char *end = text + count; text < end;) {
+    const char *newline = memchr(text, '\n', (size_t)(end - text));
+    const char *line_end = newline != NULL ? newline : end;
+    length += put(buffer + length, text, (size_t)(line_end - text));
+    if (newline == NULL) break;
+    length += put(buffer + length, ERASE_LINE, sizeof ERASE_LINE - 1);
+    length += put(buffer + length, "\r\n", 2);
+    text = newline + 1;
+  }
+  return length + put(buffer + length, ERASE_REST, sizeof ERASE_REST - 1);
+}
+
+bool flowsystem_show_status(const char *text, size_t count) {
+  if (atomic_load(&is_line_open) || atomic_load(&guests) > 0) return false;
+  // A job in the background shows nothing.
+  if (tcgetpgrp(STDERR_FILENO) != getpgrp()) return false;
+  // Buffered output appears before the lines.
+  fflush(stdout);
+  int lines = 1;
+  for (size_t i = 0; i < count; i++)
+    if (text[i] == '\n') lines += 1;
+  pthread_mutex_lock(&mutex);
+  size_t length = fill(text, count, lines);
+  if (length > 0) {
+    atomic_store(&shown_lines, lines);
+    write_all(buffer, length);
+  }
+  pthread_mutex_unlock(&mutex);
+  return length > 0;
+}
+
+void flowsystem_hide_status(void) {
+  // Most output occurs while there are no lines.
+  if (atomic_load(&shown_lines) == 0) return;
+  pthread_mutex_lock(&mutex);
+  int lines = atomic_exchange(&shown_lines, 0);
+  if (lines > 0) erase(lines);
+  pthread_mutex_unlock(&mutex);
+}
+
+bool flowsystem_is_status_shown(void) { return atomic_load(&shown_lines) > 0; }
+
+void flowsystem_note_output(bool ends_line) { atomic_store(&is_line_open, !ends_line); }
+
+void flowsystem_lend_terminal(bool begins) {
+  if (begins) flowsystem_hide_status();
+  atomic_fetch_add(&guests, begins ? 1 : -1);
+}
+
+void flowsystem_abandon_status(void) {
+  int lines = atomic_exchange(&shown_lines, 0);
+  if (lines > 0) erase(lines);
+}
+
+bool flowsystem_status_size(int *columns, int *rows) {
+  struct winsize size;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return false;
+  *columns = size.ws_col;
+  *rows = size.ws_row;
+  return size.ws_col > 0 && size.ws_row > 0;
+}

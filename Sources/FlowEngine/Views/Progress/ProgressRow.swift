@@ -1,0 +1,88 @@
+/// A row of a `ProgressTree`: an execution in progress, or a step that has ended. Texts have no secrets.
+public struct ProgressRow: Sendable, Equatable {
+  /// What a row is about.
+  public enum Kind: Sendable, Equatable {
+    /// A flow, or a run of one.
+    case flow
+    /// A group; `done` of `total` items have ended.
+    case group
+    /// An op, a machine, or a run of one.
+    case op
+    /// A step of a flow that has ended.
+    case endedStep
+  }
+
+  public var kind: Kind
+  /// How many of the rows above enclose it.
+  public var depth: Int
+  /// The name, `UploadOp`; of an item `UploadOp #3 cat.png`. Of flows that only execute one another, the
+  /// names of all: `publish/upload`.
+  public var name: ByteString
+  /// Seconds from its start to now; of a step that has ended, to its end.
+  public var seconds: Double
+  /// Of a group, the items that have ended; of a flow, its steps that have ended; of an op, what it has
+  /// reported with `ctx:progress`.
+  public var done: Double?
+  /// What `done` reaches at the end; nil if that isn't known.
+  public var total: Double?
+  /// How many items of a group are executing; nil for other rows.
+  public var running: Int?
+  /// How many items of a group, or steps, have failed.
+  public var failed = 0
+  /// The number of the attempt, from 1 on.
+  public var attempt = 1
+  /// Seconds to the next attempt while that is awaited.
+  public var retryDelay: Double?
+  /// The last transition of a machine: `one -> two`.
+  public var transition: ByteString?
+  /// The estimated seconds for the rest; nil while an estimate would be a mere guess. It decreases
+  /// steadily, and jumps only when it has been badly wrong.
+  public var remaining: Double?
+
+  /// The part that is done, from 0 to 1; nil if that isn't known.
+  public var share: Double? {
+    guard let done, let total, total > 0, total.isFinite, done.isFinite else { return nil }
+    return min(max(done / total, 0), 1)
+  }
+}
+
+/// The rows of a `ProgressTree`.
+public struct ProgressRows: Sendable, Equatable {
+  /// The rows: each comes after the one that encloses it.
+  public var rows: [ProgressRow] = []
+  /// How many further executions have no row. Items that wait for nothing within them don't count: the
+  /// row of their group has their number.
+  public var hidden = 0
+}
+
+/// Something that a `ProgressTree` reports once. Texts have no secrets.
+public enum ProgressNotice: Sendable, Equatable {
+  case failure(Failure)
+  case groupEnd(GroupEnd)
+
+  /// An execution has failed. An execution that only passes on the failure of another one within it isn't
+  /// reported.
+  public struct Failure: Sendable, Equatable {
+    /// Its place: `publish/UploadOp #3`.
+    public var path: ByteString
+    /// The error's message.
+    public var message: ByteString
+    /// The number of its attempts.
+    public var attempts: Int
+    /// Whether further failures of the same group with this message aren't reported.
+    public var isLastOfItsKind: Bool
+  }
+
+  /// A group that had a row has ended. Groups within items of other groups aren't reported.
+  public struct GroupEnd: Sendable, Equatable {
+    /// Its place: `publish/UploadOp`.
+    public var path: ByteString
+    /// The items that have ended, and all.
+    public var done, total: Int
+    public var failed: Int
+    /// Whether a failure or a cancel has stopped it.
+    public var isStopped: Bool
+    /// How long it took.
+    public var seconds: Double
+  }
+}

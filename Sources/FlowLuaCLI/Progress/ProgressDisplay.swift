@@ -1,0 +1,143 @@
+internal import CFlowSystem
+internal import FlowEngine
+internal import Glibc
+internal import LuaVM
+
+/// Shows what the runs of a script execute, on the terminal of stderr: a tree below all other output.
+///
+/// It draws when something has changed and when the loop is idle, at most ten times a second. It has no
+/// timer, which would keep a script alive. All other output removes the tree first. Failures, and the ends
+/// of groups, are printed above it, unless everything ends before the tree appears.
+final class ProgressDisplay: ProgressTree.Observer {
+  private var tree: ProgressTree?
+  private let lines: ProgressLines
+  /// The time of the next drawing; nil while nothing is in progress.
+  private var due: Int64?
+  /// Whether the tree has appeared.
+  private var isVisible = false
+  /// What is reported when the tree appears.
+  private var waiting: [ProgressNotice] = []
+  /// The text that was drawn last, and for which size.
+  private var drawn: (text: ByteString, columns: Int, rows: Int)?
+
+  /// The time between two drawings.
+  private static let interval: Int64 = 100_000_000
+  /// Runs that end sooner aren't shown.
+  private static let delay: Int64 = 200_000_000
+  /// The time between two looks at the size of the terminal.
+  private static let patience: Int64 = 250_000_000
+  /// The most that waits for the tree to appear.
+  private static let waitingLimit = 100
+
+  init(_ color: LongOptions.Color) {
+    lines = ProgressLines(isUTF8: Self.usesUTF8, hasColors: Terminal(color).hasColors)
+  }
+
+  /// Whether there is a terminal that can show it.
+  static var isPossible: Bool {
+    guard isatty(STDERR_FILENO) != 0, let terminal = getenv("TERM") else { return false }
+    return strcmp(terminal, "dumb") != 0 && terminal[0] != 0
+  }
+
+  private static var usesUTF8: Bool {
+    for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
+      guard let value = getenv(name), value[0] != 0 else { continue }
+      let text = String(cString: value).lowercased()
+      return text.contains("utf-8") || text.contains("utf8")
+    }
+    return false
+  }
+
+  /// Makes the output of scripts remove the tree first.
+  var outputGuard: LuaOutputGuard {
+    LuaOutputGuard(hide: { flowsystem_hide_status() }, wrote: { flowsystem_note_output($0) })
+  }
+
+  /// Begins to show the runs of a loop.
+  func watch(_ loop: EventLoop) {
+    let tree = ProgressTree(of: loop)
+    tree.observer = self
+    self.tree = tree
+    loop.eventSinks.append(tree)
+    loop.onRest = { [unowned self] in rest() }
+    flowsystem_catch_pauses()
+  }
+
+  func progressChanged(at time: Int64) -> Int64 {
+    let now = LuaVM.monotonicTime
+    let next = due ?? now + Self.delay
+    due = next
+    if now >= next { draw(now) }
+    return time.later(by: max(1_000_000, (due ?? now) - now))
+  }
+
+  /// The loop is about to wait; returns after which time it wants to be called again.
+  private func rest() -> Int64? {
+    guard let tree, !tree.isEmpty else { return nil }
+    let now = LuaVM.monotonicTime
+    let next = due ?? now + Self.delay
+    due = next
+    if now < next { return next - now }
+    draw(now)
+    return Self.patience
+  }
+
+  func progressNoticed(_ notice: ProgressNotice) {
+    if isVisible {
+      print(notice)
+    } else if waiting.count < Self.waitingLimit {
+      waiting.append(notice)
+    }
+  }
+
+  func progressEnded() {
+    end()
+    due = nil
+    isVisible = false
+    waiting = []
+    tree?.awaitChange()
+  }
+
+  /// Removes the tree.
+  func end() {
+    flowsystem_hide_status()
+    drawn = nil
+  }
+
+  private func print(_ notice: ProgressNotice) {
+    Output.write(lines.lines(notice), toError: true)
+    flowsystem_note_output(true)
+  }
+
+  private func draw(_ now: Int64) {
+    due = now + Self.interval
+    guard let tree else { return }
+    isVisible = true
+    for notice in waiting { print(notice) }
+    waiting = []
+    let (columns, rows) = Self.size
+    let limit = min(12, max(1, rows / 3))
+    let text: ByteString
+    if limit < 3, let (row, others) = tree.mainRow() {
+      text = lines.line(row, others: others, columns: columns)
+    } else {
+      text = lines.tree(tree.rows(atMost: limit), columns: columns)
+    }
+    if text.isEmpty { return flowsystem_hide_status() }
+    if let drawn, drawn.text == text, drawn.columns == columns, drawn.rows == rows,
+      flowsystem_is_status_shown()
+    {
+      return
+    }
+    let isShown = text.withUnsafeBytes { bytes in
+      flowsystem_show_status(bytes.baseAddress, bytes.count)
+    }
+    drawn = isShown ? (text, columns, rows) : nil
+  }
+
+  private static var size: (columns: Int, rows: Int) {
+    var (columns, rows): (Int32, Int32) = (0, 0)
+    guard flowsystem_status_size(&columns, &rows) else { return (80, 24) }
+    return (Int(columns), Int(rows))
+  }
+}

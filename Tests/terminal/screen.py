@@ -1,0 +1,98 @@
+"""Runs a program on a pseudo-terminal, and shows what a person would see on its screen.
+
+    screen.py COLUMNS ROWS PROGRAM [ARGUMENTS]
+
+Commands are read from stdin, one line of JSON each:
+
+    {"type": TEXT}                  types keys
+    {"columns": N, "rows": N}       changes the size of the terminal
+    {"screen": true}                asks for the screen
+
+Each is replied to with a line of JSON: `lines` are those that have scrolled out of the screen, and those on it
+down to the last one that isn't empty; `colors` are the names of the colours in each of these; `status` is that of
+the program, once it has ended. The program ends with stdin at the latest.
+"""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+
+import pyte
+
+
+def resize(terminal, columns, rows):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def row(line, columns):
+    cells = [line[column] for column in range(columns)]
+    # The second cell of a wide character is empty.
+    text = "".join(cell.data for cell in cells).rstrip()
+    colors = {cell.fg for cell in cells if cell.data.strip() and cell.fg != "default"}
+    return text, sorted(colors)
+
+
+def main():
+    columns, rows = int(sys.argv[1]), int(sys.argv[2])
+    screen = pyte.HistoryScreen(columns, rows, history=10_000)
+    stream = pyte.ByteStream(screen)
+    program, terminal = pty.fork()
+    if program == 0:
+        # The program must not start before the terminal has its size.
+        resize(0, columns, rows)
+        os.execvp(sys.argv[3], sys.argv[3:])
+    status, commands, is_open = None, b"", True
+
+    def feed():
+        nonlocal is_open
+        try:
+            output = os.read(terminal, 65536)
+        except OSError:
+            output = b""
+        is_open = len(output) > 0
+        stream.feed(output)
+
+    def reply(command):
+        if "type" in command:
+            os.write(terminal, command["type"].encode())
+        if "columns" in command:
+            screen.resize(command["rows"], command["columns"])
+            resize(terminal, command["columns"], command["rows"])
+        lines = [row(line, screen.columns) for line in screen.history.top]
+        shown = [row(screen.buffer[number], screen.columns) for number in range(screen.lines)]
+        while shown and not shown[-1][0]:
+            shown.pop()
+        lines += shown
+        state = {"lines": [text for text, _ in lines], "colors": [names for _, names in lines]}
+        if status is not None:
+            state["status"] = status
+        print(json.dumps(state), flush=True)
+
+    try:
+        while True:
+            sources = [sys.stdin.fileno()] + ([terminal] if is_open else [])
+            ready, _, _ = select.select(sources, [], [])
+            if terminal in ready:
+                feed()
+            if not is_open and status is None:
+                status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+            if sys.stdin.fileno() in ready:
+                received = os.read(sys.stdin.fileno(), 65536)
+                if not received:
+                    break
+                commands += received
+                *whole, commands = commands.split(b"\n")
+                for command in whole:
+                    reply(json.loads(command))
+    finally:
+        if status is None:
+            os.kill(program, signal.SIGKILL)
+
+
+main()
