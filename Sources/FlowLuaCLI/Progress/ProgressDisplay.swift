@@ -61,6 +61,8 @@ final class ProgressDisplay: ProgressTree.Observer {
     loop.eventSinks.append(tree)
     loop.onRest = { [unowned self] in rest() }
     flowsystem_catch_pauses()
+    // Scripts can end by os.exit too.
+    atexit { flowsystem_hide_status() }
   }
 
   func progressChanged(at time: Int64) -> Int64 {
