@@ -31,6 +31,7 @@ extension ProgressTree {
   ///
   /// - Parameter limit: How many lines there are. If not everything has a row, one of them isn't used, for the
   ///   number of the others.
+  /// - Returns: The rows, and how many executions have none.
   public func rows(atMost limit: Int) -> ProgressRows {
     loop.checkThread()
     addHeld()

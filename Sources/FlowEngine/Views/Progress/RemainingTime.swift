@@ -20,11 +20,12 @@ struct RemainingTime {
   /// How slowly the result follows the estimate at most, in seconds.
   private static let smoothing = 3.0
 
-  /// Returns the seconds that are left.
+  /// Updates the estimate.
   ///
   /// - Parameters:
   ///   - share: The part that is done, from 0 to 1.
   ///   - seconds: The time since the start.
+  /// - Returns: The seconds that are left; nil while an estimate would be a mere guess.
   mutating func update(_ share: Double, at seconds: Double) -> Double? {
     // An op may report less than before, and another total.
     if share < self.share { self = RemainingTime() }
