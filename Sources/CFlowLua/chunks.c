@@ -171,7 +171,7 @@ int32_t flowlua_traceback(
 // MARK: - Modules and the collector
 
 typedef struct preload_argument {
-  const char *const *names;
+  const char *names;
   int32_t count;
   int32_t function;
 } preload_argument;
@@ -180,15 +180,16 @@ static int preload(lua_State *L, void *argument) {
   const preload_argument *what = argument;
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
   flowlua_push_reference(state_of(L), L, what->function);
+  const char *name = what->names;
   for (int32_t i = 0; i < what->count; i++) {
     lua_pushvalue(L, -1);
-    lua_setfield(L, -3, what->names[i]);
+    lua_setfield(L, -3, name);
+    name += strlen(name) + 1;
   }
   return 0;
 }
 
-int32_t flowlua_preload(
-    flowlua_state *state, const char *const *names, int32_t count, int32_t function) {
+int32_t flowlua_preload(flowlua_state *state, const char *names, int32_t count, int32_t function) {
   preload_argument what = {names, count, function};
   return flowlua_protect(state, preload, &what);
 }

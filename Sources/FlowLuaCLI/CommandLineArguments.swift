@@ -135,11 +135,9 @@ final class CommandLineArguments {
       global: ByteString(Array(value.bytes[..<sign])))
   }
 
-  /// The pairs of the table `arg`: the script at 0, its arguments after it, all earlier words at
+  /// The words of the table `arg`: the script at 0, its arguments after it, all earlier words at
   /// negative indices.
-  var argPairs: [(index: Int, text: ByteString)] {
-    vector.enumerated().map {
-      ($0.offset - (scriptIndex < vector.count ? scriptIndex : 0), $0.element)
-    }
+  var arg: (words: [ByteString], zero: Int) {
+    (vector, scriptIndex < vector.count ? scriptIndex : 0)
   }
 }

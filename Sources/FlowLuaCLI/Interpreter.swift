@@ -94,11 +94,10 @@ final class Interpreter {
   }
 
   private func setArguments() throws {
-    let pairs = arguments.argPairs
-    let table = try vm.makeTable(
-      values: pairs.filter { $0.index > 0 }.map { .string(ByteString($0.text.bytes)) })
-    for (index, text) in pairs where index <= 0 {
-      try vm.set(.string(ByteString(text.bytes)), at: index, in: table)
+    let (words, zero) = arguments.arg
+    let table = try vm.makeTable(values: words[min(zero + 1, words.count)...].map { .string($0) })
+    for (index, word) in words[...min(zero, words.count - 1)].enumerated() {
+      try vm.set(.string(word), at: index - zero, in: table)
     }
     try vm.setGlobal("arg", .reference(table))
   }

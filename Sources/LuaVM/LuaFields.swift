@@ -4,18 +4,21 @@
 /// costs a program as much as starting a Lua state.
 // Inlinable: as generic code in another module this would cost more than a dictionary.
 public struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
-  /// The fields; a later one replaces an earlier one of the same name.
-  public var list: [(name: String, value: Value)]
+  // Tuples without labels, as in the literal: with labels they would be another type of array, and each such
+  // type takes time at the start of a program.
+
+  /// The names and values; a later field replaces an earlier one of the same name.
+  public var list: [(String, Value)]
 
   /// Fields in the order of a list.
   @inlinable
-  public init(_ list: [(name: String, value: Value)]) {
+  public init(_ list: [(String, Value)]) {
     self.list = list
   }
 
   @inlinable
   public init(dictionaryLiteral fields: (String, Value)...) {
-    list = fields.map { (name: $0.0, value: $0.1) }
+    list = fields
   }
 
   /// Whether there are no fields.
@@ -23,12 +26,12 @@ public struct LuaFields<Value>: ExpressibleByDictionaryLiteral {
   public var isEmpty: Bool { list.isEmpty }
 
   /// The names, in order.
-  public var names: [String] { list.map(\.name) }
+  public var names: [String] { list.map(\.0) }
 
   /// The same names with other values.
   @inlinable
   public func mapValues<Other>(_ transform: (Value) -> Other) -> LuaFields<Other> {
-    LuaFields<Other>(list.map { (name: $0.name, value: transform($0.value)) })
+    LuaFields<Other>(list.map { ($0.0, transform($0.1)) })
   }
 
   /// Both lists; of two fields with the same name the right one counts.

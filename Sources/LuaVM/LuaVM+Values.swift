@@ -80,19 +80,12 @@ extension LuaVM {
     let function = try makeFunction(loader)
     // All names in one array: scripts that use no module pay for this at their start.
     var characters: [CChar] = []
-    var starts: [Int] = []
     for name in names {
-      starts.append(characters.count)
       for byte in name.utf8 { characters.append(CChar(bitPattern: byte)) }
       characters.append(0)
     }
     let status = characters.withUnsafeBufferPointer { characters in
-      let pointers = starts.compactMap { start in characters.baseAddress.map { $0 + start } }
-      return pointers.withUnsafeBufferPointer { pointers in
-        pointers.baseAddress.map {
-          flowlua_preload(state, $0, Int32(pointers.count), function.id)
-        }
-      }
+      characters.baseAddress.map { flowlua_preload(state, $0, Int32(names.count), function.id) }
     }
     if let status { try check(status) }
   }

@@ -352,10 +352,10 @@ int32_t flowlua_set_functions(
 /// then by Swift function number `getter` (called with object and key; none: negative). [-0, +1, -]
 int32_t flowlua_make_metatable(
     flowlua_state *_Nonnull state, const char *_Nonnull name, int32_t methods, int32_t getter);
-/// package.preload[name] = function, for each of the names. [-0, +0|1, -]
+/// package.preload[name] = function, for each of the names, which follow each other with their ends.
+/// [-0, +0|1, -]
 int32_t flowlua_preload(
-    flowlua_state *_Nonnull state, const char *_Nonnull const *_Nonnull names, int32_t count,
-    int32_t function);
+    flowlua_state *_Nonnull state, const char *_Nonnull names, int32_t count, int32_t function);
 /// A full collection. [-0, +0|1, -]
 int32_t flowlua_collect(flowlua_state *_Nonnull state);
 

@@ -11,8 +11,8 @@ extension ScriptHost {
     for (name, function) in Self.fileFunctions {
       functions.list.append(
         (
-          name: name,
-          value: bind { host, call in
+          name,
+          bind { host, call in
             try host.refuseWhileChecking(call, name)
             return try function(host, call, Arguments(host, call, name))
           }

@@ -220,7 +220,7 @@ public final class ScriptHost {
 
   /// Defines a function of the module, while the module is being made.
   func define(_ name: String, _ function: @escaping BoundFunction) {
-    definitions.list.append((name: name, value: binder.bind(function)))
+    definitions.list.append((name, binder.bind(function)))
   }
 
   /// Makes a function of the API callable from Lua.
