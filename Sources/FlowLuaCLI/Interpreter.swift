@@ -42,7 +42,7 @@ final class Interpreter {
       }
       host.onTerminated = { monitors.writeRuns() }
       if let grace = arguments.options.grace { host.loop.cleanupGrace = grace }
-      monitors.watch(host.loop)
+      monitors.watch(host)
       if arguments.options.checks {
         host.onNeedOfOutcome = { run, place in monitors.end(because: run, isNeededAt: place) }
       }

@@ -49,6 +49,8 @@ struct LongOptions {
   private(set) var report: ByteString?
   /// The file for the trace.
   private(set) var trace: ByteString?
+  /// Where the spans of the runs are written; nil: nowhere.
+  private(set) var otlp: SpanExport?
   /// The file for the page with the timeline.
   private(set) var timeline: ByteString?
   private(set) var usesVirtualClock = false
@@ -63,8 +65,8 @@ struct LongOptions {
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, color, events, follow, grace, graph, help, progress, report, summary
-    case timeline, trace, version, workers
+    case annotations, check, color, events, follow, grace, graph, help, otlp, progress, report
+    case summary, timeline, trace, version, workers
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
@@ -128,6 +130,17 @@ struct LongOptions {
     case .summary:
       try parseSummary(value ?? "text")
       return 1
+    case .otlp:
+      let isNext = value == nil && next.map { Self.isTarget($0) } == true
+      let given = value ?? (isNext ? next : nil)
+      do {
+        otlp = try SpanExport(given?.bytes.isEmpty == true ? nil : given)
+      } catch {
+        throw Self.misuse(
+          "option '--otlp' needs a file or URL (--otlp FILE), or OTEL_EXPORTER_OTLP_ENDPOINT in the "
+            + "environment")
+      }
+      return isNext ? 2 : 1
     default: break
     }
     if value != nil { throw Self.misuse("option '\(written)' takes no value") }
@@ -139,11 +152,17 @@ struct LongOptions {
     case .noProgress: progress = .never
     case .follow: follows = true
     case .annotations, .color, .events, .grace, .graph, .progress, .report, .timeline, .trace,
-      .workers,
-      .summary:
+      .workers, .summary, .otlp:
       break
     }
     return 1
+  }
+
+  /// Whether the word after `--otlp` is its value, not the script or another option.
+  private static func isTarget(_ word: ByteString) -> Bool {
+    word == "-"
+      || !word.bytes.isEmpty && word.bytes[0] != UInt8(ascii: "-")
+        && !word.bytes.suffix(4).elementsEqual(".lua".utf8)
   }
 
   /// Parses `text`, `json`, `text:FILE` or `json:FILE`.

@@ -1,10 +1,13 @@
 internal import FlowEngine
+internal import FlowScripting
 internal import Glibc
 
 /// Observes the runs that a script starts for the long options, and prints their output.
 final class Monitors: RunMonitor {
   private let options: LongOptions
   private let messages: Messages
+  /// The name of the script.
+  private let title: ByteString
   private let graphs = GraphCollection()
   /// Nil unless an option needs it.
   private var files: RunFileWriter?
@@ -23,6 +26,7 @@ final class Monitors: RunMonitor {
   init(_ options: LongOptions, _ messages: Messages, title: ByteString) throws(EventFile.Failure) {
     self.options = options
     self.messages = messages
+    self.title = title
     files = RunFileWriter(options, title: title)
     events =
       if let path = options.events { try EventFile(path, messages) } else { nil }
@@ -33,8 +37,10 @@ final class Monitors: RunMonitor {
     plainProgress = options.progress == .plain ? PlainProgress(options.color) : nil
   }
 
-  /// Begins to observe a loop, if an option requires it.
-  func watch(_ loop: EventLoop) {
+  /// Begins to observe the loop of a host, if an option requires it.
+  func watch(_ host: ScriptHost) {
+    let loop = host.loop
+    continueTrace(on: host)
     progress?.watch(loop)
     plainProgress?.watch(loop)
     if let events { loop.eventSinks.append(events) }
@@ -45,13 +51,22 @@ final class Monitors: RunMonitor {
       loop.runMonitors.append(self)
     }
     if let files {
-      files.watch(loop)
+      files.watch(host)
       loop.keepsChildLogs = true
     }
     guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }
     Self.last = self
     // Scripts can end by os.exit too.
     atexit { Monitors.last?.finish() }
+  }
+
+  /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.
+  private func continueTrace(on host: ScriptHost) {
+    host.serviceName = title.baseName
+    let incoming = TraceResource.variable("TRACEPARENT").flatMap {
+      TraceContext(traceparent: $0, state: TraceResource.variable("TRACESTATE"))
+    }
+    host.loop.trace = incoming ?? (options.otlp == nil ? nil : host.trace)
   }
 
   // Unsafe: set once, before the process exits and reads it; both on the main thread.
@@ -118,18 +133,27 @@ final class Monitors: RunMonitor {
     }
   }
 
-  /// Writes the files of `--summary`, `--report` and `--trace`, unless that has been done.
+  /// Writes the files of `--summary`, `--report`, `--trace` and others, unless that has been done.
   func writeRuns() {
     guard files != nil || summaries != nil else { return }
     progress?.end()
     let failures = [summaries?.write()].compactMap { $0 } + (files?.write() ?? [])
     summaries = nil
     files = nil
-    for failure in failures { fail(failure.message) }
+    for failure in failures {
+      if failure.isForgiven { messages.say(failure.message) } else { fail(failure.message) }
+    }
   }
 
   private func fail(_ message: ByteString) {
     messages.say(message)
     hasFailed = true
+  }
+}
+
+extension ByteString {
+  /// A path without its folders.
+  fileprivate var baseName: ByteString {
+    bytes.lastIndex(of: UInt8(ascii: "/")).map { ByteString(Array(bytes[($0 + 1)...])) } ?? self
   }
 }

@@ -2,10 +2,12 @@ internal import FlowEngine
 internal import FlowScripting
 internal import Glibc
 
-/// Collects the runs of a script for `--report`, `--timeline` and `--trace`, and writes these files.
+/// Collects the runs of a script for `--report`, `--timeline`, `--trace` and `--otlp`, and writes these files.
 final class RunFileWriter {
   struct Failure: Error {
     let message: ByteString
+    /// Whether the script succeeds nevertheless: its work doesn't depend on a collector.
+    var isForgiven = false
   }
 
   private enum Entry {
@@ -17,15 +19,19 @@ final class RunFileWriter {
   private let options: LongOptions
   /// The name of the script.
   private let title: ByteString
-  /// The texts that no file may show, once there is a loop.
-  private var secrets: SecretTexts?
+  /// The host of the runs, once there is one.
+  // Not weak: see `Messages.host`.
+  private var host: ScriptHost?
   private var entries: ContiguousArray<Entry> = []
   private var places: [ObjectIdentifier: Int] = [:]
   private var live: LivePage?
 
   /// Nil when no option needs the runs.
   init?(_ options: LongOptions, title: ByteString) {
-    guard options.report != nil || options.timeline != nil || options.trace != nil else {
+    guard
+      options.report != nil || options.timeline != nil || options.trace != nil
+        || options.otlp != nil
+    else {
       return nil
     }
     self.options = options
@@ -35,8 +41,9 @@ final class RunFileWriter {
   }
 
   /// Begins to write the page while the script executes, if there is to be one.
-  func watch(_ loop: EventLoop) {
-    secrets = loop.secrets
+  func watch(_ host: ScriptHost) {
+    self.host = host
+    let loop = host.loop
     // On a virtual clock most scripts take no time, and the others show times that nobody waits for.
     guard let path = options.timeline, path != "-", !loop.clock.isVirtual else { return }
     let source = LivePage.Source(
@@ -66,6 +73,7 @@ final class RunFileWriter {
     }
     if let path = options.timeline { save(page(of: all, .final), path, "timeline", &failures) }
     if let path = options.trace { save(RunTrace.text(of: runs), path, "trace", &failures) }
+    if let target = options.otlp { export(runs, to: target, &failures) }
     return failures
   }
 
@@ -89,10 +97,25 @@ final class RunFileWriter {
     }
   }
 
-  private var script: ByteString { secrets?.redacted(title) ?? title }
+  private var script: ByteString { host?.loop.secrets.redacted(title) ?? title }
 
   private func page(of entries: [TimelinePage.Entry], _ stage: TimelinePage.Stage) -> ByteString {
     TimelinePage.text(of: entries, script: script, version: Version.number, stage)
+  }
+
+  private func export(
+    _ runs: [RunSpans], to target: SpanExport, _ failures: inout [Failure]
+  ) {
+    let trace = host?.trace ?? TraceContext()
+    let resource = host?.resource ?? TraceResource(title: title, hiding: SecretTexts())
+    switch target {
+    case .file(let path): save(RunOTLP.text(of: runs, trace, resource), path, "spans", &failures)
+    case .collector(let url):
+      guard !runs.isEmpty, let reason = SpanExport.send(runs, trace, resource, to: url) else {
+        return
+      }
+      failures.append(Failure(message: "can't send the spans: \(reason)", isForgiven: true))
+    }
   }
 
   private func save(

@@ -45,6 +45,8 @@ enum Usage {
       --timeline FILE        write a page (HTML) with the timeline of all runs, and update it while they
                              execute; '-' is stdout
       --trace FILE           write all runs as Chrome trace events, which Perfetto shows; '-' is stdout
+      --otlp FILE|URL        write all runs as spans of OpenTelemetry (OTLP/JSON), or send them to a
+                             collector; without a value to $OTEL_EXPORTER_OTLP_ENDPOINT
       --check                run the script up to where it needs an outcome, but check its flows
                              and print their plans instead of running them; status 1 if a check
                              finds errors

@@ -24,7 +24,7 @@ _flowlua() {
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-    --graph | --events | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --graph | --events | --otlp | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --grace | -e | -l) ;;
     *)
       # Behind the script all words are its own.
@@ -33,6 +33,7 @@ _flowlua() {
           --graph | --color | --events | --grace | --progress | --report | --timeline | --trace | --workers | \
             --annotations | -e | -l)
             at=$((at + 1)) ;;
+          --otlp) [[ ${COMP_WORDS[at + 1]} == -* || ${COMP_WORDS[at + 1]} == *.lua ]] || at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
           text | json) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;
@@ -41,7 +42,8 @@ _flowlua() {
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help
-          --no-progress --progress --report --summary --summary=json --timeline --trace --version --virtual-clock --workers
+          --no-progress --otlp --progress --report --summary --summary=json --timeline --trace --version
+          --virtual-clock --workers
           -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

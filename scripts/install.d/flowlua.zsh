@@ -11,6 +11,7 @@ _arguments -S -s \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
   '--no-progress[disable the progress]' \
+  '--otlp=[write the runs as spans of OpenTelemetry]::file or URL:_files -g "*.json"' \
   '--progress=[how the progress is shown]:word:(auto plain never)' \
   '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
   '--summary=-[print the summary of each run]::form:(text json)' \

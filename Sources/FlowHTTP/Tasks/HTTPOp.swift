@@ -109,9 +109,9 @@ private final class HTTPOpBody: OpBody {
       if showsProgress {
         request.onProgress = { context.progress(Double($0), of: $1.map { Double($0) }) }
       }
-      let task = try HTTPTask(request, requester: requester, on: context.loop)
+      let task = try HTTPTask(
+        request, requester: requester, at: context.workPlace, on: context.loop)
       task.onLine = { context.log($0) }
-      task.place = context.workPlace
       context.state = task
       task.observe(HTTPOpObserver(task) { [self] task in ended(task, context) })
       task.start()

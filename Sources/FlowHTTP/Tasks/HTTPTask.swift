@@ -12,7 +12,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   /// Called once with the line for a log, when a response has come, before the task ends.
   public var onLine: ((ByteString) -> Void)?
   /// The place in the log of the request.
-  package var place: WorkPlace?
+  private var place: WorkPlace?
   private var started: Int64 = 0
   private var transfer: HTTPTransfer?
   private var client: HTTPClient?
@@ -25,11 +25,21 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   ///   - requester: Identifies the part of the program that starts it.
   ///   - loop: The loop that the task belongs to; called on its thread.
   /// - Throws: The mistake in the request, or a `FlowError` when there is no libcurl.
-  public init(
+  public convenience init(
     _ request: HTTPRequest, client: HTTPClient? = nil, requester: ObjectIdentifier? = nil,
     on loop: EventLoop
   ) throws {
+    try self.init(request, client: client, requester: requester, at: nil, on: loop)
+  }
+
+  /// The same for a request that the log shows at `place`, and that continues the loop's trace.
+  package init(
+    _ request: HTTPRequest, client: HTTPClient? = nil, requester: ObjectIdentifier? = nil,
+    at place: WorkPlace?, on loop: EventLoop
+  ) throws {
     let multi = try HTTPMulti.of(loop)
+    let request = request.continuing(loop.trace, at: place)
+    self.place = place
     self.request = request
     self.requester = requester
     self.client = client

@@ -275,3 +275,19 @@ extension ByteString {
     ByteString(bytes.map { $0 < 32 || $0 == 127 ? UInt8(ascii: "?") : $0 })
   }
 }
+
+extension HTTPRequest {
+  /// The same with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
+  /// the one that the trace continues.
+  func continuing(_ trace: TraceContext?, at place: WorkPlace?) -> HTTPRequest {
+    guard let trace, let traceparent = place?.traceparent ?? trace.incoming,
+      !headers.contains(where: { $0.name.lowercased == "traceparent" })
+    else { return self }
+    var request = self
+    request.headers.append(HTTPHeader("traceparent", traceparent))
+    if let state = trace.state, !headers.contains(where: { $0.name.lowercased == "tracestate" }) {
+      request.headers.append(HTTPHeader("tracestate", state))
+    }
+    return request
+  }
+}

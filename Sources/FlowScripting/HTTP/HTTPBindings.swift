@@ -85,7 +85,8 @@ extension ScriptHost {
     let task: HTTPTask
     do {
       task = try HTTPTask(
-        request, client: client?.client, requester: ObjectIdentifier(self), on: loop)
+        request, client: client?.client, requester: ObjectIdentifier(self),
+        at: workPlace, on: loop)
     } catch let misuse as HTTPMisuse {
       throw reader.wrong(misuse)
     } catch let error as FlowError where error.kind == .usage {
@@ -97,7 +98,6 @@ extension ScriptHost {
     }
     begin(task, call.origin)
     progress?.work = task.work
-    task.place = workPlace
     if let context {
       task.onLine = { [unowned self] line in
         self.context(slot: context.slot, generation: context.generation)?.log(line)

@@ -578,6 +578,12 @@ function Run:timeline(path) end
 ---@return string? trace Nothing when a file is written.
 function Run:trace(path) end
 
+---Makes the spans of the run for OpenTelemetry, in OTLP/JSON: one for each execution, attempt, program and
+---request. They belong to the trace of `TRACEPARENT`, if that is set.
+---@param path? string A file to write, which is replaced in one step; without it the text is returned.
+---@return string? spans Nothing when a file is written.
+function Run:otlp(path) end
+
 ---Draws the op, flow or machine in the DOT language, with the outcomes of this run.
 ---@return string dot Ends in a newline.
 function Run:dot() end

@@ -64,6 +64,10 @@ public final class ScriptHost {
   var openPrograms: ProgramMethods?
   /// Whether a session reads the standard input of the process, so that code of the session can't.
   public var sessionReadsInput = false
+  /// The name of the script in traces, unless the environment gives another one.
+  public var serviceName: ByteString = "flowlua"
+  /// The trace of spans while the loop has none.
+  private(set) lazy var ownTrace = TraceContext()
   /// The metatable of `run.data`, once it has been needed.
   var viewMetatable: LuaReference?
   /// Parsed type texts by their spelling: scripts use a few of them often.

@@ -1,7 +1,7 @@
-internal import FlowEngine
+package import FlowEngine
 internal import LuaVM
 
-/// Views of a run that are files: `report`, `timeline`, `trace`.
+/// Views of a run that are files: `report`, `timeline`, `trace`, `otlp`.
 extension ScriptHost {
   static var runFileMethods: LuaFields<BoundMethod> {
     [
@@ -15,6 +15,9 @@ extension ScriptHost {
       },
       "trace": BoundMethod { host, call in
         try host.give(call, "trace") { RunTrace.text(of: [RunSpans($0)]) }
+      },
+      "otlp": BoundMethod { host, call in
+        try host.give(call, "otlp") { RunOTLP.text(of: [RunSpans($0)], host.trace, host.resource) }
       },
     ]
   }
@@ -34,5 +37,15 @@ extension ScriptHost {
     } answer: { call, _ in
       call.answer()
     }
+  }
+}
+
+extension ScriptHost {
+  /// The trace that spans belong to.
+  package var trace: TraceContext { loop.trace ?? ownTrace }
+
+  /// What spans say about this process.
+  package var resource: TraceResource {
+    TraceResource(title: serviceName, hiding: loop.secrets)
   }
 }

@@ -42,7 +42,8 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
     }
     place = owner?.workPlace
     number = host.workers.makeNumber()
-    job = WorkerJob(code: function.code, arguments: batch, kind: .call(input))
+    job = WorkerJob(
+      code: function.code, arguments: batch, kind: .call(input, span: place?.trace?.span))
     hold()
     host.workers.submit(self, number)
   }

@@ -48,7 +48,8 @@ final class WorkerGroupRunner: ItemExecutorOwner {
     executor = ItemExecutor(
       op, on: host.loop, data: data, itemKey: group.itemKey, collectKey: group.collectKey,
       limit: group.limit, stopsAtFailure: group.stopsAtFailure,
-      endingError: group.endingError?.error(on: host), lineage: group.lineage, owner: self)
+      endingError: group.endingError?.error(on: host), lineage: group.lineage,
+      spans: group.spans, owner: self)
     if let earlyStop { executor?.cancel(earlyStop) }
   }
 

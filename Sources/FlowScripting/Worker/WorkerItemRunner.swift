@@ -89,7 +89,8 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
       itemKey: host.loop.keys.name(of: work.itemKey),
       collectKey: work.collectKey.map { host.loop.keys.name(of: $0) }, keys: keys, data: data,
       limit: 1, stopsAtFailure: !work.allowFailure,
-      endingError: work.endingError.map { WireError($0, from: host) }, lineage: work.lineage)
+      endingError: work.endingError.map { WireError($0, from: host) }, lineage: work.lineage,
+      spans: work.spans)
   }
 
   /// A share whose items all end with an error.
@@ -303,6 +304,6 @@ extension WorkerGroup {
     WorkerGroup(
       code: code, arguments: arguments, name: name, needs: needs, gives: gives, itemKey: itemKey,
       collectKey: collectKey, keys: keys, data: data, limit: limit, stopsAtFailure: stopsAtFailure,
-      endingError: endingError, lineage: lineage)
+      endingError: endingError, lineage: lineage, spans: spans)
   }
 }

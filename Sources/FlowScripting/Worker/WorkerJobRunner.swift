@@ -28,8 +28,9 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     let made: Run
     switch job.kind {
     case .op(let place): made = try start(place, function, arguments)
-    case .call(let input):
-      let body = CallBody(host, function, try self.arguments(input, arguments), of: self)
+    case .call(let input, let span):
+      let body = CallBody(
+        host, function, try self.arguments(input, arguments), span: span, of: self)
       made = Op(name: "continuation", body: body).start(on: host.loop, sinks: [self])
     }
     made.markObserved()
@@ -48,7 +49,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       grace: place.grace,
       body: StandInBody(
         body, index: place.index, label: place.label, attempt: place.attempt,
-        lineage: place.lineage,
+        lineage: place.lineage, span: place.span,
         endingError: place.endingError.map { $0.error(on: host) }, of: self))
     var data: [(ByteString, Value)] = []
     for (name, value) in zip(place.keys, place.data.values) {
@@ -143,18 +144,20 @@ final class StandInBody: OpBody {
   private let label: ByteString?
   private let attempt: Int
   private let lineage: UInt64
+  private let span: UInt64?
   private let endingError: FlowError?
   private weak var job: WorkerJobRunner?
 
   init(
     _ body: ScriptOpBody, index: Int, label: ByteString?, attempt: Int, lineage: UInt64,
-    endingError: FlowError?, of job: WorkerJobRunner
+    span: UInt64?, endingError: FlowError?, of job: WorkerJobRunner
   ) {
     self.body = body
     self.index = index
     self.label = label
     self.attempt = attempt
     self.lineage = lineage
+    self.span = span
     self.endingError = endingError
     self.job = job
   }
@@ -163,6 +166,7 @@ final class StandInBody: OpBody {
     context.standIn(index: index, label: label, attempt: attempt)
     context.run.endingErrorAround = endingError
     context.run.lineage = lineage
+    context.run.spanOrigin = span.map { .execution($0) }
     return job?.begin(context.run) == true ? body.start(context) : .finished
   }
 
@@ -176,20 +180,23 @@ private final class CallBody: OpBody {
   private let host: ScriptHost
   private let function: LuaReference
   private let arguments: [LuaValue]
+  private let span: UInt64?
   private weak var job: WorkerJobRunner?
   private var task: AnyFlowTask?
 
   init(
-    _ host: ScriptHost, _ function: LuaReference, _ arguments: [LuaValue],
+    _ host: ScriptHost, _ function: LuaReference, _ arguments: [LuaValue], span: UInt64?,
     of job: WorkerJobRunner
   ) {
     self.host = host
     self.function = function
     self.arguments = arguments
+    self.span = span
     self.job = job
   }
 
   func start(_ context: OpContext) -> CallState {
+    context.run.spanOrigin = span.map { .execution($0) }
     guard job?.begin(context.run) == true else { return .finished }
     do {
       let task = try host.run(.op(context)) {

@@ -28,8 +28,8 @@ struct WorkerJob: Sendable {
 
   enum Kind: Sendable {
     case op(OpPlace)
-    /// A continuation, and the form in which it gets the previous task's outcome.
-    case call(CallInput)
+    /// A continuation, the form in which it gets the previous task's outcome, and the span that encloses it.
+    case call(CallInput, span: UInt64?)
   }
 
   /// The place where an op executes, for the fields of `ctx`.
@@ -40,6 +40,8 @@ struct WorkerJob: Sendable {
     let attempt: Int
     /// The identity that is the same in all attempts; see `OpContext.lineage`.
     let lineage: UInt64
+    /// Its span; nil without a trace.
+    let span: UInt64?
     /// The seconds that its cleanups have after a stop; nil for the default.
     let grace: Double?
     /// For a final step, the error with which its flow is ending.
@@ -78,8 +80,9 @@ struct WorkerGroup: Sendable {
   let stopsAtFailure: Bool
   /// For a final step, the error with which its flow is ending.
   let endingError: WireError?
-  /// See `ItemWork.lineage`.
+  /// See `ItemWork`.
   let lineage: UInt64
+  let spans: SpanOrigin?
 }
 
 /// An order to a worker.

@@ -183,7 +183,8 @@ final class WorkerPool {
       hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
       isVirtual: loop.clock.isVirtual, refusesPrograms: loop.processReplacement != nil,
       refusesRequests: loop.httpReplacement != nil,
-      gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, secrets: loop.secrets,
+      gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, trace: loop.trace,
+      secrets: loop.secrets,
       channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in
         mailbox.post { _ in link.pool?.handle(report, from: index) }

@@ -32,6 +32,7 @@ final class WorkerRuntime {
       let loop = EventLoop(clock: clock ?? SystemClock(), secrets: setting.secrets)
       loop.gracePeriod = setting.gracePeriod
       loop.cleanupGrace = setting.cleanupGrace
+      loop.trace = setting.trace
       if setting.refusesPrograms { loop.processReplacement = RefusedPrograms(isWorker: true) }
       if setting.refusesRequests { loop.httpReplacement = RefusedRequests(isWorker: true) }
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)

@@ -19,6 +19,8 @@ struct WorkerSetting: Sendable {
   let refusesRequests: Bool
   let gracePeriod: Int64
   let cleanupGrace: Double
+  /// The trace of the main loop.
+  let trace: TraceContext?
   /// Texts that the process must never show.
   let secrets: SecretTexts
   let channel: WorkerChannel

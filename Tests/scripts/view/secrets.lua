@@ -16,7 +16,7 @@ local script = [[
   local run = flow.new("login " .. secret):data { password = flow.secret(secret), list = { "a", secret } }
     :add_grouped(ItemOp, { input = "list", allow_failure = true })
     :add(FailOp):run()
-  io.write(run:report(), run:timeline(), run:trace())
+  io.write(run:report(), run:timeline(), run:trace(), run:otlp())
   for _, event in ipairs(run:events()) do
     if event.kind == "program" or event.kind == "request" then print(event.message, event.error) end
   end
@@ -41,10 +41,10 @@ local forms = {
 }
 
 local folder, _ <close> = scratch.folder()
-local report, page, trace = folder .. "/r.md", folder .. "/p.html", folder .. "/t.json"
-local result = host.script(script, {}, { before = { "--report", report, "--timeline", page, "--trace", trace } })
+local report, page, trace, spans = folder .. "/r.md", folder .. "/p.html", folder .. "/t.json", folder .. "/s.json"
+local result = host.script(script, {}, { before = { "--report", report, "--timeline", page, "--trace", trace, "--otlp", spans } })
 check.contains(result.stderr, "login <redacted> failed: ")
-for _, text in ipairs { result.stdout, result.stderr, fs.read(report), fs.read(page), fs.read(trace) } do
+for _, text in ipairs { result.stdout, result.stderr, fs.read(report), fs.read(page), fs.read(trace), fs.read(spans) } do
   -- A page has no plain `<` in its data.
   text = text:gsub("\\u003c", "<")
   check.contains(text, "<redacted>", "refused for <redacted>!")

@@ -67,7 +67,12 @@ extension EventLog {
   /// The id of the execution at a place.
   func id(scope: UInt32, position: UInt32) -> UInt64 {
     let (scope, position) = canonical(scope, position)
-    return UInt64(scope) << 32 | UInt64(position &+ 1)
+    return Self.id(scope: scope, item: position)
+  }
+
+  /// The id of an item, or of another execution at its only place.
+  static func id(scope: UInt32, item position: UInt32) -> UInt64 {
+    UInt64(scope) << 32 | UInt64(position &+ 1)
   }
 
   /// The one place for all places of the same execution: a nested flow is a step of the enclosing

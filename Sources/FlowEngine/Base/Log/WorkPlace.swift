@@ -6,13 +6,22 @@ package struct WorkPlace {
   private let scope: UInt32
   private let position: UInt32
   private let attempt: Int
+  /// The trace, and the span that encloses what is started; nil without a trace.
+  package let trace: (context: TraceContext, span: UInt64)?
 
-  init(_ log: EventLog, scope: UInt32, position: UInt32, attempt: Int) {
+  package init(
+    _ log: EventLog, scope: UInt32, position: UInt32, attempt: Int,
+    trace: (context: TraceContext, span: UInt64)?
+  ) {
+    self.trace = trace
     self.log = log
     self.scope = scope
     self.position = position
     self.attempt = attempt
   }
+
+  /// The `traceparent` of what is started; nil without a trace.
+  package var traceparent: ByteString? { trace.map { $0.context.traceparent(of: $0.span) } }
 
   /// Logs a work that has ended; times are nanoseconds of the loop's clock.
   package func append(_ work: LoggedWork, from start: Int64, to end: Int64) {

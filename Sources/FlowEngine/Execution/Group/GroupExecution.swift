@@ -234,7 +234,7 @@ final class GroupExecution: MemberGroup {
       maxConcurrent: dispatcher.maxConcurrent,
       itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
       allowFailure: dispatcher.allowFailure, parent: parent, policy: policy,
-      scope: scope, position: position, hasRate: dispatcher.rate != nil)
+      scope: scope, position: position, itemScope: inner, hasRate: dispatcher.rate != nil)
     if let made = (op.body as? any ItemRunnerProvider)?.itemRunner(for: work)
       ?? engine.makeItemRunner?(work)
     {

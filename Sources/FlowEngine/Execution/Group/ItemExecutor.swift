@@ -35,12 +35,13 @@ package final class ItemExecutor {
   ///   - stopsAtFailure: Whether no further item starts after one has failed.
   ///   - endingError: See `ItemWork`.
   ///   - lineage: See `ItemWork`.
+  ///   - spans: See `ItemWork`.
   ///   - owner: The owner to notify of the ends; not retained. It must live until it has called
   ///     `end`.
   package init(
     _ op: Op, on loop: EventLoop, data: [(ByteString, Value)], itemKey: ByteString,
     collectKey: ByteString?, limit: Int, stopsAtFailure: Bool, endingError: FlowError? = nil,
-    lineage: UInt64 = 0, owner: any ItemExecutorOwner
+    lineage: UInt64 = 0, spans: SpanOrigin? = nil, owner: any ItemExecutorOwner
   ) {
     let keys = loop.keys
     body = ExecutorBody(
@@ -50,6 +51,7 @@ package final class ItemExecutor {
     run.isStandIn = true
     run.endingErrorAround = endingError
     run.lineage = lineage
+    run.spanOrigin = spans
     // The owner is notified of its outcome.
     run.markObserved()
   }

@@ -63,6 +63,8 @@ public struct ItemWork {
   /// The place of the group in the log.
   let scope: UInt32
   let position: UInt32
+  /// The scope of its items.
+  let itemScope: UInt32
   /// Whether an item is retried or has a time limit. A runner has to handle both.
   public var hasPolicy: Bool { policy != nil }
   /// Whether the group limits how many items start in a time: it then hands items out when they may

@@ -16,6 +16,7 @@ final class Engine: WorkScheduler {
   var runMonitors: [any RunMonitor] = []
   /// Whether the log of a run keeps those of the runs that its ops start.
   var keepsChildLogs = false
+  var trace: TraceContext?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
   var pending: [UInt64: Run] = [:]
@@ -152,6 +153,12 @@ extension EventLoop {
   package var keepsChildLogs: Bool {
     get { engine.keepsChildLogs }
     set { engine.keepsChildLogs = newValue }
+  }
+  /// The distributed trace that programs and requests of ops continue: they get the span of their op, unless
+  /// they say otherwise. nil, the default, leaves them alone.
+  public var trace: TraceContext? {
+    get { engine.trace }
+    set { engine.trace = newValue }
   }
   /// The replacements of ops; set while no run is pending.
   public var replacements: OpReplacements? {

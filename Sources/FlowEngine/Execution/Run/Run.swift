@@ -37,6 +37,8 @@ public final class Run: FlowTask<DataBucket> {
   @exclusivity(unchecked) var isStandIn = false
   /// The lineage of the whole run: drawn at random, unless an op has started the run; see Lineage.swift.
   package lazy var lineage = UInt64.random(in: 0 ... .max)
+  /// Where its spans are, when it executes a part of another loop's run.
+  package var spanOrigin: SpanOrigin?
   /// The error that another loop's flow is ending with, when this run executes items of one of its
   /// final steps.
   package var endingErrorAround: FlowError?

@@ -36,10 +36,10 @@ private final class ExecBody: OpBody {
   }
 
   func start(_ context: OpContext) -> CallState {
-    var request = request
-    if request.label == nil { request.label = context.displayName }
     let loop = context.loop
     let place = context.workPlace
+    var request = request.continuing(place)
+    if request.label == nil { request.label = context.displayName }
     let started = loop.now()
     let child = loop.startProcess(request) { [self] ending in
       var (result, error): (ProcessResult?, FlowError?)

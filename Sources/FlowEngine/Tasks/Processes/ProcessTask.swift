@@ -25,6 +25,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
 
   /// The same for a program that the log shows at `place`.
   package init(_ request: ProcessRequest, check: Bool, at place: WorkPlace?, on loop: EventLoop) {
+    let request = request.continuing(place)
     self.request = request
     isChecked = check
     self.place = place
@@ -114,5 +115,19 @@ extension LoggedWork {
     self.init(
       .program, request.commandText(hiding: secrets), error: error, status: result?.status,
       signal: result?.signal, process: process.map { Int($0) })
+  }
+}
+
+extension ProcessRequest {
+  /// The same with the trace of the place in its environment, unless the environment is changed in that.
+  func continuing(_ place: WorkPlace?) -> ProcessRequest {
+    guard let trace = place?.trace, environment["TRACEPARENT"] == nil else { return self }
+    var request = self
+    request.environment["TRACEPARENT"] = .some(trace.context.traceparent(of: trace.span))
+    // That of this process may belong to another trace.
+    if request.environment["TRACESTATE"] == nil {
+      request.environment["TRACESTATE"] = .some(trace.context.state)
+    }
+    return request
   }
 }

@@ -27,6 +27,7 @@ package struct RunSpans {
   /// What its log has dropped.
   package let bound: LogBound
   private let secrets: SecretTexts
+  private let runIDs: ContiguousArray<ByteString>
 
   /// Reads the log of a run, on the thread of its loop.
   package init(_ run: Run) {
@@ -55,7 +56,7 @@ package struct RunSpans {
       failure)
     (spans, order, names) = (reader.spans, reader.order, reader.names)
     (retries, failures, labels) = (reader.retries, reader.failures, reader.labels)
-    works = reader.works
+    (works, runIDs) = (reader.works, reader.runIDs)
   }
 
   /// The run itself.
@@ -97,6 +98,13 @@ package struct RunSpans {
     }
     let bytes = parts.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")])
     return secrets.redacted(ByteString(Array(bytes)))
+  }
+
+  /// The id of a span in a trace, which programs and requests of its op get.
+  package func traceID(of span: Span) -> UInt64 {
+    span.ownLog == 0
+      ? SpanID.execution(run: runIDs[Int(span.log)], id: span.id)
+      : SpanID.execution(run: runIDs[Int(span.ownLog)], id: 0)
   }
 
   /// The error's message of a span that has failed or was cancelled, and the kind of the error.

@@ -49,8 +49,12 @@ package struct Span {
   package internal(set) var outcome = Outcome.running
   /// The worker that executes it, counted from 1; 0 for the loop itself.
   package internal(set) var lane: UInt8
+  /// The index of the log that has its events, among the runs' ids: 0 is that of the run itself.
+  let log: UInt32
+  /// The index of its own log, when it is a run that an op has started and whose log is kept; else 0.
+  var ownLog: UInt32 = 0
   /// Whether it is in the log of a run that an op has started: its id is that of this log.
-  package let isInChildRun: Bool
+  package var isInChildRun: Bool { log != 0 }
   /// Whether what encloses it counts it as an item: the other spans have places of their own.
   let isItem: Bool
   /// Its place in the scope, for spans that aren't items.

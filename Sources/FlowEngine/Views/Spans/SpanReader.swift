@@ -4,6 +4,8 @@ struct SpanReader {
   private(set) var order: ContiguousArray<Int32> = []
   private(set) var names: ContiguousArray<ByteString> = []
   private(set) var labels: ContiguousArray<ByteString> = []
+  /// The ids of the runs whose logs were read.
+  private(set) var runIDs: ContiguousArray<ByteString>
   private(set) var works: ContiguousArray<SpanWork> = []
   private(set) var retries: ContiguousArray<SpanRetry> = []
   private(set) var failures: ContiguousArray<SpanFailure> = []
@@ -14,7 +16,8 @@ struct SpanReader {
 
   init(_ log: EventLog) {
     began = log.began
-    open = [LogReader(log, root: 0, resuming: nil)]
+    runIDs = [log.runID]
+    open = [LogReader(log, 0, root: 0, resuming: nil)]
     spans.reserveCapacity(log.count / 2)
     order.reserveCapacity(log.count)
     let name = number(of: log.shown(log.title))
@@ -22,7 +25,7 @@ struct SpanReader {
     spans.append(
       Span(
         id: 0, parent: -1, name: name, index: 0, label: -1, kind: isFlow ? .flow : .op, lane: 0,
-        isInChildRun: false, isItem: false, position: 0, queued: 0, start: 0, end: 0))
+        log: 0, isItem: false, position: 0, queued: 0, start: 0, end: 0))
     order.append(0)
   }
 
@@ -34,7 +37,7 @@ struct SpanReader {
       } else if let (scope, log) = reader.unread.popFirst() {
         // The run of an op that hasn't ended, or that has outlived the run of the op.
         if let root = reader.known[reader.log.id(scope: scope, position: LogRecord.ownPosition)] {
-          open.append(LogReader(log, root: root, resuming: nil))
+          openChild(log, root: root, resuming: nil)
         }
       } else {
         open.removeLast()
@@ -42,6 +45,13 @@ struct SpanReader {
         if let record = reader.resuming, let outer = open.last { finish(record, outer) }
       }
     }
+  }
+
+  private mutating func openChild(_ log: EventLog, root: Int32, resuming record: LogRecord?) {
+    let number = UInt32(truncatingIfNeeded: runIDs.count)
+    runIDs.append(log.runID)
+    spans[Int(root)].ownLog = number
+    open.append(LogReader(log, number, root: root, resuming: record))
   }
 
   /// Ends what hasn't ended, and the run itself.
@@ -74,7 +84,7 @@ struct SpanReader {
         // All that the child has logged comes before its end.
         reader.unread[record.scope] = nil
         if let root = reader.known[log.id(of: record)] {
-          open.append(LogReader(child, root: root, resuming: record))
+          openChild(child, root: root, resuming: record)
           return
         }
       }
@@ -139,7 +149,7 @@ struct SpanReader {
       Span(
         id: id, parent: parent, name: number, index: Int32(truncatingIfNeeded: index), label: label,
         kind: kind,
-        lane: record.lane, isInChildRun: reader.root != 0, isItem: isItem,
+        lane: record.lane, log: reader.number, isItem: isItem,
         position: record.position,
         queued: isItem ? min(scope.queued - began, time) : time, start: time, end: time))
     spans[Int(parent)].childCount += 1
@@ -245,6 +255,8 @@ struct SpanReader {
 /// The reading of one log.
 private final class LogReader {
   let log: EventLog
+  /// The index of the log among those that are read.
+  let number: UInt32
   /// The span of the log's run.
   let root: Int32
   /// The record of the enclosing log that comes after this log.
@@ -258,8 +270,9 @@ private final class LogReader {
   private var place = EventLog.Place()
   private var parents: ContiguousArray<Int32>
 
-  init(_ log: EventLog, root: Int32, resuming: LogRecord?) {
+  init(_ log: EventLog, _ number: UInt32, root: Int32, resuming: LogRecord?) {
     self.log = log
+    self.number = number
     self.root = root
     self.resuming = resuming
     known = [0: root]

@@ -1,0 +1,289 @@
+package import FlowEngine
+internal import LuaVM
+
+/// Runs as spans of OpenTelemetry, in the JSON of OTLP: ids in hexadecimal, times as strings of nanoseconds.
+///
+/// A run has a span for each execution, for each attempt if there are several, and for each program and
+/// request. Names of attributes are those of the semantic conventions where these have some.
+package struct RunOTLP {
+  private let trace: TraceContext
+  private let head: JSONText
+  private let limit: Int
+  private var text = JSONText()
+  private var texts: [ByteString] = []
+  private var isFirst = true
+
+  private init(_ trace: TraceContext, _ resource: TraceResource, limit: Int) {
+    self.trace = trace
+    self.limit = limit
+    var head = JSONText()
+    head.append(raw: "{\"resourceSpans\":[{\"resource\":{\"attributes\":[")
+    for (name, value) in resource.attributes { head.add(name, value) }
+    head.append(raw: "]},\"scopeSpans\":[{\"scope\":{\"name\":\"flowlua\"},\"spans\":[")
+    self.head = head
+    text = head
+  }
+
+  /// The spans of these runs as one text.
+  package static func text(
+    of runs: [RunSpans], _ trace: TraceContext, _ resource: TraceResource
+  ) -> ByteString {
+    texts(of: runs, trace, resource, limit: .max)[0]
+  }
+
+  /// The spans of these runs in texts of about `limit` bytes at most, at least one.
+  package static func texts(
+    of runs: [RunSpans], _ trace: TraceContext, _ resource: TraceResource, limit: Int
+  ) -> [ByteString] {
+    var view = RunOTLP(trace, resource, limit: limit)
+    for run in runs { view.add(run) }
+    if !view.isFirst || view.texts.isEmpty { view.endText() }
+    return view.texts
+  }
+
+  private mutating func endText() {
+    text.append(raw: "\n]}]}]}\n")
+    texts.append(ByteString(text.bytes))
+    text = head
+    isFirst = true
+  }
+
+  private mutating func add(_ run: RunSpans) {
+    for span in run.spans { add(span, of: run) }
+    for (index, work) in run.works.enumerated() { add(work, number: index, of: run) }
+  }
+
+  // MARK: Executions
+
+  private mutating func add(_ span: Span, of run: RunSpans) {
+    let id = run.traceID(of: span)
+    let attempts = run.attempts(of: span)
+    let error = run.error(of: span)
+    let parent =
+      span.parent < 0 ? trace.parent : Self.spanID(in: run, of: span.parent, at: span.start)
+    begin(run.name(of: span), id, parent: parent, kind: 1, run, span.start, span.end)
+    if span.parent < 0, let state = trace.state, trace.parent != 0 {
+      text.append(raw: ",\"traceState\":")
+      text.append(state)
+    }
+    text.append(raw: ",\"attributes\":[")
+    text.add("flowlua.kind", Self.name(of: span.kind))
+    text.add("flowlua.path", run.path(of: span))
+    text.add("flowlua.outcome", span.outcome.name)
+    if span.parent < 0 { text.add("flowlua.run", run.runID) }
+    // In the log of another run it would mean another execution.
+    if !span.isInChildRun { text.add("flowlua.id", Int64(truncatingIfNeeded: span.id)) }
+    if span.index > 0 { text.add("flowlua.index", Int64(span.index)) }
+    if let label = run.label(of: span) { text.add("flowlua.label", label) }
+    if span.lane > 0 { text.add("flowlua.worker", Int64(span.lane)) }
+    if span.start > span.queued { text.add("flowlua.queued", duration: span.start - span.queued) }
+    if attempts.count > 1 { text.add("flowlua.attempts", Int64(attempts.count)) }
+    if span.outcome == .failed { text.add("error.type", error?.kind?.name ?? "error") }
+    text.append(raw: "],\"events\":[")
+    var hasEvent = false
+    for (place, attempt) in attempts.enumerated() where attempt.number <= span.retryCount {
+      beginEvent("retry", run, attempt.end, &hasEvent)
+      text.add("flowlua.attempt", Int64(attempt.number))
+      if place + 1 < attempts.count {
+        text.add("flowlua.wait", duration: attempts[place + 1].start - attempt.end)
+      }
+      text.add("exception.type", attempt.errorKind?.name ?? "error")
+      text.add("exception.message", attempt.message ?? "")
+      text.append(raw: "]}")
+    }
+    if span.outcome == .failed, let error {
+      addException(error.message, error.kind, run, span.end, &hasEvent)
+    }
+    end(span.outcome, error?.message)
+    guard attempts.count > 1 else { return }
+    for attempt in attempts { add(attempt, id, of: span, run) }
+  }
+
+  private mutating func add(
+    _ attempt: SpanAttempt, _ parent: UInt64, of span: Span, _ run: RunSpans
+  ) {
+    begin(
+      "\(run.name(of: span)) attempt", SpanID.part(UInt64(attempt.number), of: parent),
+      parent: parent, kind: 1, run, attempt.start, attempt.end)
+    text.append(raw: ",\"attributes\":[")
+    text.add("flowlua.kind", "attempt")
+    text.add("flowlua.path", run.path(of: span))
+    text.add("flowlua.attempt", Int64(attempt.number))
+    text.add("flowlua.outcome", attempt.outcome.name)
+    if attempt.outcome == .failed { text.add("error.type", attempt.errorKind?.name ?? "error") }
+    text.append(raw: "],\"events\":[")
+    if attempt.outcome == .failed {
+      var hasEvent = false
+      addException(attempt.message ?? "", attempt.errorKind, run, attempt.end, &hasEvent)
+    }
+    end(attempt.outcome, attempt.message)
+  }
+
+  private static func name(of kind: Span.Kind) -> ByteString {
+    switch kind {
+    case .op: "op"
+    case .flow: "flow"
+    case .group: "group"
+    }
+  }
+
+  /// The id of the span that encloses something of an execution at a time: its own, or that of an attempt.
+  private static func spanID(in run: RunSpans, of index: Int32, at time: Int64) -> UInt64 {
+    let span = run.spans[Int(index)]
+    let id = run.traceID(of: span)
+    guard span.retryCount > 0 else { return id }
+    let attempts = run.attempts(of: span)
+    guard attempts.count > 1, let attempt = attempts.last(where: { $0.start <= time }) else {
+      return id
+    }
+    return SpanID.part(UInt64(attempt.number), of: id)
+  }
+
+  // MARK: Programs and requests
+
+  private mutating func add(_ work: SpanWork, number: Int, of run: RunSpans) {
+    let span = run.spans[Int(work.parent)]
+    let logged = work.work
+    // Below 0 no attempt has its number.
+    let id = SpanID.part(~UInt64(number), of: run.traceID(of: run.root))
+    let parent = Self.spanID(in: run, of: work.parent, at: work.start)
+    // Both are calls of something outside: clients.
+    begin(logged.name, id, parent: parent, kind: 3, run, work.start, work.end)
+    text.append(raw: ",\"attributes\":[")
+    text.add("flowlua.kind", logged.kind == .program ? "program" : "request")
+    text.add("flowlua.path", run.path(of: span))
+    text.add("flowlua.outcome", logged.outcome.name)
+    switch logged.kind {
+    case .program:
+      text.add("process.executable.name", logged.name)
+      text.add("process.command_line", logged.subject)
+      if let process = logged.process { text.add("process.pid", Int64(process)) }
+      if let status = logged.status { text.add("process.exit.code", Int64(status)) }
+      if let signal = logged.signal { text.add("flowlua.signal", Int64(signal)) }
+    case .request:
+      text.add("http.request.method", logged.name)
+      text.add("url.full", logged.subject)
+      if let (host, port) = logged.server {
+        text.add("server.address", host)
+        text.add("server.port", port)
+      }
+      if let status = logged.status { text.add("http.response.status_code", Int64(status)) }
+      if let count = logged.byteCount { text.add("http.response.body.size", count) }
+    }
+    if logged.kind == .request, let status = logged.status, status >= 400 {
+      text.add("error.type", "\(status)")
+    } else if logged.outcome != .succeeded {
+      text.add("error.type", logged.errorKind ?? "error")
+    }
+    text.append(raw: "],\"events\":[")
+    end(logged.outcome.ofSpan, logged.error)
+  }
+
+  // MARK: Parts of a span
+
+  private mutating func begin(
+    _ name: ByteString, _ id: UInt64, parent: UInt64, kind: Int, _ run: RunSpans, _ start: Int64,
+    _ end: Int64
+  ) {
+    if text.bytes.count >= limit { endText() }
+    text.append(raw: isFirst ? "\n" : ",\n")
+    isFirst = false
+    text.append(raw: "{\"traceId\":\"\(trace.id)\",\"spanId\":\"\(id.hexadecimal)\"")
+    if parent != 0 { text.append(raw: ",\"parentSpanId\":\"\(parent.hexadecimal)\"") }
+    text.append(raw: ",\"flags\":\(trace.isSampled ? 1 : 0),\"name\":")
+    text.append(name)
+    text.append(raw: ",\"kind\":\(kind),\"startTimeUnixNano\":\"\(run.started + start)\"")
+    text.append(raw: ",\"endTimeUnixNano\":\"\(run.started + end)\"")
+  }
+
+  /// Ends the events, and the span with its status.
+  private mutating func end(_ outcome: Span.Outcome, _ message: ByteString?) {
+    text.append(raw: "]")
+    switch outcome {
+    case .running: break
+    case .succeeded: text.append(raw: ",\"status\":{\"code\":1}")
+    case .failed, .cancelled:
+      text.append(raw: ",\"status\":{\"code\":2,\"message\":")
+      text.append(message ?? outcome.name)
+      text.append(raw: "}")
+    }
+    text.append(raw: "}")
+  }
+
+  private mutating func beginEvent(
+    _ name: ByteString, _ run: RunSpans, _ time: Int64, _ hasEvent: inout Bool
+  ) {
+    if hasEvent { text.append(raw: ",") }
+    hasEvent = true
+    text.append(raw: "{\"timeUnixNano\":\"\(run.started + time)\",\"name\":")
+    text.append(name)
+    text.append(raw: ",\"attributes\":[")
+  }
+
+  private mutating func addException(
+    _ message: ByteString, _ kind: FlowError.Kind?, _ run: RunSpans, _ time: Int64,
+    _ hasEvent: inout Bool
+  ) {
+    beginEvent("exception", run, time, &hasEvent)
+    text.add("exception.type", kind?.name ?? "error")
+    text.add("exception.message", message)
+    text.append(raw: "]}")
+  }
+}
+
+// The attributes of something: objects in a list.
+extension JSONText {
+  fileprivate mutating func add(_ name: ByteString, _ value: ByteString) {
+    begin(name)
+    append(raw: "{\"stringValue\":")
+    append(value)
+    append(raw: "}}")
+  }
+
+  fileprivate mutating func add(_ name: ByteString, _ value: Int64) {
+    begin(name)
+    append(raw: "{\"intValue\":\"\(value)\"}}")
+  }
+
+  /// A duration in nanoseconds, written in seconds.
+  fileprivate mutating func add(_ name: ByteString, duration: Int64) {
+    begin(name)
+    append(raw: "{\"doubleValue\":")
+    append(Double(duration) / 1e9)
+    append(raw: "}}")
+  }
+
+  private mutating func begin(_ name: ByteString) {
+    append(raw: bytes.last == UInt8(ascii: "[") ? "{\"key\":" : ",{\"key\":")
+    append(name)
+    append(raw: ",\"value\":")
+  }
+}
+
+extension LoggedWork.Outcome {
+  fileprivate var ofSpan: Span.Outcome {
+    switch self {
+    case .succeeded: .succeeded
+    case .failed: .failed
+    case .cancelled: .cancelled
+    }
+  }
+}
+
+extension LoggedWork {
+  /// Host and port of the URL of a request.
+  fileprivate var server: (host: ByteString, port: Int64)? {
+    let isEncrypted = subject.bytes.starts(with: "https://".utf8)
+    let rest = subject.bytes.dropFirst(isEncrypted ? 8 : 7)
+    var host = rest.prefix { $0 != UInt8(ascii: "/") }
+    var port: Int64 = isEncrypted ? 443 : 80
+    // The colons within brackets belong to an address.
+    if let colon = host.lastIndex(of: UInt8(ascii: ":")), host.last != UInt8(ascii: "]"),
+      let number = Int64(String(decoding: host[(colon + 1)...], as: UTF8.self))
+    {
+      port = number
+      host = host[..<colon]
+    }
+    return host.isEmpty ? nil : (ByteString(Array(host)), port)
+  }
+}
