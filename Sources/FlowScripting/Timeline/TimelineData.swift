@@ -9,6 +9,7 @@ internal import LuaVM
 struct TimelineData {
   /// Beyond it only what is conspicuous is kept, and a sample of the rest.
   static let mostSpans = 200_000
+  private static let mostWorks = 100_000
 
   private let run: RunSpans
   private let numbers: RunStatistics
@@ -213,6 +214,8 @@ struct TimelineData {
     text.append(shown.lazy.map { Int64(run.spans[$0].lane) })
     text.append(raw: "]},\"attempts\":[")
     appendAttempts(to: &text)
+    text.append(raw: "],\"works\":[")
+    appendWorks(to: &text)
     text.append(raw: "],\"messages\":{")
     appendTexts(to: &text) { run.error(of: $0)?.message }
     text.append(raw: "},\"labels\":{")
@@ -248,6 +251,31 @@ struct TimelineData {
         text.append(raw: "]")
       }
     }
+  }
+
+  /// The programs and requests of the spans that are shown; of very many the first ones.
+  private func appendWorks(to text: inout JSONText) {
+    var isFirst = true
+    for work in run.works.prefix(Self.mostWorks) where placeOfSpan[Int(work.parent)] >= 0 {
+      text.append(raw: isFirst ? "[" : ",[")
+      isFirst = false
+      let start = Self.microseconds(work.start)
+      text.append([
+        Int64(placeOfSpan[Int(work.parent)]), start, Self.microseconds(work.end) - start,
+        work.work.outcome == .succeeded ? 0 : 1,
+      ])
+      append(",", work.work.title.truncated(to: 160), to: &text)
+      append(",", ending(of: work.work), to: &text)
+      text.append(raw: "]")
+    }
+  }
+
+  /// How a program or request ended: `status 3`, `404, 14 kB`.
+  private func ending(of work: LoggedWork) -> ByteString {
+    if let signal = work.signal { return "signal \(signal)" }
+    guard let status = work.status else { return work.error?.truncated(to: 200) ?? "" }
+    let count = work.byteCount.map { ", \($0) bytes" as ByteString } ?? ""
+    return (work.kind == .program ? "status \(status)" : "\(status)") + count
   }
 
   /// Texts that few spans have, by the places of the spans.

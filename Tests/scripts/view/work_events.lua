@@ -20,6 +20,16 @@ local function lines(run)
   return found
 end
 
+-- How many of them there were, and how many have failed, as a report has them.
+local function merged(run)
+  local rows = {}
+  for line in run:report():match "\n### Programs and requests\n(.*)":gmatch "[^\n]+" do
+    local name, runs, failed = line:match "^| `(.-)` | (%d+) | (%d+) |"
+    if name then rows[name] = runs .. ", " .. failed end
+  end
+  return rows
+end
+
 local ExecOp = flow.op("ExecOp", { retry = 2, run = function(ctx)
   flow.exec({ "sh", "-c", "exit 3" }, { check = ctx.attempt == 1 }):await()
   flow.exec({ "sh", "-c", "kill $$" }, { check = false }):await()
@@ -45,6 +55,7 @@ for _, event in ipairs(events) do
   end
 end
 check.lacks(run:summary(), "echo", "kill")
+check.same(merged(run), { echo = "1, 0", sh = "3, 1", ["no-such-program"] = "1, 1", ["true"] = "1, 0" })
 
 -- The op that executes a program, one that is stopped, and one that outlives its op.
 local SlowOp = flow.op("SlowOp", { timeout = 0.05, run = function() flow.exec { "sleep", "100" }:await() end })
@@ -69,6 +80,8 @@ check.same(lines(run), {
   "GetOp #1 1 request GET " .. address .. ": succeeded 404 nil",
   "GetOp #1 1 request DELETE " .. address .. ": failed 404 http",
 })
+local origin = address:match "^http://[^/]+"
+check.same(merged(run), { ["GET " .. origin] = "2, 0", ["DELETE " .. origin] = "1, 1" })
 run = flow.ops.HTTPOp { url = url, into = "page" }:run()
 local request
 for _, event in ipairs(run:events()) do if event.kind == "request" then request = event end end

@@ -1,4 +1,4 @@
-// Where programs and requests stand in the log and in a trace.
+// The places of programs and requests in the log and in a trace.
 
 extension OpContext {
   /// The place of programs and requests that the op starts now.

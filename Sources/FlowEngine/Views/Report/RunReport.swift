@@ -71,6 +71,7 @@ package enum RunReport {
     appendProblems(of: run, to: &text)
     appendPath(of: run, to: &text)
     appendOps(numbers, to: &text)
+    appendWorks(WorkStatistics(run).tallies, to: &text)
   }
 
   private static func ending(of root: Span) -> ByteString {
@@ -217,6 +218,30 @@ package enum RunReport {
     }
     if numbers.byOp.count > mostLines {
       text.append("\n\(numbers.byOp.count) ops; the table has those with the greatest totals.\n")
+    }
+  }
+
+  private static func appendWorks(
+    _ works: [WorkStatistics.Tally], to text: inout MarkdownText
+  ) {
+    if works.isEmpty { return }
+    text.append(
+      """
+
+      ### Programs and requests
+
+      | program or server | runs | failed | total | median | longest |
+      |---|---:|---:|---:|---:|---:|
+
+      """)
+    for work in works.prefix(mostLines) {
+      text.appendRow([
+        cell(work.name), "\(work.runs)", "\(work.failed)", Durations.text(of: work.total),
+        Durations.text(of: work.median), Durations.text(of: work.longest),
+      ])
+    }
+    if works.count > mostLines {
+      text.append("\n\(works.count) in all; the table has those with the greatest totals.\n")
     }
   }
 

@@ -240,6 +240,7 @@ class Chart {
       pen.fillStyle = this.color(span);
       pen.fillRect(from, y + 3, width, ROW - 6);
     }
+    if (width > 3) this.drawWorks(span, y);
     // A line between neighbours.
     if (width > 3) {
       pen.fillStyle = colors.page;
@@ -250,6 +251,16 @@ class Chart {
     if (first > 18) this.drawCaption(span, from, first, y);
     pen.globalAlpha = 1;
     if (span === this.chosen) this.drawChosen(from, y + 1, width);
+  }
+
+  // Programs and requests: a line at the foot of the bar.
+  drawWorks(span, y) {
+    const { pen, colors } = this;
+    for (const work of this.spans.works.get(span) || []) {
+      const left = this.x(work.start);
+      pen.fillStyle = work.failed ? colors.bad : colors.onBar;
+      pen.fillRect(left, y + ROW - 5, Math.max(1, this.x(work.end) - left - 0.5), 2);
+    }
   }
 
   drawQueue(span, from, y) {

@@ -183,6 +183,9 @@ function showTable(run) {
   }));
 }
 
+// How many programs and requests of an op the details list.
+const SHOWN_WORKS = 50;
+
 function showDetails(span) {
   const list = element("dl");
   const row = (name, text) => list.append(element("dt", name), element("dd", text));
@@ -199,6 +202,14 @@ function showDetails(span) {
     row(`attempt ${k + 1}`, seconds(attempt.end - attempt.start)
       + (attempt.message ? ` – ${attempt.message}` : "")
       + (attempt.delay > 0 ? `, then waited ${seconds(attempt.delay)}` : ""));
+  }
+  const works = spans.works.get(span) || [];
+  for (const work of works.slice(0, SHOWN_WORKS)) {
+    const ending = work.ending ? `, ${work.ending}` : "";
+    row(`+${seconds(work.start)}`, `${work.title} – ${seconds(work.end - work.start)}${ending}`);
+  }
+  if (works.length > SHOWN_WORKS) {
+    row("", `and ${(works.length - SHOWN_WORKS).toLocaleString("en")} more`);
   }
   part("details").replaceChildren(element("h3", spans.title(span)), list);
 }

@@ -40,6 +40,14 @@ class Spans {
         next: (start + length + delay) / 1e6, delay: delay / 1e6, message,
       });
     }
+    this.works = new Map();
+    for (const [span, start, length, failed, title, ending] of run.works) {
+      if (!this.works.has(span)) this.works.set(span, []);
+      this.works.get(span).push({
+        start: start / 1e6, end: (start + length) / 1e6, failed: failed === 1, title, ending,
+      });
+    }
+    for (const works of this.works.values()) works.sort((a, b) => a.start - b.start);
     this.findChildren();
   }
 
