@@ -19,6 +19,7 @@ local source = [[
     while true do
       local page = fs.exists(file) and fs.read(file)
       if page and page:find(text, 1, true) then
+        assert(not page:find("hush-5150", 1, true), "a secret in a live page")
         return json.decode(page:match '<script type="application/json" id="data">(.-)</script>')
       end
       flow.sleep(0.01)
@@ -29,12 +30,15 @@ local source = [[
     local lengths = run.spans.length
     print(page.stage, page.every, os.time() - page.written < 100, run.name, run.state, lengths[#lengths])
   end
-  local FirstOp = flow.op("FirstOp", function() describe(wait_for '"FirstOp"') end)
+  local FirstOp = flow.op("FirstOp", function(ctx)
+    ctx:log "it is hush-5150"
+    describe(wait_for '"FirstOp"')
+  end)
   local SecondOp = flow.op("SecondOp", function()
     describe(wait_for '"SecondOp"')
     flow.op("InnerOp", function() wait_for '"InnerOp"' end):run()
   end)
-  local run = flow.new("watched"):add(FirstOp):add(SecondOp):run()
+  local run = flow.new("watched"):add(FirstOp):add(SecondOp):run { key = flow.secret "hush-5150" }
   assert(run.ok)
 ]]
 local result = host.script(source, { file }, { before = { "--timeline", file } })
