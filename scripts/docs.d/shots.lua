@@ -1,24 +1,26 @@
 -- The timeline of an example as a picture, as a browser shows it in light and in dark colours.
 --
 -- Browsers and fonts differ between machines, so pictures aren't compared: a file beside them has
--- the digest of the data that they show, and only other data makes other pictures. After a change
--- of how the page looks, remove that file and run scripts/docs.
+-- the digest of the run's report, and only another report makes other pictures. After a change of
+-- how the page looks, remove that file and run scripts/docs.
 local flow, fs, json = require "flow", require "flow.fs", require "flow.json"
 
 local shots = {}
 
 -- Writes the page of an example to a file, without what differs between machines and versions;
--- returns the digest of its data.
+-- returns the digest of the run's report, which says the same as the page.
 function shots.page(program, example, file)
-  flow.exec({ program, "--virtual-clock", "--timeline", file, example }, { env = { TZ = "UTC" } })
-    :await()
+  local report = flow.exec(
+    { program, "--virtual-clock", "--timeline", file, "--report", "/dev/stderr", example },
+    { env = { TZ = "UTC" } }):await().stderr
+  assert(report ~= "", "no report of " .. example)
+  report = report:gsub(", run `[^`]*`", "")
   local page = fs.read(file)
   for _, field in ipairs { "version", "host", "id" } do
     page = page:gsub(('"%s":"[^"]*"'):format(field), ('"%s":""'):format(field), 1)
   end
   fs.write(file, page)
-  local data = page:match '<script type="application/json" id="data">(.-)</script>'
-  return fs.hash { bytes = data }
+  return fs.hash { bytes = report }
 end
 
 -- Makes `PATH.png` and `PATH~dark.png`: the page in this file, down to the end of the timeline.
