@@ -11,7 +11,7 @@
 
 // Guards all of these, except when a signal handler reads the first.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-/// How many lines are shown; the cursor is at the end of the last one.
+/// How many lines of the terminal the status takes; the cursor is at the end of the last one.
 static atomic_int shown_lines;
 /// Whether the output ends within a line, which the status would overwrite.
 static atomic_bool is_line_open;
@@ -111,6 +111,12 @@ void flowsystem_hide_status(void) {
   pthread_mutex_lock(&mutex);
   int lines = atomic_exchange(&shown_lines, 0);
   if (lines > 0) erase(lines);
+  pthread_mutex_unlock(&mutex);
+}
+
+void flowsystem_note_wraps(int more) {
+  pthread_mutex_lock(&mutex);
+  if (atomic_load(&shown_lines) > 0) atomic_fetch_add(&shown_lines, more);
   pthread_mutex_unlock(&mutex);
 }
 

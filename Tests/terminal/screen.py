@@ -5,7 +5,8 @@
 Commands are read from stdin, one line of JSON each:
 
     {"type": TEXT}                  types keys
-    {"columns": N, "rows": N}       changes the size of the terminal
+    {"columns": N, "rows": N}       changes the size of the terminal; with `"wraps": true` as terminals do that wrap
+                                    what is too long then, otherwise as those that cut it
     {"screen": true}                asks for the screen
 
 Each is replied to with a line of JSON: `lines` are those that have scrolled out of the screen, and those on it
@@ -28,6 +29,14 @@ import pyte
 
 def resize(terminal, columns, rows):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def wrapped(screen, columns, rows):
+    """A screen of another size with the lines of this one down to the cursor, without colours."""
+    lines = list(screen.history.top) + [screen.buffer[number] for number in range(screen.cursor.y + 1)]
+    result = pyte.HistoryScreen(columns, rows, history=10_000)
+    pyte.ByteStream(result).feed("\r\n".join(row(line, screen.columns)[0] for line in lines).encode())
+    return result
 
 
 def row(line, columns):
@@ -59,10 +68,16 @@ def main():
         stream.feed(output)
 
     def reply(command):
+        nonlocal screen
         if "type" in command:
             os.write(terminal, command["type"].encode())
         if "columns" in command:
-            screen.resize(command["rows"], command["columns"])
+            if command.get("wraps"):
+                stream.detach(screen)
+                screen = wrapped(screen, command["columns"], command["rows"])
+                stream.attach(screen)
+            else:
+                screen.resize(command["rows"], command["columns"])
             resize(terminal, command["columns"], command["rows"])
         lines = [row(line, screen.columns) for line in screen.history.top]
         shown = [row(screen.buffer[number], screen.columns) for number in range(screen.lines)]

@@ -264,6 +264,9 @@ void flowsystem_write_whole_lines(void);
 /// last line or another program has the terminal.
 bool flowsystem_show_status(const char *text, size_t count);
 
+/// Records that the terminal, which is narrower now, has wrapped the lines: they take so many more.
+void flowsystem_note_wraps(int more);
+
 /// Removes the lines, before other output; may be called on any thread.
 void flowsystem_hide_status(void);
 

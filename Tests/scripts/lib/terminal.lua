@@ -61,7 +61,8 @@ function terminal:go(n) flow.fs.write(self.folder .. "/go" .. n, "") end
 
 function terminal:type(text) self:command { type = text } end
 
-function terminal:resize(columns, rows) self:command { columns = columns, rows = rows } end
+-- With `wraps` the terminal wraps what is too long then, otherwise it cuts it.
+function terminal:resize(columns, rows, wraps) self:command { columns = columns, rows = rows, wraps = wraps } end
 
 -- Waits until the text has, or as a pattern matches, all of these; returns it.
 function terminal:expect(...)

@@ -1,7 +1,7 @@
 -- The tree follows the size of the terminal: its lines are cut by columns, and few lines show what matters most.
 -- python: pyte
 -- clock: real: the terminal is another program
-local check, terminal = require "check", require "terminal"
+local check, flow, terminal = require "check", require "flow", require "terminal"
 
 local session = terminal.start([[
   local LongOp = flow.op("a-very-long-name-of-an-op", function(ctx) ctx:progress(1, 4) pause(1) end)
@@ -46,3 +46,28 @@ session:go(1)
 local status
 text, status = session:finish()
 check.equal(status, 0)
+
+-- A terminal that wraps what it shows when it becomes narrower keeps nothing of the wider tree.
+local wide = { "kitty", { KITTY_WINDOW_ID = "1" }, true }
+for _, kind in ipairs { wide, { "xterm", { KITTY_WINDOW_ID = "1", XTERM_VERSION = "XTerm(379)" }, false } } do
+  session = terminal.start([[
+    print("above")
+    local LongOp = flow.op("a-very-long-name-of-an-op", function(ctx) ctx:progress(1, 4) pause(1) end)
+    flow.new("all"):add_parallel(LongOp, LongOp, LongOp):run()
+  ]], { columns = 70, environment = kind[2] })
+  session:expect "^above\nall 0/3 [%dm ]+s\n├─ a[^\n]+\n├─ a[^\n]+\n└─ a[^\n]+ 1/4 [^\n]*$"
+  for _, columns in ipairs { 34, 20, 50 } do
+    session:resize(columns, 36, kind[3])
+    local deadline = flow.now() + 60
+    local fits
+    repeat
+      session:expect "^above\nall 0/3[^\n]+\n├─ a[^\n]+\n├─ a[^\n]+\n└─ a[^\n]+$"
+      fits = true
+      for _, line in ipairs(session.state.lines) do fits = fits and utf8.len(line) < columns end
+      flow.sleep(0.01)
+    until fits or flow.now() > deadline
+    assert(fits, columns)
+  end
+  session:go(1)
+  check.equal(session:finish(), "above")
+end

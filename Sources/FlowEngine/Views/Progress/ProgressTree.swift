@@ -36,6 +36,8 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
 
   /// How many failures of a group with the same message are reported.
   package static let failureLimit = 10
+  /// How many messages of a group's failures are remembered.
+  private static let messageLimit = 1000
   /// How many ended steps of a flow have rows.
   static let endedStepLimit = 4
 
@@ -347,7 +349,10 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
     var isLast = false
     if parent > ProgressNodes.top, nodes[parent].kind == .group {
       let count = failureCounts[parent, default: [:]][message, default: 0] + 1
-      failureCounts[parent, default: [:]][message] = count
+      // Where nearly each message is another one, nothing can be merged.
+      if count > 1 || (failureCounts[parent]?.count ?? 0) < Self.messageLimit {
+        failureCounts[parent, default: [:]][message] = count
+      }
       if count > Self.failureLimit { return }
       isLast = count == Self.failureLimit
     }
