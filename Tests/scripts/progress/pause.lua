@@ -18,8 +18,8 @@ session:expect "shell%$ fg\n.*paused 0/3 [%dm ]+s\n├─ WaitOp [%dm ]+s\n├�
 session:type "\26"
 session:expect "[Ss]topped.*[Ss]topped.*\nshell%$$"
 session:type "bg\n"
-session:type "sleep 0.4; echo done\n"
-text = session:expect "\ndone\n"
+session:type "sleep 0.4; echo do''ne\n"
+text = session:expect "done\n"
 check.lacks(text, "WaitOp")
 session:go(1)
 session:type "wait\n"
