@@ -54,6 +54,7 @@ final class Monitors: RunMonitor {
       files.watch(host)
       loop.keepsChildLogs = true
     }
+    if options.trace != nil { host.logsWaits = true }
     guard options.graph != nil || events != nil || summaries != nil || files != nil else { return }
     Self.last = self
     // Scripts can end by os.exit too.

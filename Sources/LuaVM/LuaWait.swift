@@ -53,6 +53,9 @@ open class LuaWait {
     }
   }
 
+  /// What the wait is for, in traces: `sleep`.
+  open var subject: String { "wait" }
+
   /// Called when the wait fails before it was ready, so that resources can be released.
   open func abandon() {}
 

@@ -76,6 +76,8 @@ private final class WatchWait: LuaWait {
   private var number: Int?
   private var outcome: FileWatch.Outcome?
 
+  override var subject: String { "change of a file" }
+
   init(_ host: ScriptHost, _ watch: FileWatch) {
     self.host = host
     self.watch = watch

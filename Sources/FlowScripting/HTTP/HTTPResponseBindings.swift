@@ -223,6 +223,8 @@ private final class HTTPBodyWait: LuaWait, LoopJob {
   private let reader: HTTPBodyReader
   private let host: ScriptHost
 
+  override var subject: String { "body of a response" }
+
   init(_ reader: HTTPBodyReader, _ host: ScriptHost) {
     self.reader = reader
     self.host = host

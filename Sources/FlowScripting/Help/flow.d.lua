@@ -192,7 +192,7 @@ local flow = {}
 ---An event of a run.
 ---@class flow.Event
 ---@field time number Seconds since the run began.
----@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"|"program"|"request"
+---@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"|"program"|"request"|"wait"
 ---@field id integer The execution it is about: unique in the run, the same in all its attempts; 0 for the run itself.
 ---@field parent? integer The `id` of the flow, group or op that encloses the execution.
 ---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
@@ -203,14 +203,14 @@ local flow = {}
 ---@field index? integer The op's index in a group, from 1 on.
 ---@field label? string The label of the item, if the group has the option `label`.
 ---@field attempt integer Which attempt at the op, from 1 on.
----@field message? string Of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command, of `request` method and URL.
+---@field message? string Of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command, of `request` method and URL, of `wait` what it was for.
 ---@field key? string Of `set`, `replace` and `remove`.
 ---@field value? string The new value or a machine's new state as text; `<redacted>` for a secret.
 ---@field old_value? string Of `replace` the previous value as text.
 ---@field done? number Of `progress`.
 ---@field total? number Of `progress`.
----@field started? number Of `program` and `request`: when it started, in seconds since the run began; `time` is its end.
----@field outcome? "succeeded"|"failed"|"cancelled" Of `program` and `request`: how it ended for its task.
+---@field started? number Of `program`, `request` and `wait`: when it started, in seconds since the run began; `time` is its end.
+---@field outcome? "succeeded"|"failed"|"cancelled" Of `program`, `request` and `wait`: how it ended for its task.
 ---@field method? string Of `request`.
 ---@field url? string Of `request`: the URL, without user, password and query.
 ---@field status? integer Of `program` the exit status, of `request` that of the response.

@@ -67,6 +67,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
       return
     }
     self.wait = wait
+    host.waitBegins?[ObjectIdentifier(self)] = loop.now()
     if let ending {
       if let closing = ending.closing {
         close(closing)
@@ -217,6 +218,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
     let outer = host.enter(owner)
     let outerFiber = host.fiber
     host.fiber = .passUnretained(self)
+    if host.logsWaits { logWait() }
     let limit = watchLimit
     if limit != .max {
       host.vm.watch(coroutine, deadline: limit, grace: closeGrace)
@@ -231,6 +233,16 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
     case .waits: park()
     case .ended(let end): finish(end)
     }
+  }
+
+  /// Logs the wait that has ended.
+  private func logWait() {
+    guard let wait, let began = host.waitBegins?.removeValue(forKey: ObjectIdentifier(self)) else {
+      return
+    }
+    let subject = loop.secrets.redacted(ByteString(wait.subject)).truncated(to: Value.logLimit)
+    host.workPlace?.append(
+      LoggedWork(.wait, subject, error: ending?.cancellation), from: began, to: loop.now())
   }
 
   /// When the coroutine has to be stopped if it is still busy, on the monotonic clock.
@@ -256,6 +268,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
   private func finish(_ end: End) {
     guard !isFinished else { return }
     isFinished = true
+    host.waitBegins?[ObjectIdentifier(self)] = nil
     ending?.closeLimit?.cancel()
     if let cancellation = ending?.cancellation {
       owner.finish(.failed(cancellation), host)

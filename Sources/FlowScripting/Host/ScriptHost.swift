@@ -64,6 +64,14 @@ public final class ScriptHost {
   var openPrograms: ProgramMethods?
   /// Whether a session reads the standard input of the process, so that code of the session can't.
   public var sessionReadsInput = false
+  /// Whether logs have each wait of an op's or callback's code, for traces; of workers, those that start from
+  /// now on. It doubles the logs of ops that wait.
+  public var logsWaits: Bool {
+    get { waitBegins != nil }
+    set { waitBegins = newValue ? [:] : nil }
+  }
+  /// When the fibers that wait began to; nil unless waits are logged.
+  var waitBegins: [ObjectIdentifier: Int64]?
   /// The name of the script in traces, unless the environment gives another one.
   public var serviceName: ByteString = "flowlua"
   /// The trace of spans while the loop has none.
@@ -83,7 +91,6 @@ public final class ScriptHost {
   var temporaryFolders: [ByteString] = []
   /// The types of objects of `flow.http`, once they have been needed.
   var openHTTPTypes: HTTPTypes?
-  /// The keys of requests that servers may get twice.
   /// Functions that the module doesn't have yet.
   private var definitions: LuaFields<LuaFunction> = [:]
 

@@ -27,6 +27,8 @@ private final class OffloadWait<Success: Sendable>: LuaWait {
   private let failed: (() -> Void)?
   private var result: Result<Success, SystemError>?
 
+  override var subject: String { "helper thread" }
+
   init(
     _ host: ScriptHost,
     _ work: @escaping @Sendable (Cancellation) throws(SystemError) -> Success,

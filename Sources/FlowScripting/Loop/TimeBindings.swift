@@ -27,6 +27,8 @@ final class SleepWait: LuaWait, TimedJob {
 
   var isPending: Bool { loop != nil }
 
+  override var subject: String { "sleep" }
+
   func takeJob() -> any LoopJob {
     loop = nil
     // A fiber continues in its own turn, so the wait needs none.

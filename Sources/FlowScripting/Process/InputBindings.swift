@@ -48,6 +48,8 @@ private final class InputWait: LuaWait {
   private let formats: [InputFormat]
   private var read: InputRead?
 
+  override var subject: String { "standard input" }
+
   init(_ host: ScriptHost, _ formats: [InputFormat]) {
     self.host = host
     loop = host.loop

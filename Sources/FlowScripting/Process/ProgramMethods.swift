@@ -140,6 +140,8 @@ private final class LineWait: LuaWait, ProcessLineReader {
   private let reader: ProgramLines
   private var line: ProcessLine?
 
+  override var subject: String { "line of a program" }
+
   init(_ reader: ProgramLines) {
     self.reader = reader
   }
@@ -169,6 +171,8 @@ private final class WriteWait: LuaWait, ProcessInputWriter {
   private let host: ScriptHost
   private let program: ProcessTask
   private var isOpen = true
+
+  override var subject: String { "room in the input of a program" }
 
   init(_ host: ScriptHost, _ program: ProcessTask) {
     self.host = host

@@ -50,7 +50,9 @@ package struct RunOTLP {
 
   private mutating func add(_ run: RunSpans) {
     for span in run.spans { add(span, of: run) }
-    for (index, work) in run.works.enumerated() { add(work, number: index, of: run) }
+    for (index, work) in run.works.enumerated() where work.work.kind != .wait {
+      add(work, number: index, of: run)
+    }
   }
 
   // MARK: Executions
@@ -169,6 +171,7 @@ package struct RunOTLP {
       }
       if let status = logged.status { text.add("http.response.status_code", Int64(status)) }
       if let count = logged.byteCount { text.add("http.response.body.size", count) }
+    case .wait: break
     }
     if logged.kind == .request, let status = logged.status, status >= 400 {
       text.add("error.type", "\(status)")

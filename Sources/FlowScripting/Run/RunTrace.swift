@@ -4,8 +4,9 @@ internal import LuaVM
 /// Runs as Chrome trace events in JSON, which Perfetto shows: a process for each run, and rows for its
 /// executions.
 ///
-/// Each attempt is a slice (`X`), and so is each program and request; retries and failures are instants (`i`); the number of executing ops is a
-/// counter (`C`). Times are microseconds since the start of the first run.
+/// Each attempt is a slice (`X`), and so is each program, request and logged wait; retries and failures are
+/// instants (`i`); the number of executing ops is a counter (`C`). Times are microseconds since the start of the
+/// first run.
 package struct RunTrace {
   private var text = JSONText()
   private var isFirst = true
@@ -103,7 +104,11 @@ package struct RunTrace {
     text.append(Double(work.end - work.start) / 1e3)
     text.append(raw: ",\"cat\":\"\(logged.kind)\",\"args\":{\"path\":")
     text.append(run.path(of: run.spans[Int(work.parent)]))
-    text.append(raw: logged.kind == .program ? ",\"command\":" : ",\"url\":")
+    switch logged.kind {
+    case .program: text.append(raw: ",\"command\":")
+    case .request: text.append(raw: ",\"url\":")
+    case .wait: text.append(raw: ",\"for\":")
+    }
     text.append(logged.subject)
     text.append(raw: ",\"outcome\":\"\(logged.outcome)\"")
     if let status = logged.status { text.append(raw: ",\"status\":\(status)") }

@@ -219,6 +219,8 @@ final class TaskWait: LuaWait, TaskObserver {
     if let deadline { timer = task.loop.schedule(at: deadline, self) }
   }
 
+  override var subject: String { "await \(target.title)" }
+
   func run() {
     abandon()
     ready()

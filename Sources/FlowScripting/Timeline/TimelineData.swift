@@ -256,7 +256,8 @@ struct TimelineData {
   /// The programs and requests of the spans that are shown; of very many the first ones.
   private func appendWorks(to text: inout JSONText) {
     var isFirst = true
-    for work in run.works.prefix(Self.mostWorks) where placeOfSpan[Int(work.parent)] >= 0 {
+    let works = run.works.lazy.filter { $0.work.kind != .wait }
+    for work in works.prefix(Self.mostWorks) where placeOfSpan[Int(work.parent)] >= 0 {
       text.append(raw: isFirst ? "[" : ",[")
       isFirst = false
       let start = Self.microseconds(work.start)

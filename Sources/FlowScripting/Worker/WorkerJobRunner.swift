@@ -128,7 +128,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       // `ctx:set` has refused values that can't travel.
       guard let wired = try? host.wire(value, &batch) else { return }
       worker.report(id, at: time, .set(key, wired, batch))
-    case .program, .request:
+    case .program, .request, .wait:
       if let work = event.work { worker.report(id, at: time, .work(work)) }
     case .remove:
       if let key = event.key { worker.report(id, at: time, .set(key, .null, WireBatch())) }

@@ -182,7 +182,7 @@ final class WorkerPool {
       configuration: configuration, paths: host.packagePaths,
       hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
       isVirtual: loop.clock.isVirtual, refusesPrograms: loop.processReplacement != nil,
-      refusesRequests: loop.httpReplacement != nil,
+      refusesRequests: loop.httpReplacement != nil, logsWaits: host.logsWaits,
       gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, trace: loop.trace,
       secrets: loop.secrets,
       channel: channel,

@@ -37,6 +37,7 @@ final class WorkerRuntime {
       if setting.refusesRequests { loop.httpReplacement = RefusedRequests(isWorker: true) }
       host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
       try vm.setPackagePaths(setting.paths)
+      host.logsWaits = setting.logsWaits
       if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()

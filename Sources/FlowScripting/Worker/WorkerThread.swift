@@ -17,6 +17,8 @@ struct WorkerSetting: Sendable {
   let refusesPrograms: Bool
   /// Whether requests aren't sent, for the same reason.
   let refusesRequests: Bool
+  /// Whether logs have each wait.
+  let logsWaits: Bool
   let gracePeriod: Int64
   let cleanupGrace: Double
   /// The trace of the main loop.

@@ -43,7 +43,7 @@ check.contains(text, "# Runs of `/", "| `one` | succeeded | 1 s | 1 | 0 |\n| `on
   "- `bad/FailOp` failed: `no luck`")
 local paths, times = {}, {}
 for _, event in ipairs(decoded.traceEvents) do
-  if event.ph == "X" and event.pid == 2 then
+  if event.ph == "X" and event.pid == 2 and event.cat ~= "wait" then
     paths[#paths + 1] = event.args.path
     times[#times + 1] = event.ts
   end

@@ -30,6 +30,9 @@ public struct Event: Sendable {
     case program
     /// An HTTP request of the op has ended; `work` describes it, and `message` is its method and URL.
     case request
+    /// A wait of the op's code has ended; `work` describes it, and `message` is what it was for. Only with
+    /// `ScriptHost.logsWaits`.
+    case wait
 
     /// The name that scripts use.
     public var name: ByteString { Self.names[Int(rawValue)] }
@@ -150,8 +153,8 @@ extension EventLog {
     case .state:
       kind = .state
       message = "state: \(text(record.firstPayload))"
-    case .program, .request:
-      kind = record.kind == .program ? .program : .request
+    case .program, .request, .wait:
+      kind = record.kind == .program ? .program : record.kind == .request ? .request : .wait
       work = self.work(of: record)
       message = work?.title
     }

@@ -88,7 +88,7 @@ extension EventLog {
   private static func isDetail(_ kind: LogKind) -> Bool {
     switch kind {
     case .log, .progress, .add, .replace, .remove, .state, .transition, .caseMatched, .program,
-      .request:
+      .request, .wait:
       true
     default: false
     }

@@ -22,6 +22,8 @@ enum LogKind: UInt8 {
   case state
   /// A program or a request of an op has ended; see LoggedWork.swift. It has no line.
   case program, request
+  /// Code of a script waited: as these.
+  case wait
 }
 
 /// The meaning of the 8 bytes of a payload.

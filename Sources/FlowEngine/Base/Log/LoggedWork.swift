@@ -1,4 +1,5 @@
-/// A program or a request of an op, as the event log has it once it has ended. All texts are without secrets.
+/// A program, a request or a wait of an op, as the event log has it once it has ended. All texts are without
+/// secrets.
 public struct LoggedWork: Sendable {
   /// What was done.
   public enum Kind: UInt8, Sendable {
@@ -6,6 +7,16 @@ public struct LoggedWork: Sendable {
     case program
     /// An HTTP request was sent.
     case request
+    /// Code of a script waited. Only logged for `--trace`.
+    case wait
+
+    var logKind: LogKind {
+      switch self {
+      case .program: .program
+      case .request: .request
+      case .wait: .wait
+      }
+    }
   }
 
   /// How it ended for its task.
@@ -24,7 +35,8 @@ public struct LoggedWork: Sendable {
 
   /// What was done.
   public let kind: Kind
-  /// The command of a program as messages show it; the URL of a request without user and query.
+  /// The command of a program as messages show it; the URL of a request without user and query; what a wait
+  /// was for.
   public let subject: ByteString
   /// The method of a request, such as `GET`.
   public internal(set) var method: ByteString?
@@ -68,6 +80,7 @@ public struct LoggedWork: Sendable {
   /// The name of the program without the folders of its path, or the method of the request.
   public var name: ByteString {
     if let method { return method }
+    if kind == .wait { return subject }
     let word = subject.bytes.prefix { $0 != UInt8(ascii: " ") }
     let name = word.lastIndex(of: UInt8(ascii: "/")).map { word[($0 + 1)...] } ?? word
     return name.isEmpty ? subject : ByteString(Array(name))
@@ -120,10 +133,11 @@ extension LoggedWork {
 }
 
 extension EventLog {
-  /// The work that a record of the kind `program` or `request` is about.
+  /// The work that a record of the kind `program`, `request` or `wait` is about.
   func work(of record: LogRecord) -> LoggedWork {
     LoggedWork(
-      record.kind == .program ? .program : .request, key: record.key,
+      record.kind == .program ? .program : record.kind == .request ? .request : .wait,
+      key: record.key,
       text: text(record.firstPayload), duration: Int64(bitPattern: record.second))
   }
 }

@@ -35,7 +35,7 @@ package struct WorkPlace {
 
   private func append(_ work: LoggedWork, duration: Int64, endedAt end: Int64) {
     log.append(
-      work.kind == .program ? .program : .request, time: end, scope: scope, position: position,
+      work.kind.logKind, time: end, scope: scope, position: position,
       key: work.key, attempt: attempt, first: log.payload(work.text), second: .integer(duration))
   }
 }

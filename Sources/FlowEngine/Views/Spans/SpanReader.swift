@@ -95,7 +95,7 @@ struct SpanReader {
       guard let index = id == 0 ? reader.root : reader.known[id] else { return }
       let last = spans[Int(index)].lastRetry
       if last >= 0 { retries[Int(last)].next = record.time - began }
-    case .program, .request: addWork(record, reader)
+    case .program, .request, .wait: addWork(record, reader)
     case .groupCreated: start(record, reader, .group)
     case .groupFinished: finish(record, reader)
     case .groupStopped:

@@ -19,7 +19,7 @@ struct WorkStatistics {
     var tallies: [Tally] = []
     var durations: [ContiguousArray<Int64>] = []
     var places: [ByteString: Int] = [:]
-    for work in run.works {
+    for work in run.works where work.work.kind != .wait {
       let name = Self.name(of: work.work)
       let place = places[name] ?? tallies.count
       if place == tallies.count {

@@ -39,14 +39,14 @@ struct SummaryWriter {
     }
     // Events without a line.
     switch record.kind {
-    case .caseMatched, .progress, .attempt, .program, .request: return
+    case .caseMatched, .progress, .attempt, .program, .request, .wait: return
     default: break
     }
     writeTime(record.time)
     switch record.kind {
     case .startWith: write("[DataBucket] start with:\n")
     case .endWith: write("[DataBucket] end with:\n")
-    case .snapshotEntry, .caseMatched, .progress, .attempt, .program, .request: break
+    case .snapshotEntry, .caseMatched, .progress, .attempt, .program, .request, .wait: break
     case .start, .executed: write("[\(opName(record))] WillStart\n")
     case .finish:
       write("[\(opName(record))] DidFinish: \(log.outcome(of: record))")
