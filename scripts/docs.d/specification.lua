@@ -21,6 +21,7 @@ local folders = {
   { "secret", "Secrets", "Marked values appear in no log and no message." },
   { "summary", "Summaries and events", "A run describes its course as text and as data." },
   { "view", "Reports and traces", "A run is shown as Markdown and as a trace." },
+  { "progress", "Progress", "A tree on the terminal shows what runs execute now." },
   { "testing", "Tests of scripts", "The module `flow.testing` runs ops on a virtual clock." },
   { "cli", "The command line", "The program behaves like `lua5.4` and adds options." },
   { "tools", "Development tools", "Debuggers and coverage tools work in all code of a script." },
