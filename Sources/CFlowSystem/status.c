@@ -124,6 +124,11 @@ bool flowsystem_is_status_shown(void) { return atomic_load(&shown_lines) > 0; }
 
 void flowsystem_note_output(bool ends_line) { atomic_store(&is_line_open, !ends_line); }
 
+bool flowsystem_takes_lines(void) {
+  if (flowsystem_has_terminal()) return true;
+  return !atomic_load(&is_line_open) && atomic_load(&guests) == 0;
+}
+
 void flowsystem_lend_terminal(bool begins) {
   if (begins) flowsystem_hide_status();
   atomic_fetch_add(&guests, begins ? 1 : -1);

@@ -276,6 +276,10 @@ bool flowsystem_is_status_shown(void);
 /// Records whether the output to the terminal ends with a complete line now.
 void flowsystem_note_output(bool ends_line);
 
+/// Whether the terminal is free for a line of its own: no output ends within a line, and no other program
+/// uses it. The line editor takes lines in.
+bool flowsystem_takes_lines(void);
+
 /// Records that a program which writes to this terminal starts or has ended.
 void flowsystem_lend_terminal(bool begins);
 

@@ -15,7 +15,7 @@ final class ProgressDisplay: ProgressTree.Observer {
   private var due: Int64?
   /// Whether the tree has appeared.
   private var isVisible = false
-  /// What is reported when the tree appears.
+  /// What is reported when the tree appears, or when the terminal is free.
   private var waiting: [ProgressNotice] = []
   /// The text that was drawn last, and for which size.
   private var drawn: (text: ByteString, columns: Int, rows: Int)?
@@ -26,8 +26,8 @@ final class ProgressDisplay: ProgressTree.Observer {
   private static let delay: Int64 = 200_000_000
   /// The time between two looks at the size of the terminal.
   private static let patience: Int64 = 250_000_000
-  /// The most that waits for the tree to appear.
-  private static let waitingLimit = 100
+  /// The most that waits.
+  private static let waitingLimit = 1000
 
   init(_ color: LongOptions.Color) {
     lines = ProgressLines(isUTF8: Self.usesUTF8, hasColors: Terminal(color).hasColors)
@@ -85,7 +85,7 @@ final class ProgressDisplay: ProgressTree.Observer {
   }
 
   func progressNoticed(_ notice: ProgressNotice) {
-    if isVisible {
+    if isVisible, waiting.isEmpty, flowsystem_takes_lines() {
       print(notice)
     } else if waiting.count < Self.waitingLimit {
       waiting.append(notice)
@@ -94,6 +94,10 @@ final class ProgressDisplay: ProgressTree.Observer {
 
   func progressEnded() {
     end()
+    if isVisible, !waiting.isEmpty {
+      if !flowsystem_takes_lines() { Output.write("\n", toError: true) }
+      printWaiting()
+    }
     due = nil
     isVisible = false
     waiting = []
@@ -111,12 +115,16 @@ final class ProgressDisplay: ProgressTree.Observer {
     flowsystem_note_output(true)
   }
 
+  private func printWaiting() {
+    for notice in waiting { print(notice) }
+    waiting = []
+  }
+
   private func draw(_ now: Int64) {
     due = now + Self.interval
     guard let tree else { return }
     isVisible = true
-    for notice in waiting { print(notice) }
-    waiting = []
+    if flowsystem_takes_lines() { printWaiting() }
     let (columns, rows) = Self.size
     let limit = min(12, max(1, rows / 3))
     let text: ByteString
