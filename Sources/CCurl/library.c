@@ -1,6 +1,7 @@
 // Opening the library: no program that makes no request pays for it.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ struct ccurl_library ccurl_library;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
+static _Atomic(ccurl_loaded) when_loaded;
 
 static bool find(void *library, const char *name, void *place) {
   void *symbol = dlsym(library, name);
@@ -46,7 +48,11 @@ static void load(void) {
   } else if (find_all(library) && ccurl_library.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     snprintf(problem, sizeof problem, "libcurl can't be initialized");
   }
+  ccurl_loaded call = atomic_load(&when_loaded);
+  if (call != NULL) call();
 }
+
+void ccurl_when_loaded(ccurl_loaded call) { atomic_store(&when_loaded, call); }
 
 const char *ccurl_load(void) {
   pthread_once(&once, load);

@@ -96,6 +96,15 @@ for text, status in pairs {
   check.equal(result.status, status, text)
   check.equal(#requests, 1, text)
 end
+-- Also when the libraries for TLS were used before.
+local nginx <close> = servers.nginx()
+for _, ending in ipairs { "", "os.exit(3)", "os.exit(3, true)" } do
+  local target = nginx:url("/v1/traces", nil, "https1")
+  result = host.script(head .. ("flow.http { url = %q, check = false }:await() AOp:run() "):format(target) .. ending, {},
+    { before = { "--otlp", target }, environment = { SSL_CERT_FILE = nginx.ca_pem } })
+  check.equal(result.status, ending == "" and 0 or 3)
+  check.contains(result.stderr, "can't send the spans: POST " .. target .. " -> 404")
+end
 for signal, status in pairs { TERM = 143, HUP = 129, INT = 1 } do
   local id = servers.id()
   result = host.signalled(host.binary, { "--otlp", server:url("/echo", { id = id }), "-e", head .. [[
