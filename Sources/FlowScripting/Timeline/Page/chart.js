@@ -253,13 +253,13 @@ class Chart {
     if (span === this.chosen) this.drawChosen(from, y + 1, width);
   }
 
-  // Programs and requests: a line at the foot of the bar.
+  // Programs and requests: a line near the foot of the bar.
   drawWorks(span, y) {
     const { pen, colors } = this;
     for (const work of this.spans.works.get(span) || []) {
       const left = this.x(work.start);
       pen.fillStyle = work.failed ? colors.bad : colors.onBar;
-      pen.fillRect(left, y + ROW - 5, Math.max(1, this.x(work.end) - left - 0.5), 2);
+      pen.fillRect(left, y + ROW - 6, Math.max(1, this.x(work.end) - left - 1), 1.5);
     }
   }
 
