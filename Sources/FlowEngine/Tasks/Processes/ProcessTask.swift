@@ -9,7 +9,8 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   /// Whether `closeInput` was called.
   public private(set) var isInputClosed = false
   private var knownNumber: Int32?
-  private let place: WorkPlace?
+  /// Until its end, because it holds the log.
+  private var place: WorkPlace?
   private var started: Int64 = 0
   private var knownLines: ProcessLines?
 
@@ -100,6 +101,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
 
   private func log(_ result: ProcessResult?, _ error: FlowError?) {
     guard let place else { return }
+    self.place = nil
     let work = LoggedWork(
       program: request, result, error, process: knownNumber, hiding: loop.secrets)
     place.append(work, from: started, to: loop.now())
