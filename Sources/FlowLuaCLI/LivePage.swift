@@ -5,8 +5,9 @@ internal import Synchronization
 
 /// Writes the page of `--timeline` again and again while the script executes.
 ///
-/// A timer of the loop makes the page between two jobs; another thread writes it, as a disk may be slow. A page
-/// that can't be written is no failure: the last one, which is written at the end, reports it.
+/// A timer of the loop reads the logs between two jobs. Another thread makes the page of that and writes it, as
+/// that takes longer, and a disk may be slow. A page that can't be written is no failure: the last one, which is
+/// written at the end, reports it.
 final class LivePage {
   /// What a page is made of.
   struct Source {
@@ -14,8 +15,9 @@ final class LivePage {
     let size: () -> Int
     /// Whether a run is open.
     let isRunning: () -> Bool
-    /// Makes the page, which will be written again after this time in nanoseconds.
-    let page: (Int64) -> ByteString
+    /// Reads the logs, and returns what makes the page, on any thread. The page will be written again after this
+    /// time in nanoseconds.
+    let page: (Int64) -> @Sendable () -> ByteString
   }
 
   private let path: ByteString
@@ -54,9 +56,12 @@ final class LivePage {
       wait()
       return
     }
-    let page = source.page(max(pace.interval, LivePace.shortest))
-    pace.made(from: begin, to: SystemClock().now(), size: size)
+    let makePage = source.page(max(pace.interval, LivePace.shortest))
     loop?.offload { [path, target] in
+      if target.isFinal.withLock({ $0 }) { return begin }
+      let page = makePage()
+      // The disk's time isn't that of a processor.
+      let end = SystemClock().now()
       target.isFinal.withLock { isFinal in
         guard !isFinal else { return }
         do throws(SystemError) {
@@ -66,7 +71,9 @@ final class LivePage {
           isFinal = error.code == EINVAL
         }
       }
-    } then: { [weak self] in
+      return end
+    } then: { [weak self] end in
+      self?.pace.made(from: begin, to: end, size: size)
       self?.wait()
     }
   }

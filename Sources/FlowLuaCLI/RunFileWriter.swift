@@ -48,7 +48,10 @@ final class RunFileWriter {
     guard let path = options.timeline, path != "-", !loop.clock.isVirtual else { return }
     let source = LivePage.Source(
       size: { [unowned self] in recordCount }, isRunning: { [unowned self] in !places.isEmpty },
-      page: { [unowned self] in page(of: shownEntries, .live(every: Double($0) / 1e9)) })
+      page: { [unowned self] interval in
+        let (entries, script) = (shownEntries, script)
+        return { Self.page(of: entries, script, .live(every: Double(interval) / 1e9)) }
+      })
     live = LivePage(path, on: loop, source)
   }
 
@@ -71,7 +74,9 @@ final class RunFileWriter {
     if let path = options.report {
       save(RunReport.text(of: runs, title: script), path, "report", &failures)
     }
-    if let path = options.timeline { save(page(of: all, .final), path, "timeline", &failures) }
+    if let path = options.timeline {
+      save(Self.page(of: all, script, .final), path, "timeline", &failures)
+    }
     if let path = options.trace { save(RunTrace.text(of: runs), path, "trace", &failures) }
     if let target = options.otlp { export(runs, to: target, &failures) }
     return failures
@@ -99,7 +104,9 @@ final class RunFileWriter {
 
   private var script: ByteString { host?.loop.secrets.redacted(title) ?? title }
 
-  private func page(of entries: [TimelinePage.Entry], _ stage: TimelinePage.Stage) -> ByteString {
+  private static func page(
+    of entries: [TimelinePage.Entry], _ script: ByteString, _ stage: TimelinePage.Stage
+  ) -> ByteString {
     TimelinePage.text(of: entries, script: script, version: Version.number, stage)
   }
 

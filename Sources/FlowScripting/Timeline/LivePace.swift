@@ -1,6 +1,6 @@
 /// When the page of an executing script is written again.
 ///
-/// Making the page takes time of the loop, so the pauses grow with it. A page that would only be older isn't
+/// Making the page takes time of a processor, and a part of it the loop's, so the pauses grow with it. A page that would only be older isn't
 /// written, but while a run is open there is a sign of life now and then. Times are nanoseconds of any clock that
 /// doesn't go back.
 package struct LivePace {

@@ -8,7 +8,7 @@ internal import LuaVM
 /// The page is the files in `Page`; the data is JSON within it.
 package struct TimelinePage {
   /// What becomes of a page.
-  package enum Stage {
+  package enum Stage: Sendable {
     /// It shows its runs as they were when it was made.
     case excerpt
     /// The script is executing, and the file is written again about this often, in seconds.
@@ -18,7 +18,7 @@ package struct TimelinePage {
   }
 
   /// A run of the page.
-  package struct Entry {
+  package struct Entry: Sendable {
     package let spans: RunSpans
     /// The text of its summary; of a long one the start and the end.
     package let summary: ByteString

@@ -2,7 +2,7 @@
 ///
 /// They are made of the run's log in one pass, whether or not the run has ended, and don't follow the run
 /// afterwards. All texts are without secrets.
-package struct RunSpans {
+package struct RunSpans: Sendable {
   /// The spans; the first one is the run itself, and each one comes after its parent.
   package internal(set) var spans: ContiguousArray<Span> = []
   /// The order of starts and ends: the index of a span that starts, the complement of one that ends.

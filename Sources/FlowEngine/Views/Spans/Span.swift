@@ -2,7 +2,7 @@
 /// op that another one executes, or a run that an op has started.
 ///
 /// Times are nanoseconds since the start of the run. A span has no references: a run can have very many.
-package struct Span {
+package struct Span: Sendable {
   package enum Kind: UInt8, Sendable {
     /// An op or a machine; also a run of either that an op has started.
     case op
@@ -97,7 +97,7 @@ package struct SpanAttempt {
 }
 
 /// The end of an attempt that another one follows.
-struct SpanRetry {
+struct SpanRetry: Sendable {
   /// The retry before it of the same span; -1 for none.
   let previous: Int32
   let time: Int64
@@ -112,7 +112,7 @@ struct SpanRetry {
 }
 
 /// The error of a span.
-struct SpanFailure {
+struct SpanFailure: Sendable {
   let message: ByteString
   let kind: FlowError.Kind?
 }

@@ -1,7 +1,7 @@
 /// A program or request of a span. Times are nanoseconds since the start of the run.
 ///
 /// It isn't a span itself: numbers of ops and the critical path are about what the script executes.
-package struct SpanWork {
+package struct SpanWork: Sendable {
   /// The index of the span in whose code it was started.
   package let parent: Int32
   /// The description.
