@@ -12,7 +12,7 @@ session:type "$RUN\n"
 session:expect "paused 0/3 [%dm ]+s\n├─ WaitOp [%dm ]+s\n├─ WaitOp [%dm ]+s\n└─ WaitOp [%dm ]+s$"
 session:type "\26"
 local text = session:expect "[Ss]topped.*\nshell%$$"
-check.lacks(text, "WaitOp")
+check.lacks(text, "paused 0/3", "WaitOp")
 session:type "fg\n"
 session:expect "shell%$ fg\n.*paused 0/3 [%dm ]+s\n├─ WaitOp [%dm ]+s\n├─ WaitOp [%dm ]+s\n└─ WaitOp [%dm ]+s$"
 session:type "\26"
@@ -20,10 +20,10 @@ session:expect "[Ss]topped.*[Ss]topped.*\nshell%$$"
 session:type "bg\n"
 session:type "sleep 0.4; echo do''ne\n"
 text = session:expect "done\n"
-check.lacks(text, "WaitOp")
+check.lacks(text, "paused 0/3", "WaitOp")
 session:go(1)
 session:type "wait\n"
 text = session:expect "over\n"
-check.lacks(text, "WaitOp")
+check.lacks(text, "paused 0/3", "WaitOp")
 session:type "exit\n"
 session:finish()

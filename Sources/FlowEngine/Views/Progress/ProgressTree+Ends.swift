@@ -1,0 +1,145 @@
+// The ends of executions, and what is reported of them.
+extension ProgressTree {
+  /// Counts an execution that has ended with nothing in between.
+  func endHeld(_ start: LogRecord, _ end: LogRecord, _ log: ProgressLog) {
+    let parent = parent(of: start, log)
+    guard parent != ProgressNodes.none else { return }
+    if start.position == LogRecord.ownPosition, log.log.scopes[Int(start.scope)].kind == .top {
+      return
+    }
+    count(parent, start.scope, start.position, end.time - start.time, hasFailed: false)
+  }
+
+  private func count(
+    _ parent: Int32, _ scope: UInt32, _ position: UInt32, _ duration: Int64, hasFailed: Bool
+  ) {
+    switch nodes[parent].kind {
+    case .group:
+      nodes[parent].ended += 1
+      if hasFailed { nodes[parent].failed += 1 }
+    case .flow:
+      if position & Blueprint.finallyBit == 0 { nodes[parent].ended += 1 }
+      if nodes[parent].endedSteps.count == Self.endedStepLimit {
+        nodes[parent].endedSteps.removeFirst()
+      }
+      nodes[parent].endedSteps.append(
+        ProgressNode.EndedStep(
+          scope: scope, position: position, duration: duration, hasFailed: hasFailed))
+    case .op, .endedStep: break
+    }
+  }
+
+  /// Ends an execution: `error` is the text of its line, nil for a success.
+  func finish(_ record: LogRecord, _ log: ProgressLog, _ error: ByteString?) {
+    let id = log.log.id(of: record)
+    guard id != 0, let index = log.known[id] else { return }
+    let outcome = LoggedOutcome(error)
+    let hasFailed = outcome.state == .failed
+    if hasFailed, let message = outcome.message { report(message, of: index) }
+    let parent = nodes[index].parent
+    let node = nodes[index]
+    remove(index, isStopped: nodes[index].isStopped)
+    guard parent != ProgressNodes.top else { return }
+    // A group that leaves a line isn't repeated as a step.
+    if node.kind == .group, node.wasShown, nodes[parent].kind == .flow {
+      nodes[parent].ended += 1
+    } else {
+      count(parent, node.scope, node.position, record.time - node.start, hasFailed: hasFailed)
+    }
+  }
+
+  /// Closes what has ended without a line of its own; runs that outlive an execution remain.
+  func closeChildren(of index: Int32) {
+    var open = [index]
+    while let next = open.last {
+      let child = nodes[next].first
+      if child == ProgressNodes.none {
+        open.removeLast()
+        if next != index { forget(next) }
+      } else if nodes[child].child != nil {
+        let parent = nodes[index].parent
+        nodes.move(child, to: parent == ProgressNodes.none ? ProgressNodes.top : parent)
+      } else {
+        noteEnd(child, isStopped: true)
+        open.append(child)
+      }
+    }
+  }
+
+  func remove(_ index: Int32, isStopped: Bool) {
+    closeChildren(of: index)
+    noteEnd(index, isStopped: isStopped)
+    forget(index)
+  }
+
+  private func forget(_ index: Int32) {
+    let node = nodes[index]
+    node.log?.known[node.id] = nil
+    if node.log?.root == index { node.log?.root = ProgressNodes.none }
+    if node.log?.lastParent?.node == index { node.log?.lastParent = nil }
+    if let child = node.child {
+      child.root = ProgressNodes.none
+      child.lastParent = nil
+      child.known[0] = nil
+    }
+    groups[index] = nil
+    estimates[index] = nil
+    if !failureCounts.isEmpty { failureCounts[index] = nil }
+    nodes.remove(index)
+  }
+
+  // MARK: Notices
+
+  /// Reports the end of a group that had a row.
+  private func noteEnd(_ index: Int32, isStopped: Bool) {
+    let node = nodes[index]
+    guard node.kind == .group, node.wasShown, let total = node.total,
+      !nodes.ancestors(of: index).contains(where: { nodes[$0].isItem })
+    else { return }
+    notify(
+      .groupEnd(
+        ProgressNotice.GroupEnd(
+          path: path(of: index), done: node.ended, total: total, failed: node.failed,
+          isStopped: isStopped || node.isStopped, seconds: seconds(from: node.start))))
+  }
+
+  /// Reports a failure, unless it is passed on from within.
+  func report(_ message: ByteString, of index: Int32) {
+    let isPassedOn = nodes[index].failureWithin == message
+    var parent = nodes[index].parent
+    if parent > ProgressNodes.top {
+      nodes[parent].failureWithin = message
+      // A group passes the failure of an item on to its flow.
+      if nodes[parent].kind == .group, nodes[parent].parent > ProgressNodes.top {
+        nodes[nodes[parent].parent].failureWithin = message
+      }
+    }
+    if isPassedOn { return }
+    var isLast = false
+    if parent > ProgressNodes.top, nodes[parent].kind == .group {
+      let count = failureCounts[parent, default: [:]][message, default: 0] + 1
+      // Where nearly each message is another one, nothing can be merged.
+      if count > 1 || (failureCounts[parent]?.count ?? 0) < Self.messageLimit {
+        failureCounts[parent, default: [:]][message] = count
+      }
+      if count > Self.failureLimit { return }
+      isLast = count == Self.failureLimit
+    }
+    while parent > ProgressNodes.top {
+      nodes[parent].failuresWithin += 1
+      parent = nodes[parent].parent
+    }
+    notify(
+      .failure(
+        ProgressNotice.Failure(
+          path: path(of: index), message: message, attempts: nodes[index].attempt,
+          isLastOfItsKind: isLast)))
+  }
+
+  private func notify(_ notice: ProgressNotice) {
+    onNotice?(notice)
+    observer?.progressNoticed(notice)
+  }
+
+  func seconds(from time: Int64) -> Double { Double(max(0, loop.now() - time)) / 1e9 }
+}
