@@ -48,9 +48,7 @@ static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_so
   int made = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   // The last address counts.
   easy->lacks_descriptor = made < 0 && (errno == EMFILE || errno == ENFILE);
-  if (made < 0) return CURL_SOCKET_BAD;
-  easy->multi->events->opened(easy->multi->context, made);
-  return made;
+  return made < 0 ? CURL_SOCKET_BAD : made;
 }
 
 static int on_close(void *context, curl_socket_t socket) {

@@ -42,9 +42,8 @@ typedef struct ccurl_loop_events {
   void (*watch)(void *context, int descriptor, bool reading, bool writing);
   /// Call ccurl_multi_time after this many milliseconds; negative: not at all.
   void (*wake)(void *context, long milliseconds);
-  /// A connection has got a descriptor.
-  void (*opened)(void *context, int descriptor);
-  /// The descriptor of a connection is about to be closed.
+  /// The descriptor of a connection is about to be closed. libcurl 7.88 says so only of those that have been
+  /// connected.
   void (*closing)(void *context, int descriptor);
 } ccurl_loop_events;
 

@@ -29,9 +29,6 @@ final class HTTPMulti: LoopExtension, LoopJob {
   @exclusivity(unchecked) private var insideSince: Int64 = 0
   @exclusivity(unchecked) private var touched: [HTTPTransfer] = []
   @exclusivity(unchecked) private var sockets: [Int32: HTTPSocket] = [:]
-  /// The descriptors that are connections, of which the library says when it closes them. It watches others,
-  /// too, such as those of its threads.
-  private var connections: Set<Int32> = []
   @exclusivity(unchecked) private var timer: Timer?
   /// Whether the library wants to be called as soon as possible, and whether the loop knows that.
   @exclusivity(unchecked) private var isTimeDue = false
@@ -100,7 +97,6 @@ final class HTTPMulti: LoopExtension, LoopJob {
     handle = nil
     for socket in sockets.values { socket.watch?.end() }
     sockets = [:]
-    connections = []
   }
 
   /// Those that have begun, and those that wait.
@@ -250,8 +246,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
           HTTPMulti.from(context).watch(descriptor, reading: reading, writing: writing)
         },
         wake: { context, milliseconds in HTTPMulti.from(context).wake(milliseconds) },
-        opened: { context, descriptor in HTTPMulti.from(context).opened(descriptor) },
-        closing: { context, descriptor in HTTPMulti.from(context).closing(descriptor) }))
+        closing: { context, descriptor in HTTPMulti.from(context).endWatch(of: descriptor) }))
     return UnsafePointer(events)
   }()
 
@@ -264,10 +259,11 @@ final class HTTPMulti: LoopExtension, LoopJob {
   private func watch(_ descriptor: Int32, reading: Bool, writing: Bool) {
     guard reading || writing else {
       // The next request on a kept connection would watch it again, which costs two calls of the system.
-      guard connections.contains(descriptor), let socket = sockets[descriptor] else {
-        return endWatch(of: descriptor)
+      if let socket = sockets[descriptor], socket.isConnected {
+        socket.watch?.holdsLoop = false
+      } else {
+        endWatch(of: descriptor)
       }
-      socket.watch?.holdsLoop = false
       return
     }
     if let socket = sockets[descriptor], socket.watch != nil {
@@ -283,13 +279,6 @@ final class HTTPMulti: LoopExtension, LoopJob {
 
   private func endWatch(of descriptor: Int32) {
     sockets.removeValue(forKey: descriptor)?.watch?.end()
-  }
-
-  private func opened(_ descriptor: Int32) { connections.insert(descriptor) }
-
-  private func closing(_ descriptor: Int32) {
-    endWatch(of: descriptor)
-    connections.remove(descriptor)
   }
 
   /// A transfer begins, or continues.
@@ -366,6 +355,9 @@ private final class HTTPSocket: LoopJob {
   let descriptor: Int32
   private unowned let multi: HTTPMulti
   var watch: DescriptorWatch?
+  /// Whether it is a connection that was made, of which the library says when it closes it. Neither a connection
+  /// that was never made is such a one, nor a socket of the library's threads.
+  private(set) var isConnected = false
   private var isReading: Bool
   private var isWriting: Bool
 
@@ -379,6 +371,8 @@ private final class HTTPSocket: LoopJob {
   /// Watches for these from now on.
   func change(reading: Bool, writing: Bool) {
     watch?.holdsLoop = true
+    // It can be written to once it is connected.
+    if reading, isWriting, !isReading { isConnected = true }
     if reading == isReading, writing == isWriting { return }
     isReading = reading
     isWriting = writing

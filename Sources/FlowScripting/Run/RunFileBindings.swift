@@ -6,18 +6,16 @@ extension ScriptHost {
   static var runFileMethods: LuaFields<BoundMethod> {
     [
       "report": BoundMethod { host, call in
-        try host.give(call, "report") { RunReport.text(of: RunSpans($0)) }
+        try host.give(call, "report") { $0.report() }
       },
       "timeline": BoundMethod { host, call in
-        try host.give(call, "timeline") { run in
-          TimelinePage.text(of: [TimelinePage.Entry(run)])
-        }
+        try host.give(call, "timeline") { $0.timeline() }
       },
       "trace": BoundMethod { host, call in
-        try host.give(call, "trace") { RunTrace.text(of: [RunSpans($0)]) }
+        try host.give(call, "trace") { $0.trace() }
       },
       "otlp": BoundMethod { host, call in
-        try host.give(call, "otlp") { RunOTLP.text(of: [RunSpans($0)], host.trace, host.resource) }
+        try host.give(call, "otlp") { host.otlp(of: $0) }
       },
     ]
   }

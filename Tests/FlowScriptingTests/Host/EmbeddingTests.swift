@@ -32,6 +32,23 @@ struct EmbeddingTests {
     #expect(try program.text("return require 'flow' == ...", module) == "true")
   }
 
+  @Test("A Swift program gets the page, the trace and the spans of a run")
+  func views() throws {
+    let program = try ScriptProgram()
+    program.host.logsWaits = true
+    let value = try program.run(
+      "return flow.op('NapOp', function(ctx) flow.sleep(2) ctx:fail 'tired' end):start()")
+    let run = try #require(program.host.run(in: value[0]))
+    try run.wait()
+    #expect(run.timeline().description.contains("<title>NapOp"))
+    #expect(
+      run.trace().description.contains(
+        "\"cat\":\"wait\",\"args\":{\"path\":\"NapOp\",\"for\":\"sleep\""))
+    #expect(run.report().description.contains("tired"))
+    #expect(program.host.otlp(of: run).description.contains("\"resourceSpans\""))
+    #expect(program.host.run(in: value[0])?.error?.message == "tired")
+  }
+
   @Test("A run that a script started can be read and waited for in Swift")
   func runs() throws {
     let program = try ScriptProgram()

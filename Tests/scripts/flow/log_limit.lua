@@ -88,6 +88,66 @@ local turned = turns:run({ n = 0 }, { log_limit = 100 })
 check.equal(turned.data.n, 5000)
 check.equal(#turned:events() <= 130, true)
 
+-- Runs within an op, and ops that enclose others, are dropped as a whole; a failed one among them is kept.
+local outer = flow.op("OuterOp", function()
+  for i = 1, 2000 do
+    local inner = flow.op("InnerOp", function(ctx) if i == 7 then ctx:fail "refused" end end):run()
+    check.equal(inner.ok, i ~= 7)
+  end
+end)
+local long = outer:run({}, { log_limit = 300 })
+check.equal(long.ok, true)
+check.equal(#long:events() <= 620, true)
+local refused = 0
+for _, event in ipairs(long:events()) do
+  if event.kind == "finish" and event.message:find("refused", 1, true) then refused = refused + 1 end
+end
+check.equal(refused, 1)
+
+-- An op that a machine executes over and over, one of whose executions fails.
+local polls = 0
+local PollOp = flow.op("PollOp", { needs = { n = "integer" }, gives = { n = "integer" }, run = function(ctx)
+  polls = polls + 1
+  ctx:log("poll", polls)
+  ctx:set("n", polls)
+end })
+local polling = flow.machine { name = "polling", start = "poll", max_transitions = 1e6,
+  reduce = function(state, event, result)
+    return polls < 2000 and flow.continue(state) or flow.finish(state)
+  end,
+  flow.step("poll", { run = PollOp, flow.next(flow.forward "poll") }),
+}
+local polled = polling:run({ n = 0 }, { log_limit = 200 })
+check.equal(polled.ok, true, polled.error)
+check.equal(#polled:events() <= 420, true)
+
+-- The lines of a worker's item stay before its end.
+local WorkerOp = flow.op("WorkerOp", { thread = "worker", needs = { n = "integer" }, run = function(ctx)
+  for i = 1, 5 do ctx:log("line", i) end
+end })
+for _, limit in ipairs { 101, 102, 103, 250 } do
+  local numbers = {}
+  for i = 1, 300 do numbers[i] = i end
+  local worked = flow.new("workers"):data { list = numbers }
+    :add_grouped(WorkerOp, { input = "list" }):run({}, { log_limit = limit })
+  check.equal(worked.ok, true)
+  check.equal(worked.dropped_events > 0, true)
+  local ended = {}
+  for _, event in ipairs(worked:events()) do
+    if event.kind == "finish" then ended[event.path] = true end
+    check.equal(event.kind == "log" and ended[event.path] or false, false)
+  end
+end
+
+-- A graph shows what was dropped as succeeded.
+local steps = flow.new("steps"):case(function() return true end):add(LinesOp):otherwise():add(LinesOp):combine()
+for _ = 1, 60 do steps:add(flow.op("StepOp", function() end)) end
+local stepped = steps:run({}, { log_limit = 20 })
+check.equal(stepped.dropped_events > 60, true)
+check.contains(stepped:dot(), "succeeded, dropped from the log", [[Cases\ncase 1]])
+local _, unreached = stepped:dot():gsub("not reached", "")
+check.equal(unreached, 1)
+
 -- Values that aren't a limit are refused.
 local function message(...)
   local ok, problem = pcall(...)

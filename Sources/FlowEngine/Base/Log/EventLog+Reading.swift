@@ -35,9 +35,14 @@ extension EventLog {
   @inline(never)
   private func adjust(_ place: inout Place) {
     if let known = place.removed {
-      var index = max(0, min(place.index - (removed - known), count))
+      let shift = removed - known
+      var index = max(0, min(place.index - shift, count))
+      let finishes = place.finishes
       place = Place()
       place.index = index
+      for finish in finishes {
+        place.finishes.append((max(index, finish.index - shift), finish.record))
+      }
       while place.chunk < chunks.count - 1, index > chunks[place.chunk].count {
         index -= chunks[place.chunk].count
         place.chunk += 1

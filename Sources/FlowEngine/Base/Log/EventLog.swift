@@ -51,6 +51,8 @@ public final class EventLog {
   private var largeTexts: ContiguousArray<ByteString> = []
   /// The most events that it keeps, and what has been dropped for that; see EventLog+Limit.swift.
   package var bound = LogBound()
+  /// How many callers refer to records or texts, so that nothing may be dropped.
+  private var holders = 0
 
   init(
     title: ByteString, keys: KeyTable, clock: any LoopClock, began: Int64, sinks: [any EventSink]
@@ -154,7 +156,15 @@ public final class EventLog {
     store(record)
     if !sinks.isEmpty { notify(record, value) }
     // Not before: the record refers to texts that move with the others.
-    if count >= bound.next { dropEvents() }
+    if count >= bound.next, holders == 0 { dropEvents() }
+  }
+
+  /// Drops no events while `body` appends some; those afterwards that have become too many.
+  func keepingEvents(_ body: () -> Void) {
+    holders += 1
+    body()
+    holders -= 1
+    if count >= bound.next, holders == 0 { dropEvents() }
   }
 
   /// Whether there are records that haven't been removed.
@@ -293,6 +303,9 @@ public final class EventLog {
 
   @inline(never)
   private func notify(_ record: LogRecord, _ value: Value?) {
+    // A sink may append something.
+    holders += 1
+    defer { holders -= 1 }
     for sink in recordSinks { sink.append(record, in: self) }
     guard !eventSinks.isEmpty, let event = event(of: record) else { return }
     var value = value

@@ -43,6 +43,13 @@ extension EventLog {
   func append(
     _ slice: LogSlice, scope: UInt32, lane: UInt8, note: (_ index: Int, _ began: Int64) -> Void
   ) {
+    // The finishes in it are so many records later.
+    keepingEvents { appendAll(of: slice, scope: scope, lane: lane, note: note) }
+  }
+
+  private func appendAll(
+    of slice: LogSlice, scope: UInt32, lane: UInt8, note: (_ index: Int, _ began: Int64) -> Void
+  ) {
     // Coming finishes, the next one last, as in a reader: each is due after a number of records.
     var finishes: ContiguousArray<(index: Int, record: LogRecord)> = []
     let isWatched = !sinks.isEmpty

@@ -67,7 +67,7 @@ public final class Run: FlowTask<DataBucket> {
 
   /// The most events that its log keeps, 1,000,000 by default; at least 1. Beyond it the oldest lines of
   /// ops that have succeeded are dropped, then what else isn't about a failure or something that still
-  /// executes.
+  /// executes. The start and the end of an op that didn't wait count as one.
   public var logLimit: Int {
     get { log.bound.limit }
     set { log.bound.limit = max(1, newValue) }

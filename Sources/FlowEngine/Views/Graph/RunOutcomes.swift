@@ -18,6 +18,8 @@ final class RunOutcomes {
     var succeeded = 0
     var failed = 0
     var cancelled = 0
+    /// How many of those that succeeded the log doesn't have any more.
+    var dropped = 0
     /// How many of the running ones wait for their next attempt.
     var waiting = 0
     /// The outcome of the execution that started or ended last.
@@ -60,6 +62,15 @@ final class RunOutcomes {
       let isShared =
         scope.position == LogRecord.ownPosition || log.scopes[parent].kind == .group
       places.append(isShared ? places[parent] : place(in: places[parent], scope.position))
+    }
+    for (step, count) in log.bound.executions {
+      let kind = log.scopes[Int(step.scope)].kind
+      guard kind != .child, kind != .inner else { continue }
+      let own = places[Int(step.scope)]
+      let place = step.position == LogRecord.ownPosition ? own : place(in: own, step.position)
+      tallies[place, default: Tally()].succeeded += count
+      tallies[place]?.dropped += count
+      tallies[place]?.last = .succeeded
     }
     var reader = EventLog.Place()
     while let record = log.record(at: &reader) {
@@ -159,6 +170,7 @@ final class RunOutcomes {
     if tally.last == .running {
       return (.running, tally.waiting > 0 ? "waiting for its next attempt" : "running")
     }
+    if tally.dropped == tally.count { return (.succeeded, "succeeded, dropped from the log") }
     var text: ByteString = "\(tally.last.name) in \(seconds(tally.lastDuration))"
     if tally.lastAttempt > 1 { text = "\(text), attempt \(tally.lastAttempt)" }
     if tally.count > 1 { text = "\(text), last of \(tally.count)" }
@@ -196,7 +208,9 @@ final class RunOutcomes {
     guard let tally = tallies[place], tally.count > 0 || tally.began != .max else {
       return "not reached"
     }
-    if tally.began == .max { return "couldn't begin" }
+    if tally.began == .max {
+      return tally.dropped > 0 ? "\(tally.dropped) items, dropped from the log" : "couldn't begin"
+    }
     // Its next items may wait for their turn.
     if tally.running > 0 || isPending && tally.openGroups > 0 { return "running" }
     let items: ByteString = "\(tally.count) item\(tally.count == 1 ? "" : "s")"
