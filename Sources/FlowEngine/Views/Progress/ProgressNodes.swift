@@ -2,6 +2,7 @@
 struct ProgressNode {
   /// A step of a flow that has ended.
   struct EndedStep {
+    let log: EventLog
     let scope: UInt32
     let position: UInt32
     let duration: Int64

@@ -7,24 +7,23 @@ extension ProgressTree {
     if start.position == LogRecord.ownPosition, log.log.scopes[Int(start.scope)].kind == .top {
       return
     }
-    count(parent, start.scope, start.position, end.time - start.time, hasFailed: false)
+    let step = ProgressNode.EndedStep(
+      log: log.log, scope: start.scope, position: start.position, duration: end.time - start.time,
+      hasFailed: false)
+    count(step, in: parent)
   }
 
-  private func count(
-    _ parent: Int32, _ scope: UInt32, _ position: UInt32, _ duration: Int64, hasFailed: Bool
-  ) {
+  private func count(_ step: ProgressNode.EndedStep, in parent: Int32) {
     switch nodes[parent].kind {
     case .group:
       nodes[parent].ended += 1
-      if hasFailed { nodes[parent].failed += 1 }
+      if step.hasFailed { nodes[parent].failed += 1 }
     case .flow:
-      if position & Blueprint.finallyBit == 0 { nodes[parent].ended += 1 }
+      if step.position & Blueprint.finallyBit == 0 { nodes[parent].ended += 1 }
       if nodes[parent].endedSteps.count == Self.endedStepLimit {
         nodes[parent].endedSteps.removeFirst()
       }
-      nodes[parent].endedSteps.append(
-        ProgressNode.EndedStep(
-          scope: scope, position: position, duration: duration, hasFailed: hasFailed))
+      nodes[parent].endedSteps.append(step)
     case .op, .endedStep: break
     }
   }
@@ -39,12 +38,16 @@ extension ProgressTree {
     let parent = nodes[index].parent
     let node = nodes[index]
     remove(index, isStopped: nodes[index].isStopped)
-    guard parent != ProgressNodes.top else { return }
+    // A run that has outlived the op that started it isn't a step.
+    guard parent != ProgressNodes.top, node.child == nil else { return }
     // A group that leaves a line isn't repeated as a step.
     if node.kind == .group, node.wasShown, nodes[parent].kind == .flow {
       nodes[parent].ended += 1
     } else {
-      count(parent, node.scope, node.position, record.time - node.start, hasFailed: hasFailed)
+      let step = ProgressNode.EndedStep(
+        log: log.log, scope: node.scope, position: node.position,
+        duration: record.time - node.start, hasFailed: hasFailed)
+      count(step, in: parent)
     }
   }
 

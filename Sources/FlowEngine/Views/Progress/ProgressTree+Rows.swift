@@ -3,7 +3,7 @@ extension ProgressTree {
   private struct Candidate {
     enum Content {
       case node(Int32)
-      case endedStep(ProgressNode.EndedStep, of: Int32)
+      case endedStep(ProgressNode.EndedStep)
     }
 
     let content: Content
@@ -110,7 +110,7 @@ extension ProgressTree {
       // The last ones matter most.
       open.append(
         Candidate(
-          content: .endedStep(step, of: index), parent: row, level: level + 3,
+          content: .endedStep(step), parent: row, level: level + 3,
           hasFailures: step.hasFailed, start: -Int64(number), place: number - Self.endedStepLimit))
     }
   }
@@ -174,11 +174,10 @@ extension ProgressTree {
 
   private func row(of candidate: Candidate, depth: Int, at time: Int64) -> ProgressRow {
     switch candidate.content {
-    case .endedStep(let step, let flow):
-      let log = nodes[flow].child?.log ?? nodes[flow].log?.log
-      let name = log.map { $0.shown($0.displayName(scope: step.scope, position: step.position)) }
+    case .endedStep(let step):
+      let name = step.log.displayName(scope: step.scope, position: step.position)
       var row = ProgressRow(
-        kind: .endedStep, depth: depth, name: name ?? "",
+        kind: .endedStep, depth: depth, name: step.log.shown(name),
         seconds: Double(max(0, step.duration)) / 1e9)
       row.failed = step.hasFailed ? 1 : 0
       return row

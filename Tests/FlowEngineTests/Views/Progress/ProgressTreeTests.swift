@@ -182,11 +182,14 @@ struct ProgressTreeTests {
   @Test("A run that outlives the op that has started it remains")
   func outlivingRuns() throws {
     let watched = Watched()
-    let start = Op("StartOp") { context in _ = context.start(waitingOp("LongOp", 3)) }
+    let start = Op("StartOp") { context in _ = context.start(waitingOp("LongOp", 0.75)) }
     let run = Flow("f").add(start).add(waitingOp("NextOp", 1)).start(on: watched.loop)
     watched.run(to: 0.5)
     #expect(
       watched.rows() == ["f 0.5s 1.0/2.0", "  + StartOp 0.0s", "  LongOp 0.5s", "  NextOp 0.5s"])
+    watched.run(to: 0.875)
+    // It was executed within the flow, but isn't one of its steps.
+    #expect(watched.rows() == ["f 0.875s 1.0/2.0", "  + StartOp 0.0s", "  NextOp 0.875s"])
     try watched.finish(run)
   }
 
