@@ -47,6 +47,16 @@ def row(line, columns):
     return text, sorted(colors)
 
 
+def end_session(leader):
+    """Kills all programs of a terminal, also those that a shell has left in the background."""
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and os.getsid(int(entry)) == leader:
+                os.kill(int(entry), signal.SIGKILL)
+        except OSError:
+            pass
+
+
 def main():
     columns, rows = int(sys.argv[1]), int(sys.argv[2])
     screen = pyte.HistoryScreen(columns, rows, history=10_000)
@@ -106,8 +116,7 @@ def main():
                 for command in whole:
                     reply(json.loads(command))
     finally:
-        if status is None:
-            os.kill(program, signal.SIGKILL)
+        end_session(program)
 
 
 main()
