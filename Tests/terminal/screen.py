@@ -58,6 +58,8 @@ def end_session(leader):
 
 
 def main():
+    # A test that fails ends this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     columns, rows = int(sys.argv[1]), int(sys.argv[2])
     screen = pyte.HistoryScreen(columns, rows, history=10_000)
     stream = pyte.ByteStream(screen)
