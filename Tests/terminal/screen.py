@@ -57,9 +57,15 @@ def end_session(leader):
             pass
 
 
+def stop(number, frame):
+    # A second signal must not cut the end of the session off.
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(1)
+
+
 def main():
     # A test that fails ends this process.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, stop)
     columns, rows = int(sys.argv[1]), int(sys.argv[2])
     screen = pyte.HistoryScreen(columns, rows, history=10_000)
     stream = pyte.ByteStream(screen)
