@@ -40,7 +40,7 @@ struct EmbeddingTests {
       "return flow.op('NapOp', function(ctx) flow.sleep(2) ctx:fail 'tired' end):start()")
     let run = try #require(program.host.run(in: value[0]))
     try run.wait()
-    #expect(run.timeline().description.contains("<title>NapOp"))
+    #expect(run.timeline().description.contains("\"name\":\"NapOp\""))
     #expect(
       run.trace().description.contains(
         "\"cat\":\"wait\",\"args\":{\"path\":\"NapOp\",\"for\":\"sleep\""))
