@@ -60,7 +60,7 @@ enum SpanExport {
     // The script's own loop may be in the midst of something.
     let loop = EventLoop()
     defer { loop.shutdown() }
-    let end = loop.now() + Int64(seconds * 1e9)
+    let end = loop.now().later(by: Int64(seconds * 1e9))
     for text in RunOTLP.texts(of: runs, trace, resource, limit: requestSize) {
       var request = HTTPRequest(url)
       request.method = "POST"

@@ -62,7 +62,7 @@ final class PlainProgress: ProgressTree.Observer {
 
   private func print(at time: Int64) {
     let began = began ?? time
-    due = began.later(by: ((time - began) / Self.interval + 1) * Self.interval)
+    due = time.later(by: Self.interval - (time - began) % Self.interval)
     guard let (row, others) = tree?.mainRow() else { return }
     let passed = ProgressLines.duration(Double(time - began) / 1e9)
     Output.write(

@@ -93,7 +93,9 @@ struct TimelineData {
     Double(Self.microseconds(nanoseconds)) / 1e6
   }
 
-  private static func microseconds(_ nanoseconds: Int64) -> Int64 { (nanoseconds + 500) / 1000 }
+  private static func microseconds(_ nanoseconds: Int64) -> Int64 {
+    nanoseconds.later(by: 500) / 1000
+  }
 
   private func appendNumbers(to text: inout JSONText) {
     text.append(

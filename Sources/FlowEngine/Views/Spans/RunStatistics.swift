@@ -67,7 +67,7 @@ package struct RunStatistics {
       case .succeeded: break
       }
       if span.retryCount > 0 { tallies[name].retried += Int(span.retryCount) }
-      tallies[name].total += span.duration
+      tallies[name].total = tallies[name].total.later(by: span.duration)
       tallies[name].longestQueued = max(tallies[name].longestQueued, span.start - span.queued)
       durations[name].append(span.duration)
     }
@@ -88,11 +88,11 @@ package struct RunStatistics {
     var covered: [Int32: Int64] = [:]
     for span in run.spans {
       if span.kind == .op {
-        work += span.duration
+        work = work.later(by: span.duration)
         var next = span.lastRetry
         while next >= 0 {
           let retry = run.retries[Int(next)]
-          work -= max(0, min(retry.next, span.end) - retry.time)
+          work = work.later(by: -max(0, min(retry.next, span.end) - retry.time))
           next = retry.previous
         }
       }
@@ -102,7 +102,7 @@ package struct RunStatistics {
       let from = max(span.start, covered[span.parent] ?? parent.start)
       let to = min(span.end, parent.end)
       guard to > from else { continue }
-      work -= to - from
+      work = work.later(by: from - to)
       covered[span.parent] = to
     }
     return max(0, work)
@@ -117,7 +117,7 @@ package struct RunStatistics {
       used.insert(span.lane)
       let from = max(span.start, until[lane])
       if span.end > from {
-        busy += span.end - from
+        busy = busy.later(by: span.end - from)
         until[lane] = span.end
       }
     }

@@ -11,11 +11,15 @@ struct SpanReader {
   private(set) var failures: ContiguousArray<SpanFailure> = []
   private var numbers: [ByteString: Int32] = [:]
   private let began: Int64
+  /// The latest time since the start of the run: the sum of both, rounded to microseconds, is a time since 1970. A
+  /// virtual clock may be far beyond it.
+  private let latest: Int64
   /// The logs that are being read, the innermost one last: no depth of nesting recurses.
   private var open: ContiguousArray<LogReader>
 
   init(_ log: EventLog) {
     began = log.began
+    latest = max(0, Int64.max - 1000 - max(0, log.wallBase.later(by: log.began)))
     runIDs = [log.runID]
     open = [LogReader(log, 0, root: 0, resuming: nil)]
     spans.reserveCapacity(log.count / 2)
@@ -56,7 +60,7 @@ struct SpanReader {
 
   /// Ends what hasn't ended, and the run itself.
   mutating func endAll(at end: Int64, outcome: Span.Outcome, _ failure: SpanFailure?) {
-    let end = max(end, 0)
+    let end = min(max(end, 0), latest)
     // Children before their parents.
     for index in spans.indices.dropFirst().reversed() where spans[index].outcome == .running {
       let span = spans[index]
@@ -94,7 +98,7 @@ struct SpanReader {
       let id = reader.log.id(of: record)
       guard let index = id == 0 ? reader.root : reader.known[id] else { return }
       let last = spans[Int(index)].lastRetry
-      if last >= 0 { retries[Int(last)].next = record.time - began }
+      if last >= 0 { retries[Int(last)].next = self.time(of: record) }
     case .program, .request, .wait: addWork(record, reader)
     case .groupCreated: start(record, reader, .group)
     case .groupFinished: finish(record, reader)
@@ -107,10 +111,13 @@ struct SpanReader {
     }
   }
 
+  /// The time of a record since the start of the run.
+  private func time(of record: LogRecord) -> Int64 { min(record.time - began, latest) }
+
   private mutating func addWork(_ record: LogRecord, _ reader: LogReader) {
     let work = reader.log.work(of: record)
     guard let span = reader.known[reader.log.id(of: record)] else { return }
-    let end = record.time - began
+    let end = self.time(of: record)
     works.append(
       SpanWork(
         parent: span, work: work, start: max(spans[Int(span)].start, end - work.duration), end: end,
@@ -120,7 +127,7 @@ struct SpanReader {
   private mutating func start(_ record: LogRecord, _ reader: LogReader, _ kind: Span.Kind) {
     let log = reader.log
     let id = log.id(of: record)
-    let time = record.time - began
+    let time = self.time(of: record)
     if id == 0 {
       spans[Int(reader.root)].kind = kind
       return
@@ -174,9 +181,9 @@ struct SpanReader {
     if let message = outcome.message {
       failure = add(SpanFailure(message: message, kind: outcome.kind))
     }
-    closeGroup(of: index, at: record.time - began)
+    closeGroup(of: index, at: self.time(of: record))
     if record.lane != 0 { spans[Int(index)].lane = record.lane }
-    end(index, at: record.time - began, Span.Outcome(outcome.state), failure)
+    end(index, at: self.time(of: record), Span.Outcome(outcome.state), failure)
   }
 
   private mutating func end(
@@ -208,8 +215,8 @@ struct SpanReader {
     let log = reader.log
     let id = log.id(of: record)
     guard let index = id == 0 ? reader.root : reader.known[id] else { return }
-    closeGroup(of: index, at: record.time - began)
-    let time = record.time - began
+    closeGroup(of: index, at: self.time(of: record))
+    let time = self.time(of: record)
     let due = time.later(by: max(0, Int64(bitPattern: record.second)))
     retries.append(
       SpanRetry(

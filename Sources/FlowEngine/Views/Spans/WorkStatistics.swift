@@ -29,7 +29,7 @@ struct WorkStatistics {
       }
       tallies[place].runs += 1
       if work.work.outcome == .failed { tallies[place].failed += 1 }
-      tallies[place].total += work.end - work.start
+      tallies[place].total = tallies[place].total.later(by: work.end - work.start)
       durations[place].append(work.end - work.start)
     }
     for place in tallies.indices {
