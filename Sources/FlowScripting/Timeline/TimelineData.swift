@@ -9,17 +9,22 @@ internal import LuaVM
 struct TimelineData {
   /// Beyond it only what is conspicuous is kept, and a sample of the rest.
   static let mostSpans = 200_000
-  private static let mostWorks = 100_000
+  static let mostWorks = 100_000
 
   private let run: RunSpans
+  private let mostWorks: Int
   private let numbers: RunStatistics
   /// The indices of the spans that are shown, and the place of each among them; -1 for the others.
   private let shown: [Int]
   private let placeOfSpan: [Int32]
 
-  init(_ run: RunSpans, mostSpans: Int = TimelineData.mostSpans) {
+  init(
+    _ run: RunSpans, mostSpans: Int = TimelineData.mostSpans,
+    mostWorks: Int = TimelineData.mostWorks
+  ) {
     self.run = run
     numbers = RunStatistics(run)
+    self.mostWorks = mostWorks
     shown = Self.choose(run, mostSpans)
     var places = [Int32](repeating: -1, count: run.spans.count)
     for (place, index) in shown.enumerated() {
@@ -259,7 +264,7 @@ struct TimelineData {
   private func appendWorks(to text: inout JSONText) {
     var isFirst = true
     let works = run.works.lazy.filter { $0.work.kind != .wait }
-    for work in works.prefix(Self.mostWorks) where placeOfSpan[Int(work.parent)] >= 0 {
+    for work in works.prefix(mostWorks) where placeOfSpan[Int(work.parent)] >= 0 {
       text.append(raw: isFirst ? "[" : ",[")
       isFirst = false
       let start = Self.microseconds(work.start)

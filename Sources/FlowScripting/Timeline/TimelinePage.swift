@@ -54,11 +54,15 @@ package struct TimelinePage {
     data.append(host)
     append(stage, to: &data)
     data.append(raw: ",\"runs\":[")
-    for (index, run) in runs.enumerated() {
-      if index > 0 { data.append(raw: ",") }
-      TimelineData(run.spans).append(to: &data, place: script, summary: run.summary)
+    let choice = TimelineChoice(runs.map(\.spans))
+    for (place, index) in choice.runs.enumerated() {
+      if place > 0 { data.append(raw: ",") }
+      let run = runs[index]
+      let shown = TimelineData(
+        run.spans, mostSpans: choice.mostSpans[place], mostWorks: choice.mostWorks[place])
+      shown.append(to: &data, place: script, summary: run.summary)
     }
-    data.append(raw: "]}")
+    data.append(raw: "],\"omitted\":\(runs.count - choice.runs.count)}")
     var page: [UInt8] = []
     page.reserveCapacity(data.bytes.count + data.bytes.count / 8 + (1 << 16))
     // Each mark of the frame stands for a part; the parts come in this order.

@@ -80,6 +80,10 @@ function showHead(run, number) {
   if (run.omitted > 0) {
     about.push(`${run.omitted.toLocaleString("en")} of the ops that succeeded quickly are left out`);
   }
+  if (page.omitted > 0) {
+    about.push(`${page.omitted.toLocaleString("en")} of ${(page.omitted + page.runs.length).toLocaleString("en")
+      } runs are left out: shown are failures, the longest and a sample`);
+  }
   if (page.stage === "final") about.push("complete: the script has ended");
   part("about").textContent = about.filter(Boolean).join(" · ");
   part("error").textContent = run.error || "";
