@@ -24,6 +24,8 @@ static pthread_t asked_thread;
 
 /// The signal that has requested the end of the process; 0 before it.
 static _Atomic(int) termination_signal;
+/// Whether one of the signals has requested the end of the script.
+static _Atomic(bool) was_asked_to_end;
 /// Whether everything is being cancelled, so that a second signal may cut off cleanups.
 static _Atomic(bool) is_cleaning_up;
 
@@ -68,6 +70,7 @@ static bool ask(int number, const request *what) {
     end_next_time(number);
   // The previous request hasn't been handled.
   if (what->is_asked != NULL && what->is_asked(what->context)) raise(number);
+  if (what->is_asked == NULL) atomic_store(&was_asked_to_end, true);
   what->function(what->context);
   flowsystem_wake_loop();
   errno = problem;
@@ -136,6 +139,8 @@ void flowsystem_catch_termination(flowsystem_request function, void *context, in
       set_handler(numbers[i], on_termination, 0);
   }
 }
+
+bool flowsystem_was_asked_to_end(void) { return atomic_load(&was_asked_to_end); }
 
 int flowsystem_termination_signal(void) {
   int number = atomic_load(&termination_signal);

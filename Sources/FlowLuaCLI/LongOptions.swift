@@ -136,9 +136,7 @@ struct LongOptions {
       do {
         otlp = try SpanExport(given?.bytes.isEmpty == true ? nil : given)
       } catch {
-        throw Self.misuse(
-          "option '--otlp' needs a file or URL (--otlp FILE), or OTEL_EXPORTER_OTLP_ENDPOINT in the "
-            + "environment")
+        throw Self.misuse(error.message)
       }
       return isNext ? 2 : 1
     default: break
@@ -158,11 +156,15 @@ struct LongOptions {
     return 1
   }
 
-  /// Whether the word after `--otlp` is its value, not the script or another option.
+  /// Whether the word after `--otlp` is its value, not the script or another option. A script may have any name, but
+  /// hardly one of these.
   private static func isTarget(_ word: ByteString) -> Bool {
-    word == "-"
-      || !word.bytes.isEmpty && word.bytes[0] != UInt8(ascii: "-")
-        && !word.bytes.suffix(4).elementsEqual(".lua".utf8)
+    if word == "-" { return true }
+    guard word.bytes.first != UInt8(ascii: "-") else { return false }
+    return word.bytes.firstRange(of: Array("://".utf8)) != nil
+      || [".json", ".jsonl", ".ndjson"].contains {
+        word.bytes.reversed().starts(with: $0.utf8.reversed())
+      }
   }
 
   /// Parses `text`, `json`, `text:FILE` or `json:FILE`.

@@ -116,7 +116,13 @@ final class RunFileWriter {
     let trace = host?.trace ?? TraceContext()
     let resource = host?.resource ?? TraceResource(title: title, hiding: SecretTexts())
     switch target {
-    case .file(let path): save(RunOTLP.text(of: runs, trace, resource), path, "spans", &failures)
+    case .file(let path):
+      // The script may have written there.
+      if let problem = SpanExport.problem(replacing: path) {
+        failures.append(Failure(message: "can't write the spans: \(problem)"))
+      } else {
+        save(RunOTLP.text(of: runs, trace, resource), path, "spans", &failures)
+      }
     case .collector(let url):
       guard !runs.isEmpty, let reason = SpanExport.send(runs, trace, resource, to: url) else {
         return
@@ -141,9 +147,13 @@ final class RunFileWriter {
       try Files.write(text, to: path, Cancellation())
       return nil
     } catch {
-      // A pipe or a device isn't replaced, but written to.
-      if error.code == EINVAL, TextFile.write(text, to: path) == nil { return nil }
-      return Failure(message: "can't write the \(name): \(error.message)")
+      var reason = error.message
+      if error.code == EINVAL {
+        // A pipe or a device isn't replaced, but written to.
+        guard let problem = TextFile.write(text, to: path) else { return nil }
+        reason = "can't write '\(path)': \(ByteString(problem))"
+      }
+      return Failure(message: "can't write the \(name): \(reason)")
     }
   }
 }

@@ -1,26 +1,57 @@
+internal import CFlowSystem
 internal import FlowEngine
 internal import FlowHTTP
 internal import FlowScripting
+internal import Glibc
 
 /// Where `--otlp` writes the spans of all runs: a file, or a collector that gets them by OTLP over HTTP.
 enum SpanExport {
   case file(ByteString)
   case collector(url: ByteString)
 
-  /// The option has no value, and the environment names no collector.
-  struct NoTarget: Error {}
+  /// The value of the option is wrong.
+  struct Misuse: Error {
+    let message: ByteString
+  }
 
   /// Reads the value of the option: a path or a URL; without one the collector of the environment.
-  init(_ value: ByteString?) throws(NoTarget) {
+  init(_ value: ByteString?) throws(Misuse) {
     if let value {
-      self = Self.isURL(value) ? .collector(url: Self.complete(value)) : .file(value)
+      if Self.isURL(value) {
+        self = .collector(url: Self.complete(value))
+      } else if let place = value.bytes.firstRange(of: Array("://".utf8)),
+        !value.bytes[..<place.lowerBound].contains(UInt8(ascii: "/"))
+      {
+        throw Misuse(
+          message:
+            "option '--otlp' needs a URL that begins with http:// or https://, not '\(value)'")
+      } else if let problem = Self.problem(replacing: value) {
+        throw Misuse(message: "option '--otlp': \(problem)")
+      } else {
+        self = .file(value)
+      }
     } else if let url = Self.variable("ENDPOINT", generic: false) {
       self = .collector(url: url)
     } else if let url = Self.variable("ENDPOINT") {
       self = .collector(url: ByteString(Array(url.bytes.trimmingSlashes)) + "/v1/traces")
     } else {
-      throw NoTarget()
+      throw Misuse(
+        message:
+          "option '--otlp' needs a file or URL (--otlp=FILE), or OTEL_EXPORTER_OTLP_ENDPOINT in "
+          + "the environment")
     }
+  }
+
+  /// Why the spans don't replace a file: it isn't empty, and has no spans. A wrong word can't cost a script.
+  static func problem(replacing path: ByteString) -> ByteString? {
+    var status = stat()
+    guard path != "-", path.withCString({ stat($0, &status) }) == 0,
+      status.st_mode & S_IFMT == S_IFREG, status.st_size > 0
+    else { return nil }
+    if TextFile.read(path, atMost: RunOTLP.start.count)?.elementsEqual(RunOTLP.start) == true {
+      return nil
+    }
+    return "'\(path)' exists and isn't a file of spans; it isn't replaced"
   }
 
   private static func isURL(_ text: ByteString) -> Bool {
@@ -48,25 +79,36 @@ enum SpanExport {
   private static let requestSize = 4_000_000
   /// The most seconds for all requests together, unless the environment says otherwise.
   private static let patience = 10.0
+  /// The most seconds after a signal that ends the script.
+  private static let patienceAfterSignal = 2.0
+
+  /// Whether `OTEL_SDK_DISABLED` forbids to send anything.
+  private static var isDisabled: Bool {
+    TraceResource.variable("OTEL_SDK_DISABLED")?.description.lowercased() == "true"
+  }
 
   /// Sends the spans of the runs to a collector; returns the reason of a failure, nil for success. Waits for the
   /// responses.
   static func send(
     _ runs: [RunSpans], _ trace: TraceContext, _ resource: TraceResource, to url: ByteString
   ) -> ByteString? {
+    if isDisabled { return nil }
     let headers = TraceResource.pairs(variable("HEADERS") ?? "")
     let given = variable("TIMEOUT").flatMap { Double($0.description) }
-    let seconds = given.map { $0 > 0 ? min($0 / 1000, 3600) : patience } ?? patience
+    var seconds = given.map { $0 > 0 ? min($0 / 1000, 3600) : patience } ?? patience
+    if flowsystem_was_asked_to_end() { seconds = min(seconds, patienceAfterSignal) }
     // The script's own loop may be in the midst of something.
     let loop = EventLoop()
     defer { loop.shutdown() }
     let end = loop.now().later(by: Int64(seconds * 1e9))
+    var rejected: UInt64 = 0
     for text in RunOTLP.texts(of: runs, trace, resource, limit: requestSize) {
       var request = HTTPRequest(url)
       request.method = "POST"
       request.body = .bytes(text, type: "application/json")
       request.headers = headers.map { HTTPHeader($0.name, $0.value, isSecret: true) }
       let left = max(0.001, Double(end - loop.now()) / 1e9)
+      request.keepsMethod = true
       request.timeout = left
       request.connectTimeout = left
       do {
@@ -75,13 +117,31 @@ enum SpanExport {
         task.start()
         _ = loop.run(until: { task.isConcluded })
         if let error = task.error { return error.message }
+        guard let response = task.result else { continue }
+        guard response.isSuccess else {
+          return "the collector responds with status \(response.status)"
+        }
+        if let count = rejectedCount(in: response.body) {
+          rejected = rejected.addingReportingOverflow(count).partialValue
+        }
       } catch let misuse as HTTPMisuse {
         return "\(misuse.field): \(misuse.problem)"
       } catch {
         return FlowError.from(error).message
       }
     }
-    return nil
+    return rejected == 0 ? nil : "the collector has rejected \(rejected) of them"
+  }
+
+  /// How many spans a response says to be rejected; nil for none. A reader of JSON needs a state of Lua, which may
+  /// have ended.
+  private static func rejectedCount(in body: ByteString) -> UInt64? {
+    let name = Array("\"rejectedSpans\"".utf8)
+    guard let place = body.bytes.firstRange(of: name) else { return nil }
+    let marks = Set(" \t\r\n:\"".utf8)
+    let digits = body.bytes[place.upperBound...].drop { marks.contains($0) }
+      .prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    return UInt64(String(decoding: digits, as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
   }
 }
 

@@ -46,7 +46,8 @@ enum Usage {
                              execute; '-' is stdout
       --trace FILE           write all runs as Chrome trace events, which Perfetto shows; '-' is stdout
       --otlp FILE|URL        write all runs as spans of OpenTelemetry (OTLP/JSON), or send them to a
-                             collector; without a value to $OTEL_EXPORTER_OTLP_ENDPOINT
+                             collector; without a value to $OTEL_EXPORTER_OTLP_ENDPOINT. A file whose
+                             name ends neither in .json, .jsonl nor .ndjson needs --otlp=FILE
       --check                run the script up to where it needs an outcome, but check its flows
                              and print their plans instead of running them; status 1 if a check
                              finds errors

@@ -33,7 +33,7 @@ _flowlua() {
           --graph | --color | --events | --grace | --progress | --report | --timeline | --trace | --workers | \
             --annotations | -e | -l)
             at=$((at + 1)) ;;
-          --otlp) [[ ${COMP_WORDS[at + 1]} == -* || ${COMP_WORDS[at + 1]} == *.lua ]] || at=$((at + 1)) ;;
+          --otlp) [[ ${COMP_WORDS[at + 1]} == *.@(json|jsonl|ndjson) || ${COMP_WORDS[at + 1]} == *://* || ${COMP_WORDS[at + 1]} == - ]] && at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
           text | json) [[ ${COMP_WORDS[at - 1]} == = ]] || break ;;

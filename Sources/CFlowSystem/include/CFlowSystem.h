@@ -147,6 +147,9 @@ void flowsystem_catch_termination(flowsystem_request function, void *context, in
 /// Makes both kinds write to another eventfd from now on.
 void flowsystem_wake_by_signals(int wake);
 
+/// Returns whether one of the signals has requested the end of the script; SIGINT within a session doesn't.
+bool flowsystem_was_asked_to_end(void);
+
 /// Returns the signal that has requested the end of the process.
 int flowsystem_termination_signal(void);
 

@@ -34,16 +34,19 @@ struct HTTPHop {
     }
   }
 
+  /// Whether a redirect of this status turns the request into a GET.
+  func becomesGet(by status: Int) -> Bool {
+    status == 303 && !method.equals("HEAD")
+      || (status == 301 || status == 302) && method.equals("POST")
+  }
+
   /// Goes where a response redirects to, which may be relative. Some statuses change the method, as in
   /// browsers.
   mutating func follow(_ location: ByteString, status: Int) throws(HTTPMisuse) {
     let next = try HTTPURL(location, relativeTo: url, encoding: true)
     // Once gone elsewhere, the way back is that of the other server: it gets nothing either.
     if !next.hasOrigin(of: url) { isTrusted = false }
-    let becomesGet =
-      status == 303 && !method.equals("HEAD")
-      || (status == 301 || status == 302) && method.equals("POST")
-    if becomesGet {
+    if becomesGet(by: status) {
       method = "GET"
       hasBody = false
     }

@@ -49,7 +49,7 @@ extension HTTPTransfer {
 
   /// Decides what becomes of the body.
   private func prepareBody() throws(FlowError) {
-    if head.redirect != nil, request.redirects > 0 {
+    if redirect != nil, request.redirects > 0 {
       body.kind = .ignored
     } else if request.isChecked, head.status >= 400 {
       body.kind = .excerpt

@@ -229,7 +229,7 @@ final class HTTPTransfer {
       guard size > range.start else { return end(.failure(emptyRangeError(range))) }
       return continueWithNext()
     }
-    if body.kind == .ignored, let location = head.redirect {
+    if body.kind == .ignored, let location = redirect {
       return follow(location)
     }
     finish()
@@ -259,6 +259,11 @@ final class HTTPTransfer {
     return dropped
   }
 
+  /// Where the response redirects to, if this request may go there.
+  var redirect: ByteString? {
+    head.redirect.flatMap { request.keepsMethod && hop.becomesGet(by: head.status) ? nil : $0 }
+  }
+
   private func follow(_ location: ByteString) {
     guard followed < request.redirects else {
       return end(.failure(httpError("more than \(request.redirects) redirects")))
@@ -279,7 +284,8 @@ final class HTTPTransfer {
   }
 
   private func finish() {
-    if body.kind == .excerpt || request.isChecked && head.status >= 400 {
+    let isRefused = request.keepsMethod && head.redirect != nil
+    if body.kind == .excerpt || request.isChecked && head.status >= 400 || isRefused {
       return end(.failure(statusError()))
     }
     if body.kind == .file {

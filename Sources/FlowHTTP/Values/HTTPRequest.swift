@@ -124,6 +124,8 @@ public struct HTTPRequest {
   public var maxBytes: Int?
   /// The most redirects that are followed.
   public var redirects = 10
+  /// Whether a redirect that turns the request into a GET is a failure instead, as it would lose the body.
+  package var keepsMethod = false
   /// The proxy, empty for none; nil for that of the environment.
   public var proxy: ByteString?
   /// A file with the certificates that are trusted; nil for the system's.

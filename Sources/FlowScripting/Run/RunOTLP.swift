@@ -6,6 +6,9 @@ internal import LuaVM
 /// A run has a span for each execution, for each attempt if there are several, and for each program and
 /// request. Names of attributes are those of the semantic conventions where these have some.
 package struct RunOTLP {
+  /// The bytes with which each text starts.
+  package static let start = Array("{\"resourceSpans\"".utf8)
+
   private let trace: TraceContext
   private let head: JSONText
   private let limit: Int
@@ -17,7 +20,8 @@ package struct RunOTLP {
     self.trace = trace
     self.limit = limit
     var head = JSONText()
-    head.append(raw: "{\"resourceSpans\":[{\"resource\":{\"attributes\":[")
+    head.append(raw: String(decoding: Self.start, as: UTF8.self))
+    head.append(raw: ":[{\"resource\":{\"attributes\":[")
     for (name, value) in resource.attributes { head.add(name, value) }
     head.append(raw: "]},\"scopeSpans\":[{\"scope\":{\"name\":\"flowlua\"},\"spans\":[")
     self.head = head

@@ -12,7 +12,7 @@ package struct TraceResource {
   /// - Parameters:
   ///   - title: The name of the service when neither of them says it.
   ///   - environment: Returns the value of an environment variable.
-  ///   - secrets: The texts that no value shows.
+  ///   - secrets: The texts that no name and no value shows.
   package init(
     title: ByteString, environment: (String) -> ByteString? = TraceResource.variable,
     hiding secrets: SecretTexts
@@ -33,7 +33,7 @@ package struct TraceResource {
       ("host.name", ByteString(host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })),
     ]
     let added = known.filter { known in !given.contains { $0.name == known.name } }
-    attributes = (given + added).map { ($0.name, secrets.redacted($0.value)) }
+    attributes = (given + added).map { (secrets.redacted($0.name), secrets.redacted($0.value)) }
   }
 
   /// The value of an environment variable; nil for an empty one, which means the same as none.

@@ -65,7 +65,7 @@ check.equal(result.stdout, "runs\n")
 check.contains(fs.read(script), "runs")
 result = host.run(host.binary, { "--otlp", script }, { environment = { OTEL_EXPORTER_OTLP_ENDPOINT = "" } })
 check.equal(result.status, 2)
-check.contains(result.stderr, "option '--otlp' needs a file or URL (--otlp FILE), or OTEL_EXPORTER_OTLP_ENDPOINT")
+check.contains(result.stderr, "option '--otlp' needs a file or URL (--otlp=FILE), or OTEL_EXPORTER_OTLP_ENDPOINT")
 
 -- A collector that fails is reported, and doesn't fail the script; a file that can't be written does.
 result, requests = export("AOp:run()", { "--otlp", "URL" }, nil, "/status")
@@ -79,13 +79,48 @@ result = host.script(head .. "AOp:run()", {}, { before = { "--otlp", server:url(
   environment = { OTEL_EXPORTER_OTLP_TIMEOUT = "50" } })
 check.equal(result.status, 0)
 check.contains(result.stderr, "can't send the spans: ")
-result = host.script(head .. "AOp:run()", {}, { before = { "--otlp", folder .. "/no/file" } })
+result = host.script(head .. "AOp:run()", {}, { before = { "--otlp=" .. folder .. "/no/file" } })
 check.equal(result.status, 1)
 check.contains(result.stderr, "can't write the spans: ")
 -- Nothing was started: nothing is sent.
 result, requests = export("", { "--otlp", "URL" })
 check.equal(result.status, 0)
 check.equal(#requests, 0)
+
+-- A redirect that would lose the spans isn't followed; the others are.
+for _, status in ipairs { 301, 302, 303 } do
+  local id = servers.id()
+  result = host.script(head .. "AOp:run()", {}, { before = {
+    "--otlp", server:url("/redirect", { status = status, to = server:url("/echo", { id = id }) }) } })
+  check.equal(result.status, 0)
+  check.equal(result.stderr:match "%-> (%d+)", tostring(status), result.stderr)
+  check.equal(#server:requests(id), 0)
+end
+for _, status in ipairs { 307, 308 } do
+  local id = servers.id()
+  result = host.script(head .. "AOp:run()", {}, { before = {
+    "--otlp", server:url("/redirect", { status = status, to = server:url("/echo", { id = id }) }) } })
+  check.equal(result.stderr, "")
+  check.equal(names(server:requests(id)[1]), "AOp")
+end
+
+-- Spans that a collector rejects are reported.
+for body, message in pairs {
+  ['{"partialSuccess": {"rejectedSpans": "7", "errorMessage": "full"}}'] = "can't send the spans: the collector has rejected 7 of them",
+  ['{"partialSuccess":{"rejectedSpans":3}}'] = "can't send the spans: the collector has rejected 3 of them",
+  ['{"partialSuccess":{"rejectedSpans":"0"}}'] = "", ["{}"] = "", [""] = "", ['{"rejectedSpans"'] = "",
+} do
+  result = host.script(head .. "AOp:run()", {}, { before = { "--otlp", server:url("/reply", { body = body }) } })
+  check.equal(result.status, 0)
+  check.equal(result.stderr:gsub("^[^:]*: ", ""):gsub("\n$", ""), message)
+end
+
+-- OTEL_SDK_DISABLED: nothing is sent.
+for value, count in pairs { ["true"] = 0, TRUE = 0, ["false"] = 1, ["1"] = 1 } do
+  result, requests = export("AOp:run()", { "--otlp", "URL" }, { OTEL_SDK_DISABLED = value })
+  check.equal(result.stderr, "")
+  check.equal(#requests, count, value)
+end
 
 -- However the script ends.
 for text, status in pairs {
@@ -115,6 +150,18 @@ for signal, status in pairs { TERM = 143, HUP = 129, INT = 1 } do
   check.equal(#requests, 1, signal)
   check.equal(names(requests[1]), "SlowOp")
   check.contains(requests[1].body, '"flowlua.outcome","value":{"stringValue":"cancelled"}')
+end
+
+-- After a signal a collector that hangs delays the end for seconds, not for as long as OTEL_EXPORTER_OTLP_TIMEOUT allows.
+for signal, status in pairs { TERM = 143, INT = 1 } do
+  local began = flow.now()
+  result = host.signalled("env", { "OTEL_EXPORTER_OTLP_TIMEOUT=90000", host.binary, "--otlp",
+    server:url("/never"), "-e", head .. [[
+    flow.op("SlowOp", function() print "ready" io.stdout:flush() flow.sleep(1000) end):run()
+  ]] }, signal)
+  check.equal(result.status, status)
+  check.contains(result.stdout, "can't send the spans: ")
+  assert(flow.now() - began < 60, signal)
 end
 
 -- Requests of ops carry the trace with the span of their op, unless they say otherwise; in workers too.
