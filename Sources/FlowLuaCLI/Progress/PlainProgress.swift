@@ -32,7 +32,8 @@ final class PlainProgress: ProgressTree.Observer {
 
   func progressChanged(at time: Int64) -> Int64 {
     begin(at: time)
-    if time >= due { print(at: time) }
+    // A virtual clock at its end stands still: no next line is due.
+    if time >= due, due != .max { print(at: time) }
     return due
   }
 

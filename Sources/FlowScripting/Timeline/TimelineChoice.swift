@@ -11,6 +11,11 @@ struct TimelineChoice {
   /// The most spans of each of them, and the most programs and requests.
   let mostSpans: [Int]
   let mostWorks: [Int]
+  /// The most bytes of the summary of each of them.
+  let mostSummary: [Int]
+
+  /// The most bytes of all summaries together, unless that leaves nothing of one.
+  private static let mostSummaries = 16 << 20
 
   /// Chooses among runs: all of them if they are few enough.
   ///
@@ -18,13 +23,15 @@ struct TimelineChoice {
   ///   - all: The runs.
   ///   - mostRuns: The most runs.
   ///   - mostSpans: The most spans of all runs together.
+  ///   - mostSummaries: The most bytes of all summaries together.
   init(
-    _ all: [RunSpans], mostRuns: Int = TimelineChoice.mostRuns,
-    mostSpans: Int = TimelineData.mostSpans
+    _ all: [TimelinePage.Entry], mostRuns: Int = TimelineChoice.mostRuns,
+    mostSpans: Int = TimelineData.mostSpans, mostSummaries: Int = TimelineChoice.mostSummaries
   ) {
-    runs = Self.choose(all, mostRuns)
-    self.mostSpans = Self.shares(of: mostSpans, runs.map { all[$0].spans.count })
-    mostWorks = Self.shares(of: TimelineData.mostWorks, runs.map { all[$0].works.count })
+    runs = Self.choose(all.map(\.spans), mostRuns)
+    mostSummary = Self.shares(of: mostSummaries, runs.map { all[$0].summary.bytes.count })
+    self.mostSpans = Self.shares(of: mostSpans, runs.map { all[$0].spans.spans.count })
+    mostWorks = Self.shares(of: TimelineData.mostWorks, runs.map { all[$0].spans.works.count })
   }
 
   private static func choose(_ all: [RunSpans], _ most: Int) -> [Int] {
@@ -40,6 +47,19 @@ struct TimelineChoice {
     let free = most - chosen.count
     for number in 0..<free { chosen.insert(others[number * others.count / free]) }
     return chosen.sorted()
+  }
+
+  /// The start and the end of a summary of more bytes than `most`, as whole lines.
+  static func excerpt(of summary: ByteString, most: Int) -> ByteString {
+    guard summary.bytes.count > most else { return summary }
+    let line = UInt8(ascii: "\n")
+    let start = summary.bytes.prefix(most / 2)
+    let end = summary.bytes.suffix(most / 2)
+    let head = start[..<((start.lastIndex(of: line) ?? start.startIndex - 1) + 1)]
+    let tail = end[((end.firstIndex(of: line) ?? end.endIndex - 1) + 1)...]
+    let note = ByteString(
+      "… \(summary.bytes.count - head.count - tail.count) bytes are left out here …\n")
+    return ByteString(head + note.bytes + tail)
   }
 
   /// Shares a number between some that want so much: those that want less than an equal share leave the rest to the

@@ -54,13 +54,14 @@ package struct TimelinePage {
     data.append(host)
     append(stage, to: &data)
     data.append(raw: ",\"runs\":[")
-    let choice = TimelineChoice(runs.map(\.spans))
+    let choice = TimelineChoice(runs)
     for (place, index) in choice.runs.enumerated() {
       if place > 0 { data.append(raw: ",") }
       let run = runs[index]
       let shown = TimelineData(
         run.spans, mostSpans: choice.mostSpans[place], mostWorks: choice.mostWorks[place])
-      shown.append(to: &data, place: script, summary: run.summary)
+      let summary = TimelineChoice.excerpt(of: run.summary, most: choice.mostSummary[place])
+      shown.append(to: &data, place: script, summary: summary)
     }
     data.append(raw: "],\"omitted\":\(runs.count - choice.runs.count)}")
     var page: [UInt8] = []
