@@ -13,7 +13,7 @@ enum { PRINT, WARN, IO_WRITE, IO_READ, FILE_WRITE, FILE_READ, IO_POPEN, OS_EXECU
 static lua_CFunction originals[FUNCTIONS];
 static flowlua_output_guard guard;
 
-/// Whether the file of a call is stdout or stderr: the first argument, or what io.output has set.
+/// Whether the file of a call is stderr, or stdout on the terminal: the first argument, or what io.output has set.
 /// [-0, +0, -]
 static bool is_terminal_output(lua_State *L, bool is_method) {
   const luaL_Stream *file;
@@ -24,7 +24,8 @@ static bool is_terminal_output(lua_State *L, bool is_method) {
     file = lua_touserdata(L, -1);
     lua_settop(L, -2);
   }
-  return file != NULL && file->closef != NULL && (file->f == stdout || file->f == stderr);
+  if (file == NULL || file->closef == NULL) return false;
+  return file->f == stderr || (file->f == stdout && guard.includes_stdout);
 }
 
 /// Notes how the text in the arguments from `first` on ends. [-0, +0, -]
@@ -43,8 +44,10 @@ static void note_text(lua_State *L, int first) {
 }
 
 static int guarded_print(lua_State *L) {
-  guard.hide();
-  guard.wrote(true);
+  if (guard.includes_stdout) {
+    guard.hide();
+    guard.wrote(true);
+  }
   return originals[PRINT](L);
 }
 

@@ -86,6 +86,7 @@ void flowsystem_end_programs(void) {
 /// signal isn't blocked, so a second one ends the process at once.
 void flowsystem_on_ending_signal(int number) {
   flowsystem_restore_terminal();
+  flowsystem_abandon_status();
   flowsystem_end_programs();
   raise(number);
 }

@@ -37,6 +37,9 @@ void flowsystem_release_group(flowsystem_group *group);
 /// same signal.
 void flowsystem_on_ending_signal(int number);
 
+/// Installs a handler unless other code handles the signal, or it is ignored.
+void flowsystem_catch_unless_taken(int number, void (*handler)(int));
+
 /// Wakes the loop that signals wake, if there is one. Safe in a signal handler.
 void flowsystem_wake_loop(void);
 

@@ -129,16 +129,6 @@ static void on_continue(int number) {
   errno = problem;
 }
 
-/// Handles a signal that ends the process.
-static void on_end(int number) { flowsystem_end_by_signal(number); }
-
-static void catch_unless_taken(int number, void (*handler)(int)) {
-  struct sigaction present, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
-  sigemptyset(&action.sa_mask);
-  if (sigaction(number, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
-  sigaction(number, &action, NULL);
-}
-
 // MARK: - Output while a line is edited
 
 // The output that removes the line from the screen waits in the buffers of stdout and stderr,
@@ -515,10 +505,10 @@ bool flowsystem_editor_open(const char *library, const flowsystem_editor_callbac
   if (rl.attempted_completion != NULL) *rl.attempted_completion = complete;
   if (rl.break_hook != NULL) *rl.break_hook = find_breaks;
   atexit(at_exit);
-  catch_unless_taken(SIGWINCH, on_resize);
+  flowsystem_catch_unless_taken(SIGWINCH, on_resize);
   flowsystem_catch_pauses();
-  catch_unless_taken(SIGCONT, on_continue);
-  catch_unless_taken(SIGHUP, on_end);
-  catch_unless_taken(SIGQUIT, on_end);
+  flowsystem_catch_unless_taken(SIGCONT, on_continue);
+  flowsystem_catch_unless_taken(SIGHUP, flowsystem_end_by_signal);
+  flowsystem_catch_quit();
   return true;
 }

@@ -40,8 +40,9 @@ static void set_handler(int number, void (*handler)(int), int flags) {
   sigaction(number, &action, NULL);
 }
 
-/// Safe in a signal handler.
+/// Removes the status and writes a message. Safe in a signal handler.
 static void say(const char *text) {
+  flowsystem_abandon_status();
   const char *parts[] = {flowsystem_program(), ": ", text, "\n"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0) return;
@@ -192,8 +193,14 @@ static void on_pause(int number) {
   errno = problem;
 }
 
-void flowsystem_catch_pauses(void) {
+void flowsystem_catch_unless_taken(int number, void (*handler)(int)) {
   struct sigaction present;
-  if (sigaction(SIGTSTP, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
-  set_handler(SIGTSTP, on_pause, SA_RESTART);
+  if (sigaction(number, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
+  set_handler(number, handler, SA_RESTART);
+}
+
+void flowsystem_catch_pauses(void) { flowsystem_catch_unless_taken(SIGTSTP, on_pause); }
+
+void flowsystem_catch_quit(void) {
+  flowsystem_catch_unless_taken(SIGQUIT, flowsystem_end_by_signal);
 }

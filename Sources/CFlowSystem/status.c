@@ -7,14 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // Guards all of these, except when a signal handler reads the first.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /// How many lines of the terminal the status takes; the cursor is at the end of the last one.
 static atomic_int shown_lines;
-/// Whether the output ends within a line, which the status would overwrite.
-static atomic_bool is_line_open;
+/// Where the output ends: at the start of a line, within one, which the status would overwrite, or
+/// where another program has left the cursor.
+enum { AT_START, WITHIN_LINE, UNKNOWN };
+static atomic_int output_end;
 /// How many other programs use the terminal as this process does.
 static atomic_int guests;
 /// What is written at once.
@@ -87,11 +90,12 @@ static size_t fill(const char *text, size_t count, int lines) {
 }
 
 bool flowsystem_show_status(const char *text, size_t count) {
-  if (atomic_load(&is_line_open) || atomic_load(&guests) > 0) return false;
+  if (atomic_load(&output_end) == WITHIN_LINE || atomic_load(&guests) > 0) return false;
   // A job in the background shows nothing.
   if (tcgetpgrp(STDERR_FILENO) != getpgrp()) return false;
   // Buffered output appears before the lines.
   fflush(stdout);
+  flowsystem_begin_line();
   int lines = 1;
   for (size_t i = 0; i < count; i++)
     if (text[i] == '\n') lines += 1;
@@ -122,15 +126,37 @@ void flowsystem_note_wraps(int more) {
 
 bool flowsystem_is_status_shown(void) { return atomic_load(&shown_lines) > 0; }
 
-void flowsystem_note_output(bool ends_line) { atomic_store(&is_line_open, !ends_line); }
+bool flowsystem_is_stdout_piped(void) {
+  struct stat out;
+  return fstat(STDOUT_FILENO, &out) == 0 && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
+}
+
+void flowsystem_note_output(bool to_error, bool ends_line) {
+  if (to_error || isatty(STDOUT_FILENO))
+    atomic_store(&output_end, ends_line ? AT_START : WITHIN_LINE);
+}
+
+void flowsystem_begin_line(void) {
+  int end = UNKNOWN;
+  if (atomic_load(&guests) > 0 || !atomic_compare_exchange_strong(&output_end, &end, AT_START))
+    return;
+  // As many spaces as there are columns remain in an empty line, and move on to the next one otherwise.
+  int columns, rows;
+  if (!flowsystem_status_size(&columns, &rows)) return;
+  static const char SPACES[] = "                                ";
+  for (int rest = columns; rest > 0; rest -= (int)sizeof SPACES - 1)
+    write_all(SPACES, (size_t)rest < sizeof SPACES - 1 ? (size_t)rest : sizeof SPACES - 1);
+  write_all("\r\x1b[K", 4);
+}
 
 bool flowsystem_takes_lines(void) {
   if (flowsystem_has_terminal()) return true;
-  return !atomic_load(&is_line_open) && atomic_load(&guests) == 0;
+  return atomic_load(&output_end) != WITHIN_LINE && atomic_load(&guests) == 0;
 }
 
 void flowsystem_lend_terminal(bool begins) {
   if (begins) flowsystem_hide_status();
+  if (!begins) atomic_store(&output_end, UNKNOWN);
   atomic_fetch_add(&guests, begins ? 1 : -1);
 }
 

@@ -71,13 +71,17 @@ public struct LuaOutputGuard: Sendable {
   public let hide: @convention(c) @Sendable () -> Void
   /// Called after each use, with whether the cursor is then at the start of a line.
   public let wrote: @convention(c) @Sendable (_ endsLine: Bool) -> Void
+  /// Whether stdout is a terminal, too; otherwise only the use of stderr counts.
+  public let includesStdout: Bool
 
-  /// A guard of these two functions.
+  /// A guard of the terminal with these two functions.
   public init(
     hide: @escaping @convention(c) @Sendable () -> Void,
-    wrote: @escaping @convention(c) @Sendable (_ endsLine: Bool) -> Void
+    wrote: @escaping @convention(c) @Sendable (_ endsLine: Bool) -> Void,
+    includesStdout: Bool = true
   ) {
     self.hide = hide
     self.wrote = wrote
+    self.includesStdout = includesStdout
   }
 }

@@ -87,7 +87,9 @@ public final class LuaVM {
         try check(
           flowlua_guard_output(
             state,
-            flowlua_output_guard(hide: outputGuard.hide, wrote: outputGuard.wrote)))
+            flowlua_output_guard(
+              hide: outputGuard.hide, wrote: outputGuard.wrote,
+              includes_stdout: outputGuard.includesStdout)))
       }
       guard flowlua_refill_spare(state) else {
         throw LuaError(.memory, "not enough memory for a Lua state")

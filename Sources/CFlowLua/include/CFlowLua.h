@@ -268,6 +268,8 @@ typedef struct flowlua_output_guard {
   void (*_Nonnull hide)(void);
   /// Called with whether the terminal's line is at its end then.
   void (*_Nonnull wrote)(bool ends_line);
+  /// Whether stdout is a terminal; stderr is.
+  bool includes_stdout;
 } flowlua_output_guard;
 /// Guards the standard functions that use the terminal, before any script has got hold of them; every
 /// state of the process has to have the same guard. [-0, +0|1, -]

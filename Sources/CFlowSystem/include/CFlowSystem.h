@@ -276,8 +276,15 @@ void flowsystem_hide_status(void);
 /// Whether the lines are shown.
 bool flowsystem_is_status_shown(void);
 
-/// Records whether the output to the terminal ends with a complete line now.
-void flowsystem_note_output(bool ends_line);
+/// Whether another program reads stdout: it is a pipe or a socket.
+bool flowsystem_is_stdout_piped(void);
+
+/// Records whether what was written to stdout or stderr ends with a complete line. Output to a
+/// file doesn't count.
+void flowsystem_note_output(bool to_error, bool ends_line);
+
+/// Moves the cursor to the start of a line if another program may have left it within one.
+void flowsystem_begin_line(void);
 
 /// Whether the terminal is free for a line of its own: no output ends within a line, and no other program
 /// uses it. The line editor takes lines in.
@@ -292,6 +299,9 @@ void flowsystem_abandon_status(void);
 /// Makes signals that pause the process, such as that of Ctrl-Z, restore the terminal and hide the
 /// status first, unless other code handles them.
 void flowsystem_catch_pauses(void);
+
+/// Makes the signal of Ctrl-\ do the same before it ends the process.
+void flowsystem_catch_quit(void);
 
 /// Gets the number of columns and rows of the terminal of stdout.
 void flowsystem_terminal_size(int *columns, int *rows);

@@ -68,7 +68,7 @@ extension ChildProcess {
   private static func print(_ text: ByteString, toError: Bool) {
     guard let last = text.bytes.last else { return }
     text.bytes.withUnsafeBytes { flowsystem_write($0.baseAddress, $0.count, toError) }
-    flowsystem_note_output(last == UInt8(ascii: "\n"))
+    flowsystem_note_output(toError, last == UInt8(ascii: "\n"))
   }
 
   /// Ends a program that other code has executed, or would have: with `end`, unless it was stopped.

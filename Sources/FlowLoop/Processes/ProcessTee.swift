@@ -63,7 +63,7 @@ final class ProcessTee {
     guard !text.isEmpty else { return }
     // The lines of one piece together: other output isn't in between, and there is one call.
     text.withUnsafeBytes { flowsystem_write($0.baseAddress, $0.count, stream == .stderr) }
-    flowsystem_note_output(text.last == UInt8(ascii: "\n"))
+    flowsystem_note_output(stream == .stderr, text.last == UInt8(ascii: "\n"))
   }
 
   /// Ends the unfinished line of a stream with a newline.

@@ -17,6 +17,8 @@ final class ProgressDisplay: ProgressTree.Observer {
   private var isVisible = false
   /// What is reported when the tree appears, or when the terminal is free.
   private var waiting: [ProgressNotice] = []
+  /// How many further failures there were meanwhile.
+  private var dropped = 0
   /// The text that was drawn last, and for which size.
   private var drawn: (text: ByteString, columns: Int, rows: Int)?
 
@@ -27,15 +29,18 @@ final class ProgressDisplay: ProgressTree.Observer {
   /// The time between two looks at the size of the terminal.
   private static let patience: Int64 = 250_000_000
   /// The most that waits.
-  private static let waitingLimit = 1000
+  private static let waitingLimit = 100
 
   init(_ color: LongOptions.Color) {
     lines = ProgressLines(isUTF8: Self.usesUTF8, hasColors: Terminal(color).hasColors)
   }
 
-  /// Whether there is a terminal that can show it.
+  /// Whether there is a terminal that can show it. A program that reads stdout, such as `tee`, may write to the
+  /// same terminal at any time: then there is none.
   static var isPossible: Bool {
-    guard isatty(STDERR_FILENO) != 0, let terminal = getenv("TERM") else { return false }
+    guard isatty(STDERR_FILENO) != 0, !flowsystem_is_stdout_piped(),
+      let terminal = getenv("TERM")
+    else { return false }
     return strcmp(terminal, "dumb") != 0 && terminal[0] != 0
   }
 
@@ -50,7 +55,9 @@ final class ProgressDisplay: ProgressTree.Observer {
 
   /// Makes the output of scripts remove the tree first.
   var outputGuard: LuaOutputGuard {
-    LuaOutputGuard(hide: { flowsystem_hide_status() }, wrote: { flowsystem_note_output($0) })
+    LuaOutputGuard(
+      hide: { flowsystem_hide_status() }, wrote: { flowsystem_note_output(true, $0) },
+      includesStdout: isatty(STDOUT_FILENO) != 0)
   }
 
   /// Begins to show the runs of a loop.
@@ -61,6 +68,7 @@ final class ProgressDisplay: ProgressTree.Observer {
     loop.eventSinks.append(tree)
     loop.onRest = { [unowned self] in rest() }
     flowsystem_catch_pauses()
+    flowsystem_catch_quit()
     // Scripts can end by os.exit too.
     atexit { flowsystem_hide_status() }
   }
@@ -85,10 +93,13 @@ final class ProgressDisplay: ProgressTree.Observer {
   }
 
   func progressNoticed(_ notice: ProgressNotice) {
-    if isVisible, waiting.isEmpty, flowsystem_takes_lines() {
-      print(notice)
+    if isVisible, flowsystem_takes_lines() {
+      printWaiting()
+      print(lines.lines(notice))
     } else if waiting.count < Self.waitingLimit {
       waiting.append(notice)
+    } else if case .failure = notice {
+      dropped += 1
     }
   }
 
@@ -101,6 +112,7 @@ final class ProgressDisplay: ProgressTree.Observer {
     due = nil
     isVisible = false
     waiting = []
+    dropped = 0
     tree?.awaitChange()
   }
 
@@ -110,14 +122,17 @@ final class ProgressDisplay: ProgressTree.Observer {
     drawn = nil
   }
 
-  private func print(_ notice: ProgressNotice) {
-    Output.write(lines.lines(notice), toError: true)
-    flowsystem_note_output(true)
+  private func print(_ text: ByteString) {
+    flowsystem_begin_line()
+    Output.write(text, toError: true)
+    flowsystem_note_output(true, true)
   }
 
   private func printWaiting() {
-    for notice in waiting { print(notice) }
+    for notice in waiting { print(lines.lines(notice)) }
+    if dropped > 0 { print(lines.moreFailures(dropped)) }
     waiting = []
+    dropped = 0
   }
 
   private func draw(_ now: Int64) {

@@ -148,6 +148,13 @@ struct ProgressLines {
     }
   }
 
+  /// The line that stands for failures without lines of their own.
+  func moreFailures(_ count: Int) -> ByteString {
+    var line = TerminalLine()
+    line.add("\(isUTF8 ? "…" : "...") \(count) more failure\(count == 1 ? "" : "s")", .red)
+    return ByteString(line.text(columns: .max, hasColors: hasColors) + "\n")
+  }
+
   private func lines(_ failure: ProgressNotice.Failure) -> ByteString {
     let attempts = failure.attempts > 1 ? " after \(failure.attempts) attempts" : ""
     let head = failure.path.onOneLine + ByteString(" failed\(attempts): ")
@@ -174,7 +181,8 @@ struct ProgressLines {
     let isWhole = end.failed == 0 && !end.isStopped
     if isUTF8 { line.add(isWhole ? "✓ " : "✗ ", isWhole ? .green : .red) }
     line.add("\(shown(end.path)) \(end.done)/\(end.total)")
-    line.add(end.isStopped ? ", stopped after " : " in ")
+    let rest = end.done < end.total ? "\(end.total - end.done) " : ""
+    line.add(end.isStopped ? ", \(rest)stopped after " : " in ")
     line.add(Self.precise(end.seconds))
     if end.failed > 0 {
       line.add(", ")

@@ -30,6 +30,11 @@ enum TerminalText {
   /// The number of columns of a character.
   static func width(of scalar: Unicode.Scalar) -> Int {
     if scalar.isASCII { return 1 }
+    // The soft hyphen, and the signs that enclose digits, are shown.
+    switch scalar.value {
+    case 0xAD, 0x0600...0x0605, 0x06DD, 0x070F: return 1
+    default: break
+    }
     switch scalar.properties.generalCategory {
     case .nonspacingMark, .enclosingMark, .format: return 0
     default: break
@@ -37,7 +42,8 @@ enum TerminalText {
     if scalar.properties.isEmojiPresentation { return 2 }
     // East Asian wide characters, and pictures: too many columns do less harm than too few.
     switch scalar.value {
-    case 0x1100...0x115F, 0x2E80...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+    case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
+      0xF900...0xFAFF,
       0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x16FE0...0x1B2FF,
       0x1F000...0x1FAFF, 0x20000...0x3FFFD:
       return 2

@@ -28,7 +28,7 @@ struct ProgressNode {
   var attempt = 1
   /// When the delay before the next attempt ends.
   var due: Int64?
-  /// How many items or steps have ended, and the number of all.
+  /// How many items or steps have ended by themselves, and the number of all.
   var ended = 0
   var total: Int?
   var failed = 0
@@ -41,6 +41,8 @@ struct ProgressNode {
   var transition: ByteString?
   /// The message of the last failure within it.
   var failureWithin: ByteString?
+  /// Whether it is a run that continues after the op that has started it.
+  var hasOutlivedParent = false
   /// Whether it has had a row.
   var wasShown = false
   var isStopped = false

@@ -4,7 +4,7 @@ public struct ProgressRow: Sendable, Equatable {
   public enum Kind: Sendable, Equatable {
     /// A flow, or a run of one.
     case flow
-    /// A group; `done` of `total` items have ended.
+    /// A group; `done` of `total` items have ended by themselves.
     case group
     /// An op, a machine, or a run of one.
     case op
@@ -20,7 +20,7 @@ public struct ProgressRow: Sendable, Equatable {
   public var name: ByteString
   /// Seconds from its start to now; of a step that has ended, to its end.
   public var seconds: Double
-  /// Of a group, the items that have ended; of a flow, its steps that have ended; of an op, what it has
+  /// Of a group, the items that have ended by themselves; of a flow, such steps; of an op, what it has
   /// reported with `ctx:progress`.
   public var done: Double?
   /// What `done` reaches at the end; nil if that isn't known.
@@ -77,7 +77,7 @@ public enum ProgressNotice: Sendable, Equatable {
   public struct GroupEnd: Sendable, Equatable {
     /// Its place: `publish/UploadOp`.
     public var path: ByteString
-    /// The items that have ended, and all.
+    /// The items that have ended by themselves, and all. The others were stopped, or have not started.
     public var done, total: Int
     public var failed: Int
     /// Whether a failure or a cancel has stopped it.

@@ -38,8 +38,11 @@ extension ProgressTree {
     let parent = nodes[index].parent
     let node = nodes[index]
     remove(index, isStopped: nodes[index].isStopped)
-    // A run that has outlived the op that started it isn't a step.
-    guard parent != ProgressNodes.top, node.child == nil else { return }
+    // A run that has outlived the op that started it is neither a step nor an item, and what was stopped
+    // isn't done.
+    guard parent != ProgressNodes.top, node.child == nil, !node.hasOutlivedParent,
+      outcome.state != .cancelled
+    else { return }
     // A group that leaves a line isn't repeated as a step.
     if node.kind == .group, node.wasShown, nodes[parent].kind == .flow {
       nodes[parent].ended += 1
@@ -61,6 +64,7 @@ extension ProgressTree {
         if next != index { forget(next) }
       } else if nodes[child].child != nil {
         let parent = nodes[index].parent
+        nodes[child].hasOutlivedParent = true
         nodes.move(child, to: parent == ProgressNodes.none ? ProgressNodes.top : parent)
       } else {
         noteEnd(child, isStopped: true)

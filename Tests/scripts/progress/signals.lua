@@ -1,0 +1,44 @@
+-- A second Ctrl-C or SIGTERM removes the tree before its message, and Ctrl-\ removes it, too.
+-- python: pyte
+-- clock: real: the terminal is another program
+local check, flow = require "check", require "flow"
+local host, terminal = require "host", require "terminal"
+
+local script = [[
+  local pid = io.open("/proc/self/stat"):read "n"
+  io.open(arg[1] .. "pid", "w"):write(pid):close()
+  local WaitOp = flow.op("WaitOp", function(ctx)
+    ctx:defer(function() io.open(arg[1] .. "cleanup", "w"):close() pause(1) end)
+    pause(1)
+  end)
+  flow.new("ending"):add(WaitOp):run()
+]]
+local shown = "ending [%dm ]+s\n└─ WaitOp [%dm ]+s$"
+
+local function kill(session, name)
+  flow.exec { "kill", "-" .. name, flow.fs.read(session.folder .. "/gopid") }:await()
+end
+
+-- The key itself could discard the message: the kernel flushes the terminal after the signal.
+for _, case in ipairs {
+  { signal = "INT", text = "interrupted", status = -2 },
+  { signal = "TERM", text = "terminated", status = -15 },
+} do
+  local session = terminal.start(script)
+  session:expect(shown)
+  kill(session, case.signal)
+  while not flow.fs.exists(session.folder .. "/gocleanup") do flow.sleep(0.01) end
+  session:expect(shown)
+  kill(session, case.signal)
+  local text, status = session:finish()
+  check.equal(text:match "[^\n]*$", host.binary .. ": " .. case.text .. " again: cleanups were cut")
+  check.lacks(text, "└─")
+  check.equal(status, case.status)
+end
+
+local session = terminal.start(script, { environment = { SWIFT_BACKTRACE = "enable=no" } })
+session:expect(shown)
+session:type "\28"
+local text, status = session:finish()
+check.equal(text, "")
+check.equal(status, -3)
