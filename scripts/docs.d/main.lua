@@ -134,7 +134,8 @@ local text_count = 0
 for _, path in ipairs(lines_of {
   "git", "ls-files", "--cached", "--others", "--exclude-standard", table.unpack(prose),
 }) do
-  if read(path) and not unchecked[path:match "[^/]+$"] then
+  local is_text = not path:find "%.png$" and not path:find "%.sha256$"
+  if is_text and read(path) and not unchecked[path:match "[^/]+$"] then
     phrases.check(path, report)
     text_count = text_count + 1
   end

@@ -1,5 +1,4 @@
--- Of many failures while a line of output is open the first hundred are printed, and the number of the others; what was
--- stopped isn't done.
+-- Of many failures while a line of output is open the first hundred are printed, and the number of the others.
 -- python: pyte
 -- clock: real: the terminal is another program
 local check, terminal = require "check", require "terminal"

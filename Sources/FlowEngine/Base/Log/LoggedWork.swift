@@ -21,7 +21,12 @@ public struct LoggedWork: Sendable {
 
   /// How it ended for its task.
   public enum Outcome: UInt8, Sendable {
-    case succeeded, failed, cancelled
+    /// It did what was asked for.
+    case succeeded
+    /// It failed: with a status, for example, or by its time limit.
+    case failed
+    /// It was stopped.
+    case cancelled
 
     /// The name in events.
     public var name: ByteString {

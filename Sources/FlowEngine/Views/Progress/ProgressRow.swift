@@ -12,6 +12,7 @@ public struct ProgressRow: Sendable, Equatable {
     case endedStep
   }
 
+  /// What the row is about.
   public var kind: Kind
   /// How many of the rows above enclose it.
   public var depth: Int
@@ -57,7 +58,9 @@ public struct ProgressRows: Sendable, Equatable {
 
 /// Something that a `ProgressTree` reports once. Texts have no secrets.
 public enum ProgressNotice: Sendable, Equatable {
+  /// An execution has failed.
   case failure(Failure)
+  /// A group has ended.
   case groupEnd(GroupEnd)
 
   /// An execution has failed. An execution that only passes on the failure of another one within it isn't
@@ -79,6 +82,7 @@ public enum ProgressNotice: Sendable, Equatable {
     public var path: ByteString
     /// The items that have ended by themselves, and all. The others were stopped, or have not started.
     public var done, total: Int
+    /// The items that have failed.
     public var failed: Int
     /// Whether a failure or a cancel has stopped it.
     public var isStopped: Bool
