@@ -9,17 +9,25 @@ func waitingOp(
 }
 
 final class SleepingBody: OpBody {
-  let seconds: Double
+  let seconds: (OpContext) -> Double
   let body: (OpContext) -> Void
 
-  init(_ seconds: Double, _ body: @escaping (OpContext) -> Void) {
+  init(
+    _ seconds: Double, _ body: @escaping (OpContext) -> Void
+  ) {
+    self.seconds = { _ in seconds }
+    self.body = body
+  }
+
+  /// Waits as many seconds as `seconds` returns for each execution.
+  init(each seconds: @escaping (OpContext) -> Double, _ body: @escaping (OpContext) -> Void) {
     self.seconds = seconds
     self.body = body
   }
 
   func start(_ context: OpContext) -> CallState {
     let loop = context.loop
-    context.state = loop.schedule(at: loop.deadline(after: seconds)) { [body] in
+    context.state = loop.schedule(at: loop.deadline(after: seconds(context))) { [body] in
       body(context)
       context.end()
     }

@@ -148,6 +148,16 @@ check.contains(stepped:dot(), "succeeded, dropped from the log", [[Cases\ncase 1
 local _, unreached = stepped:dot():gsub("not reached", "")
 check.equal(unreached, 1)
 
+-- An op that is the run itself keeps its start and its end, however many values the run has in the end.
+for limit = 1, 20 do
+  local alone = flow.op("AloneOp", function(ctx)
+    for i = 1, 10 do ctx:set("key" .. i, i) end
+    flow.sleep(1)
+  end):run({ a = 1, b = 2 }, { log_limit = limit })
+  check.equal(count(alone, "start"), 1)
+  check.equal(count(alone, "finish"), 1)
+end
+
 -- Values that aren't a limit are refused.
 local function message(...)
   local ok, problem = pcall(...)

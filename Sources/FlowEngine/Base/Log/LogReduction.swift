@@ -129,7 +129,10 @@ struct LogReduction {
       case .start, .executed, .groupCreated:
         let made = Int32(truncatingIfNeeded: fates.count)
         let parent = execution(enclosing: scope)
-        fates.append(record.isExecuted ? .hasEnded : [])
+        var fate: Fate = record.isExecuted ? .hasEnded : []
+        // The op that was started as the run itself.
+        if place == 0 { fate.insert(.enclosesKept) }
+        fates.append(fate)
         parents.append(place == 0 ? -1 : parent)
         current[place] = made
         executionOfRecord.append(made)

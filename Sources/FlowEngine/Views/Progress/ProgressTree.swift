@@ -1,7 +1,7 @@
 /// What the runs of a loop execute now, for a live display: a sink of their logs.
 ///
 /// It follows the starts and ends in the logs, and makes rows when they are asked for. An op that starts and
-/// ends with nothing in between takes a few nanoseconds of it. Confined to its loop's thread. Add it to
+/// ends with nothing in between gets no node. Confined to its loop's thread. Add it to
 /// `EventLoop.eventSinks` before the first run.
 public final class ProgressTree: RunSink, RecordSink, GroupSink {
   /// Is notified on the loop's thread.

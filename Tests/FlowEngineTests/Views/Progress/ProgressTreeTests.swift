@@ -88,7 +88,7 @@ struct ProgressTreeTests {
     let watched = Watched()
     let item = Op(
       name: "ItemOp",
-      body: ItemBody { context in
+      body: SleepingBody(each: { Double($0.index) }) { context in
         if context.index == 3 { context.fail(FlowError(.error, "three")) }
       })
     let run = Flow("f").data("list", (1...8).map { Int64($0) }.flowValue)
@@ -375,26 +375,5 @@ struct ProgressTreeTests {
       try watched.finish(run)
       _ = watched.loop.unobservedFailures
     }
-  }
-}
-
-/// Waits as many seconds as its item says.
-private final class ItemBody: OpBody {
-  let body: (OpContext) -> Void
-
-  init(_ body: @escaping (OpContext) -> Void) { self.body = body }
-
-  func start(_ context: OpContext) -> CallState {
-    let loop = context.loop
-    context.state = loop.schedule(at: loop.deadline(after: Double(context.index))) { [body] in
-      body(context)
-      context.end()
-    }
-    return .suspended
-  }
-
-  func cancel(_ context: OpContext, _ error: FlowError) {
-    (context.state as? Timer)?.cancel()
-    context.end(error)
   }
 }
