@@ -39,6 +39,8 @@ let package = Package(
       cxxSettings: [.treatAllWarnings(as: .error)]),
     // libcurl, opened at the first request: its functions and callbacks for Swift.
     .target(name: "CCurl", cSettings: strictC),
+    // SQLite, opened at the first kept run: its functions for Swift.
+    .target(name: "CSQLite", cSettings: strictC),
     // Strings of bytes: the one text type of all other targets.
     .target(name: "FlowBytes", swiftSettings: strict),
     // Clock, event loop, helper threads, files, child processes; knows no op, value or task.
@@ -47,6 +49,10 @@ let package = Package(
     .target(name: "FlowEngine", dependencies: ["FlowLoop", "CFlowSystem"], swiftSettings: strict),
     // HTTP requests as tasks and ops, by libcurl on the event loop; knows no Lua.
     .target(name: "FlowHTTP", dependencies: ["FlowEngine", "CCurl"], swiftSettings: strict),
+    // Kept runs: what their ops did, in a store that other processes continue from; knows no Lua.
+    .target(
+      name: "FlowJournal", dependencies: ["FlowEngine", "CFlowSystem", "CSQLite"],
+      swiftSettings: strict),
     // A safe wrapper of one Lua state; knows no flows.
     .target(name: "LuaVM", dependencies: ["FlowBytes", "CLua", "CFlowLua"], swiftSettings: strict),
     // Shows the engine to Lua, and runs ops written in Lua.
@@ -116,6 +122,8 @@ let package = Package(
     .testTarget(name: "FlowEngineTests", dependencies: ["FlowEngine"], swiftSettings: strict),
     .testTarget(
       name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strict),
+    .testTarget(
+      name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strict),
     .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11,

@@ -18,6 +18,7 @@ static struct {
   int (*EVP_DigestInit_ex)(flowsystem_digest *, const evp_md *, engine *);
   int (*EVP_DigestUpdate)(flowsystem_digest *, const void *, size_t);
   int (*EVP_DigestFinal_ex)(flowsystem_digest *, unsigned char *, unsigned int *);
+  int (*EVP_MD_CTX_copy_ex)(flowsystem_digest *, const flowsystem_digest *);
   const evp_md *(*algorithms[4])(void);
 } crypto;
 
@@ -42,6 +43,7 @@ static bool find_all(void *library) {
       && find(library, "EVP_DigestInit_ex", &crypto.EVP_DigestInit_ex)
       && find(library, "EVP_DigestUpdate", &crypto.EVP_DigestUpdate)
       && find(library, "EVP_DigestFinal_ex", &crypto.EVP_DigestFinal_ex)
+      && find(library, "EVP_MD_CTX_copy_ex", &crypto.EVP_MD_CTX_copy_ex)
       && find(library, "EVP_sha256", &crypto.algorithms[FLOWSYSTEM_SHA256])
       && find(library, "EVP_sha512", &crypto.algorithms[FLOWSYSTEM_SHA512])
       && find(library, "EVP_sha1", &crypto.algorithms[FLOWSYSTEM_SHA1])
@@ -84,4 +86,12 @@ bool flowsystem_digest_end(flowsystem_digest *digest, uint8_t *bytes, unsigned i
   bool ends = bytes && crypto.EVP_DigestFinal_ex(digest, bytes, count) == 1;
   crypto.EVP_MD_CTX_free(digest);
   return ends;
+}
+
+bool flowsystem_digest_copy(flowsystem_digest *digest, const flowsystem_digest *source) {
+  return crypto.EVP_MD_CTX_copy_ex(digest, source) == 1;
+}
+
+bool flowsystem_digest_finish(flowsystem_digest *digest, uint8_t *bytes, unsigned int *count) {
+  return crypto.EVP_DigestFinal_ex(digest, bytes, count) == 1;
 }

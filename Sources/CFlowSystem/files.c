@@ -3,10 +3,17 @@
 
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 ptrdiff_t flowsystem_copy_range(int from, int to, size_t count) {
   return copy_file_range(from, NULL, to, NULL, count, 0);
+}
+
+int64_t flowsystem_file_system(const char *path) {
+  struct statfs status;
+  // The type is a signed number on some machines, and the list has unsigned ones of 32 bits.
+  return statfs(path, &status) == 0 ? (int64_t)(uint32_t)status.f_type : -1;
 }
 
 const char *flowsystem_error_name(int number) { return strerrorname_np(number); }

@@ -124,7 +124,7 @@ local prose = {
   "*.md", "scripts/install.d/flowlua.1", "*.d.lua", "Sources/LuaVM",
   "Sources/FlowLuaCLI", "Sources/FlowScripting", "Sources/FlowEngine", "Sources/FlowHTTP",
   "Sources/FlowBytes", "Sources/FlowLoop", "Sources/CFlowSystem", "Sources/CFlowLua",
-  "Sources/CLua/shim.h", "Sources/CCurl",
+  "Sources/CLua/shim.h", "Sources/CCurl", "Sources/CSQLite", "Sources/FlowJournal",
 }
 -- Files that aren't checked yet, or are generated from others.
 local unchecked = {

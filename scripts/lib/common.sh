@@ -83,7 +83,7 @@ need_swift() {
   command -v swift >/dev/null || die "swift isn't on the PATH: install the Swift 6.3 toolchain"
 }
 
-need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev pkg-config libstdc++-12-dev; }
+need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev pkg-config libstdc++-12-dev; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
 # handles signals with luv; Chromium shows the pages of runs; the others are servers for requests, and curl to
 # compare with.

@@ -10,6 +10,10 @@
 /// through this process. Returns the number of bytes, 0 at the end, or -1 with errno set.
 ptrdiff_t flowsystem_copy_range(int from, int to, size_t count);
 
+/// Returns the number of the type of the file system of a path, as <linux/magic.h> lists them, or -1
+/// with errno set.
+int64_t flowsystem_file_system(const char *path);
+
 /// Returns the name of an errno, such as "ENOENT"; NULL for an unknown number.
 const char *flowsystem_error_name(int number);
 
@@ -88,5 +92,11 @@ bool flowsystem_digest_add(flowsystem_digest *digest, const void *bytes, size_t 
 /// Stores the digest and its size, and releases the object; returns false when the library fails.
 /// With NULL for `bytes` the object is only released.
 bool flowsystem_digest_end(flowsystem_digest *digest, uint8_t *bytes, unsigned int *count);
+
+/// Makes a digest equal to another one that isn't finished; returns false when the library fails.
+bool flowsystem_digest_copy(flowsystem_digest *digest, const flowsystem_digest *source);
+
+/// Stores the digest and its size, and keeps the object for another flowsystem_digest_copy.
+bool flowsystem_digest_finish(flowsystem_digest *digest, uint8_t *bytes, unsigned int *count);
 
 #endif

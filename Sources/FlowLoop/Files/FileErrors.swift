@@ -4,7 +4,7 @@ internal import Glibc
 /// Errors about files.
 extension SystemError {
   /// `can't read 'notes.txt': No such file or directory`.
-  init(_ verb: String, _ path: ByteString, _ number: Int32) {
+  package init(_ verb: String, _ path: ByteString, _ number: Int32) {
     self.init("can't \(verb) '\(path.escapingNUL)': \(systemMessage(number))", code: number)
   }
 

@@ -1,0 +1,206 @@
+package import FlowEngine
+
+/// Beginning and continuing runs, and lists of them.
+extension JournalStore {
+  /// Begins a run that this process executes.
+  ///
+  /// - Parameters:
+  ///   - script: The path of the script, which `resume` finds the run by.
+  ///   - words: The arguments of the script.
+  ///   - loop: The loop on which the run's records are written and callbacks run.
+  /// - Returns: The run, without records.
+  /// - Throws: A `FlowError` when the store can't be written.
+  package func begin(
+    script: ByteString, words: [ByteString], on loop: EventLoop
+  ) throws(FlowError) -> KeptRun {
+    try checkWritable()
+    let seed = Int64.random(in: .min ... .max)
+    let (number, name) = try database.transaction { () throws(FlowError) in
+      let number = try nextNumber()
+      let name = try newName()
+      let began = WallClock.now()
+      var list = RecordWriter()
+      list.add(words)
+      let insert = try database.prepare(
+        "INSERT INTO runs(\(RunRow.columns)) "
+          + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, x'', x'', 0, 0)")
+      insert.bind(1, number)
+      insert.bind(2, name)
+      insert.bind(3, script)
+      insert.bind(4, ByteString(list.bytes))
+      insert.bind(5, seed)
+      insert.bind(6, began)
+      insert.bind(7, try RunRow.sum(number, name, script, words, seed, began, digests))
+      try insert.run()
+      try RunLease.take(number, 1, in: database)
+      return (number, name)
+    }
+    return KeptRun(
+      id: name, number: number, epoch: 1, seed: UInt64(bitPattern: seed), records: [], of: self,
+      on: loop)
+  }
+
+  /// Continues a run, which no other process may execute then.
+  ///
+  /// - Parameters:
+  ///   - id: The id of the run; nil for the last one of the script that isn't finished.
+  ///   - script: The path of the script.
+  ///   - loop: The loop on which the run's records are written and callbacks run.
+  /// - Returns: The run with its records; nil when the script has no unfinished run.
+  /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, `missing`
+  ///   when there is no run of that id, `damaged` when a record isn't what was written.
+  package func resume(
+    _ id: ByteString?, script: ByteString, on loop: EventLoop
+  ) throws(FlowError) -> KeptRun? {
+    try checkWritable()
+    let found = try database.transaction { () throws(FlowError) -> RunRow? in
+      guard let run = try find(id, of: script) else { return nil }
+      try checkSound(run)
+      if id != nil, run.script != script {
+        throw StoreProblem.missing.error(
+          "run \(run.name) is of '\(run.script)', not of '\(script)'")
+      }
+      if run.lease.isLive { throw held(run) }
+      try RunLease.take(run.number, run.lease.epoch + 1, in: database)
+      return run
+    }
+    guard let found else { return nil }
+    return KeptRun(
+      id: found.name, number: found.number, epoch: found.lease.epoch + 1,
+      seed: UInt64(bitPattern: found.seed), records: try records(of: found), of: self, on: loop)
+  }
+
+  private func find(_ id: ByteString?, of script: ByteString) throws(FlowError) -> RunRow? {
+    guard let id else { return try lastUnfinished(script) }
+    return try row(of: id)
+  }
+
+  /// The id of the last run of a script that isn't finished; nil without one.
+  package func unfinishedRun(of script: ByteString) throws(FlowError) -> ByteString? {
+    try lastUnfinished(script)?.name
+  }
+
+  /// All runs, the oldest first.
+  package func runs() throws(FlowError) -> [KeptRunSummary] {
+    var summaries: [KeptRunSummary] = []
+    for run in try rows() { summaries.append(try summary(of: run)) }
+    return summaries
+  }
+
+  /// A run.
+  ///
+  /// - Throws: A `FlowError` when there is none of this id.
+  package func run(_ id: ByteString) throws(FlowError) -> KeptRunSummary {
+    try summary(of: row(of: id))
+  }
+
+  /// The records of a run, the oldest first, also while a process executes it.
+  ///
+  /// - Throws: A `FlowError` when there is no run of this id, or a record isn't what was written.
+  package func records(of id: ByteString) throws(FlowError) -> [OpRecord] {
+    try records(of: row(of: id))
+  }
+
+  private func records(of run: RunRow) throws(FlowError) -> [OpRecord] {
+    var records: [OpRecord] = []
+    try table.read(run: run.number) { id, record throws(FlowError) in
+      guard let record else {
+        let number = id - RecordTable.numbers(of: run.number).lowerBound
+        throw StoreProblem.damaged.error(
+          "record \(number) of run \(run.name) in the store '\(folder)' isn't what was written")
+      }
+      records.append(record)
+    }
+    return records
+  }
+
+  private func summary(of run: RunRow) throws(FlowError) -> KeptRunSummary {
+    var summary = run.summary
+    let count = try database.prepare(
+      "SELECT state, count(*) FROM records WHERE id >= ?1 AND id < ?2 GROUP BY state")
+    let numbers = RecordTable.numbers(of: run.number)
+    count.bind(1, numbers.lowerBound)
+    count.bind(2, numbers.upperBound)
+    while try count.step() {
+      let number = Int(count.integer(1))
+      switch OpRecord.State(rawValue: count.integer(0)) {
+      case .started: summary.started = number
+      case .finished: summary.finished = number
+      case .failed: summary.failed = number
+      case nil: break
+      }
+    }
+    return summary
+  }
+
+  /// All rows of runs, the oldest first.
+  func rows() throws(FlowError) -> [RunRow] {
+    let select = try database.prepare("SELECT \(RunRow.columns) FROM runs ORDER BY number")
+    var rows: [RunRow] = []
+    while try select.step() { rows.append(RunRow(select, digests)) }
+    return rows
+  }
+
+  func row(of id: ByteString) throws(FlowError) -> RunRow {
+    let select = try database.prepare("SELECT \(RunRow.columns) FROM runs WHERE name = ?1")
+    select.bind(1, id)
+    guard let row = try select.first({ RunRow($0, digests) }) else {
+      throw StoreProblem.missing.error("there is no run '\(id)' in the store '\(folder)'")
+    }
+    return row
+  }
+
+  private func lastUnfinished(_ script: ByteString) throws(FlowError) -> RunRow? {
+    let select = try database.prepare(
+      "SELECT \(RunRow.columns) FROM runs WHERE script = ?1 AND is_finished = 0 "
+        + "ORDER BY number DESC LIMIT 1")
+    select.bind(1, script)
+    return try select.first { RunRow($0, digests) }
+  }
+
+  private func nextNumber() throws(FlowError) -> Int64 {
+    // AUTOINCREMENT never gives a number twice, so no record of a removed run can belong to a later one.
+    let last = try database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'runs'")
+      .first { $0.integer(0) }
+    let next = max(last ?? 0, 0) + 1
+    if next <= RecordTable.lastRun { return next }
+    throw StoreProblem.unsuitable.error(
+      "the store '\(folder)' has had \(RecordTable.lastRun) runs: remove its folder")
+  }
+
+  /// A short name that no run has: `r` with letters and digits that are hard to confuse.
+  private func newName() throws(FlowError) -> ByteString {
+    let letters = Array("23456789abcdefghjkmnpqrstvwxyz".utf8)
+    let select = try database.prepare("SELECT 1 FROM runs WHERE name = ?1")
+    var length = 3
+    while true {
+      for _ in 0..<8 {
+        let tail = (0..<length).map { _ in letters[Int.random(in: letters.indices)] }
+        let name = ByteString([UInt8(ascii: "r")] + tail)
+        select.bind(1, name)
+        if try select.first({ _ in true }) == nil { return name }
+      }
+      length += 1
+    }
+  }
+
+  func checkWritable() throws(FlowError) {
+    if isReadOnly {
+      throw StoreProblem.notAllowed.error("the store '\(folder)' was opened only to read")
+    }
+  }
+
+  private func checkSound(_ run: RunRow) throws(FlowError) {
+    if run.isSound { return }
+    throw StoreProblem.damaged.error(
+      "run \(run.name) in the store '\(folder)' isn't what was written")
+  }
+
+  func held(_ run: RunRow) -> FlowError {
+    let holder = run.lease.holder
+    let place =
+      holder.host == ProcessIdentity.current.host ? "" : " on \(holder.host)" as ByteString
+    return StoreProblem.held.error(
+      "run \(run.name) is being executed by process \(holder.pid)\(place)")
+  }
+}

@@ -1,0 +1,115 @@
+package import FlowEngine
+
+/// What a script keeps, over all processes that execute it: this process executes it.
+///
+/// Confined to the loop's thread. What is written within a turn of the loop, and until the disk has what came
+/// before, is one transaction.
+package final class KeptRun {
+  /// The id, such as `r7k2`.
+  package let id: ByteString
+  /// How many processes have executed the run, this one included.
+  package let epoch: Int64
+  /// A random number of the run, the same in each process.
+  package let seed: UInt64
+  /// The records of the processes before, the oldest first. May be emptied when they aren't needed any more.
+  package var records: [OpRecord]
+  /// The store of the run.
+  package let store: JournalStore
+  /// The first error of a write: nothing is written after it.
+  package private(set) var failure: FlowError?
+
+  /// How many transactions this process has given to the disk for the run.
+  package var transactions: Int { writer.transactions }
+
+  private let loop: EventLoop
+  private let writer: RunWriter
+  private let completions: RunCompletions
+  private var nextNumber: Int64
+  private let lastNumber: Int64
+  /// What the writer hasn't been given yet.
+  private var batch: [RunCommand] = []
+  private var isClosed = false
+
+  init(
+    id: ByteString, number: Int64, epoch: Int64, seed: UInt64, records: [OpRecord],
+    of store: JournalStore, on loop: EventLoop
+  ) {
+    self.id = id
+    self.epoch = epoch
+    self.seed = seed
+    self.records = records
+    self.store = store
+    self.loop = loop
+    let numbers = RecordTable.numbers(of: number)
+    nextNumber = (records.last?.id ?? numbers.lowerBound) + 1
+    lastNumber = numbers.upperBound - 1
+    completions = RunCompletions.of(loop)
+    writer = RunWriter(
+      folder: store.folder, key: store.key, run: id, number: number, epoch: epoch,
+      mailbox: loop.mailbox, completions: completions.add())
+  }
+
+  deinit { writer.stop() }
+
+  /// Writes a record, or replaces the one of the same id.
+  ///
+  /// - Parameters:
+  ///   - record: The record; its id is 0 if it is a new one.
+  ///   - then: Called as a job of the loop after the record is on the disk, with nil, or when it isn't, with
+  ///     the reason. Calls come in the order of the writes.
+  /// - Returns: The id of the record.
+  @discardableResult
+  package func write(_ record: OpRecord, then: ((FlowError?) -> Void)? = nil) -> Int64 {
+    var record = record
+    if record.id == 0 {
+      record.id = nextNumber
+      nextNumber += 1
+    }
+    if record.id > lastNumber {
+      misuse("a kept run has more than 1,099,511,627,775 records")
+    }
+    append(.record(record), then)
+    return record.id
+  }
+
+  /// Writes that this process has ended its execution of the run, after everything before; another process
+  /// may then continue it.
+  ///
+  /// - Parameters:
+  ///   - finished: Whether the script has done all it had to do.
+  ///   - then: As for `write`.
+  package func end(finished: Bool, then: ((FlowError?) -> Void)? = nil) {
+    append(.end(finished: finished), then)
+  }
+
+  /// Waits until everything is on the disk, and ends the thread that writes. Without an `end` before, it is
+  /// as after a crash, apart from what is written. Completions still come, as jobs of the loop.
+  package func close() {
+    loop.checkThread()
+    if isClosed { return }
+    isClosed = true
+    handOver()
+    writer.stopAndWait()
+    // A completion may not come any more when the loop ends with the process.
+    if failure == nil { failure = writer.failure }
+  }
+
+  private func append(_ command: RunCommand, _ then: ((FlowError?) -> Void)?) {
+    loop.checkThread()
+    guard !isClosed else { misuse("a kept run was written to after its close") }
+    completions.expect(of: writer.completions) { [weak self] error in
+      if let error, self?.failure == nil { self?.failure = error }
+      then?(error)
+    }
+    batch.append(command)
+    // After the jobs that are ready now: items of a group then share a transaction.
+    if batch.count == 1 { loop.enqueue { [weak self] in self?.handOver() } }
+  }
+
+  private func handOver() {
+    if batch.isEmpty { return }
+    let commands = batch
+    batch = []
+    writer.submit(commands)
+  }
+}

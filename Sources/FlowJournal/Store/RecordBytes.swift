@@ -1,0 +1,149 @@
+internal import FlowEngine
+
+/// Writes lists of a record as bytes.
+struct RecordWriter {
+  private(set) var bytes: [UInt8] = []
+
+  /// Seven bits a byte, the lowest first.
+  mutating func add(_ number: Int) {
+    var rest = UInt64(max(number, 0))
+    while rest > 0x7F {
+      bytes.append(UInt8(rest & 0x7F) | 0x80)
+      rest >>= 7
+    }
+    bytes.append(UInt8(rest))
+  }
+
+  mutating func add(_ text: ByteString) {
+    add(text.count)
+    bytes.append(contentsOf: text.bytes)
+  }
+
+  mutating func add(_ digest: Digest) {
+    digest.withBytes { bytes.append(contentsOf: $0) }
+  }
+
+  mutating func add(_ inputs: [KeptInput]) {
+    add(inputs.count)
+    for input in inputs {
+      add(input.name)
+      add(input.digest)
+    }
+  }
+
+  mutating func add(_ writes: [KeptWrite]) {
+    add(writes.count)
+    for write in writes {
+      add(write.name)
+      let secret = write.isSecret ? RecordReader.secret : 0
+      switch write.content {
+      case .removed:
+        add(RecordReader.removed | secret)
+      case .bytes(let value):
+        add(RecordReader.inline | secret)
+        add(value)
+      case .file(let file):
+        add(RecordReader.file | secret)
+        add(file.name)
+        add(Int(file.size))
+        add(file.digest)
+      }
+    }
+  }
+
+  mutating func add(_ texts: [ByteString]) {
+    add(texts.count)
+    for text in texts { add(text) }
+  }
+}
+
+/// Reads the bytes of a `RecordWriter`; whatever the bytes are, it returns nil rather than trapping.
+struct RecordReader {
+  private let bytes: UnsafeRawBufferPointer
+  private var offset = 0
+
+  fileprivate static let removed = 0
+  fileprivate static let inline = 1
+  fileprivate static let file = 2
+  fileprivate static let kinds = 3
+  fileprivate static let secret = 4
+
+  /// The bytes have to stay until the last read.
+  init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+  }
+
+  private var rest: Int { bytes.count - offset }
+  /// Whether everything has been read.
+  var isAtEnd: Bool { rest == 0 }
+
+  mutating func number() -> Int? {
+    var number: UInt64 = 0
+    var shift: UInt64 = 0
+    while rest > 0, shift < 63 {
+      let byte = bytes[offset]
+      offset += 1
+      number |= UInt64(byte & 0x7F) << shift
+      if byte & 0x80 == 0 { return Int(exactly: number) }
+      shift += 7
+    }
+    return nil
+  }
+
+  private mutating func part(_ count: Int) -> UnsafeRawBufferPointer? {
+    guard count >= 0, count <= rest else { return nil }
+    let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+    offset += count
+    return part
+  }
+
+  mutating func text() -> ByteString? {
+    guard let count = number(), let part = part(count) else { return nil }
+    return ByteString(Array(part))
+  }
+
+  mutating func digest() -> Digest? { part(Digest.size).flatMap { Digest($0) } }
+
+  /// A list; nil when an element is missing. Each element has at least one byte.
+  private mutating func list<Element>(
+    _ element: (inout RecordReader) -> Element?
+  ) -> [Element]? {
+    guard let count = number(), count <= rest else { return nil }
+    var list: [Element] = []
+    list.reserveCapacity(count)
+    for _ in 0..<count {
+      guard let next = element(&self) else { return nil }
+      list.append(next)
+    }
+    return list
+  }
+
+  mutating func texts() -> [ByteString]? { list { $0.text() } }
+
+  mutating func inputs() -> [KeptInput]? {
+    list { reader in
+      guard let name = reader.text(), let digest = reader.digest() else { return nil }
+      return KeptInput(name: name, digest: digest)
+    }
+  }
+
+  mutating func writes() -> [KeptWrite]? {
+    list { reader in
+      guard let name = reader.text(), let flags = reader.number(),
+        let content = reader.content(flags & Self.kinds)
+      else { return nil }
+      return KeptWrite(name: name, content: content, isSecret: flags & Self.secret != 0)
+    }
+  }
+
+  private mutating func content(_ kind: Int) -> KeptWrite.Content? {
+    switch kind {
+    case Self.removed: return .removed
+    case Self.inline: return text().map { .bytes($0) }
+    case Self.file:
+      guard let name = text(), let size = number(), let digest = digest() else { return nil }
+      return .file(KeptFile(name: name, size: Int64(size), digest: digest))
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,139 @@
+internal import FlowEngine
+
+/// The records of runs, as rows of a table of one connection.
+///
+/// The number of a record is that of its run, followed by 40 bits of its own.
+final class RecordTable {
+  private let database: StoreDatabase
+  private let digests: DigestMaker
+  private var insert: StoreStatement?
+  private var sum = RowSum()
+
+  init(_ database: StoreDatabase, _ digests: DigestMaker) {
+    self.database = database
+    self.digests = digests
+  }
+
+  /// How many runs a store can have in its life: their numbers have 22 bits.
+  static let lastRun: Int64 = 1 << 22 - 1
+
+  /// The numbers of a run's records; empty for a number that no run has.
+  static func numbers(of run: Int64) -> Range<Int64> {
+    guard run > 0, run <= lastRun else { return 0..<0 }
+    return run << 40..<(run + 1) << 40
+  }
+
+  // The columns, by their positions in both statements.
+  private static let columns: ByteString =
+    "id, state, attempt, is_once, began, ended, sum, code, op, path, key, label, place, error, "
+    + "inputs, reads, writes"
+
+  /// Adds or replaces the row of a record.
+  func write(_ record: OpRecord) throws(FlowError) {
+    let insert = try insertStatement()
+    var inputs = RecordWriter()
+    inputs.add(record.inputs)
+    var reads = RecordWriter()
+    reads.add(record.reads)
+    var writes = RecordWriter()
+    writes.add(record.writes)
+    let isOnce: Int64 = record.isOnce ? 1 : 0
+    // NaN is no number of the database.
+    let began = record.began.isNaN ? 0 : record.began
+    let ended = record.ended.isNaN ? 0 : record.ended
+    insert.bind(1, record.id)
+    insert.bind(2, record.state.rawValue)
+    insert.bind(3, Int64(record.attempt))
+    insert.bind(4, isOnce)
+    insert.bind(5, began)
+    insert.bind(6, ended)
+    insert.bind(8, record.code)
+    sum.removeAll()
+    for number in [record.id, record.state.rawValue, Int64(record.attempt), isOnce] {
+      sum.add(number)
+    }
+    sum.add(began)
+    sum.add(ended)
+    sum.add(record.code)
+    let texts = [
+      record.op, record.path, record.key, record.label, record.place, record.error,
+      ByteString(inputs.bytes), ByteString(reads.bytes), ByteString(writes.bytes),
+    ]
+    for (index, text) in texts.enumerated() {
+      insert.bind(Int32(9 + index), text)
+      sum.add(text)
+    }
+    insert.bind(7, try digest())
+    Failpoint.pass()
+    try insert.run()
+    Failpoint.pass()
+  }
+
+  private func insertStatement() throws(FlowError) -> StoreStatement {
+    if let insert { return insert }
+    let made = try database.prepare(
+      "INSERT OR REPLACE INTO records(\(Self.columns)) "
+        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
+    insert = made
+    return made
+  }
+
+  private func digest() throws(FlowError) -> Digest {
+    try digests.digest(of: sum.bytes)
+  }
+
+  /// Reads the records of a run, the oldest first. One that isn't what was written is nil, with its number.
+  func read(
+    run number: Int64, _ body: (_ id: Int64, OpRecord?) throws(FlowError) -> Void
+  ) throws(FlowError) {
+    let select = try database.prepare(
+      "SELECT \(Self.columns) FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id")
+    let numbers = Self.numbers(of: number)
+    select.bind(1, numbers.lowerBound)
+    select.bind(2, numbers.upperBound)
+    defer { select.reset() }
+    var names = SharedTexts()
+    while try select.step() { try body(select.integer(0), record(select, &names)) }
+  }
+
+  private func record(
+    _ row: StoreStatement, _ names: inout SharedTexts
+  ) throws(FlowError) -> OpRecord? {
+    sum.removeAll()
+    for column in 0..<4 as Range<Int32> { sum.add(row.integer(column)) }
+    sum.add(row.double(4))
+    sum.add(row.double(5))
+    for column in 7..<17 as Range<Int32> { sum.add(column, of: row) }
+    guard row.digest(6) == (try digest()), let state = OpRecord.State(rawValue: row.integer(1)),
+      let code = row.digest(7), let attempt = Int(exactly: row.integer(2)),
+      let inputs = row.withBytes(14, { Self.list($0) { $0.inputs() } }),
+      let reads = row.withBytes(15, { Self.list($0) { $0.inputs() } }),
+      let writes = row.withBytes(16, { Self.list($0) { $0.writes() } })
+    else { return nil }
+    return OpRecord(
+      id: row.integer(0), path: row.text(9), op: names.text(0, row, 8),
+      label: row.optionalText(11), code: code, inputs: inputs, reads: reads, state: state,
+      attempt: attempt, began: row.double(4), ended: row.double(5), key: row.text(10),
+      writes: writes, isOnce: row.integer(3) != 0, error: row.optionalText(13),
+      place: row.isNull(12) ? nil : names.text(1, row, 12))
+  }
+
+  private static func list<Element>(
+    _ bytes: UnsafeRawBufferPointer, _ read: (inout RecordReader) -> [Element]?
+  ) -> [Element]? {
+    var reader = RecordReader(bytes)
+    guard let list = read(&reader), reader.isAtEnd else { return nil }
+    return list
+  }
+}
+
+/// The last texts of columns that mostly repeat: their records share them.
+private struct SharedTexts {
+  private var last: [ByteString] = ["", ""]
+
+  mutating func text(_ slot: Int, _ row: StoreStatement, _ column: Int32) -> ByteString {
+    let isSame = row.withBytes(column) { $0.elementsEqual(last[slot].bytes) }
+    if !isSame { last[slot] = row.text(column) }
+    return last[slot]
+  }
+}

@@ -1,0 +1,62 @@
+internal import FlowEngine
+
+/// The row of a run.
+struct RunRow {
+  var number: Int64
+  var name: ByteString
+  var script: ByteString
+  var words: [ByteString]
+  var seed: Int64
+  var began: Double
+  var isFinished: Bool
+  var ended: Double
+  var lease: RunLease
+  /// Whether the columns that never change are what was written.
+  var isSound: Bool
+
+  static let columns: ByteString =
+    "number, name, script, words, seed, began, sum, is_finished, ended, \(RunLease.columns)"
+
+  init(_ row: StoreStatement, _ digests: DigestMaker) {
+    number = row.integer(0)
+    name = row.text(1)
+    script = row.text(2)
+    let words = row.withBytes(3) { bytes in
+      var reader = RecordReader(bytes)
+      return reader.texts()
+    }
+    self.words = words ?? []
+    seed = row.integer(4)
+    began = row.double(5)
+    isFinished = row.integer(7) != 0
+    ended = row.double(8)
+    lease = RunLease(row, from: 9)
+    let sum = try? Self.sum(number, name, script, self.words, seed, began, digests)
+    isSound = words != nil && sum != nil && row.digest(6) == sum
+  }
+
+  /// The digest of what never changes.
+  static func sum(
+    _ number: Int64, _ name: ByteString, _ script: ByteString, _ words: [ByteString], _ seed: Int64,
+    _ began: Double, _ digests: DigestMaker
+  ) throws(FlowError) -> Digest {
+    var sum = RowSum()
+    sum.add(number)
+    sum.add(name)
+    sum.add(script)
+    for word in words { sum.add(word) }
+    sum.add(seed)
+    sum.add(began)
+    return try digests.digest(of: sum.bytes)
+  }
+
+  var summary: KeptRunSummary {
+    let state: KeptRunSummary.State =
+      lease.isLive
+      ? .live(pid: lease.holder.pid, host: lease.holder.host)
+      : isFinished ? .finished : .unfinished
+    return KeptRunSummary(
+      id: name, script: script, words: words, state: state, began: began,
+      changed: max(ended, lease.beat), epoch: lease.epoch, started: 0, finished: 0, failed: 0)
+  }
+}

@@ -1,0 +1,121 @@
+internal import FlowEngine
+
+/// Writes about one run, on the thread of its writer: a connection with its statements.
+///
+/// After a failure nothing is written any more: what came later would be kept without what came before.
+final class RunSession {
+  private let target: RunTarget
+  private var failure: FlowError?
+  private var open: Connection?
+  private var lastBeat = 0.0
+
+  /// How long a commit waits for other processes that write into the same store, in milliseconds.
+  private static let patience: Int32 = 10_000
+
+  private struct Connection {
+    let database: StoreDatabase
+    let digests: DigestMaker
+    let table: RecordTable
+    let lease: StoreStatement
+    let end: StoreStatement
+    let beat: StoreStatement
+  }
+
+  init(_ target: RunTarget) { self.target = target }
+
+  /// Writes commands as one transaction. Returns why nothing of them was written; nil for success.
+  func write(_ commands: [RunCommand]) -> FlowError? {
+    if let failure { return failure }
+    do throws(FlowError) {
+      let connection = try connect()
+      let prepared = try storeValues(of: commands, connection.digests)
+      try connection.database.transaction { () throws(FlowError) in
+        try checkLease(connection)
+        for command in prepared { try write(command, connection) }
+      }
+      return nil
+    } catch {
+      failure = error
+      return error
+    }
+  }
+
+  /// Gives a sign of life.
+  func beat() {
+    guard failure == nil, let open else { return }
+    do throws(FlowError) {
+      try open.database.transaction { () throws(FlowError) in
+        try checkLease(open)
+        open.beat.bind(1, target.number)
+        open.beat.bind(2, WallClock.now())
+        try open.beat.run()
+      }
+    } catch {
+      // The next write has the same failure, and reports it.
+    }
+  }
+
+  private func connect() throws(FlowError) -> Connection {
+    if let open { return open }
+    let database = try JournalStore.openToWrite(target.folder, Self.patience)
+    let digests = try DigestMaker(key: target.key)
+    let made = Connection(
+      database: database, digests: digests, table: RecordTable(database, digests),
+      lease: try database.prepare("SELECT \(RunLease.columns) FROM runs WHERE number = ?1"),
+      end: try database.prepare(
+        "UPDATE runs SET is_held = 0, is_finished = ?2, ended = ?3 WHERE number = ?1"),
+      beat: try database.prepare("UPDATE runs SET beat = ?2 WHERE number = ?1"))
+    open = made
+    return made
+  }
+
+  /// Replaces large values by files, which are on the disk before any record names them.
+  private func storeValues(
+    of commands: [RunCommand], _ digests: DigestMaker
+  ) throws(FlowError) -> [RunCommand] {
+    var prepared = commands
+    var hasFiles = false
+    for index in prepared.indices {
+      guard case .record(var record) = prepared[index], record.hasLargeValue else { continue }
+      try ValueFiles.store(&record, of: target.run, in: target.folder, with: digests)
+      prepared[index] = .record(record)
+      hasFiles = true
+    }
+    if hasFiles { try ValueFiles.synchronize(target.run, in: target.folder) }
+    return prepared
+  }
+
+  private func write(_ command: RunCommand, _ connection: Connection) throws(FlowError) {
+    switch command {
+    case .record(let record): try connection.table.write(record)
+    case .end(let finished):
+      connection.end.bind(1, target.number)
+      connection.end.bind(2, finished ? 1 : 0 as Int64)
+      connection.end.bind(3, WallClock.now())
+      try connection.end.run()
+    }
+  }
+
+  /// Refuses to write when the run isn't this process's any more. Within a transaction: no other process
+  /// can take it until its end.
+  private func checkLease(_ connection: Connection) throws(FlowError) {
+    connection.lease.bind(1, target.number)
+    guard let lease = try connection.lease.first({ RunLease($0, from: 0) }) else {
+      throw StoreProblem.fenced.error(
+        "run \(target.run) was removed from the store '\(target.folder)' while it was executed")
+    }
+    if lease.epoch == target.epoch { return }
+    throw StoreProblem.fenced.error(
+      "run \(target.run) was continued by process \(lease.holder.pid) on \(lease.holder.host), "
+        + "so this process can't keep anything more")
+  }
+}
+
+extension OpRecord {
+  /// Whether a value has to go into a file.
+  fileprivate var hasLargeValue: Bool {
+    writes.contains {
+      if case .bytes(let value) = $0.content { value.count > ValueFiles.limit } else { false }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+internal import CFlowSystem
+internal import FlowEngine
+internal import Glibc
+
+/// The folder of a store and the key in it.
+enum StoreKey {
+  /// The number of bytes of a key.
+  static let size = 32
+
+  /// Makes the folder of a store unless it exists, for this user only.
+  static func makeFolder(_ folder: ByteString) throws(FlowError) {
+    guard let made = folder.withCString({ mkdir($0, 0o700) }) else {
+      throw StoreProblem.other.error("the path '\(folder.escapingNUL)' has a NUL byte in it")
+    }
+    if made != 0, errno == ENOENT {
+      do throws(SystemError) { try Folders.make(folder) } catch {
+        throw StoreProblem.system("make", folder, error.code ?? EIO)
+      }
+      _ = folder.withCString { chmod($0, 0o700) }
+      return
+    }
+    if made != 0, errno != EEXIST { throw StoreProblem.system("make", folder, errno) }
+  }
+
+  /// Refuses a file system whose locks or shared memory can't be trusted.
+  static func checkFileSystem(of folder: ByteString) throws(FlowError) {
+    let type = folder.withCString { flowsystem_file_system($0) } ?? -1
+    if type < 0 { throw StoreProblem.system("open", folder, errno) }
+    guard let name = networkName(of: type) else { return }
+    throw StoreProblem.unsuitable.error(
+      "the store '\(folder)' is on a network file system (\(name)), whose locks it can't use: "
+        + "choose a local folder with --store")
+  }
+
+  /// The name of a network file system by its number in <linux/magic.h>; nil for others.
+  static func networkName(of type: Int64) -> ByteString? {
+    switch type {
+    case 0x6969: "NFS"
+    case 0x517B, 0xFF53_4D42, 0xFE53_4D42: "SMB"
+    case 0x5346_414F, 0x6B41_4653: "AFS"
+    case 0x00C3_6400: "Ceph"
+    case 0x0BD0_0BD0: "Lustre"
+    case 0x7375_7245: "Coda"
+    default: nil
+    }
+  }
+
+  /// The key of a store; makes it unless it exists, when that is allowed.
+  static func open(in folder: ByteString, makes: Bool) throws(FlowError) -> [UInt8] {
+    let path = folder + "/key"
+    if let key = try read(path, of: folder) { return key }
+    guard makes else {
+      throw StoreProblem.damaged.error("the store '\(folder)' has no file 'key'")
+    }
+    var generator = SystemRandomNumberGenerator()
+    let key = (0..<size).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    // Another process may make it at the same time: the name comes with the whole content.
+    let temporary = path + "-" + ByteString(String(UInt64.random(in: 0 ... .max), radix: 36))
+    try StoreFiles.write(key, to: temporary, of: folder)
+    Failpoint.pass()
+    let linked = temporary.withCString { from in path.withCString { link(from, $0) } }
+    let number = errno
+    _ = temporary.withCString { unlink($0) }
+    if linked != .some(.some(0)), number != EEXIST {
+      throw StoreProblem.system("write", folder, number)
+    }
+    try StoreFiles.synchronize(folder, of: folder)
+    guard let present = try read(path, of: folder) else {
+      throw StoreProblem.removed.error("the store '\(folder)' was removed while it was in use")
+    }
+    return present
+  }
+
+  private static func read(
+    _ path: ByteString, of folder: ByteString
+  ) throws(FlowError) -> [UInt8]? {
+    do throws(SystemError) {
+      let key = try Files.read(path, Cancellation()).bytes
+      if key.count == size { return key }
+    } catch {
+      if error.code == ENOENT { return nil }
+      throw StoreProblem.system("open", folder, error.code ?? EIO)
+    }
+    throw StoreProblem.damaged.error("'\(path)' isn't the key of a store: it must have 32 bytes")
+  }
+}

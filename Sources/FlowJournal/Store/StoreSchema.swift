@@ -1,0 +1,69 @@
+internal import FlowEngine
+
+/// The tables of a store.
+enum StoreSchema {
+  /// The version that this program makes and reads. A later one needs a later program.
+  static let version: Int64 = 1
+
+  /// The tables, whose columns are read and bound by their positions.
+  ///
+  /// Small columns come first: lists of runs count records without reading what they keep. The number of a
+  /// record contains that of its run, so the records of a run lie together without an index. `sum` is the
+  /// digest of everything else in a record, and of what never changes in a run.
+  private static let tables: [ByteString] = [
+    """
+    CREATE TABLE runs(
+      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      name BLOB NOT NULL UNIQUE, script BLOB NOT NULL, words BLOB NOT NULL,
+      seed INTEGER NOT NULL, began REAL NOT NULL, sum BLOB NOT NULL,
+      is_finished INTEGER NOT NULL, ended REAL NOT NULL,
+      epoch INTEGER NOT NULL, is_held INTEGER NOT NULL, pid INTEGER NOT NULL,
+      host BLOB NOT NULL, boot BLOB NOT NULL, start INTEGER NOT NULL, beat REAL NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX runs_of_script ON runs(script, number)",
+    """
+    CREATE TABLE records(
+      id INTEGER PRIMARY KEY,
+      state INTEGER NOT NULL, attempt INTEGER NOT NULL, is_once INTEGER NOT NULL,
+      began REAL NOT NULL, ended REAL NOT NULL,
+      sum BLOB NOT NULL, code BLOB NOT NULL, op BLOB NOT NULL, path BLOB NOT NULL,
+      key BLOB NOT NULL, label BLOB, place BLOB, error BLOB,
+      inputs BLOB NOT NULL, reads BLOB NOT NULL, writes BLOB NOT NULL
+    ) STRICT
+    """,
+  ]
+
+  /// Sets what a connection that writes has to have, and makes the tables of a new database.
+  static func prepare(_ database: StoreDatabase) throws(FlowError) {
+    // The first setting only has an effect in a new database, and the second one writes it.
+    try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    try database.execute("PRAGMA journal_mode = WAL")
+    try database.execute("PRAGMA synchronous = FULL")
+    if try version(of: database) > 0 { return try check(database) }
+    try database.transaction { () throws(FlowError) in
+      // Another process may have been faster.
+      if try version(of: database) > 0 { return }
+      for table in tables { try database.execute(table) }
+      try database.execute("PRAGMA user_version = \(version)")
+    }
+    try check(database)
+  }
+
+  /// Refuses a database that another version has made.
+  static func check(_ database: StoreDatabase) throws(FlowError) {
+    let found = try version(of: database)
+    if found > version {
+      throw StoreProblem.newer.error(
+        "the store '\(database.folder)' was made by a later version of flowlua "
+          + "(schema \(found); this one reads up to \(version))")
+    }
+    if found < version {
+      throw StoreProblem.damaged.error("'\(database.folder)/store.sqlite' is no store of flowlua")
+    }
+  }
+
+  private static func version(of database: StoreDatabase) throws(FlowError) -> Int64 {
+    try database.prepare("PRAGMA user_version").first { $0.integer(0) } ?? 0
+  }
+}

@@ -1,0 +1,58 @@
+import FlowEngine
+@testable import FlowJournal
+import Testing
+
+/// A store in a folder of its own, which is removed at the end.
+final class TestStore {
+  let parent: ByteString
+  let folder: ByteString
+
+  init() throws {
+    parent = try Folders.makeTemporary()
+    folder = parent + "/store"
+  }
+
+  deinit { try? FileRemoval.remove(parent, recursive: true, Cancellation()) }
+
+  func open(isReadOnly: Bool = false) throws(FlowError) -> JournalStore {
+    try JournalStore(folder: folder, isReadOnly: isReadOnly)
+  }
+
+  /// Runs SQL as another program would.
+  func execute(_ text: ByteString) throws {
+    let database = try StoreDatabase(folder: folder, mode: .readWrite, patience: 5000)
+    try database.execute(text)
+  }
+
+  /// A number that a query has.
+  func number(_ text: ByteString) throws -> Int64? {
+    let database = try StoreDatabase(folder: folder, mode: .readWrite, patience: 5000)
+    return try database.prepare(text).first { $0.integer(0) }
+  }
+}
+
+func makeLoop() -> EventLoop { EventLoop(timedBy: SystemClock()) }
+
+/// A finished record with one write.
+func makeRecord(_ path: ByteString, bytes: ByteString? = "value") -> OpRecord {
+  OpRecord(
+    path: path, op: "UploadOp", code: Digest(high: 1, low: 2),
+    inputs: [KeptInput(name: "image", digest: Digest(high: 3, low: .max))], state: .finished,
+    began: 1000.5, ended: 1001, key: "k", writes: [KeptWrite(name: "url", bytes: bytes)])
+}
+
+/// The problem of the error that `body` throws.
+func problem(_ body: () throws -> Void) -> StoreProblem? {
+  do { try body() } catch { return (error as? FlowError)?.storeProblem }
+  return nil
+}
+
+extension KeptRun {
+  /// Writes a record and waits until it is on the disk; returns the error.
+  func writeAndWait(_ record: OpRecord, on loop: EventLoop) -> FlowError? {
+    var result: FlowError??
+    write(record) { result = .some($0) }
+    _ = loop.run { result != nil }
+    return result ?? nil
+  }
+}
