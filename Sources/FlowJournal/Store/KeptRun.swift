@@ -28,6 +28,7 @@ package final class KeptRun {
   private let lastNumber: Int64
   /// What the writer hasn't been given yet.
   private var batch: [RunCommand] = []
+  private var hasEnded = false
   private var isClosed = false
 
   init(
@@ -79,18 +80,19 @@ package final class KeptRun {
   ///   - finished: Whether the script has done all it had to do.
   ///   - then: As for `write`.
   package func end(finished: Bool, then: ((FlowError?) -> Void)? = nil) {
+    hasEnded = true
     append(.end(finished: finished), then)
   }
 
-  /// Waits until everything is on the disk, and ends the thread that writes. Without an `end` before, it is
-  /// as after a crash, apart from what is written. Completions still come, as jobs of the loop.
+  /// Waits until everything is on the disk, and ends the thread that writes; a run without an `end` is left
+  /// unfinished. Completions still come, as jobs of the loop, and `failure` is known at once.
   package func close() {
     loop.checkThread()
     if isClosed { return }
+    if !hasEnded { end(finished: false) }
     isClosed = true
     handOver()
     writer.stopAndWait()
-    // A completion may not come any more when the loop ends with the process.
     if failure == nil { failure = writer.failure }
   }
 

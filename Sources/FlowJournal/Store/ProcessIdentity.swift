@@ -52,7 +52,7 @@ struct ProcessIdentity: Equatable, Sendable {
 
   /// When a process was started; nil when there is none of this number, or it has ended and only its
   /// status is left.
-  private static func start(of pid: Int64) -> Int64? {
+  static func start(of pid: Int64) -> Int64? {
     guard let text = text(of: "/proc/\(pid)/stat"),
       // The name of the program may contain anything, also parentheses.
       let close = text.lastIndex(of: UInt8(ascii: ")"))

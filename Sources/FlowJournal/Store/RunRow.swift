@@ -50,6 +50,9 @@ struct RunRow {
     return try digests.digest(of: sum.bytes)
   }
 
+  /// When the last process that executed it ended, or last gave a sign of life.
+  var changed: Double { max(ended, lease.beat) }
+
   var summary: KeptRunSummary {
     let state: KeptRunSummary.State =
       lease.isLive
@@ -57,6 +60,6 @@ struct RunRow {
       : isFinished ? .finished : .unfinished
     return KeptRunSummary(
       id: name, script: script, words: words, state: state, began: began,
-      changed: max(ended, lease.beat), epoch: lease.epoch, started: 0, finished: 0, failed: 0)
+      changed: changed, epoch: lease.epoch, started: 0, finished: 0, failed: 0)
   }
 }

@@ -76,6 +76,20 @@ enum ValueFiles {
       }
   }
 
+  /// The folders of runs, and what is in them.
+  static func list(
+    in folder: ByteString, isRecursive: Bool
+  ) throws(FlowError) -> [DirectoryListing.Entry] {
+    var listing = DirectoryListing(folder + "/" + folderName)
+    listing.isRecursive = isRecursive
+    do throws(SystemError) {
+      return try listing.read(Cancellation())
+    } catch {
+      if error.code == ENOENT { return [] }
+      throw StoreProblem.system("read", folder, error.code ?? EIO)
+    }
+  }
+
   /// Removes all files of a run.
   static func remove(_ run: ByteString, in folder: ByteString) throws(FlowError) {
     do throws(SystemError) {

@@ -27,7 +27,6 @@ struct KeptRunTests {
     first.close()
     #expect(first.failure == nil)
 
-    try test.execute("UPDATE runs SET is_held = 0")
     let store = try test.open()
     #expect(try store.resume(nil, script: "/other.lua", on: loop) == nil)
     let second = try #require(try store.resume(nil, script: "/s.lua", on: loop))

@@ -1,0 +1,149 @@
+import FlowEngine
+import Glibc
+import Testing
+
+@testable import FlowJournal
+
+@Suite("The lease of a run")
+struct RunLeaseTests {
+  /// A process that does nothing.
+  private func startSleep() throws -> pid_t {
+    var pid = pid_t()
+    var arguments = [strdup("sleep"), strdup("600"), nil]
+    defer { for argument in arguments { free(argument) } }
+    let result = posix_spawnp(&pid, "sleep", nil, nil, &arguments, nil)
+    try #require(result == 0)
+    return pid
+  }
+
+  private func end(_ pid: pid_t) {
+    kill(pid, SIGKILL)
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
+  }
+
+  /// An unfinished run that this process doesn't hold any more.
+  private func makeRun(_ test: TestStore, on loop: EventLoop) throws -> ByteString {
+    let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
+    run.end(finished: false)
+    run.close()
+    return run.id
+  }
+
+  /// Has another process hold all runs.
+  private func give(_ test: TestStore, to pid: pid_t, start: Int64) throws {
+    try test.execute("UPDATE runs SET is_held = 1, pid = \(pid), start = \(start)")
+  }
+
+  @Test("A run that a living process executes is refused to others, with the process")
+  func livingHolder() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    let id = try makeRun(test, on: loop)
+    let pid = try startSleep()
+    let start = try #require(ProcessIdentity.start(of: Int64(pid)))
+    try give(test, to: pid, start: start)
+    let store = try test.open()
+    do {
+      _ = try store.resume(nil, script: "/s.lua", on: loop)
+      Issue.record("the run was continued")
+    } catch {
+      #expect(error.storeProblem == .held)
+      #expect(error.message == "run \(id) is being executed by process \(pid)")
+    }
+    #expect(problem { try store.forget(id) } == .held)
+    guard case .live(let holder, _) = try store.run(id).state else {
+      end(pid)
+      Issue.record("the run isn't live")
+      return
+    }
+    #expect(holder == Int64(pid))
+    end(pid)
+    let run = try #require(try store.resume(nil, script: "/s.lua", on: loop))
+    #expect(run.epoch == 2)
+    run.close()
+  }
+
+  @Test("A later process of the same number doesn't hold a run")
+  func reusedNumber() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    _ = try makeRun(test, on: loop)
+    let pid = try startSleep()
+    defer { end(pid) }
+    let start = try #require(ProcessIdentity.start(of: Int64(pid)))
+    try give(test, to: pid, start: start - 1)
+    #expect(try test.open().resume(nil, script: "/s.lua", on: loop)?.epoch == 2)
+  }
+
+  @Test("A process that has ended without being collected doesn't hold a run")
+  func zombie() throws {
+    let pid = try startSleep()
+    #expect(ProcessIdentity.start(of: Int64(pid)) != nil)
+    kill(pid, SIGKILL)
+    // Waits for the end, but leaves the process to be collected.
+    var information = siginfo_t()
+    waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT)
+    #expect(ProcessIdentity.start(of: Int64(pid)) == nil)
+    end(pid)
+  }
+
+  @Test("A restarted machine holds no run; another one as long as it gives signs of life")
+  func otherMachines() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    _ = try makeRun(test, on: loop)
+    let store = try test.open()
+    let now = Int64(WallClock.now())
+    try give(test, to: 1, start: 1)
+    try test.execute("UPDATE runs SET boot = x'00', beat = \(now)")
+    let first = try #require(try store.resume(nil, script: "/s.lua", on: loop))
+    first.end(finished: false)
+    first.close()
+    try give(test, to: 1, start: 1)
+    try test.execute("UPDATE runs SET host = CAST('elsewhere' AS BLOB), beat = \(now)")
+    do {
+      _ = try store.resume(nil, script: "/s.lua", on: loop)
+      Issue.record("the run was continued")
+    } catch {
+      #expect(error.message.description.hasSuffix("by process 1 on elsewhere"))
+    }
+    try test.execute("UPDATE runs SET beat = \(now - 600)")
+    #expect(try store.resume(nil, script: "/s.lua", on: loop)?.epoch == 3)
+  }
+
+  @Test("A process whose run was continued by another one can't write any more")
+  func fencing() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    let first = try test.open().begin(script: "/s.lua", words: [], on: loop)
+    #expect(first.writeAndWait(makeRecord("a"), on: loop) == nil)
+    // As if this process hadn't been seen for a while.
+    try test.execute("UPDATE runs SET pid = 1, start = -1")
+    let store = try test.open()
+    let second = try #require(try store.resume(first.id, script: "/s.lua", on: loop))
+    #expect(first.writeAndWait(makeRecord("stale"), on: loop)?.storeProblem == .fenced)
+    #expect(first.writeAndWait(makeRecord("stale"), on: loop)?.storeProblem == .fenced)
+    #expect(first.failure?.storeProblem == .fenced)
+    first.end(finished: true)
+    first.close()
+    #expect(second.writeAndWait(makeRecord("b"), on: loop) == nil)
+    #expect(try store.records(of: second.id).map(\.path) == ["a", "b"])
+    guard case .live = try store.run(second.id).state else {
+      Issue.record("the stale process ended the run")
+      return
+    }
+    second.close()
+  }
+
+  @Test("A process whose run was removed can't write any more")
+  func removedRun() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
+    try test.execute("DELETE FROM runs")
+    #expect(run.writeAndWait(makeRecord("a"), on: loop)?.storeProblem == .fenced)
+    run.close()
+    #expect(try test.number("SELECT count(*) FROM records") == 0)
+  }
+}
