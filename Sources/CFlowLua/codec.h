@@ -32,6 +32,9 @@ enum {
   TAG_MODULE = 10,   // what `require` of a string returns
   TAG_FIELD = 11,    // a field of a module: the module's name, the field's
   TAG_GLOBALS = 12,  // the table of globals
+  // Forms of code only, which nobody reads back.
+  TAG_HOST = 16,     // a new userdata: its body says what it is
+  TAG_FOREIGN = 17,  // what has no content that can be compared: the name of its type
 };
 
 /// A table or a function that was met.
@@ -66,6 +69,8 @@ typedef struct encoder {
   flowlua_buffer *out;
   flowlua_encode_error *error;
   bool is_code;
+  bool is_form;    // a form of code that is only compared; is_code is set, too
+  bool is_nested;  // the form of an entry of a table, by itself
   bool has_failed;
   size_t start;
   met_object *objects;
@@ -83,6 +88,8 @@ typedef struct encoder {
   // A table from what has a name to the bytes that say it, in values from the metatables that were met;
   // nil until it is needed.
   int names;
+  int seen_globals;  // in forms: a table whose keys are the names of the globals written so far
+  flowlua_buffer entries;  // in forms: the forms of entries whose keys have no order
   met_object few[INLINE_OBJECTS];
 } encoder;
 
@@ -114,6 +121,8 @@ static inline size_t write_number(uint8_t *at, uint64_t number) {
 }
 
 // keys.c
+/// Whether a key has a place in the order of keys. [-0, +0, -]
+bool flowlua_is_sortable(lua_State *L, int key);
 /// Whether a key is one of 1 to `listed`. [-0, +0, -]
 bool flowlua_is_listed(lua_State *L, int key, int64_t listed);
 /// The keys of a table but 1 to `listed`, as a list from 0 on; how many. Those that can be sorted are,
@@ -130,6 +139,18 @@ void flowlua_encoder_close(encoder *e);
 void flowlua_push_met(encoder *e, lua_State *L, uint32_t index);
 /// Whether an object is new; if so it is noted. The object is on top. [-0, +0, m]
 bool flowlua_meet(encoder *e, lua_State *L, uint32_t *index);
+
+// code_dump.c
+/// A writer for lua_dump, into a flowlua_buffer.
+int flowlua_write_code(lua_State *L, const void *bytes, size_t count, void *buffer);
+/// Whether dumps are laid out as expected. [-0, +0, m]
+bool flowlua_knows_dumps(encoder *e, lua_State *L);
+/// Appends the code of the function on top without debug information and, if dumps are known, without
+/// lines. [-0, +0, m]
+void flowlua_put_code_form(encoder *e, lua_State *L);
+/// Pushes a list of the string constants of a function and of those in it, whose code form has so many
+/// bytes at an offset. false, with nothing pushed, when dumps aren't known. [-0, +(0|1), m]
+bool flowlua_push_constants(encoder *e, lua_State *L, size_t offset, size_t size);
 
 // encode_error.c
 /// Notes that the value on top can't go, and the way to it. Returns false. [-0, +0, v]
@@ -201,6 +222,10 @@ static inline bool get_byte(flowlua_reader *r, uint8_t *byte) {
 // names.c
 /// Writes how a table, function or userdata with a name is found, if it has one. [-0, +0, m]
 bool flowlua_encode_name(encoder *e, lua_State *L);
+/// Makes the table of names, if there is none. [-0, +0, m]
+void flowlua_ensure_names(encoder *e, lua_State *L);
+/// Whether the value on top is a table of globals. [-0, +0, -]
+bool flowlua_is_globals(encoder *e, lua_State *L);
 /// Writes how the metatable on top is found: as a module or as a field of one, or as that of errors.
 /// false when it is neither. [-0, +0, m]
 bool flowlua_encode_metatable(encoder *e, lua_State *L);
@@ -216,6 +241,19 @@ bool flowlua_encode_top(encoder *e, lua_State *L);
 bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name);
 /// Writes the bodies of all objects. false when something is refused. [-0, +0, m]
 bool flowlua_encode_bodies(encoder *e, lua_State *L);
+
+// code_form.c
+/// Writes the type of the value on top, whose content can't be compared. Returns true. [-0, +0, m]
+bool flowlua_encode_foreign(encoder *e, lua_State *L);
+/// Names the userdata on top. Returns true. [-0, +0, m]
+bool flowlua_encode_host_object(encoder *e, lua_State *L);
+/// Writes what the userdata on top is. [-0, +0, m]
+bool flowlua_encode_host_body(encoder *e, lua_State *L);
+/// Writes the globals that the function on top names, if they aren't written yet. [-0, +0, m]
+bool flowlua_encode_used_globals(encoder *e, lua_State *L);
+/// Writes the entries of a table whose keys have no order: those of a list from `first` on. [-0, +0, m]
+bool flowlua_encode_unordered(
+    encoder *e, lua_State *L, int table, int keys, int64_t first, int64_t total);
 
 // value_decoder.c
 /// Pushes `count` values and closes the reader. [-0, +count or 1, -]

@@ -23,6 +23,7 @@ void flowlua_encoder_close(encoder *e) {
   free(e->buckets);
   free(e->cells);
   free(e->upvalues);
+  flowlua_buffer_free(&e->entries);
 }
 
 static uint32_t bucket_of(const encoder *e, const void *identity) {

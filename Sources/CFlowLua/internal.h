@@ -290,6 +290,7 @@ struct flowlua_state {
   uint32_t withheld;  // see flowlua_configuration
   uint8_t layout;     // whether tables are laid out as layout.c knows it
   uint8_t frames;     // the same of frames
+  uint8_t dumps;      // and of dumps, as code_dump.c knows them
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;

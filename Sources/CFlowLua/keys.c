@@ -24,7 +24,7 @@ static int compare_keys(lua_State *L, int a, int b) {
   return 0;
 }
 
-static bool is_sortable(lua_State *L, int key) {
+bool flowlua_is_sortable(lua_State *L, int key) {
   int type = lua_type(L, key);
   return type == LUA_TSTRING || type == LUA_TNUMBER || type == LUA_TBOOLEAN;
 }
@@ -56,7 +56,7 @@ int64_t flowlua_push_sorted_keys(lua_State *L, int table, int64_t listed) {
     lua_pushnil(L);
     while (lua_next(L, table)) {
       lua_settop(L, -2);
-      if (flowlua_is_listed(L, -1, listed) || is_sortable(L, -1) != (pass == 0)) continue;
+      if (flowlua_is_listed(L, -1, listed) || flowlua_is_sortable(L, -1) != (pass == 0)) continue;
       lua_pushvalue(L, -1);
       lua_rawseti(L, keys, count++);
     }

@@ -3,15 +3,23 @@
 
 // MARK: - Writing
 
-/// Keeps how a value is found; the first name stays. Value and bytes are on top. [-2, +0, m]
+/// Compares two strings by their bytes. [-0, +0, -]
+static int compare_bytes(lua_State *L, int a, int b) {
+  size_t count_a, count_b;
+  const char *bytes_a = lua_tolstring(L, a, &count_a);
+  const char *bytes_b = lua_tolstring(L, b, &count_b);
+  int order = memcmp(bytes_a, bytes_b, count_a < count_b ? count_a : count_b);
+  return order != 0 ? order : count_a < count_b ? -1 : count_a > count_b;
+}
+
+/// Keeps how a value is found. Of several names the smallest stays, so that each process takes the same
+/// one: a module comes before a field. Value and bytes are on top. [-2, +0, m]
 static void name_value(lua_State *L, int names) {
   lua_pushvalue(L, -2);
-  if (lua_rawget(L, names) == LUA_TNIL) {
-    lua_settop(L, -2);
-    lua_rawset(L, names);
-  } else {
-    lua_settop(L, -4);
-  }
+  bool is_kept = lua_rawget(L, names) == LUA_TSTRING && compare_bytes(L, -1, -2) <= 0;
+  lua_settop(L, -2);
+  if (is_kept) lua_settop(L, -3);
+  else lua_rawset(L, names);
 }
 
 static bool has_identity(lua_State *L, int index) {
@@ -83,8 +91,7 @@ static void push_names(lua_State *L) {
   lua_settop(L, names);
 }
 
-/// Whether the value on top is a table of globals. [-0, +0, -]
-static bool is_globals(encoder *e, lua_State *L) {
+bool flowlua_is_globals(encoder *e, lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
   bool result = lua_rawequal(L, -1, -2);
   lua_settop(L, -2);
@@ -96,29 +103,54 @@ static bool is_globals(encoder *e, lua_State *L) {
   return result;
 }
 
-/// Writes the bytes of a name. They are on top. [-1, +0, m]
-static void put_name(encoder *e, lua_State *L) {
+/// The module's name in the bytes of a name. They are on top. [-0, +0, -]
+static const char *module_in(lua_State *L, size_t *count) {
+  const char *bytes = lua_tolstring(L, -1, NULL) + 1;
+  int shift = 0;
+  *count = 0;
+  for (; (*bytes & 0x80) != 0; shift += 7) *count |= (size_t)(*bytes++ & 0x7F) << shift;
+  *count |= (size_t)*bytes++ << shift;
+  return bytes;
+}
+
+/// Writes the bytes of a name; in a form of code with the digest of the module. They are on top. false
+/// when the module has no content of its own to compare, so that values in it go by theirs. [-1, +0, m]
+static bool put_name(encoder *e, lua_State *L) {
   size_t count;
-  const char *bytes = lua_tolstring(L, -1, &count);
-  flowlua_put(L, e->out, bytes, count);
+  uint8_t digest[FLOWLUA_MODULE_DIGEST];
+  int32_t form = FLOWLUA_MODULE_NAMED;
+  if (e->is_form) {
+    const char *module = module_in(L, &count);
+    form = e->state->callbacks.describe_module(e->state, module, count, digest);
+    if (form == FLOWLUA_MODULE_FAILED) flowlua_raise_memory(L);
+  }
+  if (form != FLOWLUA_MODULE_UNKNOWN) {
+    const char *bytes = lua_tolstring(L, -1, &count);
+    flowlua_put(L, e->out, bytes, count);
+    if (e->is_form) put_byte(L, e->out, (uint8_t)form);
+    if (form == FLOWLUA_MODULE_DIGESTED) flowlua_put(L, e->out, digest, sizeof digest);
+  }
   lua_settop(L, -2);
+  return form != FLOWLUA_MODULE_UNKNOWN;
+}
+
+void flowlua_ensure_names(encoder *e, lua_State *L) {
+  if (lua_type(L, e->names) != LUA_TNIL) return;
+  push_names(L);
+  lua_replace(L, e->names);
 }
 
 bool flowlua_encode_name(encoder *e, lua_State *L) {
   // Nearly every function has them, and for many that is all they refer to.
-  if (is_globals(e, L)) {
+  if (flowlua_is_globals(e, L)) {
     put_byte(L, e->out, TAG_GLOBALS);
     return true;
   }
-  if (lua_type(L, e->names) == LUA_TNIL) {
-    push_names(L);
-    lua_replace(L, e->names);
-  }
+  flowlua_ensure_names(e, L);
   lua_pushvalue(L, -1);
-  bool is_named = lua_rawget(L, e->names) == LUA_TSTRING;
-  if (is_named) put_name(e, L);
-  else lua_settop(L, -2);
-  return is_named;
+  if (lua_rawget(L, e->names) == LUA_TSTRING) return put_name(e, L);
+  lua_settop(L, -2);
+  return false;
 }
 
 /// Pushes how the table at an index is found in package.loaded, if it is there: by itself, or as a field
@@ -167,7 +199,7 @@ bool flowlua_encode_metatable(encoder *e, lua_State *L) {
     }
   }
   // In code everything that has a name is known; globals don't count, as a worker has its own.
-  if (e->is_code) return !is_globals(e, L) && flowlua_encode_name(e, L);
+  if (e->is_code) return !flowlua_is_globals(e, L) && flowlua_encode_name(e, L);
   // The modules are looked through once for each metatable.
   if (lua_type(L, e->names) == LUA_TNIL) {
     lua_createtable(L, 0, 1);
@@ -181,8 +213,7 @@ bool flowlua_encode_metatable(encoder *e, lua_State *L) {
     lua_pushvalue(L, -2);
     lua_rawset(L, e->names);
   }
-  put_name(e, L);
-  return true;
+  return put_name(e, L);
 }
 
 // MARK: - Reading

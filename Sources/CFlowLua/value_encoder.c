@@ -18,15 +18,11 @@ static void put_string(lua_State *L, flowlua_buffer *out, const char *bytes, siz
   out->count += used + count;
 }
 
-static int write_code(lua_State *L, const void *bytes, size_t count, void *buffer) {
-  (void)L;
-  return flowlua_buffer_append(buffer, bytes, count) ? 0 : 1;
-}
-
 bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name) {
   uint32_t index;
   if (by_name && flowlua_encode_name(e, L)) return true;
-  if (lua_iscfunction(L, -1)) return flowlua_encode_fail(e, L);
+  if (lua_iscfunction(L, -1))
+    return e->is_form ? flowlua_encode_foreign(e, L) : flowlua_encode_fail(e, L);
   if (!flowlua_meet(e, L, &index)) {
     put_byte(L, e->out, TAG_KNOWN);
     flowlua_put_number(L, e->out, index);
@@ -37,7 +33,8 @@ bool flowlua_encode_function(encoder *e, lua_State *L, bool by_name) {
   uint32_t length = 0;
   size_t start = e->out->count;
   flowlua_put(L, e->out, &length, sizeof length);
-  if (lua_dump(L, write_code, e->out, 0) != 0) flowlua_raise_memory(L);
+  if (e->is_form) flowlua_put_code_form(e, L);
+  else if (lua_dump(L, flowlua_write_code, e->out, 0) != 0) flowlua_raise_memory(L);
   size_t written = e->out->count - start - sizeof length;
   if (written > UINT32_MAX) flowlua_raise_memory(L);
   length = (uint32_t)written;
@@ -71,6 +68,8 @@ static bool encode_table(encoder *e, lua_State *L) {
     return true;
   }
   *tag = TAG_TYPED;
+  // In a form it may have a metatable in turn, any number of them: it belongs to the body.
+  if (e->is_form) return true;
   lua_getmetatable(L, -1);
   bool is_found = flowlua_encode_metatable(e, L);
   lua_settop(L, -2);
@@ -83,7 +82,7 @@ static bool encode_userdata(encoder *e, lua_State *L) {
   void *object = state->secret_type == 0 ? NULL : flowlua_object(state, L, -1, state->secret_type);
   flowlua_value value = {0};
   if (object == NULL || !state->callbacks.unwrap(state, object, &value))
-    return flowlua_encode_fail(e, L);
+    return e->is_form ? flowlua_encode_host_object(e, L) : flowlua_encode_fail(e, L);
   put_byte(L, e->out, TAG_SECRET);
   if (value.kind == FLOWLUA_STRING) {
     // Without making it a string of Lua's.
@@ -125,11 +124,12 @@ bool flowlua_encode_top(encoder *e, lua_State *L) {
     return e->is_code ? flowlua_encode_function(e, L, true) : flowlua_encode_fail(e, L);
   case LUA_TUSERDATA: return encode_userdata(e, L);
   case LUA_TLIGHTUSERDATA:
-    if (lua_touserdata(L, -1) != NULL) return flowlua_encode_fail(e, L);
+    if (lua_touserdata(L, -1) != NULL) break;
     put_byte(L, out, TAG_NULL);
     return true;
-  default: return flowlua_encode_fail(e, L);
+  default: break;
   }
+  return e->is_form ? flowlua_encode_foreign(e, L) : flowlua_encode_fail(e, L);
 }
 
 /// The values of 1, 2, … up to the first hole; -1 when one is refused. They are read a pile at a time,
@@ -205,6 +205,11 @@ static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t liste
     int keys = lua_gettop(L);
     for (int64_t i = 0; i < total; i++) {
       lua_rawgeti(L, keys, i);
+      if (e->is_form && !flowlua_is_sortable(L, -1)) {
+        lua_settop(L, keys);
+        if (!flowlua_encode_unordered(e, L, table, keys, i, total)) return -1;
+        break;
+      }
       lua_pushvalue(L, -1);
       lua_rawget(L, table);
       if (!encode_entry(e, L)) return -1;
@@ -227,6 +232,11 @@ static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t liste
 /// Writes the table on top: list values and entries. [-0, +0, m]
 static bool encode_body(encoder *e, lua_State *L) {
   int table = lua_gettop(L);
+  if (e->is_form && e->out->bytes[e->objects[e->current].named_at] == TAG_TYPED) {
+    lua_getmetatable(L, table);
+    if (!flowlua_encode_metatable(e, L) && !flowlua_encode_top(e, L)) return false;
+    lua_settop(L, table);
+  }
   int64_t listed, entries = 0;
   size_t numbers;
   const list_slot *slots = flowlua_list_slots(e->state, L, table, &numbers);
@@ -275,7 +285,15 @@ static bool encode_upvalues(encoder *e, lua_State *L) {
     e->out->bytes[count_at] = (uint8_t)n;
     lua_settop(L, function);
   }
-  return true;
+  return !e->is_form || flowlua_encode_used_globals(e, L);
+}
+
+static bool encode_object_body(encoder *e, lua_State *L) {
+  switch (lua_type(L, -1)) {
+  case LUA_TTABLE: return encode_body(e, L);
+  case LUA_TUSERDATA: return flowlua_encode_host_body(e, L);
+  default: return encode_upvalues(e, L);
+  }
 }
 
 bool flowlua_encode_bodies(encoder *e, lua_State *L) {
@@ -283,8 +301,7 @@ bool flowlua_encode_bodies(encoder *e, lua_State *L) {
   for (e->current = 0; e->current < e->count; e->current++) {
     e->objects[e->current].body = e->out->count;
     flowlua_push_met(e, L, e->current);
-    bool done = lua_type(L, -1) == LUA_TTABLE ? encode_body(e, L) : encode_upvalues(e, L);
-    if (!done) return false;
+    if (!encode_object_body(e, L)) return false;
     lua_settop(L, top);
   }
   return true;

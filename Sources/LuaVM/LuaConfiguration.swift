@@ -62,6 +62,8 @@ package struct LuaMechanisms: OptionSet, Sendable {
   package static let blockPool = LuaMechanisms(rawValue: UInt32(FLOWLUA_BLOCK_POOL))
   /// The line of a call is cached by the instruction in the caller's frame; otherwise it is looked up.
   package static let frameLayout = LuaMechanisms(rawValue: UInt32(FLOWLUA_FRAME_LAYOUT))
+  /// The lines of a function aren't a part of its code form; otherwise they are.
+  package static let dumpLayout = LuaMechanisms(rawValue: UInt32(FLOWLUA_DUMP_LAYOUT))
 }
 
 /// Functions that are called around the use of the terminal by `print`, `io.write` and similar

@@ -40,6 +40,8 @@ public final class LuaVM {
 
   /// How marked objects travel; see `setSecretType`.
   var secrets: SecretCoding?
+  /// The form of code that is being made; see `codeForm`.
+  var forming: CodeForming?
 
   /// Whether the state can still be used.
   public private(set) var isOpen = true
@@ -62,6 +64,7 @@ public final class LuaVM {
     var callbacks = flowlua_callbacks(
       call: answerCall, direct_call: answerDirectCall, resume_wait: answerWait, pump: pumpWait,
       unwrap: unwrapSecret, wrap: wrapSecret,
+      describe_object: describeObject, describe_module: describeNamedModule,
       release: releaseObject, terminate: endProcess, interrupt: noteInterruption,
       attend: answerAttention)
     var problem: UnsafePointer<CChar>?
@@ -519,6 +522,21 @@ private func wrapSecret(
   _ state: OpaquePointer, _ value: UnsafeMutablePointer<flowlua_value>
 ) -> Bool {
   vm(of: state)?.mark(&value.pointee) ?? false
+}
+
+private func describeObject(
+  _ state: OpaquePointer, _ object: UnsafeMutableRawPointer,
+  _ value: UnsafeMutablePointer<flowlua_value>
+) -> Int32 {
+  vm(of: state)?.describe(object, into: &value.pointee) ?? 0
+}
+
+private func describeNamedModule(
+  _ state: OpaquePointer, _ name: UnsafePointer<CChar>, _ count: Int,
+  _ digest: UnsafeMutablePointer<UInt8>
+) -> Int32 {
+  vm(of: state)?.describeModule(UnsafeRawBufferPointer(start: name, count: count), digest)
+    ?? Int32(FLOWLUA_MODULE_NAMED)
 }
 
 private func releaseObject(_ pointer: UnsafeMutableRawPointer) {

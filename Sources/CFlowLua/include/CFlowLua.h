@@ -134,6 +134,13 @@ typedef struct flowlua_callbacks {
   /// The other way round: turn the value into a FLOWLUA_OBJECT, or answer false. A string's bytes are
   /// lent; a reference, whose type is in `integer`, is given.
   bool (*_Nonnull wrap)(flowlua_state *_Nonnull, flowlua_value *_Nonnull value);
+  /// A form of code has an object in it: fill `value` with what is to be compared, 1; 0 when its type is
+  /// all, -1 to fail.
+  int32_t (*_Nonnull describe_object)(
+      flowlua_state *_Nonnull, void *_Nonnull object, flowlua_value *_Nonnull value);
+  /// A form of code names a module: how its content counts, and its digest.
+  int32_t (*_Nonnull describe_module)(
+      flowlua_state *_Nonnull, const char *_Nonnull name, size_t count, uint8_t *_Nonnull digest);
   /// Give back one Swift reference.
   void (*_Nonnull release)(void *_Nonnull object);
   /// The process has been asked to end while Lua code runs: called between two instructions of it.
@@ -171,6 +178,7 @@ enum {
   FLOWLUA_FREED_OBJECTS = 4,      // without it userdata have finalizers
   FLOWLUA_FRAME_LAYOUT = 8,       // without it each call's line is found by the API
   FLOWLUA_BLOCK_POOL = 16,        // without it all memory comes from malloc
+  FLOWLUA_DUMP_LAYOUT = 32,       // without it the lines of a function are a part of its code
 };
 
 /// Makes a state owned by the calling thread. NULL when memory ran out, or because of a `problem`.
@@ -515,6 +523,22 @@ int32_t flowlua_pack(
 int32_t flowlua_unpack(
     flowlua_state *_Nonnull state, const uint8_t *_Nullable bytes, size_t size,
     const char *_Nullable *_Nonnull problem);
+/// How the content of a module counts in a form of code.
+enum {
+  FLOWLUA_MODULE_DIGEST = 32,
+  FLOWLUA_MODULE_FAILED = -1,
+  FLOWLUA_MODULE_NAMED = 0,       // by its name alone, as a library of Lua
+  FLOWLUA_MODULE_DIGESTED = 1,    // by its digest
+  FLOWLUA_MODULE_UNREADABLE = 2,  // by its name, and that it can't be read
+  FLOWLUA_MODULE_UNKNOWN = 3,     // it has no file: what is in it counts as any other value
+};
+
+/// Appends the form of a value, most often a function, and of a table of arguments (0 for none), for
+/// comparison only: equal code has equal bytes, in each process. Nothing in it is refused. LUA_OK or the
+/// status of an error. [-0, +0|1, -]
+int32_t flowlua_code_form(
+    flowlua_state *_Nonnull state, int32_t value, int32_t arguments,
+    flowlua_buffer *_Nonnull buffer);
 /// Compares what a function refers to with what was packed: FLOWLUA_CHANGED with upvalue and function
 /// in `change` when it differs, LUA_OK when it doesn't. [-0, +0|1, -]
 int32_t flowlua_find_change(

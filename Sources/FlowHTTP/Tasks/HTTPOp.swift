@@ -123,6 +123,43 @@ private final class HTTPOpBody: OpBody {
     return .suspended
   }
 
+  /// What is sent and what is done with the response; not how long it may take, nor by which way.
+  func codeForm() -> CodeForm? {
+    var writer = CodeFormWriter("HTTPOp")
+    writer.add(request.url)
+    writer.add(request.effectiveMethod)
+    writer.add(request.query.count)
+    for (name, value) in request.query {
+      writer.add(name)
+      writer.add(value)
+    }
+    writer.add(request.headers.count)
+    for header in request.headers {
+      writer.add(header.name)
+      writer.add(header.value)
+    }
+    request.body?.add(to: &writer)
+    switch request.authorization {
+    case .bearer(let token):
+      writer.add("bearer")
+      writer.add(token)
+    case .basic(let user, let password):
+      writer.add("basic")
+      writer.add(user)
+      writer.add(password)
+    case nil: writer.add("none")
+    }
+    writer.add(request.isChecked)
+    writer.add(request.save)
+    writer.add(request.resumes)
+    writer.add(request.maxBytes ?? -1)
+    writer.add(request.redirects)
+    writer.add(request.idempotencyKey)
+    writer.add(makeKey != nil)
+    writer.add(key)
+    return writer.form()
+  }
+
   private func ended(_ task: HTTPTask, _ context: OpContext) {
     task.markObserved()
     guard let response = task.result else { return context.end(task.error) }
@@ -156,6 +193,37 @@ private final class HTTPOpBody: OpBody {
 
   func cancel(_ context: OpContext, _ error: FlowError) {
     (context.state as? HTTPTask)?.stopWork(error)
+  }
+}
+
+extension HTTPRequest.Body {
+  /// Adds the body to the form of an op's code.
+  fileprivate func add(to writer: inout CodeFormWriter) {
+    switch self {
+    case .bytes(let bytes, let type):
+      writer.add("bytes")
+      writer.add(bytes)
+      writer.add(type)
+    case .parts(let parts):
+      writer.add("parts")
+      writer.add(parts.count)
+      for part in parts {
+        writer.add(part.name)
+        switch part.content {
+        case .bytes(let bytes):
+          writer.add("bytes")
+          writer.add(bytes)
+        case .file(let path):
+          writer.add("file")
+          writer.add(path)
+        }
+        writer.add(part.type)
+        writer.add(part.fileName)
+      }
+    case .file(let path):
+      writer.add("file")
+      writer.add(path)
+    }
   }
 }
 

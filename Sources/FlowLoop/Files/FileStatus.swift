@@ -7,6 +7,9 @@ package struct FileStatus: Sendable {
   package let size: Int64
   /// The time of the last change of the content, in seconds since 1970.
   package let modified: Double
+  /// The device and the number of the file on it: another file has others.
+  package let device: UInt64
+  package let inode: UInt64
   /// The permissions.
   package let mode: UInt32
   /// The text of a link: the path that it leads to.
@@ -33,6 +36,7 @@ package struct FileStatus: Sendable {
     return FileStatus(
       kind: kind, size: Int64(status.st_size),
       modified: Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9,
+      device: UInt64(status.st_dev), inode: UInt64(status.st_ino),
       mode: UInt32(status.st_mode & 0o7777),
       target: kind == .link ? target(of: path, length: Int(status.st_size)) : nil)
   }

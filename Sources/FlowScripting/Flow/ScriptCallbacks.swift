@@ -60,6 +60,18 @@ final class ScriptPredicate: CasePredicate {
   }
 }
 
+extension ScriptCallback: LuaCode {
+  func codeForm() throws -> CodeForm? { try host.codeForm(of: function) }
+
+  var codeValues: [LuaValue] { [.reference(function)] }
+}
+
+extension ScriptPredicate: LuaCode {
+  func codeForm() throws -> CodeForm? { try host.codeForm(of: function) }
+
+  var codeValues: [LuaValue] { [.reference(function)] }
+}
+
 /// A function given to `ctx:defer`: a coroutine in which nothing is raised.
 final class ScriptCleanup: OpCleanup {
   private let host: ScriptHost

@@ -5,7 +5,7 @@ internal import LuaVM
 /// `flow.ops.HTTPOp { url = "https://…/{name}", into = "page" }`.
 extension ScriptHost {
   func registerHTTPOp() {
-    register(
+    registerDescribed(
       OpClass("HTTPOp", doc: "Sends a request: needs the names in braces, gives its 'into'.") {
         [unowned self] arguments in
         let (reader, request, key) = try HTTPRequestReader.op(arguments)

@@ -78,6 +78,8 @@ public final class ScriptHost {
   private(set) lazy var ownTrace = TraceContext()
   /// The metatable of `run.data`, once it has been needed.
   var viewMetatable: LuaReference?
+  /// The digests of modules, once a form of code has needed one.
+  lazy var moduleDigests = ModuleDigests(vm)
   /// Parsed type texts by their spelling: scripts use a few of them often.
   var typeCache: [ByteString: ValueType] = [:]
   static let typeCacheLimit = 1000

@@ -68,6 +68,12 @@ final class ScriptMachineLogic: MachineLogic {
     positions.indices.contains(place) ? positions[place] : ""
   }
 
+  // MARK: Code
+
+  func codeForm() throws -> CodeForm? {
+    try host.codeForm(of: try host.vm.makeTable(values: codeValues))
+  }
+
   // MARK: Data
 
   func state(of data: DataBucket) throws -> Value {
@@ -380,5 +386,20 @@ private final class ResultFollower: TaskObserver {
     let asked = call
     call = nil
     asked?.finish(.failed(error))
+  }
+}
+
+extension ScriptMachineLogic: LuaCode {
+  /// The functions of the steps by their names, and those of the machine.
+  var codeValues: [LuaValue] {
+    var values: [LuaValue] = [.string("machine")]
+    for callback in [navigate, reduce, emit, transition] {
+      values.append(callback.map { .reference($0.function) } ?? .boolean(false))
+    }
+    for (step, callback) in functions.enumerated() {
+      guard let callback else { continue }
+      values += [.string(name(ofStep: step)), .reference(callback.function)]
+    }
+    return values
   }
 }

@@ -16,6 +16,8 @@ public final class OpClass {
   /// The value of `op.doc`.
   public let doc: ByteString?
   let make: (OpArguments) throws -> Op
+  /// Whether its ops' bodies know the form of their code, arguments included.
+  var knowsCodeForm = false
 
   /// A class of ops.
   ///
@@ -69,7 +71,9 @@ final class OpClassBody: OpBody {
   func op(_ host: ScriptHost, _ call: LuaCall) throws -> Op {
     let arguments = Arguments(host, call, method: opClass.name.description)
     do {
-      return try opClass.make(OpArguments(arguments))
+      let op = try opClass.make(OpArguments(arguments))
+      if !opClass.knowsCodeForm { op.madeBy = try OpClassCall(host, opClass.name, call) }
+      return op
     } catch let error as FlowError {
       throw error.kind == .usage
         ? host.usage(call, error.message.description) : host.raise(error)

@@ -52,6 +52,8 @@ final class ScriptOpBody: OpBody {
     }
   }
 
+  func codeForm() throws -> CodeForm? { try host.codeForm(of: function, arguments: arguments) }
+
   /// Handles the outcome of an op's coroutine that has waited.
   static func ended(_ end: Fiber.End, _ context: OpContext, _ host: ScriptHost) {
     switch end {
@@ -108,6 +110,15 @@ final class ScriptOpBody: OpBody {
     task.observe(waiting: follower)
     context.run.beginAwaiting(task)
     return .suspended
+  }
+}
+
+extension ScriptOpBody: LuaCode {
+  var codeValues: [LuaValue] {
+    [
+      .string("function"), .reference(function),
+      arguments.map { .reference($0) } ?? .boolean(false),
+    ]
   }
 }
 

@@ -114,7 +114,20 @@ final class WrappedOpBody: OpBody {
 
   func start(_ context: OpContext) -> CallState { code.start(context) }
 
+  func codeForm() throws -> CodeForm? {
+    let form = try host.codeForm(of: try host.vm.makeTable(values: codeValues))
+    return CodeForm(form.bytes, place: host.vm.place(of: function).map { $0 })
+  }
+
   func cancel(_ context: OpContext, _ error: FlowError) { code.cancel(context, error) }
 
   func interrupt(_ context: OpContext, _ error: FlowError) { code.interrupt(context, error) }
+}
+
+extension WrappedOpBody: LuaCode {
+  var codeValues: [LuaValue] {
+    get throws {
+      [.string("wrap"), .reference(function), .reference(try host.reference(to: wrapped))]
+    }
+  }
 }

@@ -7,7 +7,13 @@ extension ScriptHost {
   /// Makes the module `flow.testing`.
   func makeTestingModule() throws -> LuaReference {
     let run = try vm.makeFunction(bind { host, call in try host.runTest(call) })
-    return try vm.makeTable(fields: [("run", .reference(run))])
+    let digest = try vm.makeFunction(
+      bind { host, call in
+        let op = try Arguments(host, call, "code_digest").op(1)
+        guard let digest = try host.codeDigest(of: op) else { return call.answer(.nil) }
+        return call.answer(.string(digest))
+      })
+    return try vm.makeTable(fields: [("run", .reference(run)), ("code_digest", .reference(digest))])
   }
 
   /// `testing.run(op, options)`: runs an op to its end and returns the settled run.

@@ -120,6 +120,9 @@ final class WorkerOpBody: ItemRunnerProvider {
       visible: visible, keys: keys, data: data)
   }
 
+  /// That of the same op on the main thread: where it is executed is no part of its code.
+  func codeForm() throws -> CodeForm? { try host.codeForm(of: function, arguments: arguments) }
+
   func cancel(_ context: OpContext, _ error: FlowError) {
     (context.state as? WorkerExecution)?.cancel(error)
   }
@@ -163,6 +166,10 @@ extension ScriptHost {
     }
     return (keys, batch)
   }
+}
+
+extension WorkerOpBody: LuaCode {
+  var codeValues: [LuaValue] { onMain().codeValues }
 }
 
 /// An op that a worker executes, on the main loop.

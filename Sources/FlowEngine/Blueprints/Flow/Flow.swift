@@ -210,6 +210,8 @@ public final class Flow: Op {
     return self
   }
 
+  override package var codeParts: [CodePart] { blueprintParts() }
+
   override var parts: [Op] {
     (blueprint.steps + blueprint.finally).filter(\.isOfOp).map(\.op)
   }

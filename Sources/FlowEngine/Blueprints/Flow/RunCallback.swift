@@ -1,5 +1,5 @@
 /// A function to call when a flow starts or has finished. Called on the loop's thread.
-public protocol RunCallback: AnyObject {
+public protocol RunCallback: CodeHolder {
   /// Does its work. `.suspended` promises a later `completion.finish()`.
   func call(_ run: Run, completion: CallbackCompletion) -> CallState
   /// Stops a suspended callback because of `error`; the callback must finish sooner or later.

@@ -85,7 +85,7 @@ struct CaseBlock {
 }
 
 /// Decides whether a branch is taken. Called on the loop's thread; it may wait.
-public protocol CasePredicate: AnyObject {
+public protocol CasePredicate: CodeHolder {
   /// Reports with `completion.answer(_:)` whether the branch is taken, at once or later;
   /// `.suspended` promises a later answer.
   func matches(

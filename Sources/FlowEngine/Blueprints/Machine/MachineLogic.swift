@@ -3,7 +3,7 @@
 /// Each function that gets a call returns its answer at once, or returns nil and promises one
 /// `call.finish`. Values have any form that the front end understands: the engine only passes
 /// states and results on.
-public protocol MachineLogic: AnyObject {
+public protocol MachineLogic: CodeHolder {
   /// The first state of a machine that was started with data, as in a flow.
   func state(of data: DataBucket) throws -> Value
   /// Converts a state from elsewhere to the form that the functions understand; by default returns

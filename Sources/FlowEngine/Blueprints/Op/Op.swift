@@ -14,6 +14,8 @@ public class Op {
   let mayBeBusy: Bool
   /// Retries, timeout and grace; nil when it has none.
   let policy: OpPolicy?
+  /// The code that it was made by, where a class of the host has made it from arguments.
+  package var madeBy: (any CodeHolder)?
   // Copies from `declarations`, to save the hot path a reference.
   private(set) var hasNeeds: Bool
   private(set) var hasGives: Bool
@@ -132,7 +134,9 @@ public class Op {
         primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
         primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
     let policy = OpPolicy.make(self.policy, retry: retry, timeout: timeout, grace: grace)
-    return copy(name: name ?? self.name, declarations: declarations, policy: policy)
+    let made = copy(name: name ?? self.name, declarations: declarations, policy: policy)
+    made.madeBy = madeBy
+    return made
   }
 
   func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
@@ -143,6 +147,9 @@ public class Op {
 
   /// The ops directly within this one: steps, or a decorator's inner op.
   var parts: [Op] { body?.inner.map { [$0] } ?? [] }
+
+  /// The parts of its code, unless its body knows the form of all of it.
+  package var codeParts: [CodePart] { body?.inner.map { [.code($0)] } ?? [] }
 
   /// The names of the steps of a machine; empty for any other op.
   var stepNames: [ByteString] { [] }

@@ -1,5 +1,5 @@
 /// The work of an op. Called on the loop's thread; must not block.
-public protocol OpBody: AnyObject {
+public protocol OpBody: CodeHolder {
   /// Does the op's work. `.suspended` promises a later `context.end()`.
   func start(_ context: OpContext) -> CallState
   /// Stops a suspended body because of `error`; sooner or later the body must call `context.end`.

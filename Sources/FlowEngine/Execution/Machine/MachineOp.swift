@@ -57,6 +57,8 @@ public final class MachineOp: Op {
   /// The machine's functions.
   public var logic: any MachineLogic { blueprint.logic }
 
+  override package var codeParts: [CodePart] { blueprint.definition.codeParts(logic) }
+
   override var parts: [Op] {
     blueprint.definition.steps.compactMap { step in
       if case .op(let inner) = step.action { inner } else { nil }

@@ -67,6 +67,34 @@ private final class ExecBody: OpBody {
     if result.hasStderr { context.set("stderr", result.stderr) }
   }
 
+  /// What is run and what is done with its outputs; not how long it may take.
+  func codeForm() -> CodeForm? {
+    var writer = CodeFormWriter("ExecOp")
+    writer.add(request.argv.count)
+    for word in request.argv { writer.add(word) }
+    switch request.input {
+    case .nothing: writer.add("nothing")
+    case .bytes(let bytes):
+      writer.add("bytes")
+      writer.add(bytes)
+    case .inherited: writer.add("inherited")
+    case .file(let path):
+      writer.add("file")
+      writer.add(path)
+    case .pipe: writer.add("pipe")
+    }
+    writer.add(request.cwd)
+    writer.add(request.environment.count)
+    for (name, value) in request.environment.sorted(by: { $0.key < $1.key }) {
+      writer.add(name)
+      writer.add(value)
+    }
+    writer.add(request.capturesOutput)
+    writer.add(request.output)
+    writer.add(check)
+    return writer.form()
+  }
+
   func cancel(_ context: OpContext, _ error: FlowError) {
     (context.state as? ChildProcess)?.cancel(error)
   }

@@ -4,6 +4,25 @@ public final class PrintOp: Op {
   ///
   /// - Parameter message: The text that the log shows after the op's name.
   public init(_ message: ByteString) {
-    super.init(name: "PrintOp", body: ClosureBody { context in context.log(message) })
+    super.init(name: "PrintOp", body: PrintBody(message))
+  }
+}
+
+private final class PrintBody: OpBody {
+  private let message: ByteString
+
+  init(_ message: ByteString) {
+    self.message = message
+  }
+
+  func start(_ context: OpContext) -> CallState {
+    context.log(message)
+    return .finished
+  }
+
+  func codeForm() -> CodeForm? {
+    var writer = CodeFormWriter("PrintOp")
+    writer.add(message)
+    return writer.form()
   }
 }

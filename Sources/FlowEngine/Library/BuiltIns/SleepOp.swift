@@ -21,6 +21,12 @@ private final class SleepBody: OpBody {
     return .suspended
   }
 
+  func codeForm() -> CodeForm? {
+    var writer = CodeFormWriter("SleepOp")
+    writer.add(seconds)
+    return writer.form()
+  }
+
   func cancel(_ context: OpContext, _ error: FlowError) {
     (context.state as? Timer)?.cancel()
     context.end(error)
