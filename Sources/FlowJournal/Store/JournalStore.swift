@@ -37,7 +37,9 @@ package final class JournalStore {
       try Self.checkAccess(folder)
     }
     try StoreKey.checkFileSystem(of: folder)
-    key = try StoreKey.open(in: folder, makes: !isReadOnly)
+    // Without its key no record would be what was written.
+    let isNew = isReadOnly ? false : try Self.fileSize("store.sqlite", in: folder) == 0
+    key = try StoreKey.open(in: folder, makes: isNew)
     digests = try DigestMaker(key: key)
     database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, Self.patience)
     table = RecordTable(database, digests)

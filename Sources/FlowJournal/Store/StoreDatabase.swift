@@ -85,7 +85,8 @@ final class StoreDatabase {
       }
     }
     guard code == SQLITE_OK, let statement else { throw failure("read") }
-    return StoreStatement(statement, of: self)
+    let verb = text.bytes.starts(with: "SELECT".utf8) ? "read" : "write"
+    return StoreStatement(statement, verb: verb, of: self)
   }
 
   /// Executes `body` in a transaction that writes; another process waits until its end.
@@ -143,7 +144,7 @@ final class StoreDatabase {
       return StoreProblem.damaged.error(
         "the store '\(folder)' is damaged: \(text) (--verify shows what)")
     case SQLITE_BUSY, SQLITE_LOCKED:
-      return StoreProblem.other.error(
+      return StoreProblem.busy.error(
         "can't \(verb) the store '\(folder)': another process has been writing it for too long")
     case SQLITE_IOERR, SQLITE_CANTOPEN:
       if number != 0 { return StoreProblem.system(verb, folder, number) }

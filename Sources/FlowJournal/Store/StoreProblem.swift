@@ -12,6 +12,8 @@ package enum StoreProblem: Error, Sendable {
   case held
   /// The run was continued by another process, so this one may not write about it any more.
   case fenced
+  /// Another process has been writing for too long.
+  case busy
   /// The disk, or the user's share of it, is full.
   case full
   /// The store was removed or replaced while it was in use.

@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import Glibc
 
 /// The tables of a store.
 enum StoreSchema {
@@ -38,7 +39,7 @@ enum StoreSchema {
   static func prepare(_ database: StoreDatabase) throws(FlowError) {
     // The first setting only has an effect in a new database, and the second one writes it.
     try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    try database.execute("PRAGMA journal_mode = WAL")
+    try useChangeLog(database)
     try database.execute("PRAGMA synchronous = FULL")
     if try version(of: database) > 0 { return try check(database) }
     try database.transaction { () throws(FlowError) in
@@ -48,6 +49,24 @@ enum StoreSchema {
       try database.execute("PRAGMA user_version = \(version)")
     }
     try check(database)
+  }
+
+  /// Has SQLite write changes into a log first, so that a commit needs one flush of the disk.
+  private static func useChangeLog(_ database: StoreDatabase) throws(FlowError) {
+    var left = 100
+    while true {
+      do throws(FlowError) {
+        let mode = try database.prepare("PRAGMA journal_mode = WAL").first { $0.text(0) }
+        if mode == "wal" { return }
+        throw StoreProblem.unsuitable.error(
+          "the file system of the store '\(database.folder)' has no shared memory")
+      } catch {
+        // Two processes that make a store at once: SQLite doesn't wait for the other one here.
+        left -= 1
+        guard error.storeProblem == .busy, left > 0 else { throw error }
+        usleep(20_000)
+      }
+    }
   }
 
   /// Refuses a database that another version has made.

@@ -4,12 +4,14 @@ internal import FlowEngine
 /// A prepared statement of a connection, which must outlive it.
 final class StoreStatement {
   private let raw: OpaquePointer
+  /// What it does, for messages: `read` or `write`.
+  private let verb: String
   private unowned let database: StoreDatabase
-  private var isFinalized = false
   private var code = SQLITE_OK
 
-  init(_ raw: OpaquePointer, of database: StoreDatabase) {
+  init(_ raw: OpaquePointer, verb: String, of database: StoreDatabase) {
     self.raw = raw
+    self.verb = verb
     self.database = database
   }
 
@@ -51,7 +53,7 @@ final class StoreStatement {
       reset()
       return false
     default:
-      let error = database.failure("write")
+      let error = database.failure(verb)
       reset()
       throw error
     }

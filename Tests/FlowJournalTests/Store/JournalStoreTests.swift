@@ -82,6 +82,39 @@ struct JournalStoreTests {
     }
   }
 
+  @Test("A store without its key is an error")
+  func lostKey() throws {
+    let test = try TestStore()
+    _ = try test.open()
+    try FileRemoval.remove(test.folder + "/key", recursive: false, Cancellation())
+    #expect(problem { _ = try test.open() } == .damaged)
+    try Files.write("short", to: test.folder + "/key", Cancellation())
+    #expect(problem { _ = try test.open() } == .damaged)
+  }
+
+  @Test("A store can be made by many at once, and then they all have the same one")
+  func madeAtOnce() async throws {
+    let test = try TestStore()
+    let folder = test.folder
+    let ids = try await withThrowingTaskGroup(of: ByteString.self) { group in
+      for _ in 0..<8 {
+        group.addTask {
+          let store = try JournalStore(folder: folder, isReadOnly: false)
+          let run = try store.begin(script: "/s.lua", words: [], on: makeLoop())
+          run.write(makeRecord("op"))
+          run.close()
+          if let failure = run.failure { throw failure }
+          return run.id
+        }
+      }
+      return try await group.reduce(into: Set<ByteString>()) { $0.insert($1) }
+    }
+    #expect(ids.count == 8)
+    let store = try test.open()
+    #expect(Set(try store.runs().map(\.id)) == ids)
+    #expect(store.verify().isEmpty)
+  }
+
   @Test("A file that is no database is an error")
   func otherFile() throws {
     let test = try TestStore()
