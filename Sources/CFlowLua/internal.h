@@ -283,6 +283,7 @@ struct flowlua_state {
   object_type *types;       // counted from 1
   int32_t secret_type;      // 0 without one; see flowlua_set_secret_type
   int32_t guarded_globals;  // a reference; 0 without
+  int32_t library_names;    // a reference to a table; 0 before the first form of code
   // The metatables that mark objects and arrays: references, 0 before they are used, and what
   // lua_topointer gives for them.
   int32_t json_marks[2];

@@ -52,41 +52,76 @@ static bool is_named_field(lua_State *L, const char *module) {
   return true;
 }
 
-/// A table from everything that has a name, in package.loaded or as a field of a module there, to the
-/// bytes that say it. [-0, +1, m]
-static void push_names(lua_State *L) {
-  lua_createtable(L, 0, 256);
-  int names = lua_gettop(L);
-  lua_pushstring(L, LUA_LOADED_TABLE);
-  int loaded = names + 1;
-  if (lua_rawget(L, LUA_REGISTRYINDEX) != LUA_TTABLE) {
-    lua_settop(L, names);
-    return;
-  }
+/// Names a module, whose name and value are at an index and on top, and its fields. [-0, +0, m]
+static void name_module(lua_State *L, int names, int module, bool is_library) {
+  int value = module + 1, field = module + 2;
+  lua_pushvalue(L, value);
+  push_name(L, TAG_MODULE, module, 0);
+  name_value(L, names);
+  if (lua_type(L, value) != LUA_TTABLE) return;
+  const char *text = lua_tolstring(L, module, NULL);
   lua_pushnil(L);
-  while (lua_next(L, loaded)) {
-    if (lua_type(L, -2) == LUA_TSTRING && has_identity(L, -1)) {
+  while (lua_next(L, value)) {
+    // What a script has set in a library isn't the library's.
+    bool is_foreign = is_library && lua_type(L, -1) == LUA_TFUNCTION && !lua_iscfunction(L, -1);
+    if (lua_type(L, field) == LUA_TSTRING && !is_foreign && is_named_field(L, text)) {
       lua_pushvalue(L, -1);
-      push_name(L, TAG_MODULE, loaded + 1, 0);
+      push_name(L, TAG_FIELD, module, field);
       name_value(L, names);
     }
-    lua_settop(L, loaded + 1);
+    lua_settop(L, field);
   }
-  lua_pushnil(L);
-  while (lua_next(L, loaded)) {
-    const char *module = lua_type(L, -2) == LUA_TSTRING ? lua_tolstring(L, -2, NULL) : NULL;
-    if (module != NULL && lua_type(L, -1) == LUA_TTABLE) {
-      lua_pushnil(L);
-      while (lua_next(L, loaded + 2)) {
-        if (lua_type(L, -2) == LUA_TSTRING && is_named_field(L, module)) {
-          lua_pushvalue(L, -1);
-          push_name(L, TAG_FIELD, loaded + 1, loaded + 3);
-          name_value(L, names);
-        }
-        lua_settop(L, loaded + 3);
-      }
+}
+
+/// Pushes what has a name in the libraries, which are looked through once in a state: for the value the
+/// bytes, for the name of each module met so far whether it is a library. [-0, +1, m]
+static void push_libraries(flowlua_state *state, lua_State *L) {
+  if (state->library_names != 0) {
+    flowlua_push_reference(state, L, state->library_names);
+    return;
+  }
+  lua_createtable(L, 0, 256);
+  lua_pushvalue(L, -1);
+  state->library_names = flowlua_reference(state, L);
+  if (state->library_names == 0) flowlua_raise_memory(L);
+}
+
+/// Whether a module is a library; one that is new is named. Its name and value are at an index and on top.
+/// [-0, +0, m]
+static bool is_library(encoder *e, lua_State *L, int libraries, int module) {
+  lua_pushvalue(L, module);
+  bool is_known = lua_rawget(L, libraries) == LUA_TBOOLEAN;
+  bool result = lua_toboolean(L, -1);
+  lua_settop(L, module + 1);
+  if (is_known) return result;
+  size_t count;
+  const char *name = lua_tolstring(L, module, &count);
+  int32_t form = e->state->callbacks.describe_module(e->state, name, count, NULL);
+  result = form == FLOWLUA_MODULE_NAMED;
+  if (result) name_module(L, libraries, module, true);
+  lua_pushvalue(L, module);
+  lua_pushboolean(L, result);
+  lua_rawset(L, libraries);
+  lua_settop(L, module + 1);
+  return result;
+}
+
+/// A table from everything that has a name, in package.loaded or as a field of a module there, to the
+/// bytes that say it; in forms without the libraries. [-0, +1, m]
+static void push_names(encoder *e, lua_State *L) {
+  int names = lua_gettop(L) + 1, libraries = names + 1, loaded = names + 2, module = names + 3;
+  lua_createtable(L, 0, e->is_form ? 0 : 256);
+  if (e->is_form) push_libraries(e->state, L);
+  else lua_pushnil(L);
+  lua_pushstring(L, LUA_LOADED_TABLE);
+  if (lua_rawget(L, LUA_REGISTRYINDEX) == LUA_TTABLE) {
+    lua_pushnil(L);
+    while (lua_next(L, loaded)) {
+      bool is_named = lua_type(L, module) == LUA_TSTRING && has_identity(L, -1);
+      if (is_named && !(e->is_form && is_library(e, L, libraries, module)))
+        name_module(L, names, module, false);
+      lua_settop(L, module);
     }
-    lua_settop(L, loaded + 1);
   }
   lua_settop(L, names);
 }
@@ -136,7 +171,7 @@ static bool put_name(encoder *e, lua_State *L) {
 
 void flowlua_ensure_names(encoder *e, lua_State *L) {
   if (lua_type(L, e->names) != LUA_TNIL) return;
-  push_names(L);
+  push_names(e, L);
   lua_replace(L, e->names);
 }
 
@@ -147,6 +182,16 @@ bool flowlua_encode_name(encoder *e, lua_State *L) {
     return true;
   }
   flowlua_ensure_names(e, L);
+  if (e->is_form) {
+    int value = lua_gettop(L);
+    push_libraries(e->state, L);
+    lua_pushvalue(L, value);
+    if (lua_rawget(L, -2) == LUA_TSTRING) {
+      lua_replace(L, -2);
+      return put_name(e, L);
+    }
+    lua_settop(L, value);
+  }
   lua_pushvalue(L, -1);
   if (lua_rawget(L, e->names) == LUA_TSTRING) return put_name(e, L);
   lua_settop(L, -2);

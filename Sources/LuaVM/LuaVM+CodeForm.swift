@@ -6,7 +6,9 @@ public protocol LuaCodeDescriber: AnyObject {
   /// The value to be compared for an object of the host; nil when its type is all. It is asked once for
   /// each object, so an object may hold itself.
   func description(of object: AnyObject) throws -> LuaValue?
-  /// How the content of a module counts.
+  /// Whether a module is a library of Lua or of the host: it stays the same while the state is open.
+  func isLibrary(_ name: ByteString) -> Bool
+  /// How the content of a module counts. A library counts by its name.
   func content(ofModule name: ByteString) throws -> LuaModuleContent
 }
 
@@ -81,11 +83,16 @@ extension LuaVM {
   }
 
   func describeModule(
-    _ name: UnsafeRawBufferPointer, _ digest: UnsafeMutablePointer<UInt8>
+    _ name: UnsafeRawBufferPointer, _ digest: UnsafeMutablePointer<UInt8>?
   ) -> Int32 {
     guard let forming else { return Int32(FLOWLUA_MODULE_NAMED) }
+    let name = ByteString(Array(name))
+    guard let digest else {
+      let isLibrary = forming.describer.isLibrary(name)
+      return Int32(isLibrary ? FLOWLUA_MODULE_NAMED : FLOWLUA_MODULE_UNKNOWN)
+    }
     do {
-      switch try forming.describer.content(ofModule: ByteString(Array(name))) {
+      switch try forming.describer.content(ofModule: name) {
       case .name: return Int32(FLOWLUA_MODULE_NAMED)
       case .digest(let bytes):
         for (index, byte) in bytes.prefix(Int(FLOWLUA_MODULE_DIGEST)).enumerated() {

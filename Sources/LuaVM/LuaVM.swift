@@ -533,7 +533,7 @@ private func describeObject(
 
 private func describeNamedModule(
   _ state: OpaquePointer, _ name: UnsafePointer<CChar>, _ count: Int,
-  _ digest: UnsafeMutablePointer<UInt8>
+  _ digest: UnsafeMutablePointer<UInt8>?
 ) -> Int32 {
   vm(of: state)?.describeModule(UnsafeRawBufferPointer(start: name, count: count), digest)
     ?? Int32(FLOWLUA_MODULE_NAMED)

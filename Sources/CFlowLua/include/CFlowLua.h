@@ -138,9 +138,10 @@ typedef struct flowlua_callbacks {
   /// all, -1 to fail.
   int32_t (*_Nonnull describe_object)(
       flowlua_state *_Nonnull, void *_Nonnull object, flowlua_value *_Nonnull value);
-  /// A form of code names a module: how its content counts, and its digest.
+  /// A form of code names a module: how its content counts, and its digest. Without a place for a digest:
+  /// FLOWLUA_MODULE_NAMED for a library, anything else for another module.
   int32_t (*_Nonnull describe_module)(
-      flowlua_state *_Nonnull, const char *_Nonnull name, size_t count, uint8_t *_Nonnull digest);
+      flowlua_state *_Nonnull, const char *_Nonnull name, size_t count, uint8_t *_Nullable digest);
   /// Give back one Swift reference.
   void (*_Nonnull release)(void *_Nonnull object);
   /// The process has been asked to end while Lua code runs: called between two instructions of it.

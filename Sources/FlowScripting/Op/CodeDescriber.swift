@@ -66,6 +66,8 @@ final class CodeDescriber: LuaCodeDescriber {
     }
   }
 
+  func isLibrary(_ name: ByteString) -> Bool { ModuleDigests.libraries.contains(name) }
+
   func content(ofModule name: ByteString) throws -> LuaModuleContent {
     if let known = modules[name] { return known }
     let content = try host.moduleDigests.content(of: name)

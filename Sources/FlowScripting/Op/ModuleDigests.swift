@@ -20,7 +20,7 @@ final class ModuleDigests {
   /// How `require` finds a module.
   private enum Source {
     /// A library of Lua or of this program.
-    case builtIn
+    case library
     case lua(ByteString)
     /// A shared library.
     case native(ByteString)
@@ -32,7 +32,8 @@ final class ModuleDigests {
   private unowned let vm: LuaVM
   private var files: [ByteString: File] = [:]
 
-  private static let builtIn: Set<ByteString> = Set(
+  /// The libraries of Lua and of this program.
+  static let libraries: Set<ByteString> = Set(
     ["_G", "coroutine", "debug", "io", "math", "os", "package", "string", "table", "utf8"]
       + ScriptHost.moduleNames.map { ByteString($0) })
 
@@ -44,7 +45,7 @@ final class ModuleDigests {
   func content(of name: ByteString) throws -> LuaModuleContent {
     let source = try source(of: name)
     switch source {
-    case .builtIn: return .name
+    case .library: return .name
     case .none: return .values
     case .lua, .native: if try file(of: source) == nil { return .unreadable }
     }
@@ -53,7 +54,7 @@ final class ModuleDigests {
     var seen: Set<ByteString> = [name]
     while let name = open.popLast() {
       let source = try self.source(of: name)
-      if case .builtIn = source { continue }
+      if case .library = source { continue }
       let file = try file(of: source)
       lines.append(name + " " + (file?.digest ?? "?"))
       for required in file?.required ?? [] where seen.insert(required).inserted {
@@ -68,7 +69,7 @@ final class ModuleDigests {
   // MARK: Finding files
 
   private func source(of name: ByteString) throws -> Source {
-    if Self.builtIn.contains(name) { return .builtIn }
+    if Self.libraries.contains(name) { return .library }
     guard case .reference(let package) = try vm.rawGet("package", in: vm.globals()),
       package.kind == .table,
       case .reference(let search) = try vm.rawGet("searchpath", in: package),
@@ -101,7 +102,7 @@ final class ModuleDigests {
     let path: ByteString
     var isLua = false
     switch source {
-    case .builtIn, .none: return nil
+    case .library, .none: return nil
     case .lua(let file): (path, isLua) = (file, true)
     case .native(let file): path = file
     }

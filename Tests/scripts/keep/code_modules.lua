@@ -57,3 +57,12 @@ op = flow.op("StandardOp", function(ctx) insert({}, string.format("%s", flow)) p
 ]]
 check.equal(digest(standard), digest(standard))
 check.equal(digest(standard) ~= digest((standard:gsub("table.insert", "table.remove"))), true)
+
+-- A function that the script has put into a library isn't the library's.
+local own = [[
+function string.shout(text) return text:upper() .. "!" end
+local shout = string.shout
+op = flow.op("OwnOp", function(ctx) ctx:log(shout "a") end)
+]]
+check.equal(digest(own), digest("\n" .. own))
+check.equal(digest(own) ~= digest((own:gsub("!", "?"))), true)
