@@ -61,12 +61,12 @@ extension JournalStore {
           "run \(run.name) is of '\(run.script)', not of '\(script)'")
       }
       if run.lease.isLive { throw held(run) }
-      try RunLease.take(run.number, run.lease.epoch + 1, in: database)
+      try RunLease.take(run.number, run.lease.epoch &+ 1, in: database)
       return run
     }
     guard let found else { return nil }
     return KeptRun(
-      id: found.name, number: found.number, epoch: found.lease.epoch + 1,
+      id: found.name, number: found.number, epoch: found.lease.epoch &+ 1,
       seed: UInt64(bitPattern: found.seed), records: try records(of: found), of: self, on: loop)
   }
 
@@ -99,6 +99,20 @@ extension JournalStore {
   /// - Throws: A `FlowError` when there is no run of this id, or a record isn't what was written.
   package func records(of id: ByteString) throws(FlowError) -> [OpRecord] {
     try records(of: row(of: id))
+  }
+
+  /// The last finished record of a `cacheKey`, in any run, and the id of its run. A large value of it may be gone
+  /// when it is loaded: another process may remove the run.
+  ///
+  /// - Returns: The record; nil when there is none, or it isn't what was written.
+  package func cached(
+    _ key: Digest
+  ) throws(FlowError) -> (run: ByteString, record: OpRecord)? {
+    guard let record = try table.cached(key) else { return nil }
+    let select = try database.prepare("SELECT name FROM runs WHERE number = ?1")
+    select.bind(1, RecordTable.run(of: record.id))
+    guard let run = try select.first({ $0.text(0) }) else { return nil }
+    return (run, record)
   }
 
   private func records(of run: RunRow) throws(FlowError) -> [OpRecord] {
@@ -162,8 +176,8 @@ extension JournalStore {
     // AUTOINCREMENT never gives a number twice, so no record of a removed run can belong to a later one.
     let last = try database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'runs'")
       .first { $0.integer(0) }
-    let next = max(last ?? 0, 0) + 1
-    if next <= RecordTable.lastRun { return next }
+    let present = max(last ?? 0, 0)
+    if present < RecordTable.lastRun { return present + 1 }
     throw StoreProblem.unsuitable.error(
       "the store '\(folder)' has had \(RecordTable.lastRun) runs: remove its folder")
   }

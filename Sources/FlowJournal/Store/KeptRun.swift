@@ -105,7 +105,7 @@ package final class KeptRun {
     }
     batch.append(command)
     // After the jobs that are ready now: items of a group then share a transaction.
-    if batch.count == 1 { loop.enqueue { [weak self] in self?.handOver() } }
+    if batch.count == 1 { loop.enqueue { self.handOver() } }
   }
 
   private func handOver() {

@@ -38,12 +38,15 @@ package struct OpRecord: Sendable {
   package var error: ByteString?
   /// Where the op's code is: `ship.lua:31`.
   package var place: ByteString?
+  /// What other runs find the record by; nil when its result is for its own run alone.
+  package var cacheKey: Digest?
 
   package init(
     id: Int64 = 0, path: ByteString, op: ByteString, label: ByteString? = nil, code: Digest,
     inputs: [KeptInput] = [], reads: [KeptInput] = [], state: State, attempt: Int = 1,
     began: Double, ended: Double = 0, key: ByteString, writes: [KeptWrite] = [],
-    isOnce: Bool = false, error: ByteString? = nil, place: ByteString? = nil
+    isOnce: Bool = false, error: ByteString? = nil, place: ByteString? = nil,
+    cacheKey: Digest? = nil
   ) {
     self.id = id
     self.path = path
@@ -61,6 +64,7 @@ package struct OpRecord: Sendable {
     self.isOnce = isOnce
     self.error = error
     self.place = place
+    self.cacheKey = cacheKey
   }
 }
 

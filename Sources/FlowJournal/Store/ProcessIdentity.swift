@@ -26,9 +26,19 @@ struct ProcessIdentity: Equatable, Sendable {
   var life: Life {
     let here = ProcessIdentity.current
     guard host == here.host else { return .unknown }
-    if boot == here.boot { return Self.start(of: pid) == start ? .alive : .ended }
+    if boot == here.boot { return isRunning ? .alive : .ended }
     // The same machine after a restart, or another container on it.
     return boot.bytes.prefix(36) == here.boot.bytes.prefix(36) ? .unknown : .ended
+  }
+
+  /// Whether a process of this machine exists.
+  private var isRunning: Bool {
+    guard start != 0, ProcessIdentity.current.start != 0 else {
+      // There was no /proc when it was started, or there is none now.
+      guard let number = pid_t(exactly: pid), number > 0 else { return false }
+      return kill(number, 0) == 0 || errno == EPERM
+    }
+    return Self.start(of: pid) == start
   }
 
   private static let hostName: ByteString = {

@@ -23,10 +23,13 @@ final class RecordTable {
     return run << 40..<(run + 1) << 40
   }
 
+  /// The number of the run of a record.
+  static func run(of record: Int64) -> Int64 { record >> 40 }
+
   // The columns, by their positions in both statements.
   private static let columns: ByteString =
     "id, state, attempt, is_once, began, ended, sum, code, op, path, key, label, place, error, "
-    + "inputs, reads, writes"
+    + "inputs, reads, writes, cache"
 
   /// Adds or replaces the row of a record.
   func write(_ record: OpRecord) throws(FlowError) {
@@ -63,6 +66,12 @@ final class RecordTable {
       insert.bind(Int32(9 + index), text)
       sum.add(text)
     }
+    if let key = record.cacheKey {
+      insert.bind(18, key)
+      sum.add(key)
+    } else {
+      sum.add(nil as ByteString?)
+    }
     insert.bind(7, try digest())
     Failpoint.pass()
     try insert.run()
@@ -73,7 +82,7 @@ final class RecordTable {
     if let insert { return insert }
     let made = try database.prepare(
       "INSERT OR REPLACE INTO records(\(Self.columns)) "
-        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
+        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)")
     insert = made
     return made
   }
@@ -96,6 +105,16 @@ final class RecordTable {
     while try select.step() { try body(select.integer(0), record(select, &names)) }
   }
 
+  /// The last finished record of this key, in any run; nil without one that is what was written.
+  func cached(_ key: Digest) throws(FlowError) -> OpRecord? {
+    let select = try database.prepare(
+      "SELECT \(Self.columns) FROM records WHERE cache = ?1 AND state = 1 ORDER BY id DESC LIMIT 1")
+    select.bind(1, key)
+    defer { select.reset() }
+    var names = SharedTexts()
+    return try select.step() ? record(select, &names) : nil
+  }
+
   private func record(
     _ row: StoreStatement, _ names: inout SharedTexts
   ) throws(FlowError) -> OpRecord? {
@@ -103,7 +122,7 @@ final class RecordTable {
     for column in 0..<4 as Range<Int32> { sum.add(row.integer(column)) }
     sum.add(row.double(4))
     sum.add(row.double(5))
-    for column in 7..<17 as Range<Int32> { sum.add(column, of: row) }
+    for column in 7..<18 as Range<Int32> { sum.add(column, of: row) }
     guard row.digest(6) == (try digest()), let state = OpRecord.State(rawValue: row.integer(1)),
       let code = row.digest(7), let attempt = Int(exactly: row.integer(2)),
       let inputs = row.withBytes(14, { Self.list($0) { $0.inputs() } }),
@@ -115,7 +134,8 @@ final class RecordTable {
       label: row.optionalText(11), code: code, inputs: inputs, reads: reads, state: state,
       attempt: attempt, began: row.double(4), ended: row.double(5), key: row.text(10),
       writes: writes, isOnce: row.integer(3) != 0, error: row.optionalText(13),
-      place: row.isNull(12) ? nil : names.text(1, row, 12))
+      place: row.isNull(12) ? nil : names.text(1, row, 12),
+      cacheKey: row.digest(17))
   }
 
   private static func list<Element>(

@@ -30,9 +30,11 @@ enum StoreSchema {
       began REAL NOT NULL, ended REAL NOT NULL,
       sum BLOB NOT NULL, code BLOB NOT NULL, op BLOB NOT NULL, path BLOB NOT NULL,
       key BLOB NOT NULL, label BLOB, place BLOB, error BLOB,
-      inputs BLOB NOT NULL, reads BLOB NOT NULL, writes BLOB NOT NULL
+      inputs BLOB NOT NULL, reads BLOB NOT NULL, writes BLOB NOT NULL, cache BLOB
     ) STRICT
     """,
+    // Costs nothing for records that other runs don't look for.
+    "CREATE INDEX records_of_cache ON records(cache) WHERE cache IS NOT NULL",
   ]
 
   /// Sets what a connection that writes has to have, and makes the tables of a new database.

@@ -67,6 +67,8 @@ struct KeptRunTests {
     let test = try TestStore()
     let loop = makeLoop()
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
+    // The thread is ready from here on, and would take what comes early for itself.
+    #expect(run.writeAndWait(makeRecord("first"), on: loop) == nil)
     var calls: [Int] = []
     for number in 0..<64 {
       loop.enqueue {
@@ -78,7 +80,7 @@ struct KeptRunTests {
     }
     _ = loop.run { calls.count == 64 }
     #expect(calls == Array(0..<64))
-    #expect(run.transactions == 1)
+    #expect(run.transactions == 2)
     run.close()
   }
 
@@ -120,6 +122,32 @@ struct KeptRunTests {
     let third = try #require(try store.resume(first.id, script: "/s.lua", on: loop))
     #expect(third.records.count == 1)
     third.close()
+  }
+
+  @Test("The last finished record of a cache key is found in any run")
+  func cache() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    let store = try test.open()
+    let key = Digest(high: 5, low: 6)
+    var record = makeRecord("first")
+    record.cacheKey = key
+    var ids: [ByteString] = []
+    for path in ["first", "second", "third"] as [ByteString] {
+      let run = try store.begin(script: "/s.lua", words: [], on: loop)
+      record.path = path
+      record.state = path == "third" ? .failed : .finished
+      run.write(record)
+      run.write(makeRecord("other"))
+      run.close()
+      ids.append(run.id)
+    }
+    let found = try #require(try store.cached(key))
+    #expect(found.run == ids[1] && found.record.path == "second")
+    #expect(found.record.cacheKey == key)
+    #expect(try store.cached(Digest(high: 6, low: 5)) == nil)
+    try store.forget(ids[1])
+    #expect(try store.cached(key)?.run == ids[0])
   }
 
   @Test("A large value is a file, which is checked when it is read")

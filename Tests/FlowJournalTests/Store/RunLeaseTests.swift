@@ -6,22 +6,6 @@ import Testing
 
 @Suite("The lease of a run")
 struct RunLeaseTests {
-  /// A process that does nothing.
-  private func startSleep() throws -> pid_t {
-    var pid = pid_t()
-    var arguments = [strdup("sleep"), strdup("600"), nil]
-    defer { for argument in arguments { free(argument) } }
-    let result = posix_spawnp(&pid, "sleep", nil, nil, &arguments, nil)
-    try #require(result == 0)
-    return pid
-  }
-
-  private func end(_ pid: pid_t) {
-    kill(pid, SIGKILL)
-    var status: Int32 = 0
-    waitpid(pid, &status, 0)
-  }
-
   /// An unfinished run that this process doesn't hold any more.
   private func makeRun(_ test: TestStore, on loop: EventLoop) throws -> ByteString {
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
@@ -40,7 +24,8 @@ struct RunLeaseTests {
     let test = try TestStore()
     let loop = makeLoop()
     let id = try makeRun(test, on: loop)
-    let pid = try startSleep()
+    let process = try SleepingProcess()
+    let pid = process.pid
     let start = try #require(ProcessIdentity.start(of: Int64(pid)))
     try give(test, to: pid, start: start)
     let store = try test.open()
@@ -53,12 +38,11 @@ struct RunLeaseTests {
     }
     #expect(problem { try store.forget(id) } == .held)
     guard case .live(let holder, _) = try store.run(id).state else {
-      end(pid)
       Issue.record("the run isn't live")
       return
     }
     #expect(holder == Int64(pid))
-    end(pid)
+    process.end()
     let run = try #require(try store.resume(nil, script: "/s.lua", on: loop))
     #expect(run.epoch == 2)
     run.close()
@@ -69,23 +53,41 @@ struct RunLeaseTests {
     let test = try TestStore()
     let loop = makeLoop()
     _ = try makeRun(test, on: loop)
-    let pid = try startSleep()
-    defer { end(pid) }
+    let process = try SleepingProcess()
+    let pid = process.pid
+    defer { process.end() }
     let start = try #require(ProcessIdentity.start(of: Int64(pid)))
     try give(test, to: pid, start: start - 1)
     #expect(try test.open().resume(nil, script: "/s.lua", on: loop)?.epoch == 2)
   }
 
+  @Test("A process whose start isn't known holds a run while one of its number exists")
+  func unknownStart() throws {
+    let process = try SleepingProcess()
+    let pid = process.pid
+    var identity = ProcessIdentity.current
+    identity.pid = Int64(pid)
+    identity.start = 0
+    #expect(identity.life == .alive)
+    process.end()
+    #expect(identity.life == .ended)
+    for number in [0, -1, Int64.max] {
+      identity.pid = number
+      #expect(identity.life == .ended)
+    }
+  }
+
   @Test("A process that has ended without being collected doesn't hold a run")
   func zombie() throws {
-    let pid = try startSleep()
+    let process = try SleepingProcess()
+    let pid = process.pid
     #expect(ProcessIdentity.start(of: Int64(pid)) != nil)
     kill(pid, SIGKILL)
     // Waits for the end, but leaves the process to be collected.
     var information = siginfo_t()
     waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT)
     #expect(ProcessIdentity.start(of: Int64(pid)) == nil)
-    end(pid)
+    process.end()
   }
 
   @Test("A restarted machine holds no run; another one as long as it gives signs of life")
@@ -136,6 +138,21 @@ struct RunLeaseTests {
     second.close()
   }
 
+  @Test("After a failed write nothing is written any more")
+  func failureStays() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    let store = try test.open()
+    let run = try store.begin(script: "/s.lua", words: [], on: loop)
+    try test.execute("UPDATE runs SET epoch = 5")
+    #expect(run.writeAndWait(makeRecord("lost"), on: loop)?.storeProblem == .fenced)
+    try test.execute("UPDATE runs SET epoch = 1")
+    #expect(run.writeAndWait(makeRecord("after"), on: loop)?.storeProblem == .fenced)
+    #expect(run.failure?.storeProblem == .fenced)
+    run.close()
+    #expect(try store.records(of: run.id).isEmpty)
+  }
+
   @Test("A process whose run was removed can't write any more")
   func removedRun() throws {
     let test = try TestStore()
@@ -145,5 +162,31 @@ struct RunLeaseTests {
     #expect(run.writeAndWait(makeRecord("a"), on: loop)?.storeProblem == .fenced)
     run.close()
     #expect(try test.number("SELECT count(*) FROM records") == 0)
+  }
+}
+
+/// A process that does nothing, and ends at the latest with this object.
+private final class SleepingProcess {
+  let pid: pid_t
+  private var hasEnded = false
+
+  init() throws {
+    var pid = pid_t()
+    var arguments = [strdup("sleep"), strdup("600"), nil]
+    defer { for argument in arguments { free(argument) } }
+    let result = posix_spawnp(&pid, "sleep", nil, nil, &arguments, nil)
+    try #require(result == 0)
+    self.pid = pid
+  }
+
+  deinit { end() }
+
+  /// Ends and collects it.
+  func end() {
+    if hasEnded { return }
+    hasEnded = true
+    kill(pid, SIGKILL)
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
   }
 }

@@ -32,7 +32,7 @@ struct VerificationTests {
       "state = 0", "attempt = 2", "is_once = 1", "began = 1", "ended = 9", "code = zeroblob(16)",
       "code = x''", "sum = x''", "op = x'00'", "path = x'00'", "key = x''", "label = x''",
       "place = x'00'", "error = x''", "inputs = x'FFFFFFFFFFFFFFFFFF'", "reads = x''",
-      "writes = x'01'", "id = id + 1",
+      "writes = x'01'", "cache = x''", "id = id + 1",
     ] as [ByteString])
   func changedColumn(_ change: ByteString) throws {
     let test = try TestStore()
@@ -56,6 +56,29 @@ struct VerificationTests {
     let store = try test.open()
     #expect(store.verify().map(\.run) == [ids[1]])
     #expect(problem { _ = try store.resume(ids[1], script: "/s.lua", on: makeLoop()) } == .damaged)
+  }
+
+  @Test("No number in the database is a trap")
+  func largeNumbers() throws {
+    let test = try TestStore()
+    let loop = makeLoop()
+    let ids = try makeRuns(test, bytes: "value")
+    for number in [Int64.max, Int64.min] {
+      try test.execute(
+        "UPDATE runs SET epoch = \(number), pid = \(number), start = \(number), beat = 9e999, "
+          + "is_held = \(number), is_finished = 0, ended = -9e999")
+      try test.execute("UPDATE sqlite_sequence SET seq = \(number)")
+      let store = try test.open()
+      _ = try store.runs()
+      let run = try #require(try store.resume(ids[0], script: "/s.lua", on: loop))
+      #expect(run.writeAndWait(makeRecord("op"), on: loop) == nil)
+      run.close()
+      #expect(problem { try store.begin(script: "/", words: [], on: loop).close() } != .damaged)
+      try test.execute("UPDATE records SET attempt = \(number), state = \(number)")
+      _ = store.verify()
+      _ = try store.prune(limit: 1 << 40)
+      try test.execute("UPDATE records SET attempt = 1, state = 1 WHERE id < 2 << 40")
+    }
   }
 
   @Test("A changed file of a value is found, with its run")
