@@ -41,6 +41,7 @@ package final class JournalStore {
     let isNew = isReadOnly ? false : try Self.fileSize("store.sqlite", in: folder) == 0
     key = try StoreKey.open(in: folder, makes: isNew)
     digests = try DigestMaker(key: key)
+    if isNew { try StoreKey.makeDatabase(in: folder) }
     database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, Self.patience)
     table = RecordTable(database, digests)
   }

@@ -22,6 +22,13 @@ enum StoreKey {
     if made != 0, errno != EEXIST { throw StoreProblem.system("make", folder, errno) }
   }
 
+  /// Makes the file of the database unless it exists, for this user only: SQLite would let others read it.
+  static func makeDatabase(in folder: ByteString) throws(FlowError) {
+    // Without a descriptor: closing one would end the locks that another thread has on the file by then.
+    let made = (folder + "/store.sqlite").withCString { mknod($0, S_IFREG | 0o600, 0) }
+    if made != .some(0), errno != EEXIST { throw StoreProblem.system("write", folder, errno) }
+  }
+
   /// Refuses a file system whose locks or shared memory can't be trusted.
   static func checkFileSystem(of folder: ByteString) throws(FlowError) {
     let type = folder.withCString { flowsystem_file_system($0) } ?? -1

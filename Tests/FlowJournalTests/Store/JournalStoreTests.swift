@@ -22,12 +22,15 @@ struct JournalStoreTests {
     let test = try TestStore()
     let loop = makeLoop()
     let large = ByteString(Array(repeating: 1, count: 100_000))
-    let id = try makeRun(try test.open(), on: loop, bytes: large)
+    let store = try test.open()
+    let id = try makeRun(store, on: loop, bytes: large)
     func mode(_ name: ByteString) throws -> UInt32? {
       try FileStatus.read(test.folder + name, follows: false)?.mode
     }
     #expect(try mode("") == 0o700)
-    #expect(try mode("/key") == 0o600)
+    for name in ["/key", "/store.sqlite", "/store.sqlite-wal"] as [ByteString] {
+      #expect(try mode(name) == 0o600)
+    }
     #expect(try mode("/values/" + id) == 0o700)
     let values = try DirectoryListing(test.folder + "/values/" + id).read(Cancellation())
     #expect(values.count == 1)
