@@ -90,6 +90,42 @@ static bool put_global(encoder *e, lua_State *L) {
   return true;
 }
 
+/// Whether a list has a string. [-0, +0, -]
+static bool has_string(lua_State *L, int list, const char *string) {
+  int top = lua_gettop(L);
+  bool is_found = false;
+  lua_Integer last = (lua_Integer)lua_rawlen(L, list);
+  for (lua_Integer i = 1; !is_found && i <= last; i++) {
+    is_found =
+        lua_rawgeti(L, list, i) == LUA_TSTRING && strcmp(lua_tolstring(L, -1, NULL), string) == 0;
+    lua_settop(L, top);
+  }
+  return is_found;
+}
+
+/// Writes the digests of the modules that a function may require while it runs: those that have the name
+/// of one of its constants. The list of constants is on top. [-0, +0, m]
+static void put_required(encoder *e, lua_State *L) {
+  int names = lua_gettop(L);
+  lua_Integer last = (lua_Integer)lua_rawlen(L, names);
+  if (!has_string(L, names, "require")) return;
+  for (lua_Integer i = 1; i <= last; i++) {
+    size_t count;
+    uint8_t digest[FLOWLUA_MODULE_DIGEST];
+    lua_rawgeti(L, names, i);
+    const char *name = lua_tolstring(L, -1, &count);
+    int32_t form = e->state->callbacks.describe_module(e->state, name, count, digest);
+    if (form == FLOWLUA_MODULE_FAILED) flowlua_raise_memory(L);
+    if (form == FLOWLUA_MODULE_DIGESTED || form == FLOWLUA_MODULE_UNREADABLE) {
+      put_byte(L, e->out, TAG_MODULE);
+      put_text(L, e->out, name, count);
+      put_byte(L, e->out, (uint8_t)form);
+      if (form == FLOWLUA_MODULE_DIGESTED) flowlua_put(L, e->out, digest, sizeof digest);
+    }
+    lua_settop(L, names);
+  }
+}
+
 /// Whether the function on top has the globals as an upvalue. [-0, +0, -]
 static bool has_globals(encoder *e, lua_State *L) {
   int function = lua_gettop(L);
@@ -113,6 +149,7 @@ bool flowlua_encode_used_globals(encoder *e, lua_State *L) {
     lua_Integer first = 1, last;
     if (flowlua_push_constants(e, L, code + sizeof length, length)) {
       last = (lua_Integer)lua_rawlen(L, -1);
+      put_required(e, L);
     } else {
       lua_pushglobaltable(L);
       first = 0;

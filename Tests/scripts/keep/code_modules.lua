@@ -36,10 +36,11 @@ local field = 'local name = require "first".name\nop = flow.op("FieldOp", functi
 check.equal(digest(field), digest(field))
 check.equal(digest(field, { ["fourth.lua"] = "return 'other'" }) ~= digest(field), true)
 
--- A module that is required in the op is known by what it returns only when it is an upvalue or a global,
--- but its name is a constant of the code.
+-- A module that is required while the op runs.
 local within = 'op = flow.op("WithinOp", function(ctx) ctx:log(require "first".name()) end)'
 check.equal(digest(within), digest(within))
+check.equal(digest(within, { ["third.lua"] = "return 3" }) ~= digest(within), true)
+check.equal(digest(within, { ["other.lua"] = "return 3" }), digest(within))
 
 -- Without a file, what a module holds counts as any other value.
 local made = [[
