@@ -6,7 +6,7 @@ internal import LuaVM
 /// Shows what the runs of a script execute, on the terminal of stderr: a tree below all other output.
 ///
 /// It draws when something has changed and when the loop is idle, at most ten times a second. It has no
-/// timer, which would keep a script alive. All other output removes the tree first. Failures, and the ends
+/// timer, which would keep a script alive, and it follows no runs before the tree appears. All other output removes the tree first. Failures, and the ends
 /// of groups, are printed above it, unless everything ends before the tree appears.
 final class ProgressDisplay: ProgressTree.Observer {
   private var tree: ProgressTree?
@@ -65,7 +65,12 @@ final class ProgressDisplay: ProgressTree.Observer {
     let tree = ProgressTree(of: loop)
     tree.observer = self
     self.tree = tree
-    loop.eventSinks.append(tree)
+    // The time of a virtual clock doesn't pass while ops execute.
+    if loop.clock.isVirtual {
+      loop.eventSinks.append(tree)
+    } else {
+      tree.followLate(after: Self.delay)
+    }
     loop.onRest = { [unowned self] in rest() }
     flowsystem_catch_pauses()
     flowsystem_catch_quit()
@@ -75,21 +80,27 @@ final class ProgressDisplay: ProgressTree.Observer {
 
   func progressChanged(at time: Int64) -> Int64 {
     let now = LuaVM.monotonicTime
-    let next = due ?? now + Self.delay
-    due = next
-    if now >= next { draw(now) }
+    if now >= firstDue(now) { draw(now) }
     return time.later(by: max(1_000_000, (due ?? now) - now))
   }
 
   /// The loop is about to wait; returns after which time it wants to be called again.
   private func rest() -> Int64? {
-    guard let tree, !tree.isEmpty else { return nil }
+    guard let tree else { return nil }
     let now = LuaVM.monotonicTime
-    let next = due ?? now + Self.delay
-    due = next
+    if let left = tree.followIfDue(at: now) { return left }
+    if tree.isEmpty { return nil }
+    let next = firstDue(now)
     if now < next { return next - now }
     draw(now)
     return Self.patience
+  }
+
+  /// The time of the next drawing, which is set if nothing has been drawn yet.
+  private func firstDue(_ now: Int64) -> Int64 {
+    let next = due ?? (tree?.inProgressSince ?? now) + Self.delay
+    due = next
+    return next
   }
 
   func progressNoticed(_ notice: ProgressNotice) {

@@ -25,6 +25,12 @@ package struct LogBound {
   }
 }
 
+/// Is notified while a log still has all of its events.
+protocol DropObserver: AnyObject {
+  /// A log is about to drop events for the first time.
+  func logWillDrop(_ log: EventLog)
+}
+
 // A log is bounded, because a run may never end. When it reaches its limit, a quarter of it is dropped at once,
 // so that an event costs little on average. First the oldest lines of executions that have succeeded are
 // dropped; then the oldest lines, values and states of all that haven't failed; then the oldest executions that
@@ -36,6 +42,7 @@ extension EventLog {
 
   /// Drops events, and sets when that is done next.
   func dropEvents() {
+    dropObserver.take()?.logWillDrop(self)
     let reduction = LogReduction(self, excess: count - (bound.limit - bound.limit / 4))
     bound.droppedEvents += reduction.events
     for (place, number) in reduction.executions {

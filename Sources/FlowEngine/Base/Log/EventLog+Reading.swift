@@ -52,6 +52,23 @@ extension EventLog {
     place.removed = removed
   }
 
+  /// Whether an execution has failed, or was stopped.
+  var hasFailures: Bool {
+    var left = count
+    for chunk in chunks {
+      let hasFailures = chunk.prefix(left).contains { record in
+        switch record.kind {
+        case .finish: record.firstPayload.tag != .none
+        case .groupEmpty, .groupRefused: true
+        default: false
+        }
+      }
+      if hasFailures { return true }
+      left -= min(left, chunk.count)
+    }
+    return false
+  }
+
   /// The name of the op that a record is about, and its 1-based index in a group, else 0.
   func subject(of record: LogRecord) -> (name: ByteString, index: Int) {
     subject(scope: scopes[Int(record.scope)], position: record.position)

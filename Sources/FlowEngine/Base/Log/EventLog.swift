@@ -7,16 +7,16 @@ import Glibc
 public final class EventLog {
   /// Sinks that get each event as it is appended.
   @exclusivity(unchecked) private(set) var sinks: [any EventSink]
-  private var eventSinks: [any EventSink] = []
+  @exclusivity(unchecked) private var eventSinks: [any EventSink] = []
   /// Those of them that get its record instead.
-  private var recordSinks: [any RecordSink] = []
+  @exclusivity(unchecked) private var recordSinks: ContiguousArray<any RecordSink> = []
   let keys: KeyTable
   /// The run's name.
   let title: ByteString
   /// When the run started: nanoseconds of the loop's clock, and from 1970 to that clock's start.
   let began: Int64
   let wallBase: Int64
-  private(set) var scopes: ContiguousArray<LogScope> = []
+  @exclusivity(unchecked) private(set) var scopes: ContiguousArray<LogScope> = []
   /// The logs of the runs that its ops have started, by their scopes; nil unless a view wants them.
   var childLogs: [UInt32: EventLog]?
   /// The paths of scopes that have been read; see EventLog+Identity.swift.
@@ -51,8 +51,10 @@ public final class EventLog {
   private var largeTexts: ContiguousArray<ByteString> = []
   /// The most events that it keeps, and what has been dropped for that; see EventLog+Limit.swift.
   package var bound = LogBound()
+  /// Notified before the first events are dropped.
+  var dropObserver: (any DropObserver)?
   /// How many callers refer to records or texts, so that nothing may be dropped.
-  private var holders = 0
+  @exclusivity(unchecked) private var holders = 0
 
   init(
     title: ByteString, keys: KeyTable, clock: any LoopClock, began: Int64, sinks: [any EventSink]
@@ -67,7 +69,7 @@ public final class EventLog {
   }
 
   private func sortSinks() {
-    recordSinks = sinks.compactMap { $0 as? any RecordSink }
+    recordSinks = ContiguousArray(sinks.compactMap { $0 as? any RecordSink })
     eventSinks = sinks.filter { !($0 is any RecordSink) }
   }
 
@@ -306,8 +308,16 @@ public final class EventLog {
     // A sink may append something.
     holders += 1
     defer { holders -= 1 }
-    for sink in recordSinks { sink.append(record, in: self) }
-    guard !eventSinks.isEmpty, let event = event(of: record) else { return }
+    var index = 0
+    while index < recordSinks.count {
+      recordSinks[index].append(record, in: self)
+      index += 1
+    }
+    if !eventSinks.isEmpty { notifyEventSinks(record, value) }
+  }
+
+  private func notifyEventSinks(_ record: LogRecord, _ value: Value?) {
+    guard let event = event(of: record) else { return }
     var value = value
     // If the text may not show a part of the value, sinks must not get the plain value either.
     if let secrets, let whole = value, secrets.hidesPart(of: whole) {

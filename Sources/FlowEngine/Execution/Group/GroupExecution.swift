@@ -220,10 +220,12 @@ final class GroupExecution: MemberGroup {
   }
 
   private func notifySinksOfStart() {
-    for sink in parent.log.sinks {
-      (sink as? any GroupSink)?.groupStarted(
-        self, id: parent.log.id(scope: scope, position: position), in: parent.log)
-    }
+    for sink in parent.log.sinks { (sink as? any GroupSink)?.groupStarted(self) }
+  }
+
+  /// The log that has its events, and its id there.
+  var place: (log: EventLog, id: UInt64) {
+    (parent.log, parent.log.id(scope: scope, position: position))
   }
 
   /// The op decides which runner executes its items, then the loop; by default the loop executes
@@ -393,5 +395,5 @@ final class GroupExecution: MemberGroup {
 /// A sink that is also notified of each group that starts.
 protocol GroupSink: EventSink {
   /// A group has started, after the event of its start.
-  func groupStarted(_ group: GroupExecution, id: UInt64, in log: EventLog)
+  func groupStarted(_ group: GroupExecution)
 }

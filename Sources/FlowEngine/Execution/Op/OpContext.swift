@@ -231,9 +231,11 @@ public final class OpContext {
   public func progress(_ done: Double, of total: Double? = nil) {
     guard let execution, !isSettled else { return }
     execution.loop.checkThread()
+    let time = execution.loop.now()
     execution.log.append(
-      .progress, time: execution.loop.now(), scope: scope, position: position, attempt: attempt,
+      .progress, time: time, scope: scope, position: position, attempt: attempt,
       first: .number(done), second: total.map { .number($0) } ?? .none)
+    execution.engine.runWatch?.look(at: time)
   }
 
   // MARK: Cleanups and tasks
@@ -331,6 +333,7 @@ public final class OpContext {
           .transition, time: time, scope: scope, position: position, attempt: attempt,
           first: payload($0))
       }
+      $0.engine.runWatch?.look(at: time)
     }
   }
 

@@ -14,6 +14,7 @@ final class Engine: WorkScheduler {
   var makeItemRunner: ((ItemWork) -> (any ItemRunner)?)?
   var eventSinks: [any EventSink] = []
   var runMonitors: [any RunMonitor] = []
+  var runWatch: (any RunWatch)?
   /// Whether the log of a run keeps those of the runs that its ops start.
   var keepsChildLogs = false
   var trace: TraceContext?
@@ -52,6 +53,8 @@ final class Engine: WorkScheduler {
     makeItemRunner = nil
     super.loopIsShutDown()
   }
+
+  override func hasLooked(at time: Int64) { runWatch?.look(at: time) }
 
   // MARK: Contexts
 

@@ -189,6 +189,7 @@ public final class Run: FlowTask<DataBucket> {
       return
     }
     notifySinksOfStart()
+    if let watch = loop.engine.runWatch { log.dropObserver = watch }
     let execution = Execution(run: self, bucket: data, group: nil)
     self.execution = execution
     if owner == nil { adopt?(self) }
@@ -291,6 +292,7 @@ public final class Run: FlowTask<DataBucket> {
     guard let (run, scope) = outer else { return }
     outer = nil
     guard run.state == .pending else { return }
+    loop.engine.runWatch?.innerRunEnds(self, in: run.log, scope: scope, at: time)
     run.log.append(
       .finish, time: time, scope: scope, position: LogRecord.ownPosition,
       first: error.map { run.log.payload($0.logLine) } ?? .none,
@@ -303,7 +305,9 @@ public final class Run: FlowTask<DataBucket> {
     owned = nil
     awaited.removeAll()
     loop.engine.pending[id] = nil
+    log.dropObserver = nil
     if !isSkipped { notifySinksOfEnd() }
+    loop.engine.runWatch?.runConcluded(self)
     if isMonitored {
       isMonitored = false
       for monitor in loop.engine.runMonitors { monitor.runEnded(self) }

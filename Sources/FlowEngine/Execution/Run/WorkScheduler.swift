@@ -59,7 +59,11 @@ class WorkScheduler: TaskRegistry {
     nextLook = time.later(by: 1_000_000)
     loop.runLimits(dueAt: time)
     onLook?()
+    hasLooked(at: time)
   }
+
+  /// Called at the end of `look`.
+  func hasLooked(at time: Int64) {}
 
   /// The time of an event between two ops. The next op must not start before it, so only that op
   /// may share this reading of the clock.

@@ -1,14 +1,5 @@
 /// An execution in progress. Nodes refer to each other by their places in `ProgressNodes`.
 struct ProgressNode {
-  /// A step of a flow that has ended.
-  struct EndedStep {
-    let log: EventLog
-    let scope: UInt32
-    let position: UInt32
-    let duration: Int64
-    let hasFailed: Bool
-  }
-
   /// Nil for what encloses all runs.
   var log: ProgressLog?
   var id: UInt64 = 0
@@ -35,7 +26,7 @@ struct ProgressNode {
   /// How much within it has failed.
   var failuresWithin = 0
   /// The last steps that have ended.
-  var endedSteps: ContiguousArray<EndedStep> = []
+  var endedSteps = EndedSteps()
   /// The progress that the op has reported.
   var reported: (done: Double, total: Double?)?
   var transition: ByteString?
@@ -48,15 +39,55 @@ struct ProgressNode {
   var isStopped = false
 }
 
+/// The last steps of a flow that have ended: those that may have rows.
+struct EndedSteps {
+  /// A step of a flow that has ended. It refers to nothing, because many steps take each other's place.
+  struct Step {
+    let scope: UInt32
+    let position: UInt32
+    let duration: Int64
+    let hasFailed: Bool
+  }
+
+  /// How many there are at most.
+  static let limit = 4
+
+  /// The log that all of them are in.
+  private(set) var log: EventLog?
+  private var steps: ContiguousArray<Step> = []
+  /// The index of the oldest step, which the next one replaces.
+  private var oldest = 0
+
+  var isEmpty: Bool { steps.isEmpty }
+
+  @inline(__always)
+  mutating func add(_ step: Step, in log: EventLog) {
+    if steps.count == Self.limit {
+      steps[oldest] = step
+      oldest = oldest == Self.limit - 1 ? 0 : oldest &+ 1
+    } else {
+      self.log = log
+      steps.append(step)
+    }
+  }
+
+  /// The steps, the oldest first.
+  var inOrder: [Step] { Array(steps[oldest...] + steps[..<oldest]) }
+}
+
 /// The log of a run whose executions have nodes.
 final class ProgressLog {
   let log: EventLog
+
+  // Unchecked exclusivity: see HotPath.swift.
+
   /// The node of the run itself; `none` after its end.
-  var root: Int32
+  @exclusivity(unchecked) var root: Int32
   /// The nodes by the ids of their executions.
-  var known: [UInt64: Int32]
-  /// The node that encloses the last record's execution, and the scope of that.
-  var lastParent: (scope: UInt32, node: Int32)?
+  @exclusivity(unchecked) var known: [UInt64: Int32]
+  /// The node that encloses the executions of the last record's scope.
+  @exclusivity(unchecked) private var lastScope: UInt32?
+  @exclusivity(unchecked) private var lastParent = ProgressNodes.none
 
   init(_ log: EventLog, root: Int32) {
     self.log = log
@@ -65,11 +96,24 @@ final class ProgressLog {
   }
 
   /// The node that encloses the execution of a record. All executions of a scope have the same.
+  @inline(__always)
   func parent(of record: LogRecord) -> Int32 {
-    if let lastParent, lastParent.scope == record.scope { return lastParent.node }
-    let parent = log.parentID(of: record).flatMap { known[$0] } ?? root
-    lastParent = (record.scope, parent)
-    return parent
+    if lastScope == record.scope { return lastParent }
+    return findParent(of: record)
+  }
+
+  @inline(never)
+  private func findParent(of record: LogRecord) -> Int32 {
+    lastParent = log.parentID(of: record).flatMap { known[$0] } ?? root
+    lastScope = record.scope
+    return lastParent
+  }
+
+  /// Records that a node is removed.
+  func forget(_ node: Int32, id: UInt64) {
+    known[id] = nil
+    if root == node { root = ProgressNodes.none }
+    if lastParent == node { lastScope = nil }
   }
 }
 
@@ -88,7 +132,8 @@ struct ProgressNodes {
   private(set) var leafItemCount = 0
 
   subscript(_ index: Int32) -> ProgressNode {
-    get { nodes[Int(index)] }
+    // Without a copy, which would retain what the node refers to.
+    _read { yield nodes[Int(index)] }
     _modify { yield &nodes[Int(index)] }
   }
 

@@ -1,29 +1,28 @@
 // The ends of executions, and what is reported of them.
 extension ProgressTree {
   /// Counts an execution that has ended with nothing in between.
+  @inline(__always)
   func endHeld(_ start: LogRecord, _ end: LogRecord, _ log: ProgressLog) {
     let parent = parent(of: start, log)
     guard parent != ProgressNodes.none else { return }
     if start.position == LogRecord.ownPosition, log.log.scopes[Int(start.scope)].kind == .top {
       return
     }
-    let step = ProgressNode.EndedStep(
-      log: log.log, scope: start.scope, position: start.position, duration: end.time - start.time,
+    let step = EndedSteps.Step(
+      scope: start.scope, position: start.position, duration: end.time &- start.time,
       hasFailed: false)
-    count(step, in: parent)
+    count(step, in: parent, log)
   }
 
-  private func count(_ step: ProgressNode.EndedStep, in parent: Int32) {
+  @inline(__always)
+  private func count(_ step: EndedSteps.Step, in parent: Int32, _ log: ProgressLog) {
     switch nodes[parent].kind {
     case .group:
       nodes[parent].ended += 1
       if step.hasFailed { nodes[parent].failed += 1 }
     case .flow:
       if step.position & Blueprint.finallyBit == 0 { nodes[parent].ended += 1 }
-      if nodes[parent].endedSteps.count == Self.endedStepLimit {
-        nodes[parent].endedSteps.removeFirst()
-      }
-      nodes[parent].endedSteps.append(step)
+      nodes[parent].endedSteps.add(step, in: log.log)
     case .op, .endedStep: break
     }
   }
@@ -36,21 +35,22 @@ extension ProgressTree {
     let hasFailed = outcome.state == .failed
     if hasFailed, let message = outcome.message { report(message, of: index) }
     let parent = nodes[index].parent
-    let node = nodes[index]
-    remove(index, isStopped: nodes[index].isStopped)
+    let step = EndedSteps.Step(
+      scope: nodes[index].scope, position: nodes[index].position,
+      duration: record.time - nodes[index].start, hasFailed: hasFailed)
     // A run that has outlived the op that started it is neither a step nor an item, and what was stopped
     // isn't done.
-    guard parent != ProgressNodes.top, node.child == nil, !node.hasOutlivedParent,
-      outcome.state != .cancelled
-    else { return }
+    let counts =
+      parent != ProgressNodes.top && nodes[index].child == nil
+      && !nodes[index].hasOutlivedParent && outcome.state != .cancelled
+    let leavesLine = nodes[index].kind == .group && nodes[index].wasShown
+    remove(index, isStopped: nodes[index].isStopped)
+    guard counts else { return }
     // A group that leaves a line isn't repeated as a step.
-    if node.kind == .group, node.wasShown, nodes[parent].kind == .flow {
+    if leavesLine, nodes[parent].kind == .flow {
       nodes[parent].ended += 1
     } else {
-      let step = ProgressNode.EndedStep(
-        log: log.log, scope: node.scope, position: node.position,
-        duration: record.time - node.start, hasFailed: hasFailed)
-      count(step, in: parent)
+      count(step, in: parent, log)
     }
   }
 
@@ -80,17 +80,10 @@ extension ProgressTree {
   }
 
   private func forget(_ index: Int32) {
-    let node = nodes[index]
-    node.log?.known[node.id] = nil
-    if node.log?.root == index { node.log?.root = ProgressNodes.none }
-    if node.log?.lastParent?.node == index { node.log?.lastParent = nil }
-    if let child = node.child {
-      child.root = ProgressNodes.none
-      child.lastParent = nil
-      child.known[0] = nil
-    }
-    groups[index] = nil
-    estimates[index] = nil
+    nodes[index].log?.forget(index, id: nodes[index].id)
+    nodes[index].child?.forget(index, id: 0)
+    if nodes[index].kind == .group { groups[index] = nil }
+    if !estimates.isEmpty { estimates[index] = nil }
     if !failureCounts.isEmpty { failureCounts[index] = nil }
     nodes.remove(index)
   }
@@ -99,8 +92,9 @@ extension ProgressTree {
 
   /// Reports the end of a group that had a row.
   private func noteEnd(_ index: Int32, isStopped: Bool) {
+    guard nodes[index].kind == .group, nodes[index].wasShown else { return }
     let node = nodes[index]
-    guard node.kind == .group, node.wasShown, let total = node.total,
+    guard let total = node.total,
       !nodes.ancestors(of: index).contains(where: { nodes[$0].isItem })
     else { return }
     notify(

@@ -3,7 +3,7 @@ extension ProgressTree {
   private struct Candidate {
     enum Content {
       case node(Int32)
-      case endedStep(ProgressNode.EndedStep)
+      case endedStep(EndedSteps.Step, EventLog)
     }
 
     let content: Content
@@ -106,12 +106,13 @@ extension ProgressTree {
       searched += 1
       child = node.next
     }
-    for (number, step) in nodes[index].endedSteps.enumerated() {
+    guard let log = nodes[index].endedSteps.log else { return }
+    for (number, step) in nodes[index].endedSteps.inOrder.enumerated() {
       // The last ones matter most.
       open.append(
         Candidate(
-          content: .endedStep(step), parent: row, level: level + 3,
-          hasFailures: step.hasFailed, start: -Int64(number), place: number - Self.endedStepLimit))
+          content: .endedStep(step, log), parent: row, level: level + 3,
+          hasFailures: step.hasFailed, start: -Int64(number), place: number - EndedSteps.limit))
     }
   }
 
@@ -174,10 +175,10 @@ extension ProgressTree {
 
   private func row(of candidate: Candidate, depth: Int, at time: Int64) -> ProgressRow {
     switch candidate.content {
-    case .endedStep(let step):
-      let name = step.log.displayName(scope: step.scope, position: step.position)
+    case .endedStep(let step, let log):
+      let name = log.displayName(scope: step.scope, position: step.position)
       var row = ProgressRow(
-        kind: .endedStep, depth: depth, name: step.log.shown(name),
+        kind: .endedStep, depth: depth, name: log.shown(name),
         seconds: Double(max(0, step.duration)) / 1e9)
       row.failed = step.hasFailed ? 1 : 0
       return row

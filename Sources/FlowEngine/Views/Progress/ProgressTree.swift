@@ -2,7 +2,7 @@
 ///
 /// It follows the starts and ends in the logs, and makes rows when they are asked for. An op that starts and
 /// ends with nothing in between gets no node. Confined to its loop's thread. Add it to
-/// `EventLoop.eventSinks` before the first run.
+/// `EventLoop.eventSinks` before the first run, or call `followLate(after:)`.
 public final class ProgressTree: RunSink, RecordSink, GroupSink {
   /// Is notified on the loop's thread.
   package protocol Observer: AnyObject {
@@ -18,14 +18,20 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   /// Called with what is to be reported once, on the loop's thread.
   public var onNotice: ((ProgressNotice) -> Void)?
   package weak var observer: (any Observer)?
-  private var nextChange: Int64 = 0
 
   unowned let loop: EventLoop
-  var nodes = ProgressNodes()
   private var logs: [ObjectIdentifier: ProgressLog] = [:]
-  private var lastLog: ProgressLog?
-  /// The start of an execution that has no node yet: most end right after it.
-  private var held: (record: LogRecord, log: ProgressLog)?
+
+  // Unchecked exclusivity: see HotPath.swift.
+
+  @exclusivity(unchecked) var nodes = ProgressNodes()
+  /// The time from which on the observer is notified of changes.
+  @exclusivity(unchecked) private var nextChange: Int64 = 0
+  /// The log of the last record. Unretained: `logs` holds it.
+  @exclusivity(unchecked) private var lastLog: Unmanaged<ProgressLog>?
+  /// The start of an execution in that log that has no node yet: most end right after it.
+  @exclusivity(unchecked) private var held: LogRecord?
+
   /// The groups that are executing, for the numbers of their running items.
   var groups: [Int32: RunningGroup] = [:]
   var estimates: [Int32: RemainingTime] = [:]
@@ -34,12 +40,13 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
 
   struct RunningGroup { weak var execution: GroupExecution? }
 
+  /// Set if runs are followed only when they are executed for long; see ProgressTree+Late.swift.
+  var late: LateFollowing?
+
   /// How many failures of a group with the same message are reported.
   package static let failureLimit = 10
   /// How many messages of a group's failures are remembered.
   static let messageLimit = 1000
-  /// How many ended steps of a flow have rows.
-  static let endedStepLimit = 4
 
   /// Makes a tree of the runs of a loop.
   public init(of loop: EventLoop) { self.loop = loop }
@@ -50,11 +57,16 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   // MARK: Runs
 
   public func runBegan(_ run: Run) {
-    guard run.loop === loop else { return }
+    // It is followed already if that has begun just now.
+    guard run.loop === loop, logs[ObjectIdentifier(run.log)] == nil else { return }
+    begin(run.log, in: run.outer.map { ($0.run.log, $0.scope) })
+  }
+
+  /// Begins to follow the log of a run; `outer` is its scope in the log of the op that has started it.
+  func begin(_ log: EventLog, in outer: (log: EventLog, scope: UInt32)?) {
     addHeld()
-    let log = run.log
-    if let outer = run.outer, let outerLog = logs[ObjectIdentifier(outer.run.log)],
-      let node = outerLog.known[outer.run.log.id(ofScope: outer.scope)]
+    if let outer, let outerLog = logs[ObjectIdentifier(outer.log)],
+      let node = outerLog.known[outer.log.id(ofScope: outer.scope)]
     {
       let child = ProgressLog(log, root: node)
       nodes[node].child = child
@@ -78,11 +90,20 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   }
 
   public func runEnded(_ run: Run) {
-    let id = ObjectIdentifier(run.log)
-    guard let tracked = logs[id] else { return }
+    guard end(run.log, RunEnd(of: run)) else { return }
+    guard isEmpty else { return }
+    stopFollowing()
+    observer?.progressEnded()
+  }
+
+  /// Follows the log of a run no more; false if it hasn't been followed.
+  @discardableResult
+  func end(_ log: EventLog, _ end: RunEnd) -> Bool {
+    let id = ObjectIdentifier(log)
+    guard let tracked = logs[id] else { return false }
     addHeld()
+    if lastLog?.toOpaque() == Unmanaged.passUnretained(tracked).toOpaque() { lastLog = nil }
     logs[id] = nil
-    if lastLog === tracked { lastLog = nil }
     let root = tracked.root
     if root != ProgressNodes.none {
       // The end of a run that an op has started is in the log of that op.
@@ -90,13 +111,11 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
         nodes[root].child = nil
         if nodes[root].log?.root == ProgressNodes.none { remove(root, isStopped: true) }
       } else {
-        if run.state == .failed, let error = run.error, error.kind != .cancelled {
-          report(error.message, of: root)
-        }
-        remove(root, isStopped: run.state != .succeeded)
+        if let failure = end.failure { report(failure, of: root) }
+        remove(root, isStopped: end.isStopped)
       }
     }
-    if isEmpty { observer?.progressEnded() }
+    return true
   }
 
   // MARK: Records
@@ -105,16 +124,28 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
 
   func append(_ record: LogRecord, in log: EventLog) {
     guard let log = tracked(log) else { return }
+    // Safe: no record ends a run.
+    if log.lend({ take(record, $0) }), record.time >= nextChange { change(at: record.time) }
+  }
+
+  /// Takes a record that was appended before.
+  func replay(_ record: LogRecord, in log: EventLog) {
+    if let log = tracked(log) { _ = log.lend { take(record, $0) } }
+  }
+
+  /// Takes a record; returns whether rows may have changed.
+  @inline(__always)
+  private func take(_ record: LogRecord, _ log: ProgressLog) -> Bool {
     switch record.kind {
     case .start:
-      addHeld()
-      held = (record, log)
+      if held != nil { addHeld() }
+      held = record
     case .finish:
-      if let held, held.log === log, held.record.scope == record.scope,
-        held.record.position == record.position, record.firstPayload.tag == .none
+      if let held, held.scope == record.scope, held.position == record.position,
+        record.firstPayload.tag == .none
       {
         self.held = nil
-        endHeld(held.record, record, log)
+        endHeld(held, record, log)
       } else {
         addHeld()
         finish(
@@ -125,9 +156,9 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
       .groupRefused, .groupEmpty:
       addHeld()
       addRare(record, log)
-    default: return
+    default: return false
     }
-    if record.time >= nextChange { change(at: record.time) }
+    return true
   }
 
   /// Notifies the observer if its time has come.
@@ -135,12 +166,23 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
     nextChange = observer?.progressChanged(at: time) ?? .max
   }
 
+  /// Notifies the observer of no change before the next call of `change`.
+  func pauseChanges() { nextChange = .max }
+
   /// Has the observer be notified of the next change.
   package func awaitChange() { nextChange = 0 }
 
-  private func tracked(_ log: EventLog) -> ProgressLog? {
-    if let lastLog, lastLog.log === log { return lastLog }
-    lastLog = logs[ObjectIdentifier(log)]
+  /// Returns what is known of a log, for the next record of it.
+  @inline(__always)
+  func tracked(_ log: EventLog) -> Unmanaged<ProgressLog>? {
+    if let lastLog, lastLog.lend({ $0.log === log }) { return lastLog }
+    return otherTracked(log)
+  }
+
+  @inline(never)
+  private func otherTracked(_ log: EventLog) -> Unmanaged<ProgressLog>? {
+    addHeld()
+    lastLog = logs[ObjectIdentifier(log)].map { .passUnretained($0) }
     return lastLog
   }
 
@@ -161,7 +203,7 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
         nodes[index].attempt = record.attempt + 1
         nodes[index].due = record.time.later(by: max(0, Int64(bitPattern: record.second)))
         nodes[index].ended = 0
-        nodes[index].endedSteps = []
+        nodes[index].endedSteps = EndedSteps()
         nodes[index].reported = nil
         estimates[index] = nil
       case .attempt: nodes[index].due = nil
@@ -178,7 +220,7 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
 
   /// Adds the node of the start that was held.
   func addHeld() {
-    guard let (record, log) = held.take() else { return }
+    guard let record = held.take(), let log = lastLog?.takeUnretainedValue() else { return }
     let id = log.log.id(of: record)
     // The run itself; or what executed an item was lost, and the item starts again.
     if id == 0 || log.known[id] != nil { return }
@@ -189,8 +231,9 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   {
     let parent = parent(of: record, log)
     guard parent != ProgressNodes.none else { return }
-    let scope = log.log.scopes[Int(record.scope)]
-    let isItem = scope.kind == .group && record.position != LogRecord.ownPosition
+    let isItem =
+      record.position != LogRecord.ownPosition
+      && log.log.scopes[Int(record.scope)].kind == .group
     var node = ProgressNode(log: log, id: id, scope: record.scope, position: record.position)
     node.isItem = isItem
     node.kind = kind
@@ -208,24 +251,37 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   }
 
   /// Makes the number of a group's running items known.
-  func groupStarted(_ group: GroupExecution, id: UInt64, in log: EventLog) {
+  func groupStarted(_ group: GroupExecution) {
+    let (log, id) = group.place
     guard let index = logs[ObjectIdentifier(log)]?.known[id] else { return }
     groups[index] = RunningGroup(execution: group)
   }
 
   /// The node that encloses an execution; closes a group of it that has ended without a line.
+  @inline(__always)
   func parent(of record: LogRecord, _ log: ProgressLog) -> Int32 {
     let parent = log.parent(of: record)
     guard parent != ProgressNodes.none else { return parent }
-    let scope = log.log.scopes[Int(record.scope)]
-    if scope.kind == .flow, nodes[parent].kind != .flow {
-      nodes[parent].kind = .flow
-      nodes[parent].total = scope.parts?.partCount
-    }
-    if nodes[parent].kind == .flow, nodes[parent].last != ProgressNodes.none {
-      let last = nodes[parent].last
-      if nodes[last].kind == .group, nodes[last].isStopped { remove(last, isStopped: true) }
+    if nodes[parent].kind != .flow {
+      if nodes[parent].kind == .op { noteFlow(parent, record, log) }
+    } else if nodes[parent].last != ProgressNodes.none {
+      closeStoppedGroup(in: parent)
     }
     return parent
+  }
+
+  /// Records that an op is a flow, if the execution is one of its steps.
+  @inline(never)
+  private func noteFlow(_ index: Int32, _ record: LogRecord, _ log: ProgressLog) {
+    let scope = log.log.scopes[Int(record.scope)]
+    guard scope.kind == .flow else { return }
+    nodes[index].kind = .flow
+    nodes[index].total = scope.parts?.partCount
+  }
+
+  @inline(never)
+  private func closeStoppedGroup(in parent: Int32) {
+    let last = nodes[parent].last
+    if nodes[last].kind == .group, nodes[last].isStopped { remove(last, isStopped: true) }
   }
 }

@@ -4,20 +4,22 @@ import Testing
 @Suite("The tree of what is in progress")
 struct ProgressTreeTests {
   /// A loop with a tree, and what the tree has reported.
-  private final class Watched {
-    let loop = makeLoop()
+  final class Watched {
+    let loop: EventLoop
     let tree: ProgressTree
     var notices: [String] = []
 
-    init() {
+    /// If `delay` isn't nil, the tree follows runs that are in progress for so many nanoseconds.
+    init(_ loop: EventLoop = makeLoop(), late delay: Int64? = nil) {
+      self.loop = loop
       tree = ProgressTree(of: loop)
-      loop.eventSinks.append(tree)
+      if let delay { tree.followLate(after: delay) } else { loop.eventSinks.append(tree) }
       tree.onNotice = { [unowned self] in notices.append(Self.text($0)) }
     }
 
     deinit { loop.shutdown() }
 
-    private static func text(_ notice: ProgressNotice) -> String {
+    static func text(_ notice: ProgressNotice) -> String {
       switch notice {
       case .failure(let failure):
         let last = failure.isLastOfItsKind ? " (last)" : ""
