@@ -53,7 +53,7 @@ extension JournalStore {
     _ id: ByteString?, script: ByteString, on loop: EventLoop
   ) throws(FlowError) -> KeptRun? {
     try checkWritable()
-    let found = try database.transaction { () throws(FlowError) -> RunRow? in
+    let found = try database.transaction { () throws(FlowError) -> (RunRow, [OpRecord])? in
       guard let run = try find(id, of: script) else { return nil }
       try checkSound(run)
       if id != nil, run.script != script {
@@ -61,13 +61,15 @@ extension JournalStore {
           "run \(run.name) is of '\(run.script)', not of '\(script)'")
       }
       if run.lease.isLive { throw held(run) }
+      // Before the run is taken: one that can't be read is left as it is.
+      let records = try records(of: run)
       try RunLease.take(run.number, run.lease.epoch &+ 1, in: database)
-      return run
+      return (run, records)
     }
-    guard let found else { return nil }
+    guard let (run, records) = found else { return nil }
     return KeptRun(
-      id: found.name, number: found.number, epoch: found.lease.epoch &+ 1,
-      seed: UInt64(bitPattern: found.seed), records: try records(of: found), of: self, on: loop)
+      id: run.name, number: run.number, epoch: run.lease.epoch &+ 1,
+      seed: UInt64(bitPattern: run.seed), records: records, of: self, on: loop)
   }
 
   private func find(_ id: ByteString?, of script: ByteString) throws(FlowError) -> RunRow? {

@@ -42,6 +42,7 @@ struct VerificationTests {
     #expect(store.verify().map(\.run) == [ids[1]])
     #expect(problem { _ = try store.records(of: ids[1]) } == .damaged)
     #expect(problem { _ = try store.resume(ids[1], script: "/s.lua", on: makeLoop()) } == .damaged)
+    #expect(try store.run(ids[1]).epoch == 1)
     #expect(try store.records(of: ids[0]).count == 1)
   }
 
