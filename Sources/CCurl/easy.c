@@ -1,6 +1,7 @@
 // One transfer: its options, and its callbacks.
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -101,8 +102,16 @@ void ccurl_follow_body(ccurl_easy *easy) {
   set(handle, CURLOPT_NOPROGRESS, 0L);
 }
 
-CURLcode ccurl_set_text(ccurl_easy *easy, CURLoption option, const char *text) {
-  return ccurl_library.curl_easy_setopt(easy->handle, option, text);
+CURLcode ccurl_set_text(ccurl_easy *easy, CURLoption option, const void *text, size_t count) {
+  char place[512];
+  char *copy = count < sizeof place ? place : malloc(count + 1);
+  if (copy == NULL) return CURLE_OUT_OF_MEMORY;
+  if (count > 0) memcpy(copy, text, count);
+  copy[count] = '\0';
+  CURLcode code = CURLE_OUT_OF_MEMORY;
+  if (strlen(copy) == count) code = ccurl_library.curl_easy_setopt(easy->handle, option, copy);
+  if (copy != place) free(copy);
+  return code;
 }
 
 CURLcode ccurl_set_number(ccurl_easy *easy, CURLoption option, long number) {
@@ -118,6 +127,20 @@ CURLcode ccurl_set_body(ccurl_easy *easy, const void *bytes, size_t count) {
   if (code != CURLE_OK) return code;
   const void *content = count > 0 ? bytes : "";
   return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_COPYPOSTFIELDS, content);
+}
+
+CURLcode ccurl_set_agent(ccurl_easy *easy) {
+  return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_USERAGENT, CCURL_AGENT);
+}
+
+CURLcode ccurl_set_decoding(ccurl_easy *easy) {
+  return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_ACCEPT_ENCODING, ccurl_encodings);
+}
+
+CURLcode ccurl_set_usual_lines(ccurl_easy *easy) {
+  CURLcode code = ccurl_set_decoding(easy);
+  if (code != CURLE_OK) return code;
+  return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_HTTPHEADER, ccurl_usual_lines);
 }
 
 bool ccurl_add_header(ccurl_easy *easy, const char *line) {
@@ -148,7 +171,7 @@ CURLcode ccurl_set_jar(ccurl_easy *easy, CURLSH *jar) {
   CURLcode code = ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_SHARE, jar);
   if (code != CURLE_OK || jar == NULL) return code;
   // Cookies are handled at all once a file of them is named; this one has no name.
-  return ccurl_set_text(easy, CURLOPT_COOKIEFILE, "");
+  return ccurl_library.curl_easy_setopt(easy->handle, CURLOPT_COOKIEFILE, "");
 }
 
 int64_t ccurl_number(ccurl_easy *easy, CURLINFO info) {

@@ -3,6 +3,9 @@
 
 #include "CCurl.h"
 
+/// The name of the program for servers.
+#define CCURL_AGENT "flowlua"
+
 /// The functions of the library that are used, by their names in it.
 struct ccurl_library {
   CURLcode (*curl_global_init)(long flags);
@@ -37,11 +40,18 @@ struct ccurl_library {
   CURLUcode (*curl_url_set)(CURLU *url, CURLUPart part, const char *text, unsigned int flags);
   CURLUcode (*curl_url_get)(CURLU *url, CURLUPart part, char **text, unsigned int flags);
   const char *(*curl_url_strerror)(CURLUcode code);
+  curl_version_info_data *(*curl_version_info)(CURLversion age);
   void (*curl_free)(void *memory);
 };
 
 /// Filled by ccurl_load.
 extern struct ccurl_library ccurl_library;
+
+/// The list of the lines that tell a server who sends a request, and which encodings the response may
+/// have. Filled by ccurl_load, then constant.
+extern struct curl_slist ccurl_usual_lines[2];
+/// The encodings alone.
+extern const char *ccurl_encodings;
 
 struct ccurl_multi {
   CURLM *handle;

@@ -36,8 +36,34 @@ static bool find_all(void *library) {
       && FIND(curl_mime_filedata) && FIND(curl_mime_filename) && FIND(curl_mime_type)
       && FIND(curl_share_init) && FIND(curl_share_cleanup) && FIND(curl_share_setopt)
       && FIND(curl_url) && FIND(curl_url_cleanup) && FIND(curl_url_set) && FIND(curl_url_get)
-      && FIND(curl_url_strerror) && FIND(curl_free);
+      && FIND(curl_url_strerror) && FIND(curl_version_info) && FIND(curl_free);
 #undef FIND
+}
+
+static char agent_line[] = "User-Agent: " CCURL_AGENT;
+static char encoding_line[64] = "Accept-Encoding: ";
+struct curl_slist ccurl_usual_lines[2] = {
+    {agent_line, &ccurl_usual_lines[1]},
+    {encoding_line, NULL},
+};
+const char *ccurl_encodings = encoding_line + sizeof "Accept-Encoding: " - 1;
+
+// Notes the encodings that the library can decode, in its own form.
+static void note_encodings(void) {
+  int features = ccurl_library.curl_version_info(CURLVERSION_NOW)->features;
+  const char *const names[] = {
+      features & CURL_VERSION_LIBZ ? "deflate, gzip" : NULL,
+      features & CURL_VERSION_BROTLI ? "br" : NULL,
+      features & CURL_VERSION_ZSTD ? "zstd" : NULL,
+  };
+  bool has_one = false;
+  for (int i = 0; i < 3; i++) {
+    if (names[i] == NULL) continue;
+    if (has_one) strcat(encoding_line, ", ");
+    strcat(encoding_line, names[i]);
+    has_one = true;
+  }
+  if (!has_one) strcat(encoding_line, "identity");
 }
 
 static void load(void) {
@@ -47,6 +73,8 @@ static void load(void) {
     snprintf(problem, sizeof problem, "libcurl isn't installed: apt install libcurl4");
   } else if (find_all(library) && ccurl_library.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     snprintf(problem, sizeof problem, "libcurl can't be initialized");
+  } else if (problem[0] == '\0') {
+    note_encodings();
   }
   ccurl_loaded call = atomic_load(&when_loaded);
   if (call != NULL) call();

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A string of bytes, in any encoding or none.
 ///
 /// Lua's strings are bytes; Swift's `String` compares by canonical equivalence and would merge
@@ -39,8 +41,8 @@ public struct ByteString: Hashable, Comparable, Sendable {
     let count = literal.utf8CodeUnitCount
     return bytes.count == count
       && bytes.withUnsafeBufferPointer { bytes in
-        let literal = UnsafeBufferPointer(start: literal.utf8Start, count: count)
-        return bytes.elementsEqual(literal)
+        guard let start = bytes.baseAddress else { return true }
+        return memcmp(start, literal.utf8Start, count) == 0
       }
   }
 

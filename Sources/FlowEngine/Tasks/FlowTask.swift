@@ -4,7 +4,7 @@
 /// `Flow`, Bolts `Task`. Open only for this package, like `AnyFlowTask`.
 open class FlowTask<Success>: AnyFlowTask {
   /// Its result; nil unless it has succeeded.
-  public final var result: Success? {
+  open var result: Success? {
     if !isOfValues { return (details as? ResultBox<Success>)?.result }
     if state != .succeeded { return nil }
     // Safe: both are the same type; see `init`.
@@ -58,8 +58,9 @@ extension AnyFlowTask {
   /// For a task of values: stores the result for the case that it succeeds.
   package final func keep(value: Value) { storedValue = value }
 
-  /// For a task of values: succeeds with the stored value, unless it has settled.
-  package final func endWithKeptValue() {
+  /// Succeeds with the result that is stored, of a task of values or of a subclass that stores it itself,
+  /// unless it has settled.
+  package final func endWithKeptResult() {
     guard state == .pending else { return }
     settle(nil)
     conclude()

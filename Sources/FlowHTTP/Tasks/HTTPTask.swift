@@ -4,18 +4,19 @@ internal import Glibc
 /// A request as a task. It succeeds with the response; of a request that streams, as soon as the
 /// header is there.
 public final class HTTPTask: ExternalTask<HTTPResponse> {
-  /// The request; without its `onProgress` when the task has ended, as that may refer to the task.
-  public private(set) var request: HTTPRequest
   /// Identifies the part of the program that has started the request, for
   /// `EventLoop.cancelRequests(of:)`.
   public let requester: ObjectIdentifier?
   /// Called once with the line for a log, when a response has come, before the task ends.
   public var onLine: ((ByteString) -> Void)?
+  // Unchecked exclusivity: see HotPath.swift.
+
   /// The place in the log of the request.
-  private var place: WorkPlace?
-  private var started: Int64 = 0
-  private var transfer: HTTPTransfer?
-  private var client: HTTPClient?
+  @exclusivity(unchecked) private var place: WorkPlace?
+  @exclusivity(unchecked) private var started: Int64 = 0
+  @exclusivity(unchecked) private var transfer: HTTPTransfer?
+  @exclusivity(unchecked) private var response: HTTPResponse?
+  private let client: HTTPClient?
 
   /// Starts a request, or lets it wait while there are too many.
   ///
@@ -38,14 +39,13 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     at place: WorkPlace?, on loop: EventLoop
   ) throws {
     let multi = try HTTPMulti.of(loop)
-    let request = request.continuing(loop.trace, at: place)
     self.place = place
-    self.request = request
     self.requester = requester
     self.client = client
     super.init(on: loop)
-    let transfer = try HTTPTransfer(request, on: multi, requester: requester) { [self] in ended($0)
-    }
+    var sent = request
+    if let trace = loop.trace { sent = request.continuing(trace, at: place) }
+    let transfer = try HTTPTransfer(sent, on: multi, requester: requester) { [self] in ended($0) }
     if let problem = transfer.replacement?.problem(
       with: transfer.hop.method, transfer.hop.url.text)
     {
@@ -73,32 +73,36 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
 
   public override var kindName: ByteString { "http" }
 
+  /// The response. Stored here, because a generic property makes each request look up its type.
+  public override var result: HTTPResponse? { state == .succeeded ? response : nil }
+
   /// Stops the request; the task ends at once.
   public override func stopWork(_ error: FlowError) { transfer?.stop(error) }
 
   private func ended(_ outcome: Result<HTTPResponse, FlowError>) {
-    let transfer = transfer
+    guard let transfer else { return }
     self.transfer = nil
-    request.onProgress = nil
     switch outcome {
     case .success(let response):
       let size = response.stream == nil ? response.bodySize : nil
-      log(response.url, response.status, response.elapsed, size)
-      log(response.url, response.status, size, nil)
-      if let stream = response.stream, let transfer {
+      log(transfer, response.url, response.status, response.elapsed, size)
+      log(transfer, response.url, response.status, size, nil)
+      if let stream = response.stream {
         let body = HTTPBodyTask(stream, transfer, on: loop)
         transfer.onStreamEnd = { body.finish($0) }
         transfer.task = body
         // It ends with whatever has started the request.
         owner?.add(body)
       }
-      end(with: response)
+      guard state == .pending else { return }
+      self.response = response
+      endWithKeptResult()
     case .failure(let error):
-      if case .response(let response)? = error.request, let transfer {
-        log(transfer.hop.url.text, response.status, transfer.elapsed, nil)
+      if case .response(let response)? = error.request {
+        log(transfer, transfer.hop.url.text, response.status, transfer.elapsed, nil)
       }
       onLine = nil
-      log(transfer?.hop.url.text ?? request.url, error.responseStatus, nil, error)
+      log(transfer, transfer.hop.url.text, error.responseStatus, nil, error)
       end(error: error)
     }
   }
@@ -107,22 +111,27 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   package static func shown(_ url: ByteString) -> ByteString { HTTPURL.shown(url) }
 
   /// Passes on a line such as `GET https://api.example/items -> 200 in 0.21s, 14 kB`.
-  private func log(_ url: ByteString, _ status: Int, _ elapsed: Double, _ size: Int64?) {
+  private func log(
+    _ transfer: HTTPTransfer, _ url: ByteString, _ status: Int, _ elapsed: Double, _ size: Int64?
+  ) {
     guard let onLine else { return }
     self.onLine = nil
     let time = Value.text(ofSeconds: (elapsed * 100).rounded() / 100)
     let end = size.map { ", " + Self.sizeText($0) } ?? ""
     let shown = loop.secrets.redacted(url: HTTPURL.shown(url))
-    onLine("\(request.effectiveMethod) \(shown) -> \(status) in \(time)s\(end)")
+    onLine("\(transfer.request.effectiveMethod) \(shown) -> \(status) in \(time)s\(end)")
   }
 
   /// Logs the request as a work of its op.
-  private func log(_ url: ByteString, _ status: Int?, _ size: Int64?, _ error: FlowError?) {
+  private func log(
+    _ transfer: HTTPTransfer, _ url: ByteString, _ status: Int?, _ size: Int64?,
+    _ error: FlowError?
+  ) {
     guard let place else { return }
     self.place = nil
     let work = LoggedWork(
       .request, loop.secrets.redacted(url: HTTPURL.bare(url)), error: error,
-      method: request.effectiveMethod, status: status,
+      method: transfer.request.effectiveMethod, status: status,
       byteCount: size)
     place.append(work, from: started, to: loop.now())
   }

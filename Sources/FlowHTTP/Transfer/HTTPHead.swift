@@ -7,9 +7,6 @@ struct HTTPHead {
   static let limit = 1 << 20
 
   private(set) var status = 0
-  private(set) var version: ByteString = ""
-  /// The words after the status.
-  private(set) var reason: ByteString = ""
   private(set) var lines = HTTPHeaderLines()
   /// Whether the header of the final response has ended.
   private(set) var isComplete = false
@@ -32,28 +29,17 @@ struct HTTPHead {
     if first == nil || first == UInt8(ascii: "\r") || first == UInt8(ascii: "\n") {
       // 1xx: another header follows.
       isComplete = status >= 200
-    } else if line.starts(with: Self.statusMark) {
-      lines = HTTPHeaderLines()
-      readStatus(line[...].trimmed)
+    } else if HTTPHeaderLines.isStatus(line) {
+      lines = HTTPHeaderLines(statusLine: line)
+      status = lines.status
     } else {
       lines.append(line)
     }
     return true
   }
 
-  private static let statusMark = Array("HTTP/".utf8)
-
-  /// `HTTP/1.1 200 OK`.
-  private mutating func readStatus(_ line: Slice<UnsafeRawBufferPointer>) {
-    let space = UInt8(ascii: " ")
-    let word = line.dropFirst(Self.statusMark.count).prefix { $0 != space }
-    let rest = line[word.endIndex...].drop { $0 == space }
-    let number = rest.prefix { $0 != space }
-    version = ByteString(Array(word))
-    status = Int(clamping: number.decimal ?? 0)
-    let words = rest[number.endIndex...].drop { $0 == space }
-    reason = words.isEmpty ? "" : ByteString(Array(words)).escapingControls.truncated(to: 80)
-  }
+  /// The words after the status.
+  var reason: ByteString { lines.reason }
 
   private func value(_ name: StaticString) -> ByteString? { lines.last(name) }
 

@@ -1,11 +1,27 @@
 internal import FlowEngine
 
-/// The lines of a header, kept as they have come: most programs ask for few of them, or none.
+/// The lines of a response's header, kept as they have come: most programs ask for few of them, or none.
 struct HTTPHeaderLines {
   private static let lineEnd = UInt8(ascii: "\n")
 
-  /// The lines with their ends.
+  private static let statusMark = Array("HTTP/".utf8)
+  private static let usualVersion: ByteString = "1.1"
+
+  /// The status line, then the others, with their ends.
   private var text: [UInt8] = []
+  /// The number of bytes of the status line.
+  private var start = 0
+
+  init() {}
+
+  /// The lines that follow a status line, such as `HTTP/1.1 200 OK`.
+  init(statusLine: UnsafeRawBufferPointer) {
+    append(statusLine)
+    start = text.count
+  }
+
+  /// Whether a line is the first one of a response.
+  static func isStatus(_ line: UnsafeRawBufferPointer) -> Bool { line.starts(with: statusMark) }
 
   /// Adds a line, with its end.
   mutating func append(_ line: UnsafeRawBufferPointer) {
@@ -13,6 +29,30 @@ struct HTTPHeaderLines {
     if text.isEmpty { text.reserveCapacity(512) }
     text.append(contentsOf: line)
     if line.last != Self.lineEnd { text.append(Self.lineEnd) }
+  }
+
+  /// The status; 0 when it is no number.
+  var status: Int { Int(clamping: statusWord(1).decimal ?? 0) }
+
+  /// The version of the protocol.
+  var version: ByteString {
+    let version = statusWord(0).dropFirst(Self.statusMark.count)
+    return version.elementsEqual(Self.usualVersion.bytes)
+      ? Self.usualVersion : ByteString(Array(version))
+  }
+
+  /// The words after the status.
+  var reason: ByteString {
+    let words = statusWord(2, andRest: true)
+    return words.isEmpty ? "" : ByteString(Array(words)).escapingControls.truncated(to: 80)
+  }
+
+  /// A word of the status line, or all from there on.
+  private func statusWord(_ index: Int, andRest: Bool = false) -> ArraySlice<UInt8> {
+    let space = UInt8(ascii: " ")
+    var rest = text[..<start].trimmed
+    for _ in 0..<index { rest = rest.drop { $0 != space }.drop { $0 == space } }
+    return andRest ? rest : rest.prefix { $0 != space }
   }
 
   /// The names, in lower case, and the values in order.
@@ -53,7 +93,7 @@ struct HTTPHeaderLines {
   /// Calls `body` with each line. A line without a name continues the value of the one before: an old
   /// form, which some servers still send.
   private func forEach(_ body: (_ name: ArraySlice<UInt8>?, _ value: ArraySlice<UInt8>) -> Void) {
-    var rest = text[...]
+    var rest = text[start...]
     while let end = rest.firstIndex(of: Self.lineEnd) {
       let line = rest[..<end]
       rest = rest[(end + 1)...]

@@ -90,11 +90,16 @@ struct HTTPHop {
     case nil: break
     }
     if request.save != nil { options.set(CURLOPT_BUFFERSIZE, 1 << 18) }
-    if hasBody || request.onProgress != nil || !method.equals("GET") { ccurl_follow_body(easy) }
-    setMethod(options, request, upload)
+    let isPlainGet = !hasBody && method.equals("GET")
+    if !isPlainGet || request.onProgress != nil { ccurl_follow_body(easy) }
+    if !isPlainGet { setMethod(options, request, upload) }
     setTrust(options, request)
-    setProxy(options, request, environment)
-    addHeaders(options, request)
+    let mayUseProxy = setProxy(options, request, environment)
+    if !mayUseProxy, isPlainGet, hasNoLines(request) {
+      options.setUsualLines()
+    } else {
+      addHeaders(options, request)
+    }
     if isTrusted {
       switch credentials {
       case .basic(let user, let password):
@@ -132,10 +137,11 @@ struct HTTPHop {
     return lines
   }
 
+  /// GET without a body is the library's own method, and may be repeated.
   private func setMethod(_ options: CurlOptions, _ request: HTTPRequest, _ upload: HTTPUpload?) {
     // On a kept connection that ends, the library would send such a request again; a body that it
     // can't have again keeps it from that.
-    if !request.mayRepeat, hasBody ? request.isMultipart || bodySize == 0 : !method.equals("GET") {
+    if !request.mayRepeat, !hasBody || request.isMultipart || bodySize == 0 {
       options.set(CURLOPT_FRESH_CONNECT, 1)
     }
     if hasBody {
@@ -158,13 +164,12 @@ struct HTTPHop {
       options.set(CURLOPT_CUSTOMREQUEST, method)
     } else if method.equals("HEAD") {
       options.set(CURLOPT_NOBODY, 1)
-    } else if method.equals("POST") || method.equals("PUT") || method.equals("PATCH") {
-      // An empty body has a length of 0, which servers ask for.
-      options.set(body: "")
-      options.set(CURLOPT_CUSTOMREQUEST, method)
     } else {
-      // GET is the library's own method.
-      if !method.equals("GET") { options.set(CURLOPT_CUSTOMREQUEST, method) }
+      if method.equals("POST") || method.equals("PUT") || method.equals("PATCH") {
+        // An empty body has a length of 0, which servers ask for.
+        options.set(body: "")
+      }
+      options.set(CURLOPT_CUSTOMREQUEST, method)
     }
   }
 
@@ -181,9 +186,10 @@ struct HTTPHop {
     if let key = request.key { options.set(CURLOPT_SSLKEY, key) }
   }
 
+  /// Returns whether the request may go through a proxy.
   private func setProxy(
     _ options: CurlOptions, _ request: HTTPRequest, _ environment: HTTPEnvironment
-  ) {
+  ) -> Bool {
     if let proxy = request.proxy {
       options.set(CURLOPT_PROXY, proxy)
       // This proxy was asked for, whatever NO_PROXY says.
@@ -191,12 +197,19 @@ struct HTTPHop {
     } else if !environment.namesProxies {
       // The library would look for them with each request.
       options.set(CURLOPT_NOPROXY, literal: "*")
-      return
+      return false
     } else if !url.isEncrypted, let proxy = environment.proxy {
       // The library doesn't read it, because of CGI programs: their clients can set it.
       options.set(CURLOPT_PROXY, proxy)
     }
     options.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    return true
+  }
+
+  /// Whether the header of a GET has no line but those of every request.
+  private func hasNoLines(_ request: HTTPRequest) -> Bool {
+    if case .bearer? = sentCredentials { return false }
+    return request.headers.isEmpty && request.idempotencyKey == nil && !request.resumes
   }
 
   private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
@@ -208,11 +221,9 @@ struct HTTPHop {
       if !hasBody, name.bytes.starts(with: "content-".utf8), request.body != nil { continue }
       options.add(header.name, header.value)
     }
-    if lacks("user-agent") { options.set(CURLOPT_USERAGENT, literal: "flowlua") }
+    if lacks("user-agent") { options.setAgent() }
     // A part of a compressed content can't be continued.
-    if lacks("accept-encoding"), !request.resumes {
-      options.set(CURLOPT_ACCEPT_ENCODING, literal: "")
-    }
+    if lacks("accept-encoding"), !request.resumes { options.setDecoding() }
     if hasBody, lacks("content-type") {
       if case .bytes(_, let type)? = request.body {
         if let type { options.add("Content-Type", type) } else { options.remove("Content-Type") }
@@ -249,19 +260,23 @@ private final class CurlOptions {
     self.easy = easy
   }
 
-  private func check(_ code: CURLcode?) {
-    if code == nil || code == CURLE_OUT_OF_MEMORY { succeeds = false }
+  private func check(_ code: CURLcode) {
+    if code == CURLE_OUT_OF_MEMORY { succeeds = false }
   }
 
   func set(_ option: CURLoption, _ text: ByteString) {
-    check(text.withCString { ccurl_set_text(easy, option, $0) })
+    check(text.withUnsafeBytes { ccurl_set_text(easy, option, $0.baseAddress, $0.count) })
   }
 
   func set(_ option: CURLoption, literal text: StaticString) {
-    text.utf8Start.withMemoryRebound(to: CChar.self, capacity: text.utf8CodeUnitCount + 1) {
-      check(ccurl_set_text(easy, option, $0))
-    }
+    check(ccurl_set_text(easy, option, text.utf8Start, text.utf8CodeUnitCount))
   }
+
+  func setAgent() { check(ccurl_set_agent(easy)) }
+
+  func setDecoding() { check(ccurl_set_decoding(easy)) }
+
+  func setUsualLines() { check(ccurl_set_usual_lines(easy)) }
 
   func set(_ option: CURLoption, _ number: Int) { check(ccurl_set_number(easy, option, number)) }
 

@@ -10,11 +10,15 @@ final class HTTPMulti: LoopExtension, LoopJob {
   unowned let loop: EventLoop
   /// The variables that name proxies.
   let environment = HTTPEnvironment()
+  /// The code that responds to requests instead of servers; here, as each request asks for it.
+  var replacement: (any HTTPReplacement)? { replacementSlot.replacement }
+  private let replacementSlot: HTTPReplacementSlot
 
   // Unchecked exclusivity: see HotPath.swift.
 
   @exclusivity(unchecked) private var handle: OpaquePointer?
-  @exclusivity(unchecked) private var active: [ObjectIdentifier: HTTPTransfer] = [:]
+  /// Those that the library has; each knows its index.
+  @exclusivity(unchecked) private var active: [HTTPTransfer] = []
   /// Transfers that wait for a place, in order.
   @exclusivity(unchecked) private var waiting: [HTTPTransfer] = []
   @exclusivity(unchecked) private var next = 0
@@ -30,6 +34,10 @@ final class HTTPMulti: LoopExtension, LoopJob {
   @exclusivity(unchecked) private var touched: [HTTPTransfer] = []
   @exclusivity(unchecked) private var sockets: [Int32: HTTPSocket] = [:]
   @exclusivity(unchecked) private var timer: Timer?
+  /// When it fires, and when the library wants to be called: nanoseconds of the system's clock. The timer may
+  /// be early, as the library changes its mind twice for each request.
+  @exclusivity(unchecked) private var timerTime = Int64.max
+  @exclusivity(unchecked) private var wantedTime = Int64.max
   /// Whether the library wants to be called as soon as possible, and whether the loop knows that.
   @exclusivity(unchecked) private var isTimeDue = false
   @exclusivity(unchecked) private var isQueued = false
@@ -65,6 +73,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
   private init(_ loop: EventLoop) {
     self.loop = loop
     limit = Self.room
+    replacementSlot = loop.httpReplacementSlot
     handle = ccurl_multi_make(
       Self.events, Unmanaged.passUnretained(self).toOpaque(), limit, limit)
   }
@@ -90,7 +99,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
     next = 0
     touched = []
     for transfer in all { transfer.abandon() }
-    active = [:]
+    active = []
     stopTimer()
     stopMovementTimer()
     if let handle { ccurl_multi_free(handle) }
@@ -101,7 +110,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
 
   /// Those that have begun, and those that wait.
   var transfers: [HTTPTransfer] {
-    Array(active.values) + waiting[next...] + waitingForClient.values
+    active + waiting[next...] + waitingForClient.values
   }
 
   // MARK: Transfers
@@ -161,13 +170,19 @@ final class HTTPMulti: LoopExtension, LoopJob {
   /// Gives a transfer to the library.
   func add(_ transfer: HTTPTransfer, _ easy: OpaquePointer) -> Bool {
     guard let handle, ccurl_multi_add(handle, easy) else { return false }
-    active[ObjectIdentifier(transfer)] = transfer
+    transfer.activeIndex = active.count
+    active.append(transfer)
     return true
   }
 
   /// Takes a transfer from the library.
   func remove(_ transfer: HTTPTransfer, _ easy: OpaquePointer) {
-    guard let handle, active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return }
+    guard let handle, let index = transfer.activeIndex else { return }
+    transfer.activeIndex = nil
+    if let last = active.popLast(), last !== transfer {
+      active[index] = last
+      last.activeIndex = index
+    }
     ccurl_multi_remove(handle, easy)
   }
 
@@ -231,7 +246,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
   }
 
   private func timeHasCome() {
-    timer = nil
+    wantedTime = .max
     isTimeDue = false
     guard let handle, !isInside else { return }
     perform { ccurl_multi_time(handle) }
@@ -243,17 +258,20 @@ final class HTTPMulti: LoopExtension, LoopJob {
     events.initialize(
       to: ccurl_loop_events(
         watch: { context, descriptor, reading, writing in
-          HTTPMulti.from(context).watch(descriptor, reading: reading, writing: writing)
+          HTTPMulti.lend(context) { $0.watch(descriptor, reading: reading, writing: writing) }
         },
-        wake: { context, milliseconds in HTTPMulti.from(context).wake(milliseconds) },
-        closing: { context, descriptor in HTTPMulti.from(context).endWatch(of: descriptor) }))
+        wake: { context, milliseconds in HTTPMulti.lend(context) { $0.wake(milliseconds) } },
+        closing: { context, descriptor in HTTPMulti.lend(context) { $0.endWatch(of: descriptor) }
+        }))
     return UnsafePointer(events)
   }()
 
-  private static func from(_ context: UnsafeMutableRawPointer?) -> HTTPMulti {
+  /// Lends a callback the object, which isn't retained meanwhile: that would cost as much as most callbacks.
+  @inline(__always)
+  private static func lend(_ context: UnsafeMutableRawPointer?, _ body: (HTTPMulti) -> Void) {
     guard let context else { misuse("libcurl has lost the context of a loop") }
     // Safe: it ends the library's side before its own end.
-    return Unmanaged<HTTPMulti>.fromOpaque(context).takeUnretainedValue()
+    Unmanaged<HTTPMulti>.fromOpaque(context)._withUnsafeGuaranteedRef(body)
   }
 
   private func watch(_ descriptor: Int32, reading: Bool, writing: Bool) {
@@ -294,9 +312,8 @@ final class HTTPMulti: LoopExtension, LoopJob {
     holders -= 1
     guard holders == 0 else { return }
     stopMovementTimer()
-    guard timer != nil || isTimeDue else { return }
+    isTimePostponed = wantedTime != .max || isTimeDue
     stopTimer()
-    isTimePostponed = true
   }
 
   /// Has the movement of all transfers checked at a time, if not before.
@@ -305,14 +322,12 @@ final class HTTPMulti: LoopExtension, LoopJob {
     movementTimer?.cancel()
     movementTime = time
     let left = Double(time - HTTPTransfer.now) / 1e9
-    movementTimer = loop.scheduleOutside(after: max(0, left)) { [weak self] in
-      self?.checkMovement()
-    }
+    movementTimer = loop.scheduleOutside(after: max(0, left)) { [unowned self] in checkMovement() }
   }
 
   private func checkMovement() {
     stopMovementTimer()
-    for transfer in Array(active.values) {
+    for transfer in active {
       if let time = transfer.checkMovement() { watchMovement(until: time) }
     }
   }
@@ -324,27 +339,44 @@ final class HTTPMulti: LoopExtension, LoopJob {
   }
 
   private func wake(_ milliseconds: Int) {
-    stopTimer()
     if holders == 0 {
+      stopTimer()
       isTimePostponed = milliseconds >= 0
       return
     }
-    guard milliseconds >= 0, !isClosed else { return }
-    if milliseconds == 0 {
+    guard milliseconds >= 0, !isClosed else { return stopTimer() }
+    isTimeDue = milliseconds == 0
+    if isTimeDue {
       // Each transfer begins so: a timer for it would cost more.
-      isTimeDue = true
+      wantedTime = .max
       if !isQueued { loop.enqueue(self) }
       isQueued = true
       return
     }
-    timer = loop.scheduleOutside(after: Double(milliseconds) / 1000) { [weak self] in
-      self?.timeHasCome()
-    }
+    wantedTime = HTTPTransfer.now + Int64(milliseconds) * 1_000_000
+    guard timer == nil || wantedTime < timerTime else { return }
+    timer?.cancel()
+    armTimer(after: Double(milliseconds) / 1000)
+  }
+
+  private func armTimer(after seconds: Double) {
+    timerTime = wantedTime
+    // Not weak, as each retain of an object that is referred to weakly costs several times as much. Safe: the
+    // timers are cancelled before its end.
+    timer = loop.scheduleOutside(after: seconds) { [unowned self] in timerFired() }
+  }
+
+  private func timerFired() {
+    timer = nil
+    guard wantedTime != .max else { return }
+    let left = wantedTime - HTTPTransfer.now
+    if left > 0 { armTimer(after: Double(left) / 1e9) } else { timeHasCome() }
   }
 
   private func stopTimer() {
     timer?.cancel()
     timer = nil
+    wantedTime = .max
     isTimeDue = false
   }
 }

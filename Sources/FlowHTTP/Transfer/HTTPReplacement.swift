@@ -88,27 +88,32 @@ package final class ReplacedRequest {
 }
 
 /// Holds the replacement of a loop.
-private final class HTTPReplacementSlot: LoopExtension {
-  let replacement: any HTTPReplacement
+final class HTTPReplacementSlot: LoopExtension {
+  // Unchecked exclusivity: see HotPath.swift.
+  @exclusivity(unchecked) var replacement: (any HTTPReplacement)?
 
-  init(_ replacement: any HTTPReplacement) {
-    self.replacement = replacement
-  }
-
-  func loopIsShutDown() {}
+  func loopIsShutDown() { replacement = nil }
 }
 
 extension EventLoop {
+  private var existingSlot: HTTPReplacementSlot? {
+    extensions[ObjectIdentifier(HTTPReplacementSlot.self)] as? HTTPReplacementSlot
+  }
+
+  /// The holder of the code that responds; made when first needed.
+  var httpReplacementSlot: HTTPReplacementSlot {
+    if let existingSlot { return existingSlot }
+    let made = HTTPReplacementSlot()
+    extensions[ObjectIdentifier(HTTPReplacementSlot.self)] = made
+    return made
+  }
+
   /// The code that responds to the requests sent from now on; nil for servers.
   package var httpReplacement: (any HTTPReplacement)? {
-    get {
-      let slot = extensions[ObjectIdentifier(HTTPReplacementSlot.self)]
-      return (slot as? HTTPReplacementSlot)?.replacement
-    }
+    get { existingSlot?.replacement }
     set {
-      let id = ObjectIdentifier(HTTPReplacementSlot.self)
-      if newValue == nil, extensions[id] == nil { return }
-      extensions[id] = newValue.map { HTTPReplacementSlot($0) }
+      if newValue == nil, existingSlot == nil { return }
+      httpReplacementSlot.replacement = newValue
     }
   }
 }

@@ -10,7 +10,7 @@ public final class HTTPResponse {
   public private(set) lazy var headers: [(name: ByteString, value: ByteString)] = lines.all
   private let lines: HTTPHeaderLines
   /// The version of the protocol: `1.1`, `2`.
-  public let version: ByteString
+  public var version: ByteString { lines.version }
   /// The body; empty when it was saved to a file, or is streamed.
   public let body: ByteString
   /// The path of the file that has the body.
@@ -29,13 +29,12 @@ public final class HTTPResponse {
 
   init(
     status: Int, url: ByteString, lines: HTTPHeaderLines,
-    version: ByteString, body: ByteString, saved: ByteString?, bodySize: Int64, elapsed: Double,
+    body: ByteString, saved: ByteString?, bodySize: Int64, elapsed: Double,
     timings: HTTPTimings, stream: HTTPStream?
   ) {
     self.status = status
     self.url = url
     self.lines = lines
-    self.version = version
     self.body = body
     self.saved = saved
     self.bodySize = bodySize

@@ -11,18 +11,33 @@ extension HTTPTransfer {
     events.initialize(
       to: ccurl_transfer_events(
         header: { context, line, count in
-          HTTPTransfer.from(context).header(UnsafeRawBufferPointer(start: line, count: count))
+          HTTPTransfer.lend(context) {
+            $0.header(UnsafeRawBufferPointer(start: line, count: count))
+          }
         },
         receive: { context, bytes, count in
-          HTTPTransfer.from(context).receive(UnsafeRawBufferPointer(start: bytes, count: count))
+          HTTPTransfer.lend(context) {
+            $0.receive(UnsafeRawBufferPointer(start: bytes, count: count))
+          }
         },
-        send: { context, buffer, room in HTTPTransfer.from(context).fill(buffer, room) },
-        seek: { context, position in HTTPTransfer.from(context).seek(position) },
+        send: { context, buffer, room in HTTPTransfer.lend(context) { $0.fill(buffer, room) } },
+        seek: { context, position in HTTPTransfer.lend(context) { $0.seek(position) } },
         moved: { context, received, total, sent, size in
-          HTTPTransfer.from(context).moved(received, total, sent, size)
+          HTTPTransfer.lend(context) { $0.moved(received, total, sent, size) }
         }))
     return UnsafePointer(events)
   }()
+
+  /// Lends a callback the transfer, which isn't retained meanwhile: that would cost as much as most
+  /// callbacks.
+  @inline(__always)
+  private static func lend<Result>(
+    _ context: UnsafeMutableRawPointer?, _ body: (HTTPTransfer) -> Result
+  ) -> Result {
+    guard let context else { misuse("libcurl has lost the context of a transfer") }
+    // Safe: the multi holds a transfer while the library has it.
+    return Unmanaged<HTTPTransfer>.fromOpaque(context)._withUnsafeGuaranteedRef(body)
+  }
 
   static func from(_ context: UnsafeMutableRawPointer?) -> HTTPTransfer {
     guard let context else { misuse("libcurl has lost the context of a transfer") }

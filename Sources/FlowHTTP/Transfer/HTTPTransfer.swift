@@ -18,13 +18,16 @@ final class HTTPTransfer {
   /// Called when the transfer doesn't use its place any more.
   @exclusivity(unchecked) var onLeave: (() -> Void)?
 
-  /// The task whose work this is: the request's, later that of its streamed body.
-  @exclusivity(unchecked) weak var task: AnyFlowTask?
+  /// The task whose work this is: the request's, later that of its streamed body; nil after the end.
+  /// Not weak, as each retain of an object that is referred to weakly costs several times as much.
+  @exclusivity(unchecked) var task: AnyFlowTask?
   /// Identifies the part of the program that has started the request.
   let requester: ObjectIdentifier?
 
   /// The library's side; set while the library works.
   @exclusivity(unchecked) private(set) var easy: OpaquePointer?
+  /// Where `HTTPMulti` has it, while the library works.
+  @exclusivity(unchecked) var activeIndex: Int?
   @exclusivity(unchecked) private(set) var hasEnded = false
   @exclusivity(unchecked) private var hasBegun = false
   @exclusivity(unchecked) private var start: Int64 = 0
@@ -65,7 +68,7 @@ final class HTTPTransfer {
     self.requester = requester
     self.multi = multi
     self.completion = completion
-    replacement = multi.loop.httpReplacement
+    replacement = multi.replacement
     hop = try HTTPHop(request)
   }
 
@@ -301,7 +304,7 @@ final class HTTPTransfer {
 
   private func response(stream: HTTPStream?) -> HTTPResponse {
     HTTPResponse(
-      status: head.status, url: hop.url.text, lines: head.lines, version: head.version,
+      status: head.status, url: hop.url.text, lines: head.lines,
       body: ByteString(body.bytes), saved: body.kind == .file ? request.save : nil,
       bodySize: body.kind == .file ? download?.size ?? body.size : body.size,
       elapsed: elapsed, timings: head.timings, stream: stream)
@@ -323,6 +326,7 @@ final class HTTPTransfer {
     completion = nil
     onStreamEnd = nil
     onLeave = nil
+    task = nil
     _ = dropReplaced()
     if let easy { multi.remove(self, easy) }
     leave()
@@ -361,6 +365,7 @@ final class HTTPTransfer {
       self.onStreamEnd = nil
       if case .failure(let error)? = outcome { onStreamEnd?(error) } else { onStreamEnd?(nil) }
     }
+    task = nil
   }
 
   private func complete(_ outcome: Result<HTTPResponse, FlowError>) {

@@ -100,13 +100,25 @@ public struct HTTPRequest {
   /// The method; nil for GET, or POST when there is a body.
   public var method: ByteString?
   /// What is added to the query of the URL: names and values, which are encoded.
-  public var query: [(name: ByteString, value: ByteString)] = []
+  public var query: [(name: ByteString, value: ByteString)] {
+    get { further?.fields.query ?? [] }
+    set { change { $0.query = newValue } }
+  }
   /// The header, besides the lines that every request has.
-  public var headers: [HTTPHeader] = []
+  public var headers: [HTTPHeader] {
+    get { further?.fields.headers ?? [] }
+    set { change { $0.headers = newValue } }
+  }
   /// The body.
-  public var body: Body?
+  public var body: Body? {
+    get { further?.fields.body }
+    set { change { $0.body = newValue } }
+  }
   /// The credentials.
-  public var authorization: Authorization?
+  public var authorization: Authorization? {
+    get { further?.fields.authorization }
+    set { change { $0.authorization = newValue } }
+  }
   /// The most seconds for everything, from the connection on; nil for no limit.
   public var timeout: Double?
   /// The most seconds until there is a connection.
@@ -116,7 +128,10 @@ public struct HTTPRequest {
   /// Whether a status from 400 on is a failure.
   public var isChecked = true
   /// The path of the file that gets the body of a success; nil to keep it in memory.
-  public var save: ByteString?
+  public var save: ByteString? {
+    get { further?.fields.save }
+    set { change { $0.save = newValue } }
+  }
   /// Whether an interrupted download to that file continues.
   public var resumes = false
   /// The most bytes of a body, after decompression; nil for `memoryLimit` in memory, and no limit for
@@ -127,26 +142,76 @@ public struct HTTPRequest {
   /// Whether a redirect that turns the request into a GET is a failure instead, as it would lose the body.
   package var keepsMethod = false
   /// The proxy, empty for none; nil for that of the environment.
-  public var proxy: ByteString?
+  public var proxy: ByteString? {
+    get { further?.fields.proxy }
+    set { change { $0.proxy = newValue } }
+  }
   /// A file with the certificates that are trusted; nil for the system's.
-  public var ca: ByteString?
+  public var ca: ByteString? {
+    get { further?.fields.ca }
+    set { change { $0.ca = newValue } }
+  }
   /// A file with the client's certificate.
-  public var certificate: ByteString?
+  public var certificate: ByteString? {
+    get { further?.fields.certificate }
+    set { change { $0.certificate = newValue } }
+  }
   /// A file with the key of that certificate.
-  public var key: ByteString?
+  public var key: ByteString? {
+    get { further?.fields.key }
+    set { change { $0.key = newValue } }
+  }
   /// Whether the certificate of the server isn't checked.
   public var isInsecure = false
   /// The cookies that are sent, and get those of the responses.
-  public var cookies: HTTPCookieJar?
+  public var cookies: HTTPCookieJar? {
+    get { further?.fields.cookies }
+    set { change { $0.cookies = newValue } }
+  }
   /// The version of the protocol; nil to agree on one.
   public var version: Version?
   /// The value of the header `Idempotency-Key`, with which a request can be repeated safely.
-  public var idempotencyKey: ByteString?
+  public var idempotencyKey: ByteString? {
+    get { further?.fields.idempotencyKey }
+    set { change { $0.idempotencyKey = newValue } }
+  }
   /// Whether the response comes as soon as its header is there; see `HTTPResponse.stream`.
   public var streams = false
   /// Called now and then with the number of bytes of the body that have moved, and the total if it
   /// is known.
-  public var onProgress: ((_ done: Int64, _ total: Int64?) -> Void)?
+  public var onProgress: ((_ done: Int64, _ total: Int64?) -> Void)? {
+    get { further?.fields.onProgress }
+    set { change { $0.onProgress = newValue } }
+  }
+
+  /// The fields that most requests don't have, in one object: a request is copied several times on its
+  /// way, and each copy would retain them all.
+  private var further: Further?
+
+  private final class Further {
+    var fields: Fields
+    init(_ fields: Fields) { self.fields = fields }
+  }
+
+  private struct Fields {
+    var query: [(name: ByteString, value: ByteString)] = []
+    var headers: [HTTPHeader] = []
+    var body: Body?
+    var authorization: Authorization?
+    var save: ByteString?
+    var proxy: ByteString?
+    var ca: ByteString?
+    var certificate: ByteString?
+    var key: ByteString?
+    var cookies: HTTPCookieJar?
+    var idempotencyKey: ByteString?
+    var onProgress: ((_ done: Int64, _ total: Int64?) -> Void)?
+  }
+
+  private mutating func change(_ body: (inout Fields) -> Void) {
+    if !isKnownUniquelyReferenced(&further) { further = Further(further?.fields ?? Fields()) }
+    if let further { body(&further.fields) }
+  }
 
   /// The most bytes of a body in memory, unless a request has a limit of its own.
   public static let memoryLimit = 64 << 20
@@ -162,7 +227,11 @@ public struct HTTPRequest {
   }
 
   /// The method that is sent first.
-  public var effectiveMethod: ByteString { method ?? (body == nil ? "GET" : "POST") }
+  public var effectiveMethod: ByteString { method ?? (body == nil ? Self.get : Self.post) }
+
+  // A literal makes an array each time.
+  private static let get: ByteString = "GET"
+  private static let post: ByteString = "POST"
 
   /// Whether the request can be sent twice without doing more than once.
   public var mayRepeat: Bool {
@@ -177,73 +246,6 @@ public struct HTTPRequest {
   var isMultipart: Bool {
     if case .parts? = body { true } else { false }
   }
-
-  /// The mistake in the request, if there is one that doesn't need the URL to be read.
-  public var misuse: HTTPMisuse? {
-    let headSize = headers.reduce(0) { $0 + $1.name.count + $1.value.count + 4 }
-    if headSize > Self.headLimit {
-      return HTTPMisuse(field: "headers", problem: "at most \(Self.headLimit) bytes expected")
-    }
-    if let method, !method.isToken {
-      return HTTPMisuse(field: "method", problem: "a method is a word of letters, like GET")
-    }
-    for header in headers {
-      guard header.name.isToken else {
-        return HTTPMisuse(
-          field: "headers", problem: "'\(header.name.escapingControls)' is no name of a header")
-      }
-      if header.value.hasLineEnd {
-        return HTTPMisuse(
-          field: "headers",
-          problem: "the value of '\(header.name)' has a line end or NUL byte in it")
-      }
-      if Self.own.contains(header.name.lowercased) {
-        return HTTPMisuse(field: "headers", problem: "'\(header.name)' follows from the body")
-      }
-    }
-    if case .bearer(let token)? = authorization, token.hasLineEnd {
-      return HTTPMisuse(field: "auth", problem: "the token has a line end or NUL byte in it")
-    }
-    if case .basic(let user, let password)? = authorization {
-      if user.hasLineEnd || password.hasLineEnd || user.bytes.contains(UInt8(ascii: ":")) {
-        return HTTPMisuse(
-          field: "auth", problem: "a line end, NUL byte or a colon in the user's name")
-      }
-    }
-    if let idempotencyKey, idempotencyKey.hasLineEnd {
-      return HTTPMisuse(field: "idempotency_key", problem: "a line end or NUL byte in it")
-    }
-    for (field, path) in [
-      ("save", save), ("ca", ca), ("cert", certificate), ("key", key), ("proxy", proxy),
-    ] as [(String, ByteString?)] {
-      if let path, path.bytes.contains(0) {
-        return HTTPMisuse(field: ByteString(field), problem: "a NUL byte in it")
-      }
-    }
-    for (field, seconds) in [
-      ("timeout", timeout), ("connect_timeout", connectTimeout), ("idle_timeout", idleTimeout),
-    ] as [(String, Double?)] {
-      if let seconds, !(seconds.isFinite && seconds > 0) {
-        return HTTPMisuse(
-          field: ByteString(field),
-          problem: "a finite number of seconds, greater than 0, expected")
-      }
-    }
-    if case .parts(let parts)? = body {
-      for part in parts { if let misuse = part.misuse { return misuse } }
-    }
-    if save?.isEmpty == true { return HTTPMisuse(field: "save", problem: "a path expected") }
-    if resumes, save == nil {
-      return HTTPMisuse(field: "resume", problem: "continues a download to a file: set 'save'")
-    }
-    if streams, save != nil {
-      return HTTPMisuse(field: "stream", problem: "either 'stream' or 'save', not both")
-    }
-    return nil
-  }
-
-  /// Lines that libcurl makes from the body.
-  private static let own: Set<ByteString> = ["content-length", "transfer-encoding"]
 
   /// The URL with the query.
   var fullURL: ByteString {
@@ -281,8 +283,8 @@ extension ByteString {
 extension HTTPRequest {
   /// The same with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
   /// the one that the trace continues.
-  func continuing(_ trace: TraceContext?, at place: WorkPlace?) -> HTTPRequest {
-    guard let trace, let traceparent = place?.traceparent ?? trace.incoming,
+  func continuing(_ trace: TraceContext, at place: WorkPlace?) -> HTTPRequest {
+    guard let traceparent = place?.traceparent ?? trace.incoming,
       !headers.contains(where: { $0.name.lowercased == "traceparent" })
     else { return self }
     var request = self

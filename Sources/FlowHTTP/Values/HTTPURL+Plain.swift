@@ -7,33 +7,48 @@ extension HTTPURL {
   /// libcurl reads such a URL in one way only, and doesn't change it. Its parser, which reads the URL once
   /// more for the request, took 8 % of a request's instructions here.
   init?(plain text: ByteString) {
-    let bytes = text.bytes
-    let isEncrypted = bytes.starts(with: Self.secureStart)
-    guard isEncrypted || bytes.starts(with: Self.start) else { return nil }
-    let rest = bytes[(isEncrypted ? Self.secureStart.count : Self.start.count)...]
-    let authority = rest.prefix { $0 != UInt8(ascii: "/") }
-    let host = authority.prefix { $0 != UInt8(ascii: ":") }
-    let port = authority[host.endIndex...].dropFirst()
-    guard Self.isPlain(host: host), Self.isPlain(path: rest[authority.endIndex...]),
-      host.count == authority.count || Self.isPlain(port: port)
-    else { return nil }
-    self.init(
-      text: text, scheme: isEncrypted ? Self.secureScheme : Self.scheme,
-      host: ByteString(Array(host)),
-      port: host.count < authority.count
-        ? ByteString(Array(port)) : isEncrypted ? Self.securePort : Self.port)
+    let isEncrypted = text.bytes.starts(with: Self.secureStart)
+    guard isEncrypted || text.bytes.starts(with: Self.start) else { return nil }
+    let isPlain = text.withUnsafeBytes { text in
+      let (host, port, path) = Self.parts(text, isEncrypted)
+      return Self.isPlain(host: host) && port.map(Self.isPlain(port:)) ?? true
+        && Self.isPlain(path: path)
+    }
+    guard isPlain else { return nil }
+    self.init(plain: text, isEncrypted: isEncrypted)
+  }
+
+  /// The host and the port of a plain URL; few requests need them.
+  var plainOrigin: Origin {
+    text.withUnsafeBytes { text in
+      let (host, port, _) = Self.parts(text, isEncrypted)
+      return Origin(
+        host: ByteString(Array(host)),
+        port: port.map { ByteString(Array($0)) } ?? (isEncrypted ? "443" : "80"))
+    }
+  }
+
+  // Of memory that is lent: a slice of an array would be retained by each function that gets one.
+  private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
+  private static func parts(
+    _ text: UnsafeBufferPointer<UInt8>, _ isEncrypted: Bool
+  ) -> (host: Bytes, port: Bytes?, path: Bytes) {
+    let rest = text.dropFirst(isEncrypted ? secureStart.count : start.count)
+    let slash = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+    let authority = rest[..<slash]
+    guard let colon = authority.firstIndex(of: UInt8(ascii: ":")) else {
+      return (authority, nil, rest[slash...])
+    }
+    return (authority[..<colon], authority[(colon + 1)...], rest[slash...])
   }
 
   private static let start = Array("http://".utf8)
   private static let secureStart = Array("https://".utf8)
-  private static let scheme: ByteString = "http"
-  private static let secureScheme: ByteString = "https"
-  private static let port: ByteString = "80"
-  private static let securePort: ByteString = "443"
 
   /// Names whose last part begins with a letter, and IPv4 addresses: other numbers are addresses in forms
   /// that libcurl changes.
-  private static func isPlain(host: ArraySlice<UInt8>) -> Bool {
+  private static func isPlain(host: Bytes) -> Bool {
     var labels = 0
     var start = host.startIndex
     while true {
@@ -48,7 +63,7 @@ extension HTTPURL {
   }
 
   /// `127.0.0.1`
-  private static func isAddress(_ host: ArraySlice<UInt8>) -> Bool {
+  private static func isAddress(_ host: Bytes) -> Bool {
     var count = 0
     var rest = host
     while true {
@@ -60,19 +75,19 @@ extension HTTPURL {
     }
   }
 
-  private static func isPlain(port: ArraySlice<UInt8>) -> Bool {
+  private static func isPlain(port: Bytes) -> Bool {
     isPlain(number: port, atMost: 65535) && port.first != UInt8(ascii: "0")
   }
 
   /// A decimal number without zeros at its start.
-  private static func isPlain(number: ArraySlice<UInt8>, atMost limit: Int) -> Bool {
+  private static func isPlain(number: Bytes, atMost limit: Int) -> Bool {
     guard let first = number.first, number.count <= 5, number.allSatisfy(isDigit),
       number.count == 1 || first != UInt8(ascii: "0")
     else { return false }
     return number.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= limit
   }
 
-  private static func isPlain(path: ArraySlice<UInt8>) -> Bool {
+  private static func isPlain(path: Bytes) -> Bool {
     // libcurl leaves out an empty query.
     guard let end = path.last, end != UInt8(ascii: "?") else { return false }
     var last = UInt8(ascii: "x")

@@ -12,13 +12,20 @@ public struct HTTPMisuse: Error {
 
 /// A URL of a request, as libcurl reads it.
 struct HTTPURL: Equatable {
+  /// The server that a URL is of.
+  struct Origin: Equatable {
+    let host: ByteString
+    let port: ByteString
+  }
+
   /// The URL without user, password and fragment.
   let text: ByteString
-  let scheme: ByteString
-  let host: ByteString
-  let port: ByteString
+  /// Whether the connection is encrypted.
+  let isEncrypted: Bool
   let user: ByteString?
   let password: ByteString?
+  /// What the library says; nil for a plain URL, whose text says it.
+  private let parsedOrigin: Origin?
 
   /// Reads a URL.
   ///
@@ -65,33 +72,38 @@ struct HTTPURL: Equatable {
       throw HTTPMisuse(field: "url", problem: "'\(Self.shownUnread(text))' is no URL")
     }
     self.text = ByteString(cString: url)
-    self.scheme = ByteString(cString: scheme)
-    guard self.scheme.equals("http") || self.scheme.equals("https") else {
+    let name = ByteString(cString: scheme)
+    isEncrypted = name.equals("https")
+    guard isEncrypted || name.equals("http") else {
       throw HTTPMisuse(
-        field: "url", problem: "http:// or https:// expected, got the scheme '\(self.scheme)'")
+        field: "url", problem: "http:// or https:// expected, got the scheme '\(name)'")
     }
-    self.host = ByteString(cString: host).lowercased
-    port = parts.port.map { ByteString(cString: $0) } ?? ""
+    parsedOrigin = Origin(
+      host: ByteString(cString: host).lowercased,
+      port: parts.port.map { ByteString(cString: $0) } ?? "")
     user = parts.user.map { ByteString(cString: $0) }
     password = parts.password.map { ByteString(cString: $0) }
   }
 
-  init(text: ByteString, scheme: ByteString, host: ByteString, port: ByteString) {
+  init(plain text: ByteString, isEncrypted: Bool) {
     self.text = text
-    self.scheme = scheme
-    self.host = host
-    self.port = port
+    self.isEncrypted = isEncrypted
+    parsedOrigin = nil
     user = nil
     password = nil
   }
 
-  /// Whether both are of one scheme, host and port.
-  func hasOrigin(of other: HTTPURL) -> Bool {
-    scheme == other.scheme && host == other.host && port == other.port
+  var origin: Origin { parsedOrigin ?? plainOrigin }
+
+  static func == (one: HTTPURL, other: HTTPURL) -> Bool {
+    one.text == other.text && one.hasOrigin(of: other) && one.user == other.user
+      && one.password == other.password
   }
 
-  /// Whether the connection is encrypted.
-  var isEncrypted: Bool { scheme.equals("https") }
+  /// Whether both are of one scheme, host and port.
+  func hasOrigin(of other: HTTPURL) -> Bool {
+    isEncrypted == other.isEncrypted && origin == other.origin
+  }
 
   /// The URL for messages.
   var shown: ByteString { Self.shown(text) }

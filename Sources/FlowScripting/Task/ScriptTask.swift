@@ -134,7 +134,7 @@ class ScriptTask: ContinuationTask<Value> {
 
   final override func error(of task: AnyFlowTask) -> FlowError? { host.outcomeError(of: task) }
 
-  final override func succeed() { endWithKeptValue() }
+  final override func succeed() { endWithKeptResult() }
 }
 
 /// A task without a previous one, whose function gets arguments.

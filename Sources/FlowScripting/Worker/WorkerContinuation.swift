@@ -81,5 +81,5 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
 
   override func error(of task: AnyFlowTask) -> FlowError? { host.outcomeError(of: task) }
 
-  override func succeed() { endWithKeptValue() }
+  override func succeed() { endWithKeptResult() }
 }

@@ -19,6 +19,15 @@ check.equal(seen.headers["content-type"], nil)
 check.contains(seen.headers["user-agent"], "flowlua")
 check.contains(seen.headers["accept-encoding"], "gzip", "deflate")
 check.equal(sent { method = "OPTIONS" }.method, "OPTIONS")
+-- Requests with other lines have these lines as well, with the same values.
+for _, request in ipairs {
+  { headers = { ["X-Id"] = "7" } }, { auth = "token" }, { auth = { user = "u", password = "p" } },
+  { idempotency_key = true }, { method = "DELETE" }, { body = "x" }, { progress = true }, {},
+} do
+  local headers = sent(request).headers
+  check.equal(headers["user-agent"], seen.headers["user-agent"])
+  check.equal(headers["accept-encoding"], seen.headers["accept-encoding"])
+end
 
 -- Short forms.
 for name, method in pairs { get = "GET", delete = "DELETE", post = "POST", put = "PUT", patch = "PATCH" } do
