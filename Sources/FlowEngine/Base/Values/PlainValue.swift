@@ -90,6 +90,28 @@ extension PlainValue.Atom: Equatable {
     }
   }
 
+  /// Whether it comes before another atom in the order of keys: by their types, then by value.
+  func precedes(_ other: Self) -> Bool {
+    switch (self, other) {
+    case (.integer(let left), .integer(let right)): left < right
+    case (.number(let left), .number(let right)): left < right
+    case (.bytes(let left), .bytes(let right)): left < right
+    case (.boolean(let left), .boolean(let right)): !left && right
+    default: rank < other.rank
+    }
+  }
+
+  private var rank: Int {
+    switch self {
+    case .null, .jsonNull: 0
+    case .boolean: 1
+    case .integer: 2
+    case .number: 3
+    case .bytes: 4
+    case .table, .secret: 5
+    }
+  }
+
   /// The same atom in a list of tables with `base` others before its own.
   func shifted(by base: Int) -> Self {
     switch self {

@@ -19,8 +19,13 @@ public enum PlainValueCodec {
   }
 
   /// Encodes a value.
-  public static func encode(_ value: PlainValue) -> [UInt8] {
-    var writer = PlainValueWriter(tables: value.tables, output: header)
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - sortsEntries: Whether the entries of tables are in the order of their keys, so that equal values
+  ///     have equal bytes: keys that are tables stay in the order in which they are.
+  public static func encode(_ value: PlainValue, sortsEntries: Bool = false) -> [UInt8] {
+    var writer = PlainValueWriter(tables: value.tables, output: header, sortsEntries: sortsEntries)
     writer.append(value.root)
     writer.appendBodies()
     return writer.output
@@ -48,13 +53,15 @@ public enum PlainValueCodec {
 private struct PlainValueWriter {
   let tables: [PlainValue.Table]
   var output: [UInt8]
+  private let sortsEntries: Bool
   /// The tables that were named, in that order, and the position of each of them.
   private var named: [Int] = []
   private var places: [Int: Int] = [:]
 
-  init(tables: [PlainValue.Table], output: [UInt8]) {
+  init(tables: [PlainValue.Table], output: [UInt8], sortsEntries: Bool) {
     self.tables = tables
     self.output = output
+    self.sortsEntries = sortsEntries
   }
 
   private mutating func append(tag: PlainValueCodec.Tag) { output.append(tag.rawValue) }
@@ -119,7 +126,9 @@ private struct PlainValueWriter {
     while next < named.count {
       let table = tables[named[next]]
       for atom in table.list { append(atom) }
-      for entry in table.entries {
+      let entries =
+        sortsEntries ? table.entries.sorted { $0.key.precedes($1.key) } : table.entries
+      for entry in entries {
         append(entry.key)
         append(entry.value)
       }

@@ -117,6 +117,8 @@ public class Op {
   /// Seconds that all its cleanups have together after a stop, `.infinity` for no limit; nil for
   /// the loop's `cleanupGrace`.
   public var grace: Double? { policy?.grace }
+  /// Whether a kept run executes it again when an earlier process may have executed it.
+  public var effect: OpEffect { policy?.effect ?? .repeat }
 
   /// The same op with another name, other policies or other primary keys; nil leaves each
   /// unchanged.
@@ -124,7 +126,8 @@ public class Op {
   /// For a flow the result is a separate flow, like a copy.
   public func with(
     name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil
+    grace: Double? = nil, effect: OpEffect? = nil, primaryInput: ByteString? = nil,
+    primaryOutput: ByteString? = nil
   ) -> Op {
     let declarations =
       primaryInput == nil && primaryOutput == nil
@@ -133,7 +136,8 @@ public class Op {
         needs: self.declarations.needs, gives: self.declarations.gives,
         primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
         primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
-    let policy = OpPolicy.make(self.policy, retry: retry, timeout: timeout, grace: grace)
+    let policy = OpPolicy.make(
+      self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect)
     let made = copy(name: name ?? self.name, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made

@@ -11,6 +11,10 @@ struct OpCursor {
     case deciding
     /// Waits before the next attempt.
     case delay
+    /// Waits until the start of the op is kept.
+    case start
+    /// Waits until the end of the op is kept.
+    case end
   }
 
   enum Action: Equatable {
@@ -32,6 +36,10 @@ struct OpCursor {
     case endAttempt
     case decide
     case beginAttempt
+    /// Begin the first attempt, now that the start of the op is kept.
+    case beginKept
+    /// End the op, now that its end is kept.
+    case endKept
   }
 
   private(set) var phase: Phase = .body
@@ -49,6 +57,8 @@ struct OpCursor {
     case .body: return .wait
     case .deciding: return .decide
     case .delay: return .beginAttempt
+    case .start: return .beginKept
+    case .end: return .endKept
     case .tasks: return hasResources ? .endTasks : .endAttempt
     case .cleanups:
       if hasCleanups { return .callCleanup }
@@ -85,4 +95,10 @@ struct OpCursor {
 
   /// Another attempt follows after a delay.
   mutating func delayed() { phase = .delay }
+
+  /// The start of the op has to be kept before its first attempt.
+  mutating func keepsStart() { phase = .start }
+
+  /// The end of the op has to be kept.
+  mutating func keepsEnd() { phase = .end }
 }

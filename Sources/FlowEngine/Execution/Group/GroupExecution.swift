@@ -54,6 +54,7 @@ final class GroupExecution: MemberGroup {
   }
 
   override var collectKey: Key? { isOutputOptional ? nil : collected }
+  override var hasItems: Bool { true }
   override var members: [Execution] { runner?.members ?? [] }
 
   override func proceed() {

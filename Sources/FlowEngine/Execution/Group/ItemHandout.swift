@@ -12,8 +12,10 @@ final class ItemHandout: ExecutedItemGroup {
   private var group: Unmanaged<GroupExecution>?
   private let runner: any ItemRunner
   private var next = 0
-  /// How many items are out.
+  /// How many items are out, or have ended without being kept yet.
   @exclusivity(unchecked) private(set) var count = 0
+  /// The keeping of each item that is out, in a kept run.
+  private var keepings: [Int: any KeptExecution] = [:]
   /// The attempt at each item that is out, else 0: an array, because there can be very many items.
   @exclusivity(unchecked) private var attempts: ContiguousArray<UInt32>
   /// The start times of items that haven't ended; queued items aren't in it. A lost item stays in
@@ -55,16 +57,69 @@ final class ItemHandout: ExecutedItemGroup {
   /// Hands out a batch of at most `most` items; returns how many, which is 0 when there is none or the
   /// runner takes none now.
   func startNext(atMost most: Int) -> Int {
-    let limit = runner.queues ? Int.max : work.maxConcurrent
+    // In a kept run an item is out until it is kept, so that a crash leaves few in doubt.
+    let limit = runner.queues && work.run.keeper == nil ? Int.max : work.maxConcurrent
     let room = min(limit - count, runner.capacity, most)
     guard room > 0, !isExhausted else { return 0 }
     let batch: ItemBatch
     if let again = lost.popLast() {
       batch = ItemBatch(first: again.index, count: 1, attempt: again.attempt)
     } else {
+      if let keeper = work.run.keeper { return startNextKept(keeper) }
       batch = ItemBatch(first: next, count: min(room, source.count - next), attempt: 1)
       next += batch.count
     }
+    return start(batch)
+  }
+
+  /// Hands out the next item unless the keeper of the run knows its output; returns how many, where an item that had
+  /// finished counts as well.
+  @inline(never)
+  private func startNextKept(_ keeper: any RunKeeper) -> Int {
+    let index = next
+    next += 1
+    switch keeper.decide(keptWork(index)) {
+    case .execute(let keeping, let line):
+      if let line {
+        began[index] = logStart(index, loop.now())
+        logLine(index, attempt: 1, line)
+      }
+      keepings[index] = keeping
+      return start(ItemBatch(first: index, count: 1, attempt: 1))
+    case .finished(let outputs, _, let line):
+      began[index] = logStart(index, loop.now())
+      logLine(index, attempt: 1, line)
+      count += 1
+      let output = outputs.first { $0.key == work.collectKey }?.value ?? .null
+      end(index, 1, output: output, error: nil, time: loop.now())
+      return 1
+    case .refuse(let error):
+      count += 1
+      end(index, 1, output: .null, error: error, time: loop.now())
+      return 1
+    }
+  }
+
+  /// The description of an item for the keeper of the run.
+  private func keptWork(_ index: Int) -> KeptWork {
+    let (op, keys) = (work.op, loop.keys)
+    var inputs: [(name: ByteString, value: Value?)] = []
+    for (key, _) in op.needs(on: loop) where key != work.itemKey {
+      inputs.append((keys.name(of: key), work.data.get(key)))
+    }
+    inputs.append((keys.name(of: work.itemKey), item(at: index).plain))
+    return KeptWork(
+      name: op.name, shownName: displayName(index),
+      label: log.label(scope: scope, position: position(index)),
+      path: work.run.path(scope: scope, position: position(index)),
+      code: { try op.codeForm().map { ($0.bytes, $0.place) } },
+      codeOrigin: KeptWork.CodeOrigin(
+        op: ObjectIdentifier(op), run: work.run.id, scope: scope),
+      inputs: inputs, data: work.data,
+      lineage: work.run.lineage(scope: scope, position: position(index)), loop: loop)
+  }
+
+  private func start(_ batch: ItemBatch) -> Int {
     for index in batch.first..<batch.first + batch.count {
       attempts[index] = batch.attempt
     }
@@ -167,11 +222,9 @@ final class ItemHandout: ExecutedItemGroup {
         failure = failures.next()
       }
       guard index >= 0, index < attempts.count, attempts[index] != 0 else { continue }
-      takeBack(index)
+      attempts[index] = 0
       if !began.isEmpty { began[index] = nil }
-      group?.lend {
-        $0.itemEnded(index, output: ends.outputs[place], error: error)
-      }
+      hasEnded(index, output: ends.outputs[place], error: error)
     }
   }
 
@@ -186,6 +239,26 @@ final class ItemHandout: ExecutedItemGroup {
   private func isOut(_ index: Int, _ attempt: UInt32) -> Bool {
     loop.checkThread()
     return attempt != 0 && attempts.indices.contains(index) && attempts[index] == attempt
+  }
+
+  /// Notifies the group of the end of an item, in a kept run when that is kept.
+  private func hasEnded(_ index: Int, attempt: UInt32 = 1, output: Value, error: FlowError?) {
+    guard !keepings.isEmpty, let keeping = keepings.removeValue(forKey: index) else {
+      count -= 1
+      group?.lend { $0.itemEnded(index, output: output, error: error) }
+      return
+    }
+    let end = KeptEnd(
+      error: error, attempt: Int(attempt), data: nil,
+      outputs: work.collectKey.map { [($0, output)] } ?? [])
+    keeping.keepEnd(end) { [self] problem in
+      count -= 1
+      group?.lend {
+        $0.itemEnded(
+          index, output: problem == nil ? output : .null,
+          error: error ?? attributed(problem, index))
+      }
+    }
   }
 
   /// Marks the item as no longer out.
@@ -205,7 +278,7 @@ final class ItemHandout: ExecutedItemGroup {
   private func end(
     _ index: Int, _ attempt: UInt32, output: Value, error: FlowError?, time: Int64
   ) {
-    if attempts[index] != 0 { takeBack(index) }
+    attempts[index] = 0
     // An item ends with the error that stopped it, whatever its code does after the stop.
     var error = cancellation ?? error
     if error == nil, let key = work.collectKey, output.isNull, !work.isOutputOptional {
@@ -221,7 +294,7 @@ final class ItemHandout: ExecutedItemGroup {
         attempt: Int(attempt), first: error.map { log.payload($0.logLine) } ?? .none,
         second: .integer(time &- began))
     }
-    group?.lend { $0.itemEnded(index, output: output, error: error) }
+    hasEnded(index, attempt: attempt, output: output, error: error)
   }
 
   /// Ends the items that wait to be started again, with the error that stopped the group.
@@ -229,6 +302,7 @@ final class ItemHandout: ExecutedItemGroup {
     let dropped = lost.sorted { $0.index < $1.index }
     lost = []
     for (index, attempt) in dropped {
+      count += 1
       end(index, attempt, output: .null, error: error, time: loop.now())
     }
   }

@@ -39,6 +39,8 @@ class MemberGroup: Work {
 
   /// The key that must have a value when a member succeeds, if its value is collected.
   var collectKey: Key? { nil }
+  /// Whether its members are the items of a list.
+  var hasItems: Bool { false }
   /// Whether values that members set are logged.
   var logsSets: Bool { false }
   /// The executions of the members that execute.

@@ -37,6 +37,10 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) private var hasPassedStop = false
   /// Whether `proceed` is running.
   @exclusivity(unchecked) private var isProceeding = false
+  /// How many steps functions have performed, in a kept run.
+  @exclusivity(unchecked) private var visitCount: UInt64 = 0
+  /// Whether the keeper of its run is writing the outcome of the present step.
+  @exclusivity(unchecked) private var isKeeping = false
   /// Whether a job that continues it is scheduled.
   @exclusivity(unchecked) private var isEnqueued = false
   private let lines: TransitionLines
@@ -189,6 +193,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   /// Performs one phase; false when it has to wait.
   private func performPhase() -> Bool {
+    if isKeeping { return false }
     if let child {
       guard child.isConcluded else {
         if let stop, !hasPassedStop {
@@ -260,8 +265,67 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       perform(fake)
     } else if table.isOp(step), let op = table.op(step) {
       perform(op)
+    } else if let keeper = context?.run.keeper {
+      performKept(keeper)
     } else {
       callFunction { logic.perform(transition, step, state, call) }
+    }
+  }
+
+  /// Performs the present step by a function, unless the keeper of the run knows its result.
+  @inline(never)
+  private func performKept(_ keeper: any RunKeeper) {
+    guard let context else { return }
+    let name = name(of: step)
+    switch keeper.decide(keptWork(name, context)) {
+    case .execute(let keeping, let line):
+      if let line { context.log("[\(name)] \(line)") }
+      context.keeping = keeping
+      callFunction { logic.perform(transition, step, state, call) }
+    case .finished(let writes, let value, let line):
+      context.log("[\(name)] \(line)")
+      for (key, value) in writes { context.set(key, value) }
+      takeAnswer(.result(value))
+    case .refuse(let error): end(error)
+    }
+  }
+
+  /// The description of the present step for the keeper of the run.
+  private func keptWork(_ name: ByteString, _ context: OpContext) -> KeptWork {
+    let way: Int64 =
+      switch transition {
+      case .forward: 0
+      case .back: 1
+      case .stay: 2
+      }
+    visitCount += 1
+    let title: ByteString = "\(context.op.name).\(name)"
+    let logic = logic
+    return KeptWork(
+      name: title, shownName: title, label: nil, path: context.path + "/" + name,
+      code: { try logic.codeForm().map { ($0.bytes, $0.place) } },
+      inputs: [("state", state), ("transition", .integer(way))], data: context.bucket,
+      lineage: (context.placedLineage ^ visitCount).spread, loop: loop)
+  }
+
+  /// Continues with the outcome of the present step when the keeper of the run has it.
+  @inline(never)
+  private func keep(_ answer: MachineAnswer, _ keeping: any KeptExecution, _ context: OpContext) {
+    var error: FlowError?
+    var outputs: [(key: Key?, value: Value)] = []
+    switch answer {
+    case .failed(let failure): error = failure
+    case .result(let result): outputs.append((nil, result))
+    default: break
+    }
+    isKeeping = true
+    let end = KeptEnd(
+      error: error, attempt: context.attempt, data: context.bucket, outputs: outputs)
+    keeping.keepEnd(end) { [self] problem in
+      isKeeping = false
+      guard phase != .ended else { return }
+      takeAnswer(problem.map { .failed($0) } ?? answer)
+      wake()
     }
   }
 
@@ -332,6 +396,11 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   /// Takes the answer of a function.
   private func takeAnswer(_ answer: MachineAnswer) {
+    if let context, let keeping = context.keeping {
+      context.keeping = nil
+      keep(answer, keeping, context)
+      return
+    }
     switch (answer, phase) {
     case (.failed(let error), _): end(error)
     case (.result(let value), .perform):

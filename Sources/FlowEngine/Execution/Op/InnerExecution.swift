@@ -62,7 +62,7 @@ package final class InnerTask: FlowTask<Void> {
 }
 
 /// The execution of an inner op, as a group of one.
-private final class InnerExecution: MemberGroup {
+final class InnerExecution: MemberGroup {
   let op: Op
   private(set) var member: Execution?
   // Safe: the task holds this.

@@ -35,6 +35,8 @@ public final class OpContext {
   public var index: Int { Int(index32) }
   /// The 1-based number of the attempt.
   public var attempt: Int { Int(attempt32) }
+  /// Set while an op of a kept run executes.
+  @exclusivity(unchecked) var keeping: (any KeptExecution)?
   /// Cleanups and tasks of this attempt; nil for most.
   @exclusivity(unchecked) private(set) var resources: AttemptResources?
 
@@ -161,11 +163,27 @@ public final class OpContext {
     guard let owner else { return bucket.get(key) }
     // Unretained. Safe: a lookup replaces no bucket.
     let bucket = owner.lend { Unmanaged.passUnretained($0.bucket) }
+    if keeping != nil { willRead(key) }
     return bucket.lend { $0.get(key) }
   }
 
   /// Whether there is a value under a key.
-  public func has(_ key: Key) -> Bool { bucket.has(key) }
+  public func has(_ key: Key) -> Bool {
+    if keeping != nil { willRead(key) }
+    return bucket.has(key)
+  }
+
+  /// The data that the op works on, for code that reads a key of it by other means than `get`: a kept run
+  /// has to know all that an op reads.
+  package func bucket(reading key: Key) -> DataBucket {
+    if keeping != nil { willRead(key) }
+    return bucket
+  }
+
+  @inline(never)
+  private func willRead(_ key: Key) {
+    if isOpen { execution?.noteRead(key) }
+  }
 
   /// Whether it executes an item of a group, or belongs to a flow that does.
   package var isGroupMember: Bool { execution?.group != nil }
@@ -201,7 +219,7 @@ public final class OpContext {
   /// The value of `key`; when it is absent or of another type, the op fails immediately.
   public func require(_ key: Key, _ type: ValueType?) -> Result<Value, FlowError> {
     let error: FlowError
-    if let value = bucket.get(key) {
+    if let value = get(key) {
       guard let wanted = type?.mismatch(value) else { return .success(value) }
       error = .mismatchedInput(
         bucket.keys.name(of: key), bucket.shown(value, of: key), wanted: wanted,
@@ -486,7 +504,9 @@ public final class OpContext {
       } else if outcome != nil {
         outcome = nil
       }
-      if resources == nil, execution.opPolicy?.retry == nil { logFinish(execution) }
+      if resources == nil, keeping == nil, execution.opPolicy?.retry == nil {
+        logFinish(execution)
+      }
     }
   }
 
@@ -536,6 +556,7 @@ public final class OpContext {
   func close() {
     phase = .idle
     if storedState != nil { storedState = nil }
+    if keeping != nil { keeping = nil }
     if resources != nil { resources = nil }
   }
 
@@ -556,7 +577,7 @@ extension OpContext {
     _ name: ByteString, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let error: FlowError
-    if let value = bucket[name] {
+    if let value = get(bucket.keys.intern(name)) {
       if let result = Wanted(flowValue: value) { return result }
       error = .mismatchedInput(
         name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName,

@@ -89,10 +89,10 @@ extension Execution {
     let blueprint = frames[top].blueprint
     let steps = blueprint.steps
     let scope = frames[top].scope
-    let replaces = engine.replacements != nil
+    let intercepts = engine.replacements != nil || run.keeper != nil
     while let place = frames[top].cursor.nextStep() {
       let position = UInt32(truncatingIfNeeded: place)
-      if steps[place].isPlain, !replaces {
+      if steps[place].isPlain, !intercepts {
         // Unretained, and without a copy of the step. Safe: the list holds the op.
         let op = Unmanaged.passUnretained(steps[place].op)
         let progress = op.lend {

@@ -54,6 +54,8 @@ extension Execution {
       case .endAttempt: return endAttempt()
       case .decide: return decideAttempt()
       case .beginAttempt: return beginNextAttempt()
+      case .beginKept: return startIsKept()
+      case .endKept: return finishOp()
       }
       action = nextOpAction()
     }
@@ -117,6 +119,11 @@ extension Execution {
   }
 
   private func endOp() -> Advance {
+    if let keeping = context.keeping, !keepEnd(keeping) { return .waiting }
+    return finishOp()
+  }
+
+  private func finishOp() -> Advance {
     context.logFinish()
     setOpPolicy(nil)
     opCursor.begin()

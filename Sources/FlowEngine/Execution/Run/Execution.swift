@@ -377,6 +377,9 @@ final class Execution: Work {
       enter(flow, policy: policy, scope: scope, position: position)
       return .moved
     }
+    if run.keeper != nil, isKept(op, position) {
+      return executeKept(op, policy: policy, scope: scope, position: position, index: index)
+    }
     return execute(op, policy: policy, scope: scope, position: position, index: index)
   }
 
@@ -433,7 +436,9 @@ final class Execution: Work {
   /// Handles the end of the op's body: the op ends too, unless it has more to do.
   @inline(__always)
   private func bodyEnded() -> Advance {
-    if opPolicy != nil || stop != nil || context.resources != nil { return endBody() }
+    if opPolicy != nil || stop != nil || context.resources != nil || context.keeping != nil {
+      return endBody()
+    }
     lastError = closeContext()
     return .ended
   }
@@ -517,6 +522,7 @@ final class Execution: Work {
     _ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int,
     at time: Int64? = nil
   ) {
+    if run.keeper != nil { noteSet(key) }
     // Unretained. Safe: storing replaces no bucket.
     let old = Unmanaged.passUnretained(bucket).lend { $0.set(key, value) }
     guard log.hasSecrets || value.isSecret else {

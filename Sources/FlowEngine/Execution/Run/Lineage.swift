@@ -28,7 +28,31 @@ extension Run {
 
 extension OpContext {
   /// The lineage of the execution, the same in each attempt at the op and at the flows and ops around it.
-  package var lineage: UInt64 { run.lineage(scope: scope, position: position) }
+  package var lineage: UInt64 {
+    keeping?.lineage ?? run.lineage(scope: scope, position: position)
+  }
+
+  /// The lineage by the op's place, whatever was kept.
+  package var placedLineage: UInt64 { run.lineage(scope: scope, position: position) }
+
+  /// 26 characters that identify the execution: the same in each attempt and, for a kept run, in each process that
+  /// continues it.
+  package var key: ByteString { ExecutionKey.text(lineage, lineage.spread) }
+}
+
+/// Texts that identify an execution for others, such as a server.
+package enum ExecutionKey {
+  /// 26 digits of base 32.
+  package static func text(_ high: UInt64, _ low: UInt64) -> ByteString {
+    let digits = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+    var bits = (UInt128(high) << 64) | UInt128(low)
+    var bytes: [UInt8] = []
+    for _ in 0..<26 {
+      bytes.append(digits[Int(bits & 31)])
+      bits >>= 5
+    }
+    return ByteString(bytes)
+  }
 }
 
 extension ItemWork {

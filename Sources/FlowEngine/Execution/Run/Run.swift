@@ -42,6 +42,9 @@ public final class Run: FlowTask<DataBucket> {
   /// The error that another loop's flow is ending with, when this run executes items of one of its
   /// final steps.
   package var endingErrorAround: FlowError?
+  /// Keeps what its ops finish; set before anything of it is executed. Runs that its ops start have the
+  /// same one.
+  @exclusivity(unchecked) package var keeper: (any RunKeeper)?
   /// Set until the run has concluded.
   private(set) var execution: Execution?
   /// Why a callback or predicate of the run is to stop; nil when nothing stops it.
@@ -179,6 +182,7 @@ public final class Run: FlowTask<DataBucket> {
     _ = log.addScope(scope)
     logData(.startWith, time: log.began)
     if let owner {
+      keeper = owner.run.keeper
       owner.adopt(self)
       adopt?(self)
       logStart(in: owner)

@@ -38,7 +38,9 @@ public struct OpData<Definition: OpDefinition> {
 
   /// The present value of an output.
   public subscript<Content>(key: Output<Content>) -> Content? {
-    get { context.bucket[key] }
+    get {
+      context.bucket(reading: schema.key(key.name, in: context.bucket.keys))[key]
+    }
     nonmutating set {
       context.set(schema.key(key.name, in: context.bucket.keys), newValue?.flowValue ?? .null)
     }
