@@ -12,6 +12,7 @@ final class Interpreter {
   let signals: Signals
   let messages: Messages
   private let monitors: Monitors
+  private let keeping: Keeping?
   var vm: LuaVM { deferred.vm }
 
   /// A step has failed, and the failure has been reported.
@@ -23,6 +24,7 @@ final class Interpreter {
   init(_ arguments: CommandLineArguments) throws {
     self.arguments = arguments
     messages = Messages(program: arguments.program)
+    keeping = try Keeping(arguments)
     monitors = try Monitors(arguments.options, messages, title: arguments.title)
     var configuration = LuaConfiguration(ignoresEnvironment: arguments.ignoresEnvironment)
     configuration.outputGuard = monitors.progress?.outputGuard
@@ -32,13 +34,18 @@ final class Interpreter {
       EventLoop(clock: isVirtual ? VirtualClock() : SystemClock())
     }
     signals = Signals(vm)
-    deferred.onMake = { [signals, messages, monitors] host in
+    deferred.onMake = { [signals, messages, monitors, keeping] host in
+      keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
       signals.catchTermination(host) {
         messages.reportFailures(of: host)
         monitors.finish()
+        // A service manager knows from the status that the next start continues.
+        if Keeping.end(isFinished: false), flowsystem_termination_signal() == SIGTERM {
+          exit(Keeping.resumableStatus)
+        }
       }
       host.onTerminated = { monitors.writeRuns() }
       if let grace = arguments.options.grace { host.loop.cleanupGrace = grace }
@@ -74,6 +81,8 @@ final class Interpreter {
     monitors.finish()
     // Tasks that outlived their run, if any.
     EventLoop.endPrograms()
+    Keeping.end(isFinished: succeeds && !monitors.hasFailed)
+    if Keeping.hasFailed { succeeds = false }
     deferred.close()
     if monitors.hasFailed { succeeds = false }
     return succeeds ? 0 : 1

@@ -61,12 +61,31 @@ struct LongOptions {
   /// The grace of cleanups in seconds; nil: the default.
   private(set) var grace: Double?
   private(set) var progress = Progress.auto
+  /// How runs are kept; nil: they aren't.
+  private(set) var keeping: KeepingChoice?
+  /// The folder of the store; nil: beside the script.
+  private(set) var store: ByteString?
+  /// Whether ops whose code has changed count as unchanged.
+  private(set) var trustsCode = false
+  /// What became of ops that are executed only once.
+  private(set) var settlements: [ByteString: ByteString] = [:]
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   private(set) var annotations: ByteString?
 
+  /// Which run of the store the script's runs belong to.
+  enum KeepingChoice {
+    /// A new one.
+    case new
+    /// The latest that hasn't finished, or a new one.
+    case latest
+    /// The one with this id.
+    case run(ByteString)
+  }
+
   private enum Name: String, CaseIterable {
-    case annotations, check, color, events, follow, grace, graph, help, otlp, progress, report
-    case summary, timeline, trace, version, workers
+    case annotations, check, color, events, follow, grace, graph, help, keep, otlp, progress, report
+    case resume, settle, store, summary, timeline, trace, version, workers
+    case trustCode = "trust-code"
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
 
@@ -83,6 +102,8 @@ struct LongOptions {
       case .graph: "a file: --graph FILE"
       case .progress: "a word: --progress auto, plain or never"
       case .report: "a file: --report FILE"
+      case .settle: "an op and what became of it: --settle 'PayOp=done', '=again' or '=fail'"
+      case .store: "a folder: --store DIR"
       case .timeline: "a file: --timeline FILE"
       case .trace: "a file: --trace FILE"
       case .workers: "a number: --workers N"
@@ -105,8 +126,8 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .color, .events, .grace, .graph, .progress, .report, .timeline, .trace,
-      .workers:
+    case .annotations, .color, .events, .grace, .graph, .progress, .report, .settle, .store,
+      .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -121,6 +142,8 @@ struct LongOptions {
       case .grace: grace = try Self.seconds(given)
       case .progress: progress = try Self.progress(given)
       case .report: report = given
+      case .settle: try settle(given)
+      case .store: store = given
       case .timeline: timeline = given
       case .trace: trace = given
       case .workers: workers = try Self.number(given)
@@ -129,6 +152,12 @@ struct LongOptions {
       return value == nil ? 2 : 1
     case .summary:
       try parseSummary(value ?? "text")
+      return 1
+    case .resume:
+      if value?.bytes.isEmpty == true {
+        throw Self.misuse("option '--resume' needs a run: --resume=RUN")
+      }
+      keeping = value.map { .run($0) } ?? .latest
       return 1
     case .otlp:
       let isNext = value == nil && next.map { Self.isTarget($0) } == true
@@ -149,8 +178,11 @@ struct LongOptions {
     case .check: checks = true
     case .noProgress: progress = .never
     case .follow: follows = true
-    case .annotations, .color, .events, .grace, .graph, .progress, .report, .timeline, .trace,
-      .workers, .summary, .otlp:
+    case .keep: if keeping == nil { keeping = .new }
+    case .trustCode: trustsCode = true
+    case .annotations, .color, .events, .grace, .graph, .progress, .report, .resume, .settle,
+      .store,
+      .timeline, .trace, .workers, .summary, .otlp:
       break
     }
     return 1
@@ -185,6 +217,19 @@ struct LongOptions {
     }
     throw Self.misuse(
       "option '--summary' takes 'text' or 'json', not '\(value)', and a file after that: json:FILE")
+  }
+
+  /// Parses `PayOp=done`.
+  private mutating func settle(_ text: ByteString) throws(CommandLineArguments.Misuse) {
+    guard let sign = text.bytes.lastIndex(of: UInt8(ascii: "=")), sign > 0,
+      case let verdict = ByteString(Array(text.bytes[(sign + 1)...])),
+      ["done", "again", "fail"].contains(verdict)
+    else {
+      throw Self.misuse(
+        "option '--settle' takes an op and 'done', 'again' or 'fail', as in 'PayOp=done', not '\(text)'"
+      )
+    }
+    settlements[ByteString(Array(text.bytes[..<sign]))] = verdict
   }
 
   private static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {

@@ -48,6 +48,13 @@ enum Usage {
       --otlp FILE|URL        write all runs as spans of OpenTelemetry (OTLP/JSON), or send them to a
                              collector; without a value to $OTEL_EXPORTER_OTLP_ENDPOINT. A file whose
                              name ends neither in .json, .jsonl nor .ndjson needs --otlp=FILE
+      --keep                 keep what the ops of the script finish, in .flowlua beside the script
+      --resume[=RUN]         continue a kept run: by default the latest of the script that hasn't
+                             finished, else a new one; ops that had finished aren't executed again
+      --store DIR            keep runs in this folder instead
+      --trust-code           with --resume: ops count as unchanged although their code has changed
+      --settle OP=WORD       with --resume: what became of an op that is executed only once: done,
+                             again (execute it) or fail
       --check                run the script up to where it needs an outcome, but check its flows
                              and print their plans instead of running them; status 1 if a check
                              finds errors

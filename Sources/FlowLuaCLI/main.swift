@@ -55,6 +55,9 @@ private func writeAnnotations(to folder: ByteString, _ program: ByteString) -> I
 private func start(_ arguments: CommandLineArguments) -> Int32 {
   do {
     return try Interpreter(arguments).run()
+  } catch let misuse as CommandLineArguments.Misuse {
+    Output.error(program: arguments.program, misuse.message)
+    return misuse.status
   } catch let failure as EventFile.Failure {
     Output.error(program: arguments.program, failure.message)
     return 1

@@ -14,7 +14,7 @@ _flowlua() {
     option=${word%%=*} word=${word#*=}
   elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
     $before == --annotations || $before == --grace || $before == --progress || $before == --report ||
-    $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
+    $before == --settle || $before == --store || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -23,15 +23,15 @@ _flowlua() {
     --progress) mapfile -t COMPREPLY < <(compgen -W 'auto plain never' -- "$word") ;;
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
-    --annotations) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    --annotations | --store) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --graph | --events | --otlp | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    --grace | -e | -l) ;;
+    --grace | --resume | --settle | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --color | --events | --grace | --progress | --report | --timeline | --trace | --workers | \
-            --annotations | -e | -l)
+          --graph | --color | --events | --grace | --progress | --report | --settle | --store | --timeline | --trace | \
+            --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
           --otlp) [[ ${COMP_WORDS[at + 1]} == *.@(json|jsonl|ndjson) || ${COMP_WORDS[at + 1]} == *://* || ${COMP_WORDS[at + 1]} == - ]] && at=$((at + 1)) ;;
           --) break ;;
@@ -41,8 +41,9 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help
-          --no-progress --otlp --progress --report --summary --summary=json --timeline --trace --version
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help --keep
+          --no-progress --otlp --progress --report --resume --settle --store --summary --summary=json --timeline
+          --trace --trust-code --version
           --virtual-clock --workers
           -e -i -l -v -E -W' -- "$word")
       else

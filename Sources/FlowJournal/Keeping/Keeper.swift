@@ -16,6 +16,8 @@ package final class Keeper: RunKeeper {
     case fail
   }
 
+  /// Whether the script has ended.
+  private var isEnded = false
   /// The run in the store.
   package let kept: KeptRun
   private let store: JournalStore
@@ -79,7 +81,8 @@ package final class Keeper: RunKeeper {
     let content = OpContent(code: record.code, inputs: record.inputs)
     var line: ByteString?
     if isComparable,
-      let index = earlier.take(content, where: { $0.state == .finished && reads(of: $0, fit: work) })
+      let index = earlier.take(
+        content, where: { $0.state == .finished && reads(of: $0, fit: work) })
     {
       do {
         return try finished(index, "Kept from run \(kept.id)", work)
@@ -265,7 +268,20 @@ package final class Keeper: RunKeeper {
   func encode(_ value: Value) throws -> [UInt8] { try values.encode(value) }
 
   func write(_ record: OpRecord, then: @escaping (FlowError?) -> Void) -> Int64 {
-    kept.write(record, then: then)
+    if isEnded {
+      then(FlowError(.error, "the kept run \(kept.id) has ended"))
+      return 0
+    }
+    return kept.write(record, then: then)
+  }
+
+  /// Records the end of the script, and waits until that and all before it is on the disk. Nothing is kept after it.
+  package func end(isFinished: Bool) throws(FlowError) {
+    if isEnded { return }
+    isEnded = true
+    kept.end(finished: isFinished)
+    kept.close()
+    if let error = kept.failure { throw error }
   }
 
   /// Warns once for each op that a finished execution of it can't be kept.

@@ -8,21 +8,13 @@ internal import LuaVM
 enum IdempotencyKeys {
   /// The next key of an op's attempt, or one of its own.
   static func make(for context: OpContext?) -> ByteString {
-    guard let context else { return text(.random(in: 0 ... .max), .random(in: 0 ... .max)) }
-    let base = context.lineage
-    return text(base, (base ^ UInt64(context.nextKeyNumber()).spread).spread)
-  }
-
-  /// 26 digits of base 32.
-  private static func text(_ high: UInt64, _ low: UInt64) -> ByteString {
-    let digits = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
-    var bits = (UInt128(high) << 64) | UInt128(low)
-    var bytes: [UInt8] = []
-    for _ in 0..<26 {
-      bytes.append(digits[Int(bits & 31)])
-      bits >>= 5
+    guard let context else {
+      return ExecutionKey.text(.random(in: 0 ... .max), .random(in: 0 ... .max))
     }
-    return ByteString(bytes)
+    let number = UInt64(context.nextKeyNumber())
+    if number == 1 { return context.key }
+    let base = context.lineage
+    return ExecutionKey.text(base, (base ^ number.spread).spread)
   }
 }
 

@@ -74,11 +74,17 @@ local flow = {}
 ---@field jitter? number A share of the delay, from 0 to 1, by which it is randomly lengthened or shortened; 0 by default.
 ---@field when? async fun(error: flow.Error, attempt: integer): boolean Returns whether there is another attempt, if the kind of the error allows one.
 
+---What a kept run does when it is resumed, about an op that had started and not finished, or whose code or inputs
+---have changed since it finished. `"repeat"` executes it again. `"once"` never does that by itself: the run stops with
+---a question, which `--settle` answers. Not for flows and machines, whose steps are kept one by one.
+---@alias flow.Effect "repeat"|"once"
+
 ---The policy of one place in a flow.
 ---@class flow.PolicyOptions
 ---@field retry? integer|flow.RetryOptions A number of attempts, or a table of options.
 ---@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy.
 ---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
+---@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
 
 ---The properties that `Op:with` changes.
@@ -171,6 +177,7 @@ local flow = {}
 ---The options of a run.
 ---@class flow.StartOptions
 ---@field log_limit? integer The most events that its log keeps, 1,000,000 by default. Beyond it the oldest lines of ops that have succeeded are dropped first; failures, and what still executes, are kept.
+---@field keep? boolean Whether the run is kept, as by `flow.keep`, even if others of the script aren't.
 
 ---The place where a machine starts, and the options of its run.
 ---@class flow.MachineStartOptions: flow.StartOptions
@@ -232,6 +239,7 @@ local flow = {}
 ---@field retry flow.RetryOptions? How often it is tried; a copy with all fields.
 ---@field timeout number? Seconds per attempt.
 ---@field grace number? Seconds for all cleanups together after a stop.
+---@field effect flow.Effect What a kept run does about it when it may have been executed already.
 ---@field thread flow.OpThread The thread on which its function runs.
 ---@overload fun(...: any): flow.Op
 local Op = {}
@@ -593,6 +601,7 @@ function Run:dot() end
 ---@field name string The op's display name, `UploadOp #3` in a group.
 ---@field attempt integer The number of this attempt, from 1 on.
 ---@field index integer? The index of this item in a group, from 1 on.
+---@field key string 26 characters that identify this execution: the same in all its attempts, and in each process that resumes a kept run; for file names, job names and idempotency keys.
 ---@field run flow.Run The run that the op belongs to.
 ---@field error flow.Error? In a cleanup the error with which the op is ending, in a final step that of its flow; nil after success.
 ---@field history string[]? In a function of a machine the steps that it has entered, including the current one; `start` accepts it to continue there.
@@ -896,6 +905,17 @@ function flow.sleep(seconds) end
 ---@param ... string|integer
 ---@return string|number|nil ...
 function flow.read(...) end
+
+---How runs are kept. The command line takes precedence.
+---@class flow.KeepOptions
+---@field store? string The folder of the store; by default `.flowlua` beside the script.
+---@field resume? boolean|string Whether the latest run of the script that hasn't finished is continued, or the id of the run to continue.
+---@field trust_code? boolean Whether ops count as unchanged although their code has changed.
+
+---Keeps all runs that the script starts from now on, as `--keep` does: what their ops have finished is in a
+---store, and a script that is started with `--resume` doesn't execute it again.
+---@param options? flow.KeepOptions
+function flow.keep(options) end
 
 ---Returns the seconds since an arbitrary moment; the value never decreases. On a virtual clock the time is
 ---virtual too.

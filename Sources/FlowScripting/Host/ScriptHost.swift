@@ -74,6 +74,14 @@ public final class ScriptHost {
   var waitBegins: [ObjectIdentifier: Int64]?
   /// The name of the script in traces, unless the environment gives another one.
   public var serviceName: ByteString = "flowlua"
+  /// What keeps the runs of the script; nil for nothing.
+  public internal(set) var keeping: ScriptKeeping?
+  /// How runs are kept that the script itself wants to be kept; nil, the default, refuses that.
+  public var keepingDefaults: (() -> ScriptKeeping.Options)?
+  /// Called when runs of the script begin to be kept.
+  public var onKeeping: ((ScriptKeeping) -> Void)?
+  /// Called with a sentence about an op that can't be kept, if the script itself wants its runs to be kept.
+  public var onKeepingWarning: ((ByteString) -> Void)?
   /// The trace of spans while the loop has none.
   private(set) lazy var ownTrace = TraceContext()
   /// The metatable of `run.data`, once it has been needed.
@@ -264,6 +272,7 @@ public final class ScriptHost {
       try installGroups()
       try installMachines()
       try installInput()
+      installKeeping()
     }
     try installTime()
     try installTasks()

@@ -89,16 +89,16 @@ extension ScriptHost {
     let (machine, arguments) = try machine(call, function)
     var step: Int?
     var history: [Int] = []
-    var limit: Int?
+    var runOptions: RunOptions?
     if !arguments.isNil(2) {
-      let options = try arguments.options(2, known: ["at", "history", "log_limit"])
-      limit = try options.count("log_limit")
+      let options = try arguments.options(2, known: ["at", "history"] + RunOptions.fields)
+      runOptions = try RunOptions(options)
       step = try options.string("at").map { try options.step($0, of: machine, "at") }
       history = try options.history(of: machine)
     }
     return machine.start(
       on: loop, from: Value(try changeable(try call.value(2))), at: step, history: history,
-      owner: currentOp, adopt: adopter(logLimit: limit))
+      owner: currentOp, adopt: try adopter(runOptions))
   }
 
   /// The results of `transition`: the transition, nil at the end, and the state.
@@ -209,7 +209,7 @@ private struct MachineReader {
       [
         "name", "start", "emit", "reduce", "navigate", "transition", "any", "max_transitions",
         "doc", "needs", "gives", "primary_input", "primary_output",
-      ] + PolicyOptions.fields)
+      ] + PolicyOptions.fields.filter { $0 != "effect" })
   }
 
   func machine() throws -> MachineOp {

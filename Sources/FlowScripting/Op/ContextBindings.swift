@@ -126,7 +126,7 @@ extension ScriptHost {
     ]
   }
 
-  /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.run`, `ctx.error`.
+  /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.key`, `ctx.run`, `ctx.error`.
   static func contextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let name = call.string(2)?.description ?? "__index"
     let context = try host.context(call, name)
@@ -138,6 +138,7 @@ extension ScriptHost {
     case "error":
       guard let error = context.endingError else { return call.answer(.nil) }
       return call.answer(try host.luaError(error))
+    case "key": return try host.answer(call, .bytes(context.key))
     case "history": return call.answer(try host.list(of: context.history))
     case "run" where host.isWorker:
       throw host.usage(call, "ctx.run isn't there in a worker: the run is the main thread's")

@@ -1,6 +1,21 @@
 @_spi(Scripting) internal import FlowEngine
 internal import LuaVM
 
+/// The options of `start` and `run`.
+struct RunOptions {
+  /// The fields of an options table that this type reads.
+  static let fields = ["log_limit", "keep"]
+
+  let logLimit: Int?
+  /// Whether the run is kept, even if others of the script aren't.
+  let keeps: Bool
+
+  init(_ options: Options) throws {
+    logLimit = try options.count("log_limit")
+    keeps = try options.boolean("keep") ?? false
+  }
+}
+
 /// `flow.op` and calls of op classes.
 extension ScriptHost {
   func installOps() throws {
@@ -40,7 +55,7 @@ extension ScriptHost {
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
       timeout: policy.timeout, grace: policy.grace, body: try body(function, policy.thread, options)
-    )
+    ).withEffect(policy.effect)
   }
 
   static var opMethods: LuaFields<BoundMethod> {
@@ -95,18 +110,19 @@ extension ScriptHost {
     }
     if let complaint = op.complaintOfClass { throw usage(arguments.call, complaint) }
     let data = try arguments.data(1)
-    var limit: Int?
-    if !arguments.isNil(2) {
-      limit = try arguments.options(2, known: ["log_limit"]).count("log_limit")
-    }
-    return op.start(on: loop, data: data, owner: currentOp, adopt: adopter(logLimit: limit))
+    let options =
+      arguments.isNil(2) ? nil : try arguments.options(2, known: RunOptions.fields)
+    return op.start(
+      on: loop, data: data, owner: currentOp, adopt: try adopter(options.map(RunOptions.init)))
   }
 
-  /// `adopt`, which also sets the limit of the log of the run that is about to begin.
-  func adopter(logLimit: Int?) -> (Run) -> Void {
-    guard let logLimit else { return adopt }
+  /// `adopt`, which also sets the options of the run that is about to begin.
+  func adopter(_ options: RunOptions?) throws -> (Run) -> Void {
+    guard let options else { return adopt }
+    let keeping = options.keeps ? try keepingOfScript() : nil
     return { [unowned self] run in
-      run.logLimit = logLimit
+      if let limit = options.logLimit { run.logLimit = limit }
+      keeping?.keep(run)
       adopt(run)
     }
   }

@@ -19,6 +19,7 @@ extension ScriptHost {
       return call.answer(try op.retry.map { .reference(try host.table(of: $0)) } ?? .nil)
     case "timeout": return call.answer(op.timeout.map { .number($0) } ?? .nil)
     case "grace": return call.answer(op.grace.map { .number($0) } ?? .nil)
+    case "effect": return try host.answer(call, .bytes(ByteString(op.effect.rawValue)))
     case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
     default: return call.answer(.nil)
     }

@@ -9,15 +9,17 @@ enum OpThread: String {
   case worker
 }
 
-/// `retry`, `timeout`, `grace` and `thread` as scripts write them.
+/// `retry`, `timeout`, `grace`, `effect` and `thread` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
-  static let fields = ["retry", "timeout", "grace", "thread"]
+  static let fields = ["retry", "timeout", "grace", "effect", "thread"]
 
   let retry: RetryPolicy?
   let timeout: Double?
   /// The seconds that its cleanups have after a stop; nil keeps the previous value.
   let grace: Double?
+  /// What a kept run does about it; nil keeps the previous value.
+  let effect: OpEffect?
   /// The thread on which it runs; nil keeps the previous one.
   let thread: OpThread?
 
@@ -27,6 +29,13 @@ struct PolicyOptions {
     grace = try options.number("grace", "a number of seconds of at least 0, or math.huge,") {
       $0 >= 0
     }
+    effect = try options.string("effect").map { name in
+      guard let effect = OpEffect(rawValue: name.description) else {
+        throw options.arguments.wrong(
+          options.index, "field 'effect': \"once\" or \"repeat\" expected, got \"\(name)\"")
+      }
+      return effect
+    }
     thread = try options.string("thread").map { name in
       guard let thread = OpThread(rawValue: name.description) else {
         throw options.arguments.wrong(
@@ -34,6 +43,14 @@ struct PolicyOptions {
       }
       return thread
     }
+  }
+
+  /// Throws an error of use when an effect is given for something that a kept run doesn't keep as a whole.
+  func checkEffect(of op: Op, _ options: Options) throws {
+    guard effect != nil, op is Flow || op is MachineOp else { return }
+    throw options.arguments.wrong(
+      options.index,
+      "field 'effect': it belongs to an op, not to '\(op.name)', whose steps are kept one by one")
   }
 
   /// A number of attempts, or a table.
@@ -77,6 +94,11 @@ struct PolicyOptions {
   }
 }
 
+extension Op {
+  /// The op with this effect; itself for nil.
+  func withEffect(_ effect: OpEffect?) -> Op { effect.map { with(effect: $0) } ?? self }
+}
+
 extension ScriptHost {
   /// The policy for one place, from a call of the builder; the default without one.
   ///
@@ -87,7 +109,8 @@ extension ScriptHost {
     if arguments.isNil(index) { return (op, nil, nil, nil) }
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
-    let placed = try self.op(op, on: policy.thread, options)
+    try policy.checkEffect(of: op, options)
+    let placed = try self.op(op, on: policy.thread, options).withEffect(policy.effect)
     return (placed, policy.retry, policy.timeout, policy.grace)
   }
 
@@ -140,10 +163,11 @@ extension ScriptHost {
     if let name, name.isEmpty {
       throw arguments.wrong(1, "field 'name': a name is a non-empty string")
     }
+    try policy.checkEffect(of: op, options)
     let placed = try host.op(op, on: policy.thread, options)
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-      primaryInput: try options.string("primary_input"),
+      effect: policy.effect, primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))
     return call.answer(try host.value(of: made))
   }

@@ -24,6 +24,7 @@ public enum PlainValueCodec {
   ///   - value: The value.
   ///   - sortsEntries: Whether the entries of tables are in the order of their keys, so that equal values
   ///     have equal bytes: keys that are tables stay in the order in which they are.
+  /// - Returns: The bytes.
   public static func encode(_ value: PlainValue, sortsEntries: Bool = false) -> [UInt8] {
     var writer = PlainValueWriter(tables: value.tables, output: header, sortsEntries: sortsEntries)
     writer.append(value.root)

@@ -1,0 +1,33 @@
+internal import FlowEngine
+internal import LuaVM
+
+extension ScriptHost {
+  /// `flow.keep`: keeps all runs that start from now on.
+  func installKeeping() {
+    define("keep") { host, call in
+      let arguments = Arguments(host, call, "keep")
+      let options =
+        arguments.isNil(1)
+        ? nil : try arguments.options(1, known: ["store", "resume", "trust_code"])
+      let folder = try options?.string("store")
+      let trustsCode = try options?.boolean("trust_code") ?? false
+      var resumption = ScriptKeeping.Resumption.none
+      switch options?.kind("resume") {
+      case nil: break
+      case .boolean?: if try options?.boolean("resume") == true { resumption = .latest }
+      default: if let id = try options?.string("resume") { resumption = .run(id) }
+      }
+      do {
+        let keeping = try host.keepingOfScript {
+          if let folder { $0.folder = folder }
+          $0.trustsCode = trustsCode
+          $0.resumption = resumption
+        }
+        keeping.keepsAll = true
+      } catch let error as FlowError {
+        throw host.usage(call, error.message.description)
+      }
+      return call.answer()
+    }
+  }
+}

@@ -1,0 +1,170 @@
+public import FlowEngine
+internal import FlowJournal
+
+/// Keeps the runs of a script, so that another process can continue them.
+///
+/// The store is opened when the script starts its first run; a script that starts none leaves nothing.
+public final class ScriptKeeping: RunMonitor {
+  /// Which run of the store is continued.
+  public enum Resumption {
+    /// None: a new one begins.
+    case none
+    /// The latest of the script that hasn't finished; a new one if there is none.
+    case latest
+    /// The one with this id.
+    case run(ByteString)
+  }
+
+  /// How runs are kept.
+  public struct Options {
+    /// The folder of the store.
+    public var folder: ByteString
+    /// The script that the runs belong to, by its path.
+    public var script: ByteString
+    /// The words of its command line, for people.
+    public var words: [ByteString]
+    /// Which run is continued.
+    public var resumption = Resumption.none
+    /// Whether ops whose code has changed count as unchanged.
+    public var trustsCode = false
+    /// What became of ops that are executed only once: `done`, `again` or `fail`, by name.
+    public var settlements: [ByteString: ByteString] = [:]
+
+    /// Options with the defaults.
+    public init(folder: ByteString, script: ByteString, words: [ByteString] = []) {
+      self.folder = folder
+      self.script = script
+      self.words = words
+    }
+  }
+
+  private let options: Options
+  private let warn: (ByteString) -> Void
+  // Safe: the host holds this.
+  private unowned let host: ScriptHost
+  private var store: JournalStore?
+  private var keeper: (any RunKeeper)?
+  private var kept: KeptRun? { (keeper as? Keeper)?.kept }
+  /// Whether all runs are kept, not only those that ask for it.
+  var keepsAll = false
+  /// How many runs of each name have begun.
+  private var counts: [ByteString: UInt64] = [:]
+
+  init(_ options: Options, _ host: ScriptHost, warn: @escaping (ByteString) -> Void) {
+    self.options = options
+    self.host = host
+    self.warn = warn
+  }
+
+  /// The id of the run in the store; nil when none has begun.
+  public var id: ByteString? { kept?.id }
+
+  /// Whether there is something to resume: a run has begun and hasn't been ended.
+  public var isOpen: Bool { kept != nil && !isEnded }
+  private var isEnded = false
+
+  public func runBegins(_ run: Run) -> Bool {
+    if keepsAll { keep(run) }
+    return true
+  }
+
+  /// Keeps a run that is about to be executed.
+  func keep(_ run: Run) {
+    if run.keeper != nil || isEnded { return }
+    let keeper = keeper ?? open()
+    self.keeper = keeper
+    run.keeper = keeper
+    if let kept {
+      let count = counts[run.name, default: 0]
+      counts[run.name] = count + 1
+      run.lineage = Self.lineage(kept.seed, run.name, count)
+    }
+  }
+
+  public func runEnded(_ run: Run) {}
+
+  private func open() -> any RunKeeper {
+    do {
+      let store = try JournalStore(folder: options.folder, isReadOnly: false)
+      self.store = store
+      var kept: KeptRun?
+      switch options.resumption {
+      case .none: break
+      case .latest: kept = try store.resume(nil, script: options.script, on: host.loop)
+      case .run(let id):
+        kept = try store.resume(id, script: options.script, on: host.loop)
+      }
+      let run = try kept ?? store.begin(script: options.script, words: options.words, on: host.loop)
+      let settlements = options.settlements.compactMapValues {
+        Keeper.Settlement(rawValue: $0.description)
+      }
+      return Keeper(
+        run, in: store, values: ScriptValues(host), trustsCode: options.trustsCode,
+        settlements: settlements, warn: warn)
+    } catch {
+      return RefusingKeeper(.from(error))
+    }
+  }
+
+  /// Records that the script has ended, and waits until that and all before it is in the store; further calls do
+  /// nothing. Throws the reason why it isn't.
+  public func end(isFinished: Bool) throws(FlowError) {
+    isEnded = true
+    try (keeper as? Keeper)?.end(isFinished: isFinished)
+  }
+
+  private static func lineage(_ seed: UInt64, _ name: ByteString, _ count: UInt64) -> UInt64 {
+    var hash = (seed ^ count).spread
+    for byte in name.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return hash.spread
+  }
+}
+
+/// Refuses all ops, because the store can't be used: nothing is executed unrecorded.
+private final class RefusingKeeper: RunKeeper {
+  private let error: FlowError
+
+  init(_ error: FlowError) {
+    self.error = error
+  }
+
+  func decide(_ work: KeptWork) -> KeepingDecision { .refuse(error) }
+}
+
+extension ScriptHost {
+  /// Keeps all runs that the script starts from now on.
+  ///
+  /// - Parameters:
+  ///   - options: How.
+  ///   - warn: Called with a sentence for the person who runs the script.
+  public func keep(_ options: ScriptKeeping.Options, warn: @escaping (ByteString) -> Void) {
+    makeKeeping(options, warn: warn).keepsAll = true
+  }
+
+  @discardableResult
+  private func makeKeeping(
+    _ options: ScriptKeeping.Options, warn: @escaping (ByteString) -> Void
+  ) -> ScriptKeeping {
+    if let keeping { return keeping }
+    let keeping = ScriptKeeping(options, self, warn: warn)
+    self.keeping = keeping
+    loop.runMonitors.append(keeping)
+    onKeeping?(keeping)
+    return keeping
+  }
+
+  /// The keeping of a script that asks for it itself, with the options that the program has for that.
+  func keepingOfScript(
+    changing change: (inout ScriptKeeping.Options) -> Void = { _ in }
+  ) throws -> ScriptKeeping {
+    if let keeping { return keeping }
+    guard !isWorker, var options = keepingDefaults?() else {
+      throw FlowError.usage(
+        isWorker
+          ? "runs of a worker can't be kept: keep the one that starts the op"
+          : "runs can't be kept: there is no script file to keep them for")
+    }
+    change(&options)
+    return makeKeeping(options) { [messages = onKeepingWarning] in messages?($0) }
+  }
+}

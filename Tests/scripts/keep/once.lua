@@ -1,0 +1,61 @@
+-- An op with effect = "once" is never executed twice unless somebody says so, and its start is kept before it begins.
+-- clock: real: the script is another program
+local check, kept = require "check", require "kept"
+
+local text = [[
+local PayOp = flow.op("PayOp", { needs = { sum = "integer" }, effect = "once", run = function(ctx)
+  effect("pay " .. ctx.key)
+  ctx:set("receipt", 7)
+  if os.getenv "DIE" then os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n") end
+end })
+local NoteOp = flow.op("NoteOp", function(ctx)
+  effect("note " .. tostring(ctx:has "receipt"))
+  if os.getenv "STOP" then ctx:fail "stop" end
+end)
+flow.new("work"):data { sum = 5 }:add(PayOp):add(NoteOp):run()
+]]
+
+local function started(environment)
+  local script = kept.script(text)
+  script:run { "--keep", environment = { [environment] = "1" } }
+  return script, script:effects()
+end
+
+-- In doubt: it had started.
+local script, before = started "DIE"
+check.equal(#before, 1)
+for _ = 1, 2 do
+  local _, result = script:resume()
+  check.equal(result.status, 1)
+  check.contains(result.stderr, "[PayOp] had started in run r", "and may have had its effect",
+    "--settle 'PayOp=done', 'PayOp=again' or 'PayOp=fail'")
+  script:expect_effects()
+end
+check.contains(select(2, script:resume { "--settle", "PayOp=fail" }).stderr, "[PayOp] is settled as failed")
+script:expect_effects()
+script:resume { "--settle", "PayOp=again" }
+script:expect_effects(before[1], "note true")
+
+script = started "DIE"
+local log = script:resume { "--settle", "PayOp=done" }
+check.contains(log, "[PayOp] Kept from run", "settled as done")
+script:expect_effects "note false"
+
+-- It had finished: kept as any other op, but not executed again when something has changed.
+script = started "STOP"
+script:resume()
+script:expect_effects "note true"
+script = started "STOP"
+script:edit("sum = 5", "sum = 6")
+local _, result = script:resume()
+check.contains(result.stderr, "[PayOp] had finished in run r", ", and <sum> differs")
+script:expect_effects()
+script:resume { "--settle", "PayOp=done" }
+script:expect_effects "note true"
+
+-- A result that can't be kept is an error, after the effect.
+script = kept.script [[
+flow.new("work"):add(flow.op("PayOp", { effect = "once", run = function(ctx) ctx:set("f", print) end })):run()
+]]
+result = script:run { "--keep" }
+check.contains(result.stderr, "[PayOp] is executed only once, but can't be kept: <f>, which it has set, can't be kept")
