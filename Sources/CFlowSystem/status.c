@@ -1,6 +1,7 @@
 // Lines at the bottom of the terminal that show progress, and make way for all other output.
 #include "internal.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -147,6 +148,11 @@ void flowsystem_begin_line(void) {
   for (int rest = columns; rest > 0; rest -= (int)sizeof SPACES - 1)
     write_all(SPACES, (size_t)rest < sizeof SPACES - 1 ? (size_t)rest : sizeof SPACES - 1);
   write_all("\r\x1b[K", 4);
+}
+
+bool flowsystem_takes_output(void) {
+  struct pollfd terminal = {.fd = STDERR_FILENO, .events = POLLOUT};
+  return poll(&terminal, 1, 0) != 0;
 }
 
 bool flowsystem_takes_lines(void) {

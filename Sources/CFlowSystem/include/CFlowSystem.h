@@ -283,6 +283,9 @@ bool flowsystem_is_stdout_piped(void);
 /// file doesn't count.
 void flowsystem_note_output(bool to_error, bool ends_line);
 
+/// Whether the terminal takes output now. After Ctrl-S it doesn't, and a write would wait for Ctrl-Q.
+bool flowsystem_takes_output(void);
+
 /// Moves the cursor to the start of a line if another program may have left it within one.
 void flowsystem_begin_line(void);
 

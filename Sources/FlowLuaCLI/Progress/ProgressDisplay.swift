@@ -104,7 +104,7 @@ final class ProgressDisplay: ProgressTree.Observer {
   }
 
   func progressNoticed(_ notice: ProgressNotice) {
-    if isVisible, flowsystem_takes_lines() {
+    if isVisible, flowsystem_takes_lines(), flowsystem_takes_output() {
       printWaiting()
       print(lines.lines(notice))
     } else if waiting.count < Self.waitingLimit {
@@ -115,7 +115,8 @@ final class ProgressDisplay: ProgressTree.Observer {
   }
 
   func progressEnded() {
-    end()
+    // A stopped terminal keeps the tree until there is other output, which has to wait.
+    if !waiting.isEmpty || flowsystem_takes_output() { end() }
     if isVisible, !waiting.isEmpty {
       if !flowsystem_takes_lines() { Output.write("\n", toError: true) }
       printWaiting()
@@ -148,7 +149,8 @@ final class ProgressDisplay: ProgressTree.Observer {
 
   private func draw(_ now: Int64) {
     due = now + Self.interval
-    guard let tree else { return }
+    // No frame is worth a wait.
+    guard let tree, flowsystem_takes_output() else { return }
     isVisible = true
     if flowsystem_takes_lines() { printWaiting() }
     let (columns, rows) = Self.size
