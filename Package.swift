@@ -73,7 +73,9 @@ let package = Package(
     // The program: arguments, sessions, exit status.
     .executableTarget(
       name: "FlowLuaCLI",
-      dependencies: ["FlowScripting", "FlowHTTP", "LuaVM", "FlowEngine", "CFlowSystem"],
+      dependencies: [
+        "FlowScripting", "FlowHTTP", "FlowJournal", "LuaVM", "FlowEngine", "CFlowSystem",
+      ],
       swiftSettings: strict,
       linkerSettings: [
         // A bare Lua host starts in 1.1 to 1.2 times the time of lua5.4 with these flags, in 1.8

@@ -24,7 +24,7 @@ struct Keeping {
     words = Array(arguments.arg.words.dropFirst(arguments.arg.zero + 1))
   }
 
-  private static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
+  static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
     CommandLineArguments.Misuse(message: message, status: 2, showsUsage: false)
   }
 
@@ -35,7 +35,7 @@ struct Keeping {
   }
 
   /// The path without links, from the root; as it is if there is no such file.
-  private static func absolute(_ path: ByteString) -> ByteString {
+  static func absolute(_ path: ByteString) -> ByteString {
     guard let resolved = path.withCString({ realpath($0, nil) }) ?? nil else { return path }
     defer { free(resolved) }
     return ByteString(Array(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved))))
@@ -69,6 +69,7 @@ struct Keeping {
     var kept = ScriptKeeping.Options(folder: folder, script: script, words: words)
     kept.trustsCode = options.trustsCode
     kept.settlements = options.settlements
+    if let limit = options.stored.limit { kept.storeLimit = limit }
     switch choice {
     case nil, .new?: kept.resumption = .none
     case .latest?: kept.resumption = .latest

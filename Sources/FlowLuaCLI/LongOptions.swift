@@ -69,6 +69,8 @@ struct LongOptions {
   private(set) var trustsCode = false
   /// What became of ops that are executed only once.
   private(set) var settlements: [ByteString: ByteString] = [:]
+  /// What is done with the store of kept runs.
+  private(set) var stored = StoreOptions()
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   private(set) var annotations: ByteString?
 
@@ -83,8 +85,11 @@ struct LongOptions {
   }
 
   private enum Name: String, CaseIterable {
-    case annotations, check, color, events, follow, grace, graph, help, keep, otlp, progress, report
-    case resume, settle, store, summary, timeline, trace, version, workers
+    case annotations, check, color, events, follow, forget, grace, graph, help, keep, otlp, progress
+    case report, resume, runs, settle, show, store, summary, timeline, trace, verify, version,
+      workers
+    case olderThan = "older-than"
+    case storeLimit = "store-limit"
     case trustCode = "trust-code"
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
@@ -100,10 +105,13 @@ struct LongOptions {
       case .color: "a word: --color auto, always or never"
       case .events: "a file: --events FILE"
       case .graph: "a file: --graph FILE"
+      case .olderThan: "an age: --older-than 30d"
       case .progress: "a word: --progress auto, plain or never"
       case .report: "a file: --report FILE"
       case .settle: "an op and what became of it: --settle 'PayOp=done', '=again' or '=fail'"
+      case .show: "a run: --show RUN"
       case .store: "a folder: --store DIR"
+      case .storeLimit: "a size: --store-limit 500M"
       case .timeline: "a file: --timeline FILE"
       case .trace: "a file: --trace FILE"
       case .workers: "a number: --workers N"
@@ -126,8 +134,8 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .color, .events, .grace, .graph, .progress, .report, .settle, .store,
-      .timeline, .trace, .workers:
+    case .annotations, .color, .events, .grace, .graph, .olderThan, .progress, .report, .settle,
+      .show, .store, .storeLimit, .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -140,10 +148,13 @@ struct LongOptions {
       case .events: events = given
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
+      case .olderThan: try stored.forgetOlder(than: given)
       case .progress: progress = try Self.progress(given)
       case .report: report = given
       case .settle: try settle(given)
+      case .show: stored.note(written, .show(given))
       case .store: store = given
+      case .storeLimit: try stored.setLimit(given)
       case .timeline: timeline = given
       case .trace: trace = given
       case .workers: workers = try Self.number(given)
@@ -159,6 +170,11 @@ struct LongOptions {
       }
       keeping = value.map { .run($0) } ?? .latest
       return 1
+    case .forget:
+      let isNext = value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") } == true
+      let given = value ?? (isNext ? next : nil)
+      stored.note(written, given.flatMap { $0.isEmpty ? nil : .forget($0) })
+      return isNext ? 2 : 1
     case .otlp:
       let isNext = value == nil && next.map { Self.isTarget($0) } == true
       let given = value ?? (isNext ? next : nil)
@@ -180,9 +196,10 @@ struct LongOptions {
     case .follow: follows = true
     case .keep: if keeping == nil { keeping = .new }
     case .trustCode: trustsCode = true
-    case .annotations, .color, .events, .grace, .graph, .progress, .report, .resume, .settle,
-      .store,
-      .timeline, .trace, .workers, .summary, .otlp:
+    case .runs: stored.note(written, .list)
+    case .verify: stored.note(written, .verify)
+    case .annotations, .color, .events, .forget, .grace, .graph, .olderThan, .otlp, .progress,
+      .report, .resume, .settle, .show, .store, .storeLimit, .summary, .timeline, .trace, .workers:
       break
     }
     return 1
@@ -232,54 +249,8 @@ struct LongOptions {
     settlements[ByteString(Array(text.bytes[..<sign]))] = verdict
   }
 
-  private static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
+  static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
     CommandLineArguments.Misuse(message: message, status: 2, showsUsage: false)
-  }
-
-  private static func color(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Color {
-    for color in Color.allCases where text == ByteString(color.rawValue) { return color }
-    throw misuse("option '--color' takes 'auto', 'always' or 'never', not '\(text)'")
-  }
-
-  private static func progress(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Progress {
-    for progress in Progress.allCases where text == ByteString(progress.rawValue) {
-      return progress
-    }
-    throw misuse("option '--progress' takes 'auto', 'plain' or 'never', not '\(text)'")
-  }
-
-  private static func graphFile(
-    _ path: ByteString
-  ) throws(CommandLineArguments.Misuse) -> GraphFile {
-    for form in GraphFile.Form.allCases
-    where path.bytes.count > form.rawValue.utf8.count + 1
-      && path.bytes.suffix(form.rawValue.utf8.count + 1).elementsEqual(".\(form.rawValue)".utf8)
-    {
-      return GraphFile(path: path, form: form)
-    }
-    throw misuse("option '--graph' needs a file that ends in .dot, .mmd or .svg, not '\(path)'")
-  }
-
-  private static func number(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Int {
-    guard let number = Int(text.description), number >= 1, number <= 1024,
-      text.bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-    else {
-      throw misuse("option '--workers' needs a number from 1 to 1024, not '\(text)'")
-    }
-    return number
-  }
-
-  /// Seconds as a decimal number, or `inf`.
-  private static func seconds(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Double {
-    if text == "inf" { return .infinity }
-    let isPlain = text.bytes.allSatisfy {
-      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".")
-    }
-    guard isPlain, let seconds = Double(text.description) else {
-      throw misuse(
-        "option '--grace' needs a number of seconds of at least 0, or 'inf', not '\(text)'")
-    }
-    return seconds
   }
 
   private static func unknown(_ word: ByteString) -> ByteString {

@@ -55,6 +55,14 @@ enum Usage {
       --trust-code           with --resume: ops count as unchanged although their code has changed
       --settle OP=WORD       with --resume: what became of an op that is executed only once: done,
                              again (execute it) or fail
+      --store-limit SIZE     how large the store may become, such as 500M (default 2G): when a kept
+                             script ends, the oldest other runs are removed
+      --runs                 list the kept runs, the newest last; this option and the next four
+                             execute no script, but if one is named it says where the store is
+      --show RUN             show what the ops of a kept run have done
+      --forget RUN           remove a kept run
+      --forget --older-than AGE  remove the kept runs that changed last before that: 12h, 30d, 4w
+      --verify               check that the store has what was written; status 1 if it hasn't
       --check                run the script up to where it needs an outcome, but check its flows
                              and print their plans instead of running them; status 1 if a check
                              finds errors

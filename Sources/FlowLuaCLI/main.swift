@@ -27,6 +27,8 @@ do throws(CommandLineArguments.Misuse) {
     status = 0
   } else if let folder = arguments.options.annotations {
     status = writeAnnotations(to: folder, arguments.program)
+  } else if let command = try arguments.options.stored.command() {
+    status = try KeptRuns(arguments).perform(command)
   } else {
     EventLoop.endProgramsWithProcess()
     status = start(arguments)

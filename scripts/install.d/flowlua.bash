@@ -14,7 +14,8 @@ _flowlua() {
     option=${word%%=*} word=${word#*=}
   elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
     $before == --annotations || $before == --grace || $before == --progress || $before == --report ||
-    $before == --settle || $before == --store || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
+    $before == --older-than || $before == --settle || $before == --show || $before == --forget ||
+    $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -25,14 +26,18 @@ _flowlua() {
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations | --store) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --graph | --events | --otlp | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    --grace | --resume | --settle | -e | -l) ;;
+    --forget)
+      # Only ages go without a run.
+      if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W '--older-than' -- "$word"); fi ;;
+    --grace | --older-than | --resume | --settle | --show | --store-limit | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --color | --events | --grace | --progress | --report | --settle | --store | --timeline | --trace | \
+          --graph | --color | --events | --grace | --older-than | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
+          --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
           --otlp) [[ ${COMP_WORDS[at + 1]} == *.@(json|jsonl|ndjson) || ${COMP_WORDS[at + 1]} == *://* || ${COMP_WORDS[at + 1]} == - ]] && at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;
@@ -41,9 +46,9 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --grace --graph --help --keep
-          --no-progress --otlp --progress --report --resume --settle --store --summary --summary=json --timeline
-          --trace --trust-code --version
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --forget --grace --graph --help --keep
+          --no-progress --older-than --otlp --progress --report --resume --runs --settle --show --store --store-limit
+          --summary --summary=json --timeline --trace --trust-code --verify --version
           --virtual-clock --workers
           -e -i -l -v -E -W' -- "$word")
       else

@@ -7,21 +7,27 @@ _arguments -S -s \
   '--color=[whether messages have colours]:word:(auto always never)' \
   '--events=[append each event to a file]:file:_files' \
   '--follow[print each line of the summaries as it happens]' \
+  '--forget=[remove a kept run]::run:' \
   '--grace=[give cleanups this many seconds after a stop]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
   '--keep[keep what the ops finish]' \
   '--no-progress[disable the progress]' \
+  '--older-than=[remove kept runs of more than this age]:age:' \
   '--otlp=[write the runs as spans of OpenTelemetry]::file or URL:_files -g "*.json"' \
   '--progress=[how the progress is shown]:word:(auto plain never)' \
   '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
   '--resume=-[continue a kept run]::run:' \
+  '--runs[list the kept runs]' \
   '*--settle=[say what became of an op that is executed only once]:op and word:' \
+  '--show=[show a kept run]:run:' \
   '--store=[keep runs in this folder]:folder:_files -/' \
+  '--store-limit=[how large the store of runs may become]:size:' \
   '--summary=-[print the summary of each run]::form:(text json)' \
   '--timeline=[write a page with the timeline of the runs]:file:_files -g "*.html"' \
   '--trace=[write the runs as Chrome trace events]:file:_files -g "*.json"' \
   '--trust-code[ops count as unchanged although their code has changed]' \
+  '--verify[check the store of kept runs]' \
   '--version[show the versions]' \
   '--virtual-clock[use a virtual clock]' \
   '--workers=[run at most this many workers]:number:' \

@@ -33,19 +33,24 @@ extension JournalStore {
   /// days, another run for 30 days. When the store is still larger than the limit, the oldest runs go, first
   /// those that are finished. Files that a crash has left go, too.
   ///
-  /// - Parameter limit: The size of the store, in bytes.
+  /// - Parameters:
+  ///   - limit: The size of the store, in bytes.
+  ///   - id: A run that isn't removed in any case.
   /// - Returns: The ids of the removed runs.
   /// - Throws: A `FlowError` when the store can't be written.
-  package func prune(limit: Int64 = usualLimit) throws(FlowError) -> [ByteString] {
+  package func prune(
+    limit: Int64 = usualLimit, sparing id: ByteString? = nil
+  ) throws(FlowError) -> [ByteString] {
     try checkWritable()
     let now = WallClock.now()
     let last = Set(try rows().filter(\.isFinished).suffix(Self.keptRuns).map(\.number))
     var removed = try removeAll {
-      now - $0.changed > Self.keptTime && !($0.isFinished && last.contains($0.number))
+      now - $0.changed > Self.keptTime && $0.name != id
+        && !($0.isFinished && last.contains($0.number))
     }
     try removeLeftFiles()
     guard try size() > limit else { return removed }
-    let rest = try rows()
+    let rest = try rows().filter { $0.name != id }
     for run in rest.filter(\.isFinished) + rest.filter({ !$0.isFinished }) {
       if try remove(run, isRequired: false) { removed.append(run.name) }
       if try size() <= limit { break }

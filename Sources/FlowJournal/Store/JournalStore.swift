@@ -72,7 +72,8 @@ package final class JournalStore {
     }
   }
 
-  private static func checkExists(_ folder: ByteString) throws(FlowError) {
+  /// Throws a `FlowError` unless a folder has a store that this user may read.
+  package static func checkExists(_ folder: ByteString) throws(FlowError) {
     guard let found = (folder + "/store.sqlite").withCString({ access($0, R_OK) }) else {
       throw StoreProblem.other.error("the path '\(folder.escapingNUL)' has a NUL byte in it")
     }

@@ -29,6 +29,8 @@ public final class ScriptKeeping: RunMonitor {
     public var trustsCode = false
     /// What became of ops that are executed only once: `done`, `again` or `fail`, by name.
     public var settlements: [ByteString: ByteString] = [:]
+    /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
+    public var storeLimit = JournalStore.usualLimit
 
     /// Options with the defaults.
     public init(folder: ByteString, script: ByteString, words: [ByteString] = []) {
@@ -107,10 +109,17 @@ public final class ScriptKeeping: RunMonitor {
   }
 
   /// Records that the script has ended, and waits until that and all before it is in the store; further calls do
-  /// nothing. Throws the reason why it isn't.
+  /// nothing. Throws the reason why it isn't. Then runs that are too old, or too many, are removed from the store.
   public func end(isFinished: Bool) throws(FlowError) {
+    if isEnded { return }
     isEnded = true
-    try (keeper as? Keeper)?.end(isFinished: isFinished)
+    guard let store, let keeper = keeper as? Keeper else { return }
+    try keeper.end(isFinished: isFinished)
+    do throws(FlowError) {
+      _ = try store.prune(limit: options.storeLimit, sparing: keeper.kept.id)
+    } catch {
+      warn("old kept runs can't be removed: \(error.message)")
+    }
   }
 
   private static func lineage(_ seed: UInt64, _ name: ByteString, _ count: UInt64) -> UInt64 {

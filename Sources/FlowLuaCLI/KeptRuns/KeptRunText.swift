@@ -1,0 +1,156 @@
+internal import FlowEngine
+internal import FlowJournal
+internal import Glibc
+
+/// Texts about kept runs, for people.
+enum KeptRunText {
+  /// A line for each run, after the names of the columns.
+  static func table(of runs: [KeptRunSummary]) -> ByteString {
+    var rows: [[ByteString]] = [["RUN", "STATE", "BEGAN", "CHANGED", "OPS", "SCRIPT"]]
+    for run in runs {
+      rows.append([
+        run.id.onOneLine, state(of: run), time(run.began), time(run.changed), counts(of: run),
+        run.script.onOneLine,
+      ])
+    }
+    let last = rows[0].count - 1
+    let widths = (0..<last).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    var text: [UInt8] = []
+    for row in rows {
+      for (cell, width) in zip(row, widths) {
+        text += cell.bytes + [UInt8](repeating: 0x20, count: width - cell.count + 2)
+      }
+      text += row[last].bytes + [0x0A]
+    }
+    return ByteString(text)
+  }
+
+  /// The lines about a run as a whole.
+  static func head(of run: KeptRunSummary) -> ByteString {
+    var lines: [ByteString] = ["run \(run.id.onOneLine): \(state(of: run))"]
+    lines.append("  script   \(run.script.onOneLine)")
+    if !run.words.isEmpty { lines.append("  words    \(list(run.words.map(quoted), " "))") }
+    lines.append("  began    \(time(run.began))")
+    lines.append("  changed  \(time(run.changed))")
+    lines.append("  executed by \(run.epoch) \(run.epoch == 1 ? "process" : "processes")")
+    lines.append("  ops      \(counts(of: run))")
+    return list(lines, "\n") + "\n"
+  }
+
+  /// The lines about the execution of an op.
+  static func lines(of record: OpRecord) -> ByteString {
+    let (flow, name) = names(of: record)
+    var notes: [ByteString] = []
+    if !flow.isEmpty { notes.append("in \(flow.onOneLine)") }
+    if record.attempt > 1 { notes.append("attempt \(record.attempt)") }
+    if record.isOnce { notes.append("executed only once") }
+    if let place = record.place { notes.append(place.onOneLine) }
+    let note = notes.isEmpty ? "" : " (\(list(notes, ", ")))" as ByteString
+    let end: ByteString
+    switch record.state {
+    case .finished: end = "finished in \(duration(of: record))\(note)"
+    case .started: end = "started \(time(record.began))\(note)"
+    case .failed:
+      let error = record.error.map { ": \($0.onOneLine)" as ByteString } ?? ""
+      end = "failed after \(duration(of: record))\(note)\(error)"
+    }
+    let changes: ByteString =
+      record.writes.isEmpty ? "" : "  \(list(record.writes.map(change), ", "))\n"
+    return "[\(name.onOneLine)] \(end)\n\(changes)"
+  }
+
+  // MARK: Parts
+
+  private static func state(of run: KeptRunSummary) -> ByteString {
+    switch run.state {
+    case .finished: "finished"
+    case .unfinished: "unfinished"
+    case .live(let pid, let host):
+      host == hostName ? "executing (pid \(pid))" : "executing (pid \(pid) on \(host.onOneLine))"
+    }
+  }
+
+  /// The name of this machine.
+  private static let hostName: ByteString = {
+    var name = utsname()
+    guard uname(&name) == 0 else { return "" }
+    return withUnsafeBytes(of: &name.nodename) { ByteString(Array($0.prefix { $0 != 0 })) }
+  }()
+
+  private static func counts(of run: KeptRunSummary) -> ByteString {
+    var parts: [ByteString] = ["\(run.finished) finished"]
+    if run.failed > 0 { parts.append("\(run.failed) failed") }
+    if run.started > 0 { parts.append("\(run.started) started") }
+    return list(parts, ", ")
+  }
+
+  /// The names of what encloses an op, and its own, such as `UploadOp #7 cat.png`: the path ends with the op, its
+  /// number and its label, and the label may contain slashes.
+  private static func names(of record: OpRecord) -> (flow: ByteString, name: ByteString) {
+    let path = record.path.bytes
+    let start = [UInt8(ascii: "/")] + record.op.bytes
+    var place = path.count - start.count
+    while place >= 0 {
+      let rest = path[(place + start.count)...]
+      if path[place...].starts(with: start), rest.first == nil || rest.first == 0x20 {
+        return (ByteString(Array(path[..<place])), ByteString(Array(path[(place + 1)...])))
+      }
+      place -= 1
+    }
+    return ("", record.path)
+  }
+
+  private static func change(_ write: KeptWrite) -> ByteString {
+    let name = write.name.isEmpty ? "its result" : write.name.onOneLine
+    switch write.content {
+    case .removed: return "removed \(name)"
+    case .bytes(let bytes): return "set \(name) (\(size(Int64(bytes.count))))"
+    case .file(let file): return "set \(name) (\(size(file.size)))"
+    }
+  }
+
+  /// A number of bytes: `17 bytes`, `64.5 KiB`.
+  private static func size(_ bytes: Int64) -> ByteString {
+    if bytes < 1024 { return "\(bytes) \(bytes == 1 ? "byte" : "bytes")" }
+    var number = Double(bytes) / 1024
+    var units = ["KiB", "MiB", "GiB"][...]
+    while number >= 1024, units.count > 1 {
+      number /= 1024
+      units.removeFirst()
+    }
+    let tenths = Value.text(ofSeconds: (number * 10).rounded() / 10)
+    return "\(tenths) \(units.first ?? "")"
+  }
+
+  private static func duration(of record: OpRecord) -> ByteString {
+    // A store that isn't what was written may have any number.
+    Durations.text(of: Int64(exactly: ((record.ended - record.began) * 1e9).rounded()) ?? 0)
+  }
+
+  /// Seconds since 1970 as local time: `2026-11-23 09:05:00`.
+  private static func time(_ seconds: Double) -> ByteString {
+    var parts = tm()
+    guard var whole = time_t(exactly: seconds.rounded(.down)), localtime_r(&whole, &parts) != nil
+    else { return "unknown" }
+    var buffer = [UInt8](repeating: 0, count: 64)
+    let length = buffer.withUnsafeMutableBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) {
+        strftime($0.baseAddress, $0.count, "%Y-%m-%d %H:%M:%S", &parts)
+      }
+    }
+    return ByteString(Array(buffer.prefix(length)))
+  }
+
+  /// A word of a command line, in quotes if a shell would take it for something else.
+  private static func quoted(_ word: ByteString) -> ByteString {
+    let isPlain = word.bytes.allSatisfy {
+      $0 >= 0x80 || "-_./:=,+@%".utf8.contains($0) || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0
+        || UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 | 0x20
+    }
+    return isPlain && !word.isEmpty ? word.onOneLine : "'\(word.onOneLine)'"
+  }
+
+  private static func list(_ parts: [ByteString], _ separator: String) -> ByteString {
+    ByteString(Array(parts.map(\.bytes).joined(separator: Array(separator.utf8))))
+  }
+}

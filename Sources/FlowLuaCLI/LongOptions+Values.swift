@@ -1,0 +1,50 @@
+internal import FlowEngine
+
+/// Values of single options.
+extension LongOptions {
+  static func color(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Color {
+    for color in Color.allCases where text == ByteString(color.rawValue) { return color }
+    throw misuse("option '--color' takes 'auto', 'always' or 'never', not '\(text)'")
+  }
+
+  static func progress(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Progress {
+    for progress in Progress.allCases where text == ByteString(progress.rawValue) {
+      return progress
+    }
+    throw misuse("option '--progress' takes 'auto', 'plain' or 'never', not '\(text)'")
+  }
+
+  static func graphFile(
+    _ path: ByteString
+  ) throws(CommandLineArguments.Misuse) -> GraphFile {
+    for form in GraphFile.Form.allCases
+    where path.bytes.count > form.rawValue.utf8.count + 1
+      && path.bytes.suffix(form.rawValue.utf8.count + 1).elementsEqual(".\(form.rawValue)".utf8)
+    {
+      return GraphFile(path: path, form: form)
+    }
+    throw misuse("option '--graph' needs a file that ends in .dot, .mmd or .svg, not '\(path)'")
+  }
+
+  static func number(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Int {
+    guard let number = Int(text.description), number >= 1, number <= 1024,
+      text.bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+    else {
+      throw misuse("option '--workers' needs a number from 1 to 1024, not '\(text)'")
+    }
+    return number
+  }
+
+  /// Seconds as a decimal number, or `inf`.
+  static func seconds(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Double {
+    if text == "inf" { return .infinity }
+    let isPlain = text.bytes.allSatisfy {
+      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".")
+    }
+    guard isPlain, let seconds = Double(text.description) else {
+      throw misuse(
+        "option '--grace' needs a number of seconds of at least 0, or 'inf', not '\(text)'")
+    }
+    return seconds
+  }
+}
