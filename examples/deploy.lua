@@ -1,5 +1,6 @@
 -- What can go wrong, goes wrong here: a fetch that fails twice and is tried again, a check that
--- hangs until the flow's timeout, and a server that is stopped whatever happened.
+-- hangs until the flow's timeout, a start that is undone, and a server that is stopped whatever
+-- happened.
 local flow = require "flow"
 
 local failures = 2
@@ -24,6 +25,8 @@ local StartServerOp = flow.op("StartServerOp", {
     ctx:log("serving", ctx:get("package"))
     ctx:set("server", "running")
   end,
+  -- Only when a later op fails, before the flow's final step.
+  undo = function(ctx) ctx:log("serving the package before", ctx:get("package"), "again") end,
 })
 
 -- It hangs: nothing but a timeout ends it. Its cleanup runs all the same.

@@ -122,7 +122,26 @@ package final class Keeper: RunKeeper {
     }
     earlier.take(index)
     keptCount += 1
-    return .finished(writes, result: result, line: line)
+    return .finished(writes, result: result, line: line) { [self] in
+      undone(index, withInner: $0)
+    }
+  }
+
+  /// An op that an earlier process had finished has been undone.
+  private func undone(_ index: Int, withInner: Bool) {
+    writeUndone(earlier.records[index])
+    if !withInner { return }
+    let path = earlier.records[index].path.bytes + [UInt8(ascii: "/")]
+    for record in earlier.records where record.state == .finished {
+      if record.path.bytes.starts(with: path) { writeUndone(record) }
+    }
+  }
+
+  private func writeUndone(_ record: OpRecord) {
+    var record = record
+    record.state = .undone
+    record.writes = []
+    _ = kept.write(record) { _ in }
   }
 
   // MARK: Ops that an earlier process knew
@@ -142,6 +161,12 @@ package final class Keeper: RunKeeper {
       content, where: { $0.state != .finished && reads(of: $0, fit: work) })
     {
       let known = earlier.records[index]
+      if known.state == .undone {
+        againCount += 1
+        // With another key: a server that knows the first one would take it as done.
+        let lineage = UInt64(known.key.description, radix: 16).map { ($0 ^ 0x756E_646F).spread }
+        return .execute(lineage, "Again: it was undone")
+      }
       let hadFailed = known.state == .failed
       if known.isOnce, !hadFailed {
         let why: ByteString = "had started in run \(kept.id), and may have had its effect"

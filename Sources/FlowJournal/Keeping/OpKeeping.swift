@@ -75,6 +75,12 @@ final class OpKeeping: KeptExecution {
     record.id = keeper.write(record, then: then)
   }
 
+  func keepUndone() {
+    record.state = .undone
+    record.writes = []
+    record.id = keeper.write(record) { _ in }
+  }
+
   /// The values that the op has set, and tables that it was given and has changed.
   private func writes(of end: KeptEnd) throws -> [KeptWrite] {
     for input in record.inputs where input.digest == .incomparable {

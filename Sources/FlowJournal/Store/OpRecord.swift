@@ -7,6 +7,8 @@ package struct OpRecord: Sendable {
     case started = 0
     case finished = 1
     case failed = 2
+    /// It had finished and was undone: it counts as not finished.
+    case undone = 3
   }
 
   /// The number of the record in its store; 0 for a new one. Records of a run that were written later have

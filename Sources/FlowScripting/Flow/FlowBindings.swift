@@ -49,7 +49,8 @@ extension ScriptHost {
         } else {
           let policy = try host.policy(arguments, 2, for: op)
           flow.add(
-            policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
+            policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
+            undo: policy.undo)
         }
         return call.answer(argument: 1)
       },
@@ -63,6 +64,9 @@ extension ScriptHost {
         let (flow, arguments) = try host.builder(call, "add_finally")
         let op = try host.step(1, of: flow, arguments)
         let policy = try host.policy(arguments, 2, for: op)
+        if policy.undo != nil {
+          throw arguments.wrong(2, "field 'undo': a final step is never undone")
+        }
         flow.addFinally(
           policy.op, retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
         return call.answer(argument: 1)

@@ -85,6 +85,7 @@ local flow = {}
 ---@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy.
 ---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
 ---@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
+---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like that of the op, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
 
 ---The properties that `Op:with` changes.
@@ -199,7 +200,7 @@ local flow = {}
 ---An event of a run.
 ---@class flow.Event
 ---@field time number Seconds since the run began.
----@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"|"program"|"request"|"wait"
+---@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"|"program"|"request"|"wait"|"undo"
 ---@field id integer The execution it is about: unique in the run, the same in all its attempts; 0 for the run itself.
 ---@field parent? integer The `id` of the flow, group or op that encloses the execution.
 ---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
@@ -210,7 +211,7 @@ local flow = {}
 ---@field index? integer The op's index in a group, from 1 on.
 ---@field label? string The label of the item, if the group has the option `label`.
 ---@field attempt integer Which attempt at the op, from 1 on.
----@field message? string Of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command, of `request` method and URL, of `wait` what it was for.
+---@field message? string Of `log` the message; of `finish`, `undo`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command, of `request` method and URL, of `wait` what it was for.
 ---@field key? string Of `set`, `replace` and `remove`.
 ---@field value? string The new value or a machine's new state as text; `<redacted>` for a secret.
 ---@field old_value? string Of `replace` the previous value as text.
@@ -603,7 +604,7 @@ function Run:dot() end
 ---@field index integer? The index of this item in a group, from 1 on.
 ---@field key string 26 characters that identify this execution: the same in all its attempts, and in each process that resumes a kept run; for file names, job names and idempotency keys.
 ---@field run flow.Run The run that the op belongs to.
----@field error flow.Error? In a cleanup the error with which the op is ending, in a final step that of its flow; nil after success.
+---@field error flow.Error? In a cleanup the error with which the op is ending, in a final step or an undo that of its flow; nil after success.
 ---@field history string[]? In a function of a machine the steps that it has entered, including the current one; `start` accepts it to continue there.
 local Ctx = {}
 

@@ -303,7 +303,7 @@ private struct MachineReader {
       return try MachineOp(
         definition, logic: logic, steps: logic.steps.names, events: logic.events.names, doc: doc,
         needs: needs, gives: gives, primaryInput: input, primaryOutput: output,
-        retry: policy.retry, timeout: policy.timeout, grace: policy.grace)
+        retry: policy.retry, timeout: policy.timeout, grace: policy.grace, undo: policy.undo)
     } catch let problem {
       let position =
         problem.place < 0

@@ -54,7 +54,8 @@ extension ScriptHost {
       name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
-      timeout: policy.timeout, grace: policy.grace, body: try body(function, policy.thread, options)
+      timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
+      body: try body(function, policy.thread, options)
     ).withEffect(policy.effect)
   }
 
@@ -91,11 +92,12 @@ extension ScriptHost {
     }
     let values = call.count < 2 ? [] : try (2...call.count).map { try call.value($0) }
     let table = values.isEmpty ? nil : try vm.makeTable(values: values)
+    let undo = (op.undo as? ScriptOpBody)?.binding(table, count: values.count)
     switch op.body {
     case let body as ScriptOpBody:
-      return op.withBody(
-        ScriptOpBody(self, body.function, arguments: table, argumentCount: values.count))
-    case let body as WorkerOpBody: return op.withBody(body.binding(table, count: values.count))
+      return op.withBody(body.binding(table, count: values.count), undo: undo)
+    case let body as WorkerOpBody:
+      return op.withBody(body.binding(table, count: values.count), undo: undo)
     default:
       let why =
         op is Flow || op is MachineOp ? "give it data" : "it is written in Swift"

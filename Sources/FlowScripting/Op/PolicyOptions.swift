@@ -9,10 +9,10 @@ enum OpThread: String {
   case worker
 }
 
-/// `retry`, `timeout`, `grace`, `effect` and `thread` as scripts write them.
+/// `retry`, `timeout`, `grace`, `effect`, `undo` and `thread` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
-  static let fields = ["retry", "timeout", "grace", "effect", "thread"]
+  static let fields = ["retry", "timeout", "grace", "effect", "undo", "thread"]
 
   let retry: RetryPolicy?
   let timeout: Double?
@@ -20,6 +20,8 @@ struct PolicyOptions {
   let grace: Double?
   /// What a kept run does about it; nil keeps the previous value.
   let effect: OpEffect?
+  /// The function that undoes it, on the main thread; nil keeps the previous one.
+  let undo: ScriptOpBody?
   /// The thread on which it runs; nil keeps the previous one.
   let thread: OpThread?
 
@@ -36,6 +38,7 @@ struct PolicyOptions {
       }
       return effect
     }
+    undo = try options.function("undo").map { ScriptOpBody(options.arguments.host, $0) }
     thread = try options.string("thread").map { name in
       guard let thread = OpThread(rawValue: name.description) else {
         throw options.arguments.wrong(
@@ -99,19 +102,30 @@ extension Op {
   func withEffect(_ effect: OpEffect?) -> Op { effect.map { with(effect: $0) } ?? self }
 }
 
+extension PolicyOptions {
+  /// The undo for an op, with the arguments that are bound to the op.
+  func undo(of op: Op) -> ScriptOpBody? {
+    switch op.body {
+    case let body as ScriptOpBody: undo?.binding(body.arguments, count: body.argumentCount)
+    case let body as WorkerOpBody: undo?.binding(body.arguments, count: body.argumentCount)
+    default: undo
+    }
+  }
+}
+
 extension ScriptHost {
   /// The policy for one place, from a call of the builder; the default without one.
   ///
   /// - Returns: The policy, and the op for that thread.
   func policy(_ arguments: Arguments, _ index: Int, for op: Op) throws -> (
-    op: Op, retry: RetryPolicy?, timeout: Double?, grace: Double?
+    op: Op, retry: RetryPolicy?, timeout: Double?, grace: Double?, undo: ScriptOpBody?
   ) {
-    if arguments.isNil(index) { return (op, nil, nil, nil) }
+    if arguments.isNil(index) { return (op, nil, nil, nil, nil) }
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     try policy.checkEffect(of: op, options)
     let placed = try self.op(op, on: policy.thread, options).withEffect(policy.effect)
-    return (placed, policy.retry, policy.timeout, policy.grace)
+    return (placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed))
   }
 
   /// An op that runs on a certain thread; the op itself if it already does.
@@ -167,7 +181,8 @@ extension ScriptHost {
     let placed = try host.op(op, on: policy.thread, options)
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-      effect: policy.effect, primaryInput: try options.string("primary_input"),
+      effect: policy.effect, undo: policy.undo(of: placed),
+      primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))
     return call.answer(try host.value(of: made))
   }

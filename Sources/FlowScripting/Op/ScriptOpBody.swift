@@ -24,6 +24,11 @@ final class ScriptOpBody: OpBody {
       function, bound: arguments.map { ($0, argumentCount) }, handle: .first, result: .userdata)
   }
 
+  /// The same function with bound arguments.
+  func binding(_ arguments: LuaReference?, count: Int) -> ScriptOpBody {
+    ScriptOpBody(host, function, arguments: arguments, argumentCount: count)
+  }
+
   var mayBeBusy: Bool { true }
 
   func start(_ context: OpContext) -> CallState {

@@ -43,8 +43,8 @@ final class WorkerFunction {
 /// left to `WorkerItemRunner`, so that tiny items can travel many at a time.
 final class WorkerOpBody: ItemRunnerProvider {
   private let shared: WorkerFunction
-  private let arguments: LuaReference?
-  private let argumentCount: Int
+  let arguments: LuaReference?
+  let argumentCount: Int
   private var host: ScriptHost { shared.host }
 
   /// The function, without the bound arguments.

@@ -33,6 +33,9 @@ public struct Event: Sendable {
     /// A wait of the op's code has ended; `work` describes it, and `message` is what it was for. Only with
     /// `ScriptHost.logsWaits`.
     case wait
+    /// The op was undone, because its flow fails; `message` is the text after `Undo: `, such as
+    /// `successfully`.
+    case undo
 
     /// The name that scripts use.
     public var name: ByteString { Self.names[Int(rawValue)] }
@@ -130,6 +133,9 @@ extension EventLog {
     case .start, .executed: kind = .start
     case .finish:
       kind = .finish
+      message = outcome(of: record)
+    case .undo:
+      kind = .undo
       message = outcome(of: record)
     case .log:
       kind = .log

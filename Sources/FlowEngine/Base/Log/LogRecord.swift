@@ -24,6 +24,8 @@ enum LogKind: UInt8 {
   case program, request
   /// Code of a script waited: as these.
   case wait
+  /// The undo of an op has ended: as a finish.
+  case undo
 }
 
 /// The meaning of the 8 bytes of a payload.

@@ -8,6 +8,7 @@ struct LogReduction {
     let rawValue: UInt8
     static let hasEnded = Fate(rawValue: 1)
     static let hasFailed = Fate(rawValue: 2)
+    /// Or undone.
     static let wasRetried = Fate(rawValue: 4)
     static let enclosesOthers = Fate(rawValue: 8)
     /// One of those that it encloses has failed, was retried or hasn't ended.
@@ -149,7 +150,7 @@ struct LogReduction {
       case .groupFinished: fates[Int(execution)].insert(.hasEnded)
       case .groupStopped, .groupEmpty, .groupRefused, .caseFailed:
         fates[Int(execution)].insert(.hasFailed)
-      case .retry: fates[Int(execution)].insert(.wasRetried)
+      case .retry, .undo: fates[Int(execution)].insert(.wasRetried)
       default: break
       }
     }

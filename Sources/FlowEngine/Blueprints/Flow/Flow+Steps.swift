@@ -14,12 +14,15 @@ extension Flow {
   ///   - retry: How often it is retried at this place; nil leaves it to the op.
   ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: Seconds that its cleanups have after a stop at this place; nil leaves it to the op.
+  ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
   /// - Returns: The flow.
   @discardableResult
   public func add(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
+    undo: (any OpBody)? = nil
   ) -> Flow {
-    let policy = OpPolicy.make(op.policy, retry: retry, timeout: timeout, grace: grace)
+    let policy = OpPolicy.make(
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo)
     return change { $0.append(Step(op, policy: policy)) }
   }
 

@@ -50,8 +50,10 @@ package enum KeepingDecision {
   /// It is executed; the line says why, if it was known to the keeper.
   case execute(any KeptExecution, line: ByteString?)
   /// It had finished already, and has set these values; `.null` removes a key. A step has a result. The log says
-  /// so with a line.
-  case finished([(key: Key, value: Value)], result: Value, line: ByteString)
+  /// so with a line. `undone` is called when it has been undone, perhaps together with the ops that it had executed.
+  case finished(
+    [(key: Key, value: Value)], result: Value, line: ByteString,
+    undone: (_ withInner: Bool) -> Void)
   /// It fails without being executed.
   case refuse(FlowError)
 }
@@ -84,4 +86,6 @@ package protocol KeptExecution: AnyObject {
   /// The op has ended; calls `then` on the loop's thread, perhaps at once, when that is kept, or with the reason
   /// why it can't be.
   func keepEnd(_ end: KeptEnd, then: @escaping (FlowError?) -> Void)
+  /// The op had succeeded and has been undone: a process that continues the run executes it again.
+  func keepUndone()
 }

@@ -2,8 +2,15 @@ extension Op {
   /// The same op with another body: an op class binds arguments with it. Name and declarations are
   /// shared. For a flow, which has no body, the result is an op that runs `body` under the flow's
   /// name.
-  public func withBody(_ body: any OpBody) -> Op {
-    Op(copying: self, name: name, body: body, declarations: declarations, policy: policy)
+  ///
+  /// - Parameters:
+  ///   - body: The body.
+  ///   - undo: Another undo; nil keeps the present one.
+  /// - Returns: The op.
+  public func withBody(_ body: any OpBody, undo: (any OpBody)? = nil) -> Op {
+    Op(
+      copying: self, name: name, body: body, declarations: declarations,
+      policy: undo == nil ? policy : .make(policy, undo: undo))
   }
 }
 

@@ -12,7 +12,7 @@ public class Op {
   let isFlow: Bool
   /// The body's `mayBeBusy`.
   let mayBeBusy: Bool
-  /// Retries, timeout and grace; nil when it has none.
+  /// Retries, timeout, grace and undo; nil when it has none.
   let policy: OpPolicy?
   /// The code that it was made by, where a class of the host has made it from arguments.
   package var madeBy: (any CodeHolder)?
@@ -39,18 +39,20 @@ public class Op {
   ///   - timeout: Seconds that an attempt may take; nil for no limit.
   ///   - grace: Seconds that all cleanups have together after a stop, `.infinity` for no limit; nil
   ///     for the loop's `cleanupGrace`.
+  ///   - undo: Undoes the op after it has succeeded, when its flow fails or is stopped; see `undo`.
   ///   - body: The op's work.
   public init(
     name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil, body: any OpBody
+    retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
+    undo: (any OpBody)? = nil, body: any OpBody
   ) {
     self.name = name
     self.doc = doc
     self.body = body
     isFlow = false
     mayBeBusy = body.mayBeBusy
-    policy = .make(nil, retry: retry, timeout: timeout, grace: grace)
+    policy = .make(nil, retry: retry, timeout: timeout, grace: grace, undo: undo)
     declarations = Declarations(
       needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
     hasNeeds = declarations.hasNeeds
@@ -64,12 +66,13 @@ public class Op {
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, body: @escaping (OpContext) throws -> Void
+    grace: Double? = nil, undo: ((OpContext) throws -> Void)? = nil,
+    body: @escaping (OpContext) throws -> Void
   ) {
     self.init(
       name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
       primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
-      grace: grace, body: ClosureBody(body))
+      grace: grace, undo: undo.map { ClosureBody($0) }, body: ClosureBody(body))
   }
 
   /// Makes an op that shares all other properties with another one.
@@ -119,6 +122,15 @@ public class Op {
   public var grace: Double? { policy?.grace }
   /// Whether a kept run executes it again when an earlier process may have executed it.
   public var effect: OpEffect { policy?.effect ?? .repeat }
+  /// Undoes the op after it has succeeded, when its flow fails or is stopped; nil when it has no undo.
+  ///
+  /// When an attempt at a flow ends with an error, the undos of all that had succeeded in it are executed
+  /// one after another before the final steps, in the reverse order of the ends: of ops, of items of groups,
+  /// and of the ops of nested flows, machines and decorators. A context with the name, index and attempt of
+  /// the op reads the flow's data, or those of the item. No stop reaches them: after a stop all undos and
+  /// final steps of a flow together have its `grace`. The error of an undo is one of `Run.lateErrors`, and
+  /// the other undos are executed nevertheless.
+  public var undo: (any OpBody)? { policy?.undo }
 
   /// The same op with another name, other policies or other primary keys; nil leaves each
   /// unchanged.
@@ -126,7 +138,8 @@ public class Op {
   /// For a flow the result is a separate flow, like a copy.
   public func with(
     name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, effect: OpEffect? = nil, primaryInput: ByteString? = nil,
+    grace: Double? = nil, effect: OpEffect? = nil, undo: (any OpBody)? = nil,
+    primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil
   ) -> Op {
     let declarations =
@@ -137,10 +150,15 @@ public class Op {
         primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
         primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
     let policy = OpPolicy.make(
-      self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect)
+      self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, undo: undo)
     let made = copy(name: name ?? self.name, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made
+  }
+
+  /// The same op with an undo; see `undo`. An error it throws is the undo's.
+  public func with(undo: @escaping (OpContext) throws -> Void) -> Op {
+    with(undo: ClosureBody(undo))
   }
 
   func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {

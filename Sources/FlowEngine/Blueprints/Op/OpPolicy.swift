@@ -6,8 +6,10 @@ public enum OpEffect: String, CaseIterable, Sendable {
   case once
 }
 
-/// How often an op is tried, and how long. An op without retries, timeout, grace and effect has no policy.
-final class OpPolicy: Sendable {
+/// How often an op is tried, how long, and how it is undone. An op without any of these has no policy.
+///
+/// Confined to one thread, like its op.
+final class OpPolicy {
   let retry: RetryPolicy?
   /// Seconds that an attempt may take.
   let timeout: Double?
@@ -15,19 +17,42 @@ final class OpPolicy: Sendable {
   let grace: Double?
   /// What a kept run does about it; nil for `repeat`.
   let effect: OpEffect?
+  /// Undoes the op when a later one fails.
+  let undo: (any OpBody)?
+  /// Whether it is the policy of an undo.
+  let isOfUndo: Bool
 
-  private init(retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?) {
+  private init(
+    retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?,
+    undo: (any OpBody)?, isOfUndo: Bool = false
+  ) {
     self.retry = retry
     self.timeout = timeout
     self.grace = grace
     self.effect = effect
+    self.undo = undo
+    self.isOfUndo = isOfUndo
+  }
+
+  /// The policy for the undo of an op with this one.
+  var ofUndo: OpPolicy {
+    OpPolicy(retry: nil, timeout: nil, grace: grace, effect: nil, undo: nil, isOfUndo: true)
+  }
+
+  /// The policy of an op that is executed instead of another one, which has this policy: everything but the
+  /// undo, because an op is undone by its own function only.
+  static func standIn(_ policy: OpPolicy?, for fake: Op) -> OpPolicy? {
+    if policy?.undo == nil && fake.undo == nil { return policy }
+    return made(
+      retry: policy?.retry, timeout: policy?.timeout, grace: policy?.grace, effect: policy?.effect,
+      undo: fake.undo)
   }
 
   /// Makes a policy from `base` and the values that replace parts of it; nil when the result would
   /// be empty.
   static func make(
     _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
-    effect: OpEffect? = nil
+    effect: OpEffect? = nil, undo: (any OpBody)? = nil
   ) -> OpPolicy? {
     if let timeout, !(timeout > 0 && timeout.isFinite) {
       misuse("a timeout is a finite number of seconds greater than 0")
@@ -39,8 +64,16 @@ final class OpPolicy: Sendable {
     let timeout = timeout ?? base?.timeout
     let grace = grace ?? base?.grace
     let effect = effect ?? base?.effect
-    if retry == nil && timeout == nil && grace == nil && effect == nil { return nil }
-    return OpPolicy(retry: retry, timeout: timeout, grace: grace, effect: effect)
+    let undo = undo ?? base?.undo
+    return made(retry: retry, timeout: timeout, grace: grace, effect: effect, undo: undo)
+  }
+
+  /// nil when nothing is set.
+  private static func made(
+    retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?, undo: (any OpBody)?
+  ) -> OpPolicy? {
+    if retry == nil && timeout == nil && grace == nil && effect == nil && undo == nil { return nil }
+    return OpPolicy(retry: retry, timeout: timeout, grace: grace, effect: effect, undo: undo)
   }
 }
 

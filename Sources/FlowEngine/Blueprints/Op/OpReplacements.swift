@@ -84,7 +84,8 @@ public final class OpReplacements {
     // The op of a replacement isn't replaced itself.
     if let known = made[identity] { return known.fake === op ? nil : known.fake }
     usedNames.insert(op.name)
-    let copy = fake.copy(name: op.name, declarations: op.declarations, policy: op.policy)
+    let copy = fake.copy(
+      name: op.name, declarations: op.declarations, policy: .standIn(op.policy, for: fake))
     made[identity] = (op, copy)
     made[ObjectIdentifier(copy)] = (copy, copy)
     return copy

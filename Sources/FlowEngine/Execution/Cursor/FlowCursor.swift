@@ -16,6 +16,8 @@ struct FlowCursor {
     case willStart
     case steps
     case finally
+    /// Undoes what had succeeded in the attempt that fails.
+    case undos
     /// The final steps, which run whatever the outcome.
     case finalSteps
     /// The end of an attempt: succeeded, to be retried, or failed.
@@ -44,8 +46,10 @@ struct FlowCursor {
     case test(branch: Int, block: Int)
     /// Log that no branch was taken.
     case noCase
-    /// Shield what follows from stops.
+    /// Shield what follows from stops: undos and final steps.
     case beginFinalSteps
+    /// Undo what has succeeded last, and set `hasUndos`.
+    case undo
     case finalStep(Int)
     /// Deliver the stops that were held meanwhile.
     case endFinalSteps
@@ -83,6 +87,12 @@ struct FlowCursor {
   var error: FlowError?
   /// Whether a stop has ended the present attempt.
   private(set) var isStopped = false
+  /// Whether there is anything to undo: set by the execution.
+  var hasUndos = false
+  /// Whether a shield is there for undos and final steps.
+  private var isShielded = false
+  /// Whether the final steps have ended.
+  private var hasEndedFinally = false
   /// Whether no case matched.
   private(set) var isFinishedEarly = false
 
@@ -90,6 +100,9 @@ struct FlowCursor {
     self.parts = parts
     end = parts.steps
   }
+
+  /// Whether a callback after the end, or an undo, is executing: a stop limits its time.
+  var callsBack: Bool { phase == .undos || phase == .didFinish }
 
   /// Returns the next action.
   ///
@@ -115,14 +128,18 @@ struct FlowCursor {
       return beginFinally()
     case .finally:
       return beginFinally()
+    case .undos:
+      if !isShielded {
+        isShielded = true
+        return .beginFinalSteps
+      }
+      if hasUndos { return .undo }
+      if hasEndedFinally || parts.finally == 0 { return endFinally() }
+      beginFinalSteps()
+      return nextFinalStep()
     case .finalSteps:
       if error == nil { error = ended }
-      guard next < parts.finally else {
-        phase = .attemptEnd
-        return .endFinalSteps
-      }
-      next += 1
-      return .finalStep(next - 1)
+      return nextFinalStep()
     case .attemptEnd:
       if let error = stop?.error(at: level) {
         self.error = error
@@ -226,13 +243,44 @@ struct FlowCursor {
   // MARK: The end of an attempt
 
   private mutating func beginFinally() -> Action {
+    if error != nil, hasUndos {
+      phase = .undos
+      isShielded = true
+      return .beginFinalSteps
+    }
     if parts.finally == 0 {
       phase = .attemptEnd
       return .endAttempt
     }
+    beginFinalSteps()
+    isShielded = true
+    return .beginFinalSteps
+  }
+
+  private mutating func beginFinalSteps() {
     phase = .finalSteps
     next = 0
-    return .beginFinalSteps
+  }
+
+  private mutating func nextFinalStep() -> Action {
+    guard next < parts.finally else { return endFinally() }
+    next += 1
+    return .finalStep(next - 1)
+  }
+
+  private mutating func endFinally() -> Action {
+    hasEndedFinally = true
+    isShielded = false
+    phase = .attemptEnd
+    return .endFinalSteps
+  }
+
+  /// The attempt fails with `error` although its steps had succeeded: undoes them first. `endAttempt`
+  /// follows once more.
+  mutating func undoSteps(_ error: FlowError) {
+    self.error = error
+    hasEndedFinally = true
+    phase = .undos
   }
 
   /// The attempt has ended with `error`; `decides` is whether the retry policy is asked about another
@@ -260,6 +308,7 @@ struct FlowCursor {
     error = nil
     isStopped = false
     isFinishedEarly = false
+    hasEndedFinally = false
   }
 
   /// The flow has ended with `error`, and that is logged.

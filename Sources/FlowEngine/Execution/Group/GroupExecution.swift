@@ -35,8 +35,9 @@ final class GroupExecution: MemberGroup {
     _ op: Op, policy: OpPolicy?, _ dispatcher: GroupDispatcher, parent: Execution, scope: UInt32,
     position: UInt32
   ) {
-    self.op = parent.loop.engine.replacements?.fake(for: op) ?? op
-    self.policy = policy
+    let fake = parent.loop.engine.replacements?.fake(for: op)
+    self.op = fake ?? op
+    self.policy = fake.map { .standIn(policy, for: $0) } ?? policy
     self.dispatcher = dispatcher
     self.scope = scope
     self.position = position

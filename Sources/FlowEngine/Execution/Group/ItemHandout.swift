@@ -86,7 +86,7 @@ final class ItemHandout: ExecutedItemGroup {
       }
       keepings[index] = keeping
       return start(ItemBatch(first: index, count: 1, attempt: 1))
-    case .finished(let outputs, _, let line):
+    case .finished(let outputs, _, let line, _):
       began[index] = logStart(index, loop.now())
       logLine(index, attempt: 1, line)
       count += 1

@@ -52,6 +52,8 @@ class MemberGroup: Work {
   func memberFailed(_ error: FlowError) {}
   /// Called when a member has ended and no longer executes.
   func memberEnded(_ member: Execution, _ error: FlowError?) {}
+  /// Lists ops of a member that has succeeded, so that they are undone when the step's flow fails.
+  func list(_ ops: ContiguousArray<UndoableOp>) { parent.list(ops) }
   /// Called when a member begins to wait for its next attempt; returns whether the group decides when
   /// the attempt begins, after this many seconds or later.
   func memberPauses(_ member: Execution, for seconds: Double) -> Bool { false }

@@ -282,7 +282,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       if let line { context.log("[\(name)] \(line)") }
       context.keeping = keeping
       callFunction { logic.perform(transition, step, state, call) }
-    case .finished(let writes, let value, let line):
+    case .finished(let writes, let value, let line, _):
       context.log("[\(name)] \(line)")
       for (key, value) in writes { context.set(key, value) }
       takeAnswer(.result(value))
@@ -362,6 +362,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     let run = Run(begun, on: loop, name: op.name, sinks: engine.eventSinks)
     // Its failure is this machine's.
     run.markObserved()
+    run.undos = []
     child = run
     run.observe(waiting: self)
     context.run.beginAwaiting(run)
@@ -378,6 +379,10 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     if let error = run.error {
       end(error)
       return
+    }
+    if let undos = run.undos, !undos.isEmpty, let context {
+      context.makeResources().undos += undos.map { $0.outside(of: run, within: context) }
+      run.undos = nil
     }
     do {
       result = try run.plainFinishValue ?? logic.result(of: run)

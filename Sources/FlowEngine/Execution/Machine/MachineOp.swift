@@ -23,19 +23,20 @@ public final class MachineOp: Op {
   ///   - retry: How often and when it is retried; nil for never.
   ///   - timeout: Seconds that an attempt may take; nil for no limit.
   ///   - grace: Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  ///   - undo: Undoes the whole machine after it has succeeded, as `Op.undo`, before the ops of its steps.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
   public init(
     _ definition: MachineDefinition, logic: any MachineLogic, steps: [ByteString],
     events: [ByteString], doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
     retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil
+    grace: Double? = nil, undo: (any OpBody)? = nil
   ) throws(MachineProblem) {
     if let problem = definition.problem(steps: steps, events: events) { throw problem }
     blueprint = MachineBlueprint(definition, logic)
     super.init(
       name: definition.name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
-      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace,
+      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, undo: undo,
       body: MachineBody(blueprint, entry: nil))
   }
 

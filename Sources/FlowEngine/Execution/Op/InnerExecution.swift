@@ -101,6 +101,10 @@ final class InnerExecution: MemberGroup {
     if let error { task.end(error: error) } else { task.end(with: ()) }
   }
 
+  override func list(_ ops: ContiguousArray<UndoableOp>) {
+    parent.context.makeResources().undos += ops
+  }
+
   override func cancel(_ error: FlowError) { member?.cancel(error) }
 
   override func abandon() { member = nil }

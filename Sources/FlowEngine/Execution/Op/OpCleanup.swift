@@ -40,12 +40,39 @@ final class ClosureCleanup: OpCleanup {
   }
 }
 
+/// An op that has succeeded and can be undone.
+struct UndoableOp {
+  /// The op, with its undo as the body.
+  let op: Op
+  let policy: OpPolicy
+  /// The data of its flow, or of its item.
+  let bucket: DataBucket
+  /// Whether values that it sets are logged.
+  let logsSets: Bool
+  let index: Int
+  /// The number of the attempt that has succeeded.
+  let attempt: Int
+  /// Its place in the log of the run that undoes it.
+  var scope: UInt32
+  var position: UInt32
+  /// Its lineage, when that isn't the one of its place.
+  var lineage: UInt64?
+  /// Whether it was executed by a run of its own, as a step of a machine. Then the place is that of the machine.
+  var isOutside = false
+  /// To call when it has been undone: a kept run then executes it again.
+  var undone: ContiguousArray<() -> Void> = []
+}
+
 /// State that few attempts at an op need: cleanups, and tasks that it started.
 final class AttemptResources {
   var cleanups: ContiguousArray<any OpCleanup> = []
   var owned: OwnedTasks?
   /// Ops that this one executes over its own data: unlike other tasks they never outlive it.
   var inner: OwnedTasks?
+  /// Ops that this one has executed, and those of a machine's steps: they are undone when it fails.
+  var undos: ContiguousArray<UndoableOp> = []
+  /// To call when the op, which an earlier process has finished, is undone.
+  var undone: (() -> Void)?
   /// How many idempotency keys its requests have got.
   var keyCount = 0
   /// How many ops it has started or executed.

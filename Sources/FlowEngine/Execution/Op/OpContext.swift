@@ -525,8 +525,9 @@ public final class OpContext {
     Unmanaged.passUnretained(execution.log).lend { log in
       if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
       log.append(
-        .finish, time: time, scope: scope, position: position, attempt: attempt,
-        first: outcome.map { log.payload($0.logLine) } ?? .none, second: .integer(time &- began))
+        execution.isUndo ? .undo : .finish, time: time, scope: scope, position: position,
+        attempt: attempt, first: outcome.map { log.payload($0.logLine) } ?? .none,
+        second: .integer(time &- began))
     }
     if let outcome, execution.frames.isEmpty { execution.group?.memberFailed(outcome) }
   }

@@ -64,7 +64,7 @@ extension Execution {
   /// Whether the innermost shield is the callback's own, not that of enclosing steps.
   private func isCallbackShielded(by index: Int) -> Bool {
     index == shields.count - 1
-      && (opCursor.phase == .cleanups || frames.last?.cursor.phase == .didFinish)
+      && (opCursor.phase == .cleanups || frames.last?.cursor.callsBack == true)
   }
 
   /// Whether the grace of the executing callback is over.
@@ -119,15 +119,20 @@ extension Execution {
 
   /// Reports that a cleanup or callback is cut off; returns the error that it ends with.
   private func reportCut(of completion: CallbackCompletion) -> FlowError {
-    let waits = completion.code?.whereItWaits
+    let undo = completion.state as? UndoExecution
+    let waits = (undo?.code ?? completion.code)?.whereItWaits
     completion.isCut = true
     let isCleanup = opCursor.phase == .cleanups
     let what: ByteString =
-      isCleanup
-      ? "the cleanup of [\(context.displayName)]"
-      : "the did_finish of [\(frames.last?.flow.name ?? op.name)]"
+      if let undo {
+        "the undo of [\(undo.displayName)]"
+      } else if isCleanup {
+        "the cleanup of [\(context.displayName)]"
+      } else {
+        "the did_finish of [\(frames.last?.flow.name ?? op.name)]"
+      }
     return reportCut(
-      what, at: completion.place, waits: waits, isBusy: completion.isBusy,
+      what, at: completion.place, waits: waits, isBusy: undo?.isBusy ?? completion.isBusy,
       level: isCleanup ? frames.count : frames.count - 1)
   }
 
@@ -180,17 +185,21 @@ extension Execution {
   /// The error that the op of the context is ending with, or the flow whose final step it is; nil
   /// when neither is ending, or after success.
   func endingError(of context: OpContext) -> FlowError? {
-    if opCursor.isCleaningUp, context === self.context { return context.outcome }
+    if opCursor.isCleaningUp, context === self.context, !isUndo || context.outcome != nil {
+      return context.outcome
+    }
     return endingErrorAround
   }
 
-  /// The error that a flow is ending with, when this execution is part of one of its final steps.
+  /// The error that a flow is ending with, when this execution is part of one of its final steps, or
+  /// undoes an op of it.
   var endingErrorAround: FlowError? {
     var execution = self
     while true {
       if let frame = execution.frames.last(where: { $0.cursor.phase == .finalSteps }) {
         return frame.cursor.error
       }
+      if let undo = execution.group as? UndoExecution { return undo.endingError }
       guard let outer = execution.group?.parent else { return execution.run.endingErrorAround }
       execution = outer
     }

@@ -57,7 +57,8 @@ extension Execution {
     case .noCase: logCase(.noCase, nil, top)
     case .beginFinalSteps:
       stopTimer(of: top)
-      beginShield(top)
+      beginShield(top, isStopped: frames[top].cursor.isStopped)
+    case .undo: return undoLast(top)
     case .finalStep(let number): return runFinalStep(number, top)
     case .endFinalSteps: endShield()
     case .endAttempt: endAttempt(top)
@@ -69,9 +70,17 @@ extension Execution {
     case .beginCallbacks: beginShield(top, isStopped: frames[top].cursor.isStopped)
     case .callDidFinish(let number): return call(frames[top].blueprint.didFinish[number], top)
     case .endCallbacks: endShield()
-    case .leave: lastError = frames.removeLast().cursor.error
+    case .leave: leave(top)
     }
     return .moved
+  }
+
+  /// Continues the enclosing flow with the outcome of the innermost one.
+  private func leave(_ top: Int) {
+    let error = frames[top].cursor.error
+    lastError = error
+    if error == nil { passUndosOn(top) }
+    frames.removeLast()
   }
 
   /// Starts the innermost flow, whose callbacks have returned.
@@ -161,6 +170,10 @@ extension Execution {
       error = checking { frames[top].blueprint.declarations.outputError(in: bucket) }
       if error == nil, top == 0 { error = group?.collectError(in: bucket) }
       error = error.map { attributed($0, to: top) }
+    }
+    if let error, frames[top].cursor.hasUndos {
+      frames[top].cursor.undoSteps(error)
+      return
     }
     let decides = error.map { beginDecision(top, $0) } ?? false
     frames[top].cursor.endAttempt(error, decides: decides)

@@ -30,8 +30,9 @@ extension Execution {
     guard let keeper = run.keeper else { return beginKept(policy) }
     if group is InnerExecution { for need in op.needs(on: loop) { noteRead(need.key) } }
     switch keeper.decide(work(op, position: position)) {
-    case .finished(let writes, _, let line):
+    case .finished(let writes, _, let line, let undone):
       context.log(line)
+      noteUndo(of: op, policy, undone)
       for (key, value) in writes { context.set(key, value) }
       context.end()
       return endBody()
@@ -81,6 +82,19 @@ extension Execution {
       guard let inner = execution.group as? InnerExecution else { return }
       execution = inner.parent
     }
+  }
+
+  /// Has an op that an earlier process has finished listed for its undo, or for that of the op that it executes over
+  /// its own data.
+  private func noteUndo(
+    of op: Op, _ policy: OpPolicy?, _ undone: @escaping (_ withInner: Bool) -> Void
+  ) {
+    var (undo, inner) = (policy?.undo, op.body?.inner)
+    while undo == nil, let next = inner { (undo, inner) = (next.undo, next.body?.inner) }
+    guard let undo else { return }
+    setOpPolicy(.make(policy, undo: undo))
+    let hasInner = op.body?.inner != nil
+    context.makeResources().undone = { undone(hasInner) }
   }
 
   private func beginKept(_ policy: OpPolicy?) -> Advance {

@@ -39,6 +39,7 @@ extension Execution {
       case .endTasks:
         guard let resources = context.resources else { return endAttempt() }
         if !endTasks(resources) { return .waiting }
+        if context.outcome != nil { resources.scheduleUndos() }
         action = opCursor.tasksEnded(hasCleanups: !resources.cleanups.isEmpty)
         continue
       case .beginCleanups:
@@ -125,6 +126,7 @@ extension Execution {
 
   private func finishOp() -> Advance {
     context.logFinish()
+    if context.outcome == nil { listOp() }
     setOpPolicy(nil)
     opCursor.begin()
     lastError = closeContext()

@@ -11,6 +11,8 @@ final class Execution: Work {
     case frame
     /// All tasks of an op, or of the run, have ended.
     case owned
+    /// The op, which is an undo, begins.
+    case undo
   }
 
   /// What has become of an execution after a part of its work.
@@ -51,8 +53,8 @@ final class Execution: Work {
   @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
   @exclusivity(unchecked) private(set) var context: OpContext
   @exclusivity(unchecked) private(set) var op: Op
-  @exclusivity(unchecked) private var scope: UInt32 = 0
-  @exclusivity(unchecked) private var position: UInt32 = 0
+  @exclusivity(unchecked) private(set) var scope: UInt32 = 0
+  @exclusivity(unchecked) private(set) var position: UInt32 = 0
   @exclusivity(unchecked) private var index32: UInt32 = 0
   @exclusivity(unchecked) private var slot32: UInt32 = 0
   /// The error of the latest op, flow or predicate of this execution; nil after success.
@@ -91,7 +93,7 @@ final class Execution: Work {
   }
 
   /// The policy of the op to execute.
-  private var policy: OpPolicy? {
+  private(set) var policy: OpPolicy? {
     get { supervision?.policy }
     set {
       if supervision != nil || newValue != nil {
@@ -245,6 +247,12 @@ final class Execution: Work {
     resume = .begin
   }
 
+  /// Has `proceed` start the prepared op as an undo.
+  func prepareUndo() { resume = .undo }
+
+  /// Whether it undoes an op.
+  var isUndo: Bool { opPolicy?.isOfUndo == true }
+
   /// Puts an item into the bucket of a member, which is empty.
   @inline(__always)
   func beginItem(_ key: Key, _ item: Value) {
@@ -322,6 +330,7 @@ final class Execution: Work {
     case .callback:
       endCallback()
       if opCursor.phase == .cleanups || opCursor.phase == .deciding { progress = continueOp() }
+    case .undo: progress = beginUndo()
     case .group, .frame: break
     }
     if progress == .waiting { return }
@@ -364,6 +373,7 @@ final class Execution: Work {
     -> Advance
   {
     if engine.replacements != nil, let fake = engine.replacements?.fake(for: op) {
+      let policy = OpPolicy.standIn(policy, for: fake)
       return begin(fake, policy: policy, scope: scope, position: position, index: index)
     }
     return begin(op, policy: policy, scope: scope, position: position, index: index)

@@ -10,6 +10,8 @@ struct Frame {
   let outerScope: UInt32
   let position: UInt32
   let began: Int64
+  /// What has succeeded in this attempt and can be undone, the last one last.
+  var undos: ContiguousArray<UndoableOp> = []
 
   init(
     flow: Flow, blueprint: Blueprint, policy: OpPolicy?, scope: UInt32, outerScope: UInt32,

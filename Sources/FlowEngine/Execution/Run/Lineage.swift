@@ -29,7 +29,8 @@ extension Run {
 extension OpContext {
   /// The lineage of the execution, the same in each attempt at the op and at the flows and ops around it.
   package var lineage: UInt64 {
-    keeping?.lineage ?? run.lineage(scope: scope, position: position)
+    if let keeping { return keeping.lineage }
+    return (execution?.group as? UndoExecution)?.lineage ?? placedLineage
   }
 
   /// The lineage by the op's place, whatever was kept.

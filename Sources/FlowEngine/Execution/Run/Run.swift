@@ -45,6 +45,8 @@ public final class Run: FlowTask<DataBucket> {
   /// Keeps what its ops finish; set before anything of it is executed. Runs that its ops start have the
   /// same one.
   @exclusivity(unchecked) package var keeper: (any RunKeeper)?
+  /// What has succeeded and can be undone, when the run executes a step of a machine; else nil.
+  var undos: ContiguousArray<UndoableOp>?
   /// Set until the run has concluded.
   private(set) var execution: Execution?
   /// Why a callback or predicate of the run is to stop; nil when nothing stops it.

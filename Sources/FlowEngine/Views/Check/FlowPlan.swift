@@ -48,6 +48,7 @@ final class FlowPlan: BlueprintVisitor {
       notes.append("timeout \(Value.text(ofSeconds: timeout))s")
     }
     if let grace = policy?.grace { notes.append("grace \(Value.text(ofSeconds: grace))s") }
+    if policy?.undo != nil { notes.append("with undo") }
     let note: ByteString = notes.isEmpty ? "" : " (\(GraphText.join(notes, ", ") { $0 }))"
     let shown = GraphText.join([what], "") { ByteString(String(Self.oneLine($0))) }
     guard let top = levels.indices.last, let number = levels[top] else {

@@ -48,8 +48,9 @@ struct SummaryWriter {
     case .endWith: write("[DataBucket] end with:\n")
     case .snapshotEntry, .caseMatched, .progress, .attempt, .program, .request, .wait: break
     case .start, .executed: write("[\(opName(record))] WillStart\n")
-    case .finish:
-      write("[\(opName(record))] DidFinish: \(log.outcome(of: record))")
+    case .finish, .undo:
+      let what: ByteString = record.kind == .undo ? "Undo" : "DidFinish"
+      write("[\(opName(record))] \(what): \(log.outcome(of: record))")
       if options.durations {
         let seconds = Double(Int64(bitPattern: record.second)) / 1e9
         write(" (\(Value.text(ofSeconds: seconds))s)")

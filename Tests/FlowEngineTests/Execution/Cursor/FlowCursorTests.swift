@@ -212,6 +212,75 @@ struct FlowCursorTests {
     #expect(cursor.isStopped)
   }
 
+  // MARK: Undos
+
+  @Test("A failing flow undoes what had succeeded before its final steps, within one shield")
+  func undos() {
+    var cursor = started(.init(steps: 2, finally: 1))
+    cursor.hasUndos = true
+    #expect(cursor.act(ended: failure) == .beginFinalSteps)
+    #expect(cursor.act() == .undo)
+    #expect(cursor.phase == .undos && cursor.callsBack)
+    #expect(cursor.act() == .undo)
+    cursor.hasUndos = false
+    #expect(cursor.act() == .finalStep(0))
+    #expect(!cursor.callsBack)
+    #expect(cursor.act() == .endFinalSteps)
+    #expect(cursor.act() == .endAttempt)
+    #expect(cursor.error?.message == failure.message)
+  }
+
+  @Test("Without final steps, the shield ends after the undos")
+  func undosAlone() {
+    var cursor = started(.init(steps: 1))
+    cursor.hasUndos = true
+    #expect(cursor.act(stop: .everything(cancelled)) == .beginFinalSteps)
+    #expect(cursor.act() == .undo)
+    cursor.hasUndos = false
+    #expect(cursor.act() == .endFinalSteps)
+    #expect(cursor.act() == .endAttempt)
+    #expect(cursor.error?.kind == .cancelled)
+  }
+
+  @Test("A flow that succeeds undoes nothing")
+  func noUndos() {
+    var cursor = started(.init(finally: 1))
+    cursor.hasUndos = true
+    cursor.endSteps(isStopped: false)
+    #expect(cursor.act() == .beginFinalSteps)
+    #expect(cursor.act() == .finalStep(0))
+    #expect(cursor.act() == .endFinalSteps)
+    #expect(cursor.act() == .endAttempt)
+    cursor.endAttempt(nil, decides: false)
+    #expect(cursor.act() == .finish)
+    #expect(cursor.hasUndos)
+  }
+
+  @Test("A failure after the steps is followed by the undos, and no second round of final steps")
+  func lateUndos() {
+    var cursor = started(.init(finally: 1))
+    cursor.hasUndos = true
+    cursor.endSteps(isStopped: false)
+    #expect(cursor.act() == .beginFinalSteps)
+    #expect(cursor.act() == .finalStep(0))
+    #expect(cursor.act(ended: failure) == .endFinalSteps)
+    #expect(cursor.act() == .endAttempt)
+    cursor.undoSteps(failure)
+    #expect(cursor.act() == .beginFinalSteps)
+    #expect(cursor.act() == .undo)
+    cursor.hasUndos = false
+    #expect(cursor.act() == .endFinalSteps)
+    #expect(cursor.act() == .endAttempt)
+    cursor.endAttempt(cursor.error, decides: true)
+    cursor.delayed()
+    #expect(cursor.act() == .beginAttempt)
+    cursor.hasUndos = true
+    #expect(cursor.act(ended: failure) == .beginFinalSteps)
+    #expect(cursor.act() == .undo)
+    cursor.hasUndos = false
+    #expect(cursor.act() == .finalStep(0))
+  }
+
   // MARK: Attempts
 
   @Test("Another attempt begins after a delay, at the first step and without the error")
@@ -321,14 +390,22 @@ struct FlowCursorTests {
         }
         #expect(step < parts.steps)
         if chance(8) { ended = failure }
+        if chance(3) { cursor.hasUndos = true }
       case .test, .noCase: Issue.record("there are no cases")
       case .beginFinalSteps, .beginCallbacks: shields += 1
       case .finalStep(let number):
         #expect(shields == 1 && number < parts.finally)
         finals += 1
+      case .undo:
+        #expect(shields == 1 && cursor.error != nil)
+        if chance(2) { cursor.hasUndos = false }
       case .endFinalSteps, .endCallbacks: shields -= 1
       case .endAttempt:
         #expect(shields == 0)
+        if let error = cursor.error, cursor.hasUndos {
+          cursor.undoSteps(error)
+          continue
+        }
         cursor.endAttempt(cursor.error, decides: cursor.error != nil && stop == nil && attempts < 3)
       case .decide: if chance(2) { cursor.delayed() } else { cursor.stopRetrying(cursor.error) }
       case .beginAttempt: attempts += 1

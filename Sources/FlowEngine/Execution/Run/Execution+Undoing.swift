@@ -1,0 +1,155 @@
+// Undos: a flow that fails undoes what had succeeded in it, the last first. A flow that succeeds passes its
+// list on to the enclosing one.
+extension Execution {
+  /// Lists the op of the context, which has succeeded, after those that it has executed.
+  func listOp() {
+    var ops = context.resources?.undos ?? []
+    if let policy = opPolicy, let undo = policy.undo {
+      ops.append(
+        UndoableOp(
+          context.op, undo: undo, policy: policy, of: self, scope: context.scope,
+          position: context.position, index: context.index, attempt: context.attempt))
+    }
+    if ops.isEmpty { return }
+    let lineage = context.keeping?.lineage
+    let undone = context.resources?.undone ?? context.keeping.map { $0.keepUndone }
+    for place in ops.indices {
+      // The op doesn't count as finished either when one is undone that it has executed.
+      if let undone { ops[place].undone.append(undone) }
+    }
+    if opPolicy?.undo != nil, let lineage { ops[ops.count - 1].lineage = lineage }
+    list(ops)
+  }
+
+  /// Passes the list of a flow that has succeeded on, and lists the flow itself if it has an undo.
+  func passUndosOn(_ top: Int) {
+    let policy = frames[top].attempt.policy
+    guard frames[top].cursor.hasUndos || policy?.undo != nil else { return }
+    let frame = frames[top]
+    var ops = frame.undos
+    if let policy, let undo = policy.undo {
+      ops.append(
+        UndoableOp(
+          frame.flow, undo: undo, policy: policy, of: self, scope: frame.outerScope,
+          position: frame.position, index: top == 0 ? index : 0, attempt: frame.attempt.number))
+    }
+    frames[top].undos = []
+    list(ops, around: top)
+  }
+
+  /// Lists ops that have succeeded, for the flow that encloses them.
+  ///
+  /// - Parameters:
+  ///   - ops: The ops, the last one last.
+  ///   - level: The level of the flow, or nil of the op, that has executed them.
+  func list(_ ops: ContiguousArray<UndoableOp>, around level: Int? = nil) {
+    let top = (level ?? frames.count) - 1
+    if top >= 0 {
+      // Final steps are executed whatever the outcome.
+      if frames[top].cursor.phase == .finalSteps { return }
+      frames[top].undos += ops
+      frames[top].cursor.hasUndos = true
+    } else if let group {
+      group.list(ops)
+    } else {
+      run.undos?.append(contentsOf: ops)
+    }
+  }
+
+  /// Undoes what has succeeded last in a flow; its error is reported as one that nobody observed.
+  func undoLast(_ top: Int) -> Advance {
+    let last = frames[top].undos.popLast()
+    if frames[top].undos.isEmpty { frames[top].cursor.hasUndos = false }
+    guard let last else { return .moved }
+    let error = frames[top].cursor.error
+    let made = CallbackCompletion(owner: self, place: { nil }) { completion, error in
+      (completion.state as? UndoExecution)?.cancel(error)
+    }
+    completion = made
+    stopRequested = false
+    let isDone = made.begin { begin(last, after: error, $0) }
+    engine.stamp = 0
+    guard isDone else {
+      cutIfOverdue()
+      return .waiting
+    }
+    endCallback()
+    return .moved
+  }
+
+  /// Begins an undo, which reports its end to the completion.
+  func begin(
+    _ undo: UndoableOp, after error: FlowError?, _ completion: CallbackCompletion
+  ) -> CallState {
+    let execution = UndoExecution(undo, after: error, parent: self, completion)
+    child = execution
+    completion.state = execution
+    execution.begin()
+    return completion.isFinished ? .finished : .suspended
+  }
+
+  /// Starts the undo of an op, whose place it has in the log. Its end alone is logged.
+  func beginUndo() -> Advance {
+    context.begin(
+      op, generation: engine.nextGeneration(), scope: scope, position: position, index: index,
+      time: engine.takeStamp())
+    if let attempt = (group as? UndoExecution)?.attempt {
+      context.standIn(index: index, label: nil, attempt: attempt)
+    }
+    setOpPolicy(policy)
+    stopRequested = false
+    return beginAttempt()
+  }
+}
+
+extension UndoableOp {
+  /// The op of a context or flow, which has just succeeded.
+  init(
+    _ op: Op, undo: any OpBody, policy: OpPolicy, of execution: Execution, scope: UInt32,
+    position: UInt32, index: Int, attempt: Int
+  ) {
+    self.init(
+      op: Op(
+        copying: op, name: op.name, body: undo, declarations: Declarations(needs: [], gives: []),
+        policy: nil),
+      policy: policy.ofUndo, bucket: execution.bucket, logsSets: execution.logsSets, index: index,
+      attempt: attempt, scope: scope, position: position)
+  }
+
+  /// The same for the run of a machine's op, of which `run` has executed a step.
+  func outside(of run: Run, within machine: OpContext) -> UndoableOp {
+    var moved = self
+    moved.lineage = lineage ?? run.lineage(scope: scope, position: position)
+    moved.isOutside = true
+    moved.scope = machine.scope
+    moved.position = machine.position
+    return moved
+  }
+}
+
+extension AttemptResources {
+  /// Has the undos called before the other cleanups, because the op has failed.
+  func scheduleUndos() {
+    if undos.isEmpty { return }
+    for undo in undos { cleanups.append(UndoCleanup(undo)) }
+    undos = []
+  }
+}
+
+/// The undo of an op that was executed by another one, which has failed.
+private final class UndoCleanup: OpCleanup {
+  private let undo: UndoableOp
+
+  init(_ undo: UndoableOp) {
+    self.undo = undo
+  }
+
+  func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> CallState {
+    guard let execution = context.execution else { return .finished }
+    return execution.begin(undo, after: context.outcome, completion)
+  }
+
+  func cancel(_ context: OpContext, completion: CallbackCompletion, _ error: FlowError) {
+    (completion.state as? UndoExecution)?.cancel(error)
+  }
+}
