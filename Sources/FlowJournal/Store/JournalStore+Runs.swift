@@ -140,10 +140,11 @@ extension JournalStore {
     while try count.step() {
       let number = Int(count.integer(1))
       switch OpRecord.State(rawValue: count.integer(0)) {
-      case .started?: summary.started = number
-      case .finished?: summary.finished = number
-      case .failed?: summary.failed = number
-      case .undone?, nil: break
+      case .started: summary.started = number
+      case .finished: summary.finished = number
+      case .failed: summary.failed = number
+      case .undone: summary.undone = number
+      case nil: break
       }
     }
     return summary

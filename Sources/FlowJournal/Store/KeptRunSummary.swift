@@ -26,4 +26,5 @@ package struct KeptRunSummary: Sendable {
   package var started: Int
   package var finished: Int
   package var failed: Int
+  package var undone = 0
 }

@@ -50,6 +50,7 @@ enum KeptRunText {
     switch record.state {
     case .finished: end = "finished in \(duration(of: record))\(note)"
     case .started: end = "started \(time(record.began))\(note)"
+    case .undone: end = "undone\(note)"
     case .failed:
       let error = record.error.map { ": \($0.onOneLine)" as ByteString } ?? ""
       end = "failed after \(duration(of: record))\(note)\(error)"
@@ -80,6 +81,7 @@ enum KeptRunText {
   private static func counts(of run: KeptRunSummary) -> ByteString {
     var parts: [ByteString] = ["\(run.finished) finished"]
     if run.failed > 0 { parts.append("\(run.failed) failed") }
+    if run.undone > 0 { parts.append("\(run.undone) undone") }
     if run.started > 0 { parts.append("\(run.started) started") }
     return list(parts, ", ")
   }

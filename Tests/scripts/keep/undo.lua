@@ -44,6 +44,9 @@ end
 local script = kept.script(text)
 check.equal(script:run({ "--keep", environment = { END = "fail" } }).status, 1)
 script:expect_effects(both(CREATED, UNDONE))
+local shown = script:run { "--runs" }.stdout
+check.contains(shown, "0 finished, 1 failed, 5 undone")
+check.contains(script:run({ "--show=" .. shown:match "%f[%w]r%w+" }).stdout, "[AOp] undone (")
 local log, result = script:resume()
 check.equal(result.status, 0)
 script:expect_effects(table.unpack(CREATED))
