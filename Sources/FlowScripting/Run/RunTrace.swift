@@ -4,8 +4,8 @@ internal import LuaVM
 /// Runs as Chrome trace events in JSON, which Perfetto shows: a process for each run, and rows for its
 /// executions.
 ///
-/// Each attempt is a slice (`X`), and so is each program, request and logged wait; retries and failures are
-/// instants (`i`); the number of executing ops is a counter (`C`). Times are microseconds since the start of the
+/// Each attempt is a slice (`X`), and so is each program, request and logged wait; retries, failures and
+/// undos are instants (`i`); the number of executing ops is a counter (`C`). Times are microseconds since the start of the
 /// first run.
 package struct RunTrace {
   private var text = JSONText()
@@ -43,6 +43,12 @@ package struct RunTrace {
     }
     for (index, work) in run.works.enumerated() {
       add(work, of: run, process, row: rows.rowOfWork[index])
+    }
+    for undo in run.undos {
+      let span = Int(undo.parent)
+      instant(
+        "undo", undo.message, run.path(of: run.spans[span]), process, rows.rowOfSpan[span],
+        at: run.started + undo.end)
     }
     addCounter(run, process)
   }

@@ -47,7 +47,7 @@ extension Execution {
     if top >= 0 {
       // Final steps are executed whatever the outcome.
       if frames[top].cursor.phase == .finalSteps { return }
-      frames[top].undos += ops
+      if frames[top].undos.isEmpty { frames[top].undos = ops } else { frames[top].undos += ops }
       frames[top].cursor.hasUndos = true
     } else if let group {
       group.list(ops)

@@ -13,6 +13,8 @@ package struct RunSpans: Sendable {
   package internal(set) var labels: ContiguousArray<ByteString> = []
   /// The programs and requests of the spans, in the order of their ends.
   package internal(set) var works: ContiguousArray<SpanWork> = []
+  /// The undos of the spans, in the order of their ends.
+  package internal(set) var undos: ContiguousArray<SpanUndo> = []
   var retries: ContiguousArray<SpanRetry> = []
   var failures: ContiguousArray<SpanFailure> = []
 
@@ -56,7 +58,7 @@ package struct RunSpans: Sendable {
       failure)
     (spans, order, names) = (reader.spans, reader.order, reader.names)
     (retries, failures, labels) = (reader.retries, reader.failures, reader.labels)
-    (works, runIDs) = (reader.works, reader.runIDs)
+    (works, runIDs, undos) = (reader.works, reader.runIDs, reader.undos)
   }
 
   /// The run itself.

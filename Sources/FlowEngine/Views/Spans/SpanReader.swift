@@ -7,6 +7,7 @@ struct SpanReader {
   /// The ids of the runs whose logs were read.
   private(set) var runIDs: ContiguousArray<ByteString>
   private(set) var works: ContiguousArray<SpanWork> = []
+  private(set) var undos: ContiguousArray<SpanUndo> = []
   private(set) var retries: ContiguousArray<SpanRetry> = []
   private(set) var failures: ContiguousArray<SpanFailure> = []
   private var numbers: [ByteString: Int32] = [:]
@@ -100,6 +101,7 @@ struct SpanReader {
       let last = spans[Int(index)].lastRetry
       if last >= 0 { retries[Int(last)].next = self.time(of: record) }
     case .program, .request, .wait: addWork(record, reader)
+    case .undo: addUndo(record, reader)
     case .groupCreated: start(record, reader, .group)
     case .groupFinished: finish(record, reader)
     case .groupStopped:
@@ -122,6 +124,17 @@ struct SpanReader {
       SpanWork(
         parent: span, work: work, start: max(spans[Int(span)].start, end - work.duration), end: end,
         place: order.count))
+  }
+
+  private mutating func addUndo(_ record: LogRecord, _ reader: LogReader) {
+    let id = reader.log.id(of: record)
+    // The op of a machine's step has its span in another log.
+    let span = id == 0 ? reader.root : reader.known[id] ?? reader.parent(of: record)
+    let end = self.time(of: record)
+    undos.append(
+      SpanUndo(
+        parent: span, start: max(0, end - Int64(bitPattern: record.second)), end: end,
+        message: reader.log.outcome(of: record)))
   }
 
   private mutating func start(_ record: LogRecord, _ reader: LogReader, _ kind: Span.Kind) {
