@@ -59,6 +59,13 @@ extension JournalStore {
     return removed
   }
 
+  /// Moves what is still in the log of changes into the database, so that somebody who may only read the store finds
+  /// it there. Another process that is writing may prevent that.
+  package func emptyLog() throws(FlowError) {
+    try checkWritable()
+    try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+  }
+
   /// The size of the store, in bytes.
   package func size() throws(FlowError) -> Int64 {
     let pages = try number("PRAGMA page_count") - number("PRAGMA freelist_count")

@@ -117,8 +117,9 @@ public final class ScriptKeeping: RunMonitor {
     try keeper.end(isFinished: isFinished)
     do throws(FlowError) {
       _ = try store.prune(limit: options.storeLimit, sparing: keeper.kept.id)
+      try store.emptyLog()
     } catch {
-      warn("old kept runs can't be removed: \(error.message)")
+      warn("the store of kept runs can't be tidied up: \(error.message)")
     }
   }
 
