@@ -70,6 +70,7 @@ struct Keeping {
     kept.trustsCode = options.trustsCode
     kept.settlements = options.settlements
     if let limit = options.stored.limit { kept.storeLimit = limit }
+    kept.usesCache = options.usesCache
     switch choice {
     case nil, .new?: kept.resumption = .none
     case .latest?: kept.resumption = .latest

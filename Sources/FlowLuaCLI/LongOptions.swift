@@ -67,6 +67,8 @@ struct LongOptions {
   private(set) var store: ByteString?
   /// Whether ops whose code has changed count as unchanged.
   private(set) var trustsCode = false
+  /// Whether ops with a cache may take results of other runs.
+  private(set) var usesCache = true
   /// What became of ops that are executed only once.
   private(set) var settlements: [ByteString: ByteString] = [:]
   /// What is done with the store of kept runs.
@@ -88,6 +90,7 @@ struct LongOptions {
     case annotations, check, color, events, follow, forget, grace, graph, help, keep, otlp, progress
     case report, resume, runs, settle, show, store, summary, timeline, trace, verify, version,
       workers
+    case noCache = "no-cache"
     case olderThan = "older-than"
     case storeLimit = "store-limit"
     case trustCode = "trust-code"
@@ -196,6 +199,7 @@ struct LongOptions {
     case .follow: follows = true
     case .keep: if keeping == nil { keeping = .new }
     case .trustCode: trustsCode = true
+    case .noCache: usesCache = false
     case .runs: stored.note(written, .list)
     case .verify: stored.note(written, .verify)
     case .annotations, .color, .events, .forget, .grace, .graph, .olderThan, .otlp, .progress,

@@ -53,6 +53,7 @@ enum Usage {
                              finished, else a new one; ops that had finished aren't executed again
       --store DIR            keep runs in this folder instead
       --trust-code           with --resume: ops count as unchanged although their code has changed
+      --no-cache             execute ops with a cache although a kept run has their result
       --settle OP=WORD       with --resume: what became of an op that is executed only once: done,
                              again (execute it) or fail
       --store-limit SIZE     how large the store may become, such as 500M (default 2G): when a kept

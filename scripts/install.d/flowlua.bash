@@ -47,7 +47,7 @@ _flowlua() {
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --forget --grace --graph --help --keep
-          --no-progress --older-than --otlp --progress --report --resume --runs --settle --show --store --store-limit
+          --no-cache --no-progress --older-than --otlp --progress --report --resume --runs --settle --show --store --store-limit
           --summary --summary=json --timeline --trace --trust-code --verify --version
           --virtual-clock --workers
           -e -i -l -v -E -W' -- "$word")

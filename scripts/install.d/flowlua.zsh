@@ -12,6 +12,7 @@ _arguments -S -s \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
   '--keep[keep what the ops finish]' \
+  '--no-cache[execute ops although a kept run has their result]' \
   '--no-progress[disable the progress]' \
   '--older-than=[remove kept runs of more than this age]:age:' \
   '--otlp=[write the runs as spans of OpenTelemetry]::file or URL:_files -g "*.json"' \

@@ -27,6 +27,8 @@ package final class Keeper: RunKeeper {
   private let isResumed: Bool
   /// Whether code that has changed counts as the same.
   private let trustsCode: Bool
+  /// Whether results of other runs are taken over.
+  private let usesCache: Bool
   /// By the name of an op, or of an item: `PayOp`, `PayOp #3`.
   private let settlements: [ByteString: Settlement]
   /// Called with a sentence for the person who runs the script.
@@ -43,12 +45,14 @@ package final class Keeper: RunKeeper {
 
   package init(
     _ kept: KeptRun, in store: JournalStore, values: any KeptValues, trustsCode: Bool = false,
-    settlements: [ByteString: Settlement] = [:], warn: @escaping (ByteString) -> Void
+    usesCache: Bool = true, settlements: [ByteString: Settlement] = [:],
+    warn: @escaping (ByteString) -> Void
   ) {
     self.kept = kept
     self.store = store
     self.values = values
     self.trustsCode = trustsCode
+    self.usesCache = usesCache
     self.settlements = settlements
     self.warn = warn
     earlier = EarlierOps(kept.records)
@@ -90,6 +94,7 @@ package final class Keeper: RunKeeper {
         line = "Again: what it had set can't be read: \(FlowError.from(error).message)"
       }
     }
+    if isComparable, line == nil, let decision = try cached(work, &record) { return decision }
     var lineage = work.lineage
     if isResumed, line == nil {
       switch try again(work, content, record) {
@@ -105,13 +110,45 @@ package final class Keeper: RunKeeper {
     return .execute(keeping, line: line)
   }
 
+  /// The decision about an op whose result may come from another run; nil if there is none. Gives the record the key
+  /// by which others find it.
+  private func cached(
+    _ work: KeptWork, _ record: inout OpRecord
+  ) throws -> KeepingDecision? {
+    guard let cache = work.cache else { return nil }
+    let content = OpContent(code: record.code, inputs: record.inputs)
+    let version = try store.digest(cache.version)
+    let key = content.code.followed(by: content.inputs).followed(by: version)
+    record.cacheKey = key
+    guard usesCache, let (run, known) = try store.cached(key) else { return nil }
+    if let expires = cache.expires, record.began - known.ended > expires { return nil }
+    do {
+      // An op with an undo has no cache.
+      return try finished(known, "Kept from run \(run)", work) { _ in }
+    } catch {
+      // A large value may have gone with its run.
+      return nil
+    }
+  }
+
   /// The decision about what a record says to have finished.
   private func finished(
     _ index: Int, _ line: ByteString, _ work: KeptWork
   ) throws -> KeepingDecision {
+    let decision = try finished(earlier.records[index], line, work) { [self] in
+      undone(index, withInner: $0)
+    }
+    earlier.take(index)
+    return decision
+  }
+
+  private func finished(
+    _ record: OpRecord, _ line: ByteString, _ work: KeptWork,
+    undone: @escaping (_ withInner: Bool) -> Void
+  ) throws -> KeepingDecision {
     var result = Value.null
     var writes: [(key: Key, value: Value)] = []
-    for write in earlier.records[index].writes {
+    for write in record.writes {
       let bytes = try store.load(write)
       let value = try bytes.map { try values.decode($0.bytes) } ?? .null
       if write.name.bytes.isEmpty {
@@ -120,11 +157,8 @@ package final class Keeper: RunKeeper {
         writes.append((work.loop.keys.intern(write.name), value))
       }
     }
-    earlier.take(index)
     keptCount += 1
-    return .finished(writes, result: result, line: line) { [self] in
-      undone(index, withInner: $0)
-    }
+    return .finished(writes, result: result, line: line, undone: undone)
   }
 
   /// An op that an earlier process had finished has been undone.
@@ -307,6 +341,13 @@ package final class Keeper: RunKeeper {
     kept.end(finished: isFinished)
     kept.close()
     if let error = kept.failure { throw error }
+  }
+
+  /// Warns once for each op that its result isn't for other runs.
+  func warnOfCache(_ op: ByteString, _ read: ByteString) {
+    if warned.insert(op).inserted {
+      warn("[\(op)] isn't cached: it has read <\(read)>, which isn't in its 'needs'")
+    }
   }
 
   /// Warns once for each op that a finished execution of it can't be kept.

@@ -72,6 +72,10 @@ final class OpKeeping: KeptExecution {
       return
     }
     record.state = .finished
+    if record.cacheKey != nil, let read = record.reads.first {
+      record.cacheKey = nil
+      keeper.warnOfCache(record.op, read.name)
+    }
     record.id = keeper.write(record, then: then)
   }
 

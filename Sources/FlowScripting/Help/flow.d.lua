@@ -79,12 +79,18 @@ local flow = {}
 ---a question, which `--settle` answers. Not for flows and machines, whose steps are kept one by one.
 ---@alias flow.Effect "repeat"|"once"
 
+---Which results of an op may come from another run.
+---@class flow.CacheOptions
+---@field expires? number Seconds after which a result isn't used any more.
+---@field version? string|integer Results of another version aren't used.
+
 ---The policy of one place in a flow.
 ---@class flow.PolicyOptions
 ---@field retry? integer|flow.RetryOptions A number of attempts, or a table of options.
 ---@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy.
 ---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
 ---@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
+---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 ---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like that of the op, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
 

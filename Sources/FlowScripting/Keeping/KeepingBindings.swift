@@ -12,10 +12,11 @@ extension ScriptHost {
       let folder = try options?.string("store")
       let trustsCode = try options?.boolean("trust_code") ?? false
       var resumption = ScriptKeeping.Resumption.none
-      switch options?.kind("resume") {
+      switch options?.value("resume") {
       case nil: break
-      case .boolean?: if try options?.boolean("resume") == true { resumption = .latest }
-      default: if let id = try options?.string("resume") { resumption = .run(id) }
+      case .boolean(let flag)?: if flag { resumption = .latest }
+      case .string(let id)?: resumption = .run(id)
+      default: throw arguments.wrong(1, "field 'resume': boolean or string expected")
       }
       do {
         let keeping = try host.keepingOfScript {

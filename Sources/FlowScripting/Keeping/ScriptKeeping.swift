@@ -27,6 +27,8 @@ public final class ScriptKeeping: RunMonitor {
     public var resumption = Resumption.none
     /// Whether ops whose code has changed count as unchanged.
     public var trustsCode = false
+    /// Whether ops with a cache may take results of other runs.
+    public var usesCache = true
     /// What became of ops that are executed only once: `done`, `again` or `fail`, by name.
     public var settlements: [ByteString: ByteString] = [:]
     /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
@@ -102,7 +104,7 @@ public final class ScriptKeeping: RunMonitor {
       }
       return Keeper(
         run, in: store, values: ScriptValues(host), trustsCode: options.trustsCode,
-        settlements: settlements, warn: warn)
+        usesCache: options.usesCache, settlements: settlements, warn: warn)
     } catch {
       return RefusingKeeper(.from(error))
     }

@@ -209,7 +209,7 @@ private struct MachineReader {
       [
         "name", "start", "emit", "reduce", "navigate", "transition", "any", "max_transitions",
         "doc", "needs", "gives", "primary_input", "primary_output",
-      ] + PolicyOptions.fields.filter { $0 != "effect" })
+      ] + PolicyOptions.fields.filter { $0 != "effect" && $0 != "cache" })
   }
 
   func machine() throws -> MachineOp {

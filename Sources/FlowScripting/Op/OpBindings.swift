@@ -50,13 +50,14 @@ extension ScriptHost {
       guard let table = try options.table(field) else { return [] }
       return try declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
     }
-    return Op(
+    let op = Op(
       name: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
       timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
       body: try body(function, policy.thread, options)
-    ).withEffect(policy.effect)
+    )
+    return policy.keeping(op)
   }
 
   static var opMethods: LuaFields<BoundMethod> {

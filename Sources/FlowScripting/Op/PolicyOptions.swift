@@ -9,10 +9,10 @@ enum OpThread: String {
   case worker
 }
 
-/// `retry`, `timeout`, `grace`, `effect`, `undo` and `thread` as scripts write them.
+/// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo` and `thread` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
-  static let fields = ["retry", "timeout", "grace", "effect", "undo", "thread"]
+  static let fields = ["retry", "timeout", "grace", "effect", "cache", "undo", "thread"]
 
   let retry: RetryPolicy?
   let timeout: Double?
@@ -20,6 +20,8 @@ struct PolicyOptions {
   let grace: Double?
   /// What a kept run does about it; nil keeps the previous value.
   let effect: OpEffect?
+  /// Which results may come from another run; nil keeps the previous value.
+  let cache: CachePolicy?
   /// The function that undoes it, on the main thread; nil keeps the previous one.
   let undo: ScriptOpBody?
   /// The thread on which it runs; nil keeps the previous one.
@@ -38,6 +40,7 @@ struct PolicyOptions {
       }
       return effect
     }
+    cache = try Self.cache(options)
     undo = try options.function("undo").map { ScriptOpBody(options.arguments.host, $0) }
     thread = try options.string("thread").map { name in
       guard let thread = OpThread(rawValue: name.description) else {
@@ -46,14 +49,48 @@ struct PolicyOptions {
       }
       return thread
     }
+    if cache != nil, undo != nil {
+      throw options.arguments.wrong(
+        options.index,
+        "field 'cache': not with 'undo', which could undo what another run relies on")
+    }
   }
 
-  /// Throws an error of use when an effect is given for something that a kept run doesn't keep as a whole.
-  func checkEffect(of op: Op, _ options: Options) throws {
-    guard effect != nil, op is Flow || op is MachineOp else { return }
+  /// `true`, or a table.
+  private static func cache(_ options: Options) throws -> CachePolicy? {
+    switch options.value("cache") {
+    case nil: return nil
+    case .boolean(let flag)?: return flag ? CachePolicy() : nil
+    default: break
+    }
+    guard options.kind("cache") == .table, let table = try options.table("cache") else {
+      throw options.wrong("cache", expected: "table or boolean")
+    }
+    let fields = try Options(
+      options.arguments, options.index, try options.arguments.host.vm.pairs(of: table),
+      ["expires", "version"], of: "cache")
+    var version: ByteString = ""
+    switch fields.value("version") {
+    case nil: break
+    case .string(let text)?: version = text
+    case .integer(let number)?: version = Value.integer(number).logText
+    default: throw fields.wrong("version", expected: "string or integer")
+    }
+    return CachePolicy(expires: try fields.seconds("expires", orZero: true), version: version)
+  }
+
+  /// An op with the effect and the cache of these options.
+  func keeping(_ op: Op) -> Op {
+    effect == nil && cache == nil ? op : op.with(effect: effect, cache: cache)
+  }
+
+  /// Throws an error of use when an effect or a cache is given for something that isn't kept as a whole.
+  func checkKeeping(of op: Op, _ options: Options) throws {
+    guard effect != nil || cache != nil, op is Flow || op is MachineOp else { return }
     throw options.arguments.wrong(
       options.index,
-      "field 'effect': it belongs to an op, not to '\(op.name)', whose steps are kept one by one")
+      "field '\(effect != nil ? "effect" : "cache")': it belongs to an op, not to '\(op.name)', whose steps are kept one by one"
+    )
   }
 
   /// A number of attempts, or a table.
@@ -97,11 +134,6 @@ struct PolicyOptions {
   }
 }
 
-extension Op {
-  /// The op with this effect; itself for nil.
-  func withEffect(_ effect: OpEffect?) -> Op { effect.map { with(effect: $0) } ?? self }
-}
-
 extension PolicyOptions {
   /// The undo for an op, with the arguments that are bound to the op.
   func undo(of op: Op) -> ScriptOpBody? {
@@ -123,8 +155,8 @@ extension ScriptHost {
     if arguments.isNil(index) { return (op, nil, nil, nil, nil) }
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
-    try policy.checkEffect(of: op, options)
-    let placed = try self.op(op, on: policy.thread, options).withEffect(policy.effect)
+    try policy.checkKeeping(of: op, options)
+    let placed = policy.keeping(try self.op(op, on: policy.thread, options))
     return (placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed))
   }
 
@@ -177,11 +209,11 @@ extension ScriptHost {
     if let name, name.isEmpty {
       throw arguments.wrong(1, "field 'name': a name is a non-empty string")
     }
-    try policy.checkEffect(of: op, options)
+    try policy.checkKeeping(of: op, options)
     let placed = try host.op(op, on: policy.thread, options)
     let made = placed.with(
       name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
-      effect: policy.effect, undo: policy.undo(of: placed),
+      effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),
       primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))
     return call.answer(try host.value(of: made))

@@ -41,6 +41,8 @@ package struct KeptWork {
   package var lineage: UInt64
   /// Whether it isn't executed twice unless somebody says so.
   package var isOnce = false
+  /// Which results may come from another run.
+  package var cache: CachePolicy?
   /// The loop that executes it.
   package var loop: EventLoop
 }

@@ -122,6 +122,9 @@ public class Op {
   public var grace: Double? { policy?.grace }
   /// Whether a kept run executes it again when an earlier process may have executed it.
   public var effect: OpEffect { policy?.effect ?? .repeat }
+  /// Which of its results kept runs may take from any other run of their store; nil for none, and for an op with an
+  /// undo, which could undo what another run relies on.
+  public var cache: CachePolicy? { policy?.undo == nil ? policy?.cache : nil }
   /// Undoes the op after it has succeeded, when its flow fails or is stopped; nil when it has no undo.
   ///
   /// When an attempt at a flow ends with an error, the undos of all that had succeeded in it are executed
@@ -138,8 +141,8 @@ public class Op {
   /// For a flow the result is a separate flow, like a copy.
   public func with(
     name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, effect: OpEffect? = nil, undo: (any OpBody)? = nil,
-    primaryInput: ByteString? = nil,
+    grace: Double? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
+    undo: (any OpBody)? = nil, primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil
   ) -> Op {
     let declarations =
@@ -150,7 +153,8 @@ public class Op {
         primaryInput: primaryInput ?? self.declarations.givenPrimaryInput,
         primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
     let policy = OpPolicy.make(
-      self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, undo: undo)
+      self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
+      undo: undo)
     let made = copy(name: name ?? self.name, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made

@@ -17,6 +17,8 @@ final class OpPolicy {
   let grace: Double?
   /// What a kept run does about it; nil for `repeat`.
   let effect: OpEffect?
+  /// Which results may come from another run; nil for none.
+  let cache: CachePolicy?
   /// Undoes the op when a later one fails.
   let undo: (any OpBody)?
   /// Whether it is the policy of an undo.
@@ -24,19 +26,21 @@ final class OpPolicy {
 
   private init(
     retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?,
-    undo: (any OpBody)?, isOfUndo: Bool = false
+    cache: CachePolicy?, undo: (any OpBody)?, isOfUndo: Bool = false
   ) {
     self.retry = retry
     self.timeout = timeout
     self.grace = grace
     self.effect = effect
+    self.cache = cache
     self.undo = undo
     self.isOfUndo = isOfUndo
   }
 
   /// The policy for the undo of an op with this one.
   var ofUndo: OpPolicy {
-    OpPolicy(retry: nil, timeout: nil, grace: grace, effect: nil, undo: nil, isOfUndo: true)
+    OpPolicy(
+      retry: nil, timeout: nil, grace: grace, effect: nil, cache: nil, undo: nil, isOfUndo: true)
   }
 
   /// The policy of an op that is executed instead of another one, which has this policy: everything but the
@@ -45,14 +49,14 @@ final class OpPolicy {
     if policy?.undo == nil && fake.undo == nil { return policy }
     return made(
       retry: policy?.retry, timeout: policy?.timeout, grace: policy?.grace, effect: policy?.effect,
-      undo: fake.undo)
+      cache: policy?.cache, undo: fake.undo)
   }
 
   /// Makes a policy from `base` and the values that replace parts of it; nil when the result would
   /// be empty.
   static func make(
     _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
-    effect: OpEffect? = nil, undo: (any OpBody)? = nil
+    effect: OpEffect? = nil, cache: CachePolicy? = nil, undo: (any OpBody)? = nil
   ) -> OpPolicy? {
     if let timeout, !(timeout > 0 && timeout.isFinite) {
       misuse("a timeout is a finite number of seconds greater than 0")
@@ -64,16 +68,24 @@ final class OpPolicy {
     let timeout = timeout ?? base?.timeout
     let grace = grace ?? base?.grace
     let effect = effect ?? base?.effect
+    let cache = cache ?? base?.cache
     let undo = undo ?? base?.undo
-    return made(retry: retry, timeout: timeout, grace: grace, effect: effect, undo: undo)
+    return made(
+      retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache, undo: undo)
   }
 
   /// nil when nothing is set.
   private static func made(
-    retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?, undo: (any OpBody)?
+    retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?,
+    cache: CachePolicy?, undo: (any OpBody)?
   ) -> OpPolicy? {
-    if retry == nil && timeout == nil && grace == nil && effect == nil && undo == nil { return nil }
-    return OpPolicy(retry: retry, timeout: timeout, grace: grace, effect: effect, undo: undo)
+    if retry == nil && timeout == nil && grace == nil && effect == nil && cache == nil
+      && undo == nil
+    {
+      return nil
+    }
+    return OpPolicy(
+      retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache, undo: undo)
   }
 }
 

@@ -116,7 +116,8 @@ final class ItemHandout: ExecutedItemGroup {
       codeOrigin: KeptWork.CodeOrigin(
         op: ObjectIdentifier(op), run: work.run.id, scope: scope),
       inputs: inputs, data: work.data,
-      lineage: work.run.lineage(scope: scope, position: position(index)), loop: loop)
+      lineage: work.run.lineage(scope: scope, position: position(index)), cache: op.cache,
+      loop: loop)
   }
 
   private func start(_ batch: ItemBatch) -> Int {

@@ -65,7 +65,7 @@ extension Execution {
         ? KeptWork.CodeOrigin(op: ObjectIdentifier(op), run: run.id, scope: scope) : nil,
       inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys, data: bucket,
       lineage: run.lineage(scope: scope, position: position), isOnce: op.effect == .once,
-      loop: loop)
+      cache: op.cache, loop: loop)
   }
 
   /// The op reads a key, or sets one: each op that executes another one over its own data does that, too.
