@@ -76,7 +76,7 @@ local flow = {}
 
 ---What a kept run does when it is resumed, about an op that had started and not finished, or whose code or inputs
 ---have changed since it finished. `"repeat"` executes it again. `"once"` never does that by itself: the run stops with
----a question, which `--settle` answers. Not for flows and machines, whose steps are kept one by one.
+---a question, and `--settle` says what became of it. Not for flows and machines, whose steps are kept one by one.
 ---@alias flow.Effect "repeat"|"once"
 
 ---Which results of an op may come from another run.
@@ -84,15 +84,18 @@ local flow = {}
 ---@field expires? number Seconds after which a result isn't used any more.
 ---@field version? string|integer Results of another version aren't used.
 
----The policy of one place in a flow.
----@class flow.PolicyOptions
+---The policy of an op, flow or machine.
+---@class flow.CommonPolicyOptions
 ---@field retry? integer|flow.RetryOptions A number of attempts, or a table of options.
 ---@field timeout? number Seconds per attempt, greater than 0. It stops an op that waits and one that is busy.
 ---@field grace? number Seconds that all cleanups together have after a stop; `math.huge` for no limit. The default is the value of `--grace`, or 30.
----@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
----@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 ---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like that of the op, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
+
+---The policy of one place in a flow. `effect` and `cache` are only for ops.
+---@class flow.PolicyOptions: flow.CommonPolicyOptions
+---@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
+---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
 
 ---The properties that `Op:with` changes.
 ---@class flow.WithOptions: flow.PolicyOptions
@@ -165,7 +168,7 @@ local flow = {}
 ---@field stderr? string
 
 ---The parameter of `flow.machine`: fields, and a list of `flow.step` and `flow.any_step`.
----@class flow.MachineOptions: flow.PolicyOptions
+---@class flow.MachineOptions: flow.CommonPolicyOptions
 ---@field name string
 ---@field start string The first step.
 ---@field emit? async fun(result: any, state: any): string? Returns the event for a step's result, if there is one.

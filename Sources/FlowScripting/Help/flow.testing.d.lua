@@ -53,13 +53,6 @@ function testing.run(op, options) end
 ---Comments, spacing, the names of local variables and the lines of code don't count, nor do the op's name
 ---and its policies. Constants, the values of upvalues, bound arguments, the functions and globals that the
 ---code uses, and the files of its modules do.
----
----```lua
----local testing = require "flow.testing"
----local double = flow.op("DoubleOp", function(ctx) ctx:set("n", 2 * ctx:get "n") end)
----local same = flow.op("Double", function(context) context:set("n", 2 * context:get "n") end)
----assert(testing.code_digest(double) == testing.code_digest(same))
----```
 ---@param op flow.Op An op, flow or machine.
 ---@return string? digest nil for an op of which nothing is known but its name.
 function testing.code_digest(op) end

@@ -1,5 +1,5 @@
--- A store that two processes want, that can't be written, that a later version has made, or that is removed meanwhile:
--- the reason is reported, and nothing is executed unrecorded.
+-- A store that can't be used, because of another process, its version, its rights or its removal, stops the run.
+-- The reason is reported, and nothing is executed unrecorded.
 -- clock: real: the script is another program
 local check, flow, host, kept = require "check", require "flow", require "host", require "kept"
 

@@ -1,4 +1,4 @@
--- `undo` stands in `flow.op`, in `Op:with` and in the policy of a place, and gets the bound arguments.
+-- `undo` is a field of `flow.op`, of `Op:with` and of the policy of a place, and gets the bound arguments.
 local flow, check = require "flow", require "check"
 
 local undone = {}
