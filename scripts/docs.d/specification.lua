@@ -7,7 +7,7 @@ local folders = {
   { "bucket", "Data", "The bucket of a run keeps values and logs every change." },
   { "flow", "Flows", "A flow runs its steps in order and reports what happened." },
   { "group", "Groups", "A group runs one op for each item of a list." },
-  { "keep", "Kept runs", "A script that is executed again continues where it stopped, and does nothing twice." },
+  { "keep", "Kept runs", "A kept run continues where it stopped, and does nothing twice." },
   { "undo", "Undos", "A flow that fails undoes what had succeeded in it." },
   { "machine", "Machines", "A machine runs steps and follows the transitions between them." },
   { "task", "Tasks", "A task settles once, and its continuations run afterwards." },
