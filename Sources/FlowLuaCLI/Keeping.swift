@@ -3,25 +3,24 @@ internal import FlowScripting
 internal import Glibc
 
 /// The keeping of a script's runs, as the command line and the environment ask for it.
-struct Keeping {
-  private let options: LongOptions
+final class Keeping {
+  private let arguments: CommandLineArguments
   /// nil: only what the script itself wants to be kept.
-  private let choice: LongOptions.KeepingChoice?
+  private let choice: KeepingOptions.Choice?
   /// The path of the script, as it was given.
   private let path: ByteString
-  private let words: [ByteString]
 
   /// nil if there is no script that runs could be kept for.
   init?(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
-    options = arguments.options
-    let isAsked = !arguments.ignoresEnvironment && Self.isOn(getenv("FLOWLUA_KEEP"))
-    choice = options.keeping ?? (isAsked ? .new : nil)
+    self.arguments = arguments
+    let asked = arguments.options.kept?.choice
     guard case .file(let path) = arguments.script else {
-      if options.keeping == nil { return nil }
+      if asked == nil { return nil }
       throw Self.misuse("runs can be kept only for a script that is a file")
     }
     self.path = path
-    words = Array(arguments.arg.words.dropFirst(arguments.arg.zero + 1))
+    choice =
+      asked ?? (!arguments.ignoresEnvironment && Self.isOn(getenv("FLOWLUA_KEEP")) ? .new : nil)
   }
 
   static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
@@ -65,12 +64,17 @@ struct Keeping {
 
   private func makeOptions() -> ScriptKeeping.Options {
     let script = Self.absolute(path)
-    let folder = options.store ?? Self.folder(besides: script)
+    let given = arguments.options.kept
+    let folder = given?.store ?? Self.folder(besides: script)
+    let words = Array(arguments.arg.words.dropFirst(arguments.arg.zero + 1))
     var kept = ScriptKeeping.Options(folder: folder, script: script, words: words)
-    kept.trustsCode = options.trustsCode
-    kept.settlements = options.settlements
-    if let limit = options.stored.limit { kept.storeLimit = limit }
-    kept.usesCache = options.usesCache
+    kept.isDry = arguments.options.checks
+    if let given {
+      kept.trustsCode = given.trustsCode
+      kept.settlements = given.settlements
+      kept.usesCache = given.usesCache
+      if let limit = given.stored.limit { kept.storeLimit = limit }
+    }
     switch choice {
     case nil, .new?: kept.resumption = .none
     case .latest?: kept.resumption = .latest

@@ -61,30 +61,11 @@ struct LongOptions {
   /// The grace of cleanups in seconds; nil: the default.
   private(set) var grace: Double?
   private(set) var progress = Progress.auto
-  /// How runs are kept; nil: they aren't.
-  private(set) var keeping: KeepingChoice?
-  /// The folder of the store; nil: beside the script.
-  private(set) var store: ByteString?
-  /// Whether ops whose code has changed count as unchanged.
-  private(set) var trustsCode = false
-  /// Whether ops with a cache may take results of other runs.
-  private(set) var usesCache = true
-  /// What became of ops that are executed only once.
-  private(set) var settlements: [ByteString: ByteString] = [:]
-  /// What is done with the store of kept runs.
-  private(set) var stored = StoreOptions()
+  /// What is said about kept runs. Made by the first option about them: fields of these many types would cost each
+  /// start.
+  private(set) var kept: KeepingOptions?
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   private(set) var annotations: ByteString?
-
-  /// Which run of the store the script's runs belong to.
-  enum KeepingChoice {
-    /// A new one.
-    case new
-    /// The latest that hasn't finished, or a new one.
-    case latest
-    /// The one with this id.
-    case run(ByteString)
-  }
 
   private enum Name: String, CaseIterable {
     case annotations, check, color, events, follow, forget, grace, graph, help, keep, otlp, progress
@@ -125,6 +106,16 @@ struct LongOptions {
     }
   }
 
+  /// What is said about kept runs, so that more can be said.
+  private var about: KeepingOptions {
+    mutating get {
+      if let kept { return kept }
+      let made = KeepingOptions()
+      kept = made
+      return made
+    }
+  }
+
   /// Parses an option; returns the number of its words.
   mutating func parse(
     _ word: ByteString, next: ByteString?
@@ -151,13 +142,13 @@ struct LongOptions {
       case .events: events = given
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
-      case .olderThan: try stored.forgetOlder(than: given)
+      case .olderThan: try about.stored.forgetOlder(than: given)
       case .progress: progress = try Self.progress(given)
       case .report: report = given
       case .settle: try settle(given)
-      case .show: stored.note(written, .show(given))
-      case .store: store = given
-      case .storeLimit: try stored.setLimit(given)
+      case .show: about.stored.note(written, .show(given))
+      case .store: about.store = given
+      case .storeLimit: try about.stored.setLimit(given)
       case .timeline: timeline = given
       case .trace: trace = given
       case .workers: workers = try Self.number(given)
@@ -171,12 +162,12 @@ struct LongOptions {
       if value?.bytes.isEmpty == true {
         throw Self.misuse("option '--resume' needs a run: --resume=RUN")
       }
-      keeping = value.map { .run($0) } ?? .latest
+      about.choice = value.map { .run($0) } ?? .latest
       return 1
     case .forget:
       let isNext = value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") } == true
       let given = value ?? (isNext ? next : nil)
-      stored.note(written, given.flatMap { $0.isEmpty ? nil : .forget($0) })
+      about.stored.note(written, given.flatMap { $0.isEmpty ? nil : .forget($0) })
       return isNext ? 2 : 1
     case .otlp:
       let isNext = value == nil && next.map { Self.isTarget($0) } == true
@@ -197,11 +188,11 @@ struct LongOptions {
     case .check: checks = true
     case .noProgress: progress = .never
     case .follow: follows = true
-    case .keep: if keeping == nil { keeping = .new }
-    case .trustCode: trustsCode = true
-    case .noCache: usesCache = false
-    case .runs: stored.note(written, .list)
-    case .verify: stored.note(written, .verify)
+    case .keep: if about.choice == nil { about.choice = .new }
+    case .trustCode: about.trustsCode = true
+    case .noCache: about.usesCache = false
+    case .runs: about.stored.note(written, .list)
+    case .verify: about.stored.note(written, .verify)
     case .annotations, .color, .events, .forget, .grace, .graph, .olderThan, .otlp, .progress,
       .report, .resume, .settle, .show, .store, .storeLimit, .summary, .timeline, .trace, .workers:
       break
@@ -250,7 +241,7 @@ struct LongOptions {
         "option '--settle' takes an op and 'done', 'again' or 'fail', as in 'PayOp=done', not '\(text)'"
       )
     }
-    settlements[ByteString(Array(text.bytes[..<sign]))] = verdict
+    about.settlements[ByteString(Array(text.bytes[..<sign]))] = verdict
   }
 
   static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {

@@ -27,7 +27,7 @@ do throws(CommandLineArguments.Misuse) {
     status = 0
   } else if let folder = arguments.options.annotations {
     status = writeAnnotations(to: folder, arguments.program)
-  } else if let command = try arguments.options.stored.command() {
+  } else if let command = try arguments.options.kept?.stored.command() {
     status = try KeptRuns(arguments).perform(command)
   } else {
     EventLoop.endProgramsWithProcess()

@@ -43,11 +43,18 @@ struct EarlierOps {
     guard var index = first[content] else { return nil }
     while index >= 0, isTaken[index] { index = next[index] }
     first[content] = index >= 0 ? index : nil
+    var before = -1
     while index >= 0 {
-      if !isTaken[index], fits(records[index]) {
+      if isTaken[index] {
+        index = next[index]
+        if before >= 0 { next[before] = index }
+        continue
+      }
+      if fits(records[index]) {
         isTaken[index] = true
         return index
       }
+      before = index
       index = next[index]
     }
     return nil

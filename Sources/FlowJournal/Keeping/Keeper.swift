@@ -18,6 +18,8 @@ package final class Keeper: RunKeeper {
 
   /// Whether the script has ended.
   private var isEnded = false
+  /// The name under which the result of a step is kept; hardly that of a key.
+  static let resultName: ByteString = "\u{0}result"
   /// The run in the store.
   package let kept: KeptRun
   private let store: JournalStore
@@ -61,6 +63,8 @@ package final class Keeper: RunKeeper {
   }
 
   package func decide(_ work: KeptWork) -> KeepingDecision {
+    // Nothing is executed unrecorded.
+    if let failure = kept.failure { return .refuse(failure) }
     do {
       let (code, place) = try code(of: work)
       let inputs = try work.inputs.map {
@@ -84,6 +88,7 @@ package final class Keeper: RunKeeper {
     var record = record
     let content = OpContent(code: record.code, inputs: record.inputs)
     var line: ByteString?
+    var lineage = work.lineage
     if isComparable,
       let index = earlier.take(
         content, where: { $0.state == .finished && reads(of: $0, fit: work) })
@@ -91,11 +96,14 @@ package final class Keeper: RunKeeper {
       do {
         return try finished(index, "Kept from run \(kept.id)", work)
       } catch {
+        let known = earlier.records[index]
+        let why: ByteString = "had finished in run \(kept.id), but what it had set can't be read"
+        if known.isOnce, let decision = try settle(work, index, record, why) { return decision }
+        lineage = UInt64(known.key.description, radix: 16) ?? lineage
         line = "Again: what it had set can't be read: \(FlowError.from(error).message)"
       }
     }
     if isComparable, line == nil, let decision = try cached(work, &record) { return decision }
-    var lineage = work.lineage
     if isResumed, line == nil {
       switch try again(work, content, record) {
       case .execute(let earlierLineage, let why):
@@ -135,7 +143,9 @@ package final class Keeper: RunKeeper {
   private func finished(
     _ index: Int, _ line: ByteString, _ work: KeptWork
   ) throws -> KeepingDecision {
-    let decision = try finished(earlier.records[index], line, work) { [self] in
+    let known = earlier.records[index]
+    let lineage = UInt64(known.key.description, radix: 16)
+    let decision = try finished(known, line, work, lineage: lineage) { [self] in
       undone(index, withInner: $0)
     }
     earlier.take(index)
@@ -143,7 +153,7 @@ package final class Keeper: RunKeeper {
   }
 
   private func finished(
-    _ record: OpRecord, _ line: ByteString, _ work: KeptWork,
+    _ record: OpRecord, _ line: ByteString, _ work: KeptWork, lineage: UInt64? = nil,
     undone: @escaping (_ withInner: Bool) -> Void
   ) throws -> KeepingDecision {
     var result = Value.null
@@ -151,31 +161,47 @@ package final class Keeper: RunKeeper {
     for write in record.writes {
       let bytes = try store.load(write)
       let value = try bytes.map { try values.decode($0.bytes) } ?? .null
-      if write.name.bytes.isEmpty {
+      if write.name == Self.resultName {
         result = value
       } else {
         writes.append((work.loop.keys.intern(write.name), value))
       }
     }
     keptCount += 1
-    return .finished(writes, result: result, line: line, undone: undone)
+    let keys = work.loop.keys
+    return .finished(
+      KnownEnd(
+        writes: writes, result: result, reads: record.reads.map { keys.intern($0.name) },
+        line: line, lineage: lineage, undone: undone))
   }
 
   /// An op that an earlier process had finished has been undone.
   private func undone(_ index: Int, withInner: Bool) {
     writeUndone(earlier.records[index])
     if !withInner { return }
-    let path = earlier.records[index].path.bytes + [UInt8(ascii: "/")]
-    for record in earlier.records where record.state == .finished {
+    let outer = earlier.records[index]
+    let path = outer.path.bytes + [UInt8(ascii: "/")]
+    for record in earlier.records
+    where record.state == .finished && record.began >= outer.began && record.ended <= outer.ended {
       if record.path.bytes.starts(with: path) { writeUndone(record) }
+    }
+  }
+
+  package func undone(within path: ByteString) {
+    let prefix = path.bytes + [UInt8(ascii: "/")]
+    // They are on the disk: an op has finished only then.
+    for record in (try? store.records(of: kept.id)) ?? []
+    where record.state == .finished && record.path.bytes.starts(with: prefix) {
+      writeUndone(record)
     }
   }
 
   private func writeUndone(_ record: OpRecord) {
     var record = record
+    if isEnded { return }
     record.state = .undone
     record.writes = []
-    _ = kept.write(record) { _ in }
+    kept.write(record)
   }
 
   // MARK: Ops that an earlier process knew
@@ -204,7 +230,7 @@ package final class Keeper: RunKeeper {
       let hadFailed = known.state == .failed
       if known.isOnce, !hadFailed {
         let why: ByteString = "had started in run \(kept.id), and may have had its effect"
-        if let decision = try settle(work, index, why) { return .decided(decision) }
+        if let decision = try settle(work, index, record, why) { return .decided(decision) }
       }
       againCount += 1
       return .execute(
@@ -224,27 +250,50 @@ package final class Keeper: RunKeeper {
     let difference = try difference(between: known, and: record, work)
     if known.state == .finished, trustsCode, difference.isOnlyCode {
       let line: ByteString = "Kept from run \(kept.id): its code changed, but is trusted"
-      return .decided(try finished(index, line, work))
+      return .decided(try adopted(index, record, line, work))
     }
     if known.isOnce {
       let why: ByteString =
         known.state == .finished
         ? "had finished in run \(kept.id), and \(difference.text)"
         : "had started in run \(kept.id), and may have had its effect"
-      if let decision = try settle(work, index, why) { return .decided(decision) }
+      if let decision = try settle(work, index, record, why) { return .decided(decision) }
     }
     // It stays for an op that equals it elsewhere.
     againCount += 1
     return .execute(nil, "Again: \(difference.text)")
   }
 
+  /// Takes over a record that isn't equal, and records that, so that the next process does so by itself.
+  private func adopted(
+    _ index: Int, _ record: OpRecord, _ line: ByteString, _ work: KeptWork
+  ) throws -> KeepingDecision {
+    let decision = try finished(index, line, work)
+    var known = earlier.records[index]
+    known.code = record.code
+    known.inputs = record.inputs
+    known.path = record.path
+    known.place = record.place
+    known.reads = try known.reads.map {
+      let value = work.data.get(work.loop.keys.intern($0.name))
+      return KeptInput(name: $0.name, digest: try store.digest(of: value) ?? .incomparable)
+    }
+    if known.state != .finished {
+      known.state = .finished
+      known.ended = record.began
+    }
+    if !isEnded { kept.write(known) }
+    return decision
+  }
+
   /// What a settlement says about an op with an effect that must not be repeated; nil for executing it.
   private func settle(
-    _ work: KeptWork, _ index: Int, _ why: ByteString
+    _ work: KeptWork, _ index: Int, _ record: OpRecord, _ why: ByteString
   ) throws -> KeepingDecision? {
     switch settlements[work.shownName] ?? settlements[work.name] {
     case .again?: return nil
-    case .done?: return try finished(index, "Kept from run \(kept.id): settled as done", work)
+    case .done?:
+      return try adopted(index, record, "Kept from run \(kept.id): settled as done", work)
     case .fail?:
       return .refuse(FlowError(.error, "[\(work.shownName)] is settled as failed"))
     case nil:

@@ -9,6 +9,7 @@ final class OpKeeping: KeptExecution {
   private var known: Set<Key>
   private let given: [Key]
   private var set: [Key] = []
+  private var isSet: Set<Key> = []
   /// The keys that it has read, in the order of `record.reads`.
   private var read: [Key] = []
 
@@ -45,13 +46,19 @@ final class OpKeeping: KeptExecution {
 
   func willSet(_ key: Key) {
     known.insert(key)
-    if !set.contains(key) { set.append(key) }
+    if isSet.insert(key).inserted { set.append(key) }
   }
 
   func keepEnd(_ end: KeptEnd, then: @escaping (FlowError?) -> Void) {
     record.ended = Keeper.time(on: loop)
     record.attempt = end.attempt
     if let error = end.error {
+      // Stopped after its start it may have had its effect: it stays as started.
+      let isStopped = error.kind == .cancelled || error.kind == .timeout || error.kind == .stalled
+      if record.isOnce, isStopped, end.attempt > 0 {
+        then(nil)
+        return
+      }
       record.state = .failed
       record.error = loop.secrets.redacted(error.message)
       // Nothing depends on it: what isn't known to have finished is executed again.
@@ -105,7 +112,7 @@ final class OpKeeping: KeptExecution {
       }
     }
     for (key, value) in end.outputs where !value.isNull {
-      writes.append(try write(key.map { loop.keys.name(of: $0) } ?? "", value))
+      writes.append(try write(key.map { loop.keys.name(of: $0) } ?? Keeper.resultName, value))
     }
     return writes
   }
@@ -113,10 +120,10 @@ final class OpKeeping: KeptExecution {
   /// The keys that the op has set, and those of tables that it has changed in place.
   private func changedKeys(in data: DataBucket) -> [Key] {
     var keys = set
-    for (place, key) in given.enumerated() where !keys.contains(key) {
+    for (place, key) in given.enumerated() where !isSet.contains(key) {
       if has(key, in: data, changedFrom: record.inputs[place].digest) { keys.append(key) }
     }
-    for (place, key) in read.enumerated() where !keys.contains(key) {
+    for (place, key) in read.enumerated() where !isSet.contains(key) {
       if has(key, in: data, changedFrom: record.reads[place].digest) { keys.append(key) }
     }
     return keys
@@ -124,7 +131,7 @@ final class OpKeeping: KeptExecution {
 
   /// A value that the op has set; the result of a step has no name.
   private func write(_ name: ByteString, _ value: Value) throws -> KeptWrite {
-    let what: ByteString = name.bytes.isEmpty ? "its result" : "<\(name)>, which it has set,"
+    let what: ByteString = name == Keeper.resultName ? "its result" : "<\(name)>, which it has set,"
     if value.isSecret { throw FlowError(.error, "\(what) is a secret") }
     let bytes: ByteString
     do {

@@ -8,7 +8,7 @@ struct KeptRuns {
 
   init(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
     program = arguments.program
-    if let folder = arguments.options.store {
+    if let folder = arguments.options.kept?.store {
       self.folder = folder
       return
     }

@@ -27,6 +27,8 @@ public final class ScriptKeeping: RunMonitor {
     public var resumption = Resumption.none
     /// Whether ops whose code has changed count as unchanged.
     public var trustsCode = false
+    /// Whether nothing is kept, because nothing is executed.
+    public var isDry = false
     /// Whether ops with a cache may take results of other runs.
     public var usesCache = true
     /// What became of ops that are executed only once: `done`, `again` or `fail`, by name.
@@ -74,7 +76,8 @@ public final class ScriptKeeping: RunMonitor {
 
   /// Keeps a run that is about to be executed.
   func keep(_ run: Run) {
-    if run.keeper != nil || isEnded { return }
+    // Runs of tests aren't kept: the loop of the script stands still meanwhile.
+    if run.keeper != nil || isEnded || options.isDry || !host.waitingLoops.isEmpty { return }
     let keeper = keeper ?? open()
     self.keeper = keeper
     run.keeper = keeper
@@ -141,6 +144,7 @@ private final class RefusingKeeper: RunKeeper {
   }
 
   func decide(_ work: KeptWork) -> KeepingDecision { .refuse(error) }
+  func undone(within path: ByteString) {}
 }
 
 extension ScriptHost {
@@ -160,7 +164,7 @@ extension ScriptHost {
     if let keeping { return keeping }
     let keeping = ScriptKeeping(options, self, warn: warn)
     self.keeping = keeping
-    loop.runMonitors.append(keeping)
+    (waitingLoops.first ?? loop).runMonitors.append(keeping)
     onKeeping?(keeping)
     return keeping
   }

@@ -59,3 +59,35 @@ flow.new("work"):add(flow.op("PayOp", { effect = "once", run = function(ctx) ctx
 ]]
 result = script:run { "--keep" }
 check.contains(result.stderr, "[PayOp] is executed only once, but can't be kept: <f>, which it has set, can't be kept")
+
+-- What is said about it holds in later processes, too.
+script = started "DIE"
+script:resume { "--settle", "PayOp=done", environment = { STOP = 1 } }
+script:expect_effects "note false"
+script:resume()
+script:expect_effects "note false"
+
+-- Stopped in the middle it may have had its effect; stopped before its start it hasn't.
+script = kept.script [[
+local PayOp = flow.op("PayOp", { effect = "once", timeout = 0.05, run = function() effect "pay" flow.sleep(60) end })
+flow.new("work"):add(PayOp):run()
+]]
+script:run { "--keep" }
+script:expect_effects "pay"
+check.contains(select(2, script:resume()).stderr, "[PayOp] had started in run r")
+script:expect_effects()
+
+-- Items in workers.
+script = kept.script [[
+local PayOp = flow.op("PayOp", { effect = "once", thread = "worker", needs = { item = "integer" }, run = function()
+  local file = io.open("effects", "a")
+  file:write "pay\n"
+  file:close()
+  os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n")
+end })
+flow.new("work"):data { list = { 1 } }:add_grouped(PayOp, { input = "list" }):run()
+]]
+script:run { "--keep" }
+script:expect_effects "pay"
+check.contains(select(2, script:resume()).stderr, "[PayOp #1] had started in run r")
+script:expect_effects()

@@ -7,6 +7,8 @@
 package protocol RunKeeper: AnyObject {
   /// Decides about an op whose needs are met, before its first attempt.
   func decide(_ work: KeptWork) -> KeepingDecision
+  /// All that was executed within a path has been undone by the undo of what encloses it.
+  func undone(within path: ByteString)
 }
 
 /// An op that is about to be executed, or a step of a machine.
@@ -51,20 +53,45 @@ package struct KeptWork {
 package enum KeepingDecision {
   /// It is executed; the line says why, if it was known to the keeper.
   case execute(any KeptExecution, line: ByteString?)
-  /// It had finished already, and has set these values; `.null` removes a key. A step has a result. The log says
-  /// so with a line. `undone` is called when it has been undone, perhaps together with the ops that it had executed.
-  case finished(
-    [(key: Key, value: Value)], result: Value, line: ByteString,
-    undone: (_ withInner: Bool) -> Void)
+  /// It had finished already.
+  case finished(KnownEnd)
   /// It fails without being executed.
   case refuse(FlowError)
+}
+
+/// What a keeper knows about an op that had finished already.
+package struct KnownEnd {
+  /// The values that it has set; `.null` removes a key.
+  package var writes: [(key: Key, value: Value)]
+  /// The result of a step.
+  package var result: Value
+  /// The keys that it has read without a declaration.
+  package var reads: [Key]
+  /// What the log says.
+  package var line: ByteString
+  /// The lineage of its execution; nil for one of another run.
+  package var lineage: UInt64?
+  /// Called when it has been undone, perhaps together with the ops that it had executed.
+  package var undone: (_ withInner: Bool) -> Void
+
+  package init(
+    writes: [(key: Key, value: Value)], result: Value, reads: [Key], line: ByteString,
+    lineage: UInt64?, undone: @escaping (_ withInner: Bool) -> Void
+  ) {
+    self.writes = writes
+    self.result = result
+    self.reads = reads
+    self.line = line
+    self.lineage = lineage
+    self.undone = undone
+  }
 }
 
 /// How the execution of an op has ended.
 package struct KeptEnd {
   /// The error that it has ended with; nil for success.
   package let error: FlowError?
-  /// The 1-based number of the last attempt.
+  /// The 1-based number of the last attempt; 0 when there was none.
   package let attempt: Int
   /// The data that the op worked on; nil for an item that was executed elsewhere.
   package let data: DataBucket?

@@ -83,8 +83,9 @@ final class GroupExecution: MemberGroup {
     stopMembers()
     while stop == nil {
       let time = queue == nil ? 0 : loop.now()
+      let executed = handout.executed
       let count = handout.startNext(atMost: queue?.available(at: time) ?? .max)
-      queue?.starts(count, at: time)
+      queue?.starts(handout.executed - executed, at: time)
       if count > 0 { continue }
       _ = isStart(queue?.nextAction(at: time, hasNew: !handout.isExhausted))
       break
@@ -182,6 +183,7 @@ final class GroupExecution: MemberGroup {
     }
     let keys = loop.keys
     let input = keys.intern(dispatcher.input)
+    if parent.run.keeper != nil { parent.noteRead(input) }
     guard let value = parent.bucket.get(input) else {
       return refuse(parent.bucket.missingInput(input))
     }
@@ -239,8 +241,11 @@ final class GroupExecution: MemberGroup {
       itemKey: itemKey, collectKey: collected, isOutputOptional: isOutputOptional,
       allowFailure: dispatcher.allowFailure, parent: parent, policy: policy,
       scope: scope, position: position, itemScope: inner, hasRate: dispatcher.rate != nil)
-    if let made = (op.body as? any ItemRunnerProvider)?.itemRunner(for: work)
-      ?? engine.makeItemRunner?(work)
+    // The loop waits until the start of each item is kept.
+    let keepsStarts = parent.run.keeper != nil && (policy?.effect ?? op.effect) == .once
+    if !keepsStarts,
+      let made = (op.body as? any ItemRunnerProvider)?.itemRunner(for: work)
+        ?? engine.makeItemRunner?(work)
     {
       handout = ItemHandout(work, source, scope: inner, group: self, runner: made)
     } else {

@@ -14,6 +14,10 @@ final class ItemHandout: ExecutedItemGroup {
   private var next = 0
   /// How many items are out, or have ended without being kept yet.
   @exclusivity(unchecked) private(set) var count = 0
+  /// How many items were really started, not known to have finished.
+  private(set) var executed = 0
+  /// Decides about items, in a kept run.
+  private let keeper: (any RunKeeper)?
   /// The keeping of each item that is out, in a kept run.
   private var keepings: [Int: any KeptExecution] = [:]
   /// The attempt at each item that is out, else 0: an array, because there can be very many items.
@@ -34,6 +38,7 @@ final class ItemHandout: ExecutedItemGroup {
     self.scope = scope
     self.group = .passUnretained(group)
     self.runner = runner
+    keeper = work.parent.isWithinEnding ? nil : work.run.keeper
     attempts = ContiguousArray(repeating: 0, count: source.count)
     runner.attach(to: self)
   }
@@ -58,17 +63,18 @@ final class ItemHandout: ExecutedItemGroup {
   /// runner takes none now.
   func startNext(atMost most: Int) -> Int {
     // In a kept run an item is out until it is kept, so that a crash leaves few in doubt.
-    let limit = runner.queues && work.run.keeper == nil ? Int.max : work.maxConcurrent
+    let limit = runner.queues && keeper == nil ? Int.max : work.maxConcurrent
     let room = min(limit - count, runner.capacity, most)
     guard room > 0, !isExhausted else { return 0 }
     let batch: ItemBatch
     if let again = lost.popLast() {
       batch = ItemBatch(first: again.index, count: 1, attempt: again.attempt)
     } else {
-      if let keeper = work.run.keeper { return startNextKept(keeper) }
+      if let keeper { return startNextKept(keeper) }
       batch = ItemBatch(first: next, count: min(room, source.count - next), attempt: 1)
       next += batch.count
     }
+    executed += batch.count
     return start(batch)
   }
 
@@ -85,12 +91,13 @@ final class ItemHandout: ExecutedItemGroup {
         logLine(index, attempt: 1, line)
       }
       keepings[index] = keeping
+      executed += 1
       return start(ItemBatch(first: index, count: 1, attempt: 1))
-    case .finished(let outputs, _, let line, _):
+    case .finished(let known):
       began[index] = logStart(index, loop.now())
-      logLine(index, attempt: 1, line)
+      logLine(index, attempt: 1, known.line)
       count += 1
-      let output = outputs.first { $0.key == work.collectKey }?.value ?? .null
+      let output = known.writes.first { $0.key == work.collectKey }?.value ?? .null
       end(index, 1, output: output, error: nil, time: loop.now())
       return 1
     case .refuse(let error):
@@ -105,6 +112,7 @@ final class ItemHandout: ExecutedItemGroup {
     let (op, keys) = (work.op, loop.keys)
     var inputs: [(name: ByteString, value: Value?)] = []
     for (key, _) in op.needs(on: loop) where key != work.itemKey {
+      work.parent.noteRead(key)
       inputs.append((keys.name(of: key), work.data.get(key)))
     }
     inputs.append((keys.name(of: work.itemKey), item(at: index).plain))

@@ -265,7 +265,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       perform(fake)
     } else if table.isOp(step), let op = table.op(step) {
       perform(op)
-    } else if let keeper = context?.run.keeper {
+    } else if let keeper = context?.run.keeper, context?.execution?.isWithinEnding != true {
       performKept(keeper)
     } else {
       callFunction { logic.perform(transition, step, state, call) }
@@ -282,10 +282,11 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       if let line { context.log("[\(name)] \(line)") }
       context.keeping = keeping
       callFunction { logic.perform(transition, step, state, call) }
-    case .finished(let writes, let value, let line, _):
-      context.log("[\(name)] \(line)")
-      for (key, value) in writes { context.set(key, value) }
-      takeAnswer(.result(value))
+    case .finished(let known):
+      context.log("[\(name)] \(known.line)")
+      for key in known.reads { context.execution?.noteRead(key) }
+      for (key, value) in known.writes { context.set(key, value) }
+      takeAnswer(.result(known.result))
     case .refuse(let error): end(error)
     }
   }

@@ -73,6 +73,8 @@ final class AttemptResources {
   var undos: ContiguousArray<UndoableOp> = []
   /// To call when the op, which an earlier process has finished, is undone.
   var undone: (() -> Void)?
+  /// The lineage of the execution that an earlier process has finished.
+  var keptLineage: UInt64?
   /// How many idempotency keys its requests have got.
   var keyCount = 0
   /// How many ops it has started or executed.

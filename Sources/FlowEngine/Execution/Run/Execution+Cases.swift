@@ -4,6 +4,7 @@ extension Execution {
   func test(_ branch: Int, of block: Int, _ top: Int) -> Advance {
     switch frames[top].blueprint.cases[block].branches[branch].condition {
     case .equals(let key, let value):
+      if run.keeper != nil { noteRead(loop.keys.intern(key)) }
       if case .bytes(let held)? = bucket.get(loop.keys.intern(key)), held == value {
         takeBranch(branch, of: block, top)
       } else {
@@ -17,6 +18,8 @@ extension Execution {
 
   private func call(_ predicate: any CasePredicate, _ top: Int) -> Advance {
     let run = run
+    // What a predicate reads isn't known.
+    if run.keeper != nil { for entry in bucket.entries { noteRead(entry.key) } }
     let made = CallbackCompletion(owner: self, place: { nil }) { completion, error in
       predicate.cancel(run, completion: completion, error)
     }

@@ -1,10 +1,32 @@
 // How an execution leaves it to the keeper of its run whether an op executes, and when it has finished.
 extension Execution {
-  /// Whether the keeper of the run has a say in an op at a position: not in a final step, which is
-  /// executed whatever was kept, and not in a machine, whose steps are kept one by one.
+  /// Whether the keeper of the run has a say in an op at a position: not in a machine, whose steps are kept one by
+  /// one, and not in what each process executes.
   func isKept(_ op: Op, _ position: UInt32) -> Bool {
     run.keeper != nil && !(op is MachineOp)
       && (position & Blueprint.finallyBit == 0 || position == LogRecord.ownPosition)
+      && !isWithinEnding
+  }
+
+  /// Whether it belongs to a final step, an undo or a cleanup: each process executes these, whatever was kept.
+  var isWithinEnding: Bool {
+    var execution = self
+    while true {
+      if execution.opCursor.isCleaningUp
+        || execution.frames.contains(where: { $0.cursor.phase == .finalSteps })
+      {
+        return true
+      }
+      guard let group = execution.group else { return false }
+      if group is UndoExecution { return true }
+      execution = group.parent
+    }
+  }
+
+  /// Has the keeper mark what was executed within an op or flow, when its own undo has undone all of that.
+  func marksInner(_ undo: inout UndoableOp, at path: ByteString) {
+    guard let keeper = run.keeper else { return }
+    undo.undone.append { keeper.undone(within: path) }
   }
 
   /// Executes an op, unless the keeper knows that it has finished already.
@@ -28,12 +50,13 @@ extension Execution {
       return endBody()
     }
     guard let keeper = run.keeper else { return beginKept(policy) }
-    if group is InnerExecution { for need in op.needs(on: loop) { noteRead(need.key) } }
-    switch keeper.decide(work(op, position: position)) {
-    case .finished(let writes, _, let line, let undone):
-      context.log(line)
-      noteUndo(of: op, policy, undone)
-      for (key, value) in writes { context.set(key, value) }
+    if group != nil { for need in op.needs(on: loop) { noteRead(need.key) } }
+    switch keeper.decide(work(op, policy, position: position)) {
+    case .finished(let known):
+      context.log(known.line)
+      for key in known.reads { noteRead(key) }
+      noteUndo(of: op, policy, known)
+      for (key, value) in known.writes { context.set(key, value) }
       context.end()
       return endBody()
     case .refuse(let error):
@@ -45,12 +68,12 @@ extension Execution {
       guard keeping.keepsStart else { return beginKept(policy) }
       opCursor.keepsStart()
       setOpPolicy(policy)
-      return keep { keeping.keepStart(then: $0) } ? beginKept(policy) : .waiting
+      return keep { keeping.keepStart(then: $0) } ? startIsKept() : .waiting
     }
   }
 
   /// The description of an op that is about to be executed.
-  private func work(_ op: Op, position: UInt32) -> KeptWork {
+  private func work(_ op: Op, _ policy: OpPolicy?, position: UInt32) -> KeptWork {
     // A member of a group executes the op for an item; other items of the group follow.
     let isItem = frames.isEmpty && group?.hasItems == true
     var keys = op.needs(on: loop).map(\.key)
@@ -65,36 +88,49 @@ extension Execution {
         ? KeptWork.CodeOrigin(op: ObjectIdentifier(op), run: run.id, scope: scope) : nil,
       inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys, data: bucket,
       lineage: run.lineage(scope: scope, position: position), isOnce: op.effect == .once,
-      cache: op.cache, loop: loop)
+      cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
   }
 
-  /// The op reads a key, or sets one: each op that executes another one over its own data does that, too.
+  /// An op reads a key: each op that executes it, through whatever flows and groups, does that, too.
   @inline(never)
-  func noteRead(_ key: Key) { forEachKeeping { $0.willRead(key, in: bucket) } }
-
-  @inline(never)
-  func noteSet(_ key: Key) { forEachKeeping { $0.willSet(key) } }
-
-  private func forEachKeeping(_ body: (any KeptExecution) -> Void) {
+  func noteRead(_ key: Key) {
     var execution = self
     while true {
-      if let keeping = execution.context.keeping { body(keeping) }
-      guard let inner = execution.group as? InnerExecution else { return }
-      execution = inner.parent
+      execution.context.keeping?.willRead(key, in: execution.bucket)
+      guard let group = execution.group, !(group is UndoExecution) else { return }
+      // An item reads from the data around it what it hasn't itself.
+      if group.hasItems, execution.bucket.hasOwn(key) { return }
+      execution = group.parent
+    }
+  }
+
+  /// An op sets a key: each op that executes it over the same data does that, too.
+  @inline(never)
+  func noteSet(_ key: Key) {
+    var execution = self
+    while true {
+      execution.context.keeping?.willSet(key)
+      guard let group = execution.group, !group.hasItems, !(group is UndoExecution) else { return }
+      execution = group.parent
     }
   }
 
   /// Has an op that an earlier process has finished listed for its undo, or for that of the op that it executes over
   /// its own data.
-  private func noteUndo(
-    of op: Op, _ policy: OpPolicy?, _ undone: @escaping (_ withInner: Bool) -> Void
-  ) {
-    var (undo, inner) = (policy?.undo, op.body?.inner)
-    while undo == nil, let next = inner { (undo, inner) = (next.undo, next.body?.inner) }
-    guard let undo else { return }
+  private func noteUndo(of op: Op, _ policy: OpPolicy?, _ known: KnownEnd) {
+    guard let undo = undo(of: op, policy) else { return }
     setOpPolicy(.make(policy, undo: undo))
     let hasInner = op.body?.inner != nil
-    context.makeResources().undone = { undone(hasInner) }
+    let resources = context.makeResources()
+    resources.undone = { known.undone(hasInner) }
+    resources.keptLineage = known.lineage
+  }
+
+  /// The undo of an op at its place, or of the op that it executes over its own data.
+  private func undo(of op: Op, _ policy: OpPolicy?) -> (any OpBody)? {
+    var (undo, inner) = (policy?.undo, op.body?.inner)
+    while undo == nil, let next = inner { (undo, inner) = (next.undo, next.body?.inner) }
+    return undo
   }
 
   private func beginKept(_ policy: OpPolicy?) -> Advance {
@@ -105,6 +141,11 @@ extension Execution {
   /// Continues an op whose start is kept, or can't be.
   func startIsKept() -> Advance {
     if let error = opStop ?? context.outcome {
+      // Its body wasn't called.
+      if context.outcome == nil {
+        let end = KeptEnd(error: error, attempt: 0, data: nil, outputs: [])
+        context.keeping?.keepEnd(end) { _ in }
+      }
       context.keeping = nil
       context.end(error)
       return endBody()
@@ -117,7 +158,14 @@ extension Execution {
     opCursor.keepsEnd()
     let end = KeptEnd(
       error: context.outcome, attempt: context.attempt, data: bucket, outputs: [])
-    return keep { keeping.keepEnd(end, then: $0) }
+    let hasSucceeded = context.outcome == nil
+    return keep { then in
+      keeping.keepEnd(end) { [self] problem in
+        // Its effect is there: the flow, which fails now, undoes it.
+        if problem != nil, hasSucceeded { listOp() }
+        then(problem)
+      }
+    }
   }
 
   /// Performs something that may end later; returns whether it has ended.

@@ -11,13 +11,16 @@ extension Execution {
           position: context.position, index: context.index, attempt: context.attempt))
     }
     if ops.isEmpty { return }
-    let lineage = context.keeping?.lineage
+    let lineage = context.keeping?.lineage ?? context.resources?.keptLineage
     let undone = context.resources?.undone ?? context.keeping.map { $0.keepUndone }
     for place in ops.indices {
       // The op doesn't count as finished either when one is undone that it has executed.
       if let undone { ops[place].undone.append(undone) }
     }
-    if opPolicy?.undo != nil, let lineage { ops[ops.count - 1].lineage = lineage }
+    if opPolicy?.undo != nil {
+      if let lineage { ops[ops.count - 1].lineage = lineage }
+      marksInner(&ops[ops.count - 1], at: context.path)
+    }
     list(ops)
   }
 
@@ -33,6 +36,7 @@ extension Execution {
           frame.flow, undo: undo, policy: policy, of: self, scope: frame.outerScope,
           position: frame.position, index: top == 0 ? index : 0, attempt: frame.attempt.number))
     }
+    if policy?.undo != nil { marksInner(&ops[ops.count - 1], at: path(of: top)) }
     frames[top].undos = []
     list(ops, around: top)
   }

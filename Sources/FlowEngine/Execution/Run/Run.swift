@@ -184,7 +184,7 @@ public final class Run: FlowTask<DataBucket> {
     _ = log.addScope(scope)
     logData(.startWith, time: log.began)
     if let owner {
-      keeper = owner.run.keeper
+      keeper = owner.execution?.isWithinEnding == true ? nil : owner.run.keeper
       owner.adopt(self)
       adopt?(self)
       logStart(in: owner)
