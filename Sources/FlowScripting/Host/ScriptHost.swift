@@ -222,6 +222,10 @@ public final class ScriptHost {
     onCancellation = nil
     onLoopChange = nil
     onNeedOfOutcome = nil
+    keeping = nil
+    keepingDefaults = nil
+    onKeeping = nil
+    onKeepingWarning = nil
     wrapperFactory = nil
     openPrograms = nil
     binder.host = nil
