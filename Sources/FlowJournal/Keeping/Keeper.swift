@@ -41,9 +41,6 @@ package final class Keeper: RunKeeper {
   private var code: (origin: KeptWork.CodeOrigin?, digest: Digest, place: ByteString?)?
   /// Executions that have begun in this turn of the loop.
   private var begun: [OpKeeping] = []
-  /// How many ops were taken over, and how many weren't although an earlier process had finished them.
-  package private(set) var keptCount = 0
-  package private(set) var againCount = 0
 
   package init(
     _ kept: KeptRun, in store: JournalStore, values: any KeptValues, trustsCode: Bool = false,
@@ -167,7 +164,6 @@ package final class Keeper: RunKeeper {
         writes.append((work.loop.keys.intern(write.name), value))
       }
     }
-    keptCount += 1
     let keys = work.loop.keys
     return .finished(
       KnownEnd(
@@ -222,7 +218,6 @@ package final class Keeper: RunKeeper {
     {
       let known = earlier.records[index]
       if known.state == .undone {
-        againCount += 1
         // With another key: a server that knows the first one would take it as done.
         let lineage = UInt64(known.key.description, radix: 16).map { ($0 ^ 0x756E_646F).spread }
         return .execute(lineage, "Again: it was undone")
@@ -232,7 +227,6 @@ package final class Keeper: RunKeeper {
         let why: ByteString = "had started in run \(kept.id), and may have had its effect"
         if let decision = try settle(work, index, record, why) { return .decided(decision) }
       }
-      againCount += 1
       return .execute(
         UInt64(known.key.description, radix: 16),
         hadFailed
@@ -260,7 +254,6 @@ package final class Keeper: RunKeeper {
       if let decision = try settle(work, index, record, why) { return .decided(decision) }
     }
     // It stays for an op that equals it elsewhere.
-    againCount += 1
     return .execute(nil, "Again: \(difference.text)")
   }
 

@@ -12,13 +12,7 @@ end)
 local LastOp = flow.op("LastOp", function(ctx) effect("last " .. ctx:get "by") end)
 flow.new("work"):add(GateOp):add(LastOp):run()
 ]]
-local function waits(condition)
-  local deadline = flow.now() + 100
-  while not condition() do
-    assert(flow.now() < deadline, "it never happened")
-    flow.sleep(0.01)
-  end
-end
+local waits = kept.waits
 
 local program = script:start { "--keep", environment = { WAIT = "first" } }
 local function python(code)

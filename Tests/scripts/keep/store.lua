@@ -18,13 +18,7 @@ flow.new("work"):add(FirstOp):add(GateOp):add(LastOp):run()
 ]]
 local binary = host.binary:find "^/" and host.binary or os.getenv "PWD" .. "/" .. host.binary
 
-local function waits(condition)
-  local deadline = flow.now() + 100
-  while not condition() do
-    assert(flow.now() < deadline, "it never happened")
-    flow.sleep(0.01)
-  end
-end
+local waits = kept.waits
 local function runs(script)
   return flow.exec { binary, "--runs", script.path }:await().stdout
 end

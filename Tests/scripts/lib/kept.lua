@@ -14,6 +14,15 @@ local function effect(text)
 end
 ]]
 
+-- Waits until a condition holds.
+function kept.waits(condition)
+  local deadline = flow.now() + 100
+  while not condition() do
+    assert(flow.now() < deadline, "it never happened")
+    flow.sleep(0.01)
+  end
+end
+
 function kept.script(text)
   local folder = flow.fs.temp_dir()
   local self = setmetatable({ folder = folder, path = folder .. "/script.lua", text = text }, kept)
