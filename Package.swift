@@ -1,19 +1,21 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Every Swift target: the Swift 6 language mode, and no warning passes.
-let strict: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .treatAllWarnings(as: .error),
-  .enableUpcomingFeature("ExistentialAny"),
-  .enableUpcomingFeature("InternalImportsByDefault"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-]
+/// Whether warnings are errors: where this package is built for itself, by its scripts. Another package may use it by
+/// its path, with a compiler that warns of more.
+let refusesWarnings = Context.environment["FLOWLUA_STRICT"] != nil
 
-let strictC: [CSetting] = [
-  .define("_GNU_SOURCE"),
-  .treatAllWarnings(as: .error),
-]
+/// Every Swift target: the Swift 6 language mode.
+let strict: [SwiftSetting] =
+  [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+  ] + (refusesWarnings ? [.treatAllWarnings(as: .error)] : [])
+
+let strictC: [CSetting] =
+  [.define("_GNU_SOURCE")] + (refusesWarnings ? [.treatAllWarnings(as: .error)] : [])
 
 let package = Package(
   name: "flowlua",
@@ -36,7 +38,7 @@ let package = Package(
     // Trampolines, protected calls, coroutines: everything that concerns `longjmp`.
     .target(
       name: "CFlowLua", dependencies: ["CLua"], cSettings: strictC,
-      cxxSettings: [.treatAllWarnings(as: .error)]),
+      cxxSettings: refusesWarnings ? [.treatAllWarnings(as: .error)] : []),
     // libcurl, opened at the first request: its functions and callbacks for Swift.
     .target(name: "CCurl", cSettings: strictC),
     // SQLite, opened at the first kept run: its functions for Swift.
@@ -126,6 +128,9 @@ let package = Package(
       name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strict),
     .testTarget(
       name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strict),
+    .testTarget(
+      // Of its own, because the stand-ins of other packages have names that FlowEngine has, too.
+      name: "EcosystemTests", dependencies: ["FlowEngine"], swiftSettings: strict),
     .testTarget(name: "LuaVMTests", dependencies: ["LuaVM"], swiftSettings: strict),
   ],
   cLanguageStandard: .gnu11,
@@ -140,5 +145,9 @@ if Context.environment["FLOWLUA_BENCH"] != nil {
       name: "BenchHost",
       dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
       path: "scripts/bench.d/host",
+      swiftSettings: strict))
+  package.targets.append(
+    .executableTarget(
+      name: "BenchCalls", dependencies: ["LuaVM"], path: "scripts/bench.d/calls",
       swiftSettings: strict))
 }

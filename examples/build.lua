@@ -1,87 +1,90 @@
 -- run: release
 --
--- A build: a dependency that is seldom there is fetched, all modules are compiled, linked for one
--- of two targets, and tested within a second. What is left over is removed whatever happens.
+-- A build that does only what has changed: modules are compiled, linked into one program, and
+-- tested. An op with a cache is executed again when a file that it needs has another content, or
+-- when a file that it has made isn't what it was.
 --
---   scripts/flowlua examples/build.lua [debug|release]
+--   scripts/flowlua examples/build.lua [debug|release] DIR   builds DIR/*.lua into DIR/program
+--   scripts/flowlua examples/build.lua [debug|release]       shows it on a folder of its own
 local flow = require "flow"
+local fs = flow.fs
 
-local sources = {
-  greeting = "return function(name) return 'Hello, ' .. name .. '!' end",
-  main = "local shout = require 'shout'; return shout(require 'greeting' 'world')",
-}
-
-local failures = 2
-local FetchOp = flow.op("FetchOp", {
-  doc = "Fetches a module from a server that answers at the third time.",
-  gives = { fetched = "string" },
-  retry = { attempts = 3, delay = 0.01, factor = 2 },
-  run = function(ctx)
-    failures = failures - 1
-    if failures >= 0 then ctx:fail "connection reset" end
-    ctx:set("fetched", "return function(text) return text:upper() end")
-  end,
-})
+local target, folder = arg[1] or "debug", arg[2] or fs.temp_dir()
+flow.keep { store = folder .. "/.flowlua" }
 
 local CompileOp = flow.op("CompileOp", {
   doc = "Compiles one module; a mistake in it names file and line.",
-  needs = { source = "table" },
-  gives = { object = "table" },
+  needs = { source = "file", strip = "boolean" },
+  gives = { object = "file" },
+  primary_input = "source",
+  cache = true,
   run = function(ctx)
     local source = ctx:get "source"
-    local code = assert(load(source.text, "=" .. source.name .. ".lua"))
-    local strip = ctx.run.data.target == "release"
-    ctx:set("object", { name = source.name, code = string.dump(code, strip) })
+    local code = assert(load(fs.read(source), "@" .. source))
+    fs.write(source .. "c", string.dump(code, ctx:get "strip"))
+    ctx:set("object", source .. "c")
+    ctx:log("compiled " .. source:match "[^/]+$")
   end,
 })
 
-local LinkOp = flow.op("LinkOp", function(ctx)
-  local parts = { "local main = ...\n" }
-  for _, object in ipairs(ctx:get("objects", "table[]")) do
-    parts[#parts + 1] = ("package.preload[%q] = load(%q)\n"):format(object.name, object.code)
-  end
-  ctx:set("content", table.concat(parts) .. "return require 'main'\n")
-end)
+local LinkOp = flow.op("LinkOp", {
+  needs = { objects = "file[]", program = "string" },
+  gives = { program = "file" },
+  cache = true,
+  run = function(ctx)
+    local names, parts = {}, {}
+    for i, object in ipairs(ctx:get "objects") do
+      names[i] = object:match "([^/]+)%.luac$"
+      parts[i] = ("package.preload[%q] = load(%q)\n"):format(names[i], fs.read(object))
+    end
+    fs.write(ctx:get "program", table.concat(parts) .. "return require 'main'\n")
+    ctx:log("linked " .. table.concat(names, ", "))
+  end,
+})
 
 local TestOp = flow.op("TestOp", {
-  doc = "Runs what was built, and gives up on it after a second.",
-  timeout = 1,
-  needs = { content = "string" },
+  doc = "Runs what was built, and gives up on it after a while.",
+  needs = { program = "file" },
+  timeout = 60,
+  cache = true,
   run = function(ctx)
-    local result = assert(load(ctx:get "content"))()
-    if result ~= "HELLO, WORLD!" then ctx:fail("it printed " .. result) end
-    ctx:log("it prints " .. result)
+    local test = flow.exec { "lua5.4", "-e", ("print((dofile %q))"):format(ctx:get "program") }
+    ctx:log("it prints " .. test:await().stdout:gsub("\n$", ""))
   end,
 })
 
-local PrepareOp = flow.op("PrepareOp", function(ctx)
-  local list = { { name = "shout", text = ctx:get "fetched" } }
-  for _, name in ipairs { "greeting", "main" } do
-    list[#list + 1] = { name = name, text = sources[name] }
-  end
-  ctx:set("sources", list)
-end)
-
-local UnknownOp = flow.op("UnknownOp", function(ctx) ctx:fail("no target " .. ctx:get "target") end)
-local NoteOp = flow.op("NoteOp", function(ctx) ctx:log "without names for errors: tested twice" end)
-local CleanOp = flow.op("CleanOp", function(ctx) ctx:set("sources", nil) end)
-
-local run = flow.new("build")
-  :data { target = arg[1] or "debug" }
-  :add(FetchOp):add(PrepareOp)
+local build = flow.new("build")
   :add_grouped(CompileOp, { input = "sources", output = "objects", max_concurrent = 4 })
-  :add(LinkOp)
-  :case("target", "release"):add(NoteOp):add(TestOp):add(TestOp)
-  :case("target", "debug"):add(TestOp)
-  :otherwise():add(UnknownOp)
-  :combine()
-  :add_finally(CleanOp)
-  :run()
+  :add(LinkOp):add(TestOp)
 
-for _, event in ipairs(run:events()) do
-  if event.kind == "retry" or event.kind == "log" or event.kind == "case" then
-    print(event.kind, event.op, event.message)
+local function run(title)
+  local built = build:run {
+    sources = fs.list(folder, { match = "*.lua" }),
+    program = folder .. "/program",
+    strip = target == "release",
+  }
+  local lines = {}
+  for _, event in ipairs(built:events()) do
+    if event.kind == "log" then lines[#lines + 1] = "  " .. event.message end
   end
+  -- Items that execute at once end in any order.
+  table.sort(lines)
+  print(title)
+  for _, line in ipairs(lines) do print((line:gsub("%(/.*/", "("))) end
+  if not built.ok then error(tostring(built.error), 0) end
 end
-if not run.ok then error(tostring(run.error), 0) end
-print("built for " .. run.data.target)
+
+if arg[2] then return run(target) end
+
+local function edit(name, text) fs.write(folder .. "/" .. name .. ".lua", text) end
+edit("greeting", "return function(name) return 'Hello, ' .. name .. '!' end")
+edit("shout", "return function(text) return text:upper() end")
+edit("main", "return require 'shout' (require 'greeting' 'world')")
+run "first build"
+run "nothing has changed"
+edit("greeting", "return function(name) return 'Good day, ' .. name .. '!' end")
+run "a module has changed"
+edit("shout", "return function(text) return text:upper() end -- a comment")
+run "the object is the same"
+fs.remove(folder .. "/program")
+run "the program is missing"

@@ -44,6 +44,21 @@ static void *resize_block(flowlua_state *state, void *block, size_t held, size_t
   return moved;
 }
 
+/// Whether so much more is within the limit.
+static bool is_within(const flowlua_state *state, size_t more) {
+  size_t used = state->memory_used + state->memory_outside;
+  return used <= state->memory_limit && more <= state->memory_limit - used;
+}
+
+/// The same with what is outside of the state now: looked up as rarely as a look can change the result, or
+/// the state has grown a lot.
+static bool fits(flowlua_state *state, size_t more) {
+  if (state->memory_limit == 0) return true;
+  if (is_within(state, more) && more < POOLED_FROM) return true;
+  if (!state->closing) state->memory_outside = state->callbacks.outside(state);
+  return is_within(state, more);
+}
+
 /// What refuses an allocation; only asked where something may.
 static bool is_refused(flowlua_state *state, const void *block, size_t held, size_t size) {
   if (is_to_fail(state, block, size)) {
@@ -54,11 +69,7 @@ static bool is_refused(flowlua_state *state, const void *block, size_t held, siz
     state->silent_failures -= 1;
     return true;
   }
-  size_t more = size - held;
-  if (state->memory_limit == 0
-      || (state->memory_used <= state->memory_limit
-          && more <= state->memory_limit - state->memory_used))
-    return false;
+  if (fits(state, size - held)) return false;
   state->refused = true;
   return true;
 }
@@ -116,6 +127,19 @@ void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_s
 }
 
 void flowlua_set_memory_limit(flowlua_state *state, size_t bytes) { state->memory_limit = bytes; }
+
+bool flowlua_exceeds_memory(flowlua_state *state) {
+  if (state->memory_limit == 0) return false;
+  state->memory_outside = state->callbacks.outside(state);
+  return !is_within(state, 0);
+}
+
+void flowlua_note_outside(flowlua_state *state) {
+  if (!flowlua_exceeds_memory(state) || !flowlua_runs_scheduled(state)) return;
+  state->is_beyond = true;
+  flowlua_arm_stop(state->running);
+}
+
 uint64_t flowlua_fail_allocation(flowlua_state *state, uint64_t n) {
   uint64_t left = state->failing_allocation;
   state->failing_allocation = n;

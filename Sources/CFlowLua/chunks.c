@@ -112,30 +112,49 @@ typedef struct call_argument {
   int32_t function;
   const flowlua_value *arguments;
   int32_t count;
-  bool traceback;
-  int status;
-  int32_t result_count;
 } call_argument;
 
-static int call_function(lua_State *L, void *argument) {
-  call_argument *what = argument;
+/// Pushes the function with its arguments, and calls it. [-1, +?, e]
+int flowlua_run_call(lua_State *L) {
+  const call_argument *what = lua_touserdata(L, 1);
   flowlua_state *state = state_of(L);
+  lua_settop(L, 0);
   flowlua_require_room(L, what->count + 8, "too many arguments");
-  if (what->traceback) lua_pushcfunction(L, flowlua_traceback_handler);
   flowlua_push_reference(state, L, what->function);
   for (int32_t i = 0; i < what->count; i++) flowlua_push_plain(L, state, &what->arguments[i]);
-  what->status = lua_pcall(L, what->count, LUA_MULTRET, what->traceback ? 1 : 0);
-  what->result_count = lua_gettop(L) - (what->traceback ? 1 : 0);
-  return what->result_count;
+  lua_call(L, what->count, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+int32_t flowlua_begin_call(flowlua_state *state, int32_t function) {
+  int32_t status = flowlua_make_room(state, state->running, LUA_MINSTACK);
+  if (status == LUA_OK) flowlua_push_reference(state, state->running, function);
+  return status;
+}
+
+int32_t flowlua_finish_call(flowlua_state *state, int32_t before, int32_t *result_count) {
+  lua_State *L = state->running;
+  int32_t status = lua_pcall(L, lua_gettop(L) - before - 1, LUA_MULTRET, 0);
+  *result_count = status == LUA_OK ? lua_gettop(L) - before : 0;
+  return status;
 }
 
 int32_t flowlua_call_function(
     flowlua_state *state, int32_t function, const flowlua_value *arguments, int32_t count,
     bool traceback, int32_t *result_count) {
-  call_argument what = {function, arguments, count, traceback, LUA_OK, 0};
-  int32_t status = flowlua_protect(state, call_function, &what);
-  *result_count = what.result_count;
-  return status != LUA_OK ? status : what.status;
+  lua_State *L = state->running;
+  int before = lua_gettop(L);
+  *result_count = 0;
+  int32_t status = flowlua_make_room(state, L, count + LUA_MINSTACK);
+  if (status != LUA_OK) return status;
+  call_argument what = {function, arguments, count};
+  if (traceback) lua_pushcfunction(L, flowlua_traceback_handler);
+  lua_pushcfunction(L, flowlua_run_call);
+  lua_pushlightuserdata(L, &what);
+  status = lua_pcall(L, 1, LUA_MULTRET, traceback ? before + 1 : 0);
+  if (traceback) lua_remove(L, before + 1);
+  if (status == LUA_OK) *result_count = lua_gettop(L) - before;
+  return status;
 }
 
 // MARK: - Texts

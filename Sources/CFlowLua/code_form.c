@@ -206,6 +206,9 @@ static void push_entry_form(encoder *e, lua_State *L) {
   lua_pushlstring(L, (const char *)e->entries.bytes, e->entries.count);
 }
 
+/// The most entries without an order of one table: each is written by itself, with all that it leads to.
+static const int64_t most_unordered = 1000;
+
 // Keys such as functions and objects have an order in each process, but not the same one. So each entry is
 // written by itself, and the bytes are sorted; within these it suffices to know how many there are.
 bool flowlua_encode_unordered(
@@ -215,6 +218,12 @@ bool flowlua_encode_unordered(
   flowlua_put_number(L, e->out, (uint64_t)(total - first));
   if (e->is_nested) return true;
   flowlua_require_room(L, LUA_MINSTACK, "a value");
+  if (total - first > most_unordered) {
+    lua_pushfstring(
+        L, "a table of it has %I keys that are no numbers, strings or booleans, of at most %I",
+        (LUAI_UACINT)(total - first), (LUAI_UACINT)most_unordered);
+    lua_error(L);
+  }
   flowlua_ensure_names(e, L);
   lua_createtable(L, 0, 0);
   int counts = top + 1;

@@ -167,3 +167,80 @@ void flowlua_install_coroutine_library(lua_State *L) {
   }
   lua_settop(L, -2);
 }
+
+// MARK: - Coroutines that Swift resumes
+
+static int make_thread(lua_State *L, void *argument) {
+  lua_State *co = lua_newthread(L);
+  flowlua_push_reference(state_of(L), L, *(int32_t *)argument);
+  lua_xmove(L, co, 1);
+  return 1;
+}
+
+int32_t flowlua_make_thread(flowlua_state *state, int32_t function) {
+  return flowlua_protect(state, make_thread, &function);
+}
+
+typedef struct resume_argument {
+  int32_t thread;
+  const flowlua_value *arguments;
+  int32_t count;
+  bool has_yielded;
+  int32_t result_count;
+} resume_argument;
+
+static int resume_thread(lua_State *L, void *argument) {
+  resume_argument *what = argument;
+  flowlua_state *state = state_of(L);
+  flowlua_require_room(L, what->count + 8, "too many arguments");
+  flowlua_push_reference(state, L, what->thread);
+  lua_State *co = lua_tothread(L, 1);
+  for (int32_t i = 0; i < what->count; i++) flowlua_push_plain(L, state, &what->arguments[i]);
+  // A wait can't be passed on through Swift: below lua_pcall nothing can yield, so it is in place.
+  int results = drive(L, co, what->count, FOR_RESUME);
+  if (!lua_toboolean(L, -results)) return lua_error(L);
+  what->has_yielded = lua_status(co) == LUA_YIELD;
+  what->result_count = results - 1;
+  return results - 1;
+}
+
+int32_t flowlua_resume_thread(
+    flowlua_state *state, int32_t thread, const flowlua_value *arguments, int32_t count,
+    bool *has_yielded, int32_t *result_count) {
+  resume_argument what = {.thread = thread, .arguments = arguments, .count = count};
+  int32_t status = flowlua_protect(state, resume_thread, &what);
+  *has_yielded = what.has_yielded;
+  *result_count = what.result_count;
+  return status;
+}
+
+int32_t flowlua_thread_status(flowlua_state *state, int32_t thread) {
+  lua_State *L = state->running;
+  if (flowlua_make_room(state, L, 1) != LUA_OK) return FLOWLUA_THREAD_DEAD;
+  flowlua_push_reference(state, L, thread);
+  lua_State *co = lua_tothread(L, -1);
+  lua_settop(L, -2);
+  lua_Debug frame;
+  if (co == L) return FLOWLUA_THREAD_RUNNING;
+  if (has_flag(co, PARKED)) return FLOWLUA_THREAD_NORMAL;
+  if (lua_status(co) == LUA_YIELD) return FLOWLUA_THREAD_SUSPENDED;
+  if (lua_status(co) != LUA_OK) return FLOWLUA_THREAD_DEAD;
+  if (lua_getstack(co, 0, &frame)) return FLOWLUA_THREAD_NORMAL;
+  return lua_gettop(co) == 0 ? FLOWLUA_THREAD_DEAD : FLOWLUA_THREAD_SUSPENDED;
+}
+
+static int close_thread(lua_State *L, void *argument) {
+  flowlua_state *state = state_of(L);
+  flowlua_push_reference(state, L, *(int32_t *)argument);
+  lua_State *co = lua_tothread(L, 1);
+  int32_t status = flowlua_thread_status(state, *(int32_t *)argument);
+  if (status == FLOWLUA_THREAD_RUNNING) return luaL_error(L, "cannot close a running coroutine");
+  if (status == FLOWLUA_THREAD_NORMAL) return luaL_error(L, "cannot close a normal coroutine");
+  if (flowlua_close_coroutine(state, co) == LUA_OK) return 0;
+  lua_xmove(co, L, 1);
+  return lua_error(L);
+}
+
+int32_t flowlua_close_thread(flowlua_state *state, int32_t thread) {
+  return flowlua_protect(state, close_thread, &thread);
+}

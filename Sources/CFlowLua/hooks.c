@@ -12,8 +12,8 @@ static bool is_internal(lua_State *L, lua_Debug *frame) {
   lua_CFunction function = lua_tocfunction(L, -1);
   lua_settop(L, -2);
   return function != NULL
-      && (function == flowlua_run_protected || function == flowlua_push_heavy_body
-          || function == flowlua_run_body);
+      && (function == flowlua_run_protected || function == flowlua_run_call
+          || function == flowlua_push_heavy_body || function == flowlua_run_body);
 }
 
 /// Argument: where the traceback goes. The function that was stopped is its caller. [-1, +0, m]

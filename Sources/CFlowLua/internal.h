@@ -201,6 +201,8 @@ struct flowlua_state {
   _Atomic(flowlua_coroutine *) activity;
   // What signals have asked for, in bits; see interrupt.c.
   _Atomic(uint8_t) requests;
+  /// What an interruption raises: a reference, or 0 for a text.
+  int32_t interruption;
   /// Whether FLOWLUA_TERMINATE is asked for again once no coroutine of the scheduler executes.
   bool owes_termination;
   saved_hook saved_hooks[SAVED_HOOKS];
@@ -225,6 +227,10 @@ struct flowlua_state {
   /// 0 once it pays in any case.
   size_t pooled_from;
   size_t memory_limit;
+  /// What counted into the limit besides, when it was looked up last.
+  size_t memory_outside;
+  /// Whether the code that runs is to raise the error of lack of memory.
+  bool is_beyond;
   /// Beyond so many bytes a state that grows looks whether the host's reserve is left; see reserve.c.
   size_t looks_from;
   uint64_t failing_allocation;
@@ -445,6 +451,7 @@ void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_s
 
 // chunks.c
 int flowlua_traceback_handler(lua_State *L);
+int flowlua_run_call(lua_State *L);
 
 // body.c
 int flowlua_run_body(lua_State *L);
@@ -506,7 +513,16 @@ void flowlua_install_coroutine_library(lua_State *L);
 flowlua_coroutine *flowlua_coroutine_take(flowlua_state *state);
 void flowlua_recycle(flowlua_state *state, flowlua_coroutine *coroutine);
 
-// state.c
-void flowlua_install_exit(lua_State *L, bool refuses);
+// refusals.c
+/// Whether the value at an index is the stand-in for a function that the state doesn't have.
+bool flowlua_is_refused(lua_State *L, int index);
+/// Replaces a function of a library, if there is that library, by one that raises an error. [-0, +0, m]
+void flowlua_refuse(lua_State *L, const char *library, const char *name);
+/// The same with all functions that these libraries don't have. [-0, +0, m]
+void flowlua_refuse_missing(lua_State *L, uint32_t libraries);
+
+// libraries.c
+/// Opens the standard libraries of a configuration. [-0, +0, e]
+void flowlua_open_libraries(lua_State *L, const flowlua_configuration *configuration);
 
 #endif

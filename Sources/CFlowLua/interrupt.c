@@ -14,6 +14,11 @@ static void request(void *context, uint8_t what) {
 static void interrupt(void *state) { request(state, FLOWLUA_INTERRUPT); }
 static void terminate(void *state) { request(state, FLOWLUA_TERMINATE); }
 
+void flowlua_interrupt_with(flowlua_state *state, int32_t value) {
+  state->interruption = value;
+  interrupt(state);
+}
+
 flowlua_request_function flowlua_interrupter(void) { return interrupt; }
 flowlua_request_function flowlua_terminator(void) { return terminate; }
 
@@ -43,6 +48,11 @@ void flowlua_answer_requests(lua_State *L) {
   flowlua_state *state = state_of(L);
   if (flowlua_take_request(state, FLOWLUA_TERMINATE)) call_back(L, state->callbacks.terminate);
   if (flowlua_take_request(state, FLOWLUA_ATTEND)) call_back(L, state->callbacks.attend);
+  if (state->is_beyond) {
+    state->is_beyond = false;
+    lua_gc(L, LUA_GCCOLLECT);
+    if (flowlua_exceeds_memory(state)) flowlua_raise_memory(L);
+  }
   // Nothing is raised in cleanups, of which a `__close` is one.
   if (!flowlua_has_request(state) || (flowlua_runs_scheduled(state) && flowlua_runs_close(L)))
     return;
@@ -53,7 +63,13 @@ void flowlua_answer_requests(lua_State *L) {
     bool raises = state->callbacks.interrupt(state);
     state->running = previous;
     flowlua_current = state;
-    if (raises) luaL_error(L, "interrupted!");
+    if (raises) {
+      int32_t value = state->interruption;
+      state->interruption = 0;
+      if (value == 0) luaL_error(L, "interrupted!");
+      flowlua_push_reference(state, L, value);
+      lua_error(L);
+    }
     atomic_fetch_or(&state->requests, FLOWLUA_INTERRUPT);
   }
 }

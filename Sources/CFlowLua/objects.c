@@ -44,6 +44,13 @@ void *flowlua_object(flowlua_state *state, lua_State *L, int32_t index, int32_t 
   return block->pointer;
 }
 
+void *flowlua_any_object(flowlua_state *state, lua_State *L, int32_t index, int32_t *type) {
+  object_block *block = flowlua_block_at(state, L, index);
+  if (block == NULL) return NULL;
+  *type = (int32_t)(block->magic ^ state->magic_base);
+  return block->pointer;
+}
+
 /// Without its metatable. [-0, +1, m]
 static object_block *bare_block(lua_State *L, flowlua_state *state, int32_t type) {
   object_block *block = lua_newuserdatauv(L, sizeof(object_block), 0);

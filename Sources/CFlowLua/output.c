@@ -123,12 +123,15 @@ static int replace_functions(lua_State *L, void *argument) {
       lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
       lua_getfield(L, -1, replacements[i].module);
     } else {
-      luaL_getmetatable(L, LUA_FILEHANDLE);
+      if (luaL_getmetatable(L, LUA_FILEHANDLE) != LUA_TTABLE) continue;
       lua_getfield(L, -1, "__index");
     }
+    // A state may be without the library, or without the function.
+    if (lua_type(L, -1) != LUA_TTABLE) continue;
     lua_getfield(L, -1, replacements[i].name);
     lua_CFunction present = lua_tocfunction(L, -1);
-    if (present == NULL || present == replacements[i].function) continue;
+    if (present == NULL || present == replacements[i].function || flowlua_is_refused(L, -1))
+      continue;
     if (originals[i] == NULL) originals[i] = present;
     lua_pushcfunction(L, replacements[i].function);
     lua_setfield(L, -3, replacements[i].name);

@@ -28,12 +28,7 @@ static int set_up(lua_State *L) {
     lua_pushboolean(L, 1);
     lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
   }
-  if (configuration->standard_libraries) {
-    luaL_openlibs(L);
-    flowlua_install_coroutine_library(L);
-    flowlua_install_debug_library(L);
-    flowlua_install_exit(L, configuration->refuses_exit);
-  }
+  flowlua_open_libraries(L, configuration);
   lua_State *anchor = lua_newthread(L);
   // No matter how full it gets: luaL_checkstack would raise on the anchor.
   if (!lua_checkstack(anchor, ANCHOR_ROOM)) return luaL_error(L, "not enough memory");
@@ -185,32 +180,4 @@ void flowlua_free(flowlua_state *state) {
   free(state->shares);
   free(state->types);
   free(state);
-}
-
-/// os.exit, which closes the state itself when asked to: from then on no stop may come.
-static int os_exit(lua_State *L) {
-  if (lua_toboolean(L, 2)) {
-    flowlua_state *state = state_of(L);
-    flowlua_forget_state(state);
-    atomic_store(&state->activity, NULL);
-    state->running = state->main;
-    state->closing = true;
-    state->small.is_closing = true;
-    state->memory_limit = 0;
-  }
-  // Called as the function itself, so that its messages name this one.
-  return lua_tocfunction(L, lua_upvalueindex(1))(L);
-}
-
-/// os.exit of a state that isn't the process's own.
-static int refuse_exit(lua_State *L) {
-  return luaL_error(L, "os.exit can't be called in a worker");
-}
-
-void flowlua_install_exit(lua_State *L, bool refuses) {
-  lua_getglobal(L, LUA_OSLIBNAME);
-  lua_getfield(L, -1, "exit");
-  lua_pushcclosure(L, refuses ? refuse_exit : os_exit, 1);
-  lua_setfield(L, -2, "exit");
-  lua_settop(L, -2);
 }

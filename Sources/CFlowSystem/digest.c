@@ -3,6 +3,8 @@
 // functions are few and their types are opaque.
 #include "CFlowSystem.h"
 
+#include "internal.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,11 +24,12 @@ static struct {
   const evp_md *(*algorithms[4])(void);
 } crypto;
 
+static void *library;
 static char problem[300];
 static bool has_failed;
 
-// Gets a function; a POSIX system allows the conversion of the pointer.
-static bool find(void *library, const char *name, void *place) {
+// A POSIX system allows the conversion of the pointer.
+bool flowsystem_find_crypto(const char *name, void *place) {
   void *symbol = dlsym(library, name);
   if (!symbol) {
     snprintf(problem, sizeof problem, "libcrypto.so.3 has no function %s", name);
@@ -36,18 +39,18 @@ static bool find(void *library, const char *name, void *place) {
   return true;
 }
 
-static bool find_all(void *library) {
-  return find(library, "OPENSSL_init_crypto", &crypto.OPENSSL_init_crypto)
-      && find(library, "EVP_MD_CTX_new", &crypto.EVP_MD_CTX_new)
-      && find(library, "EVP_MD_CTX_free", &crypto.EVP_MD_CTX_free)
-      && find(library, "EVP_DigestInit_ex", &crypto.EVP_DigestInit_ex)
-      && find(library, "EVP_DigestUpdate", &crypto.EVP_DigestUpdate)
-      && find(library, "EVP_DigestFinal_ex", &crypto.EVP_DigestFinal_ex)
-      && find(library, "EVP_MD_CTX_copy_ex", &crypto.EVP_MD_CTX_copy_ex)
-      && find(library, "EVP_sha256", &crypto.algorithms[FLOWSYSTEM_SHA256])
-      && find(library, "EVP_sha512", &crypto.algorithms[FLOWSYSTEM_SHA512])
-      && find(library, "EVP_sha1", &crypto.algorithms[FLOWSYSTEM_SHA1])
-      && find(library, "EVP_md5", &crypto.algorithms[FLOWSYSTEM_MD5]);
+static bool find_all(void) {
+  return flowsystem_find_crypto("OPENSSL_init_crypto", &crypto.OPENSSL_init_crypto)
+      && flowsystem_find_crypto("EVP_MD_CTX_new", &crypto.EVP_MD_CTX_new)
+      && flowsystem_find_crypto("EVP_MD_CTX_free", &crypto.EVP_MD_CTX_free)
+      && flowsystem_find_crypto("EVP_DigestInit_ex", &crypto.EVP_DigestInit_ex)
+      && flowsystem_find_crypto("EVP_DigestUpdate", &crypto.EVP_DigestUpdate)
+      && flowsystem_find_crypto("EVP_DigestFinal_ex", &crypto.EVP_DigestFinal_ex)
+      && flowsystem_find_crypto("EVP_MD_CTX_copy_ex", &crypto.EVP_MD_CTX_copy_ex)
+      && flowsystem_find_crypto("EVP_sha256", &crypto.algorithms[FLOWSYSTEM_SHA256])
+      && flowsystem_find_crypto("EVP_sha512", &crypto.algorithms[FLOWSYSTEM_SHA512])
+      && flowsystem_find_crypto("EVP_sha1", &crypto.algorithms[FLOWSYSTEM_SHA1])
+      && flowsystem_find_crypto("EVP_md5", &crypto.algorithms[FLOWSYSTEM_MD5]);
 }
 
 static void load(void) {
@@ -55,10 +58,10 @@ static void load(void) {
   // exits, and the library would release what it uses.
   const uint64_t no_atexit = 0x00080000;
   has_failed = true;
-  void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
+  library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     snprintf(problem, sizeof problem, "%s (apt install libssl3)", dlerror());
-  } else if (find_all(library)) {
+  } else if (find_all()) {
     has_failed = crypto.OPENSSL_init_crypto(no_atexit, NULL) != 1;
     if (has_failed) snprintf(problem, sizeof problem, "libcrypto.so.3 can't be initialized");
   }

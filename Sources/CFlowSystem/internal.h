@@ -107,4 +107,10 @@ int flowsystem_next_character(FILE *stream);
 /// Returns the text that was pasted last, with Lua's line ends; valid until the next read.
 const char *flowsystem_pasted_text(void);
 
+// MARK: - Digests and ciphers
+
+/// Finds a function of OpenSSL's libcrypto, which flowsystem_load_crypto has loaded, and stores it at `place`. Returns
+/// whether there is one.
+bool flowsystem_find_crypto(const char *name, void *place);
+
 #endif

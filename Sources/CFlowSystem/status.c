@@ -13,8 +13,11 @@
 
 // Guards all of these, except when a signal handler reads the first.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-/// How many lines of the terminal the status takes; the cursor is at the end of the last one.
+/// How many lines the status has. The cursor is at the start of the first one, not at the end of the last one: the
+/// terminal shows keys where the cursor is, and an Enter there moves it within the status instead of scrolling all.
 static atomic_int shown_lines;
+/// The size of the terminal when the status was shown: the place of the cursor was saved for that one.
+static atomic_int shown_columns, shown_rows;
 /// Where the output ends: at the start of a line, within one, which the status would overwrite, or
 /// where another program has left the cursor.
 enum { AT_START, WITHIN_LINE, UNKNOWN };
@@ -25,9 +28,13 @@ static atomic_int guests;
 static char *buffer;
 static size_t capacity;
 
-/// Room for the sequences below, and for those between two lines.
-enum { MOVE_SIZE = 16, BREAK_SIZE = 8 };
+/// Room for the sequences around a status, and for those between two lines.
+enum { MOVE_SIZE = 32, BREAK_SIZE = 8 };
 static const char ERASE_LINE[] = "\x1b[K", ERASE_REST[] = "\x1b[J";
+static const char SAVE_PLACE[] = "\x1b"
+                                 "7",
+                  RESTORE_PLACE[] = "\x1b"
+                                    "8";
 
 /// Writes all of it to stderr, bypassing its stream.
 static void write_all(const char *bytes, size_t count) {
@@ -39,12 +46,26 @@ static void write_all(const char *bytes, size_t count) {
   }
 }
 
-/// Puts the sequence that moves the cursor to the start of the first of so many lines; returns its length.
-/// Safe in a signal handler.
-static size_t put_move(char *to, int lines) {
+static size_t put(char *to, const char *bytes, size_t count) {
+  memcpy(to, bytes, count);
+  return count;
+}
+
+/// Puts the sequence that moves the cursor back to the start of the status; returns its length. Safe in a signal
+/// handler.
+static size_t put_return(char *to) {
+  if (atomic_load(&shown_lines) == 0) return put(to, "\r", 1);
+  int columns, rows;
+  bool is_same = flowsystem_status_size(&columns, &rows) && columns == atomic_load(&shown_columns)
+      && rows == atomic_load(&shown_rows);
+  // A terminal of another size has moved the cursor with the text, but not the place that was saved.
+  return is_same ? put(to, RESTORE_PLACE, sizeof RESTORE_PLACE - 1) : put(to, "\r", 1);
+}
+
+/// Puts the sequence that moves the cursor up to the start of a line; returns its length.
+static size_t put_move(char *to, int up) {
   size_t length = 0;
   to[length++] = '\r';
-  int up = lines - 1;
   if (up <= 0) return length;
   to[length++] = '\x1b';
   to[length++] = '[';
@@ -56,16 +77,11 @@ static size_t put_move(char *to, int lines) {
 }
 
 /// Removes the lines. Safe in a signal handler.
-static void erase(int lines) {
+static void erase(void) {
   char text[MOVE_SIZE + sizeof ERASE_REST];
-  size_t length = put_move(text, lines);
-  memcpy(text + length, ERASE_REST, sizeof ERASE_REST - 1);
-  write_all(text, length + sizeof ERASE_REST - 1);
-}
-
-static size_t put(char *to, const char *bytes, size_t count) {
-  memcpy(to, bytes, count);
-  return count;
+  size_t length = put_return(text);
+  length += put(text + length, ERASE_REST, sizeof ERASE_REST - 1);
+  write_all(text, length);
 }
 
 /// Fills the buffer with what replaces the present lines; returns its length, 0 without memory.
@@ -77,7 +93,7 @@ static size_t fill(const char *text, size_t count, int lines) {
     buffer = grown;
     capacity = needed;
   }
-  size_t length = put_move(buffer, atomic_load(&shown_lines));
+  size_t length = put_return(buffer);
   for (const char *end = text + count; text < end;) {
     const char *newline = memchr(text, '\n', (size_t)(end - text));
     const char *line_end = newline != NULL ? newline : end;
@@ -87,7 +103,11 @@ static size_t fill(const char *text, size_t count, int lines) {
     length += put(buffer + length, "\r\n", 2);
     text = newline + 1;
   }
-  return length + put(buffer + length, ERASE_REST, sizeof ERASE_REST - 1);
+  length += put(buffer + length, ERASE_REST, sizeof ERASE_REST - 1);
+  // A single line has room for an Enter below it.
+  if (lines == 1) length += put(buffer + length, "\r\n", 2);
+  length += put_move(buffer + length, lines == 1 ? 1 : lines - 1);
+  return length + put(buffer + length, SAVE_PLACE, sizeof SAVE_PLACE - 1);
 }
 
 bool flowsystem_show_status(const char *text, size_t count) {
@@ -103,6 +123,10 @@ bool flowsystem_show_status(const char *text, size_t count) {
   pthread_mutex_lock(&mutex);
   size_t length = fill(text, count, lines);
   if (length > 0) {
+    int columns = 0, rows = 0;
+    flowsystem_status_size(&columns, &rows);
+    atomic_store(&shown_columns, columns);
+    atomic_store(&shown_rows, rows);
     atomic_store(&shown_lines, lines);
     write_all(buffer, length);
   }
@@ -114,14 +138,20 @@ void flowsystem_hide_status(void) {
   // Most output occurs while there are no lines.
   if (atomic_load(&shown_lines) == 0) return;
   pthread_mutex_lock(&mutex);
-  int lines = atomic_exchange(&shown_lines, 0);
-  if (lines > 0) erase(lines);
+  if (atomic_load(&shown_lines) > 0) erase();
+  atomic_store(&shown_lines, 0);
   pthread_mutex_unlock(&mutex);
 }
 
-void flowsystem_note_wraps(int more) {
+void flowsystem_place_cursor(void) {
   pthread_mutex_lock(&mutex);
-  if (atomic_load(&shown_lines) > 0) atomic_fetch_add(&shown_lines, more);
+  if (atomic_load(&shown_lines) > 0) {
+    char text[MOVE_SIZE];
+    size_t length = put_return(text);
+    // Some terminals forget the place when they return to it.
+    length += put(text + length, SAVE_PLACE, sizeof SAVE_PLACE - 1);
+    write_all(text, length);
+  }
   pthread_mutex_unlock(&mutex);
 }
 
@@ -167,8 +197,8 @@ void flowsystem_lend_terminal(bool begins) {
 }
 
 void flowsystem_abandon_status(void) {
-  int lines = atomic_exchange(&shown_lines, 0);
-  if (lines > 0) erase(lines);
+  if (atomic_load(&shown_lines) > 0) erase();
+  atomic_store(&shown_lines, 0);
 }
 
 bool flowsystem_status_size(int *columns, int *rows) {

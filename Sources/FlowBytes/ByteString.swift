@@ -154,3 +154,25 @@ extension ByteString: ExpressibleByStringInterpolation {
     self.init(stringInterpolation.bytes)
   }
 }
+
+/// Coded as a string if the bytes are UTF-8, else as a list of bytes. The coders for values of flows
+/// take the bytes as they are.
+extension ByteString: Codable {
+  public init(from decoder: any Decoder) throws {
+    if let container = try? decoder.singleValueContainer(),
+      let text = try? container.decode(String.self)
+    {
+      self.init(text)
+    } else {
+      self.init(try Array(from: decoder))
+    }
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      return try bytes.encode(to: encoder)
+    }
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
+  }
+}

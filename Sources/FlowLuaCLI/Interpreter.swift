@@ -25,8 +25,11 @@ final class Interpreter {
     self.arguments = arguments
     messages = Messages(program: arguments.program)
     keeping = try Keeping(arguments)
-    monitors = try Monitors(arguments.options, messages, title: arguments.title)
-    var configuration = LuaConfiguration(ignoresEnvironment: arguments.ignoresEnvironment)
+    monitors = try Monitors(
+      arguments.options, messages, title: arguments.title,
+      showsProgress: keeping?.rehearses != true)
+    var configuration = LuaConfiguration(
+      loadsBytecode: true, refusesExit: false, ignoresEnvironment: arguments.ignoresEnvironment)
     configuration.outputGuard = monitors.progress?.outputGuard
     let vm = try LuaVM(configuration: configuration)
     let isVirtual = arguments.options.usesVirtualClock
@@ -64,7 +67,9 @@ final class Interpreter {
     var succeeds: Bool
     do {
       try setArguments()
-      if arguments.options.checks { try CheckedLibrary.install(in: vm) }
+      if arguments.options.checks || keeping?.explains == true {
+        try CheckedLibrary.install(in: vm)
+      }
       if !arguments.ignoresEnvironment { try runInitialization() }
       for preparation in arguments.preparations { try run(preparation) }
       try runScript()
@@ -81,6 +86,7 @@ final class Interpreter {
     monitors.finish()
     // Tasks that outlived their run, if any.
     EventLoop.endPrograms()
+    if succeeds, keeping?.endRehearsal() == false { succeeds = false }
     Keeping.end(isFinished: succeeds && !monitors.hasFailed)
     if Keeping.hasFailed { succeeds = false }
     deferred.close()

@@ -53,8 +53,10 @@ extension JSONText {
     if let done = event.done { field("done", done) }
     if let total = event.total { field("total", total) }
     if let work = event.work {
-      field("started", work.start(endedAt: event.time))
-      field("outcome", work.outcome.name)
+      if work.outcome != .running {
+        field("started", work.start(endedAt: event.time))
+        field("outcome", work.outcome.name)
+      }
       field("method", work.method)
       if work.method != nil { field("url", work.subject) }
       if let status = work.status { field("status", status) }
@@ -63,6 +65,12 @@ extension JSONText {
       if let count = work.byteCount { field("bytes", count) }
       field("error", work.error)
       field("error_kind", work.errorKind)
+    }
+    if let undo = event.undo {
+      field("started", undo.start(endedAt: event.time))
+      field("outcome", undo.outcome.name)
+      field("error", undo.error)
+      field("error_kind", undo.errorKind)
     }
     append(raw: "}")
   }

@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowJournal
 internal import FlowScripting
 internal import Glibc
 
@@ -9,6 +10,8 @@ final class Keeping {
   private let choice: KeepingOptions.Choice?
   /// The path of the script, as it was given.
   private let path: ByteString
+  /// The text of the key for secrets.
+  private let storeKey = Keeping.takeStoreKey()
 
   /// nil if there is no script that runs could be kept for.
   init?(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
@@ -19,6 +22,9 @@ final class Keeping {
       throw Self.misuse("runs can be kept only for a script that is a file")
     }
     self.path = path
+    if arguments.options.checks, arguments.options.kept?.choosesOps == true {
+      throw Self.misuse("option '--check' can't be combined with '--why', '--only' or '--from'")
+    }
     choice =
       asked ?? (!arguments.ignoresEnvironment && Self.isOn(getenv("FLOWLUA_KEEP")) ? .new : nil)
   }
@@ -31,6 +37,14 @@ final class Keeping {
     guard let value else { return false }
     let text = String(cString: value)
     return !text.isEmpty && text != "0"
+  }
+
+  /// The value of `FLOWLUA_STORE_KEY`, which neither the script nor a program that it starts gets to see.
+  private static func takeStoreKey() -> ByteString? {
+    guard let value = getenv("FLOWLUA_STORE_KEY") else { return nil }
+    defer { unsetenv("FLOWLUA_STORE_KEY") }
+    let bytes = Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+    return bytes.isEmpty ? nil : ByteString(bytes)
   }
 
   /// The path without links, from the root; as it is if there is no such file.
@@ -46,11 +60,27 @@ final class Keeping {
     return ByteString(Array(script.bytes[..<(slash.map { $0 + 1 } ?? 0)])) + ".flowlua"
   }
 
+  /// The name of a script in a store: its path from the folder around the store, so that all of it can be moved; for a
+  /// script that is elsewhere its path from the root.
+  private static func name(of script: ByteString, in store: ByteString) -> ByteString {
+    // The store may not exist yet.
+    let up = folder(besides: store).bytes.dropLast(".flowlua".utf8.count)
+    let around = absolute(up.isEmpty ? "." : ByteString(Array(up))).bytes
+    let start = around.last == UInt8(ascii: "/") ? around : around + [UInt8(ascii: "/")]
+    return script.bytes.starts(with: start)
+      ? ByteString(Array(script.bytes[start.count...])) : script
+  }
+
   /// Keeps the runs of a host, or lets its script ask for that.
   func begin(_ host: ScriptHost, _ messages: Messages) {
-    host.onKeeping = { keeping in
+    if rehearses {
+      host.onNeedOfOutcome = { [unowned self] run, place in end(because: run, isNeededAt: place) }
+      host.allowsEffects = !explains
+    }
+    host.onKeeping = { [unowned self] keeping in
       Self.messages = messages
       Self.open = keeping
+      if rehearses { keeping.onRehearsal = { [unowned self] in note($0, $1) } }
       // Scripts can end by os.exit, too.
       on_exit({ status, _ in Keeping.end(isFinished: status == 0) }, nil)
     }
@@ -62,14 +92,88 @@ final class Keeping {
     }
   }
 
+  // MARK: Rehearsals
+
+  private var ops: ScriptKeeping.Choice { arguments.options.kept?.ops ?? .changed }
+
+  /// Whether ops aren't executed, but explained.
+  var explains: Bool {
+    if case .nothing = ops { true } else { false }
+  }
+
+  /// Whether some ops aren't executed although they have to be.
+  var rehearses: Bool {
+    if case .only = ops { true } else { explains }
+  }
+
+  /// How many chosen ops were executed, and what kept the others from that.
+  private var executed = 0
+  private var obstacle: KeptRehearsal.Finding?
+  private var hasFailures = false
+
+  /// Takes what was found out about a run.
+  private func note(_ run: Run, _ rehearsal: KeptRehearsal) {
+    if explains {
+      Output.write(RehearsalText.text(of: rehearsal, run), toError: false)
+      return
+    }
+    executed += rehearsal.executed
+    obstacle = obstacle ?? rehearsal.unknown
+    for (path, message) in rehearsal.failures {
+      hasFailures = true
+      Self.messages?.say("[\(path)] \(message)")
+    }
+  }
+
+  /// Ends the process where the script uses the outcome of a run that has none: any outcome would be invented.
+  private func end(because run: Run, isNeededAt place: ByteString) -> Never {
+    if explains {
+      let position = place.bytes.isEmpty ? "the script" : place
+      Output.write(
+        "\(position) needs the outcome of '\(run.name)': what follows isn't known\n", toError: false
+      )
+    }
+    let isDone = endRehearsal()
+    EventLoop.endPrograms()
+    Keeping.end(isFinished: false)
+    exit(isDone && !Self.hasFailed ? 0 : 1)
+  }
+
+  /// Reports chosen ops that weren't executed; returns whether all that was chosen has been done.
+  func endRehearsal() -> Bool {
+    switch ops {
+    case .changed, .nothing: return true
+    case .only(let names):
+      if executed > 0 { return !hasFailures }
+      let shown = names.map { "'\($0)'" as ByteString }.reduce("") {
+        $0.isEmpty ? $1 : $0 + ", " + $1
+      }
+      let why: ByteString =
+        obstacle.map { ": what follows [\($0.path)] isn't known (\($0.line))" }
+        ?? ": no op of the script has that name"
+      Self.messages?.say("--only \(shown) has executed nothing\(why)")
+      return false
+    case .from(let name):
+      if Self.open?.takeRehearsal().executed ?? 0 > 0 { return true }
+      Self.messages?.say(
+        "--from '\(name)' has executed nothing: no op that was reached has that name")
+      return false
+    }
+  }
+
   private func makeOptions() -> ScriptKeeping.Options {
     let script = Self.absolute(path)
     let given = arguments.options.kept
     let folder = given?.store ?? Self.folder(besides: script)
     let words = Array(arguments.arg.words.dropFirst(arguments.arg.zero + 1))
-    var kept = ScriptKeeping.Options(folder: folder, script: script, words: words)
+    var kept = ScriptKeeping.Options(
+      folder: folder, script: Self.name(of: script, in: folder), words: words)
+    kept.isFolderGiven = given?.store != nil
+    kept.scriptName = { Self.name(of: script, in: $0) }
     kept.isDry = arguments.options.checks
+    kept.storeKey = arguments.ignoresEnvironment ? nil : storeKey
     if let given {
+      kept.choice = given.ops
       kept.trustsCode = given.trustsCode
       kept.settlements = given.settlements
       kept.usesCache = given.usesCache

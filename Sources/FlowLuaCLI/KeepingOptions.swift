@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowScripting
 
 /// The options about kept runs.
 final class KeepingOptions {
@@ -14,6 +15,8 @@ final class KeepingOptions {
 
   /// How runs are kept; nil: the options don't say that they are.
   var choice: Choice?
+  /// Which ops are executed.
+  var ops = ScriptKeeping.Choice.changed
   /// The folder of the store; nil: beside the script.
   var store: ByteString?
   /// Whether ops whose code has changed count as unchanged.
@@ -24,4 +27,21 @@ final class KeepingOptions {
   var settlements: [ByteString: ByteString] = [:]
   /// What is done with the store of kept runs.
   var stored = StoreOptions()
+
+  /// Whether an option says which ops are executed.
+  var choosesOps: Bool {
+    if case .changed = ops { false } else { true }
+  }
+
+  /// Takes an option that says which ops are executed.
+  func choose(_ choice: ScriptKeeping.Choice) throws(CommandLineArguments.Misuse) {
+    switch (ops, choice) {
+    case (.changed, _), (.nothing, .nothing): ops = choice
+    case (.only(let names), .only(let more)): ops = .only(names + more)
+    default:
+      throw LongOptions.misuse(
+        "options '--why', '--only' and '--from' can't be combined, and '--from' takes one op")
+    }
+    if self.choice == nil { self.choice = .latest }
+  }
 }

@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowScripting
 
 /// The options of flowlua. They come before the script, among those of the interpreter. A value is
 /// the next word or follows `=`.
@@ -68,9 +69,11 @@ struct LongOptions {
   private(set) var annotations: ByteString?
 
   private enum Name: String, CaseIterable {
-    case annotations, check, color, events, follow, forget, grace, graph, help, keep, otlp, progress
-    case report, resume, runs, settle, show, store, summary, timeline, trace, verify, version,
-      workers
+    case annotations, check, color, events, follow, forget, from, grace, graph, help, keep, only,
+      otlp
+    case progress, report, resume, runs, settle, show, store, summary, timeline, trace, verify,
+      version
+    case why, workers
     case noCache = "no-cache"
     case olderThan = "older-than"
     case storeLimit = "store-limit"
@@ -88,7 +91,9 @@ struct LongOptions {
       switch self {
       case .color: "a word: --color auto, always or never"
       case .events: "a file: --events FILE"
+      case .from: "an op: --from UploadOp"
       case .graph: "a file: --graph FILE"
+      case .only: "an op: --only 'UploadOp #40'"
       case .olderThan: "an age: --older-than 30d"
       case .progress: "a word: --progress auto, plain or never"
       case .report: "a file: --report FILE"
@@ -128,8 +133,8 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .color, .events, .grace, .graph, .olderThan, .progress, .report, .settle,
-      .show, .store, .storeLimit, .timeline, .trace, .workers:
+    case .annotations, .color, .events, .from, .grace, .graph, .olderThan, .only, .progress,
+      .report, .settle, .show, .store, .storeLimit, .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -140,9 +145,11 @@ struct LongOptions {
       switch name {
       case .color: color = try Self.color(given)
       case .events: events = given
+      case .from: try about.choose(.from(given))
       case .graph: graph = try Self.graphFile(given)
       case .grace: grace = try Self.seconds(given)
       case .olderThan: try about.stored.forgetOlder(than: given)
+      case .only: try about.choose(.only([given]))
       case .progress: progress = try Self.progress(given)
       case .report: report = given
       case .settle: try settle(given)
@@ -193,8 +200,10 @@ struct LongOptions {
     case .noCache: about.usesCache = false
     case .runs: about.stored.note(written, .list)
     case .verify: about.stored.note(written, .verify)
-    case .annotations, .color, .events, .forget, .grace, .graph, .olderThan, .otlp, .progress,
-      .report, .resume, .settle, .show, .store, .storeLimit, .summary, .timeline, .trace, .workers:
+    case .why: try about.choose(.nothing)
+    case .annotations, .color, .events, .forget, .from, .grace, .graph, .olderThan, .only, .otlp,
+      .progress, .report, .resume, .settle, .show, .store, .storeLimit, .summary, .timeline, .trace,
+      .workers:
       break
     }
     return 1

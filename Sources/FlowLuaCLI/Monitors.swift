@@ -24,7 +24,9 @@ final class Monitors: RunMonitor {
   private var isFinished = false
 
   /// `title` is the name of the script.
-  init(_ options: LongOptions, _ messages: Messages, title: ByteString) throws(EventFile.Failure) {
+  init(
+    _ options: LongOptions, _ messages: Messages, title: ByteString, showsProgress: Bool
+  ) throws(EventFile.Failure) {
     self.options = options
     self.messages = messages
     self.title = title
@@ -33,9 +35,9 @@ final class Monitors: RunMonitor {
       if let path = options.events { try EventFile(path, messages) } else { nil }
     summaries = options.summaryFile.map { SummaryFile($0) }
     progress =
-      options.progress == .auto && ProgressDisplay.isPossible
+      options.progress == .auto && showsProgress && ProgressDisplay.isPossible
       ? ProgressDisplay(options.color) : nil
-    plainProgress = options.progress == .plain ? PlainProgress(options.color) : nil
+    plainProgress = options.progress == .plain && showsProgress ? PlainProgress(options.color) : nil
   }
 
   /// Begins to observe the loop of a host, if an option requires it.
@@ -89,8 +91,8 @@ final class Monitors: RunMonitor {
   }
 
   func runEnded(_ run: Run) {
-    // A run that was only checked has no summary.
-    if run.isSkipped { return }
+    // A run that was only checked or rehearsed has no summary.
+    if !run.hasOutcome { return }
     files?.runEnded(run)
     if let form = options.summary { Output.write(summary(of: run, form), toError: true) }
     if let file = options.summaryFile { summaries?.add(summary(of: run, file.form)) }

@@ -24,12 +24,22 @@ enum RunJSON {
     json.begin("events")
     json.append(raw: "[")
     var isFirst = true
+    var (undone, undosFailed, kept) = (0, 0, 0)
     for event in run.events {
       if !isFirst { json.append(raw: ",") }
       isFirst = false
       json.append(event)
+      switch event.kind {
+      case .undo: if event.undo?.outcome == .succeeded { undone += 1 } else { undosFailed += 1 }
+      case .kept: kept += 1
+      default: break
+      }
     }
-    json.append(raw: "]}")
+    json.append(raw: "]")
+    if undone > 0 { json.field("undone", undone) }
+    if undosFailed > 0 { json.field("undos_failed", undosFailed) }
+    if kept > 0 { json.field("kept", kept) }
+    json.append(raw: "}")
     return ByteString(json.bytes)
   }
 }

@@ -42,16 +42,9 @@ enum SpanExport {
     }
   }
 
-  /// Why the spans don't replace a file: it isn't empty, and has no spans. A wrong word can't cost a script.
+  /// Why the spans don't replace a file.
   static func problem(replacing path: ByteString) -> ByteString? {
-    var status = stat()
-    guard path != "-", path.withCString({ stat($0, &status) }) == 0,
-      status.st_mode & S_IFMT == S_IFREG, status.st_size > 0
-    else { return nil }
-    if TextFile.read(path, atMost: RunOTLP.start.count)?.elementsEqual(RunOTLP.start) == true {
-      return nil
-    }
-    return "'\(path)' exists and isn't a file of spans; it isn't replaced"
+    path == "-" ? nil : SpanFile.problem(replacing: path)
   }
 
   private static func isURL(_ text: ByteString) -> Bool {
@@ -103,25 +96,16 @@ enum SpanExport {
     let end = loop.now().later(by: Int64(seconds * 1e9))
     var rejected: UInt64 = 0
     for text in RunOTLP.texts(of: runs, trace, resource, limit: requestSize) {
-      var request = HTTPRequest(url)
+      var request = HTTPRequest(literal(url))
       request.method = "POST"
       request.body = .bytes(text, type: "application/json")
       request.headers = headers.map { HTTPHeader($0.name, $0.value, isSecret: true) }
       let left = max(0.001, Double(end - loop.now()) / 1e9)
       request.keepsMethod = true
-      request.timeout = left
       request.connectTimeout = left
       do {
-        let task = try HTTPTask(request, on: loop)
-        task.markObserved()
-        task.start()
-        _ = loop.run(until: { task.isConcluded })
-        if let error = task.error { return error.message }
-        guard let response = task.result else { continue }
-        guard response.isSuccess else {
-          return "the collector responds with status \(response.status)"
-        }
-        if let count = rejectedCount(in: response.body) {
+        let body = try send(request, until: end, on: loop)
+        if let count = rejectedCount(in: body) {
           rejected = rejected.addingReportingOverflow(count).partialValue
         }
       } catch let misuse as HTTPMisuse {
@@ -131,6 +115,63 @@ enum SpanExport {
       }
     }
     return rejected == 0 ? nil : "the collector has rejected \(rejected) of them"
+  }
+
+  /// Sends a request, and again while the collector is busy; returns the body of the response.
+  private static func send(
+    _ request: HTTPRequest, until end: Int64, on loop: EventLoop
+  ) throws -> ByteString {
+    var body: ByteString = ""
+    var attempts = 1
+    let policy = RetryPolicy(
+      attempts: mostAttempts, delay: firstDelay, factor: 2, jitter: 0.2,
+      when: { error, attempt in
+        // No wait that would be in vain.
+        let wait = max(error.retryAfter ?? 0, firstDelay * Double(1 << (attempt - 1)) * 1.2)
+        return isBusy(error) && Double(end - SystemClock().now()) / 1e9 > wait
+      })
+    let op = try HTTPOp(
+      request, into: "body",
+      convert: { response in
+        body = response.body
+        return .bytes(body)
+      }
+    ).makeOp()
+    let left = max(0.001, Double(end - loop.now()) / 1e9)
+    let run = Flow("export").add(op, retry: policy).with(timeout: left).start(on: loop)
+    run.markObserved()
+    _ = loop.run(until: { run.isConcluded })
+    for event in run.events where event.kind == .retry { attempts = event.attempt + 1 }
+    guard let error = run.error else { return body }
+    if attempts == 1 { throw error }
+    throw FlowError(error.kind, "\(error.message), after \(attempts) attempts")
+  }
+
+  /// The most attempts at a request, and the seconds before the second one; each further delay is twice as long,
+  /// unless the collector asks for a longer one.
+  private static let mostAttempts = 5
+  private static let firstDelay = 0.25
+
+  /// Whether OTLP has a request sent again: the collector was busy, or has closed the connection without a response.
+  /// A collector that doesn't listen at all isn't awaited.
+  private static func isBusy(_ error: FlowError) -> Bool {
+    switch error.request {
+    case .response(let response): [429, 502, 503, 504].contains(response.status)
+    case .connection(let phase, _): error.kind == .network && (phase == .send || phase == .wait)
+    case nil: false
+    }
+  }
+
+  /// A URL in which braces are no keys of data.
+  private static func literal(_ url: ByteString) -> ByteString {
+    ByteString(
+      url.bytes.flatMap { byte in
+        switch byte {
+        case UInt8(ascii: "{"): Array("%7B".utf8)
+        case UInt8(ascii: "}"): Array("%7D".utf8)
+        default: [byte]
+        }
+      })
   }
 
   /// How many spans a response says to be rejected; nil for none. A reader of JSON needs a state of Lua, which may

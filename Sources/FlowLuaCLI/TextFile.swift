@@ -4,16 +4,16 @@ internal import Glibc
 
 /// Files that the program itself reads and writes.
 enum TextFile {
-  /// The contents of a file, or only its first bytes; nil, with `errno`, if it can't be read.
-  static func read(_ path: ByteString, atMost most: Int = .max) -> [UInt8]? {
+  /// The contents of a file; nil, with `errno`, if it can't be read.
+  static func read(_ path: ByteString) -> [UInt8]? {
     let name = path.bytes.map { CChar(bitPattern: $0) } + [0]
     let file = open(name, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return nil }
     var content: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: min(65_536, most))
+    var buffer = [UInt8](repeating: 0, count: 65_536)
     var count = 0
     repeat {
-      count = Glibc.read(file, &buffer, min(buffer.count, most - content.count))
+      count = Glibc.read(file, &buffer, buffer.count)
       if count > 0 { content += buffer[..<count] }
     } while count > 0 || count < 0 && errno == EINTR
     let problem = errno

@@ -56,6 +56,10 @@ enum Usage {
       --no-cache             execute ops with a cache although a kept run has their result
       --settle OP=WORD       with --resume: what became of an op that is executed only once: done,
                              again (execute it) or fail
+      --why                  execute no op, but print which ones --resume would execute, and why
+      --only OP              execute only these ops of the latest kept run, with the data they had:
+                             'UploadOp #40', a path such as 'ship/UploadOp #40', or all of UploadOp
+      --from OP              continue the latest kept run, and execute this op and all after it
       --store-limit SIZE     how large the store may become, such as 500M (default 2G): when a kept
                              script ends, the oldest other runs are removed
       --runs                 list the kept runs, the newest last; this option and the next four

@@ -114,6 +114,17 @@ public struct LuaCall {
     return unsafeDowncast(object, to: Object.self)
   }
 
+  /// The Swift object in an argument, and the number of its type; nil if it is none.
+  @usableFromInline
+  func anyObject(_ index: Int) -> (object: AnyObject, type: Int32)? {
+    guard index >= 1, index <= count else { return nil }
+    var type: Int32 = 0
+    guard let pointer = flowlua_any_object(raw.pointee.state, lua, Int32(index), &type) else {
+      return nil
+    }
+    return (Unmanaged<AnyObject>.fromOpaque(pointer).takeUnretainedValue(), type)
+  }
+
   /// The slot and generation in an argument that is a handle of this type.
   public func handle(_ index: Int, _ type: LuaHandleType) -> (slot: UInt32, generation: UInt64)? {
     var slot: UInt32 = 0
@@ -190,8 +201,7 @@ public struct LuaCall {
 
   /// A Swift object as the result: always the same userdata for the same object.
   public func answer<Object>(_ object: Object, _ type: LuaObjectType<Object>) -> LuaAnswer {
-    raw.pointee.heavy = true
-    append(flowlua_value(object, type))
+    addResult(object, type)
     return answer()
   }
 
@@ -244,6 +254,16 @@ public struct LuaCall {
     raw.pointee.overflow = LUA_OK
     free(raw.pointee.many_results)
     raw.pointee.many_results = nil
+  }
+
+  /// Adds a result to those that `answer()` returns.
+  @usableFromInline
+  func addResult(_ value: LuaValue) { append(value) }
+
+  /// Adds an object to them.
+  func addResult<Object>(_ object: Object, _ type: LuaObjectType<Object>) {
+    raw.pointee.heavy = true
+    append(flowlua_value(object, type))
   }
 
   private func append(_ value: LuaValue) {

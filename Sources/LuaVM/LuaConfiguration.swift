@@ -3,12 +3,13 @@ internal import CFlowLua
 /// The settings of a Lua state. Every state of flowlua comes from `LuaVM(configuration:)` and a
 /// configuration.
 public struct LuaConfiguration: Sendable {
-  /// The most bytes that the state may use; nil for no limit. A script that needs more gets Lua's
-  /// own "not enough memory", which it can catch.
+  /// The most bytes that the state may use, with the logs and values that a script host holds for its
+  /// scripts; nil for no limit. A script that needs more gets Lua's own "not enough memory", which it can
+  /// catch.
   public var memoryLimit: Int?
 
-  /// Whether the standard libraries are opened.
-  public var standardLibraries: Bool
+  /// The standard libraries that scripts have; by default all of them.
+  public var libraries: LuaLibraries
 
   /// Whether the collector runs in generational mode, as in the stand-alone interpreter.
   public var generationalCollector: Bool
@@ -16,11 +17,24 @@ public struct LuaConfiguration: Sendable {
   /// Whether the standard libraries ignore environment variables such as `LUA_PATH`.
   public var ignoresEnvironment: Bool
 
+  /// Whether `load`, `loadfile`, `dofile`, `require` and `LuaVM.load` accept bytecode. Lua 5.4 doesn't check
+  /// bytecode: a wrong one can end or take over the process. False by default; `flowlua` sets it, as
+  /// scripts of the stand-alone interpreter may rely on it.
+  public var loadsBytecode: Bool
+
+  /// Whether `os.exit` raises an error instead of ending the process. True by default; `flowlua` sets it to
+  /// false.
+  public var refusesExit: Bool
+
+  /// Whether scripts can start programs: with `io.popen` and `os.execute`, and with `flow.exec` and
+  /// `flow.ops.ExecOp` of a script host. Where it is false each of them raises an error.
+  public var allowsPrograms: Bool
+
   /// Functions around the use of the terminal by scripts; the same in every state of the process.
   public var outputGuard: LuaOutputGuard?
 
-  /// Whether `os.exit` raises: true in states other than the program's.
-  public var refusesExit = false
+  /// Whether the state is that of a worker, whose `os.exit` says so.
+  package var isWorker = false
 
   /// For tests of running out of memory: the allocation of the state that fails once, together with
   /// Lua's second attempt at it, counted from 1.
@@ -29,13 +43,18 @@ public struct LuaConfiguration: Sendable {
   /// For tests of the fallbacks: the mechanisms that the state doesn't use.
   package var withheld: LuaMechanisms = []
 
-  /// A configuration; without arguments that of the stand-alone interpreter.
+  /// A configuration; without arguments that of the stand-alone interpreter, except that scripts can't
+  /// load bytecode or end the process. See each property.
   public init(
-    memoryLimit: Int? = nil, standardLibraries: Bool = true, generationalCollector: Bool = true,
+    memoryLimit: Int? = nil, libraries: LuaLibraries = .all, loadsBytecode: Bool = false,
+    refusesExit: Bool = true, allowsPrograms: Bool = true, generationalCollector: Bool = true,
     ignoresEnvironment: Bool = false
   ) {
     self.memoryLimit = memoryLimit
-    self.standardLibraries = standardLibraries
+    self.libraries = libraries
+    self.loadsBytecode = loadsBytecode
+    self.refusesExit = refusesExit
+    self.allowsPrograms = allowsPrograms
     self.generationalCollector = generationalCollector
     self.ignoresEnvironment = ignoresEnvironment
   }

@@ -49,6 +49,15 @@ extension LuaVM {
   /// Requests the end of the process, as a signal does.
   public func requestTermination() { flowlua_terminator()(requestContext) }
 
+  /// Raises a value in the code that runs now, as an interruption does.
+  public func interrupt(raising value: LuaReference) {
+    checkOwner()
+    checkHome(value)
+    // Kept until it has been raised.
+    interruptionValue = value
+    flowlua_interrupt_with(state, value.id)
+  }
+
   /// Takes the attention request of another thread; false if there is none.
   public func takeAttention() -> Bool { flowlua_take_request(state, UInt8(FLOWLUA_ATTEND)) }
 

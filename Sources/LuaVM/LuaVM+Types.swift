@@ -121,7 +121,7 @@ extension LuaVM {
   }
 
   /// Makes the metatable of a type, and the type's number.
-  private func defineType(
+  func defineType(
     _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction?
   ) throws -> (metatable: LuaReference, id: Int32) {
     try enter()
@@ -141,7 +141,8 @@ extension LuaVM {
     return (metatable, id)
   }
 
-  private func complete(
+  /// Adds the metamethods of a type to its metatable, which the state keeps.
+  func complete(
     _ metatable: LuaReference, _ metamethods: LuaFields<LuaMethod>
   ) throws {
     try withNamed(metamethods) { names, list, count in

@@ -2,14 +2,16 @@ internal import CFlowLua
 internal import CLua
 
 extension LuaVM {
-  // MARK: Chunks and calls
+  // MARK: Chunks
 
-  /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`); `mode` "t", "b" or "bt".
+  /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`); `mode` "t", "b" or "bt", of which
+  /// "b" only counts if the configuration has `loadsBytecode`.
   /// Throws a `LuaError` of code `syntax` with Lua's message.
   public func load(
     _ chunk: ByteString, name: String, mode: String = "bt"
   ) throws -> LuaReference {
     try enter()
+    let mode = configuration.loadsBytecode ? mode : mode.filter { $0 != "b" }
     let status = chunk.bytes.withUnsafeBytes { bytes in
       // An empty array may have no address.
       flowlua_load(
@@ -28,46 +30,19 @@ extension LuaVM {
     return try finishLoad(status)
   }
 
-  /// Compiles a file, a leading `#` line skipped; nil reads stdin.
+  /// Compiles a file, a leading `#` line skipped; nil reads stdin. Bytecode needs `loadsBytecode` of the
+  /// configuration.
   public func loadFile(_ path: ByteString?) throws -> LuaReference {
     try enter()
-    guard let path else { return try finishLoad(flowlua_load_file(state, nil, nil)) }
+    let mode = configuration.loadsBytecode ? "bt" : "t"
+    guard let path else { return try finishLoad(flowlua_load_file(state, nil, mode)) }
     let terminated = path.bytes.map { CChar(bitPattern: $0) } + [0]
-    return try finishLoad(flowlua_load_file(state, terminated, nil))
+    return try finishLoad(flowlua_load_file(state, terminated, mode))
   }
 
   private func finishLoad(_ status: Int32) throws -> LuaReference {
     try check(status)
     return try popReference(running, .function)
-  }
-
-  /// Calls a function. Lua code in it can't yield to the scheduler, so a wait inside it runs the
-  /// scheduler.
-  ///
-  /// - Parameters:
-  ///   - function: The function.
-  ///   - arguments: The arguments.
-  ///   - traceback: Whether a string error gets the traceback that the stand-alone interpreter adds.
-  /// - Returns: All its results.
-  /// - Throws: The raised error: a `LuaError` with the value, or the Swift error that passed
-  ///   through Lua.
-  public func call(
-    _ function: LuaReference, _ arguments: [LuaValue] = [], traceback: Bool = false
-  ) throws -> [LuaValue] {
-    try enter()
-    checkHome(function)
-    let lua = running
-    var count: Int32 = 0
-    let status = withRawValues(of: self, arguments) { raw in
-      flowlua_call_function(state, function.id, raw, Int32(arguments.count), traceback, &count)
-    }
-    if status != LUA_OK { throw takeError(status) }
-    defer { flowlua_pop(lua, count) }
-    var results: [LuaValue] = []
-    results.reserveCapacity(Int(count))
-    let first = lua_gettop(lua) - count + 1
-    for index in 0..<count { results.append(try value(in: lua, at: first + index)) }
-    return results
   }
 
   /// `package.preload[name]`: the function that `require` calls for a module, by each of its names.
@@ -121,16 +96,29 @@ extension LuaVM {
   public func makeList(
     count: Int, _ value: (Int) throws -> LuaValue
   ) throws -> LuaReference {
+    let list = try makeList(capacity: count)
+    try fill(list, count: count, value)
+    return list
+  }
+
+  /// A new table without values, with room for a list.
+  package func makeList(capacity: Int) throws -> LuaReference {
     try enter()
-    try check(flowlua_make_list(state, Int32(clamping: count)))
-    let list = try popReference(running, .table)
+    try check(flowlua_make_list(state, Int32(clamping: capacity)))
+    return try popReference(running, .table)
+  }
+
+  /// Sets the values of a list from 1 on; see `makeList`.
+  package func fill(
+    _ list: LuaReference, count: Int, _ value: (Int) throws -> LuaValue
+  ) throws {
+    checkHome(list)
     var next = 0
     while next < count {
       if let other = try setScalars(&next, count, in: list, value) {
         try setSome(&next, count, in: list, from: other, value)
       }
     }
-    return list
   }
 
   /// Sets scalars of a list from index `next` on, and advances `next`; at most `valuesAtOnce`.
@@ -216,6 +204,17 @@ extension LuaVM {
       flowlua_set_fields(state, table.id, raw, 1)
     }
     try check(status)
+  }
+
+  /// Sets fields of a table, without metamethods.
+  package func set(fields: [(ByteString, LuaValue)], in table: LuaReference) throws {
+    try enter()
+    checkHome(table)
+    let keyed = fields.flatMap { [.string($0), $1] }
+    try check(
+      withRawValues(of: self, keyed) { raw in
+        flowlua_set_fields(state, table.id, raw, Int32(clamping: fields.count))
+      })
   }
 
   /// Reads a field, with metamethods.

@@ -23,6 +23,12 @@ public final class LuaVM {
   private var isDescribingError = false
   private(set) var failureType = LuaObjectType<LuaFailureBox>(name: "error", id: 1)
 
+  /// How many calls from Swift are being made, whose arguments and results stand on a stack.
+  @exclusivity(unchecked) var openCalls = 0
+
+  /// The classes of Swift that scripts know; see `define`.
+  @usableFromInline let boundClasses = BoundClasses()
+
   /// The scheduler that runs the coroutines; without one, nothing can wait. Kept until the state is
   /// closed. (A weak reference would make every retain of the scheduler slow.)
   public var scheduler: (any LuaScheduler)?
@@ -37,7 +43,11 @@ public final class LuaVM {
   /// Called when another thread has used `attention` while Lua code runs: between two of its
   /// instructions.
   public var onAttention: (() -> Void)?
+  /// The same for a host of scripts, called before that.
+  package var onHostAttention: (() -> Void)?
 
+  /// What the most recent interruption raises, if it isn't a text.
+  var interruptionValue: LuaReference?
   /// How marked objects travel; see `setSecretType`.
   var secrets: SecretCoding?
   /// The form of code that is being made; see `codeForm`.
@@ -55,10 +65,11 @@ public final class LuaVM {
     self.configuration = configuration
     var plain = flowlua_configuration(
       memory_limit: configuration.memoryLimit ?? 0,
-      standard_libraries: configuration.standardLibraries,
+      libraries: configuration.libraryBits,
+      loads_bytecode: configuration.loadsBytecode,
       generational: configuration.generationalCollector,
       ignores_environment: configuration.ignoresEnvironment,
-      refuses_exit: configuration.refusesExit,
+      exits: configuration.exits,
       failing_allocation: configuration.failingAllocation,
       withheld: configuration.withheld.rawValue)
     var callbacks = flowlua_callbacks(
@@ -66,7 +77,7 @@ public final class LuaVM {
       unwrap: unwrapSecret, wrap: wrapSecret,
       describe_object: describeObject, describe_module: describeNamedModule,
       release: releaseObject, terminate: endProcess, interrupt: noteInterruption,
-      attend: answerAttention)
+      outside: countOutside, attend: answerAttention)
     var problem: UnsafePointer<CChar>?
     guard let opened = flowlua_open(&plain, &callbacks, &problem) else {
       if let problem { throw LuaError(.library, ByteString(String(cString: problem))) }
@@ -118,7 +129,9 @@ public final class LuaVM {
   public func close() {
     checkOwner()
     guard isOpen, !flowlua_is_closing(state) else { return }
-    if flowlua_is_busy(state) { misuse("a Lua state was closed by code that runs in it") }
+    if flowlua_is_busy(state) || openCalls > 0 {
+      misuse("a Lua state was closed by code that runs in it")
+    }
     flowlua_close(state)
     isOpen = false
     flowlua_drop_leftovers(state)
@@ -127,6 +140,10 @@ public final class LuaVM {
     onTermination = nil
     onInterruption = nil
     onAttention = nil
+    onHostAttention = nil
+    memoryOutside = nil
+    onMemoryLimit = nil
+    interruptionValue = nil
     secrets = nil
     begunWait = nil
     pumpedWait = nil
@@ -137,13 +154,31 @@ public final class LuaVM {
   /// Bytes that the state holds.
   public var memoryUsed: Int { isOpen ? flowlua_memory_used(state) : 0 }
 
-  /// The most bytes that the state may hold; nil for no limit.
+  /// The most bytes that the state may hold; nil for no limit. What `memoryOutside` returns counts, too.
   public var memoryLimit: Int? {
     didSet {
       checkOwner()
       flowlua_set_memory_limit(state, memoryLimit ?? 0)
+      onMemoryLimit?()
     }
   }
+
+  /// The bytes that others hold for the scripts of this state. Called while the state allocates memory, so
+  /// that it must not use the state.
+  package var memoryOutside: (() -> Int)?
+  /// Called when the limit has been set.
+  package var onMemoryLimit: (() -> Void)?
+
+  /// Whether the state, with what is outside of it, is beyond its limit, also after a collection.
+  package func isBeyondMemoryLimit() -> Bool {
+    guard memoryLimit != nil, isOpen, flowlua_exceeds_memory(state) else { return false }
+    try? collectGarbage()
+    return flowlua_exceeds_memory(state)
+  }
+
+  /// Raises "not enough memory" in the running code of an op or task if what is outside of the state has made
+  /// it exceed its limit.
+  package func noteMemoryOutside() { if isOpen { flowlua_note_outside(state) } }
 
   /// The number of values that Swift references.
   public var referenceCount: Int { isOpen ? Int(flowlua_reference_count(state)) : 0 }
@@ -551,6 +586,12 @@ private func endProcess(_ state: OpaquePointer) {
   vm(of: state)?.onTermination?()
 }
 
+private func countOutside(_ state: OpaquePointer) -> Int {
+  vm(of: state)?.memoryOutside?() ?? 0
+}
+
 private func answerAttention(_ state: OpaquePointer) {
-  vm(of: state)?.onAttention?()
+  guard let vm = vm(of: state) else { return }
+  vm.onHostAttention?()
+  vm.onAttention?()
 }

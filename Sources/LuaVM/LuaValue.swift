@@ -31,13 +31,6 @@ public enum LuaValue {
   }
 }
 
-extension LuaValue: ExpressibleByStringLiteral {
-  /// A string.
-  public init(stringLiteral value: String) {
-    self = .string(ByteString(value))
-  }
-}
-
 /// The basic type of a Lua value.
 public enum LuaKind: Int32, Sendable {
   /// No value at all, such as an absent argument.

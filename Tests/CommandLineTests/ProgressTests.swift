@@ -36,8 +36,8 @@ struct ProgressTests {
     print("over")
     """
 
-  /// What removes one line.
-  private static let erase = "\r\u{1B}[J"
+  /// What removes the progress: the cursor returns to its top.
+  private static let erase = "\u{1B}8\u{1B}[J"
 
   @Test("Progress is shown below other output, and removed at the end")
   func shown() throws {

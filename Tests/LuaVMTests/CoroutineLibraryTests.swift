@@ -98,7 +98,7 @@ struct CoroutineLibraryTests {
     defer { unlink(path) }
     guard let expected = standardOutput(of: "lua5.4 \(path) 2>&1") else { return }
     #expect(expected.contains("in | 1 | nil"))
-    let host = try TestHost()
+    let host = try TestHost(LuaConfiguration(refusesExit: false))
     let chunk = try host.vm.load(
       ByteString("return (function() " + Self.script + " end)()"), name: "@" + path)
     let own = try host.vm.call(chunk).map { try host.vm.tostring($0).description }.joined()

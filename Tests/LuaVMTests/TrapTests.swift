@@ -128,7 +128,7 @@ struct ExitTests {
   @Test("os.exit in a callback ends the process")
   func exitInACallback() async {
     await #expect(processExitsWith: .exitCode(3)) {
-      let host = try TestHost()
+      let host = try TestHost(LuaConfiguration(refusesExit: false))
       let function = try host.load("os.exit(3)")
       try host.install("X", ["run": { call in call.answer(try call.vm.call(function)) }])
       try host.run("table.sort({1, 2}, function() coroutine.wrap(X.run)() end)")
@@ -139,7 +139,7 @@ struct ExitTests {
   func exitWithClosingInCoroutines() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent])
     {
-      let host = try TestHost()
+      let host = try TestHost(LuaConfiguration(refusesExit: false))
       let counter = Counted.Counter()
       let type = try host.vm.defineObjectType("counted", of: Counted.self, methods: [:])
       try host.install(
@@ -167,7 +167,7 @@ struct ExitTests {
   @Test("os.exit closes the state while a stop is due", .enabled(if: !isThreadSanitized))
   func exitWithClosingWhileAStopIsDue() async {
     await #expect(processExitsWith: .exitCode(4)) {
-      let host = try TestHost()
+      let host = try TestHost(LuaConfiguration(refusesExit: false))
       _ = try host.operation(
         """
         gc = setmetatable({}, {__gc = function()

@@ -7,7 +7,7 @@
 #include "CFlowLua.h"
 
 int main(void) {
-  flowlua_configuration configuration = {.standard_libraries = true};
+  flowlua_configuration configuration = {.libraries = FLOWLUA_ALL_LIBRARIES};
   flowlua_callbacks callbacks = {0};
   const char *problem = NULL;
   flowlua_state *state = flowlua_open(&configuration, &callbacks, &problem);

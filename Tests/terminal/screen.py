@@ -32,10 +32,19 @@ def resize(terminal, columns, rows):
 
 
 def wrapped(screen, columns, rows):
-    """A screen of another size with the lines of this one down to the cursor, without colours."""
-    lines = list(screen.history.top) + [screen.buffer[number] for number in range(screen.cursor.y + 1)]
+    """A screen of another size with the lines of this one, without colours. The cursor stays at its character."""
+    lines = [row(line, screen.columns)[0] for line in screen.history.top]
+    before = len(lines) + screen.cursor.y
+    lines += [row(screen.buffer[number], screen.columns)[0] for number in range(screen.lines)]
+    while len(lines) > before + 1 and not lines[-1]:
+        lines.pop()
     result = pyte.HistoryScreen(columns, rows, history=10_000)
-    pyte.ByteStream(result).feed("\r\n".join(row(line, screen.columns)[0] for line in lines).encode())
+    stream = pyte.ByteStream(result)
+    for line in lines[:before]:
+        stream.feed((line + "\r\n").encode())
+    start = len(result.history.top) + result.cursor.y + screen.cursor.x // columns
+    stream.feed("\r\n".join(lines[before:]).encode())
+    result.cursor.x, result.cursor.y = screen.cursor.x % columns, max(0, start - len(result.history.top))
     return result
 
 

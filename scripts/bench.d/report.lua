@@ -120,6 +120,19 @@ do
 end
 
 do
+  local typed, list, a, callback, method, b = in_turn(
+    peer("calls", "call", "2000000"), peer("calls", "list", "2000000"),
+    peer("calls_peer", "call", "2000000"), peer("calls", "callback", "2000000"),
+    peer("calls", "method", "2000000"), peer("calls_peer", "callback", "2000000"))
+  row { name = "vm.call with types / lua_pcall in C", ours = typed, peer = a, unit = "ns",
+    target = "<= 4.00 x", met = typed <= 4 * a }
+  row { name = "vm.call with arrays / lua_pcall in C", ours = list, peer = a, unit = "ns" }
+  row { name = "a Swift function, from Lua / one in C", ours = callback, peer = b, unit = "ns",
+    target = "<= 2.50 x", met = callback <= 2.5 * b }
+  row { name = "a bound method, from Lua / one in C", ours = method, peer = b, unit = "ns" }
+end
+
+do
   local a, b = in_turn(ours("build.lua", "1000000"), lua("build_peer.lua", "1000000"))
   row { name = "add and release / a table", ours = a, peer = b, unit = "ns" }
 end
@@ -268,6 +281,46 @@ do
   row { name = "its size", ours = b, unit = "MB", target = "<= 3.0 MB", met = b <= 3 }
   row { name = "until it is ready in Chromium", ours = c, unit = "ms", target = "<= 1500 ms",
     met = c <= 1500 }
+end
+
+do
+  local folder = bench.compiled .. "/journal"
+  -- A new store each time, in the folder of the peer's file.
+  local function kept(...)
+    local words = { bench.flowlua, "--keep", "--store", folder, here .. "/kept.lua", ... }
+    return function()
+      os.execute(("rm -rf '%s'*"):format(folder))
+      return output_of(table.unpack(words))
+    end
+  end
+  local function commits(count)
+    local run = peer("kept_peer", folder .. ".sqlite", count)
+    return function()
+      os.execute(("rm -rf '%s'*"):format(folder))
+      return run()
+    end
+  end
+  local a, b = in_turn(kept("serial", "2000"), commits "2000")
+  row { name = "a kept op / a commit of SQLite in C", ours = a, peer = b, unit = "us",
+    target = "<= 1.50 x", met = a <= 1.5 * b, chart = "a kept op", against = "a commit of SQLite" }
+  a, b = in_turn(kept("group", "12800"), ours("kept.lua", "group", "12800"))
+  row { name = "12,800 items of 1 ms, 64 at once / unkept", ours = a, peer = b, unit = "ms",
+    target = "<= 1.11 x", met = a <= b / 0.9 }
+  local function finished(option)
+    return function()
+      return output_of("sh", "-c", '"$@" 2>/dev/null || true', "sh", bench.flowlua, option,
+        "--store", folder, here .. "/kept.lua", "items", "100000")
+    end
+  end
+  os.execute(("rm -rf '%s'*"):format(folder))
+  finished "--keep"()
+  local why = wall("sh", "-c", '"$@" >/dev/null 2>&1 || true', "sh", bench.flowlua, "--why",
+    "--store", folder, here .. "/kept.lua", "items", "100000")
+  a, b = in_turn(finished "--resume", why)
+  row { name = "resume of 100,000 finished items", ours = a, unit = "ms", target = "<= 500 ms",
+    met = a <= 500 }
+  row { name = "--why of them", ours = b, unit = "ms", target = "<= 1000 ms", met = b <= 1000 }
+  os.execute(("rm -rf '%s'*"):format(folder))
 end
 
 -- What the bold mechanisms gain: flowlua with and without each. Instructions are counted once,

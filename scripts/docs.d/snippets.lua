@@ -35,6 +35,15 @@ local function prepare(folder)
   flow.exec({ "ln", "-sfn", root .. "/examples", folder .. "/examples" }):await()
 end
 
+-- The Swift files that a file of this name is compiled with: itself, and those in its folder.
+local function swift_files(folder, name)
+  local parent = (folder .. "/" .. name):match "^(.*)/"
+  local listed = flow.exec({ "sh", "-c", 'ls "$0"/*.swift', parent }):await().stdout
+  local paths = {}
+  for path in listed:gmatch "[^\n]+" do paths[#paths + 1] = path end
+  return paths
+end
+
 local function run(block, folder, module_flags)
   local marker = block.marker
   if block.language == "lua" then
@@ -45,10 +54,13 @@ local function run(block, folder, module_flags)
   elseif block.language == "sh" then
     return execute({ "bash", "-euo", "pipefail", "-c", block.text }, folder)
   else
-    write(folder .. "/snippet.swift", block.text)
+    local name = marker.file or "snippet.swift"
+    if marker.file then flow.fs.mkdir((folder .. "/" .. name):match "^(.*)/") end
+    write(folder .. "/" .. name, block.text)
     local argv = { "swiftc", "-typecheck", "-swift-version", "6", "-suppress-warnings" }
     table.move(module_flags, 1, #module_flags, #argv + 1, argv)
-    argv[#argv + 1] = folder .. "/snippet.swift"
+    local paths = swift_files(folder, name)
+    table.move(paths, 1, #paths, #argv + 1, argv)
     return execute(argv, root)
   end
 end

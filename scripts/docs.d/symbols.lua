@@ -8,8 +8,10 @@ function symbols.check(folder, modules, report)
     local file <close> = assert(io.open(("%s/%s.symbols.json"):format(folder, module)))
     for _, symbol in ipairs(json.decode(file:read "a").symbols) do
       local place = symbol.location
-      -- Others come from the standard library, or are made for types that conform to a protocol.
-      if place and not symbol.identifier.precise:find("::SYNTHESIZED::", 1, true) then
+      local id = symbol.identifier.precise
+      -- Others come from the standard library, are made for types that conform to a protocol, or
+      -- are extensions.
+      if place and not id:find("::SYNTHESIZED::", 1, true) and not id:find "^s:e:" then
         count = count + 1
         if symbol.docComment then
           documented = documented + 1

@@ -15,7 +15,7 @@ _flowlua() {
   elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
     $before == --annotations || $before == --grace || $before == --progress || $before == --report ||
     $before == --older-than || $before == --settle || $before == --show || $before == --forget ||
-    $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
+    $before == --from || $before == --only || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -29,12 +29,12 @@ _flowlua() {
     --forget)
       # Only ages go without a run.
       if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W '--older-than' -- "$word"); fi ;;
-    --grace | --older-than | --resume | --settle | --show | --store-limit | -e | -l) ;;
+    --from | --grace | --older-than | --only | --resume | --settle | --show | --store-limit | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
-          --graph | --color | --events | --grace | --older-than | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
+          --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
           --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
@@ -46,10 +46,10 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --forget --grace --graph --help --keep
-          --no-cache --no-progress --older-than --otlp --progress --report --resume --runs --settle --show --store --store-limit
+        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --forget --from --grace --graph --help --keep
+          --no-cache --no-progress --older-than --only --otlp --progress --report --resume --runs --settle --show --store --store-limit
           --summary --summary=json --timeline --trace --trust-code --verify --version
-          --virtual-clock --workers
+          --virtual-clock --why --workers
           -e -i -l -v -E -W' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

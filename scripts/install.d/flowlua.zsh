@@ -8,6 +8,7 @@ _arguments -S -s \
   '--events=[append each event to a file]:file:_files' \
   '--follow[print each line of the summaries as it happens]' \
   '--forget=[remove a kept run]::run:' \
+  '--from=[continue a kept run, and execute this op and all after it]:op:' \
   '--grace=[give cleanups this many seconds after a stop]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
@@ -15,6 +16,7 @@ _arguments -S -s \
   '--no-cache[execute ops although a kept run has their result]' \
   '--no-progress[disable the progress]' \
   '--older-than=[remove kept runs of more than this age]:age:' \
+  '*--only=[execute only this op of a kept run]:op:' \
   '--otlp=[write the runs as spans of OpenTelemetry]::file or URL:_files -g "*.json"' \
   '--progress=[how the progress is shown]:word:(auto plain never)' \
   '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
@@ -31,6 +33,7 @@ _arguments -S -s \
   '--verify[check the store of kept runs]' \
   '--version[show the versions]' \
   '--virtual-clock[use a virtual clock]' \
+  '--why[print which ops would be executed, and why]' \
   '--workers=[run at most this many workers]:number:' \
   '*-e[execute a statement]:statement:' \
   '-i[ask for lines after the script]' \

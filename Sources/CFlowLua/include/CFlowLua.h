@@ -149,6 +149,8 @@ typedef struct flowlua_callbacks {
   /// An interruption is about to be raised: called as above. false when the code that runs is a cleanup,
   /// in which nothing is raised: the request stays.
   bool (*_Nonnull interrupt)(flowlua_state *_Nonnull);
+  /// The bytes outside of the state that count into its limit. It may not use the state.
+  size_t (*_Nonnull outside)(flowlua_state *_Nonnull);
   /// Another thread wants the owner to look at what it has sent, while Lua code runs: called as above.
   void (*_Nonnull attend)(flowlua_state *_Nonnull);
 } flowlua_callbacks;
@@ -158,19 +160,51 @@ typedef struct flowlua_callbacks {
 typedef struct flowlua_configuration {
   /// Bytes that the state may hold; 0 for no limit.
   size_t memory_limit;
-  /// Open the standard libraries.
-  bool standard_libraries;
+  /// The standard libraries to open, in bits.
+  uint32_t libraries;
+  /// Whether scripts can load bytecode.
+  bool loads_bytecode;
   /// The collector in generational mode, as the stand-alone interpreter has it.
   bool generational;
   /// The libraries read no environment variables.
   bool ignores_environment;
-  /// os.exit raises: the state isn't the process's own.
-  bool refuses_exit;
+  /// What os.exit does.
+  uint8_t exits;
   /// For tests: the allocation that fails once, counted from 1; 0 for none.
   uint64_t failing_allocation;
   /// For tests: what the state is to do without, as if its self-check had failed; see below.
   uint32_t withheld;
 } flowlua_configuration;
+
+/// The standard libraries. What is named SAFE is the part of a library that reaches nothing outside of the
+/// state; the bit of the same name without it is the rest of that library.
+enum {
+  FLOWLUA_LIBRARY_SAFE_BASE = 1,
+  FLOWLUA_LIBRARY_BASE = 2,
+  FLOWLUA_LIBRARY_COROUTINE = 4,
+  FLOWLUA_LIBRARY_TABLE = 8,
+  FLOWLUA_LIBRARY_SAFE_STRING = 16,
+  FLOWLUA_LIBRARY_STRING = 32,
+  FLOWLUA_LIBRARY_MATH = 64,
+  FLOWLUA_LIBRARY_UTF8 = 128,
+  FLOWLUA_LIBRARY_SAFE_OS = 256,
+  FLOWLUA_LIBRARY_OS = 512,
+  FLOWLUA_LIBRARY_IO = 1024,
+  FLOWLUA_LIBRARY_SAFE_PACKAGE = 2048,    // `require` of what the host has preloaded
+  FLOWLUA_LIBRARY_LUA_MODULES = 4096,     // `package`, and modules written in Lua
+  FLOWLUA_LIBRARY_NATIVE_MODULES = 8192,  // C libraries
+  FLOWLUA_LIBRARY_DEBUG = 16384,
+  FLOWLUA_ALL_LIBRARIES = 32767,
+  FLOWLUA_LIBRARY_PROGRAMS = 32768,  // the functions of `os` and `io` that start programs
+};
+
+/// What os.exit does: it ends the process, or raises an error that names the host, or workers.
+enum { FLOWLUA_EXITS = 0, FLOWLUA_EXIT_REFUSED = 1, FLOWLUA_EXIT_OF_WORKER = 2 };
+
+/// Whether a state with certain libraries has a function, such as "os" and "time", or "_G" and "print". Methods of
+/// files have the library "file".
+bool flowlua_has_function(
+    uint32_t libraries, const char *_Nonnull library, const char *_Nonnull name);
 
 /// What leans on more than liblua promises, in bits. Each is checked before it is used.
 enum {
@@ -211,6 +245,11 @@ bool flowlua_is_closing(const flowlua_state *_Nonnull state);
 /// Bytes that the state holds now.
 size_t flowlua_memory_used(const flowlua_state *_Nonnull state);
 void flowlua_set_memory_limit(flowlua_state *_Nonnull state, size_t bytes);
+/// Whether the state and what counts into its limit are beyond it.
+bool flowlua_exceeds_memory(flowlua_state *_Nonnull state);
+/// Has code that runs in an operation raise the error of lack of memory soon, unless a collection helps:
+/// what has grown outside of the state is beyond the limit.
+void flowlua_note_outside(flowlua_state *_Nonnull state);
 /// For tests: the n-th allocation from now fails, also when Lua repeats it after a collection;
 /// 0 for none. Returns how far the count before had got, 0 if its failure has come.
 uint64_t flowlua_fail_allocation(flowlua_state *_Nonnull state, uint64_t n);
@@ -257,6 +296,29 @@ int32_t flowlua_load_file(
 int32_t flowlua_call_function(
     flowlua_state *_Nonnull state, int32_t function, const flowlua_value *_Nullable arguments,
     int32_t count, bool traceback, int32_t *_Nonnull result_count);
+/// The same in parts: pushes the function; the caller pushes the arguments one by one. [-0, +1, -]
+int32_t flowlua_begin_call(flowlua_state *_Nonnull state, int32_t function);
+/// Calls the function with all that stands on top of it; `before` values stand below it.
+/// [-?, +results|1, -]
+int32_t flowlua_finish_call(
+    flowlua_state *_Nonnull state, int32_t before, int32_t *_Nonnull result_count);
+/// A coroutine with a function as its body. [-0, +1, -]
+int32_t flowlua_make_thread(flowlua_state *_Nonnull state, int32_t function);
+/// Resumes a coroutine of the script's own, as coroutine.resume; its waits are in place. What it has
+/// yielded or returned stands on the stack. [-0, +results|1, -]
+int32_t flowlua_resume_thread(
+    flowlua_state *_Nonnull state, int32_t thread, const flowlua_value *_Nullable arguments,
+    int32_t count, bool *_Nonnull has_yielded, int32_t *_Nonnull result_count);
+enum {
+  FLOWLUA_THREAD_SUSPENDED,
+  FLOWLUA_THREAD_RUNNING,
+  FLOWLUA_THREAD_NORMAL,
+  FLOWLUA_THREAD_DEAD,
+};
+/// As coroutine.status. [-0, +0, -]
+int32_t flowlua_thread_status(flowlua_state *_Nonnull state, int32_t thread);
+/// As coroutine.close; what a cleanup raises is the error. [-0, +0|1, -]
+int32_t flowlua_close_thread(flowlua_state *_Nonnull state, int32_t thread);
 /// The same for a script of the stand-alone interpreter: its arguments are those that the global table
 /// `arg` holds, its results are dropped. [-0, +0|1, -]
 int32_t flowlua_call_script(flowlua_state *_Nonnull state, int32_t function);
@@ -416,6 +478,9 @@ int32_t flowlua_define_type(flowlua_state *_Nonnull state, int32_t metatable);
 /// It looks at the userdata's own content, not at its metatable, which a script can change. [-0, +0, -]
 void *_Nullable flowlua_object(
     flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, int32_t type);
+/// The Swift reference in an object of any type, and the type; NULL for anything else. [-0, +0, -]
+void *_Nullable flowlua_any_object(
+    flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, int32_t *_Nonnull type);
 /// Pushes a handle: a userdata that carries two numbers and holds nothing. The caller has seen to
 /// the room. false when memory ran out. [-0, +0|1, -]
 bool flowlua_push_handle(
@@ -855,6 +920,9 @@ enum { FLOWLUA_INTERRUPT = 1, FLOWLUA_TERMINATE = 2, FLOWLUA_ATTEND = 4, FLOWLUA
 typedef void (*flowlua_request_function)(void *_Nullable state);
 flowlua_request_function _Nonnull flowlua_interrupter(void);
 flowlua_request_function _Nonnull flowlua_terminator(void);
+/// Asks for an interruption that raises a value instead of "interrupted!", on the owner thread. The value is a
+/// reference that the caller keeps until the next call, or until the state is closed.
+void flowlua_interrupt_with(flowlua_state *_Nonnull state, int32_t value);
 /// Whether an interruption was asked for that nobody has taken. Safe in a signal handler.
 typedef bool (*flowlua_question_function)(void *_Nullable state);
 flowlua_question_function _Nonnull flowlua_interruption_question(void);

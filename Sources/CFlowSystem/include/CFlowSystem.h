@@ -24,6 +24,20 @@ int flowsystem_wait_readable(int fd, int64_t timeout_ns);
 /// Waits for one of two descriptors, of which `other` may be -1.
 int flowsystem_wait_readable_any(int fd, int other, int64_t timeout_ns);
 
+/// The code that a blocked thread keeps from running: none, that of Swift's cooperative pool, or that of the
+/// main actor.
+typedef enum flowsystem_place {
+  FLOWSYSTEM_OWN_THREAD,
+  FLOWSYSTEM_POOL_THREAD,
+  FLOWSYSTEM_MAIN_ACTOR,
+} flowsystem_place;
+
+/// Returns what the calling thread is for, as far as Dispatch knows.
+flowsystem_place flowsystem_blocked_place(void);
+
+/// Names the calling thread for the system, which takes at most 15 bytes.
+void flowsystem_name_thread(const char *name);
+
 /// Whether the calling thread is the main thread of the process.
 bool flowsystem_is_main_thread(void);
 
@@ -267,8 +281,8 @@ void flowsystem_write_whole_lines(void);
 /// last line or another program has the terminal.
 bool flowsystem_show_status(const char *text, size_t count);
 
-/// Records that the terminal, which is narrower now, has wrapped the lines: they take so many more.
-void flowsystem_note_wraps(int more);
+/// Moves the cursor back to where it is while the lines are shown: a key may have moved it.
+void flowsystem_place_cursor(void);
 
 /// Removes the lines, before other output; may be called on any thread.
 void flowsystem_hide_status(void);

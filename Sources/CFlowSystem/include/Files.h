@@ -1,4 +1,4 @@
-// Files: calls that Swift's Glibc module lacks, changes in folders, and digests by OpenSSL.
+// Files: calls that Swift's Glibc module lacks, changes in folders, and digests and encryption by OpenSSL.
 #ifndef FLOWSYSTEM_FILES_H
 #define FLOWSYSTEM_FILES_H
 
@@ -98,5 +98,35 @@ bool flowsystem_digest_copy(flowsystem_digest *digest, const flowsystem_digest *
 
 /// Stores the digest and its size, and keeps the object for another flowsystem_digest_copy.
 bool flowsystem_digest_finish(flowsystem_digest *digest, uint8_t *bytes, unsigned int *count);
+
+// MARK: - Encryption, by OpenSSL's libcrypto: AES-256-GCM.
+
+enum { FLOWSYSTEM_CIPHER_KEY = 32, FLOWSYSTEM_CIPHER_NONCE = 12, FLOWSYSTEM_CIPHER_TAG = 16 };
+
+/// What both directions need.
+typedef struct {
+  /// FLOWSYSTEM_CIPHER_KEY bytes.
+  const uint8_t *key;
+  /// FLOWSYSTEM_CIPHER_NONCE bytes: never the same ones for two texts with one key.
+  const uint8_t *nonce;
+  /// Bytes that aren't encrypted, but have to be the same in both directions.
+  const uint8_t *bound;
+  size_t bound_count;
+} flowsystem_cipher;
+
+/// Loads the library if it isn't; NULL, or a sentence that says why that isn't possible. May be called
+/// from any thread; the functions below need its success.
+const char *flowsystem_load_cipher(void);
+
+/// Encrypts bytes into as many bytes, and FLOWSYSTEM_CIPHER_TAG bytes that prove their origin. Returns
+/// false when the library fails.
+bool flowsystem_encrypt(
+    const flowsystem_cipher *cipher, const uint8_t *text, size_t count, uint8_t *sealed,
+    uint8_t *tag);
+
+/// The way back; returns false for another key or other bytes, and then `text` isn't to be used.
+bool flowsystem_decrypt(
+    const flowsystem_cipher *cipher, const uint8_t *sealed, size_t count, const uint8_t *tag,
+    uint8_t *text);
 
 #endif

@@ -11,6 +11,8 @@ protocol TaskOwner: AnyObject {
   /// Called at `taskDeadline` for a task that was busy; returns the error that the task ends with,
   /// if the owner is executing.
   func expireTask() -> FlowError?
+  /// Fails the owner and all that encloses it, whatever policies say about failures.
+  func failOwner(_ error: FlowError)
 }
 
 /// The tasks that an op or a run has started and that haven't ended: they end with it at the
@@ -50,6 +52,9 @@ package final class OwnedTasks {
     }
     return deadline
   }
+
+  /// Fails the owner of the tasks and all that encloses it, whatever policies say about failures.
+  func failOwner(_ error: FlowError) { (outermost ?? self).owner?.failOwner(error) }
 
   /// Why the owner of the tasks is to stop; nil when nothing stops it.
   package var stopError: FlowError? {

@@ -63,6 +63,10 @@ package class TaskRegistry: LoopClient {
   /// Whether code that executes on the loop is calling it.
   package var isExecuting: Bool { false }
 
+  package func cancelAll(reason: ByteString, on loop: EventLoop) {
+    swiftTasks?.stopAll(reason: reason)
+  }
+
   /// Releases everything that is pending, for a loop that is shut down.
   package func loopIsShutDown() {
     isShutDown = true

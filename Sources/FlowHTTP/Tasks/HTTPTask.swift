@@ -44,7 +44,9 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     self.client = client
     super.init(on: loop)
     var sent = request
-    if let trace = loop.trace { sent = request.continuing(trace, at: place) }
+    if let trace = place?.trace?.context ?? loop.trace {
+      sent = request.continuing(trace, at: place)
+    }
     let transfer = try HTTPTransfer(sent, on: multi, requester: requester) { [self] in ended($0) }
     if let problem = transfer.replacement?.problem(
       with: transfer.hop.method, transfer.hop.url.text)
@@ -58,7 +60,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   /// Sends the request; to be called once, after the task has its owner.
   public func start() {
     guard let transfer, state == .pending else { return }
-    if place != nil { started = loop.now() }
+    if let place { logStart(of: transfer, place) }
     if transfer.replacement != nil {
       transfer.multi.startReplaced(transfer)
     } else if let client {
@@ -120,6 +122,14 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     let end = size.map { ", " + Self.sizeText($0) } ?? ""
     let shown = loop.secrets.redacted(url: HTTPURL.shown(url))
     onLine("\(transfer.request.effectiveMethod) \(shown) -> \(status) in \(time)s\(end)")
+  }
+
+  private func logStart(of transfer: HTTPTransfer, _ place: WorkPlace) {
+    started = loop.now()
+    let work = LoggedWork(
+      starting: .request, loop.secrets.redacted(url: HTTPURL.bare(transfer.hop.url.text)),
+      method: transfer.request.effectiveMethod)
+    place.append(starting: work, at: started)
   }
 
   /// Logs the request as a work of its op.

@@ -180,7 +180,11 @@ extension HTTPTransfer {
       lastMoved = multi.now
     }
     guard request.onProgress != nil else { return }
-    let next = head.status == 0 && size > 0 ? (sent, size) : (received, total)
+    var next = head.status == 0 && size > 0 ? (sent, size) : (received, total)
+    // Of a download that is continued, what was there counts as well.
+    if head.status != 0, let range = body.range {
+      next = (received.later(by: range.start), range.total ?? 0)
+    }
     if progress?.done != next.0, next.0 > 0 {
       progress = next
       multi.touch(self)

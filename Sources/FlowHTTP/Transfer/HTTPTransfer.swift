@@ -182,6 +182,8 @@ final class HTTPTransfer {
     armDeadlineTimer()
     loop.enqueue { [self] in
       guard !hasEnded, let easy else { return }
+      // A reader that is faster than the timer would pause, which cancels it, and continue until the end.
+      if let timeout = request.timeout, elapsed >= timeout { return timedOut(after: timeout) }
       lastMoved = Self.now
       multi.watchMovement(until: idleEnd)
       multi.perform { _ = ccurl_continue(easy) }
@@ -381,7 +383,7 @@ final class HTTPTransfer {
     guard let timeout = request.timeout else { return }
     let left = max(0, timeout - elapsed)
     let end = { [weak self] in
-      self?.timedOut("after \(Value.text(ofSeconds: timeout))s (timeout)") ?? ()
+      self?.timedOut(after: timeout) ?? ()
     }
     deadlineTimer =
       replacement == nil
@@ -405,6 +407,10 @@ final class HTTPTransfer {
   private var idleEnd: Int64 {
     // A century is as good as any longer time.
     lastMoved + Int64(min(request.idleTimeout, 3e9) * 1e9)
+  }
+
+  private func timedOut(after timeout: Double) {
+    timedOut("after \(Value.text(ofSeconds: timeout))s (timeout)")
   }
 
   private func timedOut(_ limit: ByteString) { stop(timeoutError(limit)) }

@@ -284,7 +284,7 @@ extension HTTPRequest {
   /// The same with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
   /// the one that the trace continues.
   func continuing(_ trace: TraceContext, at place: WorkPlace?) -> HTTPRequest {
-    guard let traceparent = place?.traceparent ?? trace.incoming,
+    guard let traceparent = place?.traceparent ?? trace.traceparent,
       !headers.contains(where: { $0.name.lowercased == "traceparent" })
     else { return self }
     var request = self

@@ -17,66 +17,159 @@ package final class Keeper: RunKeeper {
   }
 
   /// Whether the script has ended.
-  private var isEnded = false
-  /// The name under which the result of a step is kept; hardly that of a key.
-  static let resultName: ByteString = "\u{0}result"
-  /// The run in the store.
-  package let kept: KeptRun
-  private let store: JournalStore
-  private let values: any KeptValues
-  private var earlier: EarlierOps
-  /// Whether an earlier process has executed anything.
-  private let isResumed: Bool
+  private(set) var isEnded = false
+  package var isSuspended = false
+  /// Whether an op wasn't executed, so that the run has to be continued, whatever the script has made of that.
+  private var hasRefused = false
+  /// The run in the store; nil when nothing is written.
+  package let kept: KeptRun?
+  /// The id of the run.
+  let id: ByteString
+  /// What is said about an op that had finished in it.
+  let keptLine: ByteString
+  /// Which ops are executed.
+  let choice: OpChoice
+  /// What was decided, when ops are rehearsed.
+  package var rehearsal = KeptRehearsal()
+  let store: JournalStore
+  let files: FileContents
+  let values: any KeptValues
+  /// Encrypts secrets; nil when they aren't kept.
+  private let cipher: StoreCipher?
+  // Unchecked exclusivity, here and below: see `OpKeeping`.
+  @exclusivity(unchecked) var earlier: EarlierOps
   /// Whether code that has changed counts as the same.
-  private let trustsCode: Bool
+  let trustsCode: Bool
   /// Whether results of other runs are taken over.
   private let usesCache: Bool
   /// By the name of an op, or of an item: `PayOp`, `PayOp #3`.
-  private let settlements: [ByteString: Settlement]
+  let settlements: [ByteString: Settlement]
   /// Called with a sentence for the person who runs the script.
   private let warn: (ByteString) -> Void
   /// The names of ops that a warning was about.
   private var warned: Set<ByteString> = []
   /// The code of the op whose items a group executes; it is compared once for all of them.
-  private var code: (origin: KeptWork.CodeOrigin?, digest: Digest, place: ByteString?)?
+  @exclusivity(unchecked) private var code: KeptCode?
   /// Executions that have begun in this turn of the loop.
-  private var begun: [OpKeeping] = []
+  @exclusivity(unchecked) private var begun: [OpKeeping] = []
 
-  package init(
+  package convenience init(
     _ kept: KeptRun, in store: JournalStore, values: any KeptValues, trustsCode: Bool = false,
-    usesCache: Bool = true, settlements: [ByteString: Settlement] = [:],
-    warn: @escaping (ByteString) -> Void
+    usesCache: Bool = true, cipher: StoreCipher? = nil, settlements: [ByteString: Settlement] = [:],
+    choice: OpChoice = .changed, warn: @escaping (ByteString) -> Void
   ) {
-    self.kept = kept
-    self.store = store
-    self.values = values
-    self.trustsCode = trustsCode
-    self.usesCache = usesCache
-    self.settlements = settlements
-    self.warn = warn
-    earlier = EarlierOps(kept.records)
-    isResumed = !kept.records.isEmpty
+    self.init(
+      kept, kept.id, kept.records, store, values, trustsCode, usesCache, cipher, settlements,
+      choice, warn)
     kept.records = []
   }
 
+  /// Makes one that rehearses the run of an id with its records, none for a new run, and writes nothing.
+  package convenience init(
+    rehearsing id: ByteString, _ records: [OpRecord], in store: JournalStore,
+    values: any KeptValues, trustsCode: Bool = false, usesCache: Bool = true,
+    cipher: StoreCipher? = nil
+  ) {
+    self.init(
+      nil, id, records, store, values, trustsCode, usesCache, cipher, [:], .nothing, { _ in })
+  }
+
+  private init(
+    _ kept: KeptRun?, _ id: ByteString, _ records: [OpRecord], _ store: JournalStore,
+    _ values: any KeptValues, _ trustsCode: Bool, _ usesCache: Bool, _ cipher: StoreCipher?,
+    _ settlements: [ByteString: Settlement], _ choice: OpChoice,
+    _ warn: @escaping (ByteString) -> Void
+  ) {
+    self.kept = kept
+    self.id = id
+    keptLine = "Kept from run \(id)"
+    self.store = store
+    files = FileContents(store, kept)
+    self.values = values
+    self.trustsCode = trustsCode
+    self.usesCache = usesCache
+    self.cipher = cipher
+    self.settlements = settlements
+    self.choice = choice
+    self.warn = warn
+    earlier = EarlierOps(records)
+  }
+
+  package var runID: ByteString? { kept?.id }
+
   package func decide(_ work: KeptWork) -> KeepingDecision {
     // Nothing is executed unrecorded.
-    if let failure = kept.failure { return .refuse(failure) }
+    if let failure = kept?.failure { return refuse(failure) }
     do {
-      let (code, place) = try code(of: work)
-      let inputs = try work.inputs.map {
-        KeptInput(name: $0.name, digest: try store.digest(of: $0.value) ?? .incomparable)
+      let code = code(of: work)
+      work.codeProblem = code.problem
+      let inputs = try inputs(of: work)
+      if work.cacheKey != nil, inputs[0].digest == .incomparable {
+        return .fail(
+          FlowError(
+            .error,
+            "the cache key of [\(work.names().shown)] has a value in it that can't be compared")
+        )
       }
-      let isComparable = !inputs.contains { $0.digest == .incomparable }
+      let isComparable =
+        code.problem == nil && !inputs.contains { $0.digest == .incomparable }
+      if isComparable, case .changed = choice,
+        let decision = plainlyFinished(OpContent(code: code.digest, inputs: inputs), work)
+      {
+        return decision
+      }
+      let names = work.names()
       let record = OpRecord(
-        path: work.loop.secrets.redacted(work.path), op: work.name,
-        label: work.label.map { work.loop.secrets.redacted($0) }, code: code, inputs: inputs,
+        path: work.loop.secrets.redacted(names.path), op: work.name,
+        label: names.label.map { work.loop.secrets.redacted($0) }, code: code.digest,
+        inputs: inputs,
         state: .started, began: Self.time(on: work.loop), key: "", isOnce: work.isOnce,
-        place: place)
-      return try decide(work, record, isComparable: isComparable)
+        place: code.place)
+      let decision = try choose(work, record, isComparable: isComparable)
+      if case .refuse(let error) = decision { return refuse(error) }
+      return decision
+    } catch let unread as UnreadFiles {
+      return .later(
+        FileReading(unread.paths, files, on: work.loop, after: work.reading as? FileReading))
     } catch {
-      return .refuse(.from(error))
+      return refuse(.from(error))
     }
+  }
+
+  /// The decision about an op that has finished, if that needs no record of it: the usual case, so that a run with very
+  /// many finished items is continued at once.
+  private func plainlyFinished(_ content: OpContent, _ work: KeptWork) -> KeepingDecision? {
+    guard work.outputFiles.isEmpty, let index = takeFinished(content, work) else { return nil }
+    if earlier.records[index].writes.allSatisfy({ $0.files == nil }),
+      let decision = try? finished(index, keptLine, work)
+    {
+      return decision
+    }
+    earlier.release(index)
+    return nil
+  }
+
+  /// Decides as a person has chosen.
+  private func choose(
+    _ work: KeptWork, _ record: OpRecord, isComparable: Bool
+  ) throws -> KeepingDecision {
+    switch choice {
+    case .changed: break
+    case .nothing: return try rehearse(work, record, isComparable: isComparable)
+    case .only(let names):
+      if names.contains(where: { work.isWithin($0) }) { return try repeated(work, record) }
+      return try rehearse(work, record, isComparable: isComparable)
+    case .from(let name):
+      if rehearsal.executed > 0 || work.isWithin(name) { return try repeated(work, record) }
+      if let decision = try before(work, record, isComparable: isComparable) { return decision }
+    }
+    return try decide(work, record, isComparable: isComparable)
+  }
+
+  private func refuse(_ error: FlowError) -> KeepingDecision {
+    // Of a run of which little was executed nothing new is said.
+    if case .only = choice {} else { hasRefused = true }
+    return .refuse(error)
   }
 
   private func decide(
@@ -86,266 +179,186 @@ package final class Keeper: RunKeeper {
     let content = OpContent(code: record.code, inputs: record.inputs)
     var line: ByteString?
     var lineage = work.lineage
-    if isComparable,
-      let index = earlier.take(
-        content, where: { $0.state == .finished && reads(of: $0, fit: work) })
-    {
+    if isComparable, let index = takeFinished(content, work) {
+      var lost: ByteString
       do {
-        return try finished(index, "Kept from run \(kept.id)", work)
+        if let change = try fileChange(since: earlier.records[index], work) {
+          lost = change
+        } else {
+          return try finished(index, keptLine, work)
+        }
+      } catch let unread as UnreadFiles {
+        earlier.release(index)
+        throw unread
       } catch {
-        let known = earlier.records[index]
-        let why: ByteString = "had finished in run \(kept.id), but what it had set can't be read"
-        if known.isOnce, let decision = try settle(work, index, record, why) { return decision }
-        lineage = UInt64(known.key.description, radix: 16) ?? lineage
-        line = "Again: what it had set can't be read: \(FlowError.from(error).message)"
+        lost = "what it had set can't be read: \(FlowError.from(error).message)"
+      }
+      let known = earlier.records[index]
+      let why: ByteString = "had finished in run \(id), but \(lost)"
+      if known.isOnce, let decision = try settle(work, index, record, why) { return decision }
+      record.id = known.id
+      lineage = Self.lineage(after: known) ?? lineage
+      line = "Again: \(lost)"
+    }
+    if isComparable, line == nil {
+      switch try cached(work, &record) {
+      case .decided(let decision)?: return decision
+      case .execute(_, let why)?: line = why
+      case nil: break
       }
     }
-    if isComparable, line == nil, let decision = try cached(work, &record) { return decision }
-    if isResumed, line == nil {
+    if line == nil, !earlier.records.isEmpty {
       switch try again(work, content, record) {
-      case .execute(let earlierLineage, let why):
-        lineage = earlierLineage ?? lineage
+      case .execute(let known, let why):
+        if let known {
+          // The record stands for all executions of the op, the latest with its key.
+          record.id = known.id
+          lineage = Self.lineage(after: known) ?? lineage
+        }
         line = why
       case .decided(let decision): return decision
       }
     }
-    record.key = ByteString(String(lineage, radix: 16))
+    return execute(work, record, lineage, line)
+  }
+
+  /// Takes the finished op that equals one; nil without one.
+  func takeFinished(_ content: OpContent, _ work: KeptWork) -> Int? {
+    earlier.take(content) {
+      $0.state == .finished && reads(of: $0, fit: work) && $0.hasOutput(of: work)
+    }
+  }
+
+  /// The decision to execute an op.
+  func execute(
+    _ work: KeptWork, _ record: OpRecord, _ lineage: UInt64, _ line: ByteString?
+  ) -> KeepingDecision {
+    var record = record
+    record.key = lineage.shortHexadecimal
     let keeping = OpKeeping(self, record, lineage: lineage, work)
     noteStart(keeping, on: work.loop)
     return .execute(keeping, line: line)
   }
 
-  /// The decision about an op whose result may come from another run; nil if there is none. Gives the record the key
+  /// The answer about an op whose result may come from another run; nil if there is none. Gives the record the key
   /// by which others find it.
-  private func cached(
-    _ work: KeptWork, _ record: inout OpRecord
-  ) throws -> KeepingDecision? {
+  func cached(_ work: KeptWork, _ record: inout OpRecord) throws -> Answer? {
     guard let cache = work.cache else { return nil }
     let content = OpContent(code: record.code, inputs: record.inputs)
     let version = try store.digest(cache.version)
     let key = content.code.followed(by: content.inputs).followed(by: version)
     record.cacheKey = key
-    guard usesCache, let (run, known) = try store.cached(key) else { return nil }
-    if let expires = cache.expires, record.began - known.ended > expires { return nil }
+    guard usesCache, let (run, known) = try store.cached(key), known.hasOutput(of: work) else {
+      return nil
+    }
+    // A clock that was set back makes a result come from the future: nobody knows how old it is.
+    let age = record.began - known.ended
+    if let expires = cache.expires, age > expires || age < 0 { return nil }
+    if let change = try fileChange(since: known, work) {
+      return .execute(nil, "Again: \(change)")
+    }
     do {
       // An op with an undo has no cache.
-      return try finished(known, "Kept from run \(run)", work) { _ in }
+      return .decided(try finished(known, of: run, "Kept from run \(run)", work) { $0(nil) })
     } catch {
-      // A large value may have gone with its run.
-      return nil
+      // A large value may have gone with its run, or it is encrypted.
+      let why = FlowError.from(error).message
+      return .execute(nil, "Again: what it had set can't be read: \(why)")
     }
   }
 
   /// The decision about what a record says to have finished.
-  private func finished(
+  func finished(
     _ index: Int, _ line: ByteString, _ work: KeptWork
   ) throws -> KeepingDecision {
-    let known = earlier.records[index]
-    let lineage = UInt64(known.key.description, radix: 16)
-    let decision = try finished(known, line, work, lineage: lineage) { [self] in
-      undone(index, withInner: $0)
-    }
+    // Part by part: a copy of the whole record costs more than the rest.
+    let decision = try finished(
+      earlier.records[index].writes, earlier.records[index].reads, of: id, line, work,
+      lineage: Self.lineage(earlier.records[index].key, earlier.records[index].state), index,
+      record: { earlier.records[index] }
+    ) { [self] in undone([index], then: $0) }
     earlier.take(index)
     return decision
   }
 
+  func finished(
+    _ record: OpRecord, of run: ByteString, _ line: ByteString, _ work: KeptWork,
+    undone: @escaping UndoneKeeping
+  ) throws -> KeepingDecision {
+    try finished(
+      record.writes, record.reads, of: run, line, work, record: { record }, undone: undone)
+  }
+
   private func finished(
-    _ record: OpRecord, _ line: ByteString, _ work: KeptWork, lineage: UInt64? = nil,
-    undone: @escaping (_ withInner: Bool) -> Void
+    _ known: [KeptWrite], _ reads: [KeptInput], of run: ByteString, _ line: ByteString,
+    _ work: KeptWork, lineage: UInt64? = nil, _ index: Int? = nil, record: () -> OpRecord,
+    undone: @escaping UndoneKeeping
   ) throws -> KeepingDecision {
     var result = Value.null
     var writes: [(key: Key, value: Value)] = []
-    for write in record.writes {
+    var undos = KeptUndos()
+    for write in known {
       let bytes = try store.load(write)
-      let value = try bytes.map { try values.decode($0.bytes) } ?? .null
-      if write.name == Self.resultName {
+      let value = try bytes.map { try decode($0.bytes, write, record, of: run) } ?? .null
+      if write.isResult {
         result = value
-      } else {
+      } else if write.name != OpRecord.partMark, !undos.take(write.name, value, work.loop.keys) {
         writes.append((work.loop.keys.intern(write.name), value))
       }
     }
     let keys = work.loop.keys
     return .finished(
       KnownEnd(
-        writes: writes, result: result, reads: record.reads.map { keys.intern($0.name) },
-        line: line, lineage: lineage, undone: undone))
+        writes: writes, result: result, reads: reads.map { keys.intern($0.name) },
+        line: line, lineage: lineage,
+        undos: undos.all.map { undo in
+          KnownUndo(undo) { [self] then in
+            self.undone(index.map { inner(of: $0, around: undo.lineage) } ?? [], then: then)
+          }
+        }, undone: undone))
   }
 
-  /// An op that an earlier process had finished has been undone.
-  private func undone(_ index: Int, withInner: Bool) {
-    writeUndone(earlier.records[index])
-    if !withInner { return }
-    let outer = earlier.records[index]
-    let path = outer.path.bytes + [UInt8(ascii: "/")]
-    for record in earlier.records
-    where record.state == .finished && record.began >= outer.began && record.ended <= outer.ended {
-      if record.path.bytes.starts(with: path) { writeUndone(record) }
+  private func decode(
+    _ bytes: [UInt8], _ write: KeptWrite, _ record: () -> OpRecord, of run: ByteString
+  ) throws -> Value {
+    if !write.isSecret { return try values.decode(bytes) }
+    guard let cipher else {
+      throw FlowError(
+        .error, "<\(write.name)> is encrypted, and FLOWLUA_STORE_KEY isn't set")
     }
+    guard let open = cipher.decrypt(bytes, for: record().binding(of: write.name, in: run)),
+      let isSecret = open.last
+    else {
+      throw FlowError(
+        .error, "<\(write.name)> was encrypted with another FLOWLUA_STORE_KEY")
+    }
+    let value = try values.decode(Array(open.dropLast()))
+    return isSecret == 1 ? .secret(value) : value
   }
 
-  package func undone(within path: ByteString) {
-    let prefix = path.bytes + [UInt8(ascii: "/")]
-    // They are on the disk: an op has finished only then.
-    for record in (try? store.records(of: kept.id)) ?? []
-    where record.state == .finished && record.path.bytes.starts(with: prefix) {
-      writeUndone(record)
-    }
-  }
-
-  private func writeUndone(_ record: OpRecord) {
-    var record = record
-    if isEnded { return }
-    record.state = .undone
-    record.writes = []
-    kept.write(record)
-  }
-
-  // MARK: Ops that an earlier process knew
-
-  private enum Answer {
-    /// It is executed, with the lineage of the execution that it repeats, and a line that says why.
-    case execute(UInt64?, ByteString?)
-    case decided(KeepingDecision)
-  }
-
-  /// Decides about an op that no finished one equals, and logs why it is executed again.
-  private func again(
-    _ work: KeptWork, _ content: OpContent, _ record: OpRecord
-  ) throws -> Answer {
-    // The same op, which had started or failed.
-    if let index = earlier.take(
-      content, where: { $0.state != .finished && reads(of: $0, fit: work) })
-    {
-      let known = earlier.records[index]
-      if known.state == .undone {
-        // With another key: a server that knows the first one would take it as done.
-        let lineage = UInt64(known.key.description, radix: 16).map { ($0 ^ 0x756E_646F).spread }
-        return .execute(lineage, "Again: it was undone")
-      }
-      let hadFailed = known.state == .failed
-      if known.isOnce, !hadFailed {
-        let why: ByteString = "had started in run \(kept.id), and may have had its effect"
-        if let decision = try settle(work, index, record, why) { return .decided(decision) }
-      }
-      return .execute(
-        UInt64(known.key.description, radix: 16),
-        hadFailed
-          ? "Again: it had failed\(known.error.map { ": \(Value.bytes($0).logText)" } ?? "")"
-          : "Again: it had started, but not finished")
-    }
-    guard
-      let index = earlier.latest(
-        at: record.path,
-        where: {
-          $0.op == work.name && ($0.state == .finished || $0.isOnce && $0.state == .started)
-        })
-    else { return .execute(nil, nil) }
-    let known = earlier.records[index]
-    let difference = try difference(between: known, and: record, work)
-    if known.state == .finished, trustsCode, difference.isOnlyCode {
-      let line: ByteString = "Kept from run \(kept.id): its code changed, but is trusted"
-      return .decided(try adopted(index, record, line, work))
-    }
-    if known.isOnce {
-      let why: ByteString =
-        known.state == .finished
-        ? "had finished in run \(kept.id), and \(difference.text)"
-        : "had started in run \(kept.id), and may have had its effect"
-      if let decision = try settle(work, index, record, why) { return .decided(decision) }
-    }
-    // It stays for an op that equals it elsewhere.
-    return .execute(nil, "Again: \(difference.text)")
-  }
-
-  /// Takes over a record that isn't equal, and records that, so that the next process does so by itself.
-  private func adopted(
-    _ index: Int, _ record: OpRecord, _ line: ByteString, _ work: KeptWork
-  ) throws -> KeepingDecision {
-    let decision = try finished(index, line, work)
-    var known = earlier.records[index]
-    known.code = record.code
-    known.inputs = record.inputs
-    known.path = record.path
-    known.place = record.place
-    known.reads = try known.reads.map {
-      let value = work.data.get(work.loop.keys.intern($0.name))
-      return KeptInput(name: $0.name, digest: try store.digest(of: value) ?? .incomparable)
-    }
-    if known.state != .finished {
-      known.state = .finished
-      known.ended = record.began
-    }
-    if !isEnded { kept.write(known) }
-    return decision
-  }
-
-  /// What a settlement says about an op with an effect that must not be repeated; nil for executing it.
-  private func settle(
-    _ work: KeptWork, _ index: Int, _ record: OpRecord, _ why: ByteString
-  ) throws -> KeepingDecision? {
-    switch settlements[work.shownName] ?? settlements[work.name] {
-    case .again?: return nil
-    case .done?:
-      return try adopted(index, record, "Kept from run \(kept.id): settled as done", work)
-    case .fail?:
-      return .refuse(FlowError(.error, "[\(work.shownName)] is settled as failed"))
-    case nil:
-      return .refuse(
-        FlowError(
-          .error,
-          """
-          [\(work.shownName)] \(why): it is executed only once, so say what became of it: \
-          --settle '\(work.name)=done', '\(work.name)=again' or '\(work.name)=fail'
-          """))
-    }
-  }
-
-  /// What differs between a record and the execution that stands at its place now.
-  private func difference(
-    between known: OpRecord, and record: OpRecord, _ work: KeptWork
-  ) throws -> (text: ByteString, isOnlyCode: Bool) {
-    let hasChanged = known.code != record.code
-    var names: [ByteString] = []
-    for input in record.inputs where input.digest == .incomparable {
-      return ("<\(input.name)> can't be compared", false)
-    }
-    for input in record.inputs where !known.inputs.contains(input) { names.append(input.name) }
-    for input in known.inputs where !record.inputs.contains(where: { $0.name == input.name }) {
-      names.append(input.name)
-    }
-    for read in known.reads {
-      let digest = try store.digest(of: work.data.get(work.loop.keys.intern(read.name)))
-      if digest != read.digest { names.append(read.name) }
-    }
-    if hasChanged {
-      let place: ByteString = record.place.map { " (\($0))" } ?? ""
-      return ("its code changed\(place)", names.isEmpty)
-    }
-    if names.isEmpty { return ("it has been executed already for another op", false) }
-    let shown = names.prefix(3).map { "<\($0)>" }.reduce("") { $0.isEmpty ? $1 : $0 + ", " + $1 }
-    let rest: ByteString = names.count > 3 ? " and \(names.count - 3) more" : ""
-    return ("\(shown)\(rest) \(names.count == 1 ? "differs" : "differ")", false)
-  }
-
-  /// Whether the keys that an op read without having declared them have the same values now.
-  private func reads(of record: OpRecord, fit work: KeptWork) -> Bool {
-    record.reads.allSatisfy { read in
-      let value = work.data.get(work.loop.keys.intern(read.name))
-      guard let digest = try? store.digest(of: value) else { return false }
-      return digest == read.digest
-    }
+  /// A value of a record as bytes that nobody can read who hasn't the key; nil without one.
+  func encrypt(
+    _ bytes: [UInt8], isSecret: Bool, _ name: ByteString, _ record: OpRecord
+  ) throws -> [UInt8]? {
+    guard let cipher else { return nil }
+    return try cipher.encrypt(
+      bytes + [isSecret ? 1 : 0], for: record.binding(of: name, in: id))
   }
 
   // MARK: Code
 
-  private func code(of work: KeptWork) throws -> (digest: Digest, place: ByteString?) {
-    if let code, work.codeOrigin != nil, code.origin == work.codeOrigin {
-      return (code.digest, code.place)
+  private func code(of work: KeptWork) -> KeptCode {
+    if let code, work.codeOrigin != nil, code.origin == work.codeOrigin { return code }
+    var made = KeptCode(origin: work.codeOrigin)
+    do {
+      let form = try work.code()
+      made.digest = try store.digest(of: work.name.bytes + [0] + (form?.form ?? []))
+      made.place = form?.place
+    } catch {
+      made.problem = FlowError.from(error).message
     }
-    let form = try work.code()
-    let digest = try store.digest(of: work.name.bytes + [0] + (form?.form ?? []))
-    code = (work.codeOrigin, digest, form?.place)
-    return (digest, form?.place)
+    code = made
+    return made
   }
 
   // MARK: For the executions
@@ -368,21 +381,21 @@ package final class Keeper: RunKeeper {
 
   func encode(_ value: Value) throws -> [UInt8] { try values.encode(value) }
 
-  func write(_ record: OpRecord, then: @escaping (FlowError?) -> Void) -> Int64 {
+  func write(_ record: OpRecord, then: ((FlowError?) -> Void)?) -> Int64 {
     if isEnded {
-      then(FlowError(.error, "the kept run \(kept.id) has ended"))
+      then?(FlowError(.error, "the kept run \(id) has ended"))
       return 0
     }
-    return kept.write(record, then: then)
+    return kept?.write(record, then: then) ?? 0
   }
 
   /// Records the end of the script, and waits until that and all before it is on the disk. Nothing is kept after it.
   package func end(isFinished: Bool) throws(FlowError) {
     if isEnded { return }
     isEnded = true
-    kept.end(finished: isFinished)
-    kept.close()
-    if let error = kept.failure { throw error }
+    kept?.end(finished: isFinished && !hasRefused)
+    kept?.close()
+    if let error = kept?.failure { throw error }
   }
 
   /// Warns once for each op that its result isn't for other runs.

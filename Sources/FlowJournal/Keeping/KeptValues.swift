@@ -25,12 +25,31 @@ extension JournalStore {
   }
 
   private func digest(tagged tag: UInt8, _ bits: UInt64) throws(FlowError) -> Digest {
-    try digest(of: [tag] + withUnsafeBytes(of: bits.littleEndian) { Array($0) })
+    // Without an array: most inputs are numbers and short texts.
+    let bits = bits.littleEndian
+    return try withUnsafeTemporaryAllocation(byteCount: 9, alignment: 8) {
+      buffer throws(FlowError) in
+      buffer[0] = tag
+      withUnsafeBytes(of: bits) {
+        UnsafeMutableRawBufferPointer(rebasing: buffer[1...]).copyMemory(from: $0)
+      }
+      return try digest(UnsafeRawBufferPointer(buffer))
+    }
   }
 
   func digest(of bytes: [UInt8]) throws(FlowError) -> Digest {
     try digest(ByteString(bytes))
   }
+}
+
+/// The code of an op, as far as it is compared with that of earlier processes.
+struct KeptCode {
+  let origin: KeptWork.CodeOrigin?
+  var digest = Digest.incomparable
+  /// Where the code was written.
+  var place: ByteString?
+  /// Why it can't be compared.
+  var problem: ByteString?
 }
 
 extension Digest {

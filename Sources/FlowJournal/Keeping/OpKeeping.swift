@@ -3,56 +3,75 @@ internal import FlowEngine
 /// The keeping of one execution: it notes what the op reads and sets, and writes the record.
 final class OpKeeping: KeptExecution {
   private let keeper: Keeper
-  private var record: OpRecord
+  // Unchecked exclusivity: see HotPath.swift of the engine. Only the loop's thread uses the properties, and no access lasts
+  // into a call of anything that uses them.
+  @exclusivity(unchecked) private var record: OpRecord
+  @exclusivity(unchecked) private var isWritten = false
   let lineage: UInt64
-  /// Keys whose values count as given: what is known needn't be noted again.
-  private var known: Set<Key>
   private let given: [Key]
-  private var set: [Key] = []
-  private var isSet: Set<Key> = []
-  /// The keys that it has read, in the order of `record.reads`.
-  private var read: [Key] = []
+  /// The digests of the values that it was given, if they aren't those of the record's inputs.
+  private let before: [Digest]?
+  /// Whether a value counts instead of what it is given and reads.
+  private let hasCacheKey: Bool
+  /// The declared outputs that are files.
+  private let outputFiles: [(key: Key, type: ValueType)]
+  /// The paths of those that the op has made, by the places of their writes.
+  private var made: [(write: Int, paths: [ByteString])] = []
+  @exclusivity(unchecked) private var set = KeyList()
+  @exclusivity(unchecked) private var isRead = KeyList()
+  /// The keys that it has read without a declaration.
+  @exclusivity(unchecked) private var read: [(key: Key, digest: Digest)] = []
 
+  /// Why its code can't be compared.
+  private let codeProblem: ByteString?
   private let loop: EventLoop
-  private let shownName: ByteString
 
   init(_ keeper: Keeper, _ record: OpRecord, lineage: UInt64, _ work: KeptWork) {
     self.keeper = keeper
     self.record = record
     self.lineage = lineage
     given = work.given
-    known = Set(work.given)
+    hasCacheKey = work.cacheKey != nil
+    before =
+      hasCacheKey
+      ? work.given.indices.map { keeper.digest(of: work.inputs[$0].value) } : nil
+    outputFiles = work.outputFiles
+    codeProblem = work.codeProblem
     loop = work.loop
-    shownName = work.shownName
   }
 
   var keepsStart: Bool { record.isOnce }
 
   /// Writes the start without waiting for it, unless that was done, or the end was written.
   func writeStart() {
-    if record.id == 0 && record.ended == 0 { record.id = keeper.write(record) { _ in } }
+    if !isWritten && record.ended == 0 { write(then: nil) }
   }
 
-  func keepStart(then: @escaping (FlowError?) -> Void) {
+  func keepStart(then: @escaping (FlowError?) -> Void) { write(then: then) }
+
+  private func write(then: ((FlowError?) -> Void)?) {
+    isWritten = true
     record.id = keeper.write(record, then: then)
   }
 
   func willRead(_ key: Key, in bucket: DataBucket) {
-    guard known.insert(key).inserted else { return }
+    // What it was given, has set or has read needn't be noted again. Few ops have many keys.
+    if given.contains(key) || set.contains(key) || !isRead.insert(key) { return }
     let digest = keeper.digest(of: bucket.get(key))
-    read.append(key)
+    read.append((key, digest))
+    if hasCacheKey { return }
     record.reads.append(KeptInput(name: bucket.keys.name(of: key), digest: digest))
   }
 
   func willSet(_ key: Key) {
-    known.insert(key)
-    if isSet.insert(key).inserted { set.append(key) }
+    _ = set.insert(key)
   }
 
   func keepEnd(_ end: KeptEnd, then: @escaping (FlowError?) -> Void) {
     record.ended = Keeper.time(on: loop)
     record.attempt = end.attempt
     if let error = end.error {
+      keeper.noteFailure(record.path, error)
       // Stopped after its start it may have had its effect: it stays as started.
       let isStopped = error.kind == .cancelled || error.kind == .timeout || error.kind == .stalled
       if record.isOnce, isStopped, end.attempt > 0 {
@@ -62,40 +81,59 @@ final class OpKeeping: KeptExecution {
       record.state = .failed
       record.error = loop.secrets.redacted(error.message)
       // Nothing depends on it: what isn't known to have finished is executed again.
-      record.id = keeper.write(record) { _ in }
+      write(then: nil)
       then(nil)
       return
     }
     do {
       record.writes = try writes(of: end)
     } catch {
-      let why = FlowError.from(error).message
-      if record.isOnce {
-        then(FlowError(.error, "[\(shownName)] is executed only once, but can't be kept: \(why)"))
-      } else {
-        keeper.warn(record.op, why)
-        then(nil)
-      }
-      return
+      return refuse(FlowError.from(error), then)
     }
+    // Other runs could rely on what is undone.
+    if !end.undos.isEmpty { record.cacheKey = nil }
+    if made.isEmpty { return finish(then) }
+    keeper.setFiles(of: record.writes, made, on: loop) { [self] result in
+      switch result {
+      case .success(let writes):
+        record.writes = writes
+        finish(then)
+      case .failure(let error): refuse(error, then)
+      }
+    }
+  }
+
+  /// Doesn't keep an op that has succeeded.
+  private func refuse(_ error: FlowError, _ then: @escaping (FlowError?) -> Void) {
+    if record.isOnce {
+      let why = error.message
+      then(FlowError(.error, "is executed only once, but can't be kept: \(why)"))
+    } else {
+      keeper.warn(record.op, error.message)
+      then(nil)
+    }
+  }
+
+  private func finish(_ then: @escaping (FlowError?) -> Void) {
     record.state = .finished
     if record.cacheKey != nil, let read = record.reads.first {
       record.cacheKey = nil
       keeper.warnOfCache(record.op, read.name)
     }
-    record.id = keeper.write(record, then: then)
+    write(then: then)
   }
 
-  func keepUndone() {
-    record.state = .undone
-    record.writes = []
-    record.id = keeper.write(record) { _ in }
+  func keepUndone(then: @escaping (FlowError?) -> Void) {
+    keeper.writeUndone(isWritten ? [record] : [], then: then)
   }
 
   /// The values that the op has set, and tables that it was given and has changed.
   private func writes(of end: KeptEnd) throws -> [KeptWrite] {
+    if let codeProblem {
+      throw FlowError(.error, "its code can't be compared: \(codeProblem)")
+    }
     for input in record.inputs where input.digest == .incomparable {
-      throw FlowError(.error, "<\(input.name)>, which it was given, can't be compared")
+      throw FlowError(.error, "<\(input.key)>, which it was given, can't be compared")
     }
     for read in record.reads where read.digest == .incomparable {
       throw FlowError(.error, "<\(read.name)>, which it has read, can't be compared")
@@ -103,52 +141,116 @@ final class OpKeeping: KeptExecution {
     var writes: [KeptWrite] = []
     if let data = end.data {
       for key in changedKeys(in: data) {
-        let name = data.keys.name(of: key)
+        let name = try checked(data.keys.name(of: key))
         guard let value = data.get(key) else {
           writes.append(KeptWrite(name: name, bytes: nil))
           continue
         }
-        writes.append(try write(name, data.isSecret(key) ? .secret(value) : value))
+        noteFiles(of: key, value, at: writes.count)
+        writes.append(
+          try write(name, data.isSecret(key) ? .secret(value) : value, at: writes.count))
       }
     }
-    for (key, value) in end.outputs where !value.isNull {
-      writes.append(try write(key.map { loop.keys.name(of: $0) } ?? Keeper.resultName, value))
+    // An item of a worker: other things that it may have set aren't known here.
+    if end.data == nil { writes.append(KeptWrite(name: OpRecord.partMark, bytes: nil)) }
+    for (key, value) in end.outputs {
+      if value.isNull {
+        if let key { writes.append(KeptWrite(name: loop.keys.name(of: key), bytes: nil)) }
+        continue
+      }
+      if let key { noteFiles(of: key, value, at: writes.count) }
+      let name = try key.map { try checked(loop.keys.name(of: $0)) } ?? KeptWrite.resultName
+      writes.append(try write(name, value, at: writes.count))
+    }
+    for (number, undo) in end.undos.enumerated() {
+      let what: ByteString = "the data of [\(undo.name)], which can be undone,"
+      guard let text = KeptUndos.text(of: undo) else {
+        throw FlowError(.error, "it has executed [\(undo.name)], which has an undo, by itself")
+      }
+      writes.append(
+        try write(KeptUndos.name(of: number), .bytes(text), at: writes.count, what))
+      for (key, value) in undo.data {
+        let name = KeptUndos.name(of: number, key: loop.keys.name(of: key))
+        writes.append(try write(name, value, at: writes.count, what))
+      }
     }
     return writes
   }
 
+  private func noteFiles(of key: Key, _ value: Value, at place: Int) {
+    guard let type = outputFiles.first(where: { $0.key == key })?.type else { return }
+    made.append((place, type.files(in: value)))
+  }
+
+  /// A key's name, unless it is like those that stand for something else in a record.
+  private func checked(_ name: ByteString) throws -> ByteString {
+    guard name.bytes.first == 0 else { return name }
+    throw FlowError(
+      .error,
+      "<\(name.escapingNUL)>, which it has set, begins with a NUL byte, as the store's own names do"
+    )
+  }
+
   /// The keys that the op has set, and those of tables that it has changed in place.
   private func changedKeys(in data: DataBucket) -> [Key] {
-    var keys = set
-    for (place, key) in given.enumerated() where !isSet.contains(key) {
-      if has(key, in: data, changedFrom: record.inputs[place].digest) { keys.append(key) }
+    var keys = set.keys
+    for (place, key) in given.enumerated() where !set.contains(key) {
+      let before = before?[place] ?? record.inputs[place].digest
+      if has(key, in: data, changedFrom: before) { keys.append(key) }
     }
-    for (place, key) in read.enumerated() where !isSet.contains(key) {
-      if has(key, in: data, changedFrom: record.reads[place].digest) { keys.append(key) }
+    for (key, digest) in read where !set.contains(key) {
+      if has(key, in: data, changedFrom: digest) { keys.append(key) }
     }
+    // A file that was there before may have another content now.
+    for (key, _) in outputFiles where !keys.contains(key) && data.has(key) { keys.append(key) }
     return keys
   }
 
   /// A value that the op has set; the result of a step has no name.
-  private func write(_ name: ByteString, _ value: Value) throws -> KeptWrite {
-    let what: ByteString = name == Keeper.resultName ? "its result" : "<\(name)>, which it has set,"
-    if value.isSecret { throw FlowError(.error, "\(what) is a secret") }
+  private func write(
+    _ name: ByteString, _ value: Value, at place: Int, _ described: ByteString? = nil
+  ) throws -> KeptWrite {
+    let usual: ByteString =
+      name == KeptWrite.resultName ? "its result" : "<\(name)>, which it has set,"
+    let what = described ?? usual
     let bytes: ByteString
     do {
-      bytes = ByteString(try keeper.encode(value))
+      bytes = ByteString(try keeper.encode(value.plain))
     } catch {
       throw FlowError(.error, "\(what) can't be kept: \(FlowError.from(error).message)")
     }
     // Without secrets this is one comparison.
-    if loop.secrets.redacted(bytes) != bytes {
-      throw FlowError(.error, "\(what) contains the text of a secret")
+    guard value.isSecret || loop.secrets.redacted(bytes) != bytes else {
+      return KeptWrite(name: name, bytes: bytes)
     }
-    return KeptWrite(name: name, bytes: bytes)
+    let isSecret = value.isSecret
+    // A file's path is kept as it is, for reasons.
+    guard !made.contains(where: { $0.write == place }),
+      let sealed = try keeper.encrypt(bytes.bytes, isSecret: isSecret, name, record)
+    else {
+      throw FlowError(.error, "\(what) \(isSecret ? "is" : "contains the text of") a secret")
+    }
+    return KeptWrite(name: name, bytes: ByteString(sealed), isSecret: true)
   }
 
   /// Whether a table has been changed in place.
   private func has(_ key: Key, in bucket: DataBucket, changedFrom digest: Digest) -> Bool {
     guard case .opaque? = bucket.get(key) else { return false }
     return keeper.digest(of: bucket.get(key)) != digest
+  }
+}
+
+extension OpRecord {
+  /// The name of a write without a value, in the record of an op of which only outputs were kept; that of no key.
+  static let partMark: ByteString = "\u{0}part"
+
+  /// Whether it has the output that the group of an item collects; nothing has to be there if all that the item has
+  /// set was kept.
+  func hasOutput(of work: KeptWork) -> Bool {
+    guard let output = work.output, writes.contains(where: { $0.name == Self.partMark }) else {
+      return true
+    }
+    let name = work.loop.keys.name(of: output)
+    return writes.contains { $0.name == name }
   }
 }

@@ -73,6 +73,17 @@ final class DigestMaker {
     }
   }
 
+  /// All 32 bytes of the code that HMAC-SHA-256 makes of a message.
+  func code(of bytes: [UInt8]) throws(FlowError) -> [UInt8] {
+    var code = [UInt8](repeating: 0, count: Int(FLOWSYSTEM_DIGEST_SIZE))
+    let isDone = code.withUnsafeMutableBytes { code in
+      bytes.withUnsafeBytes { finish(inner, $0, into: code) }
+        && finish(outer, UnsafeRawBufferPointer(rebasing: code[..<32]), into: code)
+    }
+    if !isDone { throw Self.failure }
+    return Array(code[..<32])
+  }
+
   private func finish(
     _ start: OpaquePointer, _ bytes: UnsafeRawBufferPointer,
     into buffer: UnsafeMutableRawBufferPointer

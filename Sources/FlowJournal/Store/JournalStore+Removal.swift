@@ -49,6 +49,7 @@ extension JournalStore {
         && !($0.isFinished && last.contains($0.number))
     }
     try removeLeftFiles()
+    try files.prune(at: now)
     guard try size() > limit else { return removed }
     let rest = try rows().filter { $0.name != id }
     for run in rest.filter(\.isFinished) + rest.filter({ !$0.isFinished }) {

@@ -1,4 +1,5 @@
 package import FlowEngine
+internal import Glibc
 
 /// Beginning and continuing runs, and lists of them.
 extension JournalStore {
@@ -44,11 +45,12 @@ extension JournalStore {
   ///
   /// - Parameters:
   ///   - id: The id of the run; nil for the last one of the script that isn't finished.
-  ///   - script: The path of the script.
+  ///   - script: The path of the script. A run that `id` names may be of one that doesn't exist any more: it belongs
+  ///     to this one from now on.
   ///   - loop: The loop on which the run's records are written and callbacks run.
   /// - Returns: The run with its records; nil when the script has no unfinished run.
   /// - Throws: A `FlowError`; its `storeProblem` is `held` when a process is executing the run, `missing`
-  ///   when there is no run of that id, `damaged` when a record isn't what was written.
+  ///   when there is no run of that id for the script, `damaged` when a record isn't what was written.
   package func resume(
     _ id: ByteString?, script: ByteString, on loop: EventLoop
   ) throws(FlowError) -> KeptRun? {
@@ -56,20 +58,39 @@ extension JournalStore {
     let found = try database.transaction { () throws(FlowError) -> (RunRow, [OpRecord])? in
       guard let run = try find(id, of: script) else { return nil }
       try checkSound(run)
-      if id != nil, run.script != script {
+      if run.script != script, exists(run.script) {
         throw StoreProblem.missing.error(
           "run \(run.name) is of '\(run.script)', not of '\(script)'")
       }
       if run.lease.isLive { throw held(run) }
       // Before the run is taken: one that can't be read is left as it is.
       let records = try records(of: run)
+      if run.script != script { try rename(run, to: script) }
       try RunLease.take(run.number, run.lease.epoch &+ 1, in: database)
       return (run, records)
     }
     guard let (run, records) = found else { return nil }
-    return KeptRun(
+    let kept = KeptRun(
       id: run.name, number: run.number, epoch: run.lease.epoch &+ 1,
       seed: UInt64(bitPattern: run.seed), records: records, of: self, on: loop)
+    kept.wasFinished = run.isFinished
+    return kept
+  }
+
+  /// Whether there is a script; a path that isn't from the root is from the folder around the store.
+  private func exists(_ script: ByteString) -> Bool {
+    let path = script.bytes.first == UInt8(ascii: "/") ? script : folder + "/../" + script
+    return path.withCString { access($0, F_OK) } == .some(0)
+  }
+
+  /// Gives a run to a script that was renamed.
+  private func rename(_ run: RunRow, to script: ByteString) throws(FlowError) {
+    let update = try database.prepare("UPDATE runs SET script = ?2, sum = ?3 WHERE number = ?1")
+    update.bind(1, run.number)
+    update.bind(2, script)
+    update.bind(
+      3, try RunRow.sum(run.number, run.name, script, run.words, run.seed, run.began, digests))
+    try update.run()
   }
 
   private func find(_ id: ByteString?, of script: ByteString) throws(FlowError) -> RunRow? {
@@ -80,6 +101,11 @@ extension JournalStore {
   /// The id of the last run of a script that isn't finished; nil without one.
   package func unfinishedRun(of script: ByteString) throws(FlowError) -> ByteString? {
     try lastUnfinished(script)?.name
+  }
+
+  /// The id of the last run of a script, finished or not; nil without one.
+  package func lastRun(of script: ByteString) throws(FlowError) -> ByteString? {
+    try last(script, "")?.name
   }
 
   /// All runs, the oldest first.
@@ -119,6 +145,7 @@ extension JournalStore {
 
   private func records(of run: RunRow) throws(FlowError) -> [OpRecord] {
     var records: [OpRecord] = []
+    records.reserveCapacity(try table.mostRecords(of: run.number))
     try table.read(run: run.number) { id, record throws(FlowError) in
       guard let record else {
         let number = id - RecordTable.numbers(of: run.number).lowerBound
@@ -168,8 +195,14 @@ extension JournalStore {
   }
 
   private func lastUnfinished(_ script: ByteString) throws(FlowError) -> RunRow? {
+    try last(script, "AND is_finished = 0")
+  }
+
+  private func last(
+    _ script: ByteString, _ condition: ByteString
+  ) throws(FlowError) -> RunRow? {
     let select = try database.prepare(
-      "SELECT \(RunRow.columns) FROM runs WHERE script = ?1 AND is_finished = 0 "
+      "SELECT \(RunRow.columns) FROM runs WHERE script = ?1 \(condition) "
         + "ORDER BY number DESC LIMIT 1")
     select.bind(1, script)
     return try select.first { RunRow($0, digests) }

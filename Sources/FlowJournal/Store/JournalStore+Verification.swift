@@ -30,6 +30,12 @@ extension JournalStore {
         if text != "ok" { damages.append(Damage(run: nil, message: "database: \(text)")) }
       }
     }
+    attempt(nil) { () throws(FlowError) in
+      if try StoreSchema.hasFiles(database), try !files.isSound() {
+        let message = "the known content of a file isn't what was written" as ByteString
+        damages.append(Damage(run: nil, message: message))
+      }
+    }
     var runs: [RunRow] = []
     attempt(nil) { () throws(FlowError) in runs = try rows() }
     for run in runs {

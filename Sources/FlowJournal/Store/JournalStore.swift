@@ -14,6 +14,7 @@ package final class JournalStore {
   let database: StoreDatabase
   let key: [UInt8]
   let table: RecordTable
+  let files: FileTable
   let digests: DigestMaker
 
   /// How long a call waits for another process that writes, in milliseconds.
@@ -44,6 +45,7 @@ package final class JournalStore {
     if isNew { try StoreKey.makeDatabase(in: folder) }
     database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, Self.patience)
     table = RecordTable(database, digests)
+    files = FileTable(database, digests)
   }
 
   /// Opens the database for writing.
@@ -57,19 +59,27 @@ package final class JournalStore {
 
   private static func openToRead(_ folder: ByteString) throws(FlowError) -> StoreDatabase {
     do throws(FlowError) {
-      let database = try StoreDatabase(folder: folder, mode: .readOnly, patience: patience)
-      try StoreSchema.check(database)
-      return database
+      return try openChecked(folder, .readOnly)
     } catch {
+      let mayWrite = folder.withCString { access($0, W_OK) } == .some(0)
+      if mayWrite, error.storeProblem == .notAllowed {
+        // A process was killed while it made the store: what it hadn't finished has to be taken back first.
+        try StoreDatabase(folder: folder, mode: .readWrite, patience: patience).recover()
+        return try openChecked(folder, .readOnly)
+      }
       // Even reading needs a file for locks, which can't be made there. Nobody else can write either,
       // so none is needed, unless a part of the content is still in the log of changes.
-      guard let allowed = folder.withCString({ access($0, W_OK) }), allowed != 0,
-        try fileSize("store.sqlite-wal", in: folder) == 0
-      else { throw error }
-      let database = try StoreDatabase(folder: folder, mode: .immutable, patience: patience)
-      try StoreSchema.check(database)
-      return database
+      guard !mayWrite, try fileSize("store.sqlite-wal", in: folder) == 0 else { throw error }
+      return try openChecked(folder, .immutable)
     }
+  }
+
+  private static func openChecked(
+    _ folder: ByteString, _ mode: StoreDatabase.Mode
+  ) throws(FlowError) -> StoreDatabase {
+    let database = try StoreDatabase(folder: folder, mode: mode, patience: patience)
+    try StoreSchema.check(database)
+    return database
   }
 
   /// Throws a `FlowError` unless a folder has a store that this user may read.

@@ -11,12 +11,25 @@ package final class KeptRun {
   package let epoch: Int64
   /// A random number of the run, the same in each process.
   package let seed: UInt64
+  /// Whether the process before had finished it.
+  package internal(set) var wasFinished = false
   /// The records of the processes before, the oldest first. May be emptied when they aren't needed any more.
   package var records: [OpRecord]
   /// The store of the run.
   package let store: JournalStore
   /// The first error of a write: nothing is written after it.
-  package private(set) var failure: FlowError?
+  package var failure: FlowError? { firstFailure.error }
+
+  /// Apart, because completions may come when the run is no more.
+  private final class FirstFailure {
+    var error: FlowError?
+
+    func note(_ error: FlowError) {
+      if self.error == nil { self.error = error }
+    }
+  }
+
+  private let firstFailure = FirstFailure()
 
   /// How many transactions this process has given to the disk for the run.
   package var transactions: Int { writer.transactions }
@@ -24,10 +37,11 @@ package final class KeptRun {
   private let loop: EventLoop
   private let writer: RunWriter
   private let completions: RunCompletions
-  private var nextNumber: Int64
+  // Unchecked exclusivity, here and below: see `OpKeeping`.
+  @exclusivity(unchecked) private var nextNumber: Int64
   private let lastNumber: Int64
   /// What the writer hasn't been given yet.
-  private var batch: [RunCommand] = []
+  @exclusivity(unchecked) private var batch: [RunCommand] = []
   private var hasEnded = false
   private var isClosed = false
 
@@ -47,7 +61,8 @@ package final class KeptRun {
     completions = RunCompletions.of(loop)
     writer = RunWriter(
       folder: store.folder, key: store.key, run: id, number: number, epoch: epoch,
-      mailbox: loop.mailbox, completions: completions.add())
+      mailbox: loop.mailbox,
+      completions: completions.add { [firstFailure] in firstFailure.note($0) })
   }
 
   deinit { writer.stop() }
@@ -73,6 +88,9 @@ package final class KeptRun {
     return record.id
   }
 
+  /// Writes the content of a file, so that the file isn't read again while its stamp is the same.
+  func write(_ file: KnownFile) { append(.file(file), nil) }
+
   /// Writes that this process has ended its execution of the run, after everything before; another process
   /// may then continue it.
   ///
@@ -93,19 +111,28 @@ package final class KeptRun {
     isClosed = true
     handOver()
     writer.stopAndWait()
-    if failure == nil { failure = writer.failure }
+    completions.close(writer.completions)
+    if let error = writer.failure { firstFailure.note(error) }
   }
 
   private func append(_ command: RunCommand, _ then: ((FlowError?) -> Void)?) {
     loop.checkThread()
     guard !isClosed else { misuse("a kept run was written to after its close") }
-    completions.expect(of: writer.completions) { [weak self] error in
-      if let error, self?.failure == nil { self?.failure = error }
-      then?(error)
-    }
+    completions.expect(of: writer.completions, then)
     batch.append(command)
     // After the jobs that are ready now: items of a group then share a transaction.
-    if batch.count == 1 { loop.enqueue { self.handOver() } }
+    if batch.count == 1 { loop.enqueue { self.writeOrHandOver() } }
+  }
+
+  /// Writes the batch here if the loop would only sleep until it is written.
+  private func writeOrHandOver() {
+    guard !batch.isEmpty, loop.isQuiet(for: RunWriter.shortTime), writer.writeHere(batch) else {
+      handOver()
+      return
+    }
+    let count = batch.count
+    batch = []
+    completions.complete(count, of: writer.completions, with: nil)
   }
 
   private func handOver() {

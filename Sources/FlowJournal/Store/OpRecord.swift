@@ -93,9 +93,17 @@ package struct KeptWrite: Sendable {
     case file(KeptFile)
   }
 
+  /// The name under which the result of a step is kept; hardly that of a key.
+  static let resultName: ByteString = "\u{0}result"
+
   package var name: ByteString
   package var content: Content
-  /// Whether the value is a secret. The store has no way yet to keep one: a caller leaves out such values.
+  /// Whether it is the result of a step, not a key of the data.
+  package var isResult: Bool { name == Self.resultName }
+  /// The files that the value names, if it is declared as files; the op is executed again when one of them isn't what
+  /// it was.
+  package var files: [NamedFile]?
+  /// Whether the value is encrypted: a secret, or one with the text of a secret in it.
   package var isSecret: Bool
 
   package init(name: ByteString, content: Content, isSecret: Bool = false) {
@@ -108,6 +116,14 @@ package struct KeptWrite: Sendable {
   package init(name: ByteString, bytes: ByteString?, isSecret: Bool = false) {
     self.init(name: name, content: bytes.map { .bytes($0) } ?? .removed, isSecret: isSecret)
   }
+}
+
+/// A file that an op has made.
+package struct NamedFile: Hashable, Sendable {
+  /// The path, as the op gave it.
+  package var path: ByteString
+  /// The digest of the content.
+  package var content: Digest
 }
 
 /// A file of a store that holds one large value.

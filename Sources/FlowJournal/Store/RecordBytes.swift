@@ -35,18 +35,25 @@ struct RecordWriter {
     add(writes.count)
     for write in writes {
       add(write.name)
-      let secret = write.isSecret ? RecordReader.secret : 0
+      let flags =
+        (write.isSecret ? RecordReader.secret : 0) | (write.files != nil ? RecordReader.named : 0)
       switch write.content {
       case .removed:
-        add(RecordReader.removed | secret)
+        add(RecordReader.removed | flags)
       case .bytes(let value):
-        add(RecordReader.inline | secret)
+        add(RecordReader.inline | flags)
         add(value)
       case .file(let file):
-        add(RecordReader.file | secret)
+        add(RecordReader.file | flags)
         add(file.name)
         add(Int(file.size))
         add(file.digest)
+      }
+      guard let files = write.files else { continue }
+      add(files.count)
+      for file in files {
+        add(file.path)
+        add(file.content)
       }
     }
   }
@@ -60,6 +67,7 @@ struct RecordWriter {
 /// Reads the bytes of a `RecordWriter`; whatever the bytes are, it returns nil rather than trapping.
 struct RecordReader {
   private let bytes: UnsafeRawBufferPointer
+  private let expected: ByteString?
   private var offset = 0
 
   fileprivate static let removed = 0
@@ -67,10 +75,12 @@ struct RecordReader {
   fileprivate static let file = 2
   fileprivate static let kinds = 3
   fileprivate static let secret = 4
+  fileprivate static let named = 8
 
-  /// The bytes have to stay until the last read.
-  init(_ bytes: UnsafeRawBufferPointer) {
+  /// The bytes have to stay until the last read. A name that is equal to an expected one shares its memory.
+  init(_ bytes: UnsafeRawBufferPointer, expecting name: ByteString? = nil) {
     self.bytes = bytes
+    expected = name
   }
 
   private var rest: Int { bytes.count - offset }
@@ -102,6 +112,12 @@ struct RecordReader {
     return ByteString(Array(part))
   }
 
+  private mutating func name() -> ByteString? {
+    guard let count = number(), let part = part(count) else { return nil }
+    if let expected, part.elementsEqual(expected.bytes) { return expected }
+    return ByteString(Array(part))
+  }
+
   mutating func digest() -> Digest? { part(Digest.size).flatMap { Digest($0) } }
 
   /// A list; nil when an element is missing. Each element has at least one byte.
@@ -122,17 +138,29 @@ struct RecordReader {
 
   mutating func inputs() -> [KeptInput]? {
     list { reader in
-      guard let name = reader.text(), let digest = reader.digest() else { return nil }
+      guard let name = reader.name(), let digest = reader.digest() else { return nil }
       return KeptInput(name: name, digest: digest)
     }
   }
 
   mutating func writes() -> [KeptWrite]? {
     list { reader in
-      guard let name = reader.text(), let flags = reader.number(),
+      guard let name = reader.name(), let flags = reader.number(),
         let content = reader.content(flags & Self.kinds)
       else { return nil }
-      return KeptWrite(name: name, content: content, isSecret: flags & Self.secret != 0)
+      var write = KeptWrite(name: name, content: content, isSecret: flags & Self.secret != 0)
+      if flags & Self.named != 0 {
+        guard let files = reader.namedFiles() else { return nil }
+        write.files = files
+      }
+      return write
+    }
+  }
+
+  private mutating func namedFiles() -> [NamedFile]? {
+    list { reader in
+      guard let path = reader.text(), let content = reader.digest() else { return nil }
+      return NamedFile(path: path, content: content)
     }
   }
 

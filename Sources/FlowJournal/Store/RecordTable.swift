@@ -91,6 +91,16 @@ final class RecordTable {
     try digests.digest(of: sum.bytes)
   }
 
+  /// A guess how many records a run has, at most: rows that were changed may have any number.
+  func mostRecords(of run: Int64) throws(FlowError) -> Int {
+    let select = try database.prepare("SELECT max(id) FROM records WHERE id >= ?1 AND id < ?2")
+    let numbers = Self.numbers(of: run)
+    select.bind(1, numbers.lowerBound)
+    select.bind(2, numbers.upperBound)
+    let last = try select.first { $0.integer(0) } ?? 0
+    return Int(max(0, min(last - numbers.lowerBound, 1 << 20)))
+  }
+
   /// Reads the records of a run, the oldest first. One that isn't what was written is nil, with its number.
   func read(
     run number: Int64, _ body: (_ id: Int64, OpRecord?) throws(FlowError) -> Void
@@ -125,10 +135,12 @@ final class RecordTable {
     for column in 7..<18 as Range<Int32> { sum.add(column, of: row) }
     guard row.digest(6) == (try digest()), let state = OpRecord.State(rawValue: row.integer(1)),
       let code = row.digest(7), let attempt = Int(exactly: row.integer(2)),
-      let inputs = row.withBytes(14, { Self.list($0) { $0.inputs() } }),
-      let reads = row.withBytes(15, { Self.list($0) { $0.inputs() } }),
-      let writes = row.withBytes(16, { Self.list($0) { $0.writes() } })
+      let inputs = row.withBytes(14, { Self.list($0, names.input) { $0.inputs() } }),
+      let reads = row.withBytes(15, { Self.list($0, nil) { $0.inputs() } }),
+      let writes = row.withBytes(16, { Self.list($0, names.output) { $0.writes() } })
     else { return nil }
+    names.input = inputs.first?.name
+    names.output = writes.first?.name
     return OpRecord(
       id: row.integer(0), path: row.text(9), op: names.text(0, row, 8),
       label: row.optionalText(11), code: code, inputs: inputs, reads: reads, state: state,
@@ -139,9 +151,10 @@ final class RecordTable {
   }
 
   private static func list<Element>(
-    _ bytes: UnsafeRawBufferPointer, _ read: (inout RecordReader) -> [Element]?
+    _ bytes: UnsafeRawBufferPointer, _ expected: ByteString?,
+    _ read: (inout RecordReader) -> [Element]?
   ) -> [Element]? {
-    var reader = RecordReader(bytes)
+    var reader = RecordReader(bytes, expecting: expected)
     guard let list = read(&reader), reader.isAtEnd else { return nil }
     return list
   }
@@ -150,6 +163,9 @@ final class RecordTable {
 /// The last texts of columns that mostly repeat: their records share them.
 private struct SharedTexts {
   private var last: [ByteString] = ["", ""]
+  /// The names of the first input and of the first write.
+  var input: ByteString?
+  var output: ByteString?
 
   mutating func text(_ slot: Int, _ row: StoreStatement, _ column: Int32) -> ByteString {
     let isSame = row.withBytes(column) { $0.elementsEqual(last[slot].bytes) }

@@ -3,6 +3,7 @@ internal import FlowEngine
 /// Something to write about a run.
 enum RunCommand: Sendable {
   case record(OpRecord)
+  case file(KnownFile)
   case end(finished: Bool)
 }
 

@@ -16,6 +16,7 @@ final class RunSession {
     let database: StoreDatabase
     let digests: DigestMaker
     let table: RecordTable
+    let files: FileTable
     let lease: StoreStatement
     let end: StoreStatement
     let beat: StoreStatement
@@ -28,17 +29,41 @@ final class RunSession {
     if let failure { return failure }
     do throws(FlowError) {
       let connection = try connect()
-      let prepared = try storeValues(of: commands, connection.digests)
-      try connection.database.transaction { () throws(FlowError) in
-        try checkLease(connection)
-        for command in prepared { try write(command, connection) }
-      }
+      try write(try storeValues(of: commands, connection.digests), in: connection)
       return nil
     } catch {
       failure = error
       return error
     }
   }
+
+  /// Writes commands as one transaction, unless that may take long: for a connection that has to be opened, values that
+  /// go into files, or another process that is writing. Returns whether they are written.
+  func writeAtOnce(_ commands: [RunCommand]) -> Bool {
+    guard failure == nil, let open, !commands.contains(where: \.hasLargeValue) else { return false }
+    open.database.setPatience(0)
+    defer { open.database.setPatience(Self.patience) }
+    do throws(FlowError) {
+      try write(commands, in: open)
+      return true
+    } catch {
+      // Another failure is reported by the next `write`.
+      if error.storeProblem != .busy { failure = error }
+      return false
+    }
+  }
+
+  private func write(
+    _ commands: [RunCommand], in connection: Connection
+  ) throws(FlowError) {
+    try connection.database.transaction { () throws(FlowError) in
+      try checkLease(connection)
+      for command in commands { try write(command, connection) }
+    }
+  }
+
+  /// Closes the connection.
+  func close() { open = nil }
 
   /// Gives a sign of life.
   func beat() {
@@ -61,6 +86,7 @@ final class RunSession {
     let digests = try DigestMaker(key: target.key)
     let made = Connection(
       database: database, digests: digests, table: RecordTable(database, digests),
+      files: FileTable(database, digests),
       lease: try database.prepare("SELECT \(RunLease.columns) FROM runs WHERE number = ?1"),
       end: try database.prepare(
         "UPDATE runs SET is_held = 0, is_finished = ?2, ended = ?3 WHERE number = ?1"),
@@ -88,6 +114,7 @@ final class RunSession {
   private func write(_ command: RunCommand, _ connection: Connection) throws(FlowError) {
     switch command {
     case .record(let record): try connection.table.write(record)
+    case .file(let file): try connection.files.write(file, at: WallClock.now())
     case .end(let finished):
       connection.end.bind(1, target.number)
       connection.end.bind(2, finished ? 1 : 0 as Int64)
@@ -108,6 +135,13 @@ final class RunSession {
     throw StoreProblem.fenced.error(
       "run \(target.run) was continued by process \(lease.holder.pid) on \(lease.holder.host), "
         + "so this process can't keep anything more")
+  }
+}
+
+extension RunCommand {
+  /// Whether a value has to go into a file.
+  fileprivate var hasLargeValue: Bool {
+    if case .record(let record) = self { record.hasLargeValue } else { false }
   }
 }
 

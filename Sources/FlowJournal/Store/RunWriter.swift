@@ -5,14 +5,21 @@ internal import Glibc
 ///
 /// The thread starts with the first command, blocks all signals, and ends after `stop` when the queue is
 /// empty. In between it gives a sign of life now and then.
-// The mutex guards all properties that change.
+///
+/// A loop that would only sleep until its commands are on the disk writes them itself (`writeHere`): waking the thread,
+/// and being woken by it, may take longer than a commit.
+// The monitor guards all properties that change, and the thread that sets `isWriting` uses the session.
 final class RunWriter: @unchecked Sendable {
   /// The number by which the loop finds what waits for the writes.
   let completions: UInt64
   private let target: RunTarget
   private let mailbox: Mailbox
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private let condition: UnsafeMutablePointer<pthread_cond_t>
+  private let monitor = Monitor()
+  private let session: RunSession
+  /// Whether the session is in use.
+  private var isWriting = false
+  /// How long the last transaction took, in nanoseconds.
+  private var lastTime = Int64.max
   private var queue: [RunCommand] = []
   /// Keeps the loop waiting, and a virtual clock still, while there is something to write.
   private var pending: [ExternalWork] = []
@@ -26,51 +33,54 @@ final class RunWriter: @unchecked Sendable {
     mailbox: Mailbox, completions: UInt64
   ) {
     target = RunTarget(folder: folder, key: key, run: run, number: number, epoch: epoch)
+    session = RunSession(target)
     self.mailbox = mailbox
     self.completions = completions
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
-    pthread_mutex_init(mutex, nil)
-    condition = .allocate(capacity: 1)
-    condition.initialize(to: pthread_cond_t())
-    var attributes = pthread_condattr_t()
-    pthread_condattr_init(&attributes)
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-    pthread_cond_init(condition, &attributes)
-    pthread_condattr_destroy(&attributes)
-  }
-
-  deinit {
-    pthread_cond_destroy(condition)
-    condition.deallocate()
-    pthread_mutex_destroy(mutex)
-    mutex.deallocate()
   }
 
   /// The first error of a write.
-  var failure: FlowError? {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return firstFailure
-  }
+  var failure: FlowError? { monitor.locked { firstFailure } }
 
   /// How many transactions are on the disk.
-  var transactions: Int {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return committed
-  }
+  var transactions: Int { monitor.locked { committed } }
 
   /// Queues commands. On the loop's thread.
   func submit(_ commands: [RunCommand]) {
     let work = mailbox.begin()
-    pthread_mutex_lock(mutex)
-    queue.append(contentsOf: commands)
-    pending.append(work)
-    let needsThread = thread == nil
-    pthread_cond_signal(condition)
-    pthread_mutex_unlock(mutex)
+    let needsThread = monitor.locked {
+      queue.append(contentsOf: commands)
+      pending.append(work)
+      monitor.signal()
+      return thread == nil
+    }
     if needsThread { start() }
+  }
+
+  /// For how long a loop may be kept busy by a transaction, in nanoseconds.
+  static let shortTime: Int64 = 1_000_000
+
+  /// Writes commands on the loop's thread, if nothing else is being written, and the last transaction was short.
+  ///
+  /// - Returns: Whether they are on the disk. If not, they have to be submitted.
+  func writeHere(_ commands: [RunCommand]) -> Bool {
+    let isFree = monitor.locked {
+      guard thread != nil, queue.isEmpty, !isWriting, !isStopping, lastTime < Self.shortTime
+      else { return false }
+      isWriting = true
+      return true
+    }
+    guard isFree else { return false }
+    let begun = SystemClock.read(CLOCK_MONOTONIC)
+    let isWritten = session.writeAtOnce(commands)
+    let time = SystemClock.read(CLOCK_MONOTONIC) - begun
+    monitor.locked {
+      isWriting = false
+      if isWritten {
+        committed += 1
+        lastTime = time
+      }
+    }
+    return isWritten
   }
 
   /// Has the thread end after what is queued, without waiting for it.
@@ -85,12 +95,12 @@ final class RunWriter: @unchecked Sendable {
 
   /// Returns the thread to the first caller.
   private func requestStop() -> pthread_t? {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    let stopped = isStopping ? nil : thread
-    isStopping = true
-    pthread_cond_signal(condition)
-    return stopped
+    monitor.locked {
+      let stopped = isStopping ? nil : thread
+      isStopping = true
+      monitor.signal()
+      return stopped
+    }
   }
 
   private func start() {
@@ -117,43 +127,48 @@ final class RunWriter: @unchecked Sendable {
     context.release()
     let error = StoreProblem.other.error(
       "can't start the thread that writes the store '\(target.folder)': \(systemMessage(result))")
-    pthread_mutex_lock(mutex)
-    let (count, works) = (queue.count, pending)
-    queue = []
-    pending = []
-    if firstFailure == nil { firstFailure = error }
-    pthread_mutex_unlock(mutex)
-    report(count, error, works)
+    let (commands, works) = monitor.locked {
+      if firstFailure == nil { firstFailure = error }
+      return takeAll()
+    }
+    report(commands.count, error, works)
   }
 
   private func work() {
-    let session = RunSession(target)
     while let (commands, works) = next() {
+      let begun = SystemClock.read(CLOCK_MONOTONIC)
       if commands.isEmpty {
         session.beat()
+        monitor.locked { isWriting = false }
         continue
       }
       let error = session.write(commands)
-      pthread_mutex_lock(mutex)
-      if error == nil { committed += 1 } else if firstFailure == nil { firstFailure = error }
-      pthread_mutex_unlock(mutex)
+      let time = SystemClock.read(CLOCK_MONOTONIC) - begun
+      monitor.locked {
+        isWriting = false
+        lastTime = time
+        if error == nil { committed += 1 } else if firstFailure == nil { firstFailure = error }
+      }
       report(commands.count, error, works)
+    }
+    // Nobody else uses it after `isStopping`.
+    session.close()
+  }
+
+  /// Waits for commands; without any for a while it returns none, nil at the end. The thread may use the session then.
+  private func next() -> ([RunCommand], [ExternalWork])? {
+    monitor.locked {
+      let beat = SystemClock.read(CLOCK_MONOTONIC) + Int64(RunLease.interval * 1e9)
+      // While the loop writes, there is a sign of life.
+      while queue.isEmpty, !isStopping, monitor.wait(until: beat) || isWriting {}
+      if queue.isEmpty, isStopping { return nil }
+      isWriting = true
+      return takeAll()
     }
   }
 
-  /// Waits for commands; without any for a while it returns none, nil at the end.
-  private func next() -> ([RunCommand], [ExternalWork])? {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    if queue.isEmpty, !isStopping {
-      var time = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &time)
-      time.tv_sec += Int(RunLease.interval)
-      while queue.isEmpty, !isStopping {
-        if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { break }
-      }
-    }
-    if queue.isEmpty, isStopping { return nil }
+  /// Takes all that is queued. Called with the lock held.
+  private func takeAll() -> ([RunCommand], [ExternalWork]) {
     let taken = (queue, pending)
     queue = []
     pending = []
@@ -161,9 +176,10 @@ final class RunWriter: @unchecked Sendable {
   }
 
   private func report(_ count: Int, _ error: FlowError?, _ works: [ExternalWork]) {
+    // A loop that drops the job releases the works, which ends them.
     mailbox.post { [completions] loop in
+      for work in works { work.endOnLoop() }
       RunCompletions.of(loop).complete(count, of: completions, with: error)
     }
-    for work in works { work.end() }
   }
 }

@@ -37,8 +37,11 @@ final class StoreDatabase {
     }
     self.raw = raw
     if code != SQLITE_OK { throw failure("open") }
-    csqlite_busy_timeout(raw, patience)
+    setPatience(patience)
   }
+
+  /// Sets how long a call waits for another process that writes, in milliseconds.
+  func setPatience(_ milliseconds: Int32) { csqlite_busy_timeout(raw, milliseconds) }
 
   deinit {
     for statement in statements.values { statement.finalize() }
@@ -62,6 +65,11 @@ final class StoreDatabase {
   /// Whether the file isn't any more the one of its path.
   var hasMoved: Bool { csqlite_has_moved(raw) }
 
+  /// Takes back what a process that was killed hadn't finished; reading does it.
+  func recover() throws(FlowError) {
+    _ = try prepare("PRAGMA user_version").first { $0.integer(0) }
+  }
+
   /// A compiled statement, which lives as long as the connection; the same one for the same text.
   func prepare(_ text: ByteString) throws(FlowError) -> StoreStatement {
     if let present = statements[text] { return present }
@@ -75,6 +83,7 @@ final class StoreDatabase {
     let statement = try compile(text)
     defer { statement.finalize() }
     try statement.run()
+    Failpoint.pass()
   }
 
   private func compile(_ text: ByteString) throws(FlowError) -> StoreStatement {

@@ -12,6 +12,7 @@ enum StoreKey {
     guard let made = folder.withCString({ mkdir($0, 0o700) }) else {
       throw StoreProblem.other.error("the path '\(folder.escapingNUL)' has a NUL byte in it")
     }
+    defer { Failpoint.pass() }
     if made != 0, errno == ENOENT {
       do throws(SystemError) { try Folders.make(folder) } catch {
         throw StoreProblem.system("make", folder, error.code ?? EIO)
@@ -27,6 +28,7 @@ enum StoreKey {
     // Without a descriptor: closing one would end the locks that another thread has on the file by then.
     let made = (folder + "/store.sqlite").withCString { mknod($0, S_IFREG | 0o600, 0) }
     if made != .some(0), errno != EEXIST { throw StoreProblem.system("write", folder, errno) }
+    Failpoint.pass()
   }
 
   /// Refuses a file system whose locks or shared memory can't be trusted.
@@ -67,7 +69,9 @@ enum StoreKey {
     Failpoint.pass()
     let linked = temporary.withCString { from in path.withCString { link(from, $0) } }
     let number = errno
+    Failpoint.pass()
     _ = temporary.withCString { unlink($0) }
+    Failpoint.pass()
     if linked != .some(.some(0)), number != EEXIST {
       throw StoreProblem.system("write", folder, number)
     }

@@ -4,7 +4,7 @@ internal import Glibc
 /// The tables of a store.
 enum StoreSchema {
   /// The version that this program makes and reads. A later one needs a later program.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   /// The tables, whose columns are read and bound by their positions.
   ///
@@ -37,17 +37,28 @@ enum StoreSchema {
     "CREATE INDEX records_of_cache ON records(cache) WHERE cache IS NOT NULL",
   ]
 
+  /// Since version 2: the contents of files that haven't changed needn't be read again.
+  private static let files: ByteString = """
+    CREATE TABLE files(
+      device INTEGER NOT NULL, inode INTEGER NOT NULL, size INTEGER NOT NULL,
+      modified INTEGER NOT NULL, changed INTEGER NOT NULL, content BLOB NOT NULL,
+      hashed REAL NOT NULL, sum BLOB NOT NULL, PRIMARY KEY(device, inode)
+    ) STRICT, WITHOUT ROWID
+    """
+
   /// Sets what a connection that writes has to have, and makes the tables of a new database.
   static func prepare(_ database: StoreDatabase) throws(FlowError) {
     // The first setting only has an effect in a new database, and the second one writes it.
     try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
     try useChangeLog(database)
     try database.execute("PRAGMA synchronous = FULL")
-    if try version(of: database) > 0 { return try check(database) }
+    if try version(of: database) >= version { return try check(database) }
     try database.transaction { () throws(FlowError) in
       // Another process may have been faster.
-      if try version(of: database) > 0 { return }
-      for table in tables { try database.execute(table) }
+      let present = try version(of: database)
+      if present >= version { return }
+      if present < 1 { for table in tables { try database.execute(table) } }
+      try database.execute(files)
       try database.execute("PRAGMA user_version = \(version)")
     }
     try check(database)
@@ -79,9 +90,21 @@ enum StoreSchema {
         "the store '\(database.folder)' was made by a later version of flowlua "
           + "(schema \(found); this one reads up to \(version))")
     }
-    if found < version {
+    if found < 1 {
+      let tables = try database.prepare("SELECT count(*) FROM sqlite_master").first {
+        $0.integer(0)
+      }
+      if tables == 0 {
+        // The process that was making it has ended before the tables were there; the next one makes them.
+        throw StoreProblem.missing.error("there is no store '\(database.folder)'", code: ENOENT)
+      }
       throw StoreProblem.damaged.error("'\(database.folder)/store.sqlite' is no store of flowlua")
     }
+  }
+
+  /// Whether the contents of files are in a database.
+  static func hasFiles(_ database: StoreDatabase) throws(FlowError) -> Bool {
+    try version(of: database) > 1
   }
 
   private static func version(of database: StoreDatabase) throws(FlowError) -> Int64 {

@@ -38,6 +38,7 @@ enum ValueFiles {
     for path in [values, values + "/" + run] {
       let made = path.withCString { mkdir($0, 0o700) }
       if made == .some(0) {
+        Failpoint.pass()
         try StoreFiles.synchronize(path == values ? folder : values, of: folder)
       } else if errno != EEXIST {
         throw StoreProblem.system("write", folder, errno)
@@ -92,6 +93,7 @@ enum ValueFiles {
 
   /// Removes all files of a run.
   static func remove(_ run: ByteString, in folder: ByteString) throws(FlowError) {
+    Failpoint.pass()
     do throws(SystemError) {
       try FileRemoval.remove(folder + "/values/" + run, recursive: true, Cancellation())
     } catch {

@@ -69,6 +69,15 @@ public struct RateLimiter: Sendable {
     }
   }
 
+  /// Takes back one start, which wasn't one after all. The oldest one goes, so that the limit also holds for the
+  /// others.
+  package mutating func cancelStart() {
+    guard used > 0 else { return }
+    used -= 1
+    starts[first].count -= 1
+    if starts[first].count == 0 { first += 1 }
+  }
+
   /// Records a start at `now` if the limit allows it; returns whether it does.
   public mutating func startIfAllowed(at now: Int64) -> Bool {
     guard available(at: now) > 0 else { return false }

@@ -7,3 +7,14 @@ extension Int64 {
     return overflow ? (nanoseconds < 0 ? .min : .max) : sum
   }
 }
+
+extension Duration {
+  /// Nanoseconds, at least 0 and up to the largest number.
+  package var clampedNanoseconds: Int64 {
+    guard self > .zero else { return 0 }
+    let (seconds, attoseconds) = components
+    let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, isTooLarge) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+    return isTooLong || isTooLarge ? .max : sum
+  }
+}

@@ -14,7 +14,22 @@ package enum FileHash: String, CaseIterable, Sendable {
   package func digest(
     ofFile path: ByteString, _ cancellation: Cancellation
   ) throws(SystemError) -> ByteString {
+    try digest(of: InputFile(path, verb: "hash"), cancellation)
+  }
+
+  /// The digest of a file's content, and its stamp; nil for the stamp of a file that was changed meanwhile. Blocks.
+  package func digestAndStamp(
+    ofFile path: ByteString, _ cancellation: Cancellation
+  ) throws(SystemError) -> (digest: ByteString, stamp: FileStamp?) {
     let file = try InputFile(path, verb: "hash")
+    let stamp = FileStamp(file.status)
+    let digest = try digest(of: file, cancellation)
+    return (digest, file.currentStatus().map { FileStamp($0) } == stamp ? stamp : nil)
+  }
+
+  private func digest(
+    of file: borrowing InputFile, _ cancellation: Cancellation
+  ) throws(SystemError) -> ByteString {
     let digest = try Digest(self)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.chunk, alignment: 64)
     defer { buffer.deallocate() }

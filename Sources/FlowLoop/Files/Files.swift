@@ -10,11 +10,12 @@ package enum Files {
 
   /// The content of a file.
   package static func read(
-    _ path: ByteString, _ cancellation: Cancellation
+    _ path: ByteString, atMost limit: Int? = nil, _ cancellation: Cancellation
   ) throws(SystemError) -> ByteString {
     let file = try InputFile(path, verb: "read")
     let size = file.isRegular ? max(Int(file.status.st_size), 0) : 0
-    if size > largest { throw SystemError("read", path, EFBIG) }
+    let limit = min(limit ?? largest, largest)
+    if size > limit { throw SystemError("read", path, EFBIG) }
     var content: [UInt8] = []
     // The size is only a hint: it is 0 for files of /proc, and other files grow. One byte more
     // detects the end.
@@ -26,6 +27,7 @@ package enum Files {
       let count = try file.read(into: buffer, cancellation)
       if count == 0 { return ByteString(content) }
       content.append(contentsOf: buffer[..<count])
+      if content.count > limit { throw SystemError("read", path, EFBIG) }
     }
   }
 

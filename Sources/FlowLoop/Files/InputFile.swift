@@ -31,6 +31,12 @@ struct InputFile: ~Copyable {
   /// Whether its size is known and reading doesn't wait for another program.
   var isRegular: Bool { FileKind(mode: status.st_mode) == .file }
 
+  /// The status of the file now; nil without one.
+  func currentStatus() -> stat? {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? status : nil
+  }
+
   /// Reads what is there, up to the size of the buffer; returns the number of bytes, 0 at the end.
   func read(
     into buffer: UnsafeMutableRawBufferPointer, _ cancellation: Cancellation

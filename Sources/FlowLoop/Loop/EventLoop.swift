@@ -6,6 +6,8 @@ package protocol LoopClient: AnyObject {
   func attach(to loop: EventLoop)
   /// Whether code that the client executes is calling the loop.
   var isExecuting: Bool { get }
+  /// Cancels everything that is pending on the loop; it ends later.
+  func cancelAll(reason: ByteString, on loop: EventLoop)
   /// Called when the loop is shut down: releases everything that is pending.
   func loopIsShutDown()
   /// Called when the loop is about to be released.
@@ -300,6 +302,16 @@ public final class EventLoop {
       || outsideWork > 0 || poller.isActive
   }
 
+  /// Whether the loop would sleep now, and for longer than this many nanoseconds: no job is ready, nothing comes from
+  /// descriptors or other threads, and no timer is due by then.
+  package func isQuiet(for duration: Int64) -> Bool {
+    guard ready.isEmpty, !mailbox.mayHaveWork, mailbox.externalWork == 0, outsideWork == 0,
+      !poller.isActive
+    else { return false }
+    guard let deadline = timers.nextDeadline else { return true }
+    return deadline > now().later(by: duration)
+  }
+
   /// Runs the limits that are due at `time`, for code that executes without waiting; other due
   /// timers become ready.
   package func runLimits(dueAt time: Int64) {
@@ -357,19 +369,24 @@ public final class EventLoop {
     if let rest = onRest?() {
       timeout = timeout < 0 ? rest : min(rest, timeout)
     }
+    let runsMainActor = mainQueue?.isUsable ?? false
     let mainQueue = mainQueue?.descriptor ?? -1
     if let deadline = outsideTimers.nextDeadline {
       let time = SystemClock.read(CLOCK_MONOTONIC)
       let left = deadline > time ? deadline - time : 0
       timeout = timeout < 0 ? left : min(left, timeout)
     }
-    if poller.isActive {
-      poller.wait(timeout: timeout, or: mainQueue)
-      poll()
-    } else {
-      mailbox.wait(timeout: timeout, or: mainQueue)
-      takeOutsideTimers()
+    let isPolling = poller.isActive
+    BlockingWait.perform(
+      awaitsSwift: outsideWork > 0, runsMainActor: runsMainActor, timeout: timeout
+    ) { timeout in
+      if isPolling {
+        poller.wait(timeout: timeout, or: mainQueue)
+      } else {
+        mailbox.wait(timeout: timeout, or: mainQueue)
+      }
     }
+    if isPolling { poll() } else { takeOutsideTimers() }
   }
 
   /// Runs the jobs of ready descriptors; returns whether there were any, or the loop was woken.

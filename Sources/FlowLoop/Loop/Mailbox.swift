@@ -99,10 +99,10 @@ public final class Mailbox: @unchecked Sendable {
   /// How much work is in progress off the loop.
   public var externalWork: Int { pendingWork.load(ordering: .acquiring) }
 
-  fileprivate func endOne() {
+  fileprivate func endOne(wakes: Bool) {
     pendingWork.subtract(1, ordering: .acquiringAndReleasing)
     // A sleeping loop has to notice that nothing can come any more.
-    wake()
+    if wakes { wake() }
   }
 
   var mayHaveWork: Bool { isFilled.load(ordering: .acquiring) }
@@ -168,7 +168,12 @@ public final class ExternalWork: Sendable {
   deinit { end() }
 
   /// Post first, then end: the loop sees the posted work before the end.
-  public func end() {
-    if !hasEnded.exchange(true, ordering: .acquiringAndReleasing) { mailbox.endOne() }
+  public func end() { end(wakes: true) }
+
+  /// As `end`, from a job of the loop: it isn't asleep, and needs no second wake after that for the job.
+  package func endOnLoop() { end(wakes: false) }
+
+  private func end(wakes: Bool) {
+    if !hasEnded.exchange(true, ordering: .acquiringAndReleasing) { mailbox.endOne(wakes: wakes) }
   }
 }

@@ -13,6 +13,18 @@ final class MainQueue {
     if descriptor < 0 { return nil }
   }
 
+  /// Whether a loop is running the jobs, so that Dispatch runs no further one until it returns.
+  // Unsafe: only the main thread has a queue.
+  nonisolated(unsafe) private static var isDraining = false
+
+  /// Whether `drain` would run jobs.
+  var isUsable: Bool { !Self.isDraining }
+
   /// Runs the jobs; returns whether there were any.
-  func drain() -> Bool { flowsystem_drain_main_queue(descriptor) }
+  func drain() -> Bool {
+    let outer = Self.isDraining
+    Self.isDraining = true
+    defer { Self.isDraining = outer }
+    return flowsystem_drain_main_queue(descriptor)
+  }
 }

@@ -1,18 +1,32 @@
 import Glibc
 
-/// A few threads for calls that would block a loop, shared by all loops of the process.
+/// A few threads for work that would block a loop, shared by all loops of the process.
 ///
 /// They are started when first needed, block all signals, and then stay: starting a thread costs
 /// more than keeping it. Work that waits for another program, such as the writer of a pipe, stands aside:
 /// a further thread takes its place until then.
-// The mutex guards all properties that change.
-final class HelperThreads: @unchecked Sendable {
-  /// Four: enough to keep a disk busy, few enough for any machine.
-  static let shared = HelperThreads(limit: 4)
+// The monitor guards all properties that change.
+package final class HelperThreads: @unchecked Sendable {
+  /// For calls that block. Four: enough to keep a disk busy, few enough for any machine.
+  package static let shared = HelperThreads(limit: 4)
+  /// For code that computes: one for each core.
+  package static let computing = HelperThreads(
+    limit: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+
+  /// The threads to which the current one belongs; nil on any other thread.
+  static var current: HelperThreads? {
+    // Unretained: both live as long as the process.
+    pthread_getspecific(ownKey).map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  private static let ownKey: pthread_key_t = {
+    var key = pthread_key_t()
+    pthread_key_create(&key, nil)
+    return key
+  }()
 
   private let limit: Int
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private let condition: UnsafeMutablePointer<pthread_cond_t>
+  private let monitor = Monitor()
   private var waiting: [@Sendable () -> Void] = []
   private var next = 0
   private var count = 0
@@ -22,36 +36,28 @@ final class HelperThreads: @unchecked Sendable {
 
   private init(limit: Int) {
     self.limit = limit
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
-    pthread_mutex_init(mutex, nil)
-    condition = .allocate(capacity: 1)
-    condition.initialize(to: pthread_cond_t())
-    pthread_cond_init(condition, nil)
   }
 
   /// Runs `work` on a thread, in the order of the calls.
-  func run(_ work: @escaping @Sendable () -> Void) {
-    pthread_mutex_lock(mutex)
-    waiting.append(work)
-    let needsThread = takesThread()
-    pthread_cond_signal(condition)
-    pthread_mutex_unlock(mutex)
+  package func run(_ work: @escaping @Sendable () -> Void) {
+    let needsThread = monitor.locked {
+      waiting.append(work)
+      monitor.signal()
+      return takesThread()
+    }
     if needsThread { startCountedThread() }
   }
 
   /// Performs a wait that may last for ever, as a part of work on a thread. Meanwhile the thread doesn't
   /// count, so other work doesn't wait for its end.
-  func standAside(_ wait: () -> Void) {
-    pthread_mutex_lock(mutex)
-    aside += 1
-    let needsThread = takesThread()
-    pthread_mutex_unlock(mutex)
+  package func standAside(_ wait: () -> Void) {
+    let needsThread = monitor.locked {
+      aside += 1
+      return takesThread()
+    }
     if needsThread { startCountedThread() }
     wait()
-    pthread_mutex_lock(mutex)
-    aside -= 1
-    pthread_mutex_unlock(mutex)
+    monitor.locked { aside -= 1 }
   }
 
   /// Counts a further thread if the work needs one, which the caller has to start. Called with the lock
@@ -66,10 +72,10 @@ final class HelperThreads: @unchecked Sendable {
   /// the work runs here, slowly rather than never.
   private func startCountedThread() {
     if startThread() { return }
-    pthread_mutex_lock(mutex)
-    count -= 1
-    let isTaken = count - aside > 0
-    pthread_mutex_unlock(mutex)
+    let isTaken = monitor.locked {
+      count -= 1
+      return count - aside > 0
+    }
     if isTaken { return }
     while let work = nextWork(waits: false) { work() }
   }
@@ -86,7 +92,13 @@ final class HelperThreads: @unchecked Sendable {
     pthread_sigmask(SIG_BLOCK, &all, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
     var thread = pthread_t()
-    return pthread_create(&thread, &attributes, { _ in HelperThreads.shared.work() }, nil) == 0
+    return pthread_create(
+      &thread, &attributes,
+      { argument in
+        guard let argument else { return nil }
+        pthread_setspecific(HelperThreads.ownKey, argument)
+        return Unmanaged<HelperThreads>.fromOpaque(argument).takeUnretainedValue().work()
+      }, Unmanaged.passUnretained(self).toOpaque()) == 0
   }
 
   private func work() -> UnsafeMutableRawPointer? {
@@ -95,25 +107,25 @@ final class HelperThreads: @unchecked Sendable {
   }
 
   private func nextWork(waits: Bool) -> (@Sendable () -> Void)? {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    while next == waiting.count {
-      if !waits { return nil }
-      // It took the place of one that stood aside.
-      if count - aside > limit {
-        count -= 1
-        return nil
+    monitor.locked {
+      while next == waiting.count {
+        if !waits { return nil }
+        // It took the place of one that stood aside.
+        if count - aside > limit {
+          count -= 1
+          return nil
+        }
+        idle += 1
+        monitor.wait()
+        idle -= 1
       }
-      idle += 1
-      pthread_cond_wait(condition, mutex)
-      idle -= 1
+      let work = waiting[next]
+      next += 1
+      if next == waiting.count {
+        waiting = []
+        next = 0
+      }
+      return work
     }
-    let work = waiting[next]
-    next += 1
-    if next == waiting.count {
-      waiting = []
-      next = 0
-    }
-    return work
   }
 }

@@ -55,8 +55,9 @@ enum KeptRunText {
       let error = record.error.map { ": \($0.onOneLine)" as ByteString } ?? ""
       end = "failed after \(duration(of: record))\(note)\(error)"
     }
-    let changes: ByteString =
-      record.writes.isEmpty ? "" : "  \(list(record.writes.map(change), ", "))\n"
+    // The names of other than keys begin with a zero.
+    let writes = record.writes.filter { $0.name.bytes.first != 0 || $0.isResult }
+    let changes: ByteString = writes.isEmpty ? "" : "  \(list(writes.map(change), ", "))\n"
     return "[\(name.onOneLine)] \(end)\n\(changes)"
   }
 
@@ -103,7 +104,7 @@ enum KeptRunText {
   }
 
   private static func change(_ write: KeptWrite) -> ByteString {
-    let name = write.name.isEmpty ? "its result" : write.name.onOneLine
+    let name = write.isResult ? "its result" : write.name.onOneLine
     switch write.content {
     case .removed: return "removed \(name)"
     case .bytes(let bytes): return "set \(name) (\(size(Int64(bytes.count))))"

@@ -165,27 +165,13 @@ final class ProgressDisplay: ProgressTree.Observer {
     if let drawn, drawn.text == text, drawn.columns == columns, drawn.rows == rows,
       flowsystem_is_status_shown()
     {
-      return
-    }
-    if let drawn, columns < drawn.columns, Self.wrapsOldLines {
-      flowsystem_note_wraps(Int32(clamping: TerminalText.wraps(of: drawn.text, columns: columns)))
+      return flowsystem_place_cursor()
     }
     let isShown = text.withUnsafeBytes { bytes in
       flowsystem_show_status(bytes.baseAddress, bytes.count)
     }
     drawn = isShown ? (text, columns, rows) : nil
   }
-
-  /// Whether the terminal wraps what it shows when it becomes narrower, instead of cutting it. No terminal
-  /// can be asked without reading its input, and xterm, which cuts, may inherit the variables of others.
-  private static let wrapsOldLines: Bool = {
-    let names = [
-      "VTE_VERSION", "KONSOLE_VERSION", "KITTY_WINDOW_ID", "ALACRITTY_WINDOW_ID", "WEZTERM_PANE",
-      "ITERM_SESSION_ID", "GHOSTTY_RESOURCES_DIR", "WT_SESSION", "VSCODE_INJECTION", "TMUX",
-    ]
-    let isOther = getenv("XTERM_VERSION") != nil || getenv("STY") != nil
-    return !isOther && names.contains { getenv($0) != nil }
-  }()
 
   private static var size: (columns: Int, rows: Int) {
     var (columns, rows): (Int32, Int32) = (0, 0)

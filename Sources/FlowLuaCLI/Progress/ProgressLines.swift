@@ -10,6 +10,8 @@ struct ProgressLines {
   private static let cells = 15
   /// The most characters of a name.
   private static let nameLimit = 160
+  /// The most characters of a command or URL.
+  private static let workLimit = 60
 
   // MARK: The tree
 
@@ -73,10 +75,11 @@ struct ProgressLines {
   ) -> TerminalLine {
     var line = TerminalLine()
     line.add(guides, .dim)
-    if row.kind == .endedStep {
+    if row.kind == .endedStep || row.kind == .endedUndo {
       let mark = isUTF8 ? (row.failed > 0 ? "✗" : "✓") : (row.failed > 0 ? "x" : "+")
       line.add(mark, row.failed > 0 ? .red : .green)
-      line.add(" \(name(row)) \(Self.precise(row.seconds))", .dim)
+      let end = row.kept > 0 ? "kept" : Self.precise(row.seconds)
+      line.add(" \(name(row)) \(end)", .dim)
       return line
     }
     line.add(name(row))
@@ -101,6 +104,7 @@ struct ProgressLines {
     var notes: [(text: String, style: TerminalLine.Style?)] = []
     if let running = row.running { notes.append(("\(running) running", nil)) }
     if row.kind == .group { notes.append(("\(row.failed) failed", row.failed > 0 ? .red : nil)) }
+    if row.kept > 0 { notes.append(("\(row.kept) kept", nil)) }
     if row.kind != .group || row.remaining == nil {
       notes.append((Self.duration(row.seconds), nil))
     }
@@ -108,6 +112,10 @@ struct ProgressLines {
       notes.append(("attempt \(row.attempt) in \(Self.duration(delay))", .yellow))
     } else if row.attempt > 1 {
       notes.append(("attempt \(row.attempt)", .yellow))
+    }
+    if let work = row.work {
+      let more = row.furtherWorks > 0 ? " and \(row.furtherWorks) more" : ""
+      notes.append((shown(work.truncated(to: Self.workLimit)) + more, .dim))
     }
     if let transition = row.transition { notes.append((shown(transition), .dim)) }
     if let left = row.remaining { notes.append(("\(Self.rounded(left)) left", nil)) }
@@ -157,7 +165,8 @@ struct ProgressLines {
 
   private func lines(_ failure: ProgressNotice.Failure) -> ByteString {
     let attempts = failure.attempts > 1 ? " after \(failure.attempts) attempts" : ""
-    let head = failure.path.onOneLine + ByteString(" failed\(attempts): ")
+    let what = failure.isOfUndo ? " couldn't be undone: " : " failed\(attempts): "
+    let head = failure.path.onOneLine + ByteString(what)
     var lines = failure.message.bytes.split(
       separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false
     ).map { TerminalText.harmless($0) }
@@ -184,6 +193,7 @@ struct ProgressLines {
     let rest = end.done < end.total ? "\(end.total - end.done) " : ""
     line.add(end.isStopped ? ", \(rest)stopped after " : " in ")
     line.add(Self.precise(end.seconds))
+    if end.kept > 0 { line.add(", \(end.kept) kept") }
     if end.failed > 0 {
       line.add(", ")
       line.add("\(end.failed) failed", .red)
@@ -193,7 +203,10 @@ struct ProgressLines {
 
   // MARK: Words
 
-  private func name(_ row: ProgressRow) -> String { shown(row.name) }
+  private func name(_ row: ProgressRow) -> String {
+    let isUndo = row.kind == .undo || row.kind == .endedUndo
+    return isUndo ? "undo \(shown(row.name))" : shown(row.name)
+  }
 
   /// A text of a script, on one line and not too long.
   private func shown(_ text: ByteString) -> String {

@@ -9,24 +9,6 @@ enum TerminalText {
       parts.map { ByteString(Array($0)).onOneLine.bytes }.joined(separator: [UInt8(ascii: "\t")]))
   }
 
-  /// How many more lines a text takes where its lines are wrapped; colours take no columns.
-  static func wraps(of text: ByteString, columns: Int) -> Int {
-    var wraps = 0
-    var width = 0
-    var isColor = false
-    for scalar in text.description.unicodeScalars {
-      switch scalar {
-      case "\u{1B}": isColor = true
-      case "m" where isColor: isColor = false
-      case "\n":
-        wraps += max(0, width - 1) / max(1, columns)
-        width = 0
-      default: if !isColor { width += self.width(of: scalar) }
-      }
-    }
-    return wraps + max(0, width - 1) / max(1, columns)
-  }
-
   /// The number of columns of a character.
   static func width(of scalar: Unicode.Scalar) -> Int {
     if scalar.isASCII { return 1 }

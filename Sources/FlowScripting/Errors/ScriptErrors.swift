@@ -244,6 +244,16 @@ extension ScriptHost {
     }
   }
 
+  /// An error that came out of Lua, such as from `LuaVM.call`, as one of the engine.
+  ///
+  /// The error of a run that a script has raised is that error; if Swift code threw it, as in an op or a
+  /// function that the script called, that is its `underlying`. Any other value is the payload of a new
+  /// error. On the thread of the host.
+  public func flowError(from error: any Error) -> FlowError {
+    guard let error = error as? LuaError, let value = error.value else { return .from(error) }
+    return (try? flowError(raised: value, at: "")) ?? .from(error)
+  }
+
   // MARK: Misuse
 
   /// An error of kind `usage` to raise from a function of the API: the message begins with the

@@ -13,7 +13,7 @@ extension ScriptHost {
         (
           name,
           bind { host, call in
-            try host.refuseWhileChecking(call, name)
+            try host.check(.files, call, "fs.\(name)")
             return try function(host, call, Arguments(host, call, name))
           }
         ))
@@ -81,8 +81,9 @@ extension ScriptHost {
         "read",
         { host, call, arguments in
           let path = try arguments.path(1)
+          let limit = host.vm.memoryLimit
           return try host.offload(call) { cancellation throws(SystemError) in
-            try Files.read(path, cancellation)
+            try Files.read(path, atMost: limit, cancellation)
           } answer: {
             $0.answer(.string($1))
           }

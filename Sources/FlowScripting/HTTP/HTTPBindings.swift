@@ -59,7 +59,7 @@ extension ScriptHost {
   func startRequest(
     _ arguments: Arguments, _ call: LuaCall, method: String? = nil, client: ScriptClient? = nil
   ) throws -> LuaAnswer {
-    try refuseWhileChecking(call, arguments.function)
+    try check(.requests, call, arguments.function)
     let reader = try HTTPRequestReader(arguments, method: method, defaults: client?.defaults)
     var request = try reader.request()
     if let client {

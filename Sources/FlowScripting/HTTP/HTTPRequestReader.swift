@@ -126,13 +126,34 @@ struct HTTPRequestReader {
 
   // MARK: Fields
 
+  /// The fields that are paths of files.
+  private static let paths: [ByteString] = ["save", "upload", "ca", "cert", "key"]
+
+  private func checkFiles(_ field: ByteString) throws {
+    if !arguments.host.allows(.files) {
+      throw wrong(field, "the host of the script allows no files")
+    }
+  }
+
+  /// The request. A body that is kept in memory is at most as large as the limit of the state.
   func request() throws -> HTTPRequest {
+    var request = try unlimitedRequest()
+    if request.maxBytes == nil, request.save == nil, !request.streams,
+      let limit = arguments.host.vm.memoryLimit
+    {
+      request.maxBytes = min(limit, HTTPRequest.memoryLimit)
+    }
+    return request
+  }
+
+  private func unlimitedRequest() throws -> HTTPRequest {
     guard let options else {
       return HTTPRequest(url ?? "", method: method.map { ByteString($0.uppercased()) })
     }
     guard let url = try url ?? text("url") else {
       throw options.wrong("url", expected: "string")
     }
+    if let field = Self.paths.first(where: { options.has($0) }) { try checkFiles(field) }
     let method = try self.method.map { ByteString($0) } ?? options.string("method")
     var request = HTTPRequest(url, method: method.map { $0.uppercased })
     request.query = try pairs("query").map { ($0.name, $0.value.text) }
@@ -296,7 +317,9 @@ struct HTTPRequestReader {
       throw wrong("files", "'\(name)': a line end or NUL byte in it")
     }
     switch (path, bytes) {
-    case (let path?, nil): return HTTPPart(name, .file(path), type: type, fileName: fileName)
+    case (let path?, nil):
+      try checkFiles("files")
+      return HTTPPart(name, .file(path), type: type, fileName: fileName)
     case (nil, let bytes?):
       return HTTPPart(name, .bytes(bytes), type: type, fileName: fileName ?? name)
     default: throw wrong("files", "'\(name)': either 'path' or 'body' expected")

@@ -79,13 +79,13 @@ extension ScriptHost {
       return ByteString(text + "\n")
     }
     guard let name = className(of: value) else { return standardHelp(about: value) }
-    return Self.help(aboutClass: name, reader)
+    return help(aboutClass: name, reader)
   }
 
-  /// The text about a class, with a line for each member.
-  private static func help(aboutClass name: String, _ reader: AnnotationReader) -> ByteString {
+  /// The text about a class, with a line for each member that the host allows.
+  private func help(aboutClass name: String, _ reader: AnnotationReader) -> ByteString {
     let members = reader.members(of: name, methodsOnly: false).compactMap { member in
-      reader.text(member, of: name).map { summary(of: $0) }
+      allows(member, of: name) ? reader.text(member, of: name).map { Self.summary(of: $0) } : nil
     }
     let lines = [reader.text(ofClass: name) ?? ""] + members.map { "  " + $0 }
     return ByteString(lines.joined(separator: "\n") + "\n")
@@ -95,14 +95,15 @@ extension ScriptHost {
   private func standardHelp(about value: LuaValue) -> ByteString {
     if case .reference(let reference) = value {
       if reference.kind == .function, let bytes = FunctionNames(vm)[reference],
-        let text = StandardLibraryHelp.text(of: ByteString(bytes).description)
+        let text = StandardLibraryHelp.text(
+          of: ByteString(bytes).description, in: vm.configuration)
       {
         return ByteString(text + "\n")
       }
       for library in StandardLibraryHelp.libraries {
         guard let global = try? vm.global(ByteString(library.name)),
           case .reference(let table) = global, vm.areSame(table, reference),
-          let text = StandardLibraryHelp.text(ofLibrary: library.name)
+          let text = StandardLibraryHelp.text(ofLibrary: library.name, in: vm.configuration)
         else { continue }
         return ByteString(text + "\n")
       }
@@ -139,7 +140,7 @@ extension ScriptHost {
       // A method of flows is called with a colon.
       let isMethod = name.contains(":")
       if owner == "flow", !isMethod, Self.submodules.contains(where: { $0.name == last }) {
-        return Self.help(aboutClass: last, reader)
+        return help(aboutClass: last, reader)
       }
       let places = owner == "flow" && !isMethod ? ["module", "flow"] : [owner]
       for place in places {
@@ -150,7 +151,10 @@ extension ScriptHost {
       }
       if let op = registry[ByteString(last)] { return help(about: op, reader) }
     }
-    if let text = StandardLibraryHelp.text(of: name) ?? StandardLibraryHelp.text(ofLibrary: name) {
+    let configuration = vm.configuration
+    if let text = StandardLibraryHelp.text(of: name, in: configuration)
+      ?? StandardLibraryHelp.text(ofLibrary: name, in: configuration)
+    {
       return ByteString(text + "\n")
     }
     let module = reader.members(of: AnnotationReader.module, methodsOnly: false)

@@ -1,3 +1,5 @@
+internal import LuaVM
+
 /// The help texts for Lua's own functions.
 enum StandardLibraryHelp {
   /// The functions of a library in order, each with its signature; `""` has the basic ones.
@@ -17,23 +19,31 @@ enum StandardLibraryHelp {
   /// All names: `print`, `string.rep`, `file:read`.
   static var names: [String] { libraries.flatMap { $0.lines.map(name(of:)) } }
 
-  /// The signature and the description of a function; nil for an unknown name.
-  static func text(of name: String) -> String? {
+  /// The signature and the description of a function; nil for an unknown name, and for a function that a
+  /// state with this configuration doesn't have.
+  static func text(
+    of name: String, in configuration: LuaConfiguration = LuaConfiguration(refusesExit: false)
+  ) -> String? {
     let wanted = name.replacing(":", with: ".")
     for library in libraries {
       for line in library.lines
-      where Self.name(of: line).replacing(":", with: ".") == wanted { return shown(line) }
+      where Self.name(of: line).replacing(":", with: ".") == wanted {
+        return configuration.hasFunction(Self.name(of: line)) ? shown(line) : nil
+      }
     }
     return nil
   }
 
-  /// A library's functions, a line for each; nil for an unknown name.
-  static func text(ofLibrary name: String) -> String? {
-    let found = libraries.first { $0.name == name && !name.isEmpty }
-    return found.map { library in
-      let lines = library.lines.map { "  " + $0.replacing(" | ", with: "  –  ") }
-      return (["the library \(name)"] + lines).joined(separator: "\n")
+  /// A library's functions that a state with this configuration has, a line for each; nil for an unknown
+  /// name, and for a library without any.
+  static func text(ofLibrary name: String, in configuration: LuaConfiguration) -> String? {
+    guard let found = libraries.first(where: { $0.name == name && !name.isEmpty }) else {
+      return nil
     }
+    let lines = found.lines.filter { configuration.hasFunction(Self.name(of: $0)) }
+    if lines.isEmpty { return nil }
+    return (["the library \(name)"] + lines.map { "  " + $0.replacing(" | ", with: "  –  ") })
+      .joined(separator: "\n")
   }
 
   private static func shown(_ line: String) -> String { line.replacing(" | ", with: "\n") }

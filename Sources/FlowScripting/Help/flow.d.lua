@@ -12,7 +12,7 @@
 ---negative.
 ---@class flow
 ---@field ops flow.Ops The ops written in Swift, by name.
----@field checking boolean Whether runs are checked instead of executed, as with `--check`.
+---@field checking boolean Whether runs are checked instead of executed, as with `--check` and `--why`.
 ---@field csv flow.CSV CSV to tables and back; also `require "flow.csv"`.
 ---@field http flow.HTTP HTTP requests; also `require "flow.http"`.
 ---@field json flow.JSON JSON to Lua values and back; also `require "flow.json"`.
@@ -24,9 +24,10 @@ local flow = {}
 ---@alias flow.Data table<string, any>
 
 ---The type of a value: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes), `"integer"`,
----`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, the `__name` of a metatable, `"T[]"`
----(a list without holes), `"T?"` (may be absent), `"A|B"`, or a predicate. The second result of a
----predicate names the type in the message of a mismatch. The `?` applies to the whole union.
+---`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, `"file"` (the path of a file that
+---exists, whose content counts in kept runs), the `__name` of a metatable, `"T[]"` (a list without
+---holes), `"T?"` (may be absent), `"A|B"`, or a predicate. The second result of a predicate names the
+---type in the message of a mismatch. The `?` applies to the whole union.
 ---@alias flow.Type string|fun(value: any): boolean, string?
 
 ---The state of a task.
@@ -83,6 +84,7 @@ local flow = {}
 ---@class flow.CacheOptions
 ---@field expires? number Seconds after which a result isn't used any more.
 ---@field version? string|integer Results of another version aren't used.
+---@field key? async fun(ctx: flow.Ctx, ...: any): string|number|boolean|table Returns a value that counts instead of the inputs, here and when a run is resumed; `false` for an execution without a cache. It gets a `ctx` like that of the op, in which it can read the data, and the bound arguments, and it runs on the main thread before the op. Its error fails the op, as does another result.
 
 ---The policy of an op, flow or machine.
 ---@class flow.CommonPolicyOptions
@@ -209,7 +211,7 @@ local flow = {}
 ---An event of a run.
 ---@class flow.Event
 ---@field time number Seconds since the run began.
----@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"|"program"|"request"|"wait"|"undo"
+---@field kind "start"|"finish"|"log"|"set"|"replace"|"remove"|"retry"|"group"|"case"|"transition"|"progress"|"state"|"program_start"|"program"|"request_start"|"request"|"wait"|"undo_start"|"undo"|"kept"
 ---@field id integer The execution it is about: unique in the run, the same in all its attempts; 0 for the run itself.
 ---@field parent? integer The `id` of the flow, group or op that encloses the execution.
 ---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
@@ -220,21 +222,21 @@ local flow = {}
 ---@field index? integer The op's index in a group, from 1 on.
 ---@field label? string The label of the item, if the group has the option `label`.
 ---@field attempt integer Which attempt at the op, from 1 on.
----@field message? string Of `log` the message; of `finish`, `undo`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command, of `request` method and URL, of `wait` what it was for.
+---@field message? string Of `log` the message; of `finish`, `undo`, `kept`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` and its start the command, of `request` and its start method and URL, of `wait` what it was for.
 ---@field key? string Of `set`, `replace` and `remove`.
 ---@field value? string The new value or a machine's new state as text; `<redacted>` for a secret.
 ---@field old_value? string Of `replace` the previous value as text.
 ---@field done? number Of `progress`.
 ---@field total? number Of `progress`.
----@field started? number Of `program`, `request` and `wait`: when it started, in seconds since the run began; `time` is its end.
----@field outcome? "succeeded"|"failed"|"cancelled" Of `program`, `request` and `wait`: how it ended for its task.
----@field method? string Of `request`.
----@field url? string Of `request`: the URL, without user, password and query.
+---@field started? number Of `program`, `request`, `wait` and `undo`: when it started, in seconds since the run began; `time` is its end.
+---@field outcome? "succeeded"|"failed"|"cancelled" Of `program`, `request`, `wait` and `undo`: how it ended for its task.
+---@field method? string Of `request` and `request_start`.
+---@field url? string Of `request` and `request_start`: the URL, without user, password and query.
 ---@field status? integer Of `program` the exit status, of `request` that of the response.
 ---@field signal? integer Of `program`: the signal that has ended it.
----@field pid? integer Of `program`: the number of its process.
+---@field pid? integer Of `program` and `program_start`: the number of its process.
 ---@field bytes? integer Of `request`: the size of the response's body, after decompression.
----@field error? string Of `program` and `request`: why it failed.
+---@field error? string Of `program`, `request` and `undo`: why it failed.
 ---@field error_kind? string The kind of that error.
 
 ---An op: a named, reusable operation. Calling it binds arguments, which `run` gets after `ctx`; an op
@@ -598,7 +600,7 @@ function Run:trace(path) end
 
 ---Makes the spans of the run for OpenTelemetry, in OTLP/JSON: one for each execution, attempt, program and
 ---request. They belong to the trace of `TRACEPARENT`, if that is set.
----@param path? string A file to write, which is replaced in one step; without it the text is returned.
+---@param path? string A file to write; an existing one is replaced in one step, if it is empty or has spans. Without it the text is returned.
 ---@return string? spans Nothing when a file is written.
 function Run:otlp(path) end
 
@@ -611,7 +613,7 @@ function Run:dot() end
 ---@field name string The op's display name, `UploadOp #3` in a group.
 ---@field attempt integer The number of this attempt, from 1 on.
 ---@field index integer? The index of this item in a group, from 1 on.
----@field key string 26 characters that identify this execution: the same in all its attempts, and in each process that resumes a kept run; for file names, job names and idempotency keys.
+---@field key string 26 characters that identify this execution: the same in all its attempts, and in each process that resumes a kept run, until it is undone; for file names, job names and idempotency keys.
 ---@field run flow.Run The run that the op belongs to.
 ---@field error flow.Error? In a cleanup the error with which the op is ending, in a final step or an undo that of its flow; nil after success.
 ---@field history string[]? In a function of a machine the steps that it has entered, including the current one; `start` accepts it to continue there.
@@ -923,7 +925,8 @@ function flow.read(...) end
 ---@field trust_code? boolean Whether ops count as unchanged although their code has changed.
 
 ---Keeps all runs that the script starts from now on, as `--keep` does: what their ops have finished is in a
----store, and a script that is started with `--resume` doesn't execute it again.
+---store, and a script that is started with `--resume` doesn't execute it again. `os.exit` in an op leaves the run
+---unfinished, so that the next process executes the op again.
 ---@param options? flow.KeepOptions
 function flow.keep(options) end
 

@@ -12,15 +12,21 @@ public final class DeferredScriptHost {
   public var onMake: ((ScriptHost) -> Void)?
 
   private let makeLoop: () -> EventLoop
+  private let configuration: ScriptHost.Configuration
 
   /// Lets `require "flow"` or `require "flowlua"` make the host.
   ///
   /// - Parameters:
   ///   - vm: The state, which must not have a host yet.
+  ///   - configuration: What scripts can use of the module.
   ///   - makeLoop: Makes the loop of the host.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public init(vm: LuaVM, loop makeLoop: @escaping () -> EventLoop = { EventLoop() }) throws {
+  public init(
+    vm: LuaVM, configuration: ScriptHost.Configuration = ScriptHost.Configuration(),
+    loop makeLoop: @escaping () -> EventLoop = { EventLoop() }
+  ) throws {
     self.vm = vm
+    self.configuration = configuration
     self.makeLoop = makeLoop
     // The state keeps this function, and the function this object, until the state is closed.
     try vm.preload(ScriptHost.moduleNames) { [self] call in
@@ -31,7 +37,7 @@ public final class DeferredScriptHost {
   /// The host, which is made if there is none yet.
   public func makeHost() throws -> ScriptHost {
     if let host { return host }
-    let host = try ScriptHost(vm: vm, loop: makeLoop())
+    let host = try ScriptHost(vm: vm, loop: makeLoop(), configuration: configuration)
     self.host = host
     onMake?(host)
     return host

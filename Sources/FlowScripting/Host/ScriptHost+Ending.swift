@@ -8,7 +8,7 @@ extension ScriptHost {
   public enum Ending: Sendable {
     /// Every run and task has settled.
     case settled
-    /// An interruption has cancelled everything.
+    /// An interruption, or `cancel` of the host, has cancelled everything.
     case interrupted
   }
 
@@ -31,6 +31,9 @@ extension ScriptHost {
         return .settled
       case .interruption:
         cancelEverything(reason: Self.interruption)
+        return .interrupted
+      case .cancellation(let error):
+        cancelEverything(error)
         return .interrupted
       case nil: break
       }
@@ -74,6 +77,7 @@ extension ScriptHost {
   func terminate() {
     if !isTerminating {
       isTerminating = true
+      keeping?.suspend()
       onTerminationRequest?()
     }
     guard !vm.runsScheduledCoroutine, !loop.isExecuting else {
@@ -97,11 +101,15 @@ extension ScriptHost {
   }
 
   /// Handles requests while ops execute that neither run Lua code nor wait. A signal cancels them; their
-  /// starter takes its request. Another thread's call for attention concerns only what `onAttention` stops.
+  /// starter takes its request. Another thread's call for attention concerns only what `cancel` and `onAttention` stop.
   func noteRequests() {
-    if vm.takeAttention() { vm.onAttention?() }
+    if vm.takeAttention() {
+      takeCancellation(isInCode: false)
+      vm.onAttention?()
+    }
     let isEnd = vm.isAskedToEnd
     guard isEnd || vm.isAskedToInterrupt else { return }
+    if isEnd { keeping?.suspend() }
     for task in isEnd ? loop.pendingTasks : chunk?.tasks.all ?? loop.pendingTasks {
       task.cancel(reason: isEnd ? Self.termination : Self.interruption)
     }
@@ -114,14 +122,14 @@ extension ScriptHost {
       chunk?.noteInterruption(isWithin: currentOp != nil || currentTask != nil)
       return true
     }
-    interruptAround()
+    interruptAround(.cancelled(reason: Self.interruption))
     return false
   }
 
   /// An interruption in a cleanup: it cancels everything else.
-  private func interruptAround() {
+  private func interruptAround(_ error: FlowError) {
     onCancellation?(true)
-    for task in loop.pendingTasks { task.cancel(reason: Self.interruption) }
+    for task in loop.pendingTasks { task.stop(error) }
     limitCleanup()
   }
 
@@ -129,7 +137,8 @@ extension ScriptHost {
   func answerInCleanup() {
     switch takeRequest() {
     case .termination: terminate()
-    case .interruption: interruptAround()
+    case .interruption: interruptAround(.cancelled(reason: Self.interruption))
+    case .cancellation(let error): interruptAround(error)
     case nil: break
     }
   }
@@ -141,22 +150,28 @@ extension ScriptHost {
   }
 
   /// Stops a busy cleanup, which now has a grace, at the end of that grace.
-  private func limitCleanup() {
+  func limitCleanup() {
     guard executesCleanup else { return }
     let deadline = currentOp?.cleanupDeadline ?? currentRun?.cleanupDeadline ?? .max
     let limit = watchDeadline(deadline)
     if limit != .max { vm.watchActivity(deadline: limit, grace: loop.gracePeriod) }
   }
 
-  /// A request of signals.
-  enum Request { case termination, interruption }
+  /// A request of signals, or of `cancel`.
+  enum Request {
+    case termination, interruption
+    case cancellation(FlowError)
+  }
 
-  /// The request of signals. The caller handles it from now on: nothing is raised for it elsewhere.
+  /// The request of signals or of `cancel`. The caller handles it from now on: nothing is raised for it
+  /// elsewhere.
   func takeRequest() -> Request? {
     if vm.takeAttention() { vm.onAttention?() }
     let isTermination = vm.takeTermination() || isTerminating
     let isInterruption = vm.takeInterruption()
-    return isTermination ? .termination : isInterruption ? .interruption : nil
+    if isTermination { return .termination }
+    if isInterruption { return .interruption }
+    return openCanceller?.take().map { .cancellation($0) }
   }
 
   /// Handles a request while the main chunk, or a C function, waits in place.
@@ -169,6 +184,13 @@ extension ScriptHost {
       terminate()
       // The process still runs: it waits in an op, which has to unwind.
       return raise(.cancelled(reason: Self.termination))
+    case .cancellation(let error):
+      if vm.runsScheduledCoroutine {
+        stopTasks(error)
+      } else {
+        cancelEverything(error)
+      }
+      return raise(error)
     case .interruption:
       // Within an op it is that op's error, as in busy code.
       if !vm.runsScheduledCoroutine {

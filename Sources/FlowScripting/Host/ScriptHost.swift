@@ -37,6 +37,12 @@ public final class ScriptHost {
   /// The coroutine that was last continued after a wait, while it runs. Unmanaged, as in `Current`:
   /// the loop that runs it keeps it.
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
+  /// Cancels what the host runs, from any thread; see `canceller`.
+  var openCanceller: ScriptCanceller?
+  /// How many waits of the main chunk run the loop.
+  var mainWaits = 0
+  /// The error for the innermost of those waits, if code above it has taken a cancellation.
+  var mainCancellation: FlowError?
   /// Whether the running `__close`s belong to a coroutine after its grace: they may not wait.
   var cutsCloses = false
 
@@ -99,6 +105,8 @@ public final class ScriptHost {
   var openWatchType: LuaObjectType<FileWatch>?
   /// Temporary folders that were made outside of runs.
   var temporaryFolders: [ByteString] = []
+  /// The type of Swift objects, once a script has got one.
+  var openObjectType: LuaObjectType<AnyObject>?
   /// The types of objects of `flow.http`, once they have been needed.
   var openHTTPTypes: HTTPTypes?
   /// Functions that the module doesn't have yet.
@@ -118,17 +126,24 @@ public final class ScriptHost {
   /// Whether the last cleanups before that end are executing.
   var isEndingProcess = false
 
-  /// Called when a script uses the outcome of a run that was only checked, see `Run.isSkipped`;
+  /// Called when a script uses the outcome of a run that has none, see `Run.hasOutcome`;
   /// with `file:line` of the script. A program that sets it makes runs checked instead of executed:
   /// `flow.checking` is true, and programs aren't started. It may end the process; if it returns,
   /// an error of use is raised in the script.
   public var onNeedOfOutcome: ((Run, ByteString) -> Void)?
-  /// Whether runs are checked instead of executed.
-  var isChecking: Bool { onNeedOfOutcome != nil }
+  /// Whether there may be runs without an outcome.
+  var mayLackOutcomes: Bool { onNeedOfOutcome != nil }
+
+  /// Whether code outside of flows may have effects although runs may lack an outcome, because some ops are executed.
+  public var allowsEffects = false
+
+  /// Whether flows are only checked, so that nothing has an effect.
+  var isChecking: Bool { onNeedOfOutcome != nil && !allowsEffects }
 
   /// The chunk of a session that is running.
   var chunk: SessionChunk?
-  /// The maximum number of workers; set it before the first one is needed. By default one per core.
+  /// The maximum number of workers, 0 for none: making an op that runs in a worker is an error then. Set it
+  /// before the first one is needed. By default one per core.
   public var workerLimit = ScriptHost.coreCount
   /// The most bytes that the state of each worker may use; set it before the first one is needed.
   /// By default as many as the state of the host.
@@ -140,10 +155,18 @@ public final class ScriptHost {
   var openPool: WorkerPool?
   /// Those of the paused loops, if they have some.
   var waitingPools: [WorkerPool?] = []
+  /// The function of calls with a deadline, once there has been one; see `call(_:_:deadline:)`.
+  var openCallRunner: LuaReference?
+  /// The results of those calls, by their numbers.
+  var callResults: [Int64: [LuaValue]] = [:]
+  /// The number of the last one.
+  var lastCall: Int64 = 0
   /// The last number given to an object that is sent to workers.
   var lastWorkNumber: UInt64 = 0
   /// Whether this is the host of a worker: its module has only the functions that work there.
   let isWorker: Bool
+  /// What scripts can use.
+  public let configuration: Configuration
 
   private let binder = Binder()
   /// The loop's value before this host: it outlives the host.
@@ -156,14 +179,21 @@ public final class ScriptHost {
 
   /// Adds `flow` to a state: `require "flow"` returns the module.
   ///
-  /// Throws a `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
-  /// has no descriptor and the system gives none; see `Mailbox.open`.
-  public convenience init(vm: LuaVM, loop: EventLoop = EventLoop()) throws {
-    try self.init(vm: vm, loop: loop, isWorker: false)
+  /// - Parameters:
+  ///   - vm: The state, whose configuration has the libraries of scripts.
+  ///   - loop: The loop on which everything runs.
+  ///   - configuration: What scripts can use of the module.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed, and a `FlowError` when the loop
+  ///   has no descriptor and the system gives none; see `Mailbox.open`.
+  public convenience init(
+    vm: LuaVM, loop: EventLoop = EventLoop(), configuration: Configuration = Configuration()
+  ) throws {
+    try self.init(vm: vm, loop: loop, configuration: configuration, isWorker: false)
   }
 
-  init(vm: LuaVM, loop: EventLoop, isWorker: Bool) throws {
+  init(vm: LuaVM, loop: EventLoop, configuration: Configuration, isWorker: Bool) throws {
     self.vm = vm
+    self.configuration = configuration
     activeLoop = loop
     self.isWorker = isWorker
     do throws(SystemError) { try loop.mailbox.open() } catch { throw FlowError.from(error) }
@@ -180,6 +210,8 @@ public final class ScriptHost {
     vm.onTermination = { [unowned self] in terminate() }
     loop.onLook = { [unowned self] in if vm.hasRequest { noteRequests() } }
     vm.onInterruption = { [unowned self] in noteInterruption() }
+    vm.onMemoryLimit = { [unowned self] in countMemory() }
+    countMemory()
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in
       self.makeFailure(index: index, input: input, error: error)
@@ -199,6 +231,7 @@ public final class ScriptHost {
   public func close() {
     guard isOpen else { return }
     isOpen = false
+    openCanceller?.detach()
     for pool in openPools { pool.close() }
     openPool = nil
     waitingPools = []
@@ -216,6 +249,7 @@ public final class ScriptHost {
     vm.scheduler = nil
     vm.onTermination = nil
     vm.onInterruption = nil
+    vm.onMemoryLimit = nil
     onTermination = nil
     onTerminated = nil
     onTerminationRequest = nil
@@ -227,11 +261,13 @@ public final class ScriptHost {
     onKeeping = nil
     onKeepingWarning = nil
     wrapperFactory = nil
+    openCallRunner = nil
     openPrograms = nil
     binder.host = nil
     idleTestLoops = []
     let loop = waitingLoops.first ?? activeLoop
     (loop.makeList, loop.makeFailure) = previousMakers
+    loop.memory = nil
     loop.describeOrigin = nil
     loop.onLook = nil
   }

@@ -65,12 +65,13 @@ extension ScriptHost {
   }
 
   private func readJSON(_ call: LuaCall) throws -> LuaAnswer {
-    try refuseWhileChecking(call, "json.read")
+    try check(.files, call, "json.read")
     let arguments = Arguments(self, call, "read")
     let path = try arguments.string(1)
     let options = try JSONReading(arguments, 2)
+    let limit = vm.memoryLimit
     return try offload(call) { cancellation throws(SystemError) in
-      try Files.read(path, cancellation)
+      try Files.read(path, atMost: limit, cancellation)
     } answer: { [unowned self] call, text in
       do {
         return call.answer(try vm.decodeJSON(text, options))
@@ -81,7 +82,7 @@ extension ScriptHost {
   }
 
   private func writeJSON(_ call: LuaCall) throws -> LuaAnswer {
-    try refuseWhileChecking(call, "json.write")
+    try check(.files, call, "json.write")
     let arguments = Arguments(self, call, "write")
     let path = try arguments.string(1)
     let options = try JSONWriting(arguments, 3)

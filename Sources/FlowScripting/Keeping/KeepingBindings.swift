@@ -19,11 +19,8 @@ extension ScriptHost {
       default: throw arguments.wrong(1, "field 'resume': boolean or string expected")
       }
       do {
-        let keeping = try host.keepingOfScript {
-          if let folder { $0.folder = folder }
-          $0.trustsCode = trustsCode
-          $0.resumption = resumption
-        }
+        let keeping = try host.keepingOfScript(resuming: resumption)
+        try keeping.adopt(folder: folder, trustsCode: trustsCode)
         keeping.keepsAll = true
       } catch let error as FlowError {
         throw host.usage(call, error.message.description)

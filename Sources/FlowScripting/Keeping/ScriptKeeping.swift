@@ -1,5 +1,5 @@
 public import FlowEngine
-internal import FlowJournal
+package import FlowJournal
 
 /// Keeps the runs of a script, so that another process can continue them.
 ///
@@ -15,22 +15,45 @@ public final class ScriptKeeping: RunMonitor {
     case run(ByteString)
   }
 
+  /// Which ops are executed.
+  ///
+  /// A name is that of an op, of an item (`UploadOp #40`) or of a step of a machine (`order.pay`), or a path of such
+  /// names (`publish/UploadOp #40`).
+  public enum Choice {
+    /// Those that aren't known to have finished with the same code and inputs.
+    case changed
+    /// None: what would be executed is only found out, and `onRehearsal` is called with that.
+    case nothing
+    /// Those with one of these names; the others have what they had set.
+    case only([ByteString])
+    /// The first one with this name, and all after it; those before it have what they had set.
+    case from(ByteString)
+  }
+
   /// How runs are kept.
   public struct Options {
     /// The folder of the store.
     public var folder: ByteString
+    /// Whether the person who runs the script has chosen the folder: then `flow.keep` doesn't.
+    public var isFolderGiven = false
     /// The script that the runs belong to, by its path.
     public var script: ByteString
+    /// Returns the name of the script in the store of another folder, which `flow.keep` chooses; nil: the same.
+    public var scriptName: ((_ folder: ByteString) -> ByteString)?
     /// The words of its command line, for people.
     public var words: [ByteString]
     /// Which run is continued.
     public var resumption = Resumption.none
+    /// Which ops are executed.
+    public var choice = Choice.changed
     /// Whether ops whose code has changed count as unchanged.
     public var trustsCode = false
     /// Whether nothing is kept, because nothing is executed.
     public var isDry = false
     /// Whether ops with a cache may take results of other runs.
     public var usesCache = true
+    /// The text of the key by which secrets are kept, a long random one; without it no op that sets a secret is kept.
+    public var storeKey: ByteString?
     /// What became of ops that are executed only once: `done`, `again` or `fail`, by name.
     public var settlements: [ByteString: ByteString] = [:]
     /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
@@ -44,17 +67,21 @@ public final class ScriptKeeping: RunMonitor {
     }
   }
 
-  private let options: Options
+  private(set) var options: Options
   private let warn: (ByteString) -> Void
   // Safe: the host holds this.
-  private unowned let host: ScriptHost
+  unowned let host: ScriptHost
+  /// Called at the end of each run of which something was only rehearsed, with what was found out about it.
+  package var onRehearsal: ((Run, KeptRehearsal) -> Void)?
   private var store: JournalStore?
-  private var keeper: (any RunKeeper)?
+  private(set) var keeper: (any RunKeeper)?
   private var kept: KeptRun? { (keeper as? Keeper)?.kept }
   /// Whether all runs are kept, not only those that ask for it.
   var keepsAll = false
   /// How many runs of each name have begun.
   private var counts: [ByteString: UInt64] = [:]
+  /// How many kept runs haven't ended.
+  private var pendingCount = 0
 
   init(_ options: Options, _ host: ScriptHost, warn: @escaping (ByteString) -> Void) {
     self.options = options
@@ -81,6 +108,8 @@ public final class ScriptKeeping: RunMonitor {
     let keeper = keeper ?? open()
     self.keeper = keeper
     run.keeper = keeper
+    run.isRehearsal = isRehearsal
+    pendingCount += 1
     if let kept {
       let count = counts[run.name, default: 0]
       counts[run.name] = count + 1
@@ -88,14 +117,39 @@ public final class ScriptKeeping: RunMonitor {
     }
   }
 
-  public func runEnded(_ run: Run) {}
+  public func runEnded(_ run: Run) {
+    if run.isRehearsal { endRehearsal(of: run) }
+    if run.keeper != nil { pendingCount -= 1 }
+  }
+
+  /// The process is about to end, and another one continues: nothing that has finished is undone.
+  func suspend() {
+    (keeper as? Keeper)?.isSuspended = true
+  }
+
+  /// What `flow.keep` says, as far as the person who runs the script doesn't. Throws if it comes too late.
+  func adopt(folder: ByteString?, trustsCode: Bool) throws {
+    if let folder, !options.isFolderGiven, folder != options.folder {
+      guard keeper == nil else {
+        throw FlowError(
+          .error,
+          "runs are kept in '\(options.folder)' already: call flow.keep before the first of them")
+      }
+      options.folder = folder
+      if let name = options.scriptName { options.script = name(folder) }
+    }
+    if trustsCode { options.trustsCode = true }
+  }
 
   private func open() -> any RunKeeper {
     do {
+      if case .nothing = options.choice { return try openRehearsal() }
       let store = try JournalStore(folder: options.folder, isReadOnly: false)
       self.store = store
       var kept: KeptRun?
       switch options.resumption {
+      case _ where options.choice.isOfKeptRun:
+        kept = try store.resume(runToRepeat(in: store), script: options.script, on: host.loop)
       case .none: break
       case .latest: kept = try store.resume(nil, script: options.script, on: host.loop)
       case .run(let id):
@@ -107,21 +161,29 @@ public final class ScriptKeeping: RunMonitor {
       }
       return Keeper(
         run, in: store, values: ScriptValues(host), trustsCode: options.trustsCode,
-        usesCache: options.usesCache, settlements: settlements, warn: warn)
+        usesCache: options.usesCache, cipher: try cipher(of: store),
+        settlements: settlements, choice: options.choice.ofOps, warn: warn)
     } catch {
       return RefusingKeeper(.from(error))
     }
   }
 
+  /// What secrets are encrypted with, in a store.
+  func cipher(of store: JournalStore) throws -> StoreCipher? {
+    try options.storeKey.map { try StoreCipher(text: $0, of: store) }
+  }
+
   /// Records that the script has ended, and waits until that and all before it is in the store; further calls do
-  /// nothing. Throws the reason why it isn't. Then runs that are too old, or too many, are removed from the store.
+  /// nothing. A run isn't finished if a flow of it still executes, because an op has called `os.exit`. Throws the reason
+  /// why it isn't in the store. Then runs that are too old, or too many, are removed from it.
   public func end(isFinished: Bool) throws(FlowError) {
     if isEnded { return }
     isEnded = true
-    guard let store, let keeper = keeper as? Keeper else { return }
-    try keeper.end(isFinished: isFinished)
+    guard let store, let keeper = keeper as? Keeper, let kept else { return }
+    // Only what a person has chosen was executed.
+    try keeper.end(isFinished: isRehearsal ? kept.wasFinished : isFinished && pendingCount == 0)
     do throws(FlowError) {
-      _ = try store.prune(limit: options.storeLimit, sparing: keeper.kept.id)
+      _ = try store.prune(limit: options.storeLimit, sparing: kept.id)
       try store.emptyLog()
     } catch {
       warn("the store of kept runs can't be tidied up: \(error.message)")
@@ -143,8 +205,10 @@ private final class RefusingKeeper: RunKeeper {
     self.error = error
   }
 
+  var runID: ByteString? { nil }
+  var isSuspended: Bool { false }
   func decide(_ work: KeptWork) -> KeepingDecision { .refuse(error) }
-  func undone(within path: ByteString) {}
+  func undone(within path: ByteString, then: @escaping (FlowError?) -> Void) { then(error) }
 }
 
 extension ScriptHost {
@@ -169,9 +233,10 @@ extension ScriptHost {
     return keeping
   }
 
-  /// The keeping of a script that asks for it itself, with the options that the program has for that.
+  /// The keeping of a script that asks for it itself, with the options that the program has for that, and continuing
+  /// this run unless the program has chosen another one.
   func keepingOfScript(
-    changing change: (inout ScriptKeeping.Options) -> Void = { _ in }
+    resuming resumption: ScriptKeeping.Resumption = .none
   ) throws -> ScriptKeeping {
     if let keeping { return keeping }
     guard !isWorker, var options = keepingDefaults?() else {
@@ -180,7 +245,7 @@ extension ScriptHost {
           ? "runs of a worker can't be kept: keep the one that starts the op"
           : "runs can't be kept: there is no script file to keep them for")
     }
-    change(&options)
+    options.resumption = resumption
     return makeKeeping(options) { [messages = onKeepingWarning] in messages?($0) }
   }
 }

@@ -8,6 +8,9 @@ extension ScriptHost: LuaScheduler {
     let code = CodeInPlace(self)
     let isClosing = !cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
     let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup
+    let isMain = !vm.runsScheduledCoroutine
+    if isMain { mainWaits += 1 }
+    defer { if isMain { endMainWait() } }
     var stalls = StallPass(times: 1)
     while !wait.isReady {
       let stopError = code.stopError
@@ -23,9 +26,12 @@ extension ScriptHost: LuaScheduler {
         wait.fail(raise(code.expire()))
       } else if vm.isEnclosureStopped {
         wait.fail(raise(.cancelled()))
+      } else if isMain, let error = mainCancellation.take() {
+        wait.fail(raise(error))
       } else if loop.run(until: {
         wait.isReady || vm.hasRequest || vm.isAskedToStop
           || !isCleanup && isTerminating || !isSpared && code.stopError != nil
+          || isMain && mainCancellation != nil
       }) {
         if isCleanup {
           if vm.hasRequest { answerInCleanup() }

@@ -4,23 +4,34 @@ internal import LuaVM
 /// The ops in `flow.ops` that are part of flowlua, registered as by an embedding program.
 extension ScriptHost {
   func registerBuiltInOps() {
-    registerDescribed(
-      OpClass("PrintOp", doc: "Logs its message.") { arguments in
-        PrintOp(try arguments.text(1))
-      })
-    registerDescribed(
-      OpClass("SleepOp", doc: "Waits for its seconds.") { arguments in
-        SleepOp(try arguments.seconds(1))
-      })
-    register(ReadFileOp())
-    register(WriteFileOp())
-    registerHTTPOp()
+    let ops = availableOps
+    if ops.contains(.print) {
+      registerDescribed(
+        OpClass("PrintOp", doc: "Logs its message.") { arguments in
+          PrintOp(try arguments.text(1))
+        })
+    }
+    if ops.contains(.sleep) {
+      registerDescribed(
+        OpClass("SleepOp", doc: "Waits for its seconds.") { arguments in
+          SleepOp(try arguments.seconds(1))
+        })
+    }
+    if ops.contains(.readFile) { register(ReadFileOp()) }
+    if ops.contains(.writeFile) { register(WriteFileOp()) }
+    if ops.contains(.http) { registerHTTPOp() }
+    guard ops.contains(.exec) else { return }
     registerDescribed(
       OpClass("ExecOp", doc: "Runs a program: gives status, stdout and stderr.") {
         [unowned self] arguments in
         let (request, check) = try processRequest(arguments, canWrite: false)
         return ExecOp(request, check: check)
       })
+  }
+
+  /// Whether the host doesn't allow the op of flowlua with this name.
+  func withholdsOp(_ name: ByteString) -> Bool {
+    BuiltInOps.names.contains { $0.name == name && !availableOps.contains($0.op) }
   }
 
   /// Registers a class whose ops know the form of their code.

@@ -23,7 +23,7 @@ extension ScriptHost {
           guard let found else {
             throw host.end(context, context.bucket.missingInput(key))
           }
-          return try host.answer(call, found)
+          return try host.answer(call, try host.shared(found, key, in: context.bucket))
         }
         let type = try host.typeArgument(call)
         guard let found else {
@@ -37,7 +37,7 @@ extension ScriptHost {
               host.loop.keys.name(of: key), context.bucket.shown(found, of: key), wanted: wanted,
               hiding: host.loop.secrets))
         }
-        return try host.answer(call, found)
+        return try host.answer(call, try host.shared(found, key, in: context.bucket))
       },
       "set": BoundMethod(
         takesKey: true,
@@ -47,6 +47,8 @@ extension ScriptHost {
           }
           let key = Key(id: UInt32(truncatingIfNeeded: call.key))
           let value = Value(call.value)
+          // Beyond a memory limit it isn't kept.
+          if case .bytes = value, host.vm.memoryLimit != nil { return call.pass() }
           context._withUnsafeGuaranteedRef { $0.set(key, value) }
           return call.answer()
         }
@@ -57,6 +59,7 @@ extension ScriptHost {
           throw Arguments(host, call, method: "set").wrong(2, expected: "value")
         }
         let value = try call.engineValue(3)
+        if case .bytes = value { try host.checkMemory() }
         // Of the values that an item sets, only its output travels; it is checked when the item
         // ends.
         if host.isWorker, call.kind(3) != .table || !context.isGroupMember {
@@ -74,6 +77,7 @@ extension ScriptHost {
       },
       "log": BoundMethod { host, call in
         let context = try host.context(call, "log")
+        try host.checkMemory()
         if call.count == 2, let text = call.string(2) {
           context.log(text)
           return call.answer()

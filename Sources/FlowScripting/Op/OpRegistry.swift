@@ -23,12 +23,19 @@ final class OpRegistry {
     addBuiltIns()
   }
 
-  func add(_ op: Op) {
+  func add(_ op: Op, replacing: Bool) {
     complete()
-    if ops.updateValue(op, forKey: op.name) != nil {
+    if ops.updateValue(op, forKey: op.name) != nil, !replacing {
       misuse("an op named '\(op.name)' is registered already: each has a name of its own")
     }
     sorted = []
+  }
+
+  /// Removes an op; returns whether there was one of this name.
+  func remove(_ name: ByteString) -> Bool {
+    complete()
+    sorted = []
+    return ops.removeValue(forKey: name) != nil
   }
 
   /// Releases all ops: one that a script made keeps the host alive.
@@ -61,28 +68,46 @@ final class OpRegistry {
 
 extension ScriptHost {
   /// Makes an op, or a flow, available to scripts: they find it in `flow.ops` by its name and use
-  /// it like one of their own. Registering a name twice ends the process with a message.
+  /// it like one of their own. Registering a name twice ends the process with a message, unless the second
+  /// one is `replacing` the first.
   ///
-  /// - Parameter op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
-  public func register(_ op: some OpConvertible) {
-    registry.add(op.makeOp())
+  /// - Parameters:
+  ///   - op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
+  ///   - replacing: Whether it takes the place of an op of the same name, such as one of flowlua's. Ops
+  ///     and flows that scripts have already made keep the replaced one.
+  public func register(_ op: some OpConvertible, replacing: Bool = false) {
+    registry.add(op.makeOp(), replacing: replacing)
   }
 
   /// Makes a class of ops available to scripts: they call `flow.ops.NAME(…)` to make one.
-  /// Registering a name twice ends the process with a message.
+  /// Registering a name twice ends the process with a message, unless the second one is `replacing` the
+  /// first.
   ///
-  /// - Parameter opClass: The class.
-  public func register(_ opClass: OpClass) {
-    registry.add(opClass.asOp())
+  /// - Parameters:
+  ///   - opClass: The class.
+  ///   - replacing: Whether it takes the place of an op or class of the same name, as of an op.
+  public func register(_ opClass: OpClass, replacing: Bool = false) {
+    registry.add(opClass.asOp(), replacing: replacing)
   }
+
+  /// Removes an op from `flow.ops`, also one of flowlua's. Ops and flows that scripts have already made
+  /// with it keep it.
+  ///
+  /// - Parameter name: The name of the op or class.
+  /// - Returns: Whether there was one of this name.
+  @discardableResult
+  public func unregister(_ name: ByteString) -> Bool { registry.remove(name) }
 
   /// The value of `flow.ops.NAME`: the op, or nil for an unknown name, as in a table.
   static func registryProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard call.object(1, host.types.registry) != nil else {
       throw Arguments(host, call, method: "__index").wrongSelf("ops")
     }
-    guard let name = call.string(2), let op = host.registry[name] else {
-      return call.answer(.nil)
+    guard let name = call.string(2) else { return call.answer(.nil) }
+    guard let op = host.registry[name] else {
+      guard host.withholdsOp(name) else { return call.answer(.nil) }
+      throw host.usage(
+        call, "flow.ops.\(name) isn't there: the host of the script doesn't allow it")
     }
     return call.answer(try host.value(of: op))
   }

@@ -68,7 +68,7 @@ struct PolicyOptions {
     }
     let fields = try Options(
       options.arguments, options.index, try options.arguments.host.vm.pairs(of: table),
-      ["expires", "version"], of: "cache")
+      ["expires", "version", "key"], of: "cache")
     var version: ByteString = ""
     switch fields.value("version") {
     case nil: break
@@ -76,7 +76,10 @@ struct PolicyOptions {
     case .integer(let number)?: version = Value.integer(number).logText
     default: throw fields.wrong("version", expected: "string or integer")
     }
-    return CachePolicy(expires: try fields.seconds("expires", orZero: true), version: version)
+    var policy = CachePolicy(
+      expires: try fields.seconds("expires", orZero: true), version: version)
+    policy.key = try fields.function("key").map { ScriptCacheKey(options.arguments.host, $0) }
+    return policy
   }
 
   /// An op with the effect and the cache of these options.
@@ -168,7 +171,7 @@ extension ScriptHost {
     case (.main?, _): return op
     case (.worker?, let body as ScriptOpBody):
       return op.withBody(
-        try workerBody(body.function, options)
+        try workerBody(body.function, options, of: op.name)
           .binding(body.arguments, count: body.argumentCount))
     case (.worker?, let body as WrappedOpBody):
       throw options.arguments.wrong(
@@ -182,8 +185,16 @@ extension ScriptHost {
     }
   }
 
-  /// The body of an op that runs in a worker; throws an error of use when its function can't travel.
-  func workerBody(_ function: LuaReference, _ options: Options) throws -> WorkerOpBody {
+  /// The body of an op that runs in a worker; throws an error of use when there are no workers, or its
+  /// function can't travel.
+  private func workerBody(
+    _ function: LuaReference, _ options: Options, of name: ByteString
+  ) throws -> WorkerOpBody {
+    if let problemOfWorkers {
+      throw options.arguments.wrong(
+        options.index,
+        "field 'thread': '\(name)' can't run in a worker, because \(problemOfWorkers)")
+    }
     do {
       let position = options.arguments.call.position
       return WorkerOpBody(try WorkerFunction(self, function, at: position))
@@ -193,9 +204,11 @@ extension ScriptHost {
   }
 
   /// The body of an op whose options are these.
-  func body(_ function: LuaReference, _ thread: OpThread?, _ options: Options) throws -> any OpBody
-  {
-    thread == .worker ? try workerBody(function, options) : ScriptOpBody(self, function)
+  func body(
+    _ function: LuaReference, _ thread: OpThread?, _ options: Options, of name: ByteString
+  ) throws -> any OpBody {
+    thread == .worker
+      ? try workerBody(function, options, of: name) : ScriptOpBody(self, function)
   }
 
   /// `Op:with { … }`.

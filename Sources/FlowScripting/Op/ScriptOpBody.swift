@@ -12,21 +12,26 @@ final class ScriptOpBody: OpBody {
   /// A table of the bound arguments; nil without any.
   let arguments: LuaReference?
   let argumentCount: Int
+  /// Whether its result is the key of a cache.
+  private let isCacheKey: Bool
 
   init(
     _ host: ScriptHost, _ function: LuaReference, arguments: LuaReference? = nil,
-    argumentCount: Int = 0
+    argumentCount: Int = 0, isCacheKey: Bool = false
   ) {
     self.host = host
     self.arguments = arguments
     self.argumentCount = argumentCount
+    self.isCacheKey = isCacheKey
     callback = LuaCallback(
-      function, bound: arguments.map { ($0, argumentCount) }, handle: .first, result: .userdata)
+      function, bound: arguments.map { ($0, argumentCount) }, handle: .first,
+      result: isCacheKey ? .value : .userdata)
   }
 
   /// The same function with bound arguments.
   func binding(_ arguments: LuaReference?, count: Int) -> ScriptOpBody {
-    ScriptOpBody(host, function, arguments: arguments, argumentCount: count)
+    ScriptOpBody(
+      host, function, arguments: arguments, argumentCount: count, isCacheKey: isCacheKey)
   }
 
   var mayBeBusy: Bool { true }
@@ -41,7 +46,7 @@ final class ScriptOpBody: OpBody {
       slot: context.slot, generation: context.generation, deadline: limits.deadline,
       grace: limits.grace)
     host.current = outer
-    if case .returned(.nil, _) = outcome { return .finished }
+    if case .returned(.nil, _) = outcome, !isCacheKey { return .finished }
     switch host.state(after: outcome, of: .op(context)) {
     case .waits(let coroutine):
       let fiber = Fiber(host, coroutine, owner: .op(context))
@@ -49,6 +54,10 @@ final class ScriptOpBody: OpBody {
       fiber.park()
       return .suspended
     case .ended(.returned(let value)):
+      if isCacheKey {
+        setCacheKey(value, context)
+        return .finished
+      }
       guard let task = host.task(in: value) else { return .finished }
       return Self.follow(task, context, host)
     case .ended(.failed(let error)):
@@ -63,7 +72,10 @@ final class ScriptOpBody: OpBody {
   static func ended(_ end: Fiber.End, _ context: OpContext, _ host: ScriptHost) {
     switch end {
     case .returned(let value):
-      if let task = host.task(in: value), context.isOpen {
+      if let body = context.op.body as? ScriptOpBody, body.isCacheKey {
+        body.setCacheKey(value, context)
+        context.end()
+      } else if let task = host.task(in: value), context.isOpen {
         if follow(task, context, host) == .finished { context.end() }
       } else {
         context.end()
@@ -91,6 +103,24 @@ final class ScriptOpBody: OpBody {
     host.vm.watchOperation(
       slot: context.slot, generation: context.attemptGeneration, deadline: end,
       grace: host.closeGrace(context.grace))
+  }
+
+  /// Sets the key of a cache, which a function has returned.
+  private func setCacheKey(_ value: LuaValue, _ context: OpContext) {
+    switch value {
+    case .boolean, .integer, .number, .string: break
+    case .reference(let table) where table.kind == .table: break
+    default:
+      context.fail(
+        FlowError(
+          .error,
+          """
+          the function 'key' of its cache returned \(host.kindName(of: value)): \
+          string, number, boolean or table expected
+          """))
+      return
+    }
+    context.set(host.loop.keys.intern(CachePolicy.keyName), Value(value))
   }
 
   /// An op that returns a task settles like that task.

@@ -40,7 +40,8 @@ extension ScriptHost {
     let bucket = context.bucket
     let fields: [(ByteString, LuaValue)] = try op.gives.compactMap { declared in
       guard let value = bucket[declared.name] else { return nil }
-      return (declared.name, try luaValue(value))
+      let key = bucket.key(declared.name)
+      return (declared.name, try luaValue(try shared(value, key, in: bucket)))
     }
     return call.answer(.reference(try vm.makeTable(fields: fields)))
   }

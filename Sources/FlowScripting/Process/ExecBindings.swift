@@ -5,7 +5,7 @@ internal import LuaVM
 extension ScriptHost {
   func installPrograms() throws {
     define("exec") { host, call in
-      try host.refuseWhileChecking(call, "exec")
+      try host.check(.programs, call, "exec")
       var (request, check) = try host.processRequest(
         OpArguments(Arguments(host, call, "exec")), canWrite: true)
       request.label = host.currentOp?.displayName

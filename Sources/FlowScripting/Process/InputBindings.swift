@@ -5,6 +5,7 @@ internal import LuaVM
 extension ScriptHost {
   func installInput() throws {
     define("read") { host, call in
+      try host.checkAllowed(.files, call, "read")
       if host.sessionReadsInput {
         throw host.usage(
           call,

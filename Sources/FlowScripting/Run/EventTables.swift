@@ -8,7 +8,7 @@ internal import LuaVM
 /// | field | meaning |
 /// |---|---|
 /// | `time` | seconds since the run began |
-/// | `kind` | `start finish log set replace remove retry group case transition state progress program request` |
+/// | `kind` | `start finish log set replace remove retry group case transition state progress program_start program request_start request undo_start undo kept` |
 /// | `id` | the execution it is about: unique in the run, 0 for the run itself |
 /// | `parent` | the `id` of the flow, group or op that encloses it |
 /// | `path` | the names of all that encloses it and its own: `publish/ShardsOp #2/CountOp #1` |
@@ -19,12 +19,12 @@ internal import LuaVM
 /// | `index` | the op's index in a group, from 1; absent outside of one |
 /// | `label` | the label of the item, if its group gives labels |
 /// | `attempt` | the number of the attempt at the op, from 1 |
-/// | `message` | of `log` the message; of `finish`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command; of `request` method and URL |
+/// | `message` | of `log` the message; of `finish`, `undo`, `kept`, `retry`, `group`, `case`, `transition` and `state` the line's text; of `program` the command; of `request` method and URL |
 /// | `key` | of `set`, `replace` and `remove` |
 /// | `value` | the new value or a machine's new state as text, as a line shows it; `<redacted>` for a secret |
 /// | `old_value` | of `replace` the previous value as text |
 /// | `done`, `total` | of `progress` |
-/// | `started` | of a program or request, when it started: `time` is its end |
+/// | `started` | of a program, request or undo, when it started: `time` is its end |
 /// | `outcome` | how it ended for its task: `succeeded`, `failed` or `cancelled` |
 /// | `method`, `url` | of a request; the URL without user and query |
 /// | `status` | the exit status, or that of the response |
@@ -76,6 +76,7 @@ struct EventTables {
     if let done = event.done { fields.append((Name.done, LuaValue(amount: done))) }
     if let total = event.total { fields.append((Name.total, LuaValue(amount: total))) }
     if let work = event.work { add(work, endedAt: event.time) }
+    if let undo = event.undo { add(undo, endedAt: event.time) }
     return try vm.makeTable(fields: fields)
   }
 
@@ -84,8 +85,11 @@ struct EventTables {
   }
 
   private mutating func add(_ work: LoggedWork, endedAt time: Double) {
-    fields.append((Name.started, .number(work.start(endedAt: time))))
-    add(Name.outcome, work.outcome.name)
+    // The time of a start says when.
+    if work.outcome != .running {
+      fields.append((Name.started, .number(work.start(endedAt: time))))
+      add(Name.outcome, work.outcome.name)
+    }
     if let method = work.method {
       add(Name.method, method)
       add(Name.url, work.subject)
@@ -96,6 +100,13 @@ struct EventTables {
     add(Name.bytes, work.byteCount.map { Int($0) })
     add(Name.error, work.error)
     add(Name.errorKind, work.errorKind)
+  }
+
+  private mutating func add(_ undo: LoggedUndo, endedAt time: Double) {
+    fields.append((Name.started, .number(undo.start(endedAt: time))))
+    add(Name.outcome, undo.outcome.name)
+    add(Name.error, undo.error)
+    add(Name.errorKind, undo.errorKind)
   }
 
   private mutating func add(_ name: ByteString, _ number: Int?) {

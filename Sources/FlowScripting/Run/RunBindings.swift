@@ -33,7 +33,7 @@ extension ScriptHost {
       throw Arguments(host, call, method: "__index").wrongSelf("run")
     }
     let name = call.string(2)?.description
-    if host.isChecking, let name, outcomeFields.contains(name) {
+    if host.mayLackOutcomes, let name, outcomeFields.contains(name) {
       try host.needOutcome(of: run, call)
     }
     switch name {
@@ -63,7 +63,7 @@ extension ScriptHost {
   func run(_ call: LuaCall, _ function: String) throws -> (Run, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let run = call.object(1, types.run) else { throw arguments.wrongSelf("run") }
-    if isChecking { try needOutcome(of: run, call) }
+    if mayLackOutcomes { try needOutcome(of: run, call) }
     return (run, arguments)
   }
 

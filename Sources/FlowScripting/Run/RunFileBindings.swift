@@ -1,4 +1,5 @@
 package import FlowEngine
+internal import Glibc
 internal import LuaVM
 
 /// Views of a run that are files: `report`, `timeline`, `trace`, `otlp`.
@@ -15,22 +16,27 @@ extension ScriptHost {
         try host.give(call, "trace") { $0.trace() }
       },
       "otlp": BoundMethod { host, call in
-        try host.give(call, "otlp") { host.otlp(of: $0) }
+        try host.give(call, "otlp", problem: SpanFile.problem) { host.otlp(of: $0) }
       },
     ]
   }
 
   /// Writes a view of a run to the file that the call names, without blocking other code; returns its text
-  /// if it names none.
+  /// if it names none. `problem` says why an existing file isn't replaced.
   private func give(
-    _ call: LuaCall, _ function: String, _ text: (Run) -> ByteString
+    _ call: LuaCall, _ function: String,
+    problem: @escaping @Sendable (ByteString) -> ByteString? = { _ in nil },
+    _ text: (Run) -> ByteString
   ) throws -> LuaAnswer {
     let (run, arguments) = try self.run(call, function)
     if arguments.isNil(1) { return try answer(call, .bytes(text(run))) }
-    try refuseWhileChecking(call, "run:\(function)")
+    try check(.files, call, "run:\(function)")
     let path = try arguments.string(1)
     let content = text(run)
     return try offload(call) { cancellation throws(SystemError) in
+      if let problem = problem(path) {
+        throw SystemError("run:\(function): \(problem)", code: EEXIST)
+      }
       try Files.write(content, to: path, cancellation)
     } answer: { call, _ in
       call.answer()

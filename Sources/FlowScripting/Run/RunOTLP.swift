@@ -3,8 +3,8 @@ internal import LuaVM
 
 /// Runs as spans of OpenTelemetry, in the JSON of OTLP: ids in hexadecimal, times as strings of nanoseconds.
 ///
-/// A run has a span for each execution, for each attempt if there are several, and for each program and
-/// request. Names of attributes are those of the semantic conventions where these have some.
+/// A run has a span for each execution, for each attempt if there are several, for each undo, and for each program
+/// and request. Names of attributes are those of the semantic conventions where these have some.
 package struct RunOTLP {
   /// The bytes with which each text starts.
   package static let start = Array("{\"resourceSpans\"".utf8)
@@ -54,6 +54,7 @@ package struct RunOTLP {
 
   private mutating func add(_ run: RunSpans) {
     for span in run.spans { add(span, of: run) }
+    for index in run.undos.indices { addUndo(index, of: run) }
     for (index, work) in run.works.enumerated() where work.work.kind != .wait {
       add(work, number: index, of: run)
     }
@@ -83,6 +84,7 @@ package struct RunOTLP {
     if let label = run.label(of: span) { text.add("flowlua.label", label) }
     if span.lane > 0 { text.add("flowlua.worker", Int64(span.lane)) }
     if span.start > span.queued { text.add("flowlua.queued", duration: span.start - span.queued) }
+    if let line = run.keptLine(of: span) { text.add("flowlua.kept", line) }
     if attempts.count > 1 { text.add("flowlua.attempts", Int64(attempts.count)) }
     if span.outcome == .failed { text.add("error.type", error?.kind?.name ?? "error") }
     text.append(raw: "],\"events\":[")
@@ -98,7 +100,7 @@ package struct RunOTLP {
       text.append(raw: "]}")
     }
     if span.outcome == .failed, let error {
-      addException(error.message, error.kind, run, span.end, &hasEvent)
+      addException(error.message, error.kind?.name, run, span.end, &hasEvent)
     }
     end(span.outcome, error?.message)
     guard attempts.count > 1 else { return }
@@ -120,9 +122,36 @@ package struct RunOTLP {
     text.append(raw: "],\"events\":[")
     if attempt.outcome == .failed {
       var hasEvent = false
-      addException(attempt.message ?? "", attempt.errorKind, run, attempt.end, &hasEvent)
+      addException(attempt.message ?? "", attempt.errorKind?.name, run, attempt.end, &hasEvent)
     }
     end(attempt.outcome, attempt.message)
+  }
+
+  // MARK: Undos
+
+  /// A child of the span of the op: the flow that undoes it may be far from there.
+  private mutating func addUndo(_ index: Int, of run: RunSpans) {
+    let undo = run.undos[index]
+    let span = run.spans[Int(undo.parent)]
+    begin(
+      "undo \(undo.isOfSpan ? run.name(of: span) : undo.name)", Self.undoID(index, of: run),
+      parent: run.traceID(of: span), kind: 1, run, undo.start, undo.end)
+    text.append(raw: ",\"attributes\":[")
+    text.add("flowlua.kind", "undo")
+    text.add("flowlua.path", run.path(of: undo))
+    text.add("flowlua.outcome", undo.outcome.name)
+    if undo.error != nil { text.add("error.type", undo.errorKind ?? "error") }
+    text.append(raw: "],\"events\":[")
+    if let error = undo.error {
+      var hasEvent = false
+      addException(error, undo.errorKind, run, undo.end, &hasEvent)
+    }
+    end(undo.outcome, undo.error)
+  }
+
+  /// Above all numbers of attempts.
+  private static func undoID(_ index: Int, of run: RunSpans) -> UInt64 {
+    SpanID.part(1 << 32 | UInt64(index), of: run.traceID(of: run.root))
   }
 
   private static func name(of kind: Span.Kind) -> ByteString {
@@ -135,6 +164,7 @@ package struct RunOTLP {
 
   /// The id of the span that encloses something of an execution at a time: its own, or that of an attempt.
   private static func spanID(in run: RunSpans, of index: Int32, at time: Int64) -> UInt64 {
+    if let undo = run.undo(of: index, at: time) { return undoID(undo, of: run) }
     let span = run.spans[Int(index)]
     let id = run.traceID(of: span)
     guard span.retryCount > 0 else { return id }
@@ -179,7 +209,7 @@ package struct RunOTLP {
     }
     if logged.kind == .request, let status = logged.status, status >= 400 {
       text.add("error.type", "\(status)")
-    } else if logged.outcome != .succeeded {
+    } else if logged.outcome == .failed || logged.outcome == .cancelled {
       text.add("error.type", logged.errorKind ?? "error")
     }
     text.append(raw: "],\"events\":[")
@@ -208,7 +238,7 @@ package struct RunOTLP {
     text.append(raw: "]")
     switch outcome {
     case .running: break
-    case .succeeded: text.append(raw: ",\"status\":{\"code\":1}")
+    case .succeeded, .kept: text.append(raw: ",\"status\":{\"code\":1}")
     case .failed, .cancelled:
       text.append(raw: ",\"status\":{\"code\":2,\"message\":")
       text.append(message ?? outcome.name)
@@ -228,11 +258,11 @@ package struct RunOTLP {
   }
 
   private mutating func addException(
-    _ message: ByteString, _ kind: FlowError.Kind?, _ run: RunSpans, _ time: Int64,
+    _ message: ByteString, _ kind: ByteString?, _ run: RunSpans, _ time: Int64,
     _ hasEvent: inout Bool
   ) {
     beginEvent("exception", run, time, &hasEvent)
-    text.add("exception.type", kind?.name ?? "error")
+    text.add("exception.type", kind ?? "error")
     text.add("exception.message", message)
     text.append(raw: "]}")
   }
@@ -273,6 +303,7 @@ extension LoggedWork.Outcome {
     case .succeeded: .succeeded
     case .failed: .failed
     case .cancelled: .cancelled
+    case .running: .running
     }
   }
 }

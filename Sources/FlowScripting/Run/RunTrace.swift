@@ -4,8 +4,8 @@ internal import LuaVM
 /// Runs as Chrome trace events in JSON, which Perfetto shows: a process for each run, and rows for its
 /// executions.
 ///
-/// Each attempt is a slice (`X`), and so is each program, request and logged wait; retries, failures and
-/// undos are instants (`i`); the number of executing ops is a counter (`C`). Times are microseconds since the start of the
+/// Each attempt is a slice (`X`), and so is each undo, program, request and logged wait; retries and failures are
+/// instants (`i`); the number of executing ops is a counter (`C`). Times are microseconds since the start of the
 /// first run.
 package struct RunTrace {
   private var text = JSONText()
@@ -44,11 +44,8 @@ package struct RunTrace {
     for (index, work) in run.works.enumerated() {
       add(work, of: run, process, row: rows.rowOfWork[index])
     }
-    for undo in run.undos {
-      let span = Int(undo.parent)
-      instant(
-        "undo", undo.message, run.path(of: run.spans[span]), process, rows.rowOfSpan[span],
-        at: run.started + undo.end)
+    for (index, undo) in run.undos.enumerated() {
+      add(undo, of: run, process, row: rows.rowOfUndo[index])
     }
     addCounter(run, process)
   }
@@ -62,7 +59,8 @@ package struct RunTrace {
       begin("X", name, process, row, at: run.started + attempt.start)
       text.append(raw: ",\"dur\":")
       text.append(Double(attempt.end - attempt.start) / 1e3)
-      text.append(raw: ",\"cat\":\"\(span.kind)\",\"args\":{\"path\":")
+      let category = span.isKept ? "kept" : "\(span.kind)"
+      text.append(raw: ",\"cat\":\"\(category)\",\"args\":{\"path\":")
       text.append(path)
       // In the log of another run it would mean another execution.
       if !span.isInChildRun {
@@ -85,6 +83,10 @@ package struct RunTrace {
         text.append(raw: ",\"error_kind\":")
         text.append(kind.name)
       }
+      if let line = run.keptLine(of: span) {
+        text.append(raw: ",\"kept\":")
+        text.append(line)
+      }
       if place == 0, span.start > span.queued {
         text.append(raw: ",\"queued_ms\":")
         text.append(Double(span.start - span.queued) / 1e6)
@@ -99,6 +101,29 @@ package struct RunTrace {
     }
     if span.outcome == .failed {
       instant("failure", error?.message ?? "", path, process, row, at: run.started + span.end)
+    }
+  }
+
+  /// An undo, in the row of its op if that is free.
+  private mutating func add(_ undo: SpanUndo, of run: RunSpans, _ process: Int, row: Int) {
+    let path = run.path(of: undo)
+    begin("X", "undo \(undo.name)", process, row, at: run.started + undo.start)
+    text.append(raw: ",\"dur\":")
+    text.append(Double(undo.duration) / 1e3)
+    text.append(raw: ",\"cat\":\"undo\",\"args\":{\"path\":")
+    text.append(path)
+    text.append(raw: ",\"attempt\":\(undo.attempt),\"outcome\":\"\(undo.outcome)\"")
+    if let error = undo.error {
+      text.append(raw: ",\"error\":")
+      text.append(error)
+    }
+    if let kind = undo.errorKind {
+      text.append(raw: ",\"error_kind\":")
+      text.append(kind)
+    }
+    text.append(raw: "}}")
+    if let error = undo.error {
+      instant("failure", error, path, process, row, at: run.started + undo.end)
     }
   }
 
@@ -127,7 +152,7 @@ package struct RunTrace {
     text.append(raw: "}}")
   }
 
-  /// How many ops execute that execute no other op.
+  /// How many ops and undos execute that execute no other op.
   private mutating func addCounter(_ run: RunSpans, _ process: Int) {
     var changes: [(time: Int64, change: Int)] = []
     for span in run.spans where span.kind == .op && span.childCount == 0 {
@@ -135,6 +160,10 @@ package struct RunTrace {
         changes.append((attempt.start, 1))
         changes.append((attempt.end, -1))
       }
+    }
+    for undo in run.undos where undo.end > undo.start {
+      changes.append((undo.start, 1))
+      changes.append((undo.end, -1))
     }
     changes.sort { $0.time < $1.time }
     var count = 0

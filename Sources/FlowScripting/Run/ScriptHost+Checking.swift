@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import LuaVM
 
-/// Scripts whose runs are checked instead of executed: they end where they need the outcome of a
+/// Scripts whose runs are checked or rehearsed instead of executed: they end where they need the outcome of a
 /// run.
 extension ScriptHost {
   /// Reports that a script uses the outcome of a task; returns if there is one.
@@ -11,14 +11,14 @@ extension ScriptHost {
   ///   - call: The caller.
   /// - Throws: An error of use, unless the embedding program ends the script.
   func needOutcome(of task: AnyFlowTask, _ call: LuaCall) throws {
-    guard let onNeedOfOutcome, let run = task as? Run, run.isSkipped else { return }
+    guard let onNeedOfOutcome, let run = task as? Run, !run.hasOutcome else { return }
     onNeedOfOutcome(run, Self.place(call.position))
     throw usage(call, Self.problem(of: run))
   }
 
   /// The same for a task that settles like another one, with the place where it was made.
   func outcomeProblem(of task: AnyFlowTask, madeAt origin: UInt64) -> FlowError? {
-    guard let onNeedOfOutcome, let run = task as? Run, run.isSkipped else { return nil }
+    guard let onNeedOfOutcome, let run = task as? Run, !run.hasOutcome else { return nil }
     onNeedOfOutcome(run, origin == 0 ? "" : vm.text(ofOrigin: origin))
     return .usage(ByteString(Self.problem(of: run)))
   }

@@ -69,6 +69,11 @@ extension ScriptHost {
         ? arguments.wrong(1, "a worker has no workers of its own")
         : arguments.wrong(2, "field 'thread': a worker has no workers of its own")
     }
+    if let problemOfWorkers {
+      throw place == 2
+        ? arguments.wrong(1, problemOfWorkers)
+        : arguments.wrong(2, "field 'thread': \(problemOfWorkers)")
+    }
     let function: WorkerFunction
     do {
       function = try WorkerFunction(

@@ -101,7 +101,7 @@ class ScriptTask: ContinuationTask<Value> {
     switch end {
     case .returned(let value):
       if case .reference = value, let next = host.task(in: value) {
-        if host.isChecking, let problem = host.outcomeProblem(of: next, madeAt: origin) {
+        if host.mayLackOutcomes, let problem = host.outcomeProblem(of: next, madeAt: origin) {
           return failed(problem)
         }
         return follow(next)

@@ -119,7 +119,7 @@ extension ScriptHost {
   ) throws -> (AnyFlowTask, Arguments) {
     let arguments = Arguments(self, call, method: function)
     guard let task = task(call, 1) else { throw arguments.wrongSelf(kind) }
-    if isChecking { try needOutcome(of: task, call) }
+    if mayLackOutcomes { try needOutcome(of: task, call) }
     return (task, arguments)
   }
 
@@ -197,7 +197,7 @@ extension ScriptHost {
 }
 
 /// Waits for a task, at most until a deadline.
-final class TaskWait: LuaWait, TaskObserver {
+class TaskWait: LuaWait, TaskObserver {
   private let target: AnyFlowTask
   // Safe: its code waits, so the loop keeps it. Cleared at the end of the wait.
   private(set) unowned(unsafe) var waitingTask: AnyFlowTask?

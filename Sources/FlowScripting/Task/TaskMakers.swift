@@ -127,7 +127,7 @@ extension ScriptHost {
         throw arguments.wrong(
           index, "element \(place + 1): task expected, got \(kindName(of: value))")
       }
-      if isChecking { try needOutcome(of: task, arguments.call) }
+      if mayLackOutcomes { try needOutcome(of: task, arguments.call) }
       return task
     }
   }

@@ -141,6 +141,7 @@ extension ScriptHost {
       isTerminating = true
       cancelEverything(reason: Self.termination)
     case .interruption: cancelEverything(reason: Self.interruption)
+    case .cancellation(let error): cancelEverything(error)
     case nil: cancelEverything(reason: nil)
     }
     return request.map { .request($0) }

@@ -8,7 +8,7 @@ struct TimelineChoice {
 
   /// The indices of the runs, in their order.
   let runs: [Int]
-  /// The most spans of each of them, and the most programs and requests.
+  /// The most spans of each of them, and the most programs and requests; also the most undos.
   let mostSpans: [Int]
   let mostWorks: [Int]
   /// The most bytes of the summary of each of them.
@@ -31,7 +31,9 @@ struct TimelineChoice {
     runs = Self.choose(all.map(\.spans), mostRuns)
     mostSummary = Self.shares(of: mostSummaries, runs.map { all[$0].summary.bytes.count })
     self.mostSpans = Self.shares(of: mostSpans, runs.map { all[$0].spans.spans.count })
-    mostWorks = Self.shares(of: TimelineData.mostWorks, runs.map { all[$0].spans.works.count })
+    mostWorks = Self.shares(
+      of: TimelineData.mostWorks,
+      runs.map { max(all[$0].spans.works.count, all[$0].spans.undos.count) })
   }
 
   private static func choose(_ all: [RunSpans], _ most: Int) -> [Int] {

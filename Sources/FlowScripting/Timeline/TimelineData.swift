@@ -47,9 +47,10 @@ struct TimelineData {
     let step = max(1, spans.count / max(1, most / 2))
     for (index, span) in spans.enumerated() {
       keeps[index] =
-        span.childCount > 0 || span.outcome != .succeeded || span.retryCount > 0
+        span.childCount > 0 || !span.outcome.isSuccess || span.retryCount > 0
         || span.duration > slow || index % step == 0
     }
+    for undo in run.undos { keeps[Int(undo.parent)] = true }
     // Each span comes after its parent.
     for index in spans.indices.reversed() where keeps[index] && spans[index].parent >= 0 {
       keeps[Int(spans[index].parent)] = true
@@ -60,15 +61,18 @@ struct TimelineData {
 
   // MARK: Text
 
-  /// Appends the run, with the name of the script that started it, if that is known, and the text of its
-  /// summary.
-  func append(to text: inout JSONText, place: ByteString, summary: ByteString) {
+  /// Appends the run, with the name of the script that started it, if that is known, its id in the store if it is
+  /// kept, and the text of its summary.
+  func append(
+    to text: inout JSONText, place: ByteString, keptRun: ByteString?, summary: ByteString
+  ) {
     let root = run.root
     append("{\"name\":", run.name, to: &text)
     append(",\"id\":", run.runID, to: &text)
     append(",\"state\":", root.outcome.name, to: &text)
     append(",\"error\":", run.error(of: root)?.message ?? "", to: &text)
     append(",\"place\":", place, to: &text)
+    append(",\"kept\":", keptRun ?? "", to: &text)
     append(",\"began\":", Double(run.started) / 1e9, to: &text)
     append(",\"duration\":", seconds(root.duration), to: &text)
     appendNumbers(to: &text)
@@ -105,7 +109,9 @@ struct TimelineData {
   private func appendNumbers(to text: inout JSONText) {
     text.append(
       raw: ",\"numbers\":{\"ops\":\(numbers.ops),\"failed\":\(numbers.failed)"
-        + ",\"repeated\":\(numbers.repeatedAttempts),\"workers\":\(numbers.workers)")
+        + ",\"repeated\":\(numbers.repeatedAttempts),\"workers\":\(numbers.workers)"
+        + ",\"kept\":\(numbers.kept),\"undone\":\(numbers.undone)"
+        + ",\"undosFailed\":\(numbers.undosFailed)")
     append(",\"work\":", seconds(numbers.work), to: &text)
     append(",\"parallel\":", numbers.parallelism, to: &text)
     append(",\"use\":", numbers.workerUse, to: &text)
@@ -115,11 +121,12 @@ struct TimelineData {
   private func appendProblems(to text: inout JSONText) {
     text.append(raw: ",\"problems\":[")
     for (index, problem) in RunProblem.all(of: run).prefix(20).enumerated() {
-      let isFailure = problem.kind == .failed
+      let isFailure = problem.kind != .recovered
       var title = problem.count == 1 ? "" : "\(problem.name) × \(problem.count)" as ByteString
       var note: [ByteString] = []
       if problem.count == 1, let only = problem.examples.first {
-        title = place(of: run.spans[only])
+        title = place(
+          problem.undo.map { run.path(of: run.undos[$0]) } ?? run.path(of: run.spans[only]))
         if isFailure, problem.attempts > 1 { note.append("after \(problem.attempts) attempts") }
         if !isFailure { note.append("succeeded on attempt \(problem.attempts)") }
       } else {
@@ -132,6 +139,7 @@ struct TimelineData {
           note.append("succeeded after \(problem.attempts - problem.count) repeated attempts")
         }
       }
+      if problem.kind == .undoFailed { title = "\(title) couldn't be undone" }
       if problem.longestHold > 0 {
         note.append("kept the group waiting, \(Durations.text(of: problem.longestHold))")
       }
@@ -141,14 +149,18 @@ struct TimelineData {
       let notes = ByteString(Array(note.map(\.bytes).joined(separator: Array("; ".utf8))))
       append(",\"note\":", notes, to: &text)
       let place = problem.examples.lazy.map { Int(placeOfSpan[$0]) }.first { $0 >= 0 } ?? -1
-      text.append(raw: ",\"severity\":\"\(isFailure ? "error" : "warning")\",\"span\":\(place)}")
+      text.append(raw: ",\"severity\":\"\(isFailure ? "error" : "warning")\",\"span\":\(place)")
+      if let undo = problem.undo {
+        append(",\"start\":", seconds(run.undos[undo].start), to: &text)
+        append(",\"length\":", seconds(run.undos[undo].duration), to: &text)
+      }
+      text.append(raw: "}")
     }
     text.append(raw: "]")
   }
 
-  /// The path of a span without the name of the run, which the page has already.
-  private func place(of span: Span) -> ByteString {
-    let path = run.path(of: span)
+  /// A path without the name of the run, which the page has already.
+  private func place(_ path: ByteString) -> ByteString {
     let start = run.name.bytes + [UInt8(ascii: "/")]
     guard path.bytes.starts(with: start) else { return path }
     return ByteString(Array(path.bytes[start.count...]))
@@ -166,6 +178,7 @@ struct TimelineData {
       case .execution: break
       case .retryDelay: title = "\(title), retry delay"
       case .queue: title = "\(title), queued"
+      case .undo: title = "undo \(title)"
       case .own: title = span.parent < 0 ? "the run itself" : "\(title), itself"
       }
       text.append(raw: isFirst ? "{" : ",{")
@@ -174,7 +187,12 @@ struct TimelineData {
       append(",\"start\":", seconds(step.start), to: &text)
       append(",\"length\":", seconds(step.end - step.start), to: &text)
       append(",\"waited\":", seconds(step.waited), to: &text)
-      let kind = step.kind == .execution ? "work" : "wait"
+      let kind =
+        switch step.kind {
+        case .execution: "work"
+        case .undo: "undo"
+        case .retryDelay, .queue, .own: "wait"
+        }
       text.append(raw: ",\"kind\":\"\(kind)\",\"span\":\(placeOfSpan[step.longest])}")
     }
     text.append(raw: "]")
@@ -185,6 +203,9 @@ struct TimelineData {
     for (index, op) in numbers.byOp.enumerated() {
       append(index > 0 ? ",{\"name\":" : "{\"name\":", op.name, to: &text)
       text.append(raw: ",\"runs\":\(op.runs),\"failed\":\(op.failed),\"retried\":\(op.retried)")
+      if op.kept > 0 { text.append(raw: ",\"kept\":\(op.kept)") }
+      if op.undone > 0 { text.append(raw: ",\"undone\":\(op.undone)") }
+      if op.undosFailed > 0 { text.append(raw: ",\"undosFailed\":\(op.undosFailed)") }
       append(",\"total\":", seconds(op.total), to: &text)
       append(",\"median\":", seconds(op.median), to: &text)
       append(",\"p95\":", seconds(op.percentile95), to: &text)
@@ -216,15 +237,21 @@ struct TimelineData {
     text.append(raw: "],\"kind\":[")
     text.append(shown.lazy.map { Int64(run.spans[$0].kind.rawValue) })
     text.append(raw: "],\"state\":[")
-    text.append(shown.lazy.map { Int64(run.spans[$0].outcome.rawValue) })
+    text.append(
+      shown.lazy.map { index in
+        let span = run.spans[index]
+        return Int64((span.isKept ? .kept : span.outcome).rawValue)
+      })
     text.append(raw: "],\"lane\":[")
     text.append(shown.lazy.map { Int64(run.spans[$0].lane) })
     text.append(raw: "]},\"attempts\":[")
     appendAttempts(to: &text)
     text.append(raw: "],\"works\":[")
     appendWorks(to: &text)
+    text.append(raw: "],\"undos\":[")
+    appendUndos(to: &text)
     text.append(raw: "],\"messages\":{")
-    appendTexts(to: &text) { run.error(of: $0)?.message }
+    appendTexts(to: &text) { run.error(of: $0)?.message ?? run.keptLine(of: $0) }
     text.append(raw: "},\"labels\":{")
     appendTexts(to: &text) { run.label(of: $0) }
     text.append(raw: "}")
@@ -269,8 +296,9 @@ struct TimelineData {
       isFirst = false
       let start = Self.microseconds(work.start)
       text.append([
-        Int64(placeOfSpan[Int(work.parent)]), start, Self.microseconds(work.end) - start,
-        work.work.outcome == .succeeded ? 0 : 1,
+        Int64(placeOfSpan[Int(work.parent)]), start,
+        work.work.outcome == .running ? -1 : Self.microseconds(work.end) - start,
+        work.work.outcome == .succeeded || work.work.outcome == .running ? 0 : 1,
       ])
       append(",", work.work.title.truncated(to: 160), to: &text)
       append(",", ending(of: work.work), to: &text)
@@ -278,8 +306,30 @@ struct TimelineData {
     }
   }
 
+  /// The undos of the spans that are shown; of very many those that have failed, and the first ones.
+  private func appendUndos(to text: inout JSONText) {
+    var isFirst = true
+    var left = mostWorks
+    for undo in run.undos where placeOfSpan[Int(undo.parent)] >= 0 {
+      if left <= 0, undo.error == nil { continue }
+      left -= 1
+      text.append(raw: isFirst ? "[" : ",[")
+      isFirst = false
+      let start = Self.microseconds(undo.start)
+      text.append([
+        Int64(placeOfSpan[Int(undo.parent)]), start,
+        undo.outcome == .running ? -1 : Self.microseconds(undo.end) - start,
+        Int64(undo.outcome.rawValue),
+      ])
+      append(",", undo.isOfSpan ? "" : undo.name, to: &text)
+      append(",", undo.error?.truncated(to: 500) ?? "", to: &text)
+      text.append(raw: "]")
+    }
+  }
+
   /// How a program or request ended: `status 3`, `404, 14 kB`.
   private func ending(of work: LoggedWork) -> ByteString {
+    if work.outcome == .running { return "running" }
     if let signal = work.signal { return "signal \(signal)" }
     guard let status = work.status else { return work.error?.truncated(to: 200) ?? "" }
     let count = work.byteCount.map { ", \($0) bytes" as ByteString } ?? ""

@@ -24,6 +24,8 @@ package struct TimelinePage {
     package let summary: ByteString
     /// The number of records that it is made of.
     package let recordCount: Int
+    /// The id of the run of the store that it belongs to; nil when it isn't kept.
+    package let keptRun: ByteString?
 
     /// The most records of a log whose summary the page has whole.
     private static let mostRecords = 4000
@@ -32,6 +34,7 @@ package struct TimelinePage {
       spans = RunSpans(run)
       summary = run.summaryExcerpt(most: Self.mostRecords)
       recordCount = run.log.allAppended
+      keptRun = run.keeper?.runID
     }
   }
 
@@ -61,7 +64,7 @@ package struct TimelinePage {
       let shown = TimelineData(
         run.spans, mostSpans: choice.mostSpans[place], mostWorks: choice.mostWorks[place])
       let summary = TimelineChoice.excerpt(of: run.summary, most: choice.mostSummary[place])
-      shown.append(to: &data, place: script, summary: summary)
+      shown.append(to: &data, place: script, keptRun: run.keptRun, summary: summary)
     }
     data.append(raw: "],\"omitted\":\(runs.count - choice.runs.count)}")
     var page: [UInt8] = []

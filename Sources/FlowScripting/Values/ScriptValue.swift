@@ -51,6 +51,26 @@ final class ScriptValue: OpaqueValue {
     return elements
   }
 
+  func entries() -> [(key: Value, value: Value)]? {
+    guard reference.kind == .table else { return nil }
+    return try? reference.vm.pairs(of: reference).map { (Value($0), Value($1)) }
+  }
+
+  func field(_ name: ByteString) -> Value? {
+    guard reference.kind == .table, let value = try? reference.vm.field(name, of: reference),
+      !value.isNil
+    else { return nil }
+    return Value(value)
+  }
+
+  func isSame(as other: any OpaqueValue) -> Bool {
+    guard let other = other as? ScriptValue else { return false }
+    let vm = reference.vm
+    return reference === other.reference
+      || vm === other.reference.vm && vm.isOpen
+        && vm.identity(of: reference) == vm.identity(of: other.reference)
+  }
+
   func plainCopy() -> PlainValue? {
     var copier = PlainCopier(vm: reference.vm)
     return copier.copy(.reference(reference))
@@ -86,7 +106,7 @@ extension Value {
         self = .jsonNull
         return
       }
-      self = .opaque(reference.host?.secret(in: value) ?? ScriptValue(reference))
+      self = .opaque(reference.host?.opaque(in: value) ?? ScriptValue(reference))
     }
   }
 }
@@ -101,28 +121,11 @@ extension ScriptHost {
     case .number(let number): return .number(number)
     case .bytes(let bytes): return .string(bytes)
     case .opaque(let opaque):
-      if let script = opaque as? ScriptValue { return .reference(script.reference) }
-      if let secret = opaque as? SecretValue { return try vm.value(of: secret, types.secret) }
-      if opaque is JSONNull { return try vm.makeJSONNull() }
-      if let map = opaque as? MapValue {
-        let fields = try map.fields.map { ($0.name, try luaValue($0.value)) }
-        return .reference(try marked(try vm.makeTable(fields: fields), map.jsonMark))
+      if let script = opaque as? ScriptValue, script.reference.vm === vm {
+        return .reference(script.reference)
       }
-      // A list of the engine's own becomes a table; any other value is shown as its text.
-      guard let count = opaque.listCount() else {
-        return .string(opaque.logText(limit: Value.logLimit))
-      }
-      let list = try vm.makeList(count: count) { try luaValue(opaque.element(at: $0)) }
-      return .reference(try marked(list, (opaque as? ListValue)?.jsonMark))
+      return try luaValue(notOwn: opaque)
     }
-  }
-
-  /// Marks a table that has just been made for JSON.
-  private func marked(
-    _ table: LuaReference, _ mark: PlainValue.JSONMark?
-  ) throws -> LuaReference {
-    if let mark { try vm.markJSON(table, isArray: mark == .array) }
-    return table
   }
 
   /// Returns an engine value from a call; strings are passed without conversion.
@@ -168,10 +171,14 @@ extension ScriptHost {
     // The nearest one's values come last, and win.
     for each in buckets.reversed() {
       for entry in each.entries {
-        fields.append((loop.keys.name(of: entry.key), try luaValue(entry.value)))
+        fields.append((loop.keys.name(of: entry.key), try sharedValue(entry, of: each)))
       }
     }
     return try vm.makeTable(fields: fields)
+  }
+
+  private func sharedValue(_ entry: DataBucket.Entry, of bucket: DataBucket) throws -> LuaValue {
+    try luaValue(try shared(entry.value, entry.key, in: bucket))
   }
 
   /// A bucket's content as a run's data: scripts can read it, but setting a field is an error,
@@ -208,7 +215,7 @@ extension ScriptHost {
   func table(of bucket: DataBucket) throws -> LuaReference {
     var fields: [(ByteString, LuaValue)] = []
     for entry in bucket.entries {
-      fields.append((loop.keys.name(of: entry.key), try luaValue(entry.value)))
+      fields.append((loop.keys.name(of: entry.key), try sharedValue(entry, of: bucket)))
     }
     return try vm.makeTable(fields: fields)
   }

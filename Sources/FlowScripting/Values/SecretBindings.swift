@@ -58,7 +58,7 @@ extension ScriptHost {
         + "gives the plain value")
   }
 
-  private func shownField(_ call: LuaCall) -> String {
+  func shownField(_ call: LuaCall) -> String {
     call.string(2).map { "field '\($0)'" } ?? "a field"
   }
 

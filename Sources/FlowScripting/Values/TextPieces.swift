@@ -29,7 +29,7 @@ final class TextPieces {
       guard let path = try options.string("path") else {
         throw options.wrong("path", expected: "string")
       }
-      try arguments.host.refuseWhileChecking(arguments.call, function)
+      try arguments.host.check(.files, arguments.call, function)
       self.path = path
       bytes = []
       reader = FileReader(path)

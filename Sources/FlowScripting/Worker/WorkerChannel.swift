@@ -1,15 +1,13 @@
 internal import FlowEngine
-internal import Glibc
 internal import LuaVM
 
 /// The data shared by the main thread and the thread of a worker.
 ///
 /// Orders reach the worker here, and reports return by the mailbox of the main loop. Stops have a
 /// separate way: a busy worker takes them between two instructions of its script.
-// Unchecked: the mutex guards all mutable data.
+// Unchecked: the monitor guards all mutable data.
 final class WorkerChannel: @unchecked Sendable {
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private let condition: UnsafeMutablePointer<pthread_cond_t>
+  private let monitor = Monitor()
   private var orders: [WorkerOrder] = []
   private var stops: [(id: UInt64, error: WireError)] = []
   /// The virtual time, as last sent by the main loop.
@@ -24,38 +22,12 @@ final class WorkerChannel: @unchecked Sendable {
   private var mailbox: Mailbox?
   private var isWoken = false
 
-  init() {
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
-    pthread_mutex_init(mutex, nil)
-    condition = .allocate(capacity: 1)
-    condition.initialize(to: pthread_cond_t())
-    var attributes = pthread_condattr_t()
-    pthread_condattr_init(&attributes)
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-    pthread_cond_init(condition, &attributes)
-    pthread_condattr_destroy(&attributes)
-  }
-
-  deinit {
-    pthread_cond_destroy(condition)
-    pthread_mutex_destroy(mutex)
-    condition.deallocate()
-    mutex.deallocate()
-  }
-
-  private func locked<Result>(_ body: () -> Result) -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return body()
-  }
-
   // MARK: For the main thread
 
   /// Sends an order; `now` is the time of the main loop's clock.
   func send(_ order: WorkerOrder, now: Int64) {
     post(
-      locked {
+      monitor.locked {
         orders.append(order)
         time = max(time, now)
         return takeWake()
@@ -65,7 +37,7 @@ final class WorkerChannel: @unchecked Sendable {
   /// Sends the time to a worker that waits for it.
   func sendTime(now: Int64) {
     post(
-      locked {
+      monitor.locked {
         time = max(time, now)
         return takeWake()
       })
@@ -75,7 +47,7 @@ final class WorkerChannel: @unchecked Sendable {
   ///
   /// - Returns: The number for `hasTaken`.
   func stop(_ id: UInt64, _ error: WireError) -> Int {
-    let (number, sleeping) = locked {
+    let (number, sleeping) = monitor.locked {
       stops.append((id, error))
       attention?.call()
       return (stopsTaken + stops.count, takeWake())
@@ -85,15 +57,15 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Interrupts the worker once more for stops that it hasn't taken.
-  func nudge() { locked { attention?.call() } }
+  func nudge() { monitor.locked { attention?.call() } }
 
   /// Whether the worker has taken that stop, and all before it.
-  func hasTaken(stop number: Int) -> Bool { locked { stopsTaken >= number } }
+  func hasTaken(stop number: Int) -> Bool { monitor.locked { stopsTaken >= number } }
 
   /// Makes the worker end, as soon as it isn't executing.
   func close() {
     post(
-      locked {
+      monitor.locked {
         isClosing = true
         attention?.call()
         return takeWake()
@@ -103,13 +75,9 @@ final class WorkerChannel: @unchecked Sendable {
   /// Waits until the worker has ended; returns false if it hasn't by `deadline`, a time of the
   /// monotonic clock in nanoseconds.
   func waitForEnd(until deadline: Int64) -> Bool {
-    var time = timespec(
-      tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-    return locked {
-      while !hasEnded {
-        if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return hasEnded }
-      }
-      return true
+    monitor.locked {
+      while !hasEnded, monitor.wait(until: deadline) {}
+      return hasEnded
     }
   }
 
@@ -128,7 +96,7 @@ final class WorkerChannel: @unchecked Sendable {
 
   /// Marks the worker as reachable.
   func begin(_ mailbox: Mailbox, _ attention: LuaAttention) {
-    locked {
+    monitor.locked {
       self.mailbox = mailbox
       self.attention = attention
     }
@@ -136,7 +104,7 @@ final class WorkerChannel: @unchecked Sendable {
 
   /// Marks that the worker's state is about to be closed: nothing interrupts it any more.
   func finish() {
-    locked {
+    monitor.locked {
       attention = nil
       mailbox = nil
     }
@@ -144,18 +112,18 @@ final class WorkerChannel: @unchecked Sendable {
 
   /// Marks that the worker's thread has nothing left to do.
   func end() {
-    locked {
+    monitor.locked {
       hasEnded = true
-      pthread_cond_broadcast(condition)
+      monitor.broadcast()
     }
   }
 
   /// Marks that all messages so far are about to be taken: later ones wake the worker.
-  func acknowledge() { locked { isWoken = false } }
+  func acknowledge() { monitor.locked { isWoken = false } }
 
   /// Received orders.
   func takeOrders() -> [WorkerOrder] {
-    locked {
+    monitor.locked {
       let taken = orders
       orders = []
       return taken
@@ -164,7 +132,7 @@ final class WorkerChannel: @unchecked Sendable {
 
   /// Received stops.
   func takeStops() -> [(id: UInt64, error: WireError)] {
-    locked {
+    monitor.locked {
       let taken = stops
       stops = []
       stopsTaken += taken.count
@@ -172,7 +140,7 @@ final class WorkerChannel: @unchecked Sendable {
     }
   }
 
-  var now: Int64 { locked { time } }
+  var now: Int64 { monitor.locked { time } }
 
-  var shallEnd: Bool { locked { isClosing } }
+  var shallEnd: Bool { monitor.locked { isClosing } }
 }

@@ -43,7 +43,7 @@ final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
     place = owner?.workPlace
     number = host.workers.makeNumber()
     job = WorkerJob(
-      code: function.code, arguments: batch, kind: .call(input, span: place?.trace?.span))
+      code: function.code, arguments: batch, kind: .call(input, span: place?.spanOrigin))
     hold()
     host.workers.submit(self, number)
   }

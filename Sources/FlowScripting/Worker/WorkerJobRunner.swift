@@ -128,7 +128,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       // `ctx:set` has refused values that can't travel.
       guard let wired = try? host.wire(value, &batch) else { return }
       worker.report(id, at: time, .set(key, wired, batch))
-    case .program, .request, .wait:
+    case .program, .request, .wait, .programStart, .requestStart:
       if let work = event.work { worker.report(id, at: time, .work(work)) }
     case .remove:
       if let key = event.key { worker.report(id, at: time, .set(key, .null, WireBatch())) }
@@ -144,13 +144,13 @@ final class StandInBody: OpBody {
   private let label: ByteString?
   private let attempt: Int
   private let lineage: UInt64
-  private let span: UInt64?
+  private let span: SpanOrigin?
   private let endingError: FlowError?
   private weak var job: WorkerJobRunner?
 
   init(
     _ body: ScriptOpBody, index: Int, label: ByteString?, attempt: Int, lineage: UInt64,
-    span: UInt64?, endingError: FlowError?, of job: WorkerJobRunner
+    span: SpanOrigin?, endingError: FlowError?, of job: WorkerJobRunner
   ) {
     self.body = body
     self.index = index
@@ -166,7 +166,7 @@ final class StandInBody: OpBody {
     context.standIn(index: index, label: label, attempt: attempt)
     context.run.endingErrorAround = endingError
     context.run.lineage = lineage
-    context.run.spanOrigin = span.map { .execution($0) }
+    context.run.spanOrigin = span
     return job?.begin(context.run) == true ? body.start(context) : .finished
   }
 
@@ -180,12 +180,12 @@ private final class CallBody: OpBody {
   private let host: ScriptHost
   private let function: LuaReference
   private let arguments: [LuaValue]
-  private let span: UInt64?
+  private let span: SpanOrigin?
   private weak var job: WorkerJobRunner?
   private var task: AnyFlowTask?
 
   init(
-    _ host: ScriptHost, _ function: LuaReference, _ arguments: [LuaValue], span: UInt64?,
+    _ host: ScriptHost, _ function: LuaReference, _ arguments: [LuaValue], span: SpanOrigin?,
     of job: WorkerJobRunner
   ) {
     self.host = host
@@ -196,7 +196,7 @@ private final class CallBody: OpBody {
   }
 
   func start(_ context: OpContext) -> CallState {
-    context.run.spanOrigin = span.map { .execution($0) }
+    context.run.spanOrigin = span
     guard job?.begin(context.run) == true else { return .finished }
     do {
       let task = try host.run(.op(context)) {

@@ -29,7 +29,7 @@ struct WorkerJob: Sendable {
   enum Kind: Sendable {
     case op(OpPlace)
     /// A continuation, the form in which it gets the previous task's outcome, and the span that encloses it.
-    case call(CallInput, span: UInt64?)
+    case call(CallInput, span: SpanOrigin?)
   }
 
   /// The place where an op executes, for the fields of `ctx`.
@@ -41,7 +41,7 @@ struct WorkerJob: Sendable {
     /// The identity that is the same in all attempts; see `OpContext.lineage`.
     let lineage: UInt64
     /// Its span; nil without a trace.
-    let span: UInt64?
+    let span: SpanOrigin?
     /// The seconds that its cleanups have after a stop; nil for the default.
     let grace: Double?
     /// For a final step, the error with which its flow is ending.

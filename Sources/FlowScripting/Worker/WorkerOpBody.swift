@@ -114,7 +114,7 @@ final class WorkerOpBody: ItemRunnerProvider {
     let (keys, data) = try host.wire(visible, of: context.bucket)
     return WorkerJob.OpPlace(
       name: context.op.name, index: context.index, label: context.label,
-      attempt: context.attempt, lineage: context.lineage, span: context.spanID,
+      attempt: context.attempt, lineage: context.lineage, span: context.spanOrigin,
       grace: context.grace,
       endingError: context.endingError.map { WireError($0, from: host) },
       visible: visible, keys: keys, data: data)

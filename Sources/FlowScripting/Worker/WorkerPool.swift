@@ -179,7 +179,8 @@ final class WorkerPool {
     let channel = WorkerChannel()
     workers.append(Worker(channel: channel))
     let setting = WorkerSetting(
-      configuration: configuration, paths: host.packagePaths,
+      configuration: configuration, hostConfiguration: host.configuration,
+      paths: host.packagePaths,
       hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
       isVirtual: loop.clock.isVirtual, refusesPrograms: loop.processReplacement != nil,
       refusesRequests: loop.httpReplacement != nil, logsWaits: host.logsWaits,

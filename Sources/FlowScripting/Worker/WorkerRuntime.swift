@@ -25,7 +25,7 @@ final class WorkerRuntime {
     channel = setting.channel
     outbox = WorkerOutbox(setting.deliver)
     var configuration = setting.configuration
-    configuration.refusesExit = true
+    configuration.isWorker = true
     let clock = setting.isVirtual ? WorkerClock(channel) : nil
     let vm = try LuaVM(configuration: configuration)
     do {
@@ -35,7 +35,8 @@ final class WorkerRuntime {
       loop.trace = setting.trace
       if setting.refusesPrograms { loop.processReplacement = RefusedPrograms(isWorker: true) }
       if setting.refusesRequests { loop.httpReplacement = RefusedRequests(isWorker: true) }
-      host = try ScriptHost(vm: vm, loop: loop, isWorker: true)
+      host = try ScriptHost(
+        vm: vm, loop: loop, configuration: setting.hostConfiguration, isWorker: true)
       try vm.setPackagePaths(setting.paths)
       host.logsWaits = setting.logsWaits
       if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }

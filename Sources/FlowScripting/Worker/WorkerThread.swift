@@ -6,6 +6,8 @@ internal import LuaVM
 struct WorkerSetting: Sendable {
   /// The configuration of its state.
   let configuration: LuaConfiguration
+  /// That of its host: the main one's.
+  let hostConfiguration: ScriptHost.Configuration
   /// `package.path` and `package.cpath` of the main state.
   let paths: [(field: ByteString, text: ByteString)]
   /// Whether `flow` is a global of the main state, as in a session.

@@ -8,12 +8,13 @@
   @Suite("A crash at any point")
   struct CrashTests {
     /// How many failpoints `work` passes.
-    private static let count = 29
+    private static let count = 45
 
     /// Begins a run, and writes two small records and one with a file; each that is on the disk is noted in
     /// another file.
     private static func work(_ test: (store: ByteString, done: ByteString)) throws {
       let loop = makeLoop()
+      defer { loop.shutdown() }
       let store = try JournalStore(folder: test.store, isReadOnly: false)
       let run = try store.begin(script: "/s.lua", words: [], on: loop)
       let large = ByteString(Array(repeating: 1, count: 100_000))
@@ -43,6 +44,7 @@
     private func continueRun(_ test: TestStore, done: ByteString) throws {
       let acknowledged = (try? Files.read(done, Cancellation()).count) ?? 0
       let loop = makeLoop()
+      defer { loop.shutdown() }
       let store = try test.open()
       #expect(store.verify().isEmpty)
       guard let run = try store.runs().last else {

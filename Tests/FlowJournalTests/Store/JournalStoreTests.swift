@@ -21,6 +21,7 @@ struct JournalStoreTests {
   func permissions() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let large = ByteString(Array(repeating: 1, count: 100_000))
     let store = try test.open()
     let id = try makeRun(store, on: loop, bytes: large)
@@ -59,6 +60,7 @@ struct JournalStoreTests {
   func readOnly() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     #expect(problem { _ = try test.open(isReadOnly: true) } == .missing)
     #expect(try FileStatus.exists(test.folder) == false)
     let id = try makeRun(try test.open(), on: loop)
@@ -80,7 +82,7 @@ struct JournalStoreTests {
         Issue.record("the store was opened")
       } catch {
         #expect(error.storeProblem == .newer)
-        #expect(error.message.description.contains("schema 7; this one reads up to 1"))
+        #expect(error.message.description.contains("schema 7; this one reads up to 2"))
       }
     }
   }
@@ -103,7 +105,9 @@ struct JournalStoreTests {
       for _ in 0..<8 {
         group.addTask {
           let store = try JournalStore(folder: folder, isReadOnly: false)
-          let run = try store.begin(script: "/s.lua", words: [], on: makeLoop())
+          let loop = makeLoop()
+          defer { loop.shutdown() }
+          let run = try store.begin(script: "/s.lua", words: [], on: loop)
           run.write(makeRecord("op"))
           run.close()
           if let failure = run.failure { throw failure }
@@ -132,6 +136,7 @@ struct JournalStoreTests {
   func removedStore() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
     #expect(run.writeAndWait(makeRecord("a"), on: loop) == nil)
     try FileRemoval.remove(test.folder, recursive: true, Cancellation())
@@ -175,6 +180,7 @@ struct JournalStoreTests {
   func order() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let ids = try (0..<5).map { _ in try makeRun(store, on: loop, finished: false) }
     try test.execute("UPDATE runs SET began = -number, ended = -number, beat = -number")
@@ -186,6 +192,7 @@ struct JournalStoreTests {
   func forget() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let large = ByteString(Array(repeating: 1, count: 100_000))
     let first = try makeRun(store, on: loop, bytes: large)
@@ -203,6 +210,7 @@ struct JournalStoreTests {
   func prune() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     var ids: [ByteString] = []
     for number in 1...25 { ids.append(try makeRun(store, on: loop, finished: number != 24)) }
@@ -219,6 +227,7 @@ struct JournalStoreTests {
   func sizeLimit() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let large = ByteString(Array(repeating: 1, count: 200_000))
     var ids: [ByteString] = []
@@ -239,6 +248,7 @@ struct JournalStoreTests {
   func leftFiles() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let id = try makeRun(
       store, on: loop, bytes: ByteString(Array(repeating: 1, count: 100_000)))

@@ -8,6 +8,7 @@ struct KeptRunTests {
   func roundTrip() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     var full = makeRecord("ship/UploadOp #7")
     full.label = "seven"
     full.reads = [KeptInput(name: "\u{0}odd", digest: Digest(high: 9, low: 8))]
@@ -16,10 +17,13 @@ struct KeptRunTests {
     full.isOnce = true
     full.error = ""
     full.place = "ship.lua:31"
+    let files = [NamedFile(path: "a.o", content: Digest(high: 5, low: 6))]
     full.writes = [
       KeptWrite(name: "", bytes: "a\u{0}b"), KeptWrite(name: "gone", bytes: nil),
       KeptWrite(name: "empty", bytes: ""), KeptWrite(name: "key", bytes: "x", isSecret: true),
     ]
+    full.writes[0].files = files
+    full.writes[2].files = []
     let first = try test.open().begin(script: "/s.lua", words: ["--fast", ""], on: loop)
     let seed = first.seed
     first.write(full)
@@ -41,6 +45,7 @@ struct KeptRunTests {
     #expect(read.writes.map(\.name) == ["", "gone", "empty", "key"])
     #expect(try read.writes.map { try store.load($0) } == ["a\u{0}b", nil, "", "x"])
     #expect(read.writes.map(\.isSecret) == [false, false, false, true])
+    #expect(read.writes.map(\.files) == [files, nil, [], nil])
     second.close()
   }
 
@@ -48,6 +53,7 @@ struct KeptRunTests {
   func replacement() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let run = try store.begin(script: "/s.lua", words: [], on: loop)
     var record = makeRecord("a", bytes: nil)
@@ -66,6 +72,7 @@ struct KeptRunTests {
   func oneTransaction() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
     // The thread is ready from here on, and would take what comes early for itself.
     #expect(run.writeAndWait(makeRecord("first"), on: loop) == nil)
@@ -88,6 +95,7 @@ struct KeptRunTests {
   func virtualClock() throws {
     let test = try TestStore()
     let loop = EventLoop(timedBy: VirtualClock())
+    defer { loop.shutdown() }
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
     var order: [String] = []
     loop.schedule(at: loop.deadline(after: 1)) { order.append("timer") }
@@ -101,6 +109,7 @@ struct KeptRunTests {
   func end() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let first = try store.begin(script: "/s.lua", words: ["x"], on: loop)
     first.end(finished: false)
@@ -128,6 +137,7 @@ struct KeptRunTests {
   func cache() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let key = Digest(high: 5, low: 6)
     var record = makeRecord("first")
@@ -154,6 +164,7 @@ struct KeptRunTests {
   func largeValue() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let large = ByteString(Array(repeating: 7, count: 70_000))
     let small = ByteString(Array(repeating: 8, count: 64 << 10))

@@ -23,6 +23,7 @@ struct RunLeaseTests {
   func livingHolder() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let id = try makeRun(test, on: loop)
     let process = try SleepingProcess()
     let pid = process.pid
@@ -52,6 +53,7 @@ struct RunLeaseTests {
   func reusedNumber() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     _ = try makeRun(test, on: loop)
     let process = try SleepingProcess()
     let pid = process.pid
@@ -94,6 +96,7 @@ struct RunLeaseTests {
   func otherMachines() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     _ = try makeRun(test, on: loop)
     let store = try test.open()
     let now = Int64(WallClock.now())
@@ -118,6 +121,7 @@ struct RunLeaseTests {
   func fencing() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let first = try test.open().begin(script: "/s.lua", words: [], on: loop)
     #expect(first.writeAndWait(makeRecord("a"), on: loop) == nil)
     // As if this process hadn't been seen for a while.
@@ -142,6 +146,7 @@ struct RunLeaseTests {
   func failureStays() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     let run = try store.begin(script: "/s.lua", words: [], on: loop)
     try test.execute("UPDATE runs SET epoch = 5")
@@ -157,6 +162,7 @@ struct RunLeaseTests {
   func removedRun() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
     try test.execute("DELETE FROM runs")
     #expect(run.writeAndWait(makeRecord("a"), on: loop)?.storeProblem == .fenced)

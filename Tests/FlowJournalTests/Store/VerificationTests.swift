@@ -8,6 +8,7 @@ struct VerificationTests {
   /// A store with two runs of one record each.
   private func makeRuns(_ test: TestStore, bytes: ByteString) throws -> [ByteString] {
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let store = try test.open()
     return try (0..<2).map { _ in
       let run = try store.begin(script: "/s.lua", words: ["a"], on: loop)
@@ -41,7 +42,9 @@ struct VerificationTests {
     let store = try test.open()
     #expect(store.verify().map(\.run) == [ids[1]])
     #expect(problem { _ = try store.records(of: ids[1]) } == .damaged)
-    #expect(problem { _ = try store.resume(ids[1], script: "/s.lua", on: makeLoop()) } == .damaged)
+    let loop = makeLoop()
+    defer { loop.shutdown() }
+    #expect(problem { _ = try store.resume(ids[1], script: "/s.lua", on: loop) } == .damaged)
     #expect(try store.run(ids[1]).epoch == 1)
     #expect(try store.records(of: ids[0]).count == 1)
   }
@@ -56,13 +59,16 @@ struct VerificationTests {
     try test.execute("UPDATE runs SET \(change) WHERE number = 2")
     let store = try test.open()
     #expect(store.verify().map(\.run) == [ids[1]])
-    #expect(problem { _ = try store.resume(ids[1], script: "/s.lua", on: makeLoop()) } == .damaged)
+    let loop = makeLoop()
+    defer { loop.shutdown() }
+    #expect(problem { _ = try store.resume(ids[1], script: "/s.lua", on: loop) } == .damaged)
   }
 
   @Test("No number in the database is a trap")
   func largeNumbers() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     let ids = try makeRuns(test, bytes: "value")
     for number in [Int64.max, Int64.min] {
       try test.execute(
@@ -126,6 +132,7 @@ struct VerificationTests {
   func flippedLog() throws {
     let test = try TestStore()
     let loop = makeLoop()
+    defer { loop.shutdown() }
     // An open store keeps the log.
     let store = try test.open()
     let run = try store.begin(script: "/s.lua", words: [], on: loop)

@@ -31,6 +31,7 @@ final class TestStore {
   }
 }
 
+/// A loop that the test has to shut down: what waits for a write holds it.
 func makeLoop() -> EventLoop { EventLoop(timedBy: SystemClock()) }
 
 /// A finished record with one write.

@@ -46,6 +46,20 @@ struct RateLimiterTests {
     #expect(limiter.nextStart(at: 40) == second + 30)
   }
 
+  @Test("A start that is taken back doesn't count, and the limit holds for the others")
+  func takenBack() {
+    var limiter = RateLimiter(RateLimit(2))
+    limiter.cancelStart()
+    #expect(limiter.available(at: 0) == 2)
+    limiter.start(at: 0)
+    limiter.start(at: second / 2)
+    limiter.cancelStart()
+    #expect(limiter.available(at: second / 2) == 1)
+    #expect(limiter.available(at: second) == 1)
+    limiter.cancelStart()
+    #expect(limiter.available(at: second) == 2)
+  }
+
   @Test("No period has more starts than the limit, and no start waits without need")
   func noPeriodHasMore() {
     var generator = SystemRandomNumberGenerator()

@@ -105,4 +105,53 @@ struct ErrorIdentityTests {
       """)
     #expect(verdict == "truetrue")
   }
+
+  @Test(
+    "The error that a Swift op throws comes out as the same error",
+    arguments: [
+      "error(failing:run().error)",
+      "failing:start():await()",
+      "local ok, e = pcall(function() failing:start():await() end) error(e)",
+      "flow.new('inner'):add(failing):start():await()",
+      "local run = flow.new('group'):add_grouped(failing, { input = 'list', as = 'x' })"
+        + ":run { list = { 1, 2 } } error(run.error, 0)",
+      "flow.when_all_succeed { failing:start() }:await()",
+      "failing:start():next(function(task) error(task.error) end):await()",
+      "ctx:fail(failing:run().error)",
+      "return failing:start()",
+      "coroutine.wrap(function() failing:start():await() end)()",
+      "throwing()",
+      "local ok, e = pcall(throwing) error(e)",
+    ])
+  func outOfSwiftOps(body: String) throws {
+    let program = try ScriptProgram()
+    let failing = Op("FailingOp", retry: RetryPolicy(attempts: 2)) { _ in throw Token(number: 3) }
+    let throwing = try program.vm.makeFunction { _ in throw Token(number: 3) }
+    let results = try program.run(
+      """
+      local failing, throwing = ...
+      return flow.new("outer"):add(flow.op("LuaOp", function(ctx) \(body) end))
+      """, program.host.value(of: failing), .reference(throwing))
+    let op = try #require(results.first.flatMap { program.host.op(in: $0) })
+    let run = op.start(on: program.loop)
+    try run.wait()
+    #expect(run.error?.underlying as? Token == Token(number: 3))
+  }
+
+  @Test("The error of a run that ends a chunk can be read from Lua's error")
+  func outOfChunks() throws {
+    let program = try ScriptProgram()
+    let failing = Op("FailingOp") { _ in throw Token(number: 3) }
+    let value = try program.host.value(of: failing)
+    let thrown = #expect(throws: LuaError.self) {
+      try program.run("(...):start():await()", value)
+    }
+    let error = program.host.flowError(from: try #require(thrown))
+    #expect(error.underlying as? Token == Token(number: 3))
+    #expect(error.op == "FailingOp")
+    let raised = #expect(throws: LuaError.self) { try program.run("error 'no paper'") }
+    #expect(
+      program.host.flowError(from: try #require(raised)).message == "script.lua:1: no paper")
+    #expect(program.host.flowError(from: Token(number: 4)).underlying as? Token == Token(number: 4))
+  }
 }

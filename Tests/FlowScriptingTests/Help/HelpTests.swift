@@ -167,7 +167,7 @@ struct HelpTests {
         ctx:defer(function() look("ctx", ctx) end)
         ctx:fail "bad"
       end):run()
-      local late = flow.op("LateOp", { timeout = 0.001, run = function() flow.sleep(9) end }):run()
+      local late = flow.op("LateOp", { timeout = 1, run = function() flow.sleep(9) end }):run()
       local final = flow.op("FinalOp", function(ctx) ctx:fail("no", { retry = false, retry_after = 1 }) end):run()
       local near = flow.op("NearOp", function(ctx) ctx:get "nam" end):run { name = 1 }
       local _, absent = pcall(flow.fs.read, "/no such file")

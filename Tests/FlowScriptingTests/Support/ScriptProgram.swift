@@ -10,9 +10,13 @@ final class ScriptProgram {
   var vm: LuaVM { host.vm }
   var loop: EventLoop { host.loop }
 
-  init(_ configuration: LuaConfiguration = LuaConfiguration()) throws {
+  init(
+    _ state: LuaConfiguration = LuaConfiguration(),
+    _ configuration: ScriptHost.Configuration = ScriptHost.Configuration()
+  ) throws {
     host = try ScriptHost(
-      vm: LuaVM(configuration: configuration), loop: EventLoop(clock: VirtualClock()))
+      vm: LuaVM(configuration: state), loop: EventLoop(clock: VirtualClock()),
+      configuration: configuration)
     try vm.setGlobal("flow", .reference(host.module))
   }
 

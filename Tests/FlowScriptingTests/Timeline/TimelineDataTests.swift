@@ -29,7 +29,7 @@ struct TimelineDataTests {
 
   private func text(_ data: TimelineData) -> String {
     var text = JSONText()
-    data.append(to: &text, place: "", summary: "")
+    data.append(to: &text, place: "", keptRun: nil, summary: "")
     return String(decoding: text.bytes, as: UTF8.self)
   }
 

@@ -39,6 +39,22 @@ for _, event in ipairs(run:events()) do
 end
 check.equal(last >= 3 << 20, true, "bytes " .. last)
 
+-- A download that is continued, by several ranges: the whole file counts.
+local folder <close> = servers.folder()
+local request = {
+  url = server:url("/file", { of = "part", id = servers.id(), size = 300000, cut = 100000, most = 70000 }),
+  save = folder .. "/part", resume = true, timeout = 60,
+}
+check.raises(function() flow.http(request):await() end, "200000 bytes remaining")
+local done = 100000
+request.progress = function(bytes, total)
+  check.equal(bytes >= done, true, bytes .. " after " .. done)
+  check.equal(total, 300000)
+  done = bytes
+end
+check.equal(flow.http(request):await().status, 206)
+check.equal(done, 300000)
+
 -- An error of the function ends a stream, too, whose task has succeeded with its header.
 local stream = flow.http { url = server:url("/size", { size = 8 << 20 }), stream = true, progress = function(done)
   if done > 1 << 20 then error "enough" end

@@ -37,3 +37,8 @@ check.equal(result.status, 1)
 assert(result.stderr:find "run r%w+ was continued by process %d+ on %S+, so this process can't keep anything more",
   result.stderr)
 script:expect_effects()
+
+-- What the other process has recorded is as it was.
+local shown = script:run { "--runs" }.stdout
+check.contains(shown, " finished ", " 2 finished")
+check.equal(script:run({ "--verify" }).stdout, "verified 1 run\n")

@@ -45,3 +45,5 @@ end
 check.equal(table.concat(effects, "\n"), wanted)
 check.equal(result.stdout, whole.stdout)
 check.contains(log, "[order] [first] Kept from run r")
+local id = script:run({ "--runs" }).stdout:match "%f[%w]r%w+"
+check.contains(script:run({ "--show=" .. id }).stdout, "[shop/order/done] finished", "\n  set its result (")

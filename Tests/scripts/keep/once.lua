@@ -27,11 +27,11 @@ check.equal(#before, 1)
 for _ = 1, 2 do
   local _, result = script:resume()
   check.equal(result.status, 1)
-  check.contains(result.stderr, "[PayOp] had started in run r", "and may have had its effect",
+  check.contains(result.stderr, "[work/PayOp] had started in run r", "and may have had its effect",
     "--settle 'PayOp=done', 'PayOp=again' or 'PayOp=fail'")
   script:expect_effects()
 end
-check.contains(select(2, script:resume { "--settle", "PayOp=fail" }).stderr, "[PayOp] is settled as failed")
+check.contains(select(2, script:resume { "--settle", "PayOp=fail" }).stderr, "[work/PayOp] is settled as failed")
 script:expect_effects()
 script:resume { "--settle", "PayOp=again" }
 script:expect_effects(before[1], "note true")
@@ -48,7 +48,7 @@ script:expect_effects "note true"
 script = started "STOP"
 script:edit("sum = 5", "sum = 6")
 local _, result = script:resume()
-check.contains(result.stderr, "[PayOp] had finished in run r", ", and <sum> differs")
+check.contains(result.stderr, "[work/PayOp] had finished in run r", ", and <sum> differs")
 script:expect_effects()
 script:resume { "--settle", "PayOp=done" }
 script:expect_effects "note true"
@@ -58,7 +58,7 @@ script = kept.script [[
 flow.new("work"):add(flow.op("PayOp", { effect = "once", run = function(ctx) ctx:set("f", print) end })):run()
 ]]
 result = script:run { "--keep" }
-check.contains(result.stderr, "[PayOp] is executed only once, but can't be kept: <f>, which it has set, can't be kept")
+check.contains(result.stderr, "[work/PayOp] is executed only once, but can't be kept: <f>, which it has set, can't be kept")
 
 -- What is said about it holds in later processes, too.
 script = started "DIE"
@@ -74,7 +74,7 @@ flow.new("work"):add(PayOp):run()
 ]]
 script:run { "--keep" }
 script:expect_effects "pay"
-check.contains(select(2, script:resume()).stderr, "[PayOp] had started in run r")
+check.contains(select(2, script:resume()).stderr, "[work/PayOp] had started in run r")
 script:expect_effects()
 
 -- Items in workers.
@@ -89,5 +89,19 @@ flow.new("work"):data { list = { 1 } }:add_grouped(PayOp, { input = "list" }):ru
 ]]
 script:run { "--keep" }
 script:expect_effects "pay"
-check.contains(select(2, script:resume()).stderr, "[PayOp #1] had started in run r")
+check.contains(select(2, script:resume()).stderr, "[work/PayOp #1] had started in run r")
 script:expect_effects()
+
+-- What it sets isn't known: what follows couldn't be executed, so it can't count as done.
+script = kept.script((text:gsub("needs = { sum", 'gives = { receipt = "integer" }, needs = { sum')))
+script:run { "--keep", environment = { DIE = "1" } }
+before = script:effects()
+for _, words in ipairs { { "--resume" }, { "--resume", "--settle", "PayOp=done" } } do
+  local result = script:run(words)
+  check.equal(result.status, 1)
+  check.contains(result.stderr, #words == 1 and "may have had its effect"
+    or "[work/PayOp] can't be settled as done, because <receipt>, which it sets, isn't known")
+  script:expect_effects()
+end
+script:resume { "--settle", "PayOp=again" }
+script:expect_effects(before[1], "note true")

@@ -1,4 +1,4 @@
--- A resumed run that fails undoes what earlier processes did, and what was undone is executed again.
+-- A resumed run that fails undoes what earlier processes did, and what was undone is executed again with another key.
 -- clock: real: the script is another program
 local check, kept = require "check", require "kept"
 
@@ -64,3 +64,61 @@ script:expect_effects("last", table.unpack(UNDONE))
 log = script:resume()
 check.contains(log, "[AOp] Again: it was undone")
 script:expect_effects(table.unpack(CREATED))
+
+-- In each attempt of one process, and in each process, what was undone has another key; the undo has that of its op.
+script = kept.script [[
+local attempt = 0
+local function op(name, undoes)
+  return flow.op(name, {
+    run = function(ctx) effect(name .. " " .. ctx.key) end,
+    undo = undoes and function(ctx) effect("undo " .. ctx.key) end,
+  })
+end
+flow.new("work"):with { retry = 2 }:add(op("MakeOp", true)):add(op "PlainOp")
+  :add(flow.new("inner"):add(op "WithinOp"):with { undo = function() end })
+  :add(flow.op("FailsOp", function(ctx)
+    attempt = attempt + 1
+    if os.getenv "FAIL" then ctx:fail "no" end
+    if attempt == 1 and os.getenv "DIE" then
+      flow.sleep(0.05)
+      os.execute("kill -9 " .. io.open("/proc/self/stat"):read "n")
+    end
+  end)):run()
+]]
+local made, undone, plain, within = {}, {}, {}, {}
+local lists = { MakeOp = made, undo = undone, PlainOp = plain, WithinOp = within }
+local function take_effects()
+  for _, line in ipairs(script:effects()) do
+    local name, key = line:match "(%S+) (%S+)"
+    table.insert(lists[name], key)
+  end
+end
+script:run { "--keep", environment = { FAIL = 1 } }
+for _ = 1, 2 do
+  log = script:resume { environment = { FAIL = 1 } }
+  check.contains(log, "[PlainOp] Kept from run", "[MakeOp] Again: it was undone")
+end
+take_effects()
+check.equal(#made, 6)
+check.equal(table.concat(made, " "), table.concat(undone, " "))
+-- A process that is killed leaves its key to the next one.
+script:resume { environment = { DIE = 1 } }
+take_effects()
+check.equal(#made, 7)
+log = script:resume { environment = { DIE = 1 } }
+check.contains(log, "[MakeOp] Kept from run", "[WithinOp] Kept from run")
+script:resume { environment = { FAIL = 1 } }
+take_effects()
+check.equal(#made, 8)
+check.equal(undone[7], made[7])
+check.equal(undone[8], made[8])
+for _, list in ipairs { made, within } do
+  local seen = {}
+  for _, key in ipairs(list) do
+    check.equal(seen[key], nil)
+    seen[key] = true
+  end
+end
+-- An attempt repeats all of its flow.
+check.equal(#plain, 2)
+check.equal(plain[1], plain[2])

@@ -42,13 +42,15 @@ function kept:edit(from, to)
   self:write(self.text:sub(1, start - 1) .. to .. self.text:sub(stop + 1))
 end
 
+-- The path of a program for a script, whose folder is another one.
+function kept.binary(path) return path:find "^/" and path or os.getenv "PWD" .. "/" .. path end
+
 -- Starts flowlua with options, and `environment` among them; the program, a task.
 function kept:start(options)
   options = options or {}
   local words = { "env", "-u", "FLOWLUA_KEEP" }
   for name, value in pairs(options.environment or {}) do words[#words + 1] = name .. "=" .. value end
-  -- The script's folder is another one.
-  words[#words + 1] = host.binary:find "^/" and host.binary or os.getenv "PWD" .. "/" .. host.binary
+  words[#words + 1] = kept.binary(self.program or host.binary)
   for _, word in ipairs(options) do words[#words + 1] = word end
   words[#words + 1] = self.path
   for _, word in ipairs(options.arguments or {}) do words[#words + 1] = word end

@@ -44,3 +44,23 @@ undone = {}
 run = flow.new("outer"):add(op "OuterOp"):add(f, { timeout = 2 }):run()
 check.equal(run.error.kind, "timeout")
 check.same(undone, { "BOp timeout", "AOp timeout", "OuterOp timeout" })
+
+-- A cancel that comes while a flow which has succeeded waits for a task that an op has left.
+undone = {}
+local LeaveOp = flow.op("LeaveOp", function()
+  flow.spawn(function()
+    local closed <close> = setmetatable({}, { __close = function() flow.sleep(5) end })
+    flow.sleep(100)
+  end)
+end)
+local tidied = 0
+run = flow.new("f"):add(op "AOp"):add(LeaveOp):add_finally(flow.op("TidyOp", function() tidied = tidied + 1 end))
+  :with { retry = 2 }:start()
+flow.sleep(1)
+check.equal(run.state, "pending")
+check.same(undone, {})
+run:cancel()
+run:wait()
+check.equal(run.state, "cancelled")
+check.same(undone, { "AOp cancelled" })
+check.equal(tidied, 1)

@@ -1,4 +1,4 @@
--- A trace marks what was undone, and when; the op itself has succeeded.
+-- A trace has a slice for each undo, with its duration, its outcome and what it executes; the op itself has succeeded.
 local flow, check = require "flow", require "check"
 
 local CreateOp = flow.op("CreateOp", {
@@ -13,16 +13,27 @@ local run = flow.new("f"):add_grouped(CreateOp, { input = "list", as = "item", m
   :add(flow.machine { name = "m", start = "a", flow.step("a", { run = StepOp }) })
   :add(flow.op("FailOp", function(ctx) ctx:fail "no" end))
   :run { list = { "a", "b" } }
-local marks = {}
+local undos, failures, rows = {}, {}, {}
 for _, event in ipairs(flow.json.decode(run:trace()).traceEvents) do
-  if event.name == "undo" then
-    marks[#marks + 1] = ("%g %s: %s"):format(event.ts, event.args.path, event.args.message)
+  if event.cat == "undo" then
+    undos[#undos + 1] = ("%s: %g to %g, %s %s%s"):format(event.name, event.ts / 1e6,
+      (event.ts + event.dur) / 1e6, event.args.path, event.args.outcome,
+      event.args.error and " " .. event.args.error or "")
+    -- At one time one slice is in a row.
+    local before = rows[event.tid]
+    assert(not before or before <= event.ts)
+    rows[event.tid] = event.ts + event.dur
+  elseif event.name == "failure" then
+    failures[#failures + 1] = ("%g %s: %s"):format(event.ts / 1e6, event.args.path, event.args.message)
+  elseif event.cat == "op" and event.args.path:find "CreateOp" then
+    check.equal(event.args.outcome, "succeeded")
   end
 end
 check.equal(run.error.message, "no")
-check.same(marks, {
-  "5e+06 f/m: successfully", "7e+06 f/CreateOp #2: successfully",
-  "9e+06 f/CreateOp #1: withError: stuck",
+check.same(undos, {
+  "undo StepOp: 3 to 5, f/m/StepOp succeeded", "undo CreateOp #2: 5 to 7, f/CreateOp #2 succeeded",
+  "undo CreateOp #1: 7 to 9, f/CreateOp #1 failed stuck",
 })
+check.same(failures, { "9 f: no", "3 f/FailOp: no", "9 f/CreateOp #1: stuck" })
 -- Nobody has to look at the error of the undo: the script reports it.
 os.exit(0)

@@ -87,6 +87,46 @@ result, requests = export("", { "--otlp", "URL" })
 check.equal(result.status, 0)
 check.equal(#requests, 0)
 
+-- A collector that is busy gets the request again, and so does one that closes the connection.
+local function busy(status, times, options, environment)
+  local id = servers.id()
+  options = options or {}
+  options.id, options.status, options.times = id, status, times
+  local target = server:url("/flaky", options)
+  local began = flow.now()
+  local sent = host.script(head .. "AOp:run()", {}, { before = { "--otlp", target }, environment = environment })
+  check.equal(sent.status, 0)
+  return sent, server:requests(id), flow.now() - began
+end
+for _, status in ipairs { 429, 502, 503, 504, 0 } do
+  result, requests = busy(status, 2)
+  check.equal(result.stderr, "")
+  check.equal(#requests, 3, status)
+  check.equal(requests[1].body, requests[3].body)
+end
+-- Other statuses aren't tried again.
+for _, status in ipairs { 400, 401, 408, 500 } do
+  result, requests = busy(status, 1)
+  check.contains(result.stderr, "-> " .. status)
+  check.equal(#requests, 1, status)
+end
+-- `Retry-After` is respected; a longer time than is left isn't waited for.
+local took
+result, requests, took = busy(503, 1, { header = "Retry-After: 1" })
+check.equal(result.stderr, "")
+check.equal(#requests, 2)
+assert(took >= 1, took)
+result, requests = busy(503, 1, { header = "Retry-After: 3600" })
+check.contains(result.stderr, "-> 503")
+check.equal(#requests, 1)
+-- The attempts have an end, in number and in time.
+result, requests = busy(503, 100)
+check.contains(result.stderr, "-> 503", ", after 5 attempts")
+check.equal(#requests, 5)
+result, requests = busy(503, 100, {}, { OTEL_EXPORTER_OTLP_TIMEOUT = "200" })
+check.contains(result.stderr, "-> 503")
+check.equal(#requests, 1)
+
 -- A redirect that would lose the spans isn't followed; the others are.
 for _, status in ipairs { 301, 302, 303 } do
   local id = servers.id()

@@ -76,3 +76,19 @@ end
 result = host.script(text, {}, { before = { "--summary=json:/dev/full" } })
 check.equal(result.status, 1)
 check.contains(result.stderr, "can't write the summaries: can't write '/dev/full': No space left on device")
+
+-- `run:otlp(path)` has the same rule.
+local flow = require "flow"
+local run = flow.op("AOp", function() end):run()
+local spans, other = folder .. "/run.spans", folder .. "/notes.txt"
+for _ = 1, 2 do run:otlp(spans) end
+check.contains(fs.read(spans), '"AOp"')
+fs.write(other, "")
+run:otlp(other)
+check.contains(fs.read(other), '"AOp"')
+fs.write(other, "notes")
+local error = check.raises(function() run:otlp(other) end)
+check.contains(tostring(error), "run:otlp: '" .. other .. "' exists and isn't a file of spans; it isn't replaced")
+check.equal(fs.read(other), "notes")
+-- A pipe or a folder isn't one either, and a folder can't be written.
+check.contains(tostring(check.raises(function() run:otlp(folder) end)), "can't write '" .. folder)

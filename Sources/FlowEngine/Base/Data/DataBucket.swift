@@ -121,6 +121,19 @@ public final class DataBucket {
     return store(key, value)
   }
 
+  /// Replaces a table by the form of it that a front end has made. Nothing happens if there is no such
+  /// table under `key` any more.
+  package func substitute(_ value: Value, for table: any OpaqueValue, under key: Key) {
+    var next: DataBucket? = self
+    while let bucket = next {
+      if let own = bucket.ownValue(of: key) {
+        if case .opaque(let present) = own, present === table { _ = bucket.store(key, value) }
+        return
+      }
+      next = bucket.parent
+    }
+  }
+
   /// Whether `key` was ever set to a secret, here or in a parent.
   public func isSecret(_ key: Key) -> Bool {
     var next: DataBucket? = self

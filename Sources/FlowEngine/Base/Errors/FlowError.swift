@@ -160,7 +160,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       if error.isCancellation { return .cancelled() }
       return FlowError(.error, error.message, code: error.code.map { Int64($0) })
     }
-    return FlowError(.error, ByteString(String(describing: error)), underlying: error)
+    let text = text(ofCoding: error) ?? ByteString(String(describing: error))
+    return FlowError(.error, text, underlying: error)
   }
 
   /// Something was used wrongly.

@@ -26,23 +26,34 @@ public struct Event: Sendable {
     case state
     /// An op has done `done` of `total` units.
     case progress
+    /// A program of the op has started; `work` describes it, and `message` is its command.
+    case programStart
     /// A program of the op has ended; `work` describes it, and `message` is its command.
     case program
+    /// An HTTP request of the op has started; `work` describes it, and `message` is its method and URL.
+    case requestStart
     /// An HTTP request of the op has ended; `work` describes it, and `message` is its method and URL.
     case request
     /// A wait of the op's code has ended; `work` describes it, and `message` is what it was for. Only with
     /// `ScriptHost.logsWaits`.
     case wait
     /// The op was undone, because its flow fails; `message` is the text after `Undo: `, such as
-    /// `successfully`.
+    /// `successfully`, and `undo` describes it.
     case undo
+    /// The undo of the op starts.
+    case undoStart
+    /// The op isn't executed, because a kept run has its result; `message` is the line's text.
+    case kept
 
     /// The name that scripts use.
     public var name: ByteString { Self.names[Int(rawValue)] }
 
     /// Made once, because reading a list of a million events needs it as often.
     private static let names: [ByteString] = allCases.map { kind in
-      ByteString(String(describing: kind))
+      // As names of Lua: `undo_start`.
+      ByteString(
+        String(
+          String(describing: kind).flatMap { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }))
     }
   }
 
@@ -85,8 +96,10 @@ public struct Event: Sendable {
   public let done: Double?
   /// The total of a `progress`, if that is known.
   public let total: Double?
-  /// Of a `program` or `request`.
+  /// Of a `program`, a `request` and the start of one.
   public let work: LoggedWork?
+  /// Of an `undo`.
+  public let undo: LoggedUndo?
 }
 
 /// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.
@@ -128,6 +141,7 @@ extension EventLog {
     let kind: Event.Kind
     var message: ByteString?
     var work: LoggedWork?
+    var undo: LoggedUndo?
     switch record.kind {
     case .startWith, .endWith, .snapshotEntry, .attempt: return nil
     case .start, .executed: kind = .start
@@ -137,8 +151,10 @@ extension EventLog {
     case .undo:
       kind = .undo
       message = outcome(of: record)
-    case .log:
-      kind = .log
+      undo = self.undo(of: record)
+    case .undoStart: kind = .undoStart
+    case .log, .kept:
+      kind = record.kind == .kept ? .kept : .log
       message = text(record.firstPayload)
     case .add: kind = .set
     case .replace: kind = .replace
@@ -159,8 +175,14 @@ extension EventLog {
     case .state:
       kind = .state
       message = "state: \(text(record.firstPayload))"
-    case .program, .request, .wait:
-      kind = record.kind == .program ? .program : record.kind == .request ? .request : .wait
+    case .program, .request, .wait, .programStart, .requestStart:
+      switch record.kind {
+      case .program: kind = .program
+      case .request: kind = .request
+      case .programStart: kind = .programStart
+      case .requestStart: kind = .requestStart
+      default: kind = .wait
+      }
       work = self.work(of: record)
       message = work?.title
     }
@@ -179,7 +201,7 @@ extension EventLog {
       value: isSet || kind == .state ? text(record.firstPayload) : nil,
       oldValue: kind == .replace ? text(record.secondPayload) : nil,
       done: kind == .progress ? record.firstPayload.number : nil,
-      total: kind == .progress ? record.secondPayload.number : nil, work: work)
+      total: kind == .progress ? record.secondPayload.number : nil, work: work, undo: undo)
   }
 
   /// The text of an event about cases, and of a line after `[Cases] `.

@@ -22,6 +22,20 @@ extension EventLog {
     return id(scope: scope, position: LogRecord.ownPosition)
   }
 
+  /// The ids of all that encloses the execution of a record, the innermost first; the last one is 0.
+  func enclosingIDs(of record: LogRecord) -> [UInt64] {
+    var ids: [UInt64] = []
+    var (scope, position) = canonical(record.scope, record.position)
+    while !isTop(scope, position) {
+      let place = scopes[Int(scope)]
+      (scope, position) =
+        place.kind == .child || place.kind == .inner || place.kind == .group
+        ? canonical(place.parent, place.position) : canonical(scope, LogRecord.ownPosition)
+      ids.append(Self.id(scope: scope, item: position))
+    }
+    return ids
+  }
+
   /// When an execution could have started, in nanoseconds of the loop's clock: in a group, when the
   /// group started; nil elsewhere, where no execution waits for its turn.
   func queuedTime(of record: LogRecord) -> Int64? {

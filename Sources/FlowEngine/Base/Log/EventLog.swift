@@ -53,6 +53,12 @@ public final class EventLog {
   package var bound = LogBound()
   /// Notified before the first events are dropped.
   var dropObserver: (any DropObserver)?
+  /// Counts the memory of the log; nil unless something limits it.
+  private var account: MemoryAccount?
+  /// What is counted there.
+  private var counted = 0
+  /// The bytes of the large texts, while there is an account.
+  private var largeBytes = 0
   /// How many callers refer to records or texts, so that nothing may be dropped.
   @exclusivity(unchecked) private var holders = 0
 
@@ -87,6 +93,22 @@ public final class EventLog {
 
   deinit {
     for chunk in chunks { chunk.deallocate() }
+    account?.release(counted)
+  }
+
+  /// Counts the memory of the log from now on.
+  func count(in account: MemoryAccount) {
+    self.account = account
+    recount()
+  }
+
+  /// Counts what has changed. Called where memory is allocated or released, never for each record.
+  private func recount() {
+    guard let account else { return }
+    largeBytes = largeTexts.reduce(0) { $0 + $1.count }
+    let bytes = byteCount + largeBytes
+    account.change(by: bytes - counted)
+    counted = bytes
   }
 
   /// The number of records; an op that succeeds at once takes one.
@@ -192,6 +214,7 @@ public final class EventLog {
     let texts = (arena, largeTexts)
     arena = []
     largeTexts = []
+    recount()
     return (records, texts.0, texts.1)
   }
 
@@ -246,6 +269,7 @@ public final class EventLog {
     while chunks.count > target.chunk + 1 { chunks.removeLast().deallocate() }
     cursor = chunks.last.flatMap { $0.baseAddress?.advanced(by: target.offset) }
     limit = chunks.last.flatMap { $0.baseAddress?.advanced(by: $0.count) }
+    recount()
   }
 
   /// The place of the start of an op that is executing now.
@@ -285,6 +309,11 @@ public final class EventLog {
     chunks.append(chunk)
     cursor = chunk.baseAddress
     limit = chunk.baseAddress?.advanced(by: size)
+    if let account {
+      let bytes = byteCount + largeBytes
+      account.change(by: bytes - counted)
+      counted = bytes
+    }
   }
 
   /// Chunks grow up to 1 MiB.
@@ -342,6 +371,11 @@ public final class EventLog {
     // A large text shares its value's storage instead of being copied.
     if length > 512 || arena.count >= 1 << 40 {
       largeTexts.append(text)
+      if let account {
+        largeBytes += length
+        counted += length
+        account.change(by: length)
+      }
       return Payload(tag: .largeText, bits: UInt64(largeTexts.count - 1))
     }
     let offset = UInt64(arena.count)

@@ -20,12 +20,18 @@ enum LogKind: UInt8 {
   case transition
   /// A machine's state has changed: `first` is the text that a line shows of it.
   case state
+  /// A program or a request of an op has started. It has no line.
+  case programStart, requestStart
   /// A program or a request of an op has ended; see LoggedWork.swift. It has no line.
   case program, request
   /// Code of a script waited: as these.
   case wait
+  /// The undo of an op starts. It has no line.
+  case undoStart
   /// The undo of an op has ended: as a finish.
   case undo
+  /// An op isn't executed, because its result is known from a kept run: as a log.
+  case kept
 }
 
 /// The meaning of the 8 bytes of a payload.

@@ -86,7 +86,8 @@ struct LogReduction {
   /// Events that only tell what an execution has done.
   private static func isDetail(_ kind: LogKind) -> Bool {
     switch kind {
-    case .log, .progress, .add, .replace, .remove, .state, .transition, .program, .request, .wait:
+    case .log, .progress, .add, .replace, .remove, .state, .transition, .program, .request, .wait,
+      .programStart, .requestStart:
       true
     default: false
     }
@@ -150,7 +151,7 @@ struct LogReduction {
       case .groupFinished: fates[Int(execution)].insert(.hasEnded)
       case .groupStopped, .groupEmpty, .groupRefused, .caseFailed:
         fates[Int(execution)].insert(.hasFailed)
-      case .retry, .undo: fates[Int(execution)].insert(.wasRetried)
+      case .retry, .undoStart, .undo: fates[Int(execution)].insert(.wasRetried)
       default: break
       }
     }

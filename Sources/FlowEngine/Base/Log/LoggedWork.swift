@@ -1,4 +1,4 @@
-/// A program, a request or a wait of an op, as the event log has it once it has ended. All texts are without
+/// A program, a request or a wait of an op, as the event log has it when it starts and when it has ended. All texts are without
 /// secrets.
 public struct LoggedWork: Sendable {
   /// What was done.
@@ -10,10 +10,11 @@ public struct LoggedWork: Sendable {
     /// Code of a script waited. Only logged for `--trace`.
     case wait
 
-    var logKind: LogKind {
+    /// The kind of its record, at its start or at its end; the start of a wait isn't logged.
+    func logKind(isStart: Bool) -> LogKind {
       switch self {
-      case .program: .program
-      case .request: .request
+      case .program: isStart ? .programStart : .program
+      case .request: isStart ? .requestStart : .request
       case .wait: .wait
       }
     }
@@ -27,6 +28,8 @@ public struct LoggedWork: Sendable {
     case failed
     /// It was stopped.
     case cancelled
+    /// It hasn't ended.
+    case running
 
     /// The name in events.
     public var name: ByteString {
@@ -34,6 +37,7 @@ public struct LoggedWork: Sendable {
       case .succeeded: "succeeded"
       case .failed: "failed"
       case .cancelled: "cancelled"
+      case .running: "running"
       }
     }
   }
@@ -78,6 +82,17 @@ public struct LoggedWork: Sendable {
     outcome = error.map { $0.kind == .cancelled ? .cancelled : .failed } ?? .succeeded
     errorKind = error?.kind.name
     self.error = error?.message.truncated(to: Self.longestError)
+  }
+
+  /// Makes the description of a work that starts.
+  package init(
+    starting kind: Kind, _ subject: ByteString, method: ByteString? = nil, process: Int? = nil
+  ) {
+    self.kind = kind
+    self.subject = subject
+    self.method = method
+    self.process = process
+    outcome = .running
   }
 
   private static let longestError = 500
@@ -138,11 +153,16 @@ extension LoggedWork {
 }
 
 extension EventLog {
-  /// The work that a record of the kind `program`, `request` or `wait` is about.
+  /// The work that a record of a program, a request or a wait is about.
   func work(of record: LogRecord) -> LoggedWork {
-    LoggedWork(
-      record.kind == .program ? .program : record.kind == .request ? .request : .wait,
-      key: record.key,
-      text: text(record.firstPayload), duration: Int64(bitPattern: record.second))
+    let kind: LoggedWork.Kind =
+      switch record.kind {
+      case .program, .programStart: .program
+      case .request, .requestStart: .request
+      default: .wait
+      }
+    return LoggedWork(
+      kind, key: record.key, text: text(record.firstPayload),
+      duration: Int64(bitPattern: record.second))
   }
 }

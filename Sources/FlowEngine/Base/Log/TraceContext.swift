@@ -1,14 +1,15 @@
-/// The distributed trace that the runs of a loop belong to, in the terms of W3C's Trace Context.
+/// A place in a distributed trace, in the terms of W3C's Trace Context: the span that runs continue, or that of an
+/// op for what it starts. See `EventLoop.trace`, `Op.start` and `OpContext.traceContext`.
 public struct TraceContext: Sendable {
   /// The id of the trace, its first and last 8 bytes; never 0.
   package let high: UInt64
   package let low: UInt64
   /// The span of another program that the runs continue; 0 for none.
   package let parent: UInt64
-  /// Whether that program records its spans; true for a trace that begins here.
-  package let isSampled: Bool
-  /// What other systems keep with the trace (`tracestate`).
-  package let state: ByteString?
+  /// Whether the program that began the trace records its spans; true for a trace that begins here.
+  public let isSampled: Bool
+  /// What other systems keep with the trace: the header or environment variable `tracestate`.
+  public let state: ByteString?
 
   /// Begins a trace, with a random id.
   public init() {
@@ -50,13 +51,23 @@ public struct TraceContext: Sendable {
   /// The id of the trace: 32 hexadecimal digits.
   public var id: ByteString { high.hexadecimal + low.hexadecimal }
 
+  /// The same trace, continued at a span.
+  package init(_ trace: TraceContext, at span: UInt64) {
+    high = trace.high
+    low = trace.low
+    parent = span
+    isSampled = trace.isSampled
+    state = trace.state
+  }
+
   /// The `traceparent` of what a span starts.
   package func traceparent(of span: UInt64) -> ByteString {
     "00-\(id)-\(span.hexadecimal)-\(isSampled ? "01" : "00")"
   }
 
-  /// The `traceparent` that this trace continues; nil if it begins here.
-  package var incoming: ByteString? { parent == 0 ? nil : traceparent(of: parent) }
+  /// The header or environment variable `traceparent`, with the span that is continued; nil for a trace that
+  /// begins here.
+  public var traceparent: ByteString? { parent == 0 ? nil : traceparent(of: parent) }
 }
 
 /// Ids of spans. They are computed, so that a program gets that of its op before there are spans.
@@ -76,17 +87,30 @@ package enum SpanID {
   private static func nonZero(_ id: UInt64) -> UInt64 { id == 0 ? 1 : id }
 }
 
-/// Where the spans of a run are that executes a part of another loop's run.
-package enum SpanOrigin: Sendable {
-  /// The run is a single execution there, with this span.
-  case execution(UInt64)
-  /// Its items are those of a group there: the id of that run, and the scope of the items.
-  case items(run: ByteString, scope: UInt32)
+/// The trace of one run, when it isn't its loop's.
+package final class SpanOrigin: Sendable {
+  /// Where the spans of a run are that executes a part of another loop's run.
+  package enum Place: Sendable {
+    /// The run is a single execution there, with this span.
+    case execution(UInt64)
+    /// Its items are those of a group there: the id of that run, and the scope of the items.
+    case items(run: ByteString, scope: UInt32)
+  }
+
+  package let trace: TraceContext
+  /// nil for a run with spans of its own.
+  package let place: Place?
+
+  package init(_ trace: TraceContext, place: Place? = nil) {
+    self.trace = trace
+    self.place = place
+  }
 }
 
 extension UInt64 {
   /// Reads up to 16 hexadecimal digits in lower case; nil for anything else.
-  fileprivate init?(hexadecimal digits: ArraySlice<UInt8>) {
+  package init?(hexadecimal digits: ArraySlice<UInt8>) {
+    guard (1...16).contains(digits.count) else { return nil }
     var number: UInt64 = 0
     for digit in digits {
       switch digit {
@@ -99,8 +123,21 @@ extension UInt64 {
   }
 
   /// 16 hexadecimal digits.
-  package var hexadecimal: ByteString {
-    let digits = String(self, radix: 16)
-    return ByteString(String(repeating: "0", count: 16 - digits.count) + digits)
+  package var hexadecimal: ByteString { hexadecimal(digits: 16) }
+
+  /// Hexadecimal digits without leading zeros.
+  package var shortHexadecimal: ByteString {
+    hexadecimal(digits: Swift.max(1, (67 - leadingZeroBitCount) / 4))
+  }
+
+  private func hexadecimal(digits count: Int) -> ByteString {
+    ByteString(
+      [UInt8](unsafeUninitializedCapacity: count) { digits, initialized in
+        for place in 0..<count {
+          let digit = UInt8(truncatingIfNeeded: self >> UInt64(4 * (count - 1 - place))) & 15
+          digits[place] = digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
+        }
+        initialized = count
+      })
   }
 }

@@ -36,6 +36,11 @@ public final class ListValue: EngineTable {
     elements.append(value)
   }
 
+  /// Replaces the element at an index that exists.
+  func replace(at index: Int, with value: Value) {
+    elements[index] = value
+  }
+
   func makeEmpty() -> any EngineTable { ListValue([Value](), jsonMark: jsonMark) }
 
   func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
@@ -51,6 +56,17 @@ public final class ListValue: EngineTable {
   public func element(at index: Int) -> Value {
     elements.indices.contains(index) ? elements[index] : .null
   }
+
+  public func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
+    range == elements.indices
+      ? elements : ContiguousArray(range.map { element(at: $0) })
+  }
+
+  public func entries() -> [(key: Value, value: Value)]? {
+    elements.enumerated().map { (.integer(Int64($0 + 1)), $1) }
+  }
+
+  public func field(_ name: ByteString) -> Value? { nil }
 
   public func logText(limit: Int) -> ByteString {
     var renderer = ValueRenderer(limit: limit)

@@ -70,6 +70,14 @@ public final class MapValue: EngineTable {
 
   public func element(at index: Int) -> Value { .null }
 
+  public func entries() -> [(key: Value, value: Value)]? {
+    fields.compactMap { $0.value.isNull ? nil : (.bytes($0.name), $0.value) }
+  }
+
+  public func field(_ name: ByteString) -> Value? {
+    self[name].flatMap { $0.isNull ? nil : $0 }
+  }
+
   public func logText(limit: Int) -> ByteString {
     guard limit > 0 else { return "" }
     var text: ByteString = "{"

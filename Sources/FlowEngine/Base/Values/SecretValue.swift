@@ -90,3 +90,18 @@ public struct Secret<Wrapped: ValueConvertible>: ValueConvertible, CustomStringC
 
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
+
+/// Coded as a secret by `ValueEncoder` and `ValueDecoder`; any other encoder gets an error.
+extension Secret: Codable where Wrapped: Codable {
+  public init(from decoder: any Decoder) throws {
+    value = try Wrapped(from: decoder)
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    throw EncodingError.invalidValue(
+      self,
+      .init(
+        codingPath: encoder.codingPath,
+        debugDescription: "a secret is encoded by ValueEncoder only"))
+  }
+}

@@ -33,8 +33,16 @@ public protocol OpaqueValue: AnyObject {
   /// The elements at a range of indices, as `element(at:)` returns them; the default calls it for
   /// each.
   func elements(_ range: Range<Int>) -> ContiguousArray<Value>
+  /// The keys of a table with their values, in no particular order; nil for anything else. By
+  /// default they are those of a copy.
+  func entries() -> [(key: Value, value: Value)]?
+  /// The value in a field of a table; nil when there is none. By default it is searched in the
+  /// entries.
+  func field(_ name: ByteString) -> Value?
   /// A copy without references, nil when the value can't be copied.
   func plainCopy() -> PlainValue?
+  /// Whether both stand for the same object; by default, whether they are the same Swift object.
+  func isSame(as other: any OpaqueValue) -> Bool
   /// The value for a new run, when the data of the run's flow contains this one. For a table it is
   /// a deep copy, so that no run sees the changes of another; for anything else, and by default, it
   /// is the value itself.
@@ -72,6 +80,22 @@ extension OpaqueValue {
   }
 
   public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue { self }
+
+  public func isSame(as other: any OpaqueValue) -> Bool { self === other }
+
+  public func entries() -> [(key: Value, value: Value)]? {
+    guard let copy = plainCopy(), case .table(let root) = copy.root else { return nil }
+    let table = copy.tables[root]
+    func value(_ atom: PlainValue.Atom) -> Value {
+      PlainValue(atom, tables: copy.tables).flowValue
+    }
+    return table.list.enumerated().map { (.integer(Int64($0 + 1)), value($1)) }
+      + table.entries.map { (value($0.key), value($0.value)) }
+  }
+
+  public func field(_ name: ByteString) -> Value? {
+    entries()?.first { $0.key == .bytes(name) }?.value
+  }
 }
 
 /// A table of the engine's own.

@@ -97,8 +97,8 @@ extension Array: ValueConvertible where Element: ValueConvertible {
     guard case .opaque(let list) = flowValue, let count = list.listCount() else { return nil }
     self = []
     reserveCapacity(count)
-    for index in 0..<count {
-      guard let element = Element(flowValue: list.element(at: index)) else { return nil }
+    for value in list.elements(0..<count) {
+      guard let element = Element(flowValue: value) else { return nil }
       append(element)
     }
   }

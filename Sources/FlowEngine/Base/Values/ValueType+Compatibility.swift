@@ -24,13 +24,24 @@ extension ValueType {
       builtin == otherBuiltin
         || builtin.isNumber && otherBuiltin.isNumber
           && (builtin == .number || otherBuiltin == .number)
+        || builtin.isText && otherBuiltin.isText
     }
   }
 
-  /// Whether `value` may be of this type; functions aren't called, so only `false` is certain.
+  /// Whether `value` may be of this type; functions aren't called, and files may be made later, so only `false` is
+  /// certain.
   func mayHold(_ value: Value) -> Bool {
-    if case .predicate = shape { return true }
-    return mismatch(value) == nil
+    switch shape {
+    case .predicate: return true
+    case .builtin(.file): if case .bytes = value { return true }
+    case .union(let members) where hasFiles:
+      if members.contains(where: { $0.mayHold(value) }) { return true }
+    case .list(let element) where hasFiles:
+      guard case .opaque(let list) = value, let count = list.listCount() else { return false }
+      return (0..<count).allSatisfy { element.mayHold(list.element(at: $0).plain) }
+    default: return mismatch(value) == nil
+    }
+    return value.isNull && isOptional
   }
 
   /// The type of a list's elements; `any` when it isn't known, nil when this can't be a list.
@@ -84,11 +95,13 @@ extension ValueType {
 extension ValueType.Builtin {
   fileprivate var isNumber: Bool { self == .number || self == .integer || self == .float }
 
+  fileprivate var isText: Bool { self == .string || self == .file }
+
   /// Whether values of this type may have a metatable of their own, and therefore a name.
   fileprivate var hasMetatables: Bool {
     switch self {
     case .table, .userdata, .function, .thread: true
-    case .boolean, .string, .number, .integer, .float: false
+    case .boolean, .string, .number, .integer, .float, .file: false
     }
   }
 }

@@ -16,6 +16,8 @@ public final class ValueType {
 
   enum Builtin: String, CaseIterable {
     case boolean, string, number, integer, float, table, function, userdata, thread
+    /// The path of a file that exists.
+    case file
   }
 
   /// Whether the value may be absent.
@@ -27,6 +29,8 @@ public final class ValueType {
   let shape: Shape
   /// The kinds whose values all match; for other kinds only `mismatch` can decide.
   let kinds: ValueKinds
+  /// Whether values of the type may be paths of files whose content counts, or lists of such paths.
+  package let hasFiles: Bool
 
   init(name: ByteString, isOptional: Bool, shape: Shape, source: AnyObject? = nil) {
     self.name = name
@@ -34,6 +38,7 @@ public final class ValueType {
     self.isOptional = isOptional
     self.shape = shape
     kinds = Self.kinds(shape).union(isOptional ? .absent : [])
+    hasFiles = Self.hasFiles(shape)
   }
 
   private static func kinds(_ shape: Shape) -> ValueKinds {
@@ -91,9 +96,10 @@ public final class ValueType {
     switch shape {
     case .predicate(let test): return test(value)
     case .union(let members):
-      return members.contains { $0.mismatch(value) == nil } ? nil : name
-    default: return matches(value) ? nil : name
+      if members.contains(where: { $0.mismatch(value) == nil }) { return nil }
+    default: if matches(value) { return nil }
     }
+    return hasFiles ? nameWithReason(value) : name
   }
 
   private func matches(_ value: Value) -> Bool {
@@ -111,6 +117,8 @@ public final class ValueType {
 
   private static func matches(_ value: Value, _ builtin: Builtin) -> Bool {
     switch (builtin, value) {
+    case (.file, .bytes(let path)): fileProblem(path) == nil
+    case (.file, _): false
     case (.boolean, .boolean), (.string, .bytes), (.integer, .integer), (.float, .number),
       (.number, .integer), (.number, .number):
       true

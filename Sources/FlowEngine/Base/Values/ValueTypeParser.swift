@@ -76,7 +76,8 @@ struct ValueTypeParser {
     if let meant = habits[lower] { return meant }
     guard lower.utf8.count >= 3, lower.utf8.count <= 12 else { return nil }
     var best: (distance: Int, name: String)?
-    for builtin in ["any"] + ValueType.Builtin.allCases.map(\.rawValue) {
+    // Names of metatables such as `FILE*` are near `file`.
+    for builtin in ["any"] + ValueType.Builtin.allCases.map(\.rawValue) where builtin != "file" {
       let distance = editDistance(Array(lower.utf8), Array(builtin.utf8))
       // With two changes, almost any name of three letters would be near `any`.
       let allowed = builtin.utf8.count > 3 ? 2 : 1

@@ -4,10 +4,24 @@ public struct CachePolicy: Sendable, Equatable {
   public var expires: Double?
   /// Results of another version aren't used.
   public var version: ByteString
+  /// Computes a value that counts instead of what the op is given.
+  package var key: (any CacheKeyRule)?
 
   /// A policy; by default results never expire.
   public init(expires: Double? = nil, version: ByteString = "") {
     self.expires = expires
     self.version = version
   }
+
+  public static func == (left: CachePolicy, right: CachePolicy) -> Bool {
+    left.expires == right.expires && left.version == right.version && left.key === right.key
+  }
+}
+
+/// Computes the value that counts instead of what an op is given: a `CacheKeyFunction`.
+package protocol CacheKeyRule: AnyObject, Sendable {}
+
+extension CachePolicy {
+  /// The key under which the body of a `CacheKeyRule` sets the value; `false` means that this execution has no cache.
+  package static let keyName: ByteString = "\u{0}cache key"
 }

@@ -5,14 +5,24 @@
 /// except final steps, about the steps of machines that functions perform, and about the items that a group hands
 /// out. An op has finished only when its `KeptExecution` says that it is kept.
 package protocol RunKeeper: AnyObject {
+  /// The id of the run in the store; nil when nothing is kept.
+  var runID: ByteString? { get }
+  /// Whether this process is being ended, and another one continues: nothing that has finished is undone.
+  var isSuspended: Bool { get }
   /// Decides about an op whose needs are met, before its first attempt.
   func decide(_ work: KeptWork) -> KeepingDecision
-  /// All that was executed within a path has been undone by the undo of what encloses it.
-  func undone(within path: ByteString)
+  /// All that was executed within a path has been undone by the undo of what encloses it; calls `then` on the
+  /// loop's thread, perhaps at once, when that is kept, or with the reason why it can't be.
+  func undone(within path: ByteString, then: @escaping (FlowError?) -> Void)
 }
 
-/// An op that is about to be executed, or a step of a machine.
-package struct KeptWork {
+/// Keeps that an op has been undone; calls its argument on the loop's thread, perhaps at once, when that is kept, or
+/// with the reason why it can't be.
+package typealias UndoneKeeping = (_ then: @escaping (FlowError?) -> Void) -> Void
+
+/// An op that is about to be executed, or a step of a machine. (An object, because a copy of that many fields costs more
+/// than most decisions.)
+package final class KeptWork {
   /// A group whose items all have the same code.
   package struct CodeOrigin: Equatable {
     let op: ObjectIdentifier
@@ -21,32 +31,81 @@ package struct KeptWork {
   }
 
   /// Its name: `UploadOp`, `order.pay`.
-  package var name: ByteString
-  /// Its name in log lines: `UploadOp #3`.
-  package var shownName: ByteString
-  /// The label of its item, if it has one.
-  package var label: ByteString?
-  /// The names of all that encloses it, and its own.
-  package var path: ByteString
+  package let name: ByteString
+  /// Its name among all others: made when it is needed, which isn't the case for most of what has finished already.
+  package let names: () -> KeptNames
   /// The form of its code, which equal code shares, and where the code was written; nil when nothing can be
   /// compared but the name.
-  package var code: () throws -> (form: [UInt8], place: ByteString?)?
+  package let code: () throws -> (form: [UInt8], place: ByteString?)?
+  /// Why its code can't be compared; set by the keeper.
+  package var codeProblem: ByteString?
   /// Where its code comes from, if the code needn't be compared for each item.
-  package var codeOrigin: CodeOrigin?
+  package let codeOrigin: CodeOrigin?
   /// What it is given, by name: declared inputs, the item of a group, the state of a machine.
-  package var inputs: [(name: ByteString, value: Value?)]
+  package let inputs: [(name: ByteString, value: Value?)]
   /// The keys of the inputs, in their order, as far as these are in `data`.
-  package var given: [Key] = []
+  package let given: [Key]
+  /// The inputs whose files count by content: the place of each in `inputs`, and the paths.
+  package var inputFiles: [(input: Int, paths: [ByteString])] = []
+  /// The declared outputs whose files count by content.
+  package var outputFiles: [(key: Key, type: ValueType)] = []
+  /// What it has to set, if it isn't executed twice.
+  package var requiredOutputs: [ByteString] = []
+  /// What was read for the keeper's last answer, `later`.
+  package var reading: (any KeptReading)?
+  /// The key that a group collects of the item: only an end that was kept with its value counts.
+  package let output: Key?
   /// The data that it reads.
-  package var data: DataBucket
+  package let data: DataBucket
   /// See Lineage.swift.
-  package var lineage: UInt64
+  package let lineage: UInt64
   /// Whether it isn't executed twice unless somebody says so.
-  package var isOnce = false
+  package let isOnce: Bool
   /// Which results may come from another run.
   package var cache: CachePolicy?
+  /// The value that counts instead of the inputs and of what the op reads.
+  package var cacheKey: Value?
   /// The loop that executes it.
-  package var loop: EventLoop
+  package let loop: EventLoop
+
+  init(
+    name: ByteString, names: @escaping () -> KeptNames,
+    code: @escaping () throws -> (form: [UInt8], place: ByteString?)?,
+    codeOrigin: CodeOrigin? = nil, inputs: [(name: ByteString, value: Value?)], given: [Key] = [],
+    output: Key? = nil, data: DataBucket, lineage: UInt64, isOnce: Bool = false,
+    cache: CachePolicy? = nil, loop: EventLoop
+  ) {
+    self.name = name
+    self.names = names
+    self.code = code
+    self.codeOrigin = codeOrigin
+    self.inputs = inputs
+    self.given = given
+    self.output = output
+    self.data = data
+    self.lineage = lineage
+    self.isOnce = isOnce
+    self.cache = cache
+    self.loop = loop
+  }
+}
+
+/// How an op is named among all others.
+package struct KeptNames {
+  /// Its name in log lines: `UploadOp #3`.
+  package var shown: ByteString { makeShown() }
+  /// Makes that; it is hardly ever needed.
+  let makeShown: () -> ByteString
+  /// The label of its item, if it has one.
+  package let label: ByteString?
+  /// The names of all that encloses it, and its own.
+  package let path: ByteString
+
+  init(label: ByteString?, path: ByteString, shown: @escaping () -> ByteString) {
+    self.label = label
+    self.path = path
+    makeShown = shown
+  }
 }
 
 /// What a keeper decides about an op.
@@ -56,7 +115,19 @@ package enum KeepingDecision {
   /// It had finished already.
   case finished(KnownEnd)
   /// It fails without being executed.
+  case fail(FlowError)
+  /// It isn't executed, and the run fails, whatever policies say about failures.
   case refuse(FlowError)
+  /// The keeper has to be asked again, with this `reading`, after that has ended.
+  case later(any KeptReading)
+}
+
+/// The reading of what a decision depends on, such as the content of files.
+package protocol KeptReading: AnyObject {
+  /// Reads without blocking the loop; calls `then` on the loop's thread, not at once.
+  func begin(then: @escaping () -> Void)
+  /// Ends the reading early; `then` is called nevertheless.
+  func cancel()
 }
 
 /// What a keeper knows about an op that had finished already.
@@ -71,18 +142,21 @@ package struct KnownEnd {
   package var line: ByteString
   /// The lineage of its execution; nil for one of another run.
   package var lineage: UInt64?
-  /// Called when it has been undone, perhaps together with the ops that it had executed.
-  package var undone: (_ withInner: Bool) -> Void
+  /// The undos of ops that it had executed over its data.
+  package var undos: [KnownUndo]
+  /// Called when it has been undone.
+  package var undone: UndoneKeeping
 
   package init(
     writes: [(key: Key, value: Value)], result: Value, reads: [Key], line: ByteString,
-    lineage: UInt64?, undone: @escaping (_ withInner: Bool) -> Void
+    lineage: UInt64?, undos: [KnownUndo], undone: @escaping UndoneKeeping
   ) {
     self.writes = writes
     self.result = result
     self.reads = reads
     self.line = line
     self.lineage = lineage
+    self.undos = undos
     self.undone = undone
   }
 }
@@ -98,6 +172,57 @@ package struct KeptEnd {
   /// Values that aren't in `data`: the output of an item that was executed elsewhere, the result of a step, which
   /// has no key.
   package let outputs: [(key: Key?, value: Value)]
+  /// The undos of ops that it has executed over its data, in the order of their ends.
+  package var undos: [KeptUndo] = []
+}
+
+/// The undo of an op that another op has executed over its own data, as a process that continues the run needs it.
+package struct KeptUndo {
+  /// Where the op's data are.
+  package enum Place: UInt8 {
+    /// They are those of the enclosing op.
+    case same
+    /// It has data of its own, and reads those of the enclosing op through them, as an item of a group does.
+    case within
+    /// It has data of its own alone, as a step of a machine does.
+    case apart
+  }
+
+  package var name: ByteString
+  /// The place of the undo in `Op.executedUndos` of the enclosing op; nil when it isn't there.
+  package var number: Int?
+  /// The item's number in a group, 0 outside of one.
+  package var index: Int
+  /// The number of the attempt that has succeeded.
+  package var attempt: Int
+  package var lineage: UInt64
+  package var place: Place
+  /// The op's own data.
+  package var data: [(key: Key, value: Value)]
+
+  package init(
+    name: ByteString, number: Int?, index: Int, attempt: Int, lineage: UInt64, place: Place,
+    data: [(key: Key, value: Value)]
+  ) {
+    self.name = name
+    self.number = number
+    self.index = index
+    self.attempt = attempt
+    self.lineage = lineage
+    self.place = place
+    self.data = data
+  }
+}
+
+/// An undo that was kept, and what to call when it has been executed.
+package struct KnownUndo {
+  package var undo: KeptUndo
+  package var undone: UndoneKeeping
+
+  package init(_ undo: KeptUndo, undone: @escaping UndoneKeeping) {
+    self.undo = undo
+    self.undone = undone
+  }
 }
 
 /// The keeping of one execution of an op, over all its attempts.
@@ -113,8 +238,9 @@ package protocol KeptExecution: AnyObject {
   /// The op sets or removes a key of its data.
   func willSet(_ key: Key)
   /// The op has ended; calls `then` on the loop's thread, perhaps at once, when that is kept, or with the reason
-  /// why it can't be.
+  /// why it can't be: the run then fails, whatever policies say about failures.
   func keepEnd(_ end: KeptEnd, then: @escaping (FlowError?) -> Void)
-  /// The op had succeeded and has been undone: a process that continues the run executes it again.
-  func keepUndone()
+  /// The op had succeeded and has been undone: it is executed again, with another lineage, by this process or one
+  /// that continues the run. Calls `then` as `keepEnd` does.
+  func keepUndone(then: @escaping (FlowError?) -> Void)
 }

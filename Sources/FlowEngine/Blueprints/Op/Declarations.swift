@@ -23,6 +23,8 @@ final class Declarations {
   let givenPrimaryOutput: ByteString?
   let hasNeeds: Bool
   let hasGives: Bool
+  /// Whether a type of them is about files.
+  let hasFiles: Bool
   // Unchecked exclusivity: see HotPath.swift.
   @exclusivity(unchecked) private var resolved: ResolvedDeclarations? {
     didSet { quick = resolved.map { .passUnretained($0) } }
@@ -43,6 +45,7 @@ final class Declarations {
     self.primaryOutput = primaryOutput ?? (gives.count == 1 ? gives[0].name : nil)
     hasNeeds = !needs.isEmpty
     hasGives = !gives.isEmpty
+    hasFiles = needs.contains { $0.type.hasFiles } || gives.contains { $0.type.hasFiles }
   }
 
   /// The declarations with the keys of `keys`; cached, because an op seldom changes loops.

@@ -23,10 +23,12 @@ final class OpPolicy {
   let undo: (any OpBody)?
   /// Whether it is the policy of an undo.
   let isOfUndo: Bool
+  /// Whether it is the policy of a computation whose end isn't logged.
+  let isUnlogged: Bool
 
   private init(
     retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?,
-    cache: CachePolicy?, undo: (any OpBody)?, isOfUndo: Bool = false
+    cache: CachePolicy?, undo: (any OpBody)?, isOfUndo: Bool = false, isUnlogged: Bool = false
   ) {
     self.retry = retry
     self.timeout = timeout
@@ -35,12 +37,19 @@ final class OpPolicy {
     self.cache = cache
     self.undo = undo
     self.isOfUndo = isOfUndo
+    self.isUnlogged = isUnlogged
   }
 
   /// The policy for the undo of an op with this one.
   var ofUndo: OpPolicy {
     OpPolicy(
       retry: nil, timeout: nil, grace: grace, effect: nil, cache: nil, undo: nil, isOfUndo: true)
+  }
+
+  /// The policy of a computation whose end isn't logged.
+  static func unlogged() -> OpPolicy {
+    OpPolicy(
+      retry: nil, timeout: nil, grace: nil, effect: nil, cache: nil, undo: nil, isUnlogged: true)
   }
 
   /// The policy of an op that is executed instead of another one, which has this policy: everything but the

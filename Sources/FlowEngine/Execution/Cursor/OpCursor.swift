@@ -11,6 +11,8 @@ struct OpCursor {
     case deciding
     /// Waits before the next attempt.
     case delay
+    /// Waits until the keeper of the run can decide about the op.
+    case reading
     /// Waits until the start of the op is kept.
     case start
     /// Waits until the end of the op is kept.
@@ -36,6 +38,8 @@ struct OpCursor {
     case endAttempt
     case decide
     case beginAttempt
+    /// Ask the keeper of the run again.
+    case decideKept
     /// Begin the first attempt, now that the start of the op is kept.
     case beginKept
     /// End the op, now that its end is kept.
@@ -57,6 +61,7 @@ struct OpCursor {
     case .body: return .wait
     case .deciding: return .decide
     case .delay: return .beginAttempt
+    case .reading: return .decideKept
     case .start: return .beginKept
     case .end: return .endKept
     case .tasks: return hasResources ? .endTasks : .endAttempt
@@ -95,6 +100,9 @@ struct OpCursor {
 
   /// Another attempt follows after a delay.
   mutating func delayed() { phase = .delay }
+
+  /// Files have to be read before the keeper of the run can decide about the op.
+  mutating func reads() { phase = .reading }
 
   /// The start of the op has to be kept before its first attempt.
   mutating func keepsStart() { phase = .start }

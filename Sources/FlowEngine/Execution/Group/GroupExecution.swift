@@ -16,6 +16,7 @@ final class GroupExecution: MemberGroup {
 
   private var failed: [(index: Int, error: FlowError)] = []
   private var hasBegun = false
+  private let isRehearsed: Bool
   /// Whether an output is secret, which makes the list of outputs secret.
   private var isOutputSecret = false
 
@@ -24,12 +25,18 @@ final class GroupExecution: MemberGroup {
   /// How many members there may be: one more than `maxConcurrent` for each that has given its slot
   /// to another item.
   @exclusivity(unchecked) private var limit: Int
+  /// How many members have given their slots to others until their ends are kept.
+  @exclusivity(unchecked) private var keptCount = 0
   /// Set when there is a limit of starts, or when a member has waited for its next attempt.
   @exclusivity(unchecked) private var queue: StartQueue?
   /// Whether `queue` is set: cheaper to read.
   @exclusivity(unchecked) private var isQueued: Bool
   @exclusivity(unchecked) private var succeeded = 0
   @exclusivity(unchecked) private var outputs: ContiguousArray<Value> = []
+  /// Counts the memory of the outputs; nil unless something limits it.
+  private let account: MemoryAccount?
+  /// What is counted there.
+  private var counted = 0
 
   init(
     _ op: Op, policy: OpPolicy?, _ dispatcher: GroupDispatcher, parent: Execution, scope: UInt32,
@@ -42,12 +49,25 @@ final class GroupExecution: MemberGroup {
     self.scope = scope
     self.position = position
     limit = Self.slots(dispatcher)
-    queue = dispatcher.rate.map { StartQueue($0) }
+    isRehearsed = parent.isRehearsing
+    queue = isRehearsed ? nil : dispatcher.rate.map { StartQueue($0) }
     isQueued = queue != nil
+    account = parent.loop.engine.memory
     super.init(parent: parent)
   }
 
-  deinit { handout?.detach() }
+  deinit {
+    handout?.detach()
+    account?.release(counted)
+  }
+
+  /// Counts the memory of an output.
+  @inline(never)
+  private func count(_ output: Value, in account: MemoryAccount) {
+    guard case .bytes(let bytes) = output.plain else { return }
+    counted += bytes.count
+    account.change(by: bytes.count)
+  }
 
   /// How many items may execute; less than the greatest integer, so that `limit` can grow.
   private static func slots(_ dispatcher: GroupDispatcher) -> Int {
@@ -55,6 +75,7 @@ final class GroupExecution: MemberGroup {
   }
 
   override var collectKey: Key? { isOutputOptional ? nil : collected }
+  override var keptOutput: Key? { collected }
   override var hasItems: Bool { true }
   override var members: [Execution] { runner?.members ?? [] }
 
@@ -129,7 +150,11 @@ final class GroupExecution: MemberGroup {
   @inline(never)
   private func startQueued(_ runner: LoopItemRunner) -> Unmanaged<Execution>? {
     queue?.starts(at: loop.now())
-    guard let member = queue?.popDue() else { return runner.startNext() }
+    guard let member = queue?.popDue() else {
+      let member = runner.startNext()
+      if parent.run.keeper != nil { member?.lend { $0.hasExecuted = false } }
+      return member
+    }
     takeSlot()
     member.lend { $0.endPause() }
     return member
@@ -160,6 +185,16 @@ final class GroupExecution: MemberGroup {
   /// A member that has given its slot to another item takes one, or ends.
   private func takeSlot() {
     if !dispatcher.holdsSlots { limit -= 1 }
+  }
+
+  /// A member that waits until its end is on the disk gives its slot to another item, so that the time of a commit
+  /// doesn't slow the group down. At most as many do as others execute: what a crash leaves in doubt stays limited.
+  override func memberIsBeingKept(_ member: Execution) {
+    guard keptCount < Self.slots(dispatcher) - 1 else { return }
+    keptCount += 1
+    member.isBeingKept = true
+    limit += 1
+    continueAsWork()
   }
 
   /// How many items execute.
@@ -291,7 +326,7 @@ final class GroupExecution: MemberGroup {
   }
 
   override func memberFailed(_ error: FlowError) {
-    guard !dispatcher.allowFailure, stop == nil else { return }
+    guard !dispatcher.allowFailure, stop == nil, !isRehearsed else { return }
     stop = error
     stopReason = .cancelled(reason: "group failed")
     log(.groupStopped, .none)
@@ -300,6 +335,12 @@ final class GroupExecution: MemberGroup {
 
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
     let index = member.index &- 1
+    if keptCount > 0, member.isBeingKept {
+      member.isBeingKept = false
+      keptCount -= 1
+      limit -= 1
+    }
+    if isQueued, parent.run.keeper != nil, !member.hasExecuted { queue?.cancelStart() }
     if let error {
       fail(index, error)
     } else {
@@ -308,6 +349,7 @@ final class GroupExecution: MemberGroup {
         unretained(member.bucket) {
           guard let output = $0.ownValue(of: collectKey) else { return }
           outputs[index] = output
+          if let account { count(output, in: account) }
           if hasSecrets, $0.isSecret(collectKey) { isOutputSecret = true }
         }
       }
@@ -325,10 +367,17 @@ final class GroupExecution: MemberGroup {
       succeeded += 1
       if collected != nil {
         outputs[index] = output.plain
+        if let account { count(output, in: account) }
         if output.isSecret { isOutputSecret = true }
       }
     }
     schedule()
+  }
+
+  /// Fails the whole run because of an item.
+  func failRun(_ error: FlowError) {
+    if stop == nil { stop = error }
+    parent.failEverything(error)
   }
 
   private func fail(_ index: Int, _ error: FlowError) {
@@ -364,6 +413,10 @@ final class GroupExecution: MemberGroup {
       return
     }
     failed.sort { $0.index < $1.index }
+    if isRehearsed, let first = failed.first {
+      parent.groupEnded(first.error)
+      return
+    }
     let list = outputList()
     log(.groupFinished, .integer(Int64(list?.count ?? succeeded)))
     if let list, let output = dispatcher.output {

@@ -18,6 +18,10 @@ final class ItemHandout: ExecutedItemGroup {
   private(set) var executed = 0
   /// Decides about items, in a kept run.
   private let keeper: (any RunKeeper)?
+  /// Items about which the keeper can't decide yet.
+  private var undecided: [Int: KeptWork] = [:]
+  /// Those about which it can decide now.
+  private var decidable: [Int] = []
   /// The keeping of each item that is out, in a kept run.
   private var keepings: [Int: any KeptExecution] = [:]
   /// The attempt at each item that is out, else 0: an array, because there can be very many items.
@@ -55,7 +59,7 @@ final class ItemHandout: ExecutedItemGroup {
   private var log: EventLog { work.run.log }
 
   /// Whether all items have been handed out, and none has to be handed out again.
-  var isExhausted: Bool { next == source.count && lost.isEmpty }
+  var isExhausted: Bool { next == source.count && lost.isEmpty && decidable.isEmpty }
 
   // MARK: Called by the group
 
@@ -82,9 +86,33 @@ final class ItemHandout: ExecutedItemGroup {
   /// finished counts as well.
   @inline(never)
   private func startNextKept(_ keeper: any RunKeeper) -> Int {
-    let index = next
-    next += 1
-    switch keeper.decide(keptWork(index)) {
+    let index: Int
+    let work: KeptWork
+    if let again = decidable.first, let known = undecided.removeValue(forKey: again) {
+      decidable.removeFirst()
+      (index, work) = (again, known)
+    } else {
+      index = next
+      next += 1
+      work = keptWork(index)
+    }
+    if let error = (work.reading as? CacheKeyExecution)?.takeKey(work) {
+      count += 1
+      end(index, 1, output: .null, error: error, time: loop.now())
+      return 1
+    }
+    if let computation = CacheKeyExecution(
+      for: self.work.op, work, bucket: self.work.data, parent: self.work.parent)
+    {
+      computation.setItem(self.work.itemKey, item(at: index))
+      computation.setPlace(scope: scope, position: position(index), index: index + 1)
+      read(computation, for: work, index)
+      return 1
+    }
+    switch keeper.decide(work) {
+    case .later(let reading):
+      read(reading, for: work, index)
+      return 1
     case .execute(let keeping, let line):
       if let line {
         began[index] = logStart(index, loop.now())
@@ -95,15 +123,36 @@ final class ItemHandout: ExecutedItemGroup {
       return start(ItemBatch(first: index, count: 1, attempt: 1))
     case .finished(let known):
       began[index] = logStart(index, loop.now())
-      logLine(index, attempt: 1, known.line)
+      logLine(index, attempt: 1, known.line, .kept)
       count += 1
-      let output = known.writes.first { $0.key == work.collectKey }?.value ?? .null
+      let output = known.writes.first { $0.key == self.work.collectKey }?.value ?? .null
       end(index, 1, output: output, error: nil, time: loop.now())
       return 1
-    case .refuse(let error):
+    case .fail(let error):
       count += 1
       end(index, 1, output: .null, error: error, time: loop.now())
       return 1
+    case .refuse(let error):
+      count += 1
+      endRun(index, error)
+      end(index, 1, output: .null, error: error, time: loop.now())
+      return 1
+    }
+  }
+
+  /// Waits for what the decision about an item depends on; until then the item is out.
+  private func read(_ reading: any KeptReading, for work: KeptWork, _ index: Int) {
+    work.reading = reading
+    undecided[index] = work
+    count += 1
+    reading.begin { [self] in
+      if let cancellation {
+        undecided[index] = nil
+        return end(index, 1, output: .null, error: cancellation, time: loop.now())
+      }
+      count -= 1
+      decidable.append(index)
+      group?.lend { $0.schedule() }
     }
   }
 
@@ -115,17 +164,25 @@ final class ItemHandout: ExecutedItemGroup {
       work.parent.noteRead(key)
       inputs.append((keys.name(of: key), work.data.get(key)))
     }
-    inputs.append((keys.name(of: work.itemKey), item(at: index).plain))
-    return KeptWork(
-      name: op.name, shownName: displayName(index),
-      label: log.label(scope: scope, position: position(index)),
-      path: work.run.path(scope: scope, position: position(index)),
+    let item = item(at: index).plain
+    inputs.append((keys.name(of: work.itemKey), item))
+    let kept = KeptWork(
+      name: op.name,
+      // Safe: the work is needed only while the group hands out items.
+      names: { [unowned self] in
+        KeptNames(
+          label: log.label(scope: scope, position: position(index)),
+          path: work.run.path(scope: scope, position: position(index))
+        ) { self.displayName(index) }
+      },
       code: { try op.codeForm().map { ($0.bytes, $0.place) } },
       codeOrigin: KeptWork.CodeOrigin(
         op: ObjectIdentifier(op), run: work.run.id, scope: scope),
-      inputs: inputs, data: work.data,
+      inputs: inputs, output: work.collectKey, data: work.data,
       lineage: work.run.lineage(scope: scope, position: position(index)), cache: op.cache,
       loop: loop)
+    kept.setFiles(of: op) { $0 == work.itemKey ? item : work.data.get($0) }
+    return kept
   }
 
   private func start(_ batch: ItemBatch) -> Int {
@@ -142,6 +199,8 @@ final class ItemHandout: ExecutedItemGroup {
     guard cancellation == nil else { return }
     cancellation = error
     dropLost(error)
+    dropDecidable(error)
+    for work in undecided.values { work.reading?.cancel() }
     runner.cancel(error)
   }
 
@@ -262,12 +321,19 @@ final class ItemHandout: ExecutedItemGroup {
       outputs: work.collectKey.map { [($0, output)] } ?? [])
     keeping.keepEnd(end) { [self] problem in
       count -= 1
+      if let problem { endRun(index, problem) }
       group?.lend {
         $0.itemEnded(
           index, output: problem == nil ? output : .null,
           error: error ?? attributed(problem, index))
       }
     }
+  }
+
+  /// Fails the whole run: what became of an item isn't known, or can't be kept.
+  private func endRun(_ index: Int, _ error: FlowError) {
+    guard let error = attributed(error.final, index) else { return }
+    group?.lend { $0.failRun(error) }
   }
 
   /// Marks the item as no longer out.
@@ -316,6 +382,17 @@ final class ItemHandout: ExecutedItemGroup {
     }
   }
 
+  /// Ends the items that wait for the keeper's decision, with the error that stopped the group.
+  private func dropDecidable(_ error: FlowError) {
+    let dropped = decidable.sorted()
+    decidable = []
+    for index in dropped {
+      undecided[index] = nil
+      count += 1
+      end(index, 1, output: .null, error: error, time: loop.now())
+    }
+  }
+
   /// A time from a runner, limited to between the last known time and now: other clocks may be
   /// wrong.
   private func plausible(_ time: Int64?, since begin: Int64) -> Int64 {
@@ -328,9 +405,11 @@ final class ItemHandout: ExecutedItemGroup {
     return time
   }
 
-  private func logLine(_ index: Int, attempt: UInt32, _ text: ByteString) {
+  private func logLine(
+    _ index: Int, attempt: UInt32, _ text: ByteString, _ kind: LogKind = .log
+  ) {
     log.append(
-      .log, time: loop.now(), scope: scope, position: position(index), attempt: Int(attempt),
+      kind, time: loop.now(), scope: scope, position: position(index), attempt: Int(attempt),
       first: log.payload(text))
   }
 

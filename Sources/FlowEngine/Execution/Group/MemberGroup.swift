@@ -39,8 +39,13 @@ class MemberGroup: Work {
 
   /// The key that must have a value when a member succeeds, if its value is collected.
   var collectKey: Key? { nil }
+  /// The key whose value has to be among what a kept run knows about a member.
+  var keptOutput: Key? { nil }
   /// Whether its members are the items of a list.
   var hasItems: Bool { false }
+  /// Whether what its members do is no part of what its parent does: they read and set nothing for it, and nothing of
+  /// them is kept.
+  var isApart: Bool { false }
   /// Whether values that members set are logged.
   var logsSets: Bool { false }
   /// The executions of the members that execute.
@@ -61,6 +66,8 @@ class MemberGroup: Work {
   func memberIsDue(_ member: Execution) {}
   /// Called when such a member is stopped instead.
   func memberPauseStopped(_ member: Execution) {}
+  /// Called when a member whose op has ended begins to wait until that is kept.
+  func memberIsBeingKept(_ member: Execution) {}
   /// Stops all members because of `error`.
   func cancel(_ error: FlowError) {
     if stop == nil { stop = error }

@@ -6,6 +6,9 @@ final class ParallelExecution: MemberGroup {
   private let logs: Bool
   private var executions: [Execution] = []
   private var next: Int
+  private let isRehearsed: Bool
+  /// The first error of a rehearsal, which stops nothing.
+  private var firstError: FlowError?
   /// The member that was started last, which may end before it has returned.
   private var starting: Execution?
 
@@ -18,6 +21,7 @@ final class ParallelExecution: MemberGroup {
     self.position = position
     logs = parent.logsSets
     next = 0
+    isRehearsed = parent.isRehearsing
     super.init(parent: parent)
   }
 
@@ -42,7 +46,7 @@ final class ParallelExecution: MemberGroup {
     starting = nil
     guard executions.isEmpty else { return }
     isScheduled = true
-    parent.groupEnded(stop)
+    parent.groupEnded(stop ?? firstError)
   }
 
   override func cancelMembers(_ error: FlowError) {
@@ -51,6 +55,10 @@ final class ParallelExecution: MemberGroup {
 
   override func memberFailed(_ error: FlowError) {
     guard stop == nil else { return }
+    if isRehearsed {
+      firstError = firstError ?? error
+      return
+    }
     stop = error
     stopReason = .cancelled(reason: "group failed")
     parent.log.append(

@@ -44,6 +44,9 @@ struct StartQueue {
   /// Records that items start.
   mutating func starts(_ count: Int = 1, at time: Int64) { limiter?.start(count, at: time) }
 
+  /// Takes back the start of an item that wasn't executed, because a kept run knows its end.
+  mutating func cancelStart() { limiter?.cancelStart() }
+
   /// Adds a member whose next attempt is due.
   mutating func add(_ member: Execution) { due.append(.passUnretained(member)) }
 

@@ -279,6 +279,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     let name = name(of: step)
     switch keeper.decide(keptWork(name, context)) {
     case .execute(let keeping, let line):
+      context.execution?.noteExecution()
       if let line { context.log("[\(name)] \(line)") }
       context.keeping = keeping
       callFunction { logic.perform(transition, step, state, call) }
@@ -287,7 +288,10 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       for key in known.reads { context.execution?.noteRead(key) }
       for (key, value) in known.writes { context.set(key, value) }
       takeAnswer(.result(known.result))
-    case .refuse(let error): end(error)
+    case .fail(let error): end(error)
+    case .refuse(let error): endRun(error)
+    // A step has no declarations, so none of its inputs is a file.
+    case .later: end(FlowError(.error, "a step can't depend on files"))
     }
   }
 
@@ -302,8 +306,9 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     visitCount += 1
     let title: ByteString = "\(context.op.name).\(name)"
     let logic = logic
+    let names = KeptNames(label: nil, path: context.path + "/" + name) { title }
     return KeptWork(
-      name: title, shownName: title, label: nil, path: context.path + "/" + name,
+      name: title, names: { names },
       code: { try logic.codeForm().map { ($0.bytes, $0.place) } },
       inputs: [("state", state), ("transition", .integer(way))], data: context.bucket,
       lineage: (context.placedLineage ^ visitCount).spread, loop: loop)
@@ -325,9 +330,16 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     keeping.keepEnd(end) { [self] problem in
       isKeeping = false
       guard phase != .ended else { return }
-      takeAnswer(problem.map { .failed($0) } ?? answer)
-      wake()
+      if let problem { endRun(problem) } else { takeAnswer(answer) }
+      if phase == .ended, !isProceeding { context.end() } else { wake() }
     }
+  }
+
+  /// Ends with a failure of the whole run: what became of a step isn't known, or can't be kept.
+  private func endRun(_ error: FlowError) {
+    let context = context
+    end(error.final)
+    if let error = context?.outcome { context?.execution?.failAround(error) }
   }
 
   /// Performs the present step with its replacement, which a test has set.
@@ -377,12 +389,13 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   /// Takes the outcome of the present step's run.
   private func takeResult(of run: Run) {
+    if run.hasExecuted { context?.execution?.noteExecution() }
     if let error = run.error {
       end(error)
       return
     }
     if let undos = run.undos, !undos.isEmpty, let context {
-      context.makeResources().undos += undos.map { $0.outside(of: run, within: context) }
+      context.makeResources().undos += undos.map { $0.outside(within: context) }
       run.undos = nil
     }
     do {

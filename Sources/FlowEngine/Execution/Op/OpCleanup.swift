@@ -55,12 +55,13 @@ struct UndoableOp {
   /// Its place in the log of the run that undoes it.
   var scope: UInt32
   var position: UInt32
-  /// Its lineage, when that isn't the one of its place.
-  var lineage: UInt64?
+  /// The lineage of its execution, and that of its place.
+  var lineage: UInt64
+  let place: UInt64
   /// Whether it was executed by a run of its own, as a step of a machine. Then the place is that of the machine.
   var isOutside = false
   /// To call when it has been undone: a kept run then executes it again.
-  var undone: ContiguousArray<() -> Void> = []
+  var undone: ContiguousArray<UndoneKeeping> = []
 }
 
 /// State that few attempts at an op need: cleanups, and tasks that it started.
@@ -72,7 +73,7 @@ final class AttemptResources {
   /// Ops that this one has executed, and those of a machine's steps: they are undone when it fails.
   var undos: ContiguousArray<UndoableOp> = []
   /// To call when the op, which an earlier process has finished, is undone.
-  var undone: (() -> Void)?
+  var undone: UndoneKeeping?
   /// The lineage of the execution that an earlier process has finished.
   var keptLineage: UInt64?
   /// How many idempotency keys its requests have got.

@@ -173,18 +173,6 @@ public final class OpContext {
     return bucket.has(key)
   }
 
-  /// The data that the op works on, for code that reads a key of it by other means than `get`: a kept run
-  /// has to know all that an op reads.
-  package func bucket(reading key: Key) -> DataBucket {
-    if keeping != nil { willRead(key) }
-    return bucket
-  }
-
-  @inline(never)
-  private func willRead(_ key: Key) {
-    if isOpen { execution?.noteRead(key) }
-  }
-
   /// Whether it executes an item of a group, or belongs to a flow that does.
   package var isGroupMember: Bool { execution?.group != nil }
 
@@ -380,7 +368,7 @@ public final class OpContext {
 
   /// Fails with `error`; returns the error to unwind with: in a cleanup, whose error is its own,
   /// the same.
-  private func failing(_ error: FlowError) -> FlowError {
+  func failing(_ error: FlowError) -> FlowError {
     fail(error)
     return execution?.opCursor.isCleaningUp == true ? error : outcome ?? error
   }
@@ -524,6 +512,7 @@ public final class OpContext {
     // Unretained. Safe: the run holds its log, and the execution its run.
     Unmanaged.passUnretained(execution.log).lend { log in
       if log.secrets != nil { outcome = outcome.map { log.redacted($0) } }
+      if execution.opPolicy?.isUnlogged == true { return }
       log.append(
         execution.isUndo ? .undo : .finish, time: time, scope: scope, position: position,
         attempt: attempt, first: outcome.map { log.payload($0.logLine) } ?? .none,
@@ -567,35 +556,5 @@ public final class OpContext {
     resources.keptOp = current
     resources.keptRun = execution?.run
     execution = nil
-  }
-}
-
-// MARK: - Typed access for Swift
-
-extension OpContext {
-  /// The value under `name` as a Swift type; fails the op and throws when there is none.
-  public func value<Wanted: ValueConvertible>(
-    _ name: ByteString, as type: Wanted.Type = Wanted.self
-  ) throws(FlowError) -> Wanted {
-    let error: FlowError
-    if let value = get(bucket.keys.intern(name)) {
-      if let result = Wanted(flowValue: value) { return result }
-      error = .mismatchedInput(
-        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName,
-        hiding: bucket.keys.secrets)
-    } else {
-      error = bucket.missingInput(bucket.keys.intern(name))
-    }
-    throw failing(error)
-  }
-
-  /// Stores and logs a Swift value. Does nothing after the op has settled.
-  public func set(_ name: ByteString, _ value: some ValueConvertible) {
-    set(bucket.keys.intern(name), value.flowValue)
-  }
-
-  /// Stores and logs a value; `.null` removes the key. Does nothing after the op has settled.
-  public func set(_ name: ByteString, _ value: Value) {
-    set(bucket.keys.intern(name), value)
   }
 }

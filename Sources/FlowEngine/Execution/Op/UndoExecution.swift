@@ -5,9 +5,12 @@ final class UndoExecution: MemberGroup {
   /// The number of the attempt at the op.
   let attempt: Int
   private let logs: Bool
-  /// The lineage of the op, if that isn't the one of its place.
-  let lineage: UInt64?
-  private let undone: ContiguousArray<() -> Void>
+  /// The lineage of the op's execution, and that of its place.
+  let lineage: UInt64
+  private let place: UInt64
+  private let undone: ContiguousArray<UndoneKeeping>
+  /// How many of these haven't called back.
+  private var unkept = 0
   private var member: Execution?
   private let completion: CallbackCompletion
   private var error: FlowError?
@@ -19,6 +22,7 @@ final class UndoExecution: MemberGroup {
     attempt = undo.attempt
     logs = undo.logsSets
     lineage = undo.lineage
+    place = undo.place
     undone = undo.undone
     self.completion = completion
     super.init(parent: parent)
@@ -38,6 +42,7 @@ final class UndoExecution: MemberGroup {
     self.member = member
   }
 
+  override var isApart: Bool { true }
   override var logsSets: Bool { logs }
   override var members: [Execution] { member.map { [$0] } ?? [] }
 
@@ -58,9 +63,24 @@ final class UndoExecution: MemberGroup {
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
     self.member = nil
     self.error = error
-    if error == nil { for call in undone { call() } }
+    if error == nil { keepUndone() } else { engine.push(self) }
+  }
+
+  /// Continues when the disk has that the op isn't finished any more: what follows relies on it.
+  private func keepUndone() {
+    parent.run.noteUndone(at: place)
+    unkept = undone.count
+    var isInCall = true
+    for keep in undone {
+      keep { [self] problem in
+        if let problem, error == nil { error = problem.final }
+        unkept -= 1
+        if unkept == 0, !isInCall { loop.enqueue(self) }
+      }
+    }
+    isInCall = false
     // As a work, because the parent releases this.
-    engine.push(self)
+    if unkept == 0 { engine.push(self) }
   }
 
   override func proceed() {

@@ -17,6 +17,8 @@ final class Engine: WorkScheduler {
   var runWatch: (any RunWatch)?
   /// Whether the log of a run keeps those of the runs that its ops start.
   var keepsChildLogs = false
+  /// Counts the memory of runs; nil unless something limits it.
+  var memory: MemoryAccount?
   var trace: TraceContext?
   var randomNumberGenerator: any RandomNumberGenerator = SystemRandomNumberGenerator()
   /// Runs that haven't concluded.
@@ -52,6 +54,11 @@ final class Engine: WorkScheduler {
     while let execution = open.popLast() { open.append(contentsOf: execution.abandon()) }
     makeItemRunner = nil
     super.loopIsShutDown()
+  }
+
+  override func cancelAll(reason: ByteString, on loop: EventLoop) {
+    for task in loop.pendingTasks { task.cancel(reason: reason) }
+    super.cancelAll(reason: reason, on: loop)
   }
 
   override func hasLooked(at time: Int64) { runWatch?.look(at: time) }
@@ -150,6 +157,11 @@ extension EventLoop {
   public var runMonitors: [any RunMonitor] {
     get { engine.runMonitors }
     set { engine.runMonitors = newValue }
+  }
+  /// Counts the memory of each run that starts from now on; nil, the default, to count nothing.
+  package var memory: MemoryAccount? {
+    get { engine.memory }
+    set { engine.memory = newValue }
   }
   /// Whether the log of each run started from now on keeps the logs of the runs that its ops start, so that
   /// a view of the run can show what is in these; costs the memory of those logs.

@@ -41,6 +41,7 @@ extension EventLoop {
     inner.eventSinks = outer.eventSinks
     inner.runMonitors = outer.runMonitors
     inner.keepsChildLogs = outer.keepsChildLogs
+    inner.memory = outer.memory
     // No handle of an execution or task of one loop is ever valid on the other.
     inner.lastTaskID = max(outer.lastTaskID, inner.lastTaskID)
     inner.generation = max(outer.generation, inner.generation) + Engine.generationGap

@@ -4,6 +4,7 @@ extension Execution: CallbackOwner {
 
   /// Calls a callback of the innermost flow.
   func call(_ callback: any RunCallback, _ top: Int) -> Advance {
+    if isRehearsing { return .moved }
     let run = run
     let made = CallbackCompletion(owner: self, place: { callback.place }) { completion, error in
       callback.cancel(run, completion: completion, error)

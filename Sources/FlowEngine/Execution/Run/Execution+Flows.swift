@@ -66,6 +66,13 @@ extension Execution {
     case .beginAttempt: beginAttempt(top)
     case .finish:
       if top == 0, group == nil, !endLeftovers() { return .waiting }
+      if frames[top].cursor.hasUndos, frames[top].cursor.error == nil,
+        let error = stop?.error(at: top)
+      {
+        // Stopped after its last step, as while it waited for tasks.
+        frames[top].cursor.undoSteps(error)
+        return .moved
+      }
       finish(top)
     case .beginCallbacks: beginShield(top, isStopped: frames[top].cursor.isStopped)
     case .callDidFinish(let number): return call(frames[top].blueprint.didFinish[number], top)

@@ -8,7 +8,8 @@ extension Execution {
       && !isWithinEnding
   }
 
-  /// Whether it belongs to a final step, an undo or a cleanup: each process executes these, whatever was kept.
+  /// Whether it belongs to a final step, an undo, a cleanup or a cache key: each process executes these, whatever was
+  /// kept.
   var isWithinEnding: Bool {
     var execution = self
     while true {
@@ -18,7 +19,7 @@ extension Execution {
         return true
       }
       guard let group = execution.group else { return false }
-      if group is UndoExecution { return true }
+      if group.isApart { return true }
       execution = group.parent
     }
   }
@@ -26,7 +27,7 @@ extension Execution {
   /// Has the keeper mark what was executed within an op or flow, when its own undo has undone all of that.
   func marksInner(_ undo: inout UndoableOp, at path: ByteString) {
     guard let keeper = run.keeper else { return }
-    undo.undone.append { keeper.undone(within: path) }
+    undo.undone.append { keeper.undone(within: path, then: $0) }
   }
 
   /// Executes an op, unless the keeper knows that it has finished already.
@@ -43,6 +44,10 @@ extension Execution {
     _ = log.appendStart(time: time, scope: scope, position: position)
     stopRequested = false
     if let error = checking({ op.declarations.inputError(in: bucket) }) {
+      if isRehearsing {
+        context.end(error)
+        return endBody()
+      }
       // An attempt reports it, which a policy may repeat: another op may set the key meanwhile.
       setOpPolicy(policy)
       if policy != nil { return beginAttempt() }
@@ -51,18 +56,36 @@ extension Execution {
     }
     guard let keeper = run.keeper else { return beginKept(policy) }
     if group != nil { for need in op.needs(on: loop) { noteRead(need.key) } }
-    switch keeper.decide(work(op, policy, position: position)) {
+    return decide(about: work(op, policy, position: position), policy, keeper)
+  }
+
+  /// Has the keeper decide about the op of the context.
+  private func decide(
+    about work: KeptWork, _ policy: OpPolicy?, _ keeper: any RunKeeper
+  ) -> Advance {
+    if let computation = CacheKeyExecution(for: context.op, work, bucket: bucket, parent: self) {
+      computation.setPlace(scope: scope, position: position, index: index)
+      child = computation
+      return wait(for: computation, work, policy)
+    }
+    switch keeper.decide(work) {
+    case .later(let reading): return wait(for: reading, work, policy)
     case .finished(let known):
-      context.log(known.line)
+      context.logKept(known.line)
       for key in known.reads { noteRead(key) }
-      noteUndo(of: op, policy, known)
+      noteUndo(of: context.op, policy, known)
       for (key, value) in known.writes { context.set(key, value) }
       context.end()
       return endBody()
-    case .refuse(let error):
+    case .fail(let error):
       context.end(error)
       return endBody()
+    case .refuse(let error):
+      context.end(error.final)
+      if let error = context.outcome { failAround(error) }
+      return endBody()
     case .execute(let keeping, let line):
+      noteExecution()
       if let line { context.log(line) }
       context.keeping = keeping
       guard keeping.keepsStart else { return beginKept(policy) }
@@ -70,6 +93,35 @@ extension Execution {
       setOpPolicy(policy)
       return keep { keeping.keepStart(then: $0) } ? startIsKept() : .waiting
     }
+  }
+
+  /// Waits for what the decision about an op depends on.
+  private func wait(
+    for reading: any KeptReading, _ work: KeptWork, _ policy: OpPolicy?
+  ) -> Advance {
+    undecided = UndecidedOp(work, after: reading)
+    setOpPolicy(policy)
+    opCursor.reads()
+    engine.stamp = 0
+    reading.begin { [self] in wake(.op) }
+    return .waiting
+  }
+
+  /// Has the keeper decide about an op when that is known, unless the op has to stop.
+  func decideAgain() -> Advance {
+    guard let undecided else { return beginKept(nil) }
+    self.undecided = nil
+    child = nil
+    opCursor.begin()
+    let policy = opPolicy
+    setOpPolicy(nil)
+    let work = undecided.work
+    if let error = opStop ?? (work.reading as? CacheKeyExecution)?.takeKey(work) {
+      context.end(error)
+      return endBody()
+    }
+    guard let keeper = run.keeper else { return beginKept(policy) }
+    return decide(about: work, policy, keeper)
   }
 
   /// The description of an op that is about to be executed.
@@ -81,14 +133,42 @@ extension Execution {
       for entry in bucket.entries where !keys.contains(entry.key) { keys.append(entry.key) }
     }
     let (run, scope) = (run, context.scope)
-    return KeptWork(
-      name: op.name, shownName: context.displayName, label: context.label, path: context.path,
+    let work = KeptWork(
+      name: op.name,
+      // Safe: the work is needed only while the context executes the op.
+      names: { [unowned context] in
+        KeptNames(label: context.label, path: context.path) { context.displayName }
+      },
       code: { try op.codeForm().map { ($0.bytes, $0.place) } },
       codeOrigin: isItem
         ? KeptWork.CodeOrigin(op: ObjectIdentifier(op), run: run.id, scope: scope) : nil,
-      inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys, data: bucket,
+      inputs: keys.map { (loop.keys.name(of: $0), bucket.get($0)) }, given: keys,
+      output: isItem ? group?.keptOutput : nil, data: bucket,
       lineage: run.lineage(scope: scope, position: position), isOnce: op.effect == .once,
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
+    work.setFiles(of: op) { bucket.get($0) }
+    if work.isOnce {
+      work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.name)
+    }
+    return work
+  }
+
+  /// An op is executed that isn't kept, other than a machine, whose steps are.
+  func noteExecution(of op: Op) {
+    if !(op is MachineOp) { noteExecution() }
+  }
+
+  /// An op is executed: the items that it belongs to are, too.
+  func noteExecution() {
+    var execution = self
+    while !execution.hasExecuted {
+      execution.hasExecuted = true
+      guard let group = execution.group else {
+        run.hasExecuted = true
+        return
+      }
+      execution = group.parent
+    }
   }
 
   /// An op reads a key: each op that executes it, through whatever flows and groups, does that, too.
@@ -97,7 +177,7 @@ extension Execution {
     var execution = self
     while true {
       execution.context.keeping?.willRead(key, in: execution.bucket)
-      guard let group = execution.group, !(group is UndoExecution) else { return }
+      guard let group = execution.group, !group.isApart else { return }
       // An item reads from the data around it what it hasn't itself.
       if group.hasItems, execution.bucket.hasOwn(key) { return }
       execution = group.parent
@@ -110,19 +190,20 @@ extension Execution {
     var execution = self
     while true {
       execution.context.keeping?.willSet(key)
-      guard let group = execution.group, !group.hasItems, !(group is UndoExecution) else { return }
+      guard let group = execution.group, !group.hasItems, !group.isApart else { return }
       execution = group.parent
     }
   }
 
-  /// Has an op that an earlier process has finished listed for its undo, or for that of the op that it executes over
-  /// its own data.
+  /// Has an op that an earlier process has finished listed for its undo, after those that it had executed over its
+  /// data.
   private func noteUndo(of op: Op, _ policy: OpPolicy?, _ known: KnownEnd) {
-    guard let undo = undo(of: op, policy) else { return }
-    setOpPolicy(.make(policy, undo: undo))
-    let hasInner = op.body?.inner != nil
+    let undos = known.undos.isEmpty ? [] : restored(known.undos, of: op)
+    guard policy?.undo != nil || !undos.isEmpty else { return }
+    setOpPolicy(policy)
     let resources = context.makeResources()
-    resources.undone = { known.undone(hasInner) }
+    resources.undos += undos
+    resources.undone = known.undone
     resources.keptLineage = known.lineage
   }
 
@@ -157,15 +238,45 @@ extension Execution {
   func keepEnd(_ keeping: any KeptExecution) -> Bool {
     opCursor.keepsEnd()
     let end = KeptEnd(
-      error: context.outcome, attempt: context.attempt, data: bucket, outputs: [])
+      error: context.outcome, attempt: context.attempt, data: bucket, outputs: [],
+      undos: context.outcome == nil ? keptUndos : [])
     let hasSucceeded = context.outcome == nil
-    return keep { then in
+    let isKept = keep { then in
       keeping.keepEnd(end) { [self] problem in
         // Its effect is there: the flow, which fails now, undoes it.
         if problem != nil, hasSucceeded { listOp() }
         then(problem)
       }
     }
+    if !isKept, frames.isEmpty, !keeping.keepsStart { group?.memberIsBeingKept(self) }
+    return isKept
+  }
+
+  /// Fails all that encloses an op whose end the keeper doesn't know, or can't keep, whatever policies say about
+  /// failures: the run continues only when that is settled.
+  func failAround(_ error: FlowError) {
+    // The outermost first, so that the stop isn't a failure for the groups in between.
+    run.owner?.failOwner(error)
+    var around: [Execution] = []
+    var execution = self
+    while let group = execution.group {
+      if group.stop == nil { group.stop = error }
+      execution = group.parent
+      around.append(execution)
+    }
+    for execution in around.reversed() { execution.failAll(error) }
+  }
+
+  /// Fails the flow or op of an execution because of an op within it.
+  private func failAll(_ error: FlowError) {
+    let level = group == nil ? 0 : Stop.everything
+    request(Stop(level: level, error: error, inner: error.asReason))
+  }
+
+  /// The same, and all that encloses it.
+  func failEverything(_ error: FlowError) {
+    failAround(error)
+    failAll(error)
   }
 
   /// Performs something that may end later; returns whether it has ended.
@@ -173,7 +284,10 @@ extension Execution {
     var isDone = false
     var isInCall = true
     body { [self] error in
-      if let error { context.replaceOutcome(error) }
+      if let error {
+        context.replaceOutcome(error.final)
+        if let error = context.outcome { failAround(error) }
+      }
       isDone = true
       if !isInCall { wake(.op) }
     }
@@ -181,4 +295,9 @@ extension Execution {
     if !isDone { engine.stamp = 0 }
     return isDone
   }
+}
+
+extension FlowError {
+  /// The error for the end of a kept run: no policy repeats what has failed.
+  var final: FlowError { with { $0.isRetriable = false } }
 }

@@ -39,7 +39,10 @@ extension Execution {
       case .endTasks:
         guard let resources = context.resources else { return endAttempt() }
         if !endTasks(resources) { return .waiting }
-        if context.outcome != nil { resources.scheduleUndos() }
+        if context.outcome != nil {
+          if run.keeper?.isSuspended == true { resources.undos = [] }
+          resources.scheduleUndos()
+        }
         action = opCursor.tasksEnded(hasCleanups: !resources.cleanups.isEmpty)
         continue
       case .beginCleanups:
@@ -55,6 +58,7 @@ extension Execution {
       case .endAttempt: return endAttempt()
       case .decide: return decideAttempt()
       case .beginAttempt: return beginNextAttempt()
+      case .decideKept: return decideAgain()
       case .beginKept: return startIsKept()
       case .endKept: return finishOp()
       }

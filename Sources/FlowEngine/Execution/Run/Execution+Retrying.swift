@@ -11,6 +11,7 @@ extension Execution {
 
   /// Begins to decide about another attempt at the op or flow of a level; false when there is none.
   func beginDecision(_ level: Int, _ error: FlowError) -> Bool {
+    if isRehearsing, level < frames.count || context.keeping == nil { return false }
     let attempt = self[attempt: level]
     guard let policy = attempt.policy?.retry, stop == nil,
       policy.allows(attemptAfter: attempt.number, error)

@@ -32,6 +32,8 @@ extension Execution {
       self.delay = nil
       stopPause()
       wake(frames.last?.cursor.phase == .delay ? .frame : .op)
+    } else if let undecided {
+      undecided.work.reading?.cancel()
     } else if context.phase == .inBody, !opCursor.isCleaningUp, let error = opStop {
       context.op.body?.interrupt(context, error)
     } else {

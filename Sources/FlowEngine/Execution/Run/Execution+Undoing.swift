@@ -47,6 +47,7 @@ extension Execution {
   ///   - ops: The ops, the last one last.
   ///   - level: The level of the flow, or nil of the op, that has executed them.
   func list(_ ops: ContiguousArray<UndoableOp>, around level: Int? = nil) {
+    if isRehearsing { return }
     let top = (level ?? frames.count) - 1
     if top >= 0 {
       // Final steps are executed whatever the outcome.
@@ -60,8 +61,10 @@ extension Execution {
     }
   }
 
-  /// Undoes what has succeeded last in a flow; its error is reported as one that nobody observed.
+  /// Undoes what has succeeded last in a flow, unless a kept run is only suspended; its error is reported as one that
+  /// nobody observed.
   func undoLast(_ top: Int) -> Advance {
+    if run.keeper?.isSuspended == true { frames[top].undos = [] }
     let last = frames[top].undos.popLast()
     if frames[top].undos.isEmpty { frames[top].cursor.hasUndos = false }
     guard let last else { return .moved }
@@ -92,14 +95,17 @@ extension Execution {
     return completion.isFinished ? .finished : .suspended
   }
 
-  /// Starts the undo of an op, whose place it has in the log. Its end alone is logged.
+  /// Starts the undo of an op, whose place it has in the log.
   func beginUndo() -> Advance {
+    let time = engine.takeStamp()
     context.begin(
       op, generation: engine.nextGeneration(), scope: scope, position: position, index: index,
-      time: engine.takeStamp())
+      time: time)
     if let attempt = (group as? UndoExecution)?.attempt {
       context.standIn(index: index, label: nil, attempt: attempt)
     }
+    log.append(
+      .undoStart, time: time, scope: scope, position: position, attempt: context.attempt)
     setOpPolicy(policy)
     stopRequested = false
     return beginAttempt()
@@ -113,17 +119,16 @@ extension UndoableOp {
     position: UInt32, index: Int, attempt: Int
   ) {
     self.init(
-      op: Op(
-        copying: op, name: op.name, body: undo, declarations: Declarations(needs: [], gives: []),
-        policy: nil),
-      policy: policy.ofUndo, bucket: execution.bucket, logsSets: execution.logsSets, index: index,
-      attempt: attempt, scope: scope, position: position)
+      op: op.undone(by: undo), policy: policy.ofUndo, bucket: execution.bucket,
+      logsSets: execution.logsSets, index: index,
+      attempt: attempt, scope: scope, position: position,
+      lineage: execution.run.lineage(scope: scope, position: position),
+      place: execution.run.placeLineage(scope: scope, position: position))
   }
 
-  /// The same for the run of a machine's op, of which `run` has executed a step.
-  func outside(of run: Run, within machine: OpContext) -> UndoableOp {
+  /// The same for the run of a machine's op, of which another run has executed a step.
+  func outside(within machine: OpContext) -> UndoableOp {
     var moved = self
-    moved.lineage = lineage ?? run.lineage(scope: scope, position: position)
     moved.isOutside = true
     moved.scope = machine.scope
     moved.position = machine.position

@@ -45,6 +45,11 @@ final class Execution: Work {
   @exclusivity(unchecked) var opCursor = OpCursor()
   /// Whether the thing that the execution waits for has been stopped.
   @exclusivity(unchecked) var stopRequested = false
+  /// Whether a kept run has executed an op of a member's item, instead of knowing its end; set only in a group that
+  /// limits its starts.
+  @exclusivity(unchecked) var hasExecuted = false
+  /// Whether the member has given its slot to another item until its end is kept.
+  @exclusivity(unchecked) var isBeingKept = false
   /// Whether the member has an item.
   @exclusivity(unchecked) var isExecuting = false
   /// Whether stops of the enclosing group don't reach into it.
@@ -83,6 +88,7 @@ final class Execution: Work {
     @exclusivity(unchecked) var decision: RetryDecision?
     @exclusivity(unchecked) var opAttempt = Attempt(nil)
     @exclusivity(unchecked) var policy: OpPolicy?
+    @exclusivity(unchecked) var undecided: UndecidedOp?
   }
 
   @inline(never)
@@ -155,6 +161,15 @@ final class Execution: Work {
     set {
       if supervision != nil || newValue != nil {
         (supervision ?? makeSupervision()).decision = newValue
+      }
+    }
+  }
+  /// The op about which the keeper of the run can't decide yet.
+  var undecided: UndecidedOp? {
+    get { supervision?.undecided }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).undecided = newValue
       }
     }
   }
@@ -387,8 +402,12 @@ final class Execution: Work {
       enter(flow, policy: policy, scope: scope, position: position)
       return .moved
     }
-    if run.keeper != nil, isKept(op, position) {
-      return executeKept(op, policy: policy, scope: scope, position: position, index: index)
+    if run.keeper != nil {
+      if isKept(op, position) {
+        return executeKept(op, policy: policy, scope: scope, position: position, index: index)
+      }
+      if run.isRehearsal, isLeftOut(op) { return .ended }
+      noteExecution(of: op)
     }
     return execute(op, policy: policy, scope: scope, position: position, index: index)
   }

@@ -1,12 +1,38 @@
 // The lineage of an execution: a number that is the same in each attempt at it and at everything that
-// encloses it. It is computed from the execution's place when it is needed.
+// encloses it, until it is undone. It is computed from the execution's place when it is needed.
 
 extension Run {
-  /// The lineage of the execution at a place of the log.
+  /// The lineage of the execution at a place of the log: that of the place, unless something there was undone before.
+  func lineage(scope: UInt32, position: UInt32) -> UInt64 {
+    let counts = outermost.undoneCounts
+    var hash = placeLineage(scope: scope, position: position)
+    if counts.isEmpty { return hash }
+    var (scope, position) = (scope, position)
+    while true {
+      if let count = counts[placeLineage(scope: scope, position: position)] {
+        hash = (hash ^ count &* 0x9E37_79B9_7F4A_7C15).spread
+      }
+      let place = log.scopes[Int(scope)]
+      if place.kind == .top { return hash }
+      (scope, position) = (place.parent, place.position)
+    }
+  }
+
+  /// What has succeeded at a place was undone: its next execution, and all within that, have other lineages.
+  func noteUndone(at place: UInt64) { outermost.countUndone(place) }
+
+  /// The run that no other one has started.
+  private var outermost: Run {
+    var run = self
+    while let (outer, _) = run.outer { run = outer }
+    return run
+  }
+
+  /// The lineage of a place of the log.
   ///
   /// It is made from positions, and from the number and name of each op that an attempt at another op has
   /// started. Numbers of attempts aren't part of it.
-  func lineage(scope: UInt32, position: UInt32) -> UInt64 {
+  func placeLineage(scope: UInt32, position: UInt32) -> UInt64 {
     var (scope, position, hash) = (scope, position, UInt64(0))
     while true {
       let place = log.scopes[Int(scope)]

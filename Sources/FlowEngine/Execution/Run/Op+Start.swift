@@ -7,21 +7,24 @@ extension Op {
   ///   - data: The initial data, in this order; it replaces a flow's own value of the same key.
   ///   - name: The name of the run; by default the op's.
   ///   - sinks: Sinks that get each event, besides those of the loop.
+  ///   - trace: The distributed trace that its ops continue; nil for the loop's.
   /// - Returns: The run, which may have settled already.
   public func start(
     on loop: EventLoop, data: [(ByteString, Value)] = [], name: ByteString? = nil,
-    sinks: [any EventSink] = []
+    sinks: [any EventSink] = [], trace: TraceContext? = nil
   ) -> Run {
-    start(on: loop, data: data, name: name, sinks: sinks, owner: nil)
+    start(on: loop, data: data, name: name, sinks: sinks, trace: trace, owner: nil)
   }
 
   /// Starts it for an op and, before anything is executed, calls `adopt`, which can attach the run
   /// to another owner.
   package func start(
     on loop: EventLoop, data: [(ByteString, Value)], name: ByteString? = nil,
-    sinks: [any EventSink] = [], owner: OpContext?, adopt: ((Run) -> Void)? = nil
+    sinks: [any EventSink] = [], trace: TraceContext? = nil, owner: OpContext?,
+    adopt: ((Run) -> Void)? = nil
   ) -> Run {
     let run = Run(self, on: loop, name: name ?? self.name, sinks: loop.engine.eventSinks + sinks)
+    if let trace { run.spanOrigin = SpanOrigin(trace) }
     run.begin(data, owner: owner, adopt: adopt)
     return run
   }

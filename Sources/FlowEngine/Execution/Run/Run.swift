@@ -37,7 +37,7 @@ public final class Run: FlowTask<DataBucket> {
   @exclusivity(unchecked) var isStandIn = false
   /// The lineage of the whole run: drawn at random, unless an op has started the run; see Lineage.swift.
   package lazy var lineage = UInt64.random(in: 0 ... .max)
-  /// Where its spans are, when it executes a part of another loop's run.
+  /// Its trace if that isn't the loop's, and where its spans are if it executes a part of another loop's run.
   package var spanOrigin: SpanOrigin?
   /// The error that another loop's flow is ending with, when this run executes items of one of its
   /// final steps.
@@ -45,6 +45,16 @@ public final class Run: FlowTask<DataBucket> {
   /// Keeps what its ops finish; set before anything of it is executed. Runs that its ops start have the
   /// same one.
   @exclusivity(unchecked) package var keeper: (any RunKeeper)?
+  /// Whether a kept run has executed something, instead of knowing its end.
+  @exclusivity(unchecked) var hasExecuted = false
+  /// How often something was undone at a place, by the lineage of the place, in this run and those that it started.
+  private(set) var undoneCounts: [UInt64: UInt64] = [:]
+  /// Whether its keeper only finds out what would be executed, see Execution+Rehearsal.swift; set with the keeper.
+  package var isRehearsal = false
+  /// Whether it was a rehearsal whose end depends on what wasn't executed.
+  package var isOutcomeUnknown = false
+  /// Whether its outcome is one that it has reached by executing its ops.
+  public var hasOutcome: Bool { !isSkipped && !isOutcomeUnknown }
   /// What has succeeded and can be undone, when the run executes a step of a machine; else nil.
   var undos: ContiguousArray<UndoableOp>?
   /// Set until the run has concluded.
@@ -67,6 +77,7 @@ public final class Run: FlowTask<DataBucket> {
     log = EventLog(
       title: name, keys: loop.keys, clock: loop.clock, began: loop.now(), sinks: sinks)
     snapshot = (op as? Flow)?.currentSnapshot()
+    if let memory = loop.engine.memory { log.count(in: memory) }
     super.init(on: loop)
   }
 
@@ -145,6 +156,9 @@ public final class Run: FlowTask<DataBucket> {
   /// The path of an op of this run through all enclosing runs and groups, from its place in the
   /// log: `publish/ShardsOp #2/CountOp #1`.
   func path(scope: UInt32, position: UInt32) -> ByteString {
+    if let around, around.scope == scope, position != LogRecord.ownPosition {
+      return around.path + log.displayName(scope: scope, position: position)
+    }
     var names = log.names(scope: scope, position: position)
     if isStandIn { return names.last ?? name }
     var outer = outer
@@ -154,8 +168,15 @@ public final class Run: FlowTask<DataBucket> {
       outer = run.outer
     }
     if names.count > Self.longestPath { names = ["…"] + names.suffix(Self.longestPath) }
-    return ByteString(Array(names.map(\.bytes).joined(separator: [UInt8(ascii: "/")])))
+    let own = names.removeLast()
+    let path = ByteString(names.flatMap { $0.bytes + [UInt8(ascii: "/")] })
+    if position != LogRecord.ownPosition { around = (scope, path) }
+    return path + own
   }
+
+  /// The path of what encloses the ops of a scope, with a slash at its end: the last one, because a kept run needs that of
+  /// each item of a group.
+  @exclusivity(unchecked) private var around: (scope: UInt32, path: ByteString)?
 
   /// The most names of a path; of a longer one the outer ones are left out.
   private static let longestPath = 32
@@ -185,6 +206,11 @@ public final class Run: FlowTask<DataBucket> {
     logData(.startWith, time: log.began)
     if let owner {
       keeper = owner.execution?.isWithinEnding == true ? nil : owner.run.keeper
+      if owner.run.isRehearsal { isRehearsal = owner.isRehearsed }
+      if let origin = owner.run.spanOrigin {
+        // The spans of this run are its own.
+        spanOrigin = origin.place == nil ? origin : SpanOrigin(origin.trace)
+      }
       owner.adopt(self)
       adopt?(self)
       logStart(in: owner)
@@ -248,6 +274,8 @@ public final class Run: FlowTask<DataBucket> {
 
   /// When one of these callbacks that is busy has to be stopped; `.max` for never.
   package var cleanupDeadline: Int64 { execution?.callbackDeadline ?? .max }
+
+  func countUndone(_ place: UInt64) { undoneCounts[place, default: 0] += 1 }
 
   func noteFinishedEarly() { isFinishedEarly = true }
 

@@ -12,6 +12,8 @@ extension OpContext: TaskOwner {
     execution.loop.checkThread()
     return execution.expireTask()
   }
+
+  func failOwner(_ error: FlowError) { execution?.failEverything(error) }
 }
 
 extension Run: TaskOwner {
@@ -24,6 +26,8 @@ extension Run: TaskOwner {
   /// Stops the levels whose time is over, for a busy task of the run; returns the error that the
   /// task ends with.
   func expireTask() -> FlowError? { execution?.expireLeftover() }
+
+  func failOwner(_ error: FlowError) { execution?.failEverything(error) }
 }
 
 extension Execution {

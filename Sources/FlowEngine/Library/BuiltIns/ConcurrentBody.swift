@@ -1,5 +1,4 @@
-/// A body whose work runs off the loop, on the threads of Swift's global executor, in parallel with
-/// everything else.
+/// A body whose work runs off the loop, on threads for computing, in parallel with everything else.
 ///
 /// It reads the inputs before it starts and sets the outputs when it is done: in between it doesn't
 /// touch the loop.
@@ -38,7 +37,7 @@ final class ConcurrentBody<Input: Sendable, Output: Sendable>: OpBody {
     let number = loop.taskSupport.reserveNumber()
     let work = work
     let mailbox = loop.mailbox
-    let running = Task.detached {
+    let running = Task.detached(executorPreference: ComputingExecutor.shared) {
       let result: Result<Output, any Error>
       do {
         result = .success(try await work(input))

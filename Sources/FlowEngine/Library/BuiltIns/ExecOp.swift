@@ -56,7 +56,12 @@ private final class ExecBody: OpBody {
       if let result { give(result, context) }
       context.end(error)
     }
-    if child.isPending { context.state = child }
+    if child.isPending {
+      context.state = child
+      place?.append(
+        starting: LoggedWork(
+          starting: request, process: child.processNumber, hiding: loop.secrets), at: started)
+    }
     return .suspended
   }
 

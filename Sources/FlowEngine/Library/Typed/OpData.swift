@@ -2,7 +2,7 @@
 /// output, which the op declares under these names.
 ///
 /// Inputs keep the values that they had when the op started. An output is stored and logged when it
-/// is set; nil removes it. Confined to the loop's thread, like the context.
+/// is set; nil removes it. One that can't be encoded fails the op. Confined to the loop's thread, like the context.
 @dynamicMemberLookup
 public struct OpData<Definition: OpDefinition> {
   /// The untyped context of the execution: its run, attempt, cleanups and so on.
@@ -42,7 +42,7 @@ public struct OpData<Definition: OpDefinition> {
       context.bucket(reading: schema.key(key.name, in: context.bucket.keys))[key]
     }
     nonmutating set {
-      context.set(schema.key(key.name, in: context.bucket.keys), newValue?.flowValue ?? .null)
+      context.set(schema.key(key.name, in: context.bucket.keys), newValue, key)
     }
   }
 
@@ -70,7 +70,9 @@ public struct OpData<Definition: OpDefinition> {
 public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
   private let definition: Definition
   private let inputs: OpInputs
-  private var outputs: [(name: ByteString, value: any ValueConvertible & Sendable)] = []
+  private var outputs:
+    [(name: ByteString, content: any Sendable, store: @Sendable (OpContext) -> Void)] =
+      []
 
   init(_ definition: Definition, _ inputs: OpInputs) {
     self.definition = definition
@@ -95,14 +97,28 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
 
   /// The value that was set for an output; nil before.
   public subscript<Content>(key: Output<Content>) -> Content? {
-    get { outputs.first { $0.name == key.name }?.value as? Content }
+    get { outputs.first { $0.name == key.name }?.content as? Content }
     set {
       outputs.removeAll { $0.name == key.name }
-      if let newValue { outputs.append((key.name, newValue)) }
+      guard let newValue else { return }
+      outputs.append(
+        (key.name, newValue, { $0.set($0.bucket.keys.intern(key.name), newValue, key) }))
     }
   }
 
   func store(in context: OpContext) {
-    for (name, value) in outputs { context.set(name, value.flowValue) }
+    for output in outputs { output.store(context) }
+  }
+}
+
+extension OpContext {
+  /// Stores the content of an output; nil removes it.
+  fileprivate func set<Content>(_ key: Key, _ content: Content?, _ output: Output<Content>) {
+    guard let content else { return set(key, .null) }
+    do {
+      set(key, try output.form.value(of: content))
+    } catch {
+      fail(.unencodable(output.name, error))
+    }
   }
 }

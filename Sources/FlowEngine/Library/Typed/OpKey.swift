@@ -9,42 +9,83 @@ public protocol OpKey: Sendable {
 /// An input that a typed op declares: a key of the data bucket with its Swift type.
 ///
 /// `Input<String>("image")` must be present when the op starts; `Input<Int?>("quality")` may be
-/// absent, and so may `Input("quality", default: 80)`, which then has its default value.
-public struct Input<Content: ValueConvertible & Sendable>: OpKey {
+/// absent, and so may `Input("quality", default: 80)`, which then has its default value. A type that
+/// is `ValueConvertible` is converted by itself, any other one that is `Codable` by `ValueDecoder`.
+public struct Input<Content: Sendable>: OpKey {
   public let name: ByteString
   /// The value when the key is absent; nil when the key must be present.
   public let defaultValue: Content?
+  let form: any ContentForm<Content>.Type
 
-  /// Declares a key that must be present.
-  public init(_ name: ByteString) {
+  private init(_ name: ByteString, _ form: any ContentForm<Content>.Type, _ value: Content?) {
     self.name = name
-    defaultValue = nil
-  }
-
-  /// Declares a key that may be absent, with its default value.
-  public init(_ name: ByteString, default defaultValue: Content) {
-    self.name = name
-    self.defaultValue = defaultValue
+    self.form = form
+    defaultValue = value
   }
 
   public var typeName: ByteString {
-    let name = Content.flowTypeName
+    let name = form.typeName
     return defaultValue == nil || name.bytes.last == UInt8(ascii: "?") ? name : name + "?"
   }
 }
 
+extension Input where Content: ValueConvertible {
+  /// Declares a key that must be present.
+  public init(_ name: ByteString) { self.init(name, ConvertibleForm<Content>.self, nil) }
+
+  /// Declares a key that may be absent, with its default value.
+  public init(_ name: ByteString, default defaultValue: Content) {
+    self.init(name, ConvertibleForm<Content>.self, defaultValue)
+  }
+}
+
+extension Input where Content: Codable {
+  /// Declares a key that must be present.
+  @_disfavoredOverload
+  public init(_ name: ByteString) { self.init(name, CodableForm<Content>.self, nil) }
+
+  /// Declares a key that may be absent, with its default value.
+  @_disfavoredOverload
+  public init(_ name: ByteString, default defaultValue: Content) {
+    self.init(name, CodableForm<Content>.self, defaultValue)
+  }
+}
+
+extension Input {
+  /// Declares a key that must be present, with a Swift object of any type; see `ObjectValue`.
+  public init(object name: ByteString) { self.init(name, ObjectForm<Content>.self, nil) }
+}
+
 /// An output that a typed op declares: a key of the data bucket with its Swift type.
 ///
-/// It must be set when the op ends, unless it is an optional: `Output<String?>("note")`.
-public struct Output<Content: ValueConvertible & Sendable>: OpKey {
+/// It must be set when the op ends, unless it is an optional: `Output<String?>("note")`. A type that
+/// is `ValueConvertible` is converted by itself, any other one that is `Codable` by `ValueEncoder`.
+public struct Output<Content: Sendable>: OpKey {
   public let name: ByteString
+  let form: any ContentForm<Content>.Type
 
-  /// Declares a key that the op gives.
-  public init(_ name: ByteString) {
+  private init(_ name: ByteString, _ form: any ContentForm<Content>.Type) {
     self.name = name
+    self.form = form
   }
 
-  public var typeName: ByteString { Content.flowTypeName }
+  public var typeName: ByteString { form.typeName }
+}
+
+extension Output where Content: ValueConvertible {
+  /// Declares a key that the op gives.
+  public init(_ name: ByteString) { self.init(name, ConvertibleForm<Content>.self) }
+}
+
+extension Output where Content: Codable {
+  /// Declares a key that the op gives.
+  @_disfavoredOverload
+  public init(_ name: ByteString) { self.init(name, CodableForm<Content>.self) }
+}
+
+extension Output {
+  /// Declares a key that the op gives, with a Swift object of any type; see `ObjectValue`.
+  public init(object name: ByteString) { self.init(name, ObjectForm<Content>.self) }
 }
 
 /// An input of any type.
@@ -57,34 +98,45 @@ extension Input: InputKey {
   func content(in bucket: DataBucket, _ key: Key) throws(FlowError) -> any Sendable {
     guard let value = bucket.get(key) else {
       if let defaultValue { return defaultValue }
-      if let content = Content(flowValue: .null) { return content }
+      if let content = try? form.content(of: .null) { return content }
       throw bucket.missingInput(key)
     }
-    guard let content = Content(flowValue: value) else {
-      throw .mismatchedInput(
-        name, bucket.shown(value, of: key), wanted: Content.flowWantedName,
-        hiding: bucket.keys.secrets)
+    do {
+      if let content = try form.content(of: value) { return content }
+    } catch {
+      throw bucket.mismatchedInput(key, value, error)
     }
-    return content
+    throw .mismatchedInput(
+      name, bucket.shown(value, of: key), wanted: form.wantedName, hiding: bucket.keys.secrets)
   }
 }
 
 extension DataBucket {
   /// The value under a declared output; nil when it is absent or of another type.
-  public subscript<Content>(key: Output<Content>) -> Content? { value(key.name) }
+  public subscript<Content>(key: Output<Content>) -> Content? {
+    self[key.name].flatMap { try? key.form.content(of: $0) }
+  }
 
   /// The value under a declared input, or its default; nil when it is of another type, or absent
   /// without a default.
   public subscript<Content>(key: Input<Content>) -> Content? {
     guard let value = self[key.name] else { return key.defaultValue }
-    return Content(flowValue: value)
+    return try? key.form.content(of: value)
   }
 }
 
 extension Flow {
   /// Adds initial data, under the key of an op's input; a later value replaces an earlier one.
   @discardableResult
-  public func data<Content>(_ key: Input<Content>, _ value: Content) -> Flow {
+  public func data<Content: ValueConvertible>(_ key: Input<Content>, _ value: Content) -> Flow {
     data(key.name, value.flowValue)
+  }
+
+  /// Adds initial data, under the key of an op's input; a later value replaces an earlier one.
+  ///
+  /// - Throws: An `EncodingError` when a part of the value has no form in a bucket.
+  @discardableResult @_disfavoredOverload
+  public func data<Content>(_ key: Input<Content>, _ value: Content) throws -> Flow {
+    data(key.name, try key.form.value(of: value))
   }
 }

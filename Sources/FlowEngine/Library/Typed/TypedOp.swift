@@ -79,7 +79,7 @@ public protocol AsyncTypedOp: OpDefinition {
 }
 
 /// An op as a Swift type that computes for long: it runs off the loop, in parallel with everything
-/// else, on the threads of Swift's global executor.
+/// else, on threads for computing, one for each core.
 ///
 /// Its inputs are read before it starts, and its outputs are stored in the data bucket when it has
 /// succeeded. A stop of the op cancels the task, which has to check `Task.isCancelled`.
@@ -141,6 +141,12 @@ extension OpDefinition {
   /// - Returns: The run, which may have settled already.
   public func start(on loop: EventLoop, data: [(ByteString, Value)] = []) -> Run {
     makeOp().start(on: loop, data: data)
+  }
+
+  /// Starts the op alone, with data of values of any types; see the other `start`.
+  @_disfavoredOverload
+  public func start(on loop: EventLoop, data: InitialData) -> Run {
+    makeOp().start(on: loop, data: data.entries)
   }
 }
 

@@ -78,6 +78,8 @@ private final class AsyncCode<Success>: LoopTask, @unchecked Sendable {
 
   override var waitingTask: AnyFlowTask? { task }
 
+  override func stopWithLoop(reason: ByteString) { task?.cancel(reason: reason) }
+
   override nonisolated(nonsending) func perform() async {
     do {
       result = .success(try await body())

@@ -58,6 +58,9 @@ class LoopTask: @unchecked Sendable {
     task?.cancel()
   }
 
+  /// Stops it as a part of everything on the loop, unless something else on the loop does.
+  func stopWithLoop(reason: ByteString) {}
+
   /// Clears the reference to the loop, which is shut down.
   func abandon() {
     loop = nil

@@ -23,6 +23,11 @@ final class LoopTasks {
 
   func remove(_ number: UInt64) { suspended[number] = nil }
 
+  /// Stops all tasks that nothing else on the loop stops.
+  func stopAll(reason: ByteString) {
+    for task in suspended.values { task.stopWithLoop(reason: reason) }
+  }
+
   /// Cancels all tasks of a loop that is shut down, and runs their reactions to the cancellation
   /// without waiting for anything else.
   func shutDown() {

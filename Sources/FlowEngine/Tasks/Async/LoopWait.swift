@@ -118,11 +118,6 @@ extension EventLoop {
 
   /// The time after `duration`; the latest time of the clock when that is too far.
   func deadline(after duration: Duration) -> Int64 {
-    guard duration > .zero else { return now() }
-    let (seconds, attoseconds) = duration.components
-    let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    let (sum, isTooLarge) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-    let (time, isTooFar) = now().addingReportingOverflow(sum)
-    return isTooLong || isTooLarge || isTooFar ? .max : time
+    now().later(by: duration.clampedNanoseconds)
   }
 }

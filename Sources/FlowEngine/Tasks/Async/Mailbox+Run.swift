@@ -115,6 +115,8 @@ private final class CallTask<Success: Sendable>: LoopTask, @unchecked Sendable {
     if let result { answer.give(result) }
   }
 
+  override func stopWithLoop(reason: ByteString) { cancel() }
+
   /// Code that still waits never continues; only the caller does.
   override func abandon() {
     super.abandon()

@@ -39,6 +39,9 @@ public final class ProcessTask: FlowTask<ProcessResult> {
       // While code waits for its end, the program doesn't wait for readers of its lines.
       child.isEndAwaited = { [unowned self] in isAwaited }
       self.child = child
+      place?.append(
+        starting: LoggedWork(
+          starting: request, process: child.processNumber, hiding: loop.secrets), at: started)
     }
   }
 
@@ -109,6 +112,12 @@ public final class ProcessTask: FlowTask<ProcessResult> {
 }
 
 extension LoggedWork {
+  /// Describes a program that has started; `process` is nil as long as it waits for that.
+  init(starting request: ProcessRequest, process: Int32?, hiding secrets: SecretTexts) {
+    self.init(
+      starting: .program, request.commandText(hiding: secrets), process: process.map { Int($0) })
+  }
+
   /// Describes a program that has ended; `result` is nil for one that has no status.
   init(
     program request: ProcessRequest, _ result: ProcessResult?, _ error: FlowError?,

@@ -18,6 +18,11 @@ final class RunOutcomes {
     var succeeded = 0
     var failed = 0
     var cancelled = 0
+    /// How many of those that succeeded weren't executed, because a kept run has their results.
+    var kept = 0
+    /// How many were undone, and how many undos have failed.
+    var undone = 0
+    var undosFailed = 0
     /// How many of those that succeeded the log doesn't have any more.
     var dropped = 0
     /// How many of the running ones wait for their next attempt.
@@ -25,6 +30,7 @@ final class RunOutcomes {
     /// The outcome of the execution that started or ended last.
     var last = FlowGraph.Outcome.notReached
     var lastDuration: Int64 = 0
+    var isLastKept = false
     var lastAttempt = 1
     /// The durations of the ended executions, in nanoseconds.
     var durations: ContiguousArray<Int64> = []
@@ -43,6 +49,8 @@ final class RunOutcomes {
   private var tallies: [Place: Tally] = [:]
   /// The start times of groups that haven't ended, by their scopes.
   private var openGroups: [Step: Int64] = [:]
+  /// The executions that are kept.
+  private var keptOnes: Set<Step> = []
   /// The executions that wait for their next attempt.
   private var waiting: Set<Step> = []
   private let isPending: Bool
@@ -100,10 +108,23 @@ final class RunOutcomes {
     case .retry:
       if waiting.insert(execution(of: record)).inserted { tallies[place]?.waiting += 1 }
     case .attempt: endWait(of: record, at: place)
+    case .kept: keptOnes.insert(execution(of: record))
+    case .undo:
+      if record.firstPayload.tag == .none {
+        tallies[place]?.undone += 1
+      } else {
+        tallies[place]?.undosFailed += 1
+      }
     case .finish:
       tallies[place]?.running -= 1
       endWait(of: record, at: place)
       finish(place, FlowGraph.Outcome(log.loggedOutcome(of: record).state), at: record.time)
+      if keptOnes.remove(execution(of: record)) != nil {
+        tallies[place]?.kept += 1
+        tallies[place]?.isLastKept = true
+        return
+      }
+      tallies[place]?.isLastKept = false
       tallies[place]?.lastDuration = Int64(bitPattern: record.second)
       tallies[place]?.durations.append(Int64(bitPattern: record.second))
       tallies[place]?.lastAttempt = record.attempt
@@ -171,9 +192,12 @@ final class RunOutcomes {
       return (.running, tally.waiting > 0 ? "waiting for its next attempt" : "running")
     }
     if tally.dropped == tally.count { return (.succeeded, "succeeded, dropped from the log") }
-    var text: ByteString = "\(tally.last.name) in \(seconds(tally.lastDuration))"
+    var text: ByteString =
+      tally.isLastKept ? "kept" : "\(tally.last.name) in \(seconds(tally.lastDuration))"
     if tally.lastAttempt > 1 { text = "\(text), attempt \(tally.lastAttempt)" }
     if tally.count > 1 { text = "\(text), last of \(tally.count)" }
+    if tally.undone > 0 { text = "\(text), undone" }
+    if tally.undosFailed > 0 { text = "\(text), couldn't be undone" }
     return (tally.last, text)
   }
 
@@ -181,7 +205,7 @@ final class RunOutcomes {
     _ tally: Tally
   ) -> (outcome: FlowGraph.Outcome, text: ByteString) {
     let counts: [(Int, ByteString)] = [
-      (tally.succeeded, FlowGraph.Outcome.succeeded.name),
+      (tally.succeeded - tally.kept, FlowGraph.Outcome.succeeded.name), (tally.kept, "kept"),
       (tally.failed, FlowGraph.Outcome.failed.name),
       (tally.cancelled, FlowGraph.Outcome.cancelled.name),
       (tally.running - tally.waiting, FlowGraph.Outcome.running.name),
@@ -196,6 +220,8 @@ final class RunOutcomes {
       text = "\(text) in \(seconds(Durations.median(of: tally.durations)))"
       if tally.durations.count > 1 { text = "\(text) (median)" }
     }
+    if tally.undone > 0 { text = "\(text), \(tally.undone) undone" }
+    if tally.undosFailed > 0 { text = "\(text), \(tally.undosFailed) couldn't be undone" }
     let outcome: FlowGraph.Outcome =
       tally.failed > 0
       ? .failed : tally.running > 0 ? .running : tally.cancelled > 0 ? .cancelled : .succeeded

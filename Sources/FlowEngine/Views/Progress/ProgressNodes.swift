@@ -23,6 +23,8 @@ struct ProgressNode {
   var ended = 0
   var total: Int?
   var failed = 0
+  /// How many of those that have ended are kept.
+  var kept = 0
   /// How much within it has failed.
   var failuresWithin = 0
   /// The last steps that have ended.
@@ -30,6 +32,8 @@ struct ProgressNode {
   /// The progress that the op has reported.
   var reported: (done: Double, total: Double?)?
   var transition: ByteString?
+  /// The programs and requests of the op that are running.
+  var works: [LoggedWork] = []
   /// The message of the last failure within it.
   var failureWithin: ByteString?
   /// Whether it is a run that continues after the op that has started it.
@@ -47,6 +51,9 @@ struct EndedSteps {
     let position: UInt32
     let duration: Int64
     let hasFailed: Bool
+    var isKept = false
+    /// Whether it is the undo of a step.
+    var isUndo = false
   }
 
   /// How many there are at most.

@@ -10,6 +10,10 @@ public struct ProgressRow: Sendable, Equatable {
     case op
     /// A step of a flow that has ended.
     case endedStep
+    /// The undo of an op; `name` is that of the op.
+    case undo
+    /// An undo that has ended.
+    case endedUndo
   }
 
   /// What the row is about.
@@ -30,20 +34,35 @@ public struct ProgressRow: Sendable, Equatable {
   public var running: Int?
   /// How many items of a group, or steps, have failed.
   public var failed = 0
+  /// How many items of a group weren't executed, because a kept run has their results; of a step that has ended 1
+  /// or 0.
+  public var kept = 0
   /// The number of the attempt, from 1 on.
   public var attempt = 1
   /// Seconds to the next attempt while that is awaited.
   public var retryDelay: Double?
   /// The last transition of a machine: `one -> two`.
   public var transition: ByteString?
+  /// The command of the program, or the method and URL of the request, that an op is waiting for; of several the
+  /// last one that has started.
+  public var work: ByteString?
+  /// How many further programs and requests of the op are running.
+  public var furtherWorks = 0
   /// The estimated seconds for the rest; nil while an estimate would be a mere guess. It decreases
   /// steadily, and jumps only when it has been badly wrong.
   public var remaining: Double?
 
   /// The part that is done, from 0 to 1; nil if that isn't known.
   public var share: Double? {
-    guard let done, let total, total > 0, total.isFinite, done.isFinite else { return nil }
-    return min(max(done / total, 0), 1)
+    share(without: 0)
+  }
+
+  /// The part of what is executed that is done.
+  var executedShare: Double? { share(without: Double(kept)) }
+
+  private func share(without kept: Double) -> Double? {
+    guard let done, let total, total > kept, total.isFinite, done.isFinite else { return nil }
+    return min(max((done - kept) / (total - kept), 0), 1)
   }
 }
 
@@ -74,6 +93,8 @@ public enum ProgressNotice: Sendable, Equatable {
     public var attempts: Int
     /// Whether further failures of the same group with this message aren't reported.
     public var isLastOfItsKind: Bool
+    /// Whether its undo has failed, and not the execution itself.
+    public var isOfUndo = false
   }
 
   /// A group that had a row has ended. Groups within items of other groups aren't reported.
@@ -84,6 +105,8 @@ public enum ProgressNotice: Sendable, Equatable {
     public var done, total: Int
     /// The items that have failed.
     public var failed: Int
+    /// The items that weren't executed, because a kept run has their results.
+    public var kept = 0
     /// Whether a failure or a cancel has stopped it.
     public var isStopped: Bool
     /// How long it took.

@@ -2,7 +2,7 @@
 extension ProgressTree {
   /// Counts an execution that has ended with nothing in between.
   @inline(__always)
-  func endHeld(_ start: LogRecord, _ end: LogRecord, _ log: ProgressLog) {
+  func endHeld(_ start: LogRecord, _ end: LogRecord, _ log: ProgressLog, isKept: Bool) {
     let parent = parent(of: start, log)
     guard parent != ProgressNodes.none else { return }
     if start.position == LogRecord.ownPosition, log.log.scopes[Int(start.scope)].kind == .top {
@@ -10,7 +10,7 @@ extension ProgressTree {
     }
     let step = EndedSteps.Step(
       scope: start.scope, position: start.position, duration: end.time &- start.time,
-      hasFailed: false)
+      hasFailed: false, isKept: isKept)
     count(step, in: parent, log)
   }
 
@@ -20,11 +20,45 @@ extension ProgressTree {
     case .group:
       nodes[parent].ended += 1
       if step.hasFailed { nodes[parent].failed += 1 }
+      if step.isKept { nodes[parent].kept += 1 }
     case .flow:
       if step.position & Blueprint.finallyBit == 0 { nodes[parent].ended += 1 }
       nodes[parent].endedSteps.add(step, in: log.log)
-    case .op, .endedStep: break
+    case .op, .endedStep, .undo, .endedUndo: break
     }
+  }
+
+  // MARK: Undos
+
+  /// Adds the undo of an op, within what is executed around that op.
+  func startUndo(_ record: LogRecord, _ log: ProgressLog) {
+    let id = log.log.id(of: record)
+    guard id != 0, log.known[id] == nil else { return }
+    let around = log.log.enclosingIDs(of: record).lazy.compactMap { log.known[$0] }.first
+    guard let parent = around ?? (log.root == ProgressNodes.none ? nil : log.root) else { return }
+    var node = ProgressNode(log: log, id: id, scope: record.scope, position: record.position)
+    node.kind = .undo
+    node.start = record.time
+    node.attempt = record.attempt
+    log.known[id] = nodes.add(node, to: parent)
+  }
+
+  /// Ends the undo of an op: `error` is the text of its line, nil for a success.
+  func endUndo(_ record: LogRecord, _ log: ProgressLog, _ error: ByteString?) {
+    guard let index = log.known[log.log.id(of: record)], nodes[index].kind == .undo else { return }
+    let parent = nodes[index].parent
+    if let message = LoggedOutcome(error).message {
+      notify(
+        .failure(
+          ProgressNotice.Failure(
+            path: path(ofUndo: record, log), message: message, attempts: 1, isLastOfItsKind: false,
+            isOfUndo: true)))
+    }
+    let step = EndedSteps.Step(
+      scope: record.scope, position: record.position, duration: record.time - nodes[index].start,
+      hasFailed: error != nil, isUndo: true)
+    remove(index, isStopped: false)
+    if nodes[parent].kind == .flow { nodes[parent].endedSteps.add(step, in: log.log) }
   }
 
   /// Ends an execution: `error` is the text of its line, nil for a success.
@@ -88,6 +122,14 @@ extension ProgressTree {
     nodes.remove(index)
   }
 
+  /// The path of an op that was undone: what has enclosed it may have ended.
+  private func path(ofUndo record: LogRecord, _ log: ProgressLog) -> ByteString {
+    let inLog = log.log.path(of: record)
+    guard log.root != ProgressNodes.none else { return log.log.shown(inLog) }
+    let rest = ByteString(Array(inLog.bytes.dropFirst(log.log.title.count)))
+    return log.log.shown("\(path(of: log.root))\(rest)")
+  }
+
   // MARK: Notices
 
   /// Reports the end of a group that had a row.
@@ -101,6 +143,7 @@ extension ProgressTree {
       .groupEnd(
         ProgressNotice.GroupEnd(
           path: path(of: index), done: node.ended, total: total, failed: node.failed,
+          kept: node.kept,
           isStopped: isStopped || node.isStopped, seconds: seconds(from: node.start))))
   }
 

@@ -178,9 +178,10 @@ extension ProgressTree {
     case .endedStep(let step, let log):
       let name = log.displayName(scope: step.scope, position: step.position)
       var row = ProgressRow(
-        kind: .endedStep, depth: depth, name: log.shown(name),
+        kind: step.isUndo ? .endedUndo : .endedStep, depth: depth, name: log.shown(name),
         seconds: Double(max(0, step.duration)) / 1e9)
       row.failed = step.hasFailed ? 1 : 0
+      row.kept = step.isKept ? 1 : 0
       return row
     case .node(let index):
       let end = endOfChain(index)
@@ -199,8 +200,11 @@ extension ProgressTree {
       kind: node.kind, depth: 0, name: name(of: index),
       seconds: Double(max(0, time - node.start)) / 1e9)
     row.failed = node.failed
-    row.attempt = node.attempt
+    row.kept = node.kept
+    row.attempt = node.kind == .undo ? 1 : node.attempt
     row.transition = node.transition
+    row.work = node.works.last?.title
+    row.furtherWorks = max(0, node.works.count - 1)
     if let due = node.due, due > time { row.retryDelay = Double(due - time) / 1e9 }
     switch node.kind {
     case .group:
@@ -211,12 +215,12 @@ extension ProgressTree {
     case .flow:
       row.done = Double(node.ended)
       row.total = node.total.map { Double($0) }
-    case .op:
+    case .op, .undo:
       row.done = node.reported?.done
       row.total = node.reported?.total
-    case .endedStep: break
+    case .endedStep, .endedUndo: break
     }
-    if node.kind != .flow, let share = row.share {
+    if node.kind != .flow, let share = row.executedShare {
       row.remaining = estimates[index, default: RemainingTime()].update(share, at: row.seconds)
     }
     return row

@@ -31,6 +31,8 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   @exclusivity(unchecked) private var lastLog: Unmanaged<ProgressLog>?
   /// The start of an execution in that log that has no node yet: most end right after it.
   @exclusivity(unchecked) private var held: LogRecord?
+  /// Whether that one is kept.
+  @exclusivity(unchecked) private var isHeldKept = false
 
   /// The groups that are executing, for the numbers of their running items.
   var groups: [Int32: RunningGroup] = [:]
@@ -140,12 +142,13 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
     case .start:
       if held != nil { addHeld() }
       held = record
+      isHeldKept = false
     case .finish:
       if let held, held.scope == record.scope, held.position == record.position,
         record.firstPayload.tag == .none
       {
         self.held = nil
-        endHeld(held, record, log)
+        endHeld(held, record, log, isKept: isHeldKept)
       } else {
         addHeld()
         finish(
@@ -153,9 +156,13 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
           record.firstPayload.tag == .none ? nil : log.log.text(record.firstPayload))
       }
     case .retry, .attempt, .progress, .transition, .groupCreated, .groupFinished, .groupStopped,
-      .groupRefused, .groupEmpty:
+      .groupRefused, .groupEmpty, .undoStart, .undo, .programStart, .requestStart, .program,
+      .request:
       addHeld()
       addRare(record, log)
+    case .kept:
+      isHeldKept = true
+      return false
     default: return false
     }
     return true
@@ -191,6 +198,9 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
     switch record.kind {
     case .groupCreated: addGroup(record, log)
     case .groupFinished: finish(record, log, nil)
+    case .undoStart: startUndo(record, log)
+    case .undo:
+      endUndo(record, log, record.firstPayload.tag == .none ? nil : text())
     case .groupEmpty: finish(record, log, "withInsufficientInputData: \(text())")
     case .groupRefused:
       if log.known[log.log.id(of: record)] == nil { addGroup(record, log) }
@@ -205,15 +215,27 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
         nodes[index].ended = 0
         nodes[index].endedSteps = EndedSteps()
         nodes[index].reported = nil
+        nodes[index].works = []
         estimates[index] = nil
       case .attempt: nodes[index].due = nil
       case .progress:
         nodes[index].reported = (record.firstPayload.number ?? 0, record.secondPayload.number)
       case .transition: nodes[index].transition = text()
       case .groupStopped: nodes[index].isStopped = true
+      case .programStart, .requestStart: nodes[index].works.append(log.log.work(of: record))
+      case .program, .request: endWork(log.log.work(of: record), of: index)
       default: break
       }
     }
+  }
+
+  private func endWork(_ work: LoggedWork, of index: Int32) {
+    let works = nodes[index].works
+    // A redirect changes the URL of a request.
+    let place =
+      works.firstIndex { $0.kind == work.kind && $0.title == work.title }
+      ?? works.firstIndex { $0.kind == work.kind }
+    if let place { nodes[index].works.remove(at: place) }
   }
 
   // MARK: Starts

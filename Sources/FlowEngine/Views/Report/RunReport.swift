@@ -5,7 +5,7 @@ package enum RunReport {
   /// How many runs are described one by one.
   private static let mostRuns = 20
   /// How many lines a list or table has.
-  private static let mostLines = 30
+  static let mostLines = 30
 
   /// The report of the runs of a program: of several runs a table, and then each of them. Of many, those
   /// that failed and the longest ones are described.
@@ -69,6 +69,7 @@ package enum RunReport {
     let numbers = RunStatistics(run)
     append(numbers, run, to: &text)
     appendProblems(of: run, to: &text)
+    appendUndos(numbers, of: run, to: &text)
     appendPath(of: run, to: &text)
     appendOps(numbers, to: &text)
     appendWorks(WorkStatistics(run).tallies, to: &text)
@@ -77,7 +78,7 @@ package enum RunReport {
   private static func ending(of root: Span) -> ByteString {
     switch root.outcome {
     case .running: "is still running"
-    case .succeeded: "succeeded"
+    case .succeeded, .kept: "succeeded"
     case .failed: "failed"
     case .cancelled: "was cancelled"
     }
@@ -90,9 +91,13 @@ package enum RunReport {
     var row: [ByteString] = [
       Durations.text(of: numbers.duration), "\(numbers.ops)", "\(numbers.failed)",
     ]
-    if numbers.cancelled > 0 {
-      head.append("cancelled")
-      row.append("\(numbers.cancelled)")
+    let further: [(ByteString, Int)] = [
+      ("cancelled", numbers.cancelled), ("undone", numbers.undone),
+      ("undos failed", numbers.undosFailed), ("kept", numbers.kept),
+    ]
+    for (name, count) in further where count > 0 {
+      head.append(name)
+      row.append("\(count)")
     }
     head += ["attempts repeated", "work in all", "parallelism on average"]
     row += [
@@ -118,6 +123,8 @@ package enum RunReport {
       text.append("- \(subject(of: problem, run))")
       switch problem.kind {
       case .failed: text.append(" failed: \(MarkdownText.code(problem.message))")
+      case .undoFailed:
+        text.append(" couldn't be undone: \(MarkdownText.code(problem.message))")
       case .recovered:
         text.append(
           problem.count == 1
@@ -139,7 +146,8 @@ package enum RunReport {
   /// `FetchOp × 104`, or the path of the only one.
   private static func subject(of problem: RunProblem, _ run: RunSpans) -> ByteString {
     if problem.count == 1, let only = problem.examples.first {
-      return MarkdownText.code(run.path(of: run.spans[only]), limit: 120)
+      let path = problem.undo.map { run.path(of: run.undos[$0]) } ?? run.path(of: run.spans[only])
+      return MarkdownText.code(path, limit: 120)
     }
     return "\(MarkdownText.code(problem.name, limit: 60)) × \(problem.count)"
   }
@@ -193,59 +201,13 @@ package enum RunReport {
     case .execution: return label
     case .retryDelay: return "\(label): delay before another attempt"
     case .queue: return "\(label): wait for its turn"
+    case .undo: return "undo of \(label)"
     case .own:
       return span.kind == .group ? "\(label): the group itself" : "\(label): the flow itself"
     }
   }
 
-  private static func appendOps(_ numbers: RunStatistics, to text: inout MarkdownText) {
-    if numbers.byOp.isEmpty { return }
-    text.append(
-      """
-
-      ### Ops
-
-      | op | runs | failed | retried | total | median | 95 % | longest | longest queued |
-      |---|---:|---:|---:|---:|---:|---:|---:|---:|
-
-      """)
-    for op in numbers.byOp.prefix(mostLines) {
-      text.appendRow([
-        cell(op.name), "\(op.runs)", "\(op.failed)", "\(op.retried)", Durations.text(of: op.total),
-        Durations.text(of: op.median), Durations.text(of: op.percentile95),
-        Durations.text(of: op.longest), Durations.text(of: op.longestQueued),
-      ])
-    }
-    if numbers.byOp.count > mostLines {
-      text.append("\n\(numbers.byOp.count) ops; the table has those with the greatest totals.\n")
-    }
-  }
-
-  private static func appendWorks(
-    _ works: [WorkStatistics.Tally], to text: inout MarkdownText
-  ) {
-    if works.isEmpty { return }
-    text.append(
-      """
-
-      ### Programs and requests
-
-      | program or server | runs | failed | total | median | longest |
-      |---|---:|---:|---:|---:|---:|
-
-      """)
-    for work in works.prefix(mostLines) {
-      text.appendRow([
-        cell(work.name), "\(work.runs)", "\(work.failed)", Durations.text(of: work.total),
-        Durations.text(of: work.median), Durations.text(of: work.longest),
-      ])
-    }
-    if works.count > mostLines {
-      text.append("\n\(works.count) in all; the table has those with the greatest totals.\n")
-    }
-  }
-
-  private static func cell(_ name: ByteString) -> ByteString {
+  static func cell(_ name: ByteString) -> ByteString {
     MarkdownText.code(name, limit: 60, isCell: true)
   }
 

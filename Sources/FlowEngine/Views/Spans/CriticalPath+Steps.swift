@@ -18,7 +18,7 @@ extension CriticalPath {
   /// the step before.
   package var steps: [Step] {
     var steps: [Step] = []
-    var open: (place: Int, stretches: [Stretch], end: Int64)?
+    var open: (place: Int, isUndo: Bool, stretches: [Stretch], end: Int64)?
     let shortest = run.root.duration / 1000
     func close() {
       guard let open, let step = Self.step(of: open.stretches, to: open.end) else { return }
@@ -26,14 +26,15 @@ extension CriticalPath {
     }
     for stretch in stretches {
       let place = place(ofStep: stretch.span)
-      if open?.place == place {
+      let isUndo = stretch.kind == .undo
+      if open?.place == place, open?.isUndo == isUndo {
         open?.stretches.append(stretch)
         open?.end = stretch.end
       } else if open != nil, stretch.end - stretch.start < shortest {
         open?.end = stretch.end
       } else {
         close()
-        open = (place, [stretch], stretch.end)
+        open = (place, isUndo, [stretch], stretch.end)
       }
     }
     close()

@@ -13,6 +13,8 @@ package struct CriticalPath {
     case queue
     /// A flow or group was busy with something other than its children: callbacks, predicates, collecting.
     case own
+    /// An op was undone.
+    case undo
   }
 
   /// All stretches of one kind at the same place of the flow: the items of a group are one part.
@@ -47,6 +49,8 @@ package struct CriticalPath {
   private var ends: ContiguousArray<ContiguousArray<End>>
   private var places: [Place: Int32] = [:]
   private var placeOfSpan: [Int: Int32] = [:]
+  /// The undos that were executed in each span, in the order of their starts.
+  private var undos: [Int: [SpanUndo]] = [:]
 
   private struct End {
     let time: Int64
@@ -74,6 +78,9 @@ package struct CriticalPath {
   package init(_ run: RunSpans) {
     self.run = run
     ends = ContiguousArray(repeating: [], count: run.spans.count)
+    for (undo, span) in zip(run.undos, run.spansAroundUndos()) {
+      undos[Int(span), default: []].append(undo)
+    }
     collectEnds()
     walk()
     stretches.reverse()
@@ -150,14 +157,25 @@ package struct CriticalPath {
       let (first, last) = (max(delay.time, from), min(delay.next, end))
       if last > first {
         let due = max(first, min(delay.due, last))
-        add(kind, index, from: last, to: end)
+        addWork(kind, index, from: last, to: end)
         add(.queue, index, from: due, to: last)
         add(.retryDelay, index, from: first, to: due)
         end = first
       }
       retry = delay.previous
     }
-    add(kind, index, from: from, to: end)
+    addWork(kind, index, from: from, to: end)
+  }
+
+  /// Adds the time of a span outside of its delays: the undos in it are parts of their own.
+  private mutating func addWork(_ kind: Kind, _ index: Int, from: Int64, to: Int64) {
+    var to = to
+    for undo in (undos[index] ?? []).reversed() where undo.start < to && undo.end > from {
+      add(kind, index, from: max(undo.end, from), to: to)
+      add(.undo, Int(undo.parent), from: max(undo.start, from), to: min(undo.end, to))
+      to = max(undo.start, from)
+    }
+    add(kind, index, from: from, to: to)
   }
 
   private mutating func add(_ kind: Kind, _ span: Int, from: Int64, to: Int64) {

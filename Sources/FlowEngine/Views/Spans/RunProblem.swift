@@ -3,8 +3,19 @@ package struct RunProblem {
   package enum Kind: Hashable {
     /// The ops have failed.
     case failed
+    /// The ops couldn't be undone.
+    case undoFailed
     /// The ops have succeeded after failed attempts; the message is that of the last failed one.
     case recovered
+
+    /// Its place in lists.
+    fileprivate var rank: Int {
+      switch self {
+      case .failed: 0
+      case .undoFailed: 1
+      case .recovered: 2
+      }
+    }
   }
 
   package let kind: Kind
@@ -18,6 +29,8 @@ package struct RunProblem {
   package var count = 0
   /// The indices in `RunSpans.spans` of the first ones.
   package var examples: [Int] = []
+  /// The index in `RunSpans.undos` of the first undo that has failed.
+  package var undo: Int?
   /// How many attempts there were in all.
   package var attempts = 0
   /// How long groups waited for one of these as their last item, while no other item of the group was
@@ -29,7 +42,7 @@ package struct RunProblem {
 
   private struct Key: Hashable {
     let kind: Kind
-    let name: Int32
+    let name: ByteString
     let message: ByteString
   }
 
@@ -50,13 +63,14 @@ package struct RunProblem {
       } else {
         continue
       }
-      let key = Key(kind: kind, name: span.name, message: error.message)
+      let name = run.name(of: span)
+      let key = Key(kind: kind, name: name, message: error.message)
       let place = places[key] ?? problems.count
       if place == problems.count {
         places[key] = place
         problems.append(
           RunProblem(
-            kind: kind, name: run.name(of: span), message: error.message, errorKind: error.kind))
+            kind: kind, name: name, message: error.message, errorKind: error.kind))
       }
       problems[place].count += 1
       problems[place].attempts += Int(span.retryCount) + 1
@@ -65,11 +79,33 @@ package struct RunProblem {
         problems[place].longestHold = max(problems[place].longestHold, hold)
       }
     }
+    addUndos(of: run, &places, to: &problems)
     return problems.enumerated().sorted { a, b in
       let (one, other) = (a.element, b.element)
-      if one.kind != other.kind { return one.kind == .failed }
+      if one.kind != other.kind { return one.kind.rank < other.kind.rank }
       return one.count == other.count ? a.offset < b.offset : one.count > other.count
     }.map(\.element)
+  }
+
+  /// Undos that have failed, and those that were cut off.
+  private static func addUndos(
+    of run: RunSpans, _ places: inout [Key: Int], to problems: inout [RunProblem]
+  ) {
+    for (index, undo) in run.undos.enumerated() where undo.outcome != .running {
+      guard let message = undo.error else { continue }
+      let name = undo.isOfSpan ? run.name(of: run.spans[Int(undo.parent)]) : undo.name
+      let key = Key(kind: .undoFailed, name: name, message: message)
+      let place = places[key] ?? problems.count
+      if place == problems.count {
+        places[key] = place
+        problems.append(RunProblem(kind: .undoFailed, name: name, message: message, errorKind: nil))
+        problems[place].undo = index
+      }
+      problems[place].count += 1
+      if problems[place].examples.count < limit {
+        problems[place].examples.append(Int(undo.parent))
+      }
+    }
   }
 
   /// Whether the error of each span is that of a span within it.

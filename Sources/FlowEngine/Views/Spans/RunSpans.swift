@@ -11,10 +11,12 @@ package struct RunSpans: Sendable {
   package internal(set) var names: ContiguousArray<ByteString> = []
   /// The labels of items.
   package internal(set) var labels: ContiguousArray<ByteString> = []
-  /// The programs and requests of the spans, in the order of their ends.
+  /// The programs and requests of the spans, in the order of their ends; those that are running come last.
   package internal(set) var works: ContiguousArray<SpanWork> = []
-  /// The undos of the spans, in the order of their ends.
+  /// The undos of the spans, in the order of their starts.
   package internal(set) var undos: ContiguousArray<SpanUndo> = []
+  /// The indices of the undos of each span that has some.
+  private let undosOfSpan: [Int32: [Int]]
   var retries: ContiguousArray<SpanRetry> = []
   var failures: ContiguousArray<SpanFailure> = []
 
@@ -59,6 +61,7 @@ package struct RunSpans: Sendable {
     (spans, order, names) = (reader.spans, reader.order, reader.names)
     (retries, failures, labels) = (reader.retries, reader.failures, reader.labels)
     (works, runIDs, undos) = (reader.works, reader.runIDs, reader.undos)
+    undosOfSpan = Dictionary(grouping: undos.indices) { reader.undos[$0].parent }
   }
 
   /// The run itself.
@@ -109,6 +112,19 @@ package struct RunSpans: Sendable {
       : SpanID.execution(run: runIDs[Int(span.ownLog)], id: 0)
   }
 
+  /// The line that says where the result of a span comes from, if it is kept.
+  package func keptLine(of span: Span) -> ByteString? {
+    span.isKept ? names[Int(span.keptLine)] : nil
+  }
+
+  /// The undos of a span, the first one first, as indices in `undos`.
+  package func undos(of span: Int32) -> [Int] { undosOfSpan[span] ?? [] }
+
+  /// The undo of a span that was executed at a time, as an index in `undos`; nil without one.
+  package func undo(of span: Int32, at time: Int64) -> Int? {
+    undos(of: span).first { undos[$0].start <= time && time <= undos[$0].end }
+  }
+
   /// The error's message of a span that has failed or was cancelled, and the kind of the error.
   package func error(of span: Span) -> (message: ByteString, kind: FlowError.Kind?)? {
     guard span.failure >= 0 else { return nil }
@@ -140,7 +156,7 @@ package struct RunSpans: Sendable {
           message: retry.message, errorKind: nil))
       start = min(retry.next, span.end)
     }
-    if span.retryCount > 0, span.outcome != .succeeded, start == span.end { return attempts }
+    if span.retryCount > 0, !span.outcome.isSuccess, start == span.end { return attempts }
     let error = error(of: span)
     attempts.append(
       SpanAttempt(

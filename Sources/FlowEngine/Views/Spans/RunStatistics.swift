@@ -5,6 +5,14 @@ package struct RunStatistics {
     package let name: ByteString
     package var runs = 0
     package var failed = 0
+    /// How many weren't executed, because a kept run has their results.
+    package var kept = 0
+    /// How many were undone, and how many undos have failed or were cut off.
+    package var undone = 0
+    package var undosFailed = 0
+    /// The sum of the durations of the undos, and the longest.
+    package var undoTotal: Int64 = 0
+    package var longestUndo: Int64 = 0
     /// How often one of them was retried.
     package var retried = 0
     /// The sum of the durations, waits for retries included.
@@ -19,11 +27,16 @@ package struct RunStatistics {
 
   /// From the start of the run to its end, or to now.
   package let duration: Int64
-  /// How many ops were started, flows and groups not counted.
+  /// How many ops were started, flows and groups and what is kept not counted.
   package private(set) var ops = 0
   package private(set) var failed = 0
   package private(set) var cancelled = 0
   package private(set) var running = 0
+  /// How many ops weren't executed, because a kept run has their results.
+  package private(set) var kept = 0
+  /// How many ops were undone, and how many undos have failed or were cut off.
+  package private(set) var undone = 0
+  package private(set) var undosFailed = 0
   /// How many attempts were followed by another one.
   package private(set) var repeatedAttempts = 0
   /// The time that all ops took together, waits for retries not included. The time in which an op executes
@@ -56,6 +69,11 @@ package struct RunStatistics {
     var durations = ContiguousArray(repeating: ContiguousArray<Int64>(), count: tallies.count)
     for span in run.spans where span.kind == .op {
       let name = Int(span.name)
+      if span.isKept {
+        kept += 1
+        tallies[name].kept += 1
+        continue
+      }
       ops += 1
       tallies[name].runs += 1
       switch span.outcome {
@@ -64,22 +82,46 @@ package struct RunStatistics {
         tallies[name].failed += 1
       case .cancelled: cancelled += 1
       case .running: running += 1
-      case .succeeded: break
+      case .succeeded, .kept: break
       }
       if span.retryCount > 0 { tallies[name].retried += Int(span.retryCount) }
       tallies[name].total = tallies[name].total.later(by: span.duration)
       tallies[name].longestQueued = max(tallies[name].longestQueued, span.start - span.queued)
       durations[name].append(span.duration)
     }
+    countUndos(run, &tallies)
     // Flows are retried as a whole.
     repeatedAttempts = run.retries.count
-    for name in tallies.indices {
+    for name in durations.indices {
       durations[name].sort()
       tallies[name].median = Durations.percentile(50, ofSorted: durations[name])
       tallies[name].percentile95 = Durations.percentile(95, ofSorted: durations[name])
       tallies[name].longest = durations[name].last ?? 0
     }
-    return tallies.filter { $0.runs > 0 }
+    return tallies.filter { $0.runs > 0 || $0.kept > 0 || $0.undone > 0 || $0.undosFailed > 0 }
+  }
+
+  /// Flows are undone as well, and the ops of machines' steps have their spans elsewhere.
+  private mutating func countUndos(_ run: RunSpans, _ tallies: inout [OfOp]) {
+    var places: [ByteString: Int] = [:]
+    for undo in run.undos where undo.outcome != .running {
+      var place = Int(run.spans[Int(undo.parent)].name)
+      if !undo.isOfSpan {
+        let own = places[undo.name] ?? tallies.firstIndex { $0.name == undo.name }
+        place = own ?? tallies.count
+        if own == nil { tallies.append(OfOp(name: undo.name)) }
+        places[undo.name] = place
+      }
+      if undo.outcome == .succeeded {
+        undone += 1
+        tallies[place].undone += 1
+      } else {
+        undosFailed += 1
+        tallies[place].undosFailed += 1
+      }
+      tallies[place].undoTotal = tallies[place].undoTotal.later(by: undo.duration)
+      tallies[place].longestUndo = max(tallies[place].longestUndo, undo.duration)
+    }
   }
 
   private static func work(in run: RunSpans) -> Int64 {

@@ -14,6 +14,8 @@ package struct Span: Sendable {
 
   package enum Outcome: UInt8, Sendable {
     case running, succeeded, failed, cancelled
+    /// It wasn't executed, because a kept run has its result.
+    case kept
 
     /// The name in views.
     package var name: ByteString {
@@ -22,8 +24,12 @@ package struct Span: Sendable {
       case .succeeded: "succeeded"
       case .failed: "failed"
       case .cancelled: "cancelled"
+      case .kept: "kept"
       }
     }
+
+    /// Whether it has the results of a success.
+    package var isSuccess: Bool { self == .succeeded || self == .kept }
 
     init(_ state: LoggedOutcome.State) {
       self =
@@ -64,6 +70,9 @@ package struct Span: Sendable {
   package internal(set) var start: Int64
   /// Its end; of a running span the time of the view.
   package internal(set) var end: Int64
+  /// The index of the line that says where its result comes from among the names of the run's spans; -1 if it was
+  /// executed.
+  package internal(set) var keptLine: Int32 = -1
   /// The index of its failure; -1 without one.
   package internal(set) var failure: Int32 = -1
   /// The index of its last retry; -1 without one.
@@ -78,6 +87,9 @@ package struct Span: Sendable {
   var openGroup: Int32 = -1
   /// Whether it is a group that a failure has stopped.
   var isStopped = false
+
+  /// Whether it wasn't executed, because a kept run has its result.
+  package var isKept: Bool { keptLine >= 0 && outcome.isSuccess }
 
   /// From the start of its first attempt to the end of its last one, in nanoseconds.
   package var duration: Int64 { end - start }

@@ -7,6 +7,7 @@ struct SpanReader {
   /// The ids of the runs whose logs were read.
   private(set) var runIDs: ContiguousArray<ByteString>
   private(set) var works: ContiguousArray<SpanWork> = []
+  private var openWorks: ContiguousArray<SpanWork> = []
   private(set) var undos: ContiguousArray<SpanUndo> = []
   private(set) var retries: ContiguousArray<SpanRetry> = []
   private(set) var failures: ContiguousArray<SpanFailure> = []
@@ -47,6 +48,7 @@ struct SpanReader {
       } else {
         open.removeLast()
         markFlows(reader)
+        addOpenWorks(reader)
         if let record = reader.resuming, let outer = open.last { finish(record, outer) }
       }
     }
@@ -62,6 +64,18 @@ struct SpanReader {
   /// Ends what hasn't ended, and the run itself.
   mutating func endAll(at end: Int64, outcome: Span.Outcome, _ failure: SpanFailure?) {
     let end = min(max(end, 0), latest)
+    // Those of a run that has ended are lost from its log.
+    for work in openWorks where outcome == .running {
+      works.append(
+        SpanWork(
+          parent: work.parent, work: work.work, start: work.start, end: max(work.start, end),
+          place: order.count))
+    }
+    for index in undos.indices where undos[index].outcome == .running {
+      undos[index].end = max(undos[index].start, end)
+      // The log has lost its end.
+      if outcome != .running { undos[index].outcome = .cancelled }
+    }
     // Children before their parents.
     for index in spans.indices.dropFirst().reversed() where spans[index].outcome == .running {
       let span = spans[index]
@@ -100,8 +114,14 @@ struct SpanReader {
       guard let index = id == 0 ? reader.root : reader.known[id] else { return }
       let last = spans[Int(index)].lastRetry
       if last >= 0 { retries[Int(last)].next = self.time(of: record) }
+    case .programStart, .requestStart: startWork(record, reader)
     case .program, .request, .wait: addWork(record, reader)
-    case .undo: addUndo(record, reader)
+    case .undoStart: startUndo(record, reader)
+    case .undo: endUndo(record, reader)
+    case .kept:
+      if let index = reader.known[reader.log.id(of: record)] {
+        spans[Int(index)].keptLine = number(of: reader.log.text(record.firstPayload))
+      }
     case .groupCreated: start(record, reader, .group)
     case .groupFinished: finish(record, reader)
     case .groupStopped:
@@ -120,21 +140,51 @@ struct SpanReader {
     let work = reader.log.work(of: record)
     guard let span = reader.known[reader.log.id(of: record)] else { return }
     let end = self.time(of: record)
+    reader.endWork(work, startedAt: end - work.duration, id: reader.log.id(of: record))
     works.append(
       SpanWork(
         parent: span, work: work, start: max(spans[Int(span)].start, end - work.duration), end: end,
         place: order.count))
   }
 
-  private mutating func addUndo(_ record: LogRecord, _ reader: LogReader) {
+  private func startWork(_ record: LogRecord, _ reader: LogReader) {
     let id = reader.log.id(of: record)
+    guard let span = reader.known[id] else { return }
+    reader.openWorks[id, default: []].append(
+      (span: span, work: reader.log.work(of: record), start: self.time(of: record)))
+  }
+
+  /// Adds the programs and requests that haven't ended, when all records of a log were read.
+  private mutating func addOpenWorks(_ reader: LogReader) {
+    for (span, work, start) in reader.openWorks.values.joined().sorted(by: { $0.start < $1.start })
+    {
+      openWorks.append(SpanWork(parent: span, work: work, start: start, end: start, place: 0))
+    }
+  }
+
+  private mutating func startUndo(_ record: LogRecord, _ reader: LogReader) {
+    let log = reader.log
+    let id = log.id(of: record)
     // The op of a machine's step has its span in another log.
-    let span = id == 0 ? reader.root : reader.known[id] ?? reader.parent(of: record)
-    let end = self.time(of: record)
+    let span = id == 0 ? reader.root : reader.known[id]
+    reader.openUndos[id] = undos.count
+    let start = self.time(of: record)
     undos.append(
       SpanUndo(
-        parent: span, start: max(0, end - Int64(bitPattern: record.second)), end: end,
-        message: reader.log.outcome(of: record)))
+        parent: span ?? reader.parent(of: record), name: log.shown(log.displayName(of: record)),
+        isOfSpan: span != nil, start: start, end: start, attempt: record.attempt,
+        place: order.count))
+  }
+
+  private mutating func endUndo(_ record: LogRecord, _ reader: LogReader) {
+    guard let index = reader.openUndos.removeValue(forKey: reader.log.id(of: record)) else {
+      return
+    }
+    let outcome = reader.log.loggedOutcome(of: record)
+    undos[index].end = max(undos[index].start, self.time(of: record))
+    undos[index].outcome = Span.Outcome(outcome.state)
+    undos[index].error = outcome.message
+    undos[index].errorKind = outcome.kind?.name
   }
 
   private mutating func start(_ record: LogRecord, _ reader: LogReader, _ kind: Span.Kind) {
@@ -204,9 +254,11 @@ struct SpanReader {
   ) {
     let span = spans[Int(index)]
     guard span.outcome == .running else { return }
-    let time = max(time, span.start)
+    // What is kept took its time in another run.
+    let isKept = span.keptLine >= 0 && outcome == .succeeded
+    let time = isKept ? span.start : max(time, span.start)
     spans[Int(index)].end = time
-    spans[Int(index)].outcome = outcome
+    spans[Int(index)].outcome = isKept ? .kept : outcome
     spans[Int(index)].failure = failure
     let parent = Int(span.parent)
     spans[parent].lastChildEnd = max(spans[parent].lastChildEnd, time)
@@ -287,6 +339,10 @@ private final class LogReader {
   var itemNames: ContiguousArray<Int32?>
   /// The logs that this one keeps and that haven't been read.
   var unread: [UInt32: EventLog]
+  /// The undos that execute, by the ids of the ops.
+  var openUndos: [UInt64: Int] = [:]
+  /// The programs and requests that haven't ended, by the ids of their ops.
+  var openWorks: [UInt64: [(span: Int32, work: LoggedWork, start: Int64)]] = [:]
   private var place = EventLog.Place()
   private var parents: ContiguousArray<Int32>
 
@@ -302,6 +358,23 @@ private final class LogReader {
   }
 
   func next() -> LogRecord? { log.record(at: &place) }
+
+  /// Removes a work that has ended from the open ones: of equal ones the one that has started next to that time.
+  func endWork(_ work: LoggedWork, startedAt start: Int64, id: UInt64) {
+    guard work.kind != .wait, var open = openWorks[id] else { return }
+    let equal = open.indices.filter {
+      open[$0].work.kind == work.kind && open[$0].work.title == work.title
+    }
+    // A redirect changes the URL of a request.
+    let candidates = equal.isEmpty ? open.indices.filter { open[$0].work.kind == work.kind } : equal
+    guard
+      let index = candidates.min(by: {
+        (open[$0].start - start).magnitude < (open[$1].start - start).magnitude
+      })
+    else { return }
+    open.remove(at: index)
+    openWorks[id] = open.isEmpty ? nil : open
+  }
 
   /// The span that encloses the execution of a record. All executions of a scope have the same.
   func parent(of record: LogRecord) -> Int32 {

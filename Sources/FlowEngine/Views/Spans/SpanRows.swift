@@ -19,6 +19,10 @@ package struct SpanRows {
   package private(set) var rowOfSpan: [Int]
   /// The index of the row of each program and request.
   package private(set) var rowOfWork: [Int] = []
+  /// The index of the row of each undo.
+  package private(set) var rowOfUndo: [Int] = []
+  /// The end of the last program or request within an undo, by the undo.
+  private var endWithinUndo: [Int: Int64] = [:]
   /// The rows of each lane in which nothing is.
   private var free: [UInt8: ContiguousArray<Int>] = [:]
   private var counts: [UInt8: Int] = [:]
@@ -29,6 +33,7 @@ package struct SpanRows {
   package init(_ run: RunSpans) {
     rowOfSpan = [Int](repeating: 0, count: run.spans.count)
     for (place, entry) in run.order.enumerated() {
+      addUndos(of: run, before: place)
       addWorks(of: run, before: place)
       if entry >= 0 {
         let index = Int(entry)
@@ -39,7 +44,34 @@ package struct SpanRows {
         end(~entry, run.spans[Int(~entry)])
       }
     }
+    addUndos(of: run, before: run.order.count)
     addWorks(of: run, before: run.order.count)
+  }
+
+  /// Finds the rows for the undos that have started before an entry of the order: the row of the op, if that is
+  /// free or has the flow that is undone, or another one.
+  private mutating func addUndos(of run: RunSpans, before place: Int) {
+    while rowOfUndo.count < run.undos.count, run.undos[rowOfUndo.count].place <= place {
+      let undo = run.undos[rowOfUndo.count]
+      let own = rowOfSpan[Int(undo.parent)]
+      var row: Int?
+      if rows[own].lane == undo.lane, rows[own].lastEnd <= undo.start,
+        rows[own].open.last.map({ isAround(undo, $0, run) }) ?? true
+      {
+        row = own
+      } else {
+        row = free[undo.lane]?.last { rows[$0].lastEnd <= undo.start }
+      }
+      let found = row ?? makeFreeRow(undo.lane)
+      rows[found].lastEnd = max(rows[found].lastEnd, undo.end)
+      rowOfUndo.append(found)
+    }
+  }
+
+  private func isAround(_ undo: SpanUndo, _ index: Int32, _ run: RunSpans) -> Bool {
+    var span = undo.parent
+    while span > index { span = run.spans[Int(span)].parent }
+    return span == index
   }
 
   /// Finds the rows for the programs and requests that have ended before an entry of the order.
@@ -47,7 +79,7 @@ package struct SpanRows {
     while rowOfWork.count < run.works.count, run.works[rowOfWork.count].place <= place {
       let work = run.works[rowOfWork.count]
       let lane = run.spans[Int(work.parent)].lane
-      let row = self.row(for: work, lane)
+      let row = rowWithinUndo(for: work, run) ?? self.row(for: work, lane)
       rows[row].lastEnd = max(rows[row].lastEnd, work.end)
       rowOfWork.append(row)
     }
@@ -59,6 +91,19 @@ package struct SpanRows {
     let row = rowOfSpan[Int(work.parent)]
     if rows[row].open.last == work.parent, rows[row].lastEnd <= work.start { return row }
     if let known = free[lane]?.last(where: { rows[$0].lastEnd <= work.start }) { return known }
+    return makeFreeRow(lane)
+  }
+
+  /// The row of the undo whose code has started it, if nothing else is there.
+  private mutating func rowWithinUndo(for work: SpanWork, _ run: RunSpans) -> Int? {
+    guard let undo = run.undo(of: work.parent, at: work.start), undo < rowOfUndo.count,
+      endWithinUndo[undo] ?? 0 <= work.start, work.end <= run.undos[undo].end
+    else { return nil }
+    endWithinUndo[undo] = work.end
+    return rowOfUndo[undo]
+  }
+
+  private mutating func makeFreeRow(_ lane: UInt8) -> Int {
     let made = makeRow(lane)
     free[lane, default: []].append(made)
     return made

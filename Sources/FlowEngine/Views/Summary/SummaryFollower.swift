@@ -99,7 +99,7 @@ public final class SummaryFollower: RunSink, RecordSink {
   private func meaning(of record: LogRecord) -> Meaning {
     switch record.kind {
     case .startWith, .endWith, .snapshotEntry: .frame
-    case .finish: record.firstPayload.tag == .none ? .success : .failure
+    case .finish, .undo: record.firstPayload.tag == .none ? .success : .failure
     case .groupStopped, .groupRefused, .groupEmpty, .caseFailed: .failure
     case .retry: .retry
     default: .event

@@ -39,14 +39,18 @@ struct SummaryWriter {
     }
     // Events without a line.
     switch record.kind {
-    case .caseMatched, .progress, .attempt, .program, .request, .wait: return
+    case .caseMatched, .progress, .attempt, .program, .request, .wait, .undoStart,
+      .programStart, .requestStart:
+      return
     default: break
     }
     writeTime(record.time)
     switch record.kind {
     case .startWith: write("[DataBucket] start with:\n")
     case .endWith: write("[DataBucket] end with:\n")
-    case .snapshotEntry, .caseMatched, .progress, .attempt, .program, .request, .wait: break
+    case .snapshotEntry, .caseMatched, .progress, .attempt, .program, .request, .wait, .undoStart,
+      .programStart, .requestStart:
+      break
     case .start, .executed: write("[\(opName(record))] WillStart\n")
     case .finish, .undo:
       let what: ByteString = record.kind == .undo ? "Undo" : "DidFinish"
@@ -57,7 +61,8 @@ struct SummaryWriter {
       }
       write("\n")
     case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
-    case .log, .retry, .transition: write("[\(opName(record))] \(log.text(record.firstPayload))\n")
+    case .log, .kept, .retry, .transition:
+      write("[\(opName(record))] \(log.text(record.firstPayload))\n")
     case .state: write("[\(opName(record))] state: \(value(record.firstPayload))\n")
     case .add:
       write("[DataBucket] add for \(keyName(record)): \(value(record.firstPayload))\n")

@@ -84,7 +84,10 @@ class Chart {
     pen.rect(this.left, 0, width - this.left, height);
     pen.clip();
     this.drawAxisLines();
-    for (let k = first; k < last; k++) this.drawRow(this.rows.list[k], this.y(k));
+    for (let k = first; k < last; k++) {
+      this.drawRow(this.rows.list[k], this.y(k));
+      this.drawUndos(this.rows.undos.get(k) || [], this.y(k));
+    }
     pen.restore();
     this.drawAxis();
     this.drawOverview();
@@ -166,6 +169,38 @@ class Chart {
     }
   }
 
+  // Undos are over what their row has at that time. Of those that share a pixel one is drawn, and the failed ones.
+  drawUndos(undos, y) {
+    const { pen, spans, colors } = this;
+    let drawnTo = -Infinity;
+    for (const undo of undos) {
+      if (undo.end < this.from || undo.start > this.to) continue;
+      const isPlain = undo.state === SUCCEEDED && undo.span !== this.chosen;
+      const from = this.x(undo.start);
+      const width = Math.max(2, this.x(undo.end) - from);
+      if (isPlain && from + width < drawnTo) continue;
+      drawnTo = from + width + 1;
+      pen.globalAlpha = this.found && !this.found[undo.span] ? 0.15 : 1;
+      pen.fillStyle = [colors.chosen, colors.undo, colors.bad, colors.stopped][undo.state];
+      pen.fillRect(from, y + 3, width, ROW - 6);
+      // What has failed keeps the mark of an undo.
+      pen.fillStyle = colors.undo;
+      pen.fillRect(from, y + 3, width, 3);
+      pen.fillRect(from, y + ROW - 6, width, 3);
+      this.drawWorks(undo.span, y, undo);
+      if (width > 3) {
+        pen.fillStyle = colors.page;
+        pen.fillRect(from + width - 0.5, y + 3, 0.5, ROW - 6);
+      }
+      Chart.font(pen, 11);
+      pen.fillStyle = colors.onBar;
+      const time = seconds(undo.end - undo.start);
+      this.drawFitting([`${spans.undoTitle(undo)} ${time}`, spans.undoTitle(undo), "undo"], from, width, y);
+      pen.globalAlpha = 1;
+      if (undo.span === this.chosen) this.drawChosen(from, y + 1, width);
+    }
+  }
+
   // Of items that share a pixel with what is drawn already only the conspicuous ones are drawn.
   drawLane(items, drawItem) {
     const { spans } = this;
@@ -174,7 +209,8 @@ class Chart {
     for (let k = this.rows.firstIn(items, this.from); k < items.length; k++) {
       const item = items[k];
       if (spans.start[item] > this.to) break;
-      const isPlain = spans.state[item] === SUCCEEDED && !spans.attempts.has(item)
+      const isPlain = (spans.state[item] === SUCCEEDED || spans.state[item] === KEPT)
+        && !spans.attempts.has(item)
         && item !== this.chosen;
       if (isPlain && spans.end[item] < drawnTo) continue;
       drawItem(item);
@@ -186,9 +222,9 @@ class Chart {
   drawHidden(items, y) {
     const { pen, spans, colors } = this;
     this.drawLane(items, (item) => {
-      const isPlain = spans.state[item] === SUCCEEDED;
+      const isPlain = spans.state[item] === SUCCEEDED || spans.state[item] === KEPT;
       pen.globalAlpha = this.found && !this.found[item] ? 0.15 : 1;
-      pen.fillStyle = isPlain ? colors.okLight : this.color(item);
+      pen.fillStyle = spans.state[item] === SUCCEEDED ? colors.okLight : this.color(item);
       const from = this.x(spans.start[item]);
       pen.fillRect(from, y + (isPlain ? 8 : 5), Math.max(1.2, this.x(spans.end[item]) - from), isPlain ? 4 : 10);
       pen.globalAlpha = 1;
@@ -213,14 +249,16 @@ class Chart {
 
   color(span) {
     const { colors } = this;
-    return [colors.chosen, colors.ok, colors.bad, colors.stopped][this.spans.state[span]];
+    return [colors.chosen, colors.ok, colors.bad, colors.stopped, colors.kept][this.spans.state[span]];
   }
 
   drawSpan(span, y) {
     const { pen, spans, colors } = this;
     if (spans.end[span] < this.from || spans.start[span] > this.to) return;
     const from = this.x(spans.start[span]);
-    const width = Math.max(1.2, this.x(spans.end[span]) - from);
+    // What is kept took no time.
+    const least = spans.state[span] === KEPT ? 3 : 1.2;
+    const width = Math.max(least, this.x(spans.end[span]) - from);
     pen.globalAlpha = this.found && !this.found[span] ? 0.15 : 1;
     if (this.mode === "rows") this.drawQueue(span, from, y);
     const attempts = spans.attempts.get(span);
@@ -240,7 +278,7 @@ class Chart {
       pen.fillStyle = this.color(span);
       pen.fillRect(from, y + 3, width, ROW - 6);
     }
-    if (width > 3) this.drawWorks(span, y);
+    if (width > 3) this.drawWorks(span, y, { start: spans.start[span], end: spans.end[span] });
     // A line between neighbours.
     if (width > 3) {
       pen.fillStyle = colors.page;
@@ -253,10 +291,11 @@ class Chart {
     if (span === this.chosen) this.drawChosen(from, y + 1, width);
   }
 
-  // Programs and requests: a line near the foot of the bar.
-  drawWorks(span, y) {
+  // Programs and requests in a time: a line near the foot of the bar.
+  drawWorks(span, y, within) {
     const { pen, colors } = this;
     for (const work of this.spans.works.get(span) || []) {
+      if (work.start < within.start - 1e-6 || work.start > within.end) continue;
       const left = this.x(work.start);
       pen.fillStyle = work.failed ? colors.bad : colors.onBar;
       pen.fillRect(left, y + ROW - 6, Math.max(1, this.x(work.end) - left - 1), 1.5);
@@ -280,6 +319,12 @@ class Chart {
     const texts = index > 0
       ? [label ? `#${index} ${label}` : `#${index}`, `${index}`]
       : [seconds(spans.end[span] - spans.start[span])];
+    this.drawFitting(texts, from, width, y);
+  }
+
+  // The first text that there is room for.
+  drawFitting(texts, from, width, y) {
+    const { pen } = this;
     const left = Math.max(from, this.left);
     const room = from + width - left - 6;
     const text = texts.find((one) => pen.measureText(one).width <= room);
@@ -315,6 +360,10 @@ class Chart {
       if (spans.state[i] !== FAILED || spans.kind[i] !== OP) continue;
       pen.fillRect(this.left + spans.end[i] / spans.duration * count - 1, 0, 3, 8);
     }
+    for (const undo of spans.undos) {
+      if (undo.state !== FAILED) continue;
+      pen.fillRect(this.left + undo.end / spans.duration * count - 1, 0, 3, 8);
+    }
     if (this.to - this.from < spans.duration * 0.999) {
       pen.globalAlpha = 0.16;
       pen.fillStyle = colors.chosen;
@@ -327,6 +376,15 @@ class Chart {
   // The row at a place of the canvas, if there is one.
   rowAt(y) {
     return y < AXIS ? undefined : this.rows.list[Math.floor((y - AXIS + this.scroll.scrollTop) / ROW)];
+  }
+
+  // The undo at a place of the canvas, if there is one.
+  undoAt(x, y) {
+    const row = y < AXIS || x < this.left ? -1 : Math.floor((y - AXIS + this.scroll.scrollTop) / ROW);
+    const time = this.time(x);
+    const near = (this.to - this.from) / (this.width - this.left) * 2;
+    return (this.rows.undos.get(row) || [])
+      .find((undo) => time >= undo.start - near && time <= undo.end + near);
   }
 
   // The span at a place of the canvas; -1 without one.

@@ -31,6 +31,7 @@ function colors() {
     soft: color("soft"), ok: color("ok"), okLight: color("ok-light"), bad: color("bad"),
     again: color("again"), stopped: color("stopped"), delay: color("delay"),
     queue: color("queue"), chosen: color("chosen"), onBar: color("on-bar"),
+    undo: color("undo"), kept: color("kept"),
   };
 }
 
@@ -69,7 +70,10 @@ function showHead(run, number) {
   part("name").textContent = run.name;
   part("state").textContent = run.state;
   part("state").className = `state ${run.state}`;
-  document.body.className = run.state === "running" ? "open" : "";
+  document.body.className = [
+    run.state === "running" ? "open" : "", run.undos.length > 0 ? "undone" : "",
+    run.numbers.kept > 0 ? "kept" : "",
+  ].filter(Boolean).join(" ");
   const when = new Date(run.began * 1000);
   const pad = (value) => String(value).padStart(2, "0");
   const date = `${when.getFullYear()}-${pad(when.getMonth() + 1)}-${pad(when.getDate())}`;
@@ -88,7 +92,7 @@ function showHead(run, number) {
   part("about").textContent = about.filter(Boolean).join(" · ");
   part("error").textContent = run.error || "";
   part("error").hidden = !run.error;
-  const { ops, failed, repeated, work, parallel, workers, use } = run.numbers;
+  const { ops, failed, repeated, work, parallel, workers, use, kept, undone, undosFailed } = run.numbers;
   const numbers = [
     ["duration", seconds(run.duration)],
     ["ops executed", ops.toLocaleString("en")],
@@ -99,6 +103,10 @@ function showHead(run, number) {
     [`of ${workers} workers used, while needed`, workers > 0 ? `${Math.round(use * 100)} %` : "–"],
   ];
   if (workers === 0) numbers[6][0] = "no workers";
+  // Most runs have neither.
+  const further = [["undone", undone], ["couldn't be undone", undosFailed], ["kept", kept]];
+  numbers.splice(3, 0, ...further.filter(([, count]) => count > 0)
+    .map(([name, count]) => [name, count.toLocaleString("en")]));
   part("numbers").replaceChildren(...numbers.map(([name, value]) => {
     const pair = element("div");
     pair.append(element("dt", name), element("dd", value));
@@ -108,7 +116,11 @@ function showHead(run, number) {
 
 function showProblems(run) {
   part("problems").replaceChildren(...run.problems.map((problem) => {
-    const made = button(undefined, problem.severity, () => choose(problem.span, true));
+    const made = button(undefined, problem.severity, () => {
+      choose(problem.span, problem.start === undefined);
+      // Its undo may be far from the op.
+      if (problem.start !== undefined) showAround(problem.start, problem.length);
+    });
     made.append(element("b", problem.title), ` ${problem.message} `,
       element("span", problem.note, "quiet"));
     return made;
@@ -140,7 +152,7 @@ function showPath(run) {
 }
 
 function pathButton(step, text) {
-  const made = button(text, step.kind === "work" ? "" : "wait", () => {
+  const made = button(text, step.kind === "work" ? "" : step.kind, () => {
     show(step.start - spans.duration * 0.02, step.start + step.length + spans.duration * 0.02);
     if (step.span >= 0) choose(step.span);
   });
@@ -151,13 +163,18 @@ function pathButton(step, text) {
   return made;
 }
 
-const columns = [
-  ["op", "name"], ["runs", "runs"], ["failed", "failed"], ["retried", "retried"],
+const COUNTS = [["runs", "runs"], ["failed", "failed"], ["retried", "retried"]];
+const RARE_COUNTS = [["kept", "kept"], ["undone", "undone"], ["undos failed", "undosFailed"]];
+const TIMES = [
   ["total", "total"], ["median", "median"], ["p95", "p95"], ["longest", "longest"],
   ["longest queued", "queued"],
 ];
 
 function showTable(run) {
+  // Most runs have none of the rare ones.
+  const counts = [...COUNTS, ...RARE_COUNTS.filter(([, key]) => run.ops.some((row) => row[key] > 0))];
+  const isCount = (key) => counts.some(([, other]) => other === key);
+  const columns = [["op", "name"], ...counts, ...TIMES];
   const head = element("tr");
   for (const [title, key] of columns) {
     const cell = element("th");
@@ -171,15 +188,16 @@ function showTable(run) {
   }
   part("ops").tHead.replaceChildren(head);
   const rows = [...run.ops].sort((a, b) => sortedBy === "name"
-    ? a.name.localeCompare(b.name) : b[sortedBy] - a[sortedBy]);
+    ? a.name.localeCompare(b.name) : (b[sortedBy] || 0) - (a[sortedBy] || 0));
   part("ops").tBodies[0].replaceChildren(...rows.map((row) => {
     const line = element("tr");
     for (const [, key] of columns) {
       const value = row[key];
       const text = key === "name" ? value
-        : ["runs", "failed", "retried"].includes(key)
+        : isCount(key)
           ? (value > 0 ? value.toLocaleString("en") : "–") : (value > 0 ? seconds(value) : "–");
-      const cell = element("td", text, key === "failed" && value > 0 ? "bad" : "");
+      const isBad = (key === "failed" || key === "undosFailed") && value > 0;
+      const cell = element("td", text, isBad ? "bad" : "");
       if (key === "name") cell.title = value;
       line.append(cell);
     }
@@ -195,17 +213,25 @@ function showDetails(span) {
   const row = (name, text) => list.append(element("dt", name), element("dd", text));
   const length = spans.end[span] - spans.start[span];
   const message = spans.message(span);
-  row("outcome", STATES[spans.state[span]] + (message ? `: ${message}` : ""));
+  // The line of what is kept says so itself.
+  row("outcome", spans.state[span] === KEPT && message ? message
+    : STATES[spans.state[span]] + (message ? `: ${message}` : ""));
   const within = span > 0 ? spans.path(spans.parent[span]) : "";
   if (within) row("within", within);
   const queued = spans.queued(span);
   row("started", `+${seconds(spans.start[span])}${queued > 0 ? `, queued for ${seconds(queued)}` : ""}`);
-  row(spans.state[span] === RUNNING ? "so far" : "took", seconds(length));
+  if (spans.state[span] !== KEPT) row(spans.state[span] === RUNNING ? "so far" : "took", seconds(length));
   if (spans.lane[span] > 0) row("ran on", `worker ${spans.lane[span]}`);
   for (const [k, attempt] of (spans.attempts.get(span) || []).entries()) {
     row(`attempt ${k + 1}`, seconds(attempt.end - attempt.start)
       + (attempt.message ? ` – ${attempt.message}` : "")
       + (attempt.delay > 0 ? `, then waited ${seconds(attempt.delay)}` : ""));
+  }
+  for (const undo of spans.undosOf.get(span) || []) {
+    const name = undo.name ? ` of ${undo.name}` : "";
+    const end = undo.state === RUNNING ? "so far" : STATES[undo.state];
+    const message = undo.message ? `: ${undo.message}` : "";
+    row(`undo${name}`, `+${seconds(undo.start)}, ${seconds(undo.end - undo.start)} ${end}${message}`);
   }
   const works = spans.works.get(span) || [];
   for (const work of works.slice(0, SHOWN_WORKS)) {
@@ -215,7 +241,18 @@ function showDetails(span) {
   if (works.length > SHOWN_WORKS) {
     row("", `and ${(works.length - SHOWN_WORKS).toLocaleString("en")} more`);
   }
+  if (spans.run.kept && spans.run.place && spans.kind[span] === OP && span > 0) {
+    const words = [
+      "flowlua", `--resume=${spans.run.kept}`, "--only", quoted(spans.path(span)), quoted(spans.run.place),
+    ];
+    list.append(element("dt", "again"), element("dd", words.join(" "), "command"));
+  }
   part("details").replaceChildren(element("h3", spans.title(span)), list);
+}
+
+// A word of a command line.
+function quoted(word) {
+  return /^[\w./:=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 // Shows a time; `choose` shows a span's details, and its bar when `zooms`.
@@ -232,10 +269,14 @@ function choose(span, zooms) {
   showDetails(span);
   chart.reveal(span);
   keepView({ select: spans.key(span) });
-  const length = spans.end[span] - spans.start[span];
-  const width = Math.max(length * 4, spans.duration * 0.05);
-  if (zooms) show(spans.start[span] - width / 3, spans.end[span] + width / 3);
+  if (zooms) showAround(spans.start[span], spans.end[span] - spans.start[span]);
   else chart.draw();
+}
+
+// Shows a time, and something before and after it.
+function showAround(start, length) {
+  const width = Math.max(length * 4, spans.duration * 0.05);
+  show(start - width / 3, start + length + width / 3);
 }
 
 // Shows all rows of a group, or only the first ones.
@@ -261,15 +302,19 @@ function setMode(mode) {
 function showTip(event) {
   const tip = part("tip");
   const box = chart.bars.getBoundingClientRect();
-  const span = chart.at(event.clientX - box.left, event.clientY - box.top);
+  const undo = chart.undoAt(event.clientX - box.left, event.clientY - box.top);
+  const span = undo ? undo.span : chart.at(event.clientX - box.left, event.clientY - box.top);
   tip.hidden = span < 0;
   const row = chart.rowAt(event.clientY - box.top);
   chart.bars.style.cursor = row && row.hidden ? "pointer" : "";
   if (span < 0) return;
   const queued = spans.queued(span);
   const attempts = spans.attempts.get(span);
-  tip.textContent = [
-    spans.title(span), seconds(spans.end[span] - spans.start[span]),
+  tip.textContent = undo ? [
+    spans.undoTitle(undo), seconds(undo.end - undo.start), undo.message,
+  ].filter(Boolean).join(" · ") : [
+    spans.title(span),
+    spans.state[span] === KEPT ? "kept" : seconds(spans.end[span] - spans.start[span]),
     queued > 0 ? `queued ${seconds(queued)}` : "", attempts ? `${attempts.length} attempts` : "",
   ].filter(Boolean).join(" · ");
   tip.style.left = `${Math.max(0, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
@@ -307,7 +352,9 @@ function listen() {
       show(chart.time(Math.min(from, event.offsetX)), chart.time(Math.max(from, event.offsetX)));
     } else {
       const row = chart.rowAt(event.offsetY);
-      if (row && row.hidden) toggle(row.group);
+      const undo = chart.undoAt(event.offsetX, event.offsetY);
+      if (undo) choose(undo.span);
+      else if (row && row.hidden) toggle(row.group);
       else choose(chart.at(event.offsetX, event.offsetY));
     }
   });
@@ -379,6 +426,8 @@ if (page.runs.length > 0) {
 const root = document.documentElement;
 root.dataset.ops = page.runs.length > 0 ? spans.run.numbers.ops : 0;
 root.dataset.failed = page.runs.length > 0 ? spans.run.numbers.failed : 0;
+root.dataset.undone = page.runs.length > 0 ? spans.run.numbers.undone : 0;
+root.dataset.kept = page.runs.length > 0 ? spans.run.numbers.kept : 0;
 root.dataset.rows = page.runs.length > 0 ? chart.rows.list.length : 0;
 root.dataset.ready = (performance.now() - began).toFixed(1);
 if (page.stage === "live") page.live = new Live(page, performance.now() - began);

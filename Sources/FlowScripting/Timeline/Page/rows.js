@@ -18,6 +18,13 @@ class Rows {
     const parts = spans.childrenOf(0);
     // A run of one op has no other row.
     for (const span of parts.length > 0 ? parts : [0]) this.add(span, 0);
+    // The undos in each row, in the order of their starts.
+    this.undos = new Map();
+    for (const undo of spans.undos) {
+      const row = this.of[undo.span] < 0 ? 0 : this.of[undo.span];
+      if (!this.undos.has(row)) this.undos.set(row, []);
+      this.undos.get(row).push(undo);
+    }
   }
 
   // The tree may be as deep as the script made it: no recursion.

@@ -7,8 +7,8 @@
 "use strict";
 
 const OP = 0, GROUP = 2;
-const RUNNING = 0, SUCCEEDED = 1, FAILED = 2;
-const STATES = ["running", "succeeded", "failed", "cancelled"];
+const RUNNING = 0, SUCCEEDED = 1, FAILED = 2, KEPT = 4;
+const STATES = ["running", "succeeded", "failed", "cancelled", "kept"];
 
 class Spans {
   constructor(run) {
@@ -44,10 +44,20 @@ class Spans {
     for (const [span, start, length, failed, title, ending] of run.works) {
       if (!this.works.has(span)) this.works.set(span, []);
       this.works.get(span).push({
-        start: start / 1e6, end: (start + length) / 1e6, failed: failed === 1, title, ending,
+        start: start / 1e6, end: length < 0 ? this.duration : (start + length) / 1e6,
+        failed: failed === 1, title, ending,
       });
     }
     for (const works of this.works.values()) works.sort((a, b) => a.start - b.start);
+    this.undos = run.undos.map(([span, start, length, state, name, message]) => ({
+      span, start: start / 1e6, end: length < 0 ? this.duration : (start + length) / 1e6,
+      state, name, message,
+    }));
+    this.undosOf = new Map();
+    for (const undo of this.undos) {
+      if (!this.undosOf.has(undo.span)) this.undosOf.set(undo.span, []);
+      this.undosOf.get(undo.span).push(undo);
+    }
     this.findChildren();
   }
 
@@ -90,6 +100,9 @@ class Spans {
 
   message(span) { return this.run.messages[span] || ""; }
 
+  // `undo UploadOp #7`
+  undoTitle(undo) { return `undo ${undo.name || this.title(undo.span)}`; }
+
   // How long an item waited from its group's start to its own.
   queued(span) {
     const parent = this.parent[span];
@@ -127,7 +140,7 @@ class Spans {
     return found;
   }
 
-  // How many ops execute at once, on average in each of `count` equal parts of the run's time.
+  // How many ops and undos execute at once, on average in each of `count` equal parts of the run's time.
   concurrency(count) {
     const share = this.duration / count;
     const whole = new Float64Array(count + 1);
@@ -151,6 +164,7 @@ class Spans {
       if (attempts) for (const attempt of attempts) add(attempt.start, attempt.end);
       else add(this.start[i], this.end[i]);
     }
+    for (const undo of this.undos) add(undo.start, undo.end);
     let running = 0;
     for (let k = 0; k < count; k++) {
       running += whole[k];

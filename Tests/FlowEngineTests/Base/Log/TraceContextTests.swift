@@ -11,7 +11,7 @@ struct TraceContextTests {
     let context = try #require(TraceContext(traceparent: ByteString(Self.valid), state: "a=1,b=2"))
     #expect(context.id == ByteString(Self.trace))
     #expect(context.parent == 0x00F0_67AA_0BA9_02B7)
-    #expect(context.incoming == ByteString(Self.valid))
+    #expect(context.traceparent == ByteString(Self.valid))
     #expect(context.state == "a=1,b=2")
     #expect(context.traceparent(of: 0xAB) == ByteString("00-\(Self.trace)-00000000000000ab-01"))
     let unsampled = try #require(
@@ -26,7 +26,7 @@ struct TraceContextTests {
     ])
   func laterVersionsAreRead(text: String) throws {
     let context = try #require(TraceContext(traceparent: ByteString(text)))
-    #expect(context.incoming == ByteString(Self.valid))
+    #expect(context.traceparent == ByteString(Self.valid))
   }
 
   @Test(
@@ -53,12 +53,45 @@ struct TraceContextTests {
     }
   }
 
+  @Test("A run has the trace that it was started with, and other runs of the loop have the loop's")
+  func aRunHasItsTrace() throws {
+    let context = try #require(TraceContext(traceparent: ByteString(Self.valid), state: "a=1"))
+    let loop = makeLoop()
+    loop.trace = TraceContext()
+    var seen: [TraceContext?] = []
+    let inner = Op("InnerOp") { seen.append($0.traceContext) }
+    let outer = Op("OuterOp") { op in
+      seen.append(op.traceContext)
+      _ = op.start(inner)
+    }
+    let run = outer.start(on: loop, trace: context)
+    let other = inner.start(on: loop)
+    loop.runUntilIdle()
+    #expect(run.traceContext?.traceparent == ByteString(Self.valid))
+    #expect(other.traceContext?.id == loop.trace?.id)
+    #expect(seen.map { $0?.id } == [context.id, context.id, loop.trace?.id])
+    #expect(seen.map { $0?.state } == ["a=1", "a=1", nil])
+    // Each op has a span of its own.
+    #expect(Set(seen.map { $0?.parent }).count == 3)
+  }
+
+  @Test("A program of an op gets the trace of its run")
+  func programsGetTheTraceOfTheirRun() throws {
+    let context = try #require(TraceContext(traceparent: ByteString(Self.valid), state: "a=1"))
+    let loop = makeLoop()
+    let run = ExecOp("sh", "-c", "echo $TRACEPARENT $TRACESTATE").start(on: loop, trace: context)
+    try run.wait()
+    let span = SpanID.execution(run: run.identifier, id: 0)
+    let expected = "\(context.traceparent(of: span)) a=1\n"
+    #expect(run.data.string("stdout") == expected)
+  }
+
   @Test("A new trace has a random id and no parent")
   func aNewTraceIsRandom() {
     let (one, other) = (TraceContext(), TraceContext())
     #expect(one.id != other.id)
     #expect(one.id.bytes.count == 32)
-    #expect(one.incoming == nil)
+    #expect(one.traceparent == nil)
   }
 
   @Test("Ids of spans differ by run, execution and part")

@@ -287,8 +287,8 @@ struct AsyncBodyTests {
 
   @Test("Code on another thread runs a function on the loop and gets its result")
   func codeElsewhereRunsSomethingOnTheLoopAndGetsItsResult() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let text = try await mailbox.run { loop in
       let home = pthread_self()
       let op = Op("PartOp", gives: ["text": "string"]) { context in
@@ -302,13 +302,13 @@ struct AsyncBodyTests {
     await #expect(throws: FlowError.self) {
       try await mailbox.run { _ in throw FlowError(.error, "refused") }
     }
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test("Cancelling a call to a loop cancels the function it runs there")
   func cancellingWhoCallsALoopCancelsWhatIsDoneThere() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let hasBegun = Flag()
     let task = Task.detached {
       try await mailbox.run { loop in
@@ -324,16 +324,16 @@ struct AsyncBodyTests {
       try await mailbox.run { loop in try await loop.sleep(for: .seconds(1_000_000)) }
     }
     await #expect(throws: CancellationError.self) { try await early.value }
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test("A call to a loop that is shut down throws")
   func aCallToALoopThatIsShutDownThrows() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     try await mailbox.run { loop in loop.enqueue { loop.shutdown() } }
     await #expect(throws: CancellationError.self) { try await mailbox.run { _ in } }
-    thread.stop()
+    await thread.shutdown()
     let closed = makeLoop().mailbox
     await #expect(throws: CancellationError.self) { try await closed.run { _ in } }
   }

@@ -178,8 +178,8 @@ struct TaskBridgeTests {
 
   @Test("A handle gives the outcome on any thread")
   func aHandleGivesTheOutcomeAnywhere() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let (good, bad, late) = try await mailbox.run { loop in
       (
         FlowTask.withDelay(0.001, 5, on: loop).handle,
@@ -192,13 +192,13 @@ struct TaskBridgeTests {
     #expect(try await late.value == "xy")
     let error = await #expect(throws: FlowError.self) { try await bad.value }
     #expect(error?.message == "bad")
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test("Many threads await and cancel one task")
   func manyThreadsAwaitAndCancelOneTask() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let context = try await mailbox.run { loop in FlowContext<Int>(on: loop) }
     let handle = try await mailbox.run { _ in context.task.handle }
     let sum = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -209,27 +209,27 @@ struct TaskBridgeTests {
     #expect(sum == 40)
     handle.cancel()
     #expect(try await handle.value == 2)
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test("A handle cancels its task")
   func aHandleCancelsItsTask() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let handle = try await mailbox.run { FlowTask.withDelay(1000, 1, on: $0).handle }
     handle.cancel(reason: "from elsewhere")
     handle.cancel(reason: "again")
     let error = await #expect(throws: FlowError.self) { try await handle.value }
     #expect(error?.message == "cancelled: from elsewhere")
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test(
     "An awaiter cancelled on another thread stops its task only on request",
     arguments: [false, true])
   func whoIsCancelledElsewhereStopsTheTaskOnlyWhenAsked(_ cancelsTask: Bool) async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let context = try await mailbox.run { loop in FlowContext<Int>(on: loop) }
     let handle = try await mailbox.run { _ in context.task.handle }
     let waiting = Task.detached { try await handle.value(cancelsTask: cancelsTask) }
@@ -245,7 +245,7 @@ struct TaskBridgeTests {
       #expect(context.trySetResult(1))
       #expect(try await handle.value == 1)
     }
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test("A handle released on another thread releases its task on the loop's thread")
@@ -277,8 +277,8 @@ struct TaskBridgeTests {
   @Test(
     "Awaiting a handle ends with an error when its loop is shut down", arguments: [false, true])
   func whoAwaitsAHandleOfALoopThatIsShutDownIsTold(_ cancelsTask: Bool) async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let hasBegun = Flag()
     let waiting = Task.detached {
       try await mailbox.run { loop in
@@ -293,13 +293,13 @@ struct TaskBridgeTests {
     }
     await hasBegun.wait()
     await #expect(throws: CancellationError.self) { try await waiting.value }
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test("A handle of a loop that was shut down throws")
   func aHandleOfALoopThatWasShutDownThrows() async throws {
-    let thread = LoopThread()
-    let mailbox = try thread.mailbox()
+    let thread = try LoopThread()
+    let mailbox = thread.mailbox
     let handle = try await mailbox.run { loop in
       loop.enqueue { loop.shutdown() }
       return FlowTask.resolved(1, on: loop).handle
@@ -310,7 +310,7 @@ struct TaskBridgeTests {
     }
     handle.cancel()
     keepReachable(handle)
-    thread.stop()
+    await thread.shutdown()
   }
 
   @Test("Shutting down a loop cancels its async code")

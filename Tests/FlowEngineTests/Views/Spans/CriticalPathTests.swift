@@ -136,6 +136,43 @@ struct CriticalPathTests {
     }
     #expect(open.isEmpty && spans.order.count == 2 * spans.spans.count)
   }
+
+  @Test("Undos are parts of their own, those of failed attempts at a flow as well")
+  func undosArePartsOfTheirOwn() throws {
+    let loop = makeLoop()
+    var failures = 0
+    let create = waitingOp("CreateOp", 1).with(undo: SleepingBody(2) { _ in })
+    let bad = waitingOp("BadOp", 1).with(
+      undo: SleepingBody(0.5) { $0.fail(FlowError(.error, "stuck")) })
+    let fail = Op("FailOp") { _ in
+      failures += 1
+      if failures == 1 { throw FlowError(.error, "boom") }
+    }
+    let inner = Flow("inner").add(bad).add(create).add(fail)
+    let run = Flow("f").add(inner, retry: RetryPolicy(attempts: 2, delay: 0.25))
+      .add(Op("LastOp") { _ in throw FlowError(.error, "over") })
+      .start(on: loop)
+    try run.wait()
+    run.markObserved()
+    #expect(
+      parts(run) == [
+        "execution f/inner/BadOp ×2 2.0", "execution f/inner/CreateOp ×2 2.0",
+        "undo f/inner/CreateOp ×2 4.0", "undo f/inner/BadOp ×2 1.0",
+        "retryDelay f/inner ×1 0.25",
+      ], "\(parts(run))")
+    let spans = RunSpans(run)
+    #expect(spans.undos.map(\.name) == ["CreateOp", "BadOp", "CreateOp", "BadOp"])
+    #expect(
+      spans.undos.map(\.duration) == [2_000_000_000, 500_000_000, 2_000_000_000, 500_000_000])
+    #expect(CriticalPath(spans).steps.map(\.kind).filter { $0 == .undo }.count == 4)
+    let numbers = RunStatistics(spans)
+    #expect(numbers.undone == 2 && numbers.undosFailed == 2 && numbers.ops == 7)
+    // The undos aren't work of the ops.
+    #expect(numbers.work == 4_000_000_000)
+    let problems = RunProblem.all(of: spans)
+    #expect(problems.map(\.kind) == [.failed, .failed, .undoFailed, .recovered], "\(problems)")
+    #expect(problems[2].count == 2 && problems[2].message == "stuck")
+  }
 }
 
 /// Makes flows of waits, failures, retries, groups, nested flows and runs of their own.

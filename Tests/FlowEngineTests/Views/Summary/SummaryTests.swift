@@ -96,6 +96,6 @@ struct SummaryTests {
     #expect(
       Event.Kind.allCases.map(\.name.description).joined(separator: " ")
         == "start finish log set replace remove retry group case transition state progress "
-        + "program request wait undo")
+        + "program_start program request_start request wait undo undo_start kept")
   }
 }

@@ -1,0 +1,41 @@
+/// The data that a run begins with, of values of any types, in order.
+///
+/// ```swift
+/// let run = op.start(on: loop, data: ["article": "apples", "amount": 3, "urgent": isUrgent])
+/// ```
+///
+/// A list or table of mixed types is written as a `Value`: `["limits": ["n": 3, "x": 0.5] as Value]`.
+public struct InitialData: ExpressibleByDictionaryLiteral {
+  /// The values by their keys; of two under one key the later one counts.
+  public let entries: [(name: ByteString, value: Value)]
+
+  /// Makes data of values in order.
+  public init(_ entries: [(name: ByteString, value: Value)]) {
+    self.entries = entries
+  }
+
+  public init(dictionaryLiteral elements: (ByteString, any ValueConvertible)...) {
+    entries = elements.map { ($0, $1.flowValue) }
+  }
+
+  /// Makes data of a dictionary, in the order of its keys.
+  public init(_ dictionary: [String: any ValueConvertible]) {
+    entries = dictionary.map { (ByteString($0), $1.flowValue) }.sorted { $0.0 < $1.0 }
+  }
+
+  /// Makes data of a value with named properties, such as a structure that is `Encodable`: each
+  /// property is a key.
+  ///
+  /// - Throws: An `EncodingError` when a property has no form in a bucket, or the value is encoded
+  ///   as anything but named properties.
+  public init(encoding content: some Encodable) throws {
+    guard case .opaque(let table) = try ValueEncoder().encode(content),
+      let map = table as? MapValue
+    else {
+      throw EncodingError.invalidValue(
+        content,
+        .init(codingPath: [], debugDescription: "data of a run has to have named properties"))
+    }
+    entries = map.fields
+  }
+}

@@ -1,0 +1,82 @@
+// Errors of encoding and decoding as errors of ops.
+
+extension FlowError {
+  /// The path and the problem of an error of encoding or decoding, `items[2].n: integer expected,
+  /// got string`; nil for any other error.
+  static func text(ofCoding error: any Error) -> ByteString? {
+    guard let context = codingContext(of: error) else { return nil }
+    let path = CodingPath.text(of: context.path)
+    let text = ByteString(context.text)
+    if path.isEmpty { return text }
+    return
+      "\(ByteString(Array(path.bytes.dropFirst(path.bytes.first == UInt8(ascii: ".") ? 1 : 0)))): \(text)"
+  }
+
+  private static func codingContext(
+    of error: any Error
+  ) -> (path: [any CodingKey], text: String, wanted: ByteString?)? {
+    if case .invalidValue(_, let context)? = error as? EncodingError {
+      return (context.codingPath, context.debugDescription, nil)
+    }
+    switch error as? DecodingError {
+    case .typeMismatch(_, let context), .valueNotFound(_, let context),
+      .dataCorrupted(let context):
+      let mismatch = context.underlyingError as? ValueMismatch
+      return (context.codingPath, context.debugDescription, mismatch?.wanted)
+    case .keyNotFound(let key, let context):
+      return (context.codingPath + [key], context.debugDescription, nil)
+    default: return nil
+    }
+  }
+
+  /// A value under a key can't be decoded. The message shows no part of a secret.
+  fileprivate static func undecodable(
+    _ name: ByteString, _ value: Value, _ error: any Error, hiding secrets: SecretTexts?
+  ) -> FlowError {
+    guard let (path, text, wanted) = codingContext(of: error) else {
+      return from(error)
+    }
+    let place = name + CodingPath.text(of: path)
+    guard let wanted else {
+      return FlowError(
+        .mismatchedInput, "<\(place)> in data bucket: \(ByteString(text))", underlying: error)
+    }
+    let part = value.part(at: path)
+    return mismatchedInput(
+      place, value.isSecret ? .secret(part) : part, wanted: wanted, hiding: secrets
+    ).with { $0.underlying = error }
+  }
+
+  /// A value for a key can't be encoded.
+  package static func unencodable(_ name: ByteString, _ error: any Error) -> FlowError {
+    guard let (path, text, _) = codingContext(of: error) else { return from(error) }
+    return FlowError(
+      .mismatchedOutput,
+      "<\(name + CodingPath.text(of: path))> can't be stored: \(ByteString(text))",
+      underlying: error)
+  }
+}
+
+extension Value {
+  /// The part of a value at the path of an error.
+  fileprivate func part(at path: [any CodingKey]) -> Value {
+    path.reduce(plain) { value, key in
+      if key is IndexKey {
+        if case .bytes(let bytes) = value, let index = key.intValue,
+          bytes.bytes.indices.contains(index)
+        {
+          return .integer(Int64(bytes.bytes[index]))
+        }
+        return key.intValue.flatMap { value[$0] } ?? .null
+      }
+      return value[ByteString(key.stringValue)] ?? .null
+    }
+  }
+}
+
+extension DataBucket {
+  /// The error for a value that can't be decoded.
+  package func mismatchedInput(_ key: Key, _ value: Value, _ error: any Error) -> FlowError {
+    .undecodable(keys.name(of: key), shown(value, of: key), error, hiding: keys.secrets)
+  }
+}

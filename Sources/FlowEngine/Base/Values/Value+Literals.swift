@@ -1,0 +1,62 @@
+// Values written in Swift: `let order: Value = ["article": "apples", "amount": 3, "note": .null]`.
+//
+// `nil` is no literal of a value: in `isThere ? value : nil` as a `Value?` it would become a value.
+
+extension Value {
+  /// The form of a Swift value in a data bucket.
+  public init(_ content: some ValueConvertible) { self = content.flowValue }
+}
+
+/// Each value is one of type `any`.
+extension Value: ValueConvertible {
+  public static var flowTypeName: ByteString { "any" }
+
+  public init?(flowValue: Value) { self = flowValue }
+
+  /// The value itself.
+  public var flowValue: Value { self }
+}
+
+extension Value: ExpressibleByBooleanLiteral {
+  public init(booleanLiteral value: Bool) { self = .boolean(value) }
+}
+
+/// `1` is an integer, `1.0` a float.
+extension Value: ExpressibleByIntegerLiteral {
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+}
+
+extension Value: ExpressibleByFloatLiteral {
+  public init(floatLiteral value: Double) { self = .number(value) }
+}
+
+extension Value: ExpressibleByStringInterpolation {
+  public init(stringLiteral value: String) { self = .bytes(ByteString(value)) }
+}
+
+/// A list: a `ListValue`.
+extension Value: ExpressibleByArrayLiteral {
+  public init(arrayLiteral elements: Value...) { self = .opaque(ListValue(elements)) }
+}
+
+/// A table with string keys: a `MapValue`. A later value replaces an earlier one under the same key.
+extension Value: ExpressibleByDictionaryLiteral {
+  public init(dictionaryLiteral elements: (ByteString, Value)...) {
+    self = .opaque(MapValue(elements))
+  }
+}
+
+extension Value {
+  /// The value in a field of a table; nil when there is none, or this isn't a table.
+  public subscript(name: ByteString) -> Value? {
+    guard case .opaque(let table) = self else { return nil }
+    return table.field(name)
+  }
+
+  /// The element at a 0-based index of a list; nil when there is none, or this isn't a list.
+  public subscript(index: Int) -> Value? {
+    guard case .opaque(let list) = self, let count = list.listCount(), index >= 0, index < count
+    else { return nil }
+    return list.element(at: index)
+  }
+}

@@ -1,0 +1,71 @@
+// Typed access for Swift.
+extension OpContext {
+  /// The value under `name` as a Swift type; fails the op and throws when there is none.
+  public func value<Wanted: ValueConvertible>(
+    _ name: ByteString, as type: Wanted.Type = Wanted.self
+  ) throws(FlowError) -> Wanted {
+    let error: FlowError
+    if let value = get(bucket.keys.intern(name)) {
+      if let result = Wanted(flowValue: value) { return result }
+      error = .mismatchedInput(
+        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName,
+        hiding: bucket.keys.secrets)
+    } else {
+      error = bucket.missingInput(bucket.keys.intern(name))
+    }
+    throw failing(error)
+  }
+
+  /// The value under `name` as anything `Decodable`; fails the op and throws when there is none, or
+  /// one that the type can't be made of. The error names the path of the part and what the type
+  /// expects there.
+  @_disfavoredOverload
+  public func value<Wanted: Decodable>(
+    _ name: ByteString, as type: Wanted.Type = Wanted.self
+  ) throws(FlowError) -> Wanted {
+    let key = bucket.keys.intern(name)
+    let found = get(key)
+    do {
+      return try (found ?? .null).decoded(as: type)
+    } catch {
+      throw failing(
+        found.map { bucket.mismatchedInput(key, $0, error) } ?? bucket.missingInput(key))
+    }
+  }
+
+  /// The Swift object under `name`, which was stored with `Value.object`; fails the op and throws
+  /// when there is none, or one of another type.
+  public func object<Wanted>(
+    _ name: ByteString, as type: Wanted.Type = Wanted.self
+  ) throws(FlowError) -> Wanted {
+    let key = bucket.keys.intern(name)
+    guard let found = get(key) else { throw failing(bucket.missingInput(key)) }
+    guard let object = found.object(as: type) else {
+      throw failing(
+        .mismatchedInput(
+          name, bucket.shown(found, of: key), wanted: ByteString(String(describing: type)),
+          hiding: bucket.keys.secrets))
+    }
+    return object
+  }
+
+  /// Stores and logs anything `Encodable`. Does nothing after the op has settled.
+  ///
+  /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
+  @_disfavoredOverload
+  public func set(_ name: ByteString, _ content: some Encodable) throws(FlowError) {
+    let value: Value
+    do { value = try Value(encoding: content) } catch { throw .unencodable(name, error) }
+    set(bucket.keys.intern(name), value)
+  }
+
+  /// Stores and logs a Swift value. Does nothing after the op has settled.
+  public func set(_ name: ByteString, _ value: some ValueConvertible) {
+    set(bucket.keys.intern(name), value.flowValue)
+  }
+
+  /// Stores and logs a value; `.null` removes the key. Does nothing after the op has settled.
+  public func set(_ name: ByteString, _ value: Value) {
+    set(bucket.keys.intern(name), value)
+  }
+}

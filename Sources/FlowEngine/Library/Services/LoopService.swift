@@ -1,0 +1,138 @@
+internal import Synchronization
+
+/// Work of an event loop as a service of a program: `run()` has the shape of ServiceLifecycle's `Service`, and
+/// `shutdown()` ends it gracefully.
+///
+/// The loop runs on a thread of its own, and is the service's alone: a shutdown stops all runs and tasks there.
+public final class LoopService: Sendable {
+  private let mailbox: Mailbox
+  /// Kept for the service; nil for a loop that the program runs itself.
+  private let thread: LoopThread?
+  private let operation: LoopOperation<Void>
+  private let reason: ByteString
+
+  private struct State {
+    var isShuttingDown = false
+    /// The operation, while it runs.
+    var task: Task<Void, any Error>?
+  }
+  private let state = Mutex(State())
+
+  /// Makes a service on a thread; `run()` starts it.
+  ///
+  /// - Parameters:
+  ///   - thread: The thread. The service keeps it; its owner shuts it down after the service.
+  ///   - reason: The reason that runs show which a shutdown stops.
+  ///   - operation: The work, on the thread: it starts flows, and awaits them or whatever tells it to start
+  ///     the next one. A shutdown cancels it.
+  public convenience init(
+    on thread: LoopThread, reason: ByteString = "shutting down",
+    _ operation: @escaping LoopOperation<Void>
+  ) {
+    self.init(on: thread.mailbox, of: thread, reason: reason, operation)
+  }
+
+  /// Makes a service on a loop that the program runs itself, until the service has ended; `run()` starts it.
+  ///
+  /// - Parameters:
+  ///   - mailbox: The mailbox of the loop.
+  ///   - reason: The reason that runs show which a shutdown stops.
+  ///   - operation: The work, on the loop's thread. A shutdown cancels it.
+  public convenience init(
+    on mailbox: Mailbox, reason: ByteString = "shutting down",
+    _ operation: @escaping LoopOperation<Void>
+  ) {
+    self.init(on: mailbox, of: nil, reason: reason, operation)
+  }
+
+  private init(
+    on mailbox: Mailbox, of thread: LoopThread?, reason: ByteString,
+    _ operation: @escaping LoopOperation<Void>
+  ) {
+    self.mailbox = mailbox
+    self.thread = thread
+    self.reason = reason
+    self.operation = operation
+  }
+
+  /// Runs the operation until it returns or throws.
+  ///
+  /// After `shutdown()`, and after the calling task was cancelled, it first stops everything on the loop and
+  /// waits until all cleanups have run. Ops that ignore a stop are cut off after `EventLoop.gracePeriod`,
+  /// cleanups after `EventLoop.cleanupGrace`. Call it once.
+  ///
+  /// - Throws: The error of the operation, unless it is about the stop; `CancellationError` when the calling
+  ///   task was cancelled, or the loop is shut down.
+  public func run() async throws {
+    let task = state.withLock { state -> Task<Void, any Error>? in
+      if state.isShuttingDown { return nil }
+      let task = Task { [mailbox, operation] in try await mailbox.run(operation) }
+      state.task = task
+      return task
+    }
+    guard let task else { return }
+    let result = await withTaskCancellationHandler {
+      await task.result
+    } onCancel: {
+      stop(task)
+    }
+    let isShuttingDown = state.withLock { state in
+      state.task = nil
+      return state.isShuttingDown
+    }
+    if isShuttingDown || Task.isCancelled { await stopLoop() }
+    try Task.checkCancellation()
+    do {
+      try result.get()
+    } catch  where isShuttingDown && Self.isStop(error) {
+      return
+    }
+  }
+
+  /// Stops the service gracefully: its runs and tasks are cancelled with the reason, and their cleanups run;
+  /// then `run()` returns. From any thread; a service that isn't running never starts.
+  public func shutdown() {
+    let task = state.withLock { state in
+      state.isShuttingDown = true
+      return state.task
+    }
+    if let task { stop(task) }
+  }
+
+  private func stop(_ task: Task<Void, any Error>) {
+    // The runs first, so that they have the reason.
+    let isPosted = mailbox.postIfOpen { [reason] loop in
+      for each in loop.pendingTasks { each.cancel(reason: reason) }
+      task.cancel()
+    }
+    if !isPosted { task.cancel() }
+  }
+
+  /// Stops what the operation has left. In a task of its own, which nobody cancels.
+  private func stopLoop() async {
+    let task = Task { [mailbox, reason] in
+      try await mailbox.run { loop in try await loop.cancelPending(reason: reason) }
+    }
+    // A loop that is shut down has nothing to stop.
+    _ = await task.result
+  }
+
+  private static func isStop(_ error: any Error) -> Bool {
+    error is CancellationError || (error as? FlowError)?.kind == .cancelled
+  }
+}
+
+extension EventLoop {
+  /// Cancels all runs and tasks, also those that their cleanups start, and waits until all have ended.
+  nonisolated(nonsending) fileprivate func cancelPending(reason: ByteString) async throws {
+    var newest: UInt64 = 0
+    // A callback may start a flow again whenever the previous one is cancelled.
+    var rounds = 100
+    while rounds > 0, let next = pendingTasks.first {
+      if newestTask > newest { rounds -= 1 }
+      for task in pendingTasks where task.id > newest { task.cancel(reason: reason) }
+      newest = newestTask
+      try await next.finish()
+    }
+  }
+}

@@ -1,0 +1,209 @@
+internal import FlowEngine
+
+// Ops that an earlier process knew, and that no finished one equals.
+extension Keeper {
+  enum Answer {
+    /// It is executed, as a repetition of what a record says, and with a line that says why.
+    case execute(OpRecord?, ByteString?)
+    case decided(KeepingDecision)
+  }
+
+  /// What earlier processes have left of an op that no finished one equals.
+  enum Remains {
+    case none
+    /// The same op has begun, and hasn't finished, or not with all that is needed now.
+    case interrupted(Int)
+    /// Another op stands at its place.
+    case other(Int, (text: ByteString, isOnlyCode: Bool))
+  }
+
+  func remains(
+    of work: KeptWork, _ content: OpContent, _ record: OpRecord
+  ) throws -> Remains {
+    if let index = earlier.take(
+      content, where: { $0.state != .finished && reads(of: $0, fit: work) })
+    {
+      return .interrupted(index)
+    }
+    // It has finished, but not with all that is needed now.
+    if let index = earlier.take(
+      content, where: { !$0.hasOutput(of: work) && reads(of: $0, fit: work) })
+    {
+      return .interrupted(index)
+    }
+    guard
+      let index = earlier.latest(
+        at: record.path,
+        where: {
+          $0.op == work.name && ($0.state == .finished || $0.isOnce && $0.state == .started)
+        })
+    else { return .none }
+    return .other(index, try difference(between: earlier.records[index], and: record, work))
+  }
+
+  /// Decides about an op that no finished one equals, and says why it is executed again.
+  func again(
+    _ work: KeptWork, _ content: OpContent, _ record: OpRecord
+  ) throws -> Answer {
+    switch try remains(of: work, content, record) {
+    case .none: return .execute(nil, nil)
+    case .interrupted(let index):
+      let known = earlier.records[index]
+      if let why = question(about: known) {
+        if let decision = try settle(work, index, record, why) { return .decided(decision) }
+      }
+      return .execute(known, "Again: \(Self.interruption(of: known))")
+    case .other(let index, let difference):
+      let known = earlier.records[index]
+      if known.state == .finished, trustsCode, difference.isOnlyCode, known.hasOutput(of: work) {
+        if let change = try fileChange(since: known, work) {
+          return .execute(nil, "Again: \(change)")
+        }
+        let line: ByteString = "Kept from run \(id): its code changed, but is trusted"
+        return .decided(try adopted(index, record, line, work))
+      }
+      if let why = question(about: known, differing: difference.text) {
+        if let decision = try settle(work, index, record, why) { return .decided(decision) }
+      }
+      // It stays for an op that equals it elsewhere.
+      return .execute(nil, "Again: \(difference.text)")
+    }
+  }
+
+  /// Why an op that had begun is executed again.
+  static func interruption(of known: OpRecord) -> ByteString {
+    switch known.state {
+    case .undone: "it was undone"
+    case .finished: "the output that its group collects wasn't kept"
+    case .failed: "it had failed\(known.error.map { ": \(Value.bytes($0).logText)" } ?? "")"
+    case .started: "it had started, but not finished"
+    }
+  }
+
+  /// What has to be settled before an op with an effect that must not be repeated is executed; nil if nothing has.
+  func question(about known: OpRecord, differing text: ByteString? = nil) -> ByteString? {
+    guard known.isOnce else { return nil }
+    switch known.state {
+    case .finished: return "had finished in run \(id)" + (text.map { ", and \($0)" } ?? "")
+    case .started: return "had started in run \(id), and may have had its effect"
+    case .failed, .undone: return nil
+    }
+  }
+
+  /// The lineage of an execution that repeats what a record says; of an undone one it is another: a server that knows
+  /// the first key would take the repetition as done.
+  static func lineage(after known: OpRecord) -> UInt64? { lineage(known.key, known.state) }
+
+  static func lineage(_ key: ByteString, _ state: OpRecord.State) -> UInt64? {
+    let lineage = UInt64(hexadecimal: key.bytes[...])
+    return state == .undone ? lineage.map { ($0 ^ 0x756E_646F).spread } : lineage
+  }
+
+  /// Takes over a record that isn't equal, and records that, so that the next process does so by itself.
+  func adopted(
+    _ index: Int, _ record: OpRecord, _ line: ByteString, _ work: KeptWork, settles: Bool = false
+  ) throws -> KeepingDecision {
+    let decision = try finished(index, line, work)
+    var known = earlier.records[index]
+    known.code = record.code
+    known.inputs = record.inputs
+    known.path = record.path
+    known.place = record.place
+    // Somebody has said that it is done, whatever its files are.
+    if settles { for place in known.writes.indices { known.writes[place].files = [] } }
+    known.reads = try known.reads.map {
+      let value = work.data.get(work.loop.keys.intern($0.name))
+      return KeptInput(name: $0.name, digest: try store.digest(of: value) ?? .incomparable)
+    }
+    if known.state != .finished {
+      known.state = .finished
+      known.ended = record.began
+    }
+    if !isEnded { kept?.write(known) }
+    return decision
+  }
+
+  /// What a settlement says about an op with an effect that must not be repeated; nil for executing it.
+  func settle(
+    _ work: KeptWork, _ index: Int, _ record: OpRecord, _ why: ByteString
+  ) throws -> KeepingDecision? {
+    switch settlements[work.names().shown] ?? settlements[work.name] {
+    case .again?: return nil
+    case .done?:
+      let writes = earlier.records[index].writes
+      let lost = work.requiredOutputs.first { name in
+        !work.data.has(work.loop.keys.intern(name)) && !writes.contains { $0.name == name }
+      }
+      if let lost {
+        let text: ByteString =
+          "can't be settled as done, because <\(lost)>, which it sets, isn't known: settle it as 'again' or 'fail'"
+        return .refuse(FlowError(.error, text))
+      }
+      let line: ByteString = "Kept from run \(id): settled as done"
+      return try adopted(index, record, line, work, settles: true)
+    case .fail?:
+      return .fail(FlowError(.error, "is settled as failed"))
+    case nil:
+      return .refuse(
+        FlowError(
+          .error,
+          """
+          \(why): it is executed only once, so say what became of it: \
+          --settle '\(work.name)=done', '\(work.name)=again' or '\(work.name)=fail'
+          """))
+    }
+  }
+
+  /// What differs between a record and the execution that stands at its place now.
+  private func difference(
+    between known: OpRecord, and record: OpRecord, _ work: KeptWork
+  ) throws -> (text: ByteString, isOnlyCode: Bool) {
+    let hasChanged = known.code != record.code
+    var names: [ByteString] = []
+    func add(_ input: KeptInput) {
+      if !names.contains(input.key) { names.append(input.key) }
+    }
+    for input in record.inputs where input.digest == .incomparable {
+      return ("<\(input.key)> can't be compared", false)
+    }
+    for input in record.inputs where !known.inputs.contains(input) {
+      if input.name == CachePolicy.keyName { return ("its cache key differs", false) }
+      add(input)
+    }
+    for input in known.inputs where !record.inputs.contains(where: { $0.name == input.name }) {
+      add(input)
+    }
+    for read in known.reads {
+      let digest = try store.digest(of: work.data.get(work.loop.keys.intern(read.name)))
+      if digest != read.digest { names.append(read.name) }
+    }
+    if work.codeProblem != nil { return ("its code can't be compared", false) }
+    if hasChanged {
+      let place: ByteString = record.place.map { " (\($0))" } ?? ""
+      return ("its code changed\(place)", names.isEmpty)
+    }
+    if names.isEmpty { return ("it has been executed already for another op", false) }
+    let shown = names.prefix(3).map { Self.shown($0, work) }.reduce("") {
+      $0.isEmpty ? $1 : $0 + ", " + $1
+    }
+    let rest: ByteString = names.count > 3 ? " and \(names.count - 3) more" : ""
+    return ("\(shown)\(rest) \(names.count == 1 ? "differs" : "differ")", false)
+  }
+
+  /// The name of an input in a reason: `<text>`, for a file `<source> (main.c)`.
+  private static func shown(_ name: ByteString, _ work: KeptWork) -> ByteString {
+    guard let files = work.inputFiles.first(where: { work.inputs[$0.input].name == name }),
+      files.paths.count == 1
+    else { return "<\(name)>" }
+    return "<\(name)> (\(work.loop.secrets.redacted(files.paths[0])))"
+  }
+
+  /// Whether the keys that an op read without having declared them have the same values now.
+  func reads(of record: OpRecord, fit work: KeptWork) -> Bool {
+    record.reads.allSatisfy { read in
+      let value = work.data.get(work.loop.keys.intern(read.name))
+      guard let digest = try? store.digest(of: value) else { return false }
+      return digest == read.digest
+    }
+  }
+}

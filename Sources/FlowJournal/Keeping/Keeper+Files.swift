@@ -1,0 +1,107 @@
+internal import FlowEngine
+
+// Files that ops are given, and that they make: they count by content.
+extension Keeper {
+  /// Begins the name of the input that stands for the contents of files; hardly that of a key.
+  static let contentMark: ByteString = "\u{0}"
+
+  /// The digests of what a work is given: those of the values, and then those of the contents of files.
+  ///
+  /// - Throws: `UnreadFiles` when the content of a file has to be read first.
+  func inputs(of work: KeptWork) throws -> [KeptInput] {
+    if let key = work.cacheKey {
+      return [KeptInput(name: CachePolicy.keyName, digest: digest(of: key))]
+    }
+    var inputs = try work.inputs.map {
+      KeptInput(name: $0.name, digest: try store.digest(of: $0.value) ?? .incomparable)
+    }
+    var unread: Set<ByteString> = []
+    for (input, paths) in work.inputFiles {
+      var all = Digest(high: UInt64(paths.count), low: 2)
+      for path in paths where all != .incomparable {
+        switch try content(at: path, for: work) {
+        case .digest(let digest)?: all = all.followed(by: digest)
+        case .missing?, .unreadable?: all = .incomparable
+        case nil: unread.insert(path)
+        }
+      }
+      inputs.append(KeptInput(name: Self.contentMark + work.inputs[input].name, digest: all))
+    }
+    if unread.isEmpty { return inputs }
+    throw UnreadFiles(paths: unread)
+  }
+
+  /// Why the files that a finished op has made aren't what they were, as a reason to execute it again; nil when they
+  /// are.
+  ///
+  /// - Throws: `UnreadFiles` when the content of a file has to be read first.
+  func fileChange(since record: OpRecord, _ work: KeptWork) throws -> ByteString? {
+    var unread: Set<ByteString> = []
+    for write in record.writes {
+      guard let files = write.files else {
+        let isFile = work.outputFiles.contains { work.loop.keys.name(of: $0.key) == write.name }
+        if isFile, case .removed = write.content { continue }
+        if isFile { return "<\(write.name)> wasn't kept as a file" }
+        continue
+      }
+      for file in files {
+        let shown: ByteString = "<\(write.name)> (\(work.loop.secrets.redacted(file.path)))"
+        switch try content(at: file.path, for: work) {
+        case .digest(file.content)?: break
+        case .digest?: return "\(shown) was changed"
+        case .missing?: return "\(shown) was removed"
+        case .unreadable?: return "\(shown) can't be read"
+        case nil: unread.insert(file.path)
+        }
+      }
+    }
+    if unread.isEmpty { return nil }
+    throw UnreadFiles(paths: unread)
+  }
+
+  private func content(at path: ByteString, for work: KeptWork) throws -> FileContent? {
+    // First what was read for this decision: a file that changes all the time would be read again and again.
+    try (work.reading as? FileReading)?.content(at: path) ?? files.content(at: path)
+  }
+
+  /// Reads the files that an op has made; calls `then` on the loop's thread, perhaps at once, with the writes that name
+  /// the contents, or with the reason why one of them can't be kept.
+  func setFiles(
+    of writes: [KeptWrite], _ paths: [(write: Int, paths: [ByteString])], on loop: EventLoop,
+    then: @escaping (Result<[KeptWrite], FlowError>) -> Void
+  ) {
+    let all = Set(paths.flatMap(\.paths))
+    var unread: Set<ByteString> = []
+    var contents: [ByteString: FileContent] = [:]
+    for path in all {
+      do {
+        if let content = try files.content(at: path) {
+          contents[path] = content
+        } else {
+          unread.insert(path)
+        }
+      } catch {
+        return then(.failure(.from(error)))
+      }
+    }
+    func finish(_ reading: FileReading?) -> Result<[KeptWrite], FlowError> {
+      var writes = writes
+      for (index, paths) in paths {
+        var named: [NamedFile] = []
+        for path in paths {
+          guard case .digest(let digest)? = reading?.content(at: path) ?? contents[path] else {
+            let shown: ByteString = "<\(writes[index].name)> (\(path))"
+            return .failure(
+              FlowError(.error, "\(shown), which it has made, was removed or can't be read"))
+          }
+          named.append(NamedFile(path: path, content: digest))
+        }
+        writes[index].files = named
+      }
+      return .success(writes)
+    }
+    if unread.isEmpty { return then(finish(nil)) }
+    let reading = FileReading(unread, files, on: loop)
+    reading.begin { then(finish(reading)) }
+  }
+}

@@ -1,0 +1,68 @@
+package import FlowEngine
+
+/// What a rehearsal has found out about the ops of runs.
+package struct KeptRehearsal {
+  /// What would become of an op.
+  package enum Verdict {
+    /// What it had set would be taken over.
+    case kept
+    /// It would be executed again.
+    case again
+    /// It would be executed for the first time.
+    case new
+    /// Somebody would have to say what became of it.
+    case question
+  }
+
+  /// A decision about an op.
+  package struct Finding {
+    package let path: ByteString
+    package let verdict: Verdict
+    /// The line that says it, as in the log.
+    package let line: ByteString
+  }
+
+  /// The decisions, in their order.
+  package var findings: [Finding] = []
+  /// The first op that would be executed again, whose values from before were taken for what follows it; a path, of an
+  /// item without its number.
+  package var assumption: ByteString?
+  /// The first op whose values aren't known, so that what follows it wasn't rehearsed.
+  package var unknown: Finding?
+  /// How many ops have been executed all the same.
+  package var executed = 0
+  /// Those of them that have failed, with their errors.
+  package var failures: [(path: ByteString, message: ByteString)] = []
+
+  /// The error of an op that isn't executed.
+  package static let refusal = FlowError(.cancelled, "not executed: its run is rehearsed")
+  /// What is said about an op when no run is continued.
+  static let newLine: ByteString = "Executes: no run of the script is unfinished"
+
+  package init() {}
+
+  /// Notes an op of a new run.
+  package mutating func noteNew(_ path: ByteString) {
+    let finding = Finding(path: path, verdict: .new, line: Self.newLine)
+    findings.append(finding)
+    if unknown == nil { unknown = finding }
+  }
+}
+
+extension ByteString {
+  /// Where the number of an item begins in the last name of a path: that of the space in `publish/UploadOp #7 cat.png`; nil
+  /// without one.
+  package var itemSign: Int? {
+    bytes.withUnsafeBufferPointer { bytes in
+      var sign: Int?
+      var place = bytes.count - 1
+      while place > 0, bytes[place] != UInt8(ascii: "/") {
+        if bytes[place] == UInt8(ascii: "#"), bytes[place - 1] == UInt8(ascii: " ") {
+          sign = place - 1
+        }
+        place -= 1
+      }
+      return sign
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/// Runs the code of actors on the thread of an event loop, between the jobs of the loop and in the order in
+/// which it becomes ready.
+///
+/// `EventLoop.executor` is the one of a loop. After the loop was shut down, the code runs on another
+/// thread instead, one piece at a time, so that nobody waits for an actor for ever; the loop can't be used then.
+// The monitor guards the jobs and the flags; the loop is touched on its own thread only.
+public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
+  private let identity: EventLoop.Identity
+  private let mailbox: Mailbox
+  private let monitor = Monitor()
+  private var jobs: [UnownedJob] = []
+  /// Whether something will run the jobs.
+  private var isScheduled = false
+  private var isRunning = false
+  private var isDetached = false
+  // Safe: the loop detaches it in its deinit.
+  private unowned(unsafe) var loop: EventLoop?
+
+  fileprivate init(_ loop: EventLoop) {
+    identity = loop.identity
+    mailbox = loop.mailbox
+    self.loop = loop
+  }
+
+  /// Called by the runtime, on any thread, when code of an actor can run.
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let isFirst = monitor.locked {
+      jobs.append(job)
+      defer { isScheduled = true }
+      return !isScheduled
+    }
+    if isFirst { schedule() }
+  }
+
+  /// Whether the calling code is on the loop's thread, where it may use the actors of this executor by
+  /// `assumeIsolated`.
+  public func isIsolatingCurrentContext() -> Bool? { identity.isCurrentThread }
+
+  public func checkIsolated() {
+    if !identity.isCurrentThread {
+      misuse("code of an actor on a loop's thread was expected, but this is another thread")
+    }
+  }
+
+  private func schedule() {
+    if !monitor.locked({ isDetached }) {
+      if identity.isCurrentThread, let loop {
+        loop.enqueue { self.runJobs() }
+        return
+      }
+      if mailbox.postIfOpen({ _ in self.runJobs() }) { return }
+    }
+    HelperThreads.shared.run { self.runJobs() }
+  }
+
+  private func runJobs() {
+    let ready = monitor.locked {
+      isRunning = true
+      defer { jobs = [] }
+      return jobs
+    }
+    for job in ready { job.runSynchronously(on: asUnownedSerialExecutor()) }
+    let hasMore = monitor.locked {
+      isRunning = false
+      isScheduled = !jobs.isEmpty
+      return isScheduled
+    }
+    if hasMore { schedule() }
+  }
+}
+
+extension LoopExecutor: LoopExtension {
+  package func loopIsShutDown() {
+    loop = nil
+    // What was to run the jobs on the loop is dropped with it.
+    let isLeft = monitor.locked {
+      isDetached = true
+      return isScheduled && !isRunning
+    }
+    if isLeft { HelperThreads.shared.run { self.runJobs() } }
+  }
+}
+
+extension EventLoop {
+  /// The executor for actors whose code runs on this loop's thread; called on that thread.
+  ///
+  /// The code runs while the loop turns. It doesn't keep the loop from being idle.
+  public var executor: LoopExecutor {
+    checkThread()
+    let id = ObjectIdentifier(LoopExecutor.self)
+    if let made = extensions[id] as? LoopExecutor { return made }
+    let made = LoopExecutor(self)
+    if isShutDown { made.loopIsShutDown() } else { extensions[id] = made }
+    return made
+  }
+}

@@ -1,0 +1,60 @@
+internal import FlowEngine
+internal import LuaVM
+
+extension ScriptHost {
+  /// Cancels what the host runs, from any thread: hand it over before the host's thread is busy.
+  ///
+  /// ```swift
+  /// let canceller = host.canceller
+  /// Task { try await shutdownRequest(); canceller.cancel(reason: "shutting down") }
+  /// ```
+  public var canceller: ScriptCanceller {
+    if let openCanceller { return openCanceller }
+    let made = ScriptCanceller()
+    attach(made)
+    return made
+  }
+
+  /// Cancels everything that the host runs; see `ScriptCanceller.cancel`. On the host's thread: soon, when its
+  /// code or its loop continues.
+  public func cancel(reason: String? = nil) { canceller.cancel(reason: reason) }
+
+  /// Lets a canceller that exists already, and may have been used, cancel what this host runs.
+  func attach(_ canceller: ScriptCanceller) {
+    openCanceller = canceller
+    if isWorker { misuse("the host of a worker has no canceller") }
+    canceller.attach(to: self)
+  }
+
+  /// Stops everything because of a cancellation, if there is one.
+  ///
+  /// - Parameter isInCode: Whether the state's code is executing, and has called this between two of its
+  ///   instructions.
+  func takeCancellation(isInCode: Bool) {
+    guard let error = openCanceller?.take() else { return }
+    stopTasks(error)
+    guard isInCode else { return }
+    if !vm.runsScheduledCoroutine {
+      mainCancellation = nil
+      // Without memory for the error it has no reason.
+      guard case .reference(let value)? = try? luaError(error) else { return }
+      vm.interrupt(raising: value)
+    } else if executesCleanup {
+      limitCleanup()
+    } else {
+      vm.watchActivity(deadline: LuaVM.monotonicTime, grace: closeGrace(currentOp?.grace))
+    }
+  }
+
+  /// Stops all runs and tasks, and the innermost wait of the main chunk.
+  func stopTasks(_ error: FlowError) {
+    if mainWaits > 0 { mainCancellation = error }
+    for task in loop.pendingTasks { task.stop(error) }
+  }
+
+  /// Records the end of a wait of the main chunk.
+  func endMainWait() {
+    mainWaits -= 1
+    if mainWaits == 0 { mainCancellation = nil }
+  }
+}

@@ -1,0 +1,198 @@
+public import FlowEngine
+public import LuaVM
+
+extension ScriptHost {
+  /// Runs a script in a state of its own on a thread of its own, and returns its results: the shortest way to
+  /// run one from async code.
+  ///
+  /// ```swift
+  /// let result = try await ScriptHost.run(
+  ///   script: "local data = ...; return data.width * 2", data: ["width": 320], timeLimit: .seconds(1),
+  ///   memoryLimit: 16 << 20)
+  /// let width = try result.value(as: Int.self)
+  /// ```
+  ///
+  /// The script is executed like an op: it may wait, and what it starts and doesn't await is cancelled when
+  /// it returns. It gets its data, a table, as its argument. Cancelling the calling task cancels the script,
+  /// also while it is busy. As many threads run as there are calls at a time.
+  ///
+  /// - Parameters:
+  ///   - script: The script, as a text or in a file; bytecode is refused.
+  ///   - data: The fields of the table that the script gets.
+  ///   - timeLimit: The time for the script, also if it is busy; nil for no limit. Its cleanups have the time
+  ///     of `EventLoop.cleanupGrace` afterwards.
+  ///   - memoryLimit: The bytes that the state may use; nil for no limit.
+  ///   - output: The destination of `print` and `io.write`.
+  ///   - vmConfiguration: The further settings of the Lua state, such as its libraries.
+  ///   - configuration: What the script may use of `flow`.
+  ///   - setUp: Prepares the host before the script is loaded, on its thread: for ops and globals.
+  /// - Returns: What the script has returned, and its data at the end.
+  /// - Throws: A `FlowError`: of kind `timeout` after the time limit, of kind `cancelled` when the calling task
+  ///   was cancelled, and otherwise the error of the script.
+  public static func run(
+    script: ScriptSource, data: [String: any ValueConvertible] = [:], timeLimit: Duration? = nil,
+    memoryLimit: Int? = nil, output: ScriptOutput = .standardOutput,
+    vmConfiguration: LuaConfiguration = LuaConfiguration(),
+    configuration: Configuration = Configuration(),
+    setUp: @escaping @Sendable (ScriptHost) throws -> Void = { _ in }
+  ) async throws(FlowError) -> ScriptResult {
+    var vmConfiguration = vmConfiguration
+    if let memoryLimit { vmConfiguration.memoryLimit = memoryLimit }
+    let call = ScriptCall(
+      script: script, data: try plainFields(data),
+      timeLimit: timeLimit.map { max(Double($0.clampedNanoseconds) / 1e9, 1e-9) }, output: output,
+      vmConfiguration: vmConfiguration, configuration: configuration, setUp: setUp)
+    let thread: LoopThread
+    do throws(SystemError) { thread = try LoopThread(name: "script") } catch {
+      throw .from(error)
+    }
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        thread.run { loop in continuation.resume(returning: call.execute(on: loop)) }
+      }
+    } onCancel: {
+      call.canceller.cancel()
+    }
+    await thread.shutdown(grace: .zero)
+    return try outcome.get()
+  }
+
+  private static func plainFields(
+    _ data: [String: any ValueConvertible]
+  ) throws(FlowError) -> [(ByteString, PlainValue)] {
+    var fields: [(ByteString, PlainValue)] = []
+    for (name, value) in data {
+      guard let copy = value.flowValue.plainCopy() else {
+        throw .usage("the data '\(ByteString(name))' of a script can't be copied")
+      }
+      fields.append((ByteString(name), copy))
+    }
+    return fields
+  }
+}
+
+/// One call of `ScriptHost.run`.
+private struct ScriptCall: Sendable {
+  let script: ScriptSource
+  let data: [(ByteString, PlainValue)]
+  let timeLimit: Double?
+  let output: ScriptOutput
+  let vmConfiguration: LuaConfiguration
+  let configuration: ScriptHost.Configuration
+  let setUp: @Sendable (ScriptHost) throws -> Void
+  let canceller = ScriptCanceller()
+
+  /// Calls the chunk with its data, and `keep` with its results.
+  private static let caller: ByteString = """
+    local chunk, data, keep = ...
+    return function() keep(chunk(data)) end
+    """
+
+  /// Runs the script on the thread of a loop.
+  func execute(on loop: EventLoop) -> Result<ScriptResult, FlowError> {
+    do {
+      let host = try ScriptHost(
+        vm: LuaVM(configuration: vmConfiguration), loop: loop, configuration: configuration)
+      defer { host.close() }
+      host.attach(canceller)
+      return Result { () throws(FlowError) in
+        do {
+          return try execute(on: host)
+        } catch {
+          throw host.flowError(unpacking: error)
+        }
+      }
+    } catch {
+      return .failure(.from(error))
+    }
+  }
+
+  private func execute(on host: ScriptHost) throws -> ScriptResult {
+    let vm = host.vm
+    try host.send(output)
+    try setUp(host)
+    let chunk: LuaReference
+    switch script.content {
+    case .text(let text, let name): chunk = try vm.load(text, name: "=" + name, mode: "t")
+    case .file(let path): chunk = try vm.loadFile(path)
+    }
+    let table = try vm.makeTable(fields: try data.map { ($0, try host.luaValue($1.flowValue)) })
+    var results: [LuaValue] = []
+    let keep = try vm.makeFunction { call in
+      for index in 0..<call.count { results.append(try call.value(index + 1)) }
+      return call.answer()
+    }
+    let caller = try vm.loadOwn(Self.caller, name: "=[flow]")
+    let made = try vm.call(caller, [.reference(chunk), .reference(table), .reference(keep)])
+    guard case .reference(let function)? = made.first else {
+      throw LuaError(.runtime, "a script made no function")
+    }
+    if let error = canceller.take() { throw error }
+    let op = Op(name: "script", timeout: timeLimit, body: ScriptOpBody(host, function))
+    let run = op.start(on: host.loop)
+    host.runToEnd()
+    run.markObserved()
+    if let error = run.error { throw error }
+    return ScriptResult(
+      values: try results.enumerated().map {
+        try copy($1, of: "result \($0 + 1)", host)
+      },
+      data: try copy(.reference(table), of: "data", host))
+  }
+
+  private func copy(
+    _ value: LuaValue, of part: ByteString, _ host: ScriptHost
+  ) throws -> PlainValue {
+    if let copy = Value(value).plainCopy() { return copy }
+    let kind = host.kindName(of: value)
+    throw FlowError(
+      .mismatchedOutput,
+      "the script's \(part) can't be copied to Swift: \(kind == "table" ? "a value in it" : kind)")
+  }
+}
+
+extension ScriptHost {
+  /// Defines `print` and `io.write` for a destination, with the checks of Lua's own.
+  private static let outputDefinition: ByteString = """
+    local emit = ...
+    local error, select, tostring, type = error, select, tostring, type
+    function print(...)
+      local line = ""
+      for i = 1, select("#", ...) do
+        line = line .. (i > 1 and "\\t" or "") .. tostring((select(i, ...)))
+      end
+      emit(line .. "\\n")
+    end
+    local stdout = io and io.stdout
+    if not stdout then return end
+    function io.write(...)
+      local text = ""
+      for i = 1, select("#", ...) do
+        local value = select(i, ...)
+        local kind = type(value)
+        if kind ~= "string" and kind ~= "number" then
+          error("bad argument #" .. i .. " to 'write' (string expected, got " .. kind .. ")", 2)
+        end
+        text = text .. value
+      end
+      emit(text)
+      return stdout
+    end
+    """
+
+  /// Sends what the script prints to a destination.
+  fileprivate func send(_ output: ScriptOutput) throws {
+    let emit: @Sendable (ByteString) -> Void
+    switch output {
+    case .standardOutput: return
+    case .discarded: emit = { _ in }
+    case .handler(let handler): emit = handler
+    }
+    let function = try vm.makeFunction { call in
+      emit(call.string(1) ?? "")
+      return call.answer()
+    }
+    let definition = try vm.loadOwn(Self.outputDefinition, name: "=[flow]")
+    _ = try vm.call(definition, [.reference(function)])
+  }
+}

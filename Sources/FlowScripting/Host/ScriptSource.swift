@@ -1,0 +1,87 @@
+public import FlowEngine
+
+/// The text of a script, or the file that has it.
+public struct ScriptSource: Sendable, ExpressibleByStringLiteral {
+  enum Content: Sendable {
+    case text(ByteString, name: String)
+    case file(ByteString)
+  }
+
+  let content: Content
+
+  private init(_ content: Content) {
+    self.content = content
+  }
+
+  /// A script as a text; a literal is one, too.
+  ///
+  /// - Parameters:
+  ///   - text: The script.
+  ///   - name: The name of the script in messages.
+  /// - Returns: The source.
+  public static func text(_ text: String, name: String = "script") -> ScriptSource {
+    ScriptSource(.text(ByteString(text), name: name))
+  }
+
+  /// A script in a file.
+  public static func file(_ path: String) -> ScriptSource {
+    ScriptSource(.file(ByteString(path)))
+  }
+
+  public init(stringLiteral text: String) {
+    self.init(.text(ByteString(text), name: "script"))
+  }
+}
+
+/// The destination of what a script prints.
+public enum ScriptOutput: Sendable {
+  /// The standard output of the process.
+  case standardOutput
+  /// Nowhere.
+  case discarded
+  /// A function. It is called on the thread of the script, with the bytes of one call: a line with its line
+  /// feed from `print`, anything from `io.write`.
+  case handler(@Sendable (ByteString) -> Void)
+}
+
+/// The results of a script that has run; see `ScriptHost.run`.
+public struct ScriptResult: Sendable {
+  /// What the script has returned, as copies.
+  public let values: [PlainValue]
+  /// The data at the end, which the script may have changed, as copies.
+  public let data: PlainValue
+
+  /// A returned value, converted.
+  ///
+  /// - Parameters:
+  ///   - index: The index of the value, from 0.
+  ///   - type: The type to convert it to.
+  /// - Returns: The value.
+  /// - Throws: A `FlowError` that names the value if it is of another type, or missing.
+  public func value<Converted: ValueConvertible>(
+    _ index: Int = 0, as type: Converted.Type = Converted.self
+  ) throws(FlowError) -> Converted {
+    let value = values.indices.contains(index) ? values[index].flowValue : .null
+    return try Self.convert(value, "the script's result \(index + 1)")
+  }
+
+  /// A field of the data at the end, converted; see `value`.
+  public func data<Converted: ValueConvertible>(
+    _ key: String, as type: Converted.Type = Converted.self
+  ) throws(FlowError) -> Converted {
+    var value = Value.null
+    if case .opaque(let table) = data.flowValue, let map = table as? MapValue {
+      value = map[ByteString(key)] ?? .null
+    }
+    return try Self.convert(value, "'\(ByteString(key))' in the script's data")
+  }
+
+  private static func convert<Converted: ValueConvertible>(
+    _ value: Value, _ subject: ByteString
+  ) throws(FlowError) -> Converted {
+    if let converted = Converted(flowValue: value) { return converted }
+    throw FlowError(
+      .mismatchedOutput,
+      "\(subject) is \(value.typeName): \(Converted.flowWantedName) expected")
+  }
+}

@@ -1,0 +1,106 @@
+public import FlowEngine
+public import LuaVM
+
+/// The code that `ScriptThread.perform` runs.
+public typealias ScriptOperation<Success> =
+  nonisolated(nonsending) @Sendable (ScriptHost) async throws -> Success
+
+/// A script host on a thread of its own, for programs that use it from async code and several threads.
+///
+/// ```swift
+/// let scripts = try await ScriptThread(name: "scripts") { host in
+///   host.register(ScaleOp().makeOp())
+/// }
+/// try await scripts.perform { host in
+///   _ = try host.vm.call(try host.vm.load("print 'hello'", name: "=hello"))
+/// }
+/// await scripts.shutdown()
+/// ```
+///
+/// As with a `LoopThread`, releasing the last reference shuts it down.
+public final class ScriptThread: Sendable {
+  /// The thread: for actors that run on it (`FlowActor`), and work at its end.
+  public let thread: LoopThread
+  /// Cancels what the host runs, from any thread.
+  public let canceller: ScriptCanceller
+  private let place = Place()
+
+  /// The host, which only the thread touches.
+  private final class Place: @unchecked Sendable {
+    var host: ScriptHost?
+  }
+
+  /// Starts the thread and makes the host there.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the thread.
+  ///   - vmConfiguration: The settings of the Lua state.
+  ///   - configuration: What scripts may use of `flow`.
+  ///   - virtualClock: Whether the loop has a `VirtualClock`, so that sleeps take no time: for tests.
+  ///   - setUp: Prepares the host, on its thread: registers ops, sets globals.
+  /// - Throws: A `SystemError` if the system gives no thread, a `LuaError` or `FlowError` if no host can be
+  ///   made, and any error of `setUp`.
+  public init(
+    name: String = "script", vmConfiguration: LuaConfiguration = LuaConfiguration(),
+    configuration: ScriptHost.Configuration = ScriptHost.Configuration(),
+    virtualClock: Bool = false,
+    setUp: @escaping @Sendable (ScriptHost) throws -> Void = { _ in }
+  ) async throws {
+    let thread =
+      virtualClock
+      ? try LoopThread(name: name, clock: { VirtualClock() }) : try LoopThread(name: name)
+    self.thread = thread
+    let place = place
+    canceller = try await thread.perform { loop in
+      let host = try ScriptHost(
+        vm: LuaVM(configuration: vmConfiguration), loop: loop, configuration: configuration)
+      do {
+        try setUp(host)
+      } catch {
+        host.close()
+        throw error
+      }
+      place.host = host
+      return host.canceller
+    }
+    thread.atEnd { _ in
+      place.host?.close()
+      place.host = nil
+    }
+    thread.core.add(canceller: { [canceller, reason = "the thread '\(name)' is shut down"] in
+      canceller.cancel(reason: reason)
+    })
+  }
+
+  /// Runs code on the thread with the host, and returns its result; for any Swift task.
+  ///
+  /// Cancelling the calling task cancels the code, but not a script that is busy: `cancel` does that.
+  ///
+  /// - Parameter operation: The code; it always runs on the thread, whatever it awaits in between.
+  /// - Returns: Its result.
+  /// - Throws: As `LoopThread.perform`.
+  public func perform<Success: Sendable>(
+    _ operation: @escaping ScriptOperation<Success>
+  ) async throws -> Success {
+    let place = place
+    return try await thread.perform { (_: EventLoop) async throws -> Success in
+      guard let host = place.host else { throw CancellationError() }
+      return try await operation(host)
+    }
+  }
+
+  /// Cancels everything that the host runs, also busy code; see `ScriptCanceller.cancel`.
+  public func cancel(reason: String? = nil) { canceller.cancel(reason: reason) }
+
+  /// Shuts the thread down, and waits for its end; see `LoopThread.shutdown`. Scripts that are busy are cancelled
+  /// after the grace, too. The host is closed at the end.
+  public func shutdown(grace: Duration = LoopThread.defaultGrace) async {
+    await thread.shutdown(grace: grace)
+  }
+
+  /// As `shutdown`, but blocks the calling thread: for programs and tests without async code.
+  @available(*, noasync, message: "use shutdown()")
+  public func shutdownAndWait(grace: Duration = LoopThread.defaultGrace) {
+    thread.shutdownAndWait(grace: grace)
+  }
+}

@@ -1,0 +1,98 @@
+internal import FlowEngine
+package import FlowJournal
+
+// Runs of which only what a person has chosen is executed, or nothing.
+extension ScriptKeeping {
+  /// Whether runs are rehearsed.
+  var isRehearsal: Bool {
+    switch options.choice {
+    case .nothing, .only: true
+    case .changed, .from: false
+    }
+  }
+
+  /// What was found out about the ops since the last call.
+  package func takeRehearsal() -> KeptRehearsal {
+    if let keeper = keeper as? Keeper {
+      defer { keeper.rehearsal = KeptRehearsal() }
+      return keeper.rehearsal
+    }
+    guard let keeper = keeper as? NewRunKeeper else { return KeptRehearsal() }
+    defer { keeper.rehearsal = KeptRehearsal() }
+    return keeper.rehearsal
+  }
+
+  /// The run of the store whose ops are executed again: the last one of the script, unless another one was named.
+  func runToRepeat(in store: JournalStore) throws -> ByteString {
+    if case .run(let id) = options.resumption { return id }
+    if let id = try store.lastRun(of: options.script) { return id }
+    throw FlowError(
+      .error,
+      "there is no run of '\(options.script)' in the store '\(options.folder)': execute it with --keep first"
+    )
+  }
+
+  /// Makes a keeper that writes nothing.
+  func openRehearsal() throws -> any RunKeeper {
+    let store: JournalStore
+    do {
+      store = try JournalStore(folder: options.folder, isReadOnly: true)
+    } catch {
+      guard error.storeProblem == .missing else { throw error }
+      if case .run = options.resumption { throw error }
+      return NewRunKeeper()
+    }
+    let id: ByteString? =
+      switch options.resumption {
+      case .run(let id): id
+      case .latest: try store.unfinishedRun(of: options.script)
+      case .none: nil
+      }
+    return Keeper(
+      rehearsing: id ?? "", try id.map { try store.records(of: $0) } ?? [], in: store,
+      values: ScriptValues(host), trustsCode: options.trustsCode, usesCache: options.usesCache,
+      cipher: try cipher(of: store))
+  }
+
+  /// Reports what was found out about a run.
+  func endRehearsal(of run: Run) {
+    let rehearsal = takeRehearsal()
+    run.isOutcomeUnknown =
+      run.error != nil || rehearsal.assumption != nil || rehearsal.executed > 0
+    if run.error?.message == KeptRehearsal.refusal.message { run.markObserved() }
+    onRehearsal?(run, rehearsal)
+  }
+}
+
+extension ScriptKeeping.Choice {
+  /// Whether it is about what a run of the store has.
+  var isOfKeptRun: Bool {
+    switch self {
+    case .only, .from: true
+    case .changed, .nothing: false
+    }
+  }
+
+  var ofOps: OpChoice {
+    switch self {
+    case .changed: .changed
+    case .nothing: .nothing
+    case .only(let names): .only(names)
+    case .from(let name): .from(name)
+    }
+  }
+}
+
+/// Rehearses a run when there is no store yet: everything would be executed.
+private final class NewRunKeeper: RunKeeper {
+  var rehearsal = KeptRehearsal()
+  var runID: ByteString? { nil }
+  var isSuspended: Bool { false }
+
+  func decide(_ work: KeptWork) -> KeepingDecision {
+    rehearsal.noteNew(work.names().path)
+    return .fail(KeptRehearsal.refusal)
+  }
+
+  func undone(within path: ByteString, then: @escaping (FlowError?) -> Void) { then(nil) }
+}

@@ -1,0 +1,130 @@
+internal import FlowEngine
+internal import LuaVM
+
+/// Values that Swift has made, as scripts see them: tables of the engine, secrets, objects.
+extension ScriptHost {
+  /// A value that isn't one of this state.
+  func luaValue(notOwn value: any OpaqueValue) throws -> LuaValue {
+    if let secret = value as? SecretValue { return try vm.value(of: secret, types.secret) }
+    if value is JSONNull { return try vm.makeJSONNull() }
+    if let foreign = value as? ScriptValue {
+      // A table of another state is copied.
+      guard case .opaque(let copy)? = foreign.plainCopy()?.flowValue else {
+        throw LuaError(.argument, "a \(foreign.reference.kind.name) of another Lua state was used")
+      }
+      return try luaValue(notOwn: copy)
+    }
+    if value.matches(typeName: "table") {
+      var maker = TableMaker(host: self)
+      return .reference(try maker.table(of: value))
+    }
+    return try vm.value(of: value as AnyObject, try objectType())
+  }
+
+  /// The value under a key of a bucket, for a script.
+  ///
+  /// A table that Swift has stored becomes a table of the script when a script reads it for the first
+  /// time, and takes its place in the bucket: from then on all that read the key get that table, with
+  /// the changes that others have made. The Swift object that it was made of stays as it is.
+  func shared(_ value: Value, _ key: Key, in bucket: DataBucket) throws -> Value {
+    guard case .opaque(let opaque) = value, opaque is MapValue || opaque is ListValue else {
+      return value
+    }
+    let table = Value(try luaValue(notOwn: opaque))
+    bucket.substitute(table, for: opaque, under: key)
+    return table
+  }
+
+  /// The secret or the Swift object in a value.
+  func opaque(in value: LuaValue) -> (any OpaqueValue)? {
+    if let secret = secret(in: value) { return secret }
+    guard let openObjectType else { return nil }
+    return vm.object(in: value, openObjectType) as? any OpaqueValue
+  }
+
+  // MARK: Objects
+
+  /// The type of Swift objects, for which scripts have nothing but `tostring` and `==`.
+  private func objectType() throws -> LuaObjectType<AnyObject> {
+    if let openObjectType { return openObjectType }
+    let made = try vm.defineObjectType(
+      "object", of: AnyObject.self, methods: [:],
+      getter: bind { host, call in
+        throw host.usage(call, "can't read \(host.shownField(call)) of a Swift object")
+      },
+      metamethods: { _ in
+        [
+          "__tostring": bind { host, call in
+            guard let object = host.opaque(in: try call.value(1)) else {
+              throw host.usage(
+                call, "bad argument #1 to '__tostring' (object expected, got \(call.typeName(1)))")
+            }
+            return call.answer(.string(object.logText(limit: Value.logLimit)))
+          },
+          "__eq": bind { host, call in
+            guard let left = host.opaque(in: try call.value(1)),
+              let right = host.opaque(in: try call.value(2))
+            else { return call.answer(.boolean(false)) }
+            return call.answer(.boolean(left.isSame(as: right)))
+          },
+          "__newindex": bind { host, call in
+            throw host.usage(call, "can't set \(host.shownField(call)) of a Swift object")
+          },
+        ]
+      })
+    openObjectType = made
+    return made
+  }
+}
+
+/// Makes tables of a state from tables of the engine. A table that occurs twice is made once, and no
+/// depth of nesting recurses.
+private struct TableMaker {
+  let host: ScriptHost
+  private var made: [ObjectIdentifier: LuaReference] = [:]
+  /// Tables that have no content yet.
+  private var open: [(table: any OpaqueValue, made: LuaReference)] = []
+
+  init(host: ScriptHost) {
+    self.host = host
+  }
+
+  /// The table for a table of the engine, with its content.
+  mutating func table(of root: any OpaqueValue) throws -> LuaReference {
+    let result = try reference(to: root)
+    while let (table, made) = open.popLast() { try fill(made, from: table) }
+    return result
+  }
+
+  private mutating func reference(to table: any OpaqueValue) throws -> LuaReference {
+    if let known = made[ObjectIdentifier(table)] { return known }
+    let vm = host.vm
+    let reference = try vm.makeList(capacity: table.listCount() ?? 0)
+    let mark = (table as? ListValue)?.jsonMark ?? (table as? MapValue)?.jsonMark
+    if let mark { try vm.markJSON(reference, isArray: mark == .array) }
+    made[ObjectIdentifier(table)] = reference
+    open.append((table, reference))
+    return reference
+  }
+
+  private mutating func fill(_ made: LuaReference, from table: any OpaqueValue) throws {
+    let vm = host.vm
+    if let map = table as? MapValue {
+      return try vm.set(fields: try map.fields.map { ($0.name, try value($0.value)) }, in: made)
+    }
+    if let count = table.listCount() {
+      let elements = table.elements(0..<count)
+      return try vm.fill(made, count: count) { try value(elements[$0]) }
+    }
+    for (key, content) in table.entries() ?? [] {
+      try vm.set(try value(content), at: try value(key), in: made)
+    }
+  }
+
+  private mutating func value(_ value: Value) throws -> LuaValue {
+    guard case .opaque(let opaque) = value, opaque.matches(typeName: "table"),
+      !(opaque is ScriptValue)
+    else { return try host.luaValue(value) }
+    return .reference(try reference(to: opaque))
+  }
+}

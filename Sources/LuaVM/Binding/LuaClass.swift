@@ -1,0 +1,300 @@
+/// What scripts can do with objects of a Swift type: a class written once, and defined in any number of
+/// states by `LuaVM.define`.
+///
+/// ```swift
+/// let points = LuaClass<Point>("Point") {
+///   $0.initializer { (x: Double, y: Double) in Point(x: x, y: y) }
+///   $0.property("x", writable: \.x)
+///   $0.property("y", writable: \.y)
+///   $0.method("distance") { (p, other: Point) in hypot(p.x - other.x, p.y - other.y) }
+///   $0.metamethod(.add) { (a: Point, b: Point) in Point(x: a.x + b.x, y: a.y + b.y) }
+/// }
+/// try vm.define(points)
+/// ```
+///
+/// A script then writes `Point(3, 4).x` and `p:distance(q)`. Objects of a type that is `Equatable`,
+/// `Comparable` or `CustomStringConvertible` can be compared with `==` and `<`, and have a `tostring`.
+///
+/// Arguments are converted by the types of the closure's parameters; `LuaValue` takes any, optionals
+/// take nil, and further arguments are ignored, as everywhere in Lua. A wrong one raises an error that
+/// names the script's line, the method and the argument: `bad argument #1 to 'Point:distance' (Point
+/// expected, got nil)`. An error thrown by a closure is raised in the script; `LuaVM.call` throws it
+/// again, unchanged. Closures run on the state's thread.
+public final class LuaClass<Object: LuaObject> {
+  /// The name in scripts and messages.
+  public let name: String
+
+  @usableFromInline
+  var members = ClassMembers()
+
+  /// Describes a class.
+  ///
+  /// - Parameters:
+  ///   - name: The name in scripts and messages.
+  ///   - build: Adds the members.
+  public init(_ name: String, _ build: (LuaClass) -> Void = { _ in }) {
+    self.name = name
+    members.addConformances(of: Object.self, name)
+    build(self)
+  }
+
+  /// Describes a class that has the members of another one, of a Swift superclass, too. Its own ones
+  /// replace those of the same name; initializers and functions aren't taken over.
+  ///
+  /// - Parameters:
+  ///   - name: The name in scripts and messages.
+  ///   - parent: The other class.
+  ///   - build: Adds the members.
+  public init<Parent>(
+    _ name: String, inheriting parent: LuaClass<Parent>, _ build: (LuaClass) -> Void = { _ in }
+  ) {
+    guard Object.self is Parent.Type else {
+      misuse("class \(name) inherits \(parent.name), but \(Object.self) is no \(Parent.self)")
+    }
+    self.name = name
+    members = parent.members.inherited()
+    members.addConformances(of: Object.self, name)
+    build(self)
+  }
+
+  // MARK: Properties
+
+  /// Adds a property that scripts can read.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - path: The property.
+  @inlinable
+  public func property<Value: LuaValueConvertible>(
+    _ name: String, _ path: KeyPath<Object, Value>
+  ) {
+    property(name) { $0[keyPath: path] }
+  }
+
+  /// Adds a property that scripts can read and set.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - path: The property.
+  @inlinable
+  public func property<Value: LuaValueConvertible>(
+    _ name: String, writable path: WritableKeyPath<Object, Value>
+  ) {
+    property(name, get: { $0[keyPath: path] }, set: { $0[keyPath: path] = $1 })
+  }
+
+  /// Adds a property that scripts can read.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - get: Returns the value; an error it throws is raised.
+  @inlinable
+  public func property<Value: LuaValueConvertible>(
+    _ name: String, get: @escaping (Object) throws -> Value
+  ) {
+    let label = "\(self.name).\(name)"
+    members.setters[name] = nil
+    members.getters[name] = { call in
+      var signature = Signature(label, of: call)
+      try get(try signature.object()).addResult(to: call)
+      return call.answer()
+    }
+  }
+
+  /// Adds a property that scripts can read and set.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - get: Returns the value; an error it throws is raised.
+  ///   - set: Sets the value, which has been converted; an error it throws is raised, and leaves a
+  ///     structure as it was.
+  @inlinable
+  public func property<Value: LuaValueConvertible>(
+    _ name: String, get: @escaping (Object) throws -> Value,
+    set: @escaping (inout Object, Value) throws -> Void
+  ) {
+    property(name, get: get)
+    let label = "\(self.name).\(name)"
+    members.setters[name] = { call in
+      var signature = Signature(label, of: call)
+      let value: Value = try signature.newValue()
+      try signature.withObject { try set(&$0, value) }
+      return call.answer()
+    }
+  }
+
+  // MARK: Methods
+
+  /// Adds a method, for `object:name(…)`.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - body: Gets the object and the arguments, and returns the result; `LuaResults` are several.
+  @inlinable
+  public func method<each Argument: LuaValueConvertible, Result: LuaResult>(
+    _ name: String, _ body: @escaping (Object, repeat each Argument) throws -> Result
+  ) {
+    let label = "\(self.name):\(name)"
+    members.methods[name] = { call in
+      var signature = Signature(label, of: call)
+      let object: Object = try signature.object()
+      let result = try body(object, repeat try signature.argument((each Argument).self))
+      try result.addResult(to: call)
+      return call.answer()
+    }
+  }
+
+  /// The same for a method without a result.
+  @inlinable
+  public func method<each Argument: LuaValueConvertible>(
+    _ name: String, _ body: @escaping (Object, repeat each Argument) throws -> Void
+  ) {
+    method(name) { (object: Object, arguments: repeat each Argument) in
+      try body(object, repeat each arguments)
+      return NoResult()
+    }
+  }
+
+  /// Adds a method that changes a structure: the object that the script has is changed.
+  ///
+  /// ```swift
+  /// $0.mutatingMethod("move") { (point: inout Point, dx: Double) in point.x += dx }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - body: Gets the object and the arguments, and returns the result; `LuaResults` are several. If
+  ///     it throws, the object is as before.
+  @inlinable
+  public func mutatingMethod<each Argument: LuaValueConvertible, Result: LuaResult>(
+    _ name: String, _ body: @escaping (inout Object, repeat each Argument) throws -> Result
+  ) {
+    let label = "\(self.name):\(name)"
+    members.methods[name] = { call in
+      var signature = Signature(label, of: call)
+      // First: a wrong one is reported as such, whatever the arguments are.
+      _ = try signature.object() as Object
+      let arguments = (repeat try signature.argument((each Argument).self))
+      let result = try signature.withObject { (object: inout Object) in
+        try body(&object, repeat each arguments)
+      }
+      try result.addResult(to: call)
+      return call.answer()
+    }
+  }
+
+  /// The same for a method without a result.
+  @inlinable
+  public func mutatingMethod<each Argument: LuaValueConvertible>(
+    _ name: String, _ body: @escaping (inout Object, repeat each Argument) throws -> Void
+  ) {
+    mutatingMethod(name) { (object: inout Object, arguments: repeat each Argument) in
+      try body(&object, repeat each arguments)
+      return NoResult()
+    }
+  }
+
+  /// Adds a method that reads its arguments itself.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - function: The method; the object is its first argument, which it checks itself.
+  public func method(_ name: String, function: @escaping LuaFunction) {
+    members.methods[name] = function
+  }
+
+  /// Adds a metamethod, for operators and `tostring`.
+  ///
+  /// - Parameters:
+  ///   - metamethod: Which one.
+  ///   - body: Gets all operands, of any types that can be converted; one of them is an object of the
+  ///     class.
+  @inlinable
+  public func metamethod<each Argument: LuaValueConvertible, Result: LuaResult>(
+    _ metamethod: LuaMetamethod, _ body: @escaping (repeat each Argument) throws -> Result
+  ) {
+    members.metamethods[metamethod.rawValue] =
+      .typed("\(name).\(metamethod.rawValue)", firstArgument: 1, body)
+  }
+
+  // MARK: Making objects
+
+  /// Adds a function that makes objects: `Point.new(3, 4)`. The first one is also called by the name
+  /// of the class alone: `Point(3, 4)`.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - body: Makes the object.
+  @inlinable
+  public func initializer<each Argument: LuaValueConvertible>(
+    _ name: String = "new", _ body: @escaping (repeat each Argument) throws -> Object
+  ) {
+    let label = "\(self.name).\(name)"
+    members.functions[name] = .typed(label, firstArgument: 1, body)
+    if members.initializer == nil {
+      // The class itself is the first argument.
+      members.initializer = .typed(label, firstArgument: 2, body)
+    }
+  }
+
+  /// Adds a function that needs no object: `Point.origin()`.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - body: Gets the arguments, and returns the result; `LuaResults` are several.
+  @inlinable
+  public func function<each Argument: LuaValueConvertible, Result: LuaResult>(
+    _ name: String, _ body: @escaping (repeat each Argument) throws -> Result
+  ) {
+    members.functions[name] = .typed("\(self.name).\(name)", firstArgument: 1, body)
+  }
+
+  /// The same for a function without a result.
+  @inlinable
+  public func function<each Argument: LuaValueConvertible>(
+    _ name: String, _ body: @escaping (repeat each Argument) throws -> Void
+  ) {
+    function(name) { (arguments: repeat each Argument) in
+      try body(repeat each arguments)
+      return NoResult()
+    }
+  }
+}
+
+/// An event for which objects can have a metamethod; see section 2.4 of the Lua manual.
+public enum LuaMetamethod: String, Sendable {
+  /// `a + b`.
+  case add = "__add"
+  /// `a - b`.
+  case subtract = "__sub"
+  /// `a * b`.
+  case multiply = "__mul"
+  /// `a / b`.
+  case divide = "__div"
+  /// `a // b`.
+  case floorDivide = "__idiv"
+  /// `a % b`.
+  case remainder = "__mod"
+  /// `a ^ b`.
+  case power = "__pow"
+  /// `-a`.
+  case negate = "__unm"
+  /// `a .. b`.
+  case concatenate = "__concat"
+  /// `#a`.
+  case length = "__len"
+  /// `a == b`, of two objects that aren't the same.
+  case equal = "__eq"
+  /// `a < b`, and `b > a`.
+  case less = "__lt"
+  /// `a <= b`, and `b >= a`.
+  case lessOrEqual = "__le"
+  /// `a(…)`.
+  case call = "__call"
+  /// `tostring(a)`.
+  case tostring = "__tostring"
+  /// `pairs(a)`.
+  case pairs = "__pairs"
+  /// The end of the scope of `local a <close>`.
+  case close = "__close"
+}

@@ -1,0 +1,120 @@
+extension LuaVM {
+  /// Defines a class in this state. Scripts then get objects of it from functions of the host and, if
+  /// the class has initializers, make them.
+  ///
+  /// An object lives while Lua or Swift has it. Its userdata is collected some time after the script
+  /// has dropped it, at the latest when the state is closed.
+  ///
+  /// - Parameters:
+  ///   - type: The class; one of the same Swift type mustn't be defined already.
+  ///   - isGlobal: Whether the table of the class becomes the global variable of its name.
+  /// - Returns: The table of the class: its initializers and functions.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
+  @discardableResult
+  public func define<Object>(
+    _ type: LuaClass<Object>, isGlobal: Bool = true
+  ) throws -> LuaReference {
+    let name = type.name
+    let members = type.members
+    if boundClasses.exact(Object.self) != nil {
+      misuse("a class for \(Object.self) was defined twice in a state")
+    }
+    let (metatable, number) = try defineType(
+      name, methods: fields(members.methods), getter: getter(members.getters))
+    var metamethods = members.metamethods.mapValues { $0.function }
+    metamethods["__newindex"] = setter(name, members)
+    try complete(metatable, fields(metamethods))
+    boundClasses.add(
+      BoundClass(type: LuaObjectType(name: name, id: number), swiftType: Object.self))
+    let table = try makeTable(
+      fields: try members.functions.sorted { $0.key < $1.key }.map { name, member in
+        (ByteString(name), .reference(try makeFunction(member.function)))
+      },
+      metatable: try members.initializer.map { initializer in
+        try makeTable(fields: [
+          ("__call", .reference(try makeFunction(initializer.function))),
+          ("__name", .string(ByteString("class \(name)"))),
+        ])
+      })
+    if isGlobal { try setGlobal(name, .reference(table)) }
+    return table
+  }
+
+  /// Makes a Swift closure callable from Lua, with its arguments and results converted.
+  ///
+  /// ```swift
+  /// try vm.setGlobal("add", .reference(vm.makeFunction("add") { (a: Int, b: Int) in a + b }))
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - name: The name in messages about arguments.
+  ///   - body: The closure; it returns the result, or several as `LuaResults`. An error that it throws
+  ///     is raised.
+  /// - Returns: The function.
+  /// - Throws: A `LuaError` when memory runs out or the state is closed.
+  @inlinable
+  public func makeFunction<each Argument: LuaValueConvertible, Result: LuaResult>(
+    _ name: String, _ body: @escaping (repeat each Argument) throws -> Result
+  ) throws -> LuaReference {
+    try makeFunction(LuaMember.typed(name, firstArgument: 1, body).function)
+  }
+
+  /// The same for a closure without a result.
+  @inlinable
+  public func makeFunction<each Argument: LuaValueConvertible>(
+    _ name: String, _ body: @escaping (repeat each Argument) throws -> Void
+  ) throws -> LuaReference {
+    try makeFunction(name) { (arguments: repeat each Argument) in
+      try body(repeat each arguments)
+      return NoResult()
+    }
+  }
+
+  private func fields(_ functions: [String: LuaFunction]) -> LuaFields<LuaMethod> {
+    LuaFields(functions.sorted { $0.key < $1.key }.map { ($0.key, LuaMethod($0.value)) })
+  }
+
+  /// `__index` where no method has the name; nil for a class without properties.
+  private func getter(_ getters: [String: LuaFunction]) -> LuaFunction? {
+    if getters.isEmpty { return nil }
+    let table = PropertyTable(getters)
+    return { call in
+      guard let get = table.find(call) else { return call.answer(.nil) }
+      return try get(call)
+    }
+  }
+
+  /// `__newindex`.
+  private func setter(_ name: String, _ members: ClassMembers) -> LuaFunction {
+    let table = PropertyTable(members.setters)
+    let known = Set(members.getters.keys).union(members.methods.keys)
+    return { call in
+      if let set = table.find(call) { return try set(call) }
+      guard let key = call.string(2)?.description else {
+        throw LuaError(.argument, ByteString("\(name) has no property of type \(call.typeName(2))"))
+      }
+      throw LuaError(
+        .argument,
+        ByteString(
+          known.contains(key)
+            ? "'\(name).\(key)' can't be set" : "\(name) has no property '\(key)' to set"))
+    }
+  }
+}
+
+/// Finds properties by the second argument of a call.
+// A list: there are few, and to hash a name takes longer than to compare it with some.
+private struct PropertyTable {
+  private var list: [(name: [UInt8], function: LuaFunction)]
+
+  init(_ functions: [String: LuaFunction]) {
+    list = functions.sorted { $0.key < $1.key }.map { (Array($0.key.utf8), $0.value) }
+  }
+
+  func find(_ call: LuaCall) -> LuaFunction? {
+    let found = call.withBytes(2) { key in
+      list.firstIndex { $0.name.count == key.count && $0.name.elementsEqual(key) }
+    }
+    return found.flatMap { $0 }.map { list[$0].function }
+  }
+}

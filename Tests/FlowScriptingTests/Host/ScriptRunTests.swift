@@ -1,0 +1,182 @@
+import FlowEngine
+import FlowScripting
+import LuaVM
+import Synchronization
+import Testing
+
+@Suite("Scripts run by one call")
+struct ScriptRunTests {
+  @Test("Data goes in, and results and the changed data come out")
+  func dataGoesInAndResultsComeOut() async throws {
+    let result = try await ScriptHost.run(
+      script: """
+        local data = ...
+        data.total = data.width * #data.names
+        return data.total, { "a", "b" }, nil, true, 1.5
+        """,
+      data: ["width": 20, "names": ["x", "y", "z"], "ratio": 0.5])
+    #expect(try result.value(as: Int.self) == 60)
+    #expect(try result.value(1, as: [String].self) == ["a", "b"])
+    #expect(try result.value(2, as: Int?.self) == nil)
+    #expect(try result.value(3, as: Bool.self))
+    #expect(try result.value(4, as: Double.self) == 1.5)
+    #expect(result.values.count == 5)
+    #expect(try result.data("total", as: Int.self) == 60)
+    #expect(try result.data("ratio", as: Double.self) == 0.5)
+    let error = #expect(throws: FlowError.self) { try result.value(1, as: Int.self) }
+    #expect(error?.message == "the script's result 2 is table: Int expected")
+    #expect(throws: FlowError.self) { try result.value(7, as: Int.self) }
+    #expect(throws: FlowError.self) { try result.data("nothing", as: Int.self) }
+  }
+
+  @Test("A script waits, and uses the ops of the program")
+  func aScriptWaitsAndUsesTheOpsOfTheProgram() async throws {
+    let result = try await ScriptHost.run(
+      script: """
+        local flow = require "flow"
+        flow.sleep(0.001)
+        local run = flow.new("double"):add(flow.ops.DoubleOp):start { number = 21 }
+        run:await()
+        return run.data.double
+        """
+    ) { host in
+      host.register(
+        Op("DoubleOp", needs: ["number": "integer"], gives: ["double": "integer"]) { context in
+          context.set("double", try context.value("number", as: Int.self) * 2)
+        })
+    }
+    #expect(try result.value(as: Int.self) == 42)
+  }
+
+  @Test("Errors of the script and of its text are thrown")
+  func errorsOfTheScriptAreThrown() async throws {
+    let raised = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: .text("local x = nil; return x.y", name: "bad"))
+    }
+    #expect(raised?.kind == .error)
+    #expect(raised?.message.description.hasPrefix("bad:1: attempt to index a nil value") == true)
+    let table = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: "error { code = 7, message = 'no' }")
+    }
+    #expect(table?.code == 7)
+    let syntax = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: "return return")
+    }
+    #expect(syntax?.message.description.hasPrefix("script:1:") == true)
+    let missing = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: .file("/nowhere/at-all.lua"))
+    }
+    #expect(missing?.message.description.contains("/nowhere/at-all.lua") == true)
+    let bytecode = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: "\u{1B}Lua")
+    }
+    #expect(bytecode?.message.description.contains("attempt to load a binary chunk") == true)
+    let function = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: "return print")
+    }
+    #expect(function?.message == "the script's result 1 can't be copied to Swift: function")
+    let exit = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: "os.exit(3)")
+    }
+    #expect(exit?.message.description.contains("os.exit") == true)
+  }
+
+  // MARK: Limits
+
+  @Test(
+    "The time limit stops a script, whether it is busy or waits",
+    arguments: [
+      "while true do end", "while true do pcall(function() while true do end end) end",
+      "require 'flow'.sleep(3600)", "coroutine.wrap(function() while true do end end)()",
+    ])
+  func theTimeLimitStopsAScript(_ source: String) async throws {
+    let error = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: .text(source), timeLimit: .milliseconds(20))
+    }
+    #expect(error?.kind == .timeout)
+  }
+
+  @Test("The memory limit stops a script")
+  func theMemoryLimitStopsAScript() async throws {
+    let error = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(
+        script: "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end",
+        memoryLimit: 16 << 20)
+    }
+    #expect(error?.message.description.contains("not enough memory") == true)
+    let tiny = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(script: "return 1", memoryLimit: 1000)
+    }
+    #expect(tiny?.message.description.contains("not enough memory") == true)
+  }
+
+  @Test(
+    "Cancelling the calling task cancels the script",
+    arguments: [
+      "began() while true do pcall(function() while true do end end) end",
+      "began() require 'flow'.sleep(3600)",
+    ])
+  func cancellingTheCallerCancelsTheScript(_ source: String) async throws {
+    let (began, continuation) = AsyncStream<Void>.makeStream()
+    let running = Task {
+      try await ScriptHost.run(script: .text(source)) { host in
+        let begin = try host.vm.makeFunction { call in
+          continuation.finish()
+          return call.answer()
+        }
+        try host.vm.setGlobal("began", .reference(begin))
+      }
+    }
+    for await _ in began {}
+    running.cancel()
+    let error = await #expect(throws: FlowError.self) { try await running.value }
+    #expect(error?.kind == .cancelled)
+  }
+
+  @Test("A task that is cancelled already runs no script")
+  func aTaskThatIsCancelledAlreadyRunsNoScript() async throws {
+    let running = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await ScriptHost.run(script: "while true do end")
+    }
+    let error = await #expect(throws: FlowError.self) { try await running.value }
+    #expect(error?.kind == .cancelled)
+  }
+
+  @Test("Many scripts run at the same time")
+  func manyScriptsRunAtTheSameTime() async throws {
+    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<32 {
+        group.addTask {
+          try await ScriptHost.run(
+            script: "local data = ... require 'flow'.sleep(0.001) return data.number * 2",
+            data: ["number": number]
+          ).value(as: Int.self)
+        }
+      }
+      return try await group.reduce(0, +)
+    }
+    #expect(sum == 992)
+  }
+
+  // MARK: Output
+
+  @Test("A handler gets what the script prints")
+  func aHandlerGetsWhatTheScriptPrints() async throws {
+    let text = Mutex("")
+    let result = try await ScriptHost.run(
+      script: """
+        print("a", 1, nil, true)
+        print()
+        assert(io.write("b", 2, 2.5) == io.stdout)
+        local ok, message = pcall(io.write, {})
+        return message
+        """,
+      output: .handler { bytes in text.withLock { $0 += bytes.description } })
+    #expect(text.withLock { $0 } == "a\t1\tnil\ttrue\n\nb22.5")
+    #expect(
+      try result.value(as: String.self)
+        == "bad argument #1 to 'write' (string expected, got table)")
+    _ = try await ScriptHost.run(script: "print 'hidden' io.write 'hidden'", output: .discarded)
+  }
+}
