@@ -139,19 +139,20 @@ struct LoopThreadTests {
   @Test("What ignores its cancellation is abandoned")
   func whatIgnoresItsCancellationIsAbandoned() async throws {
     let thread = try LoopThread()
-    let (hasBegun, never) = (Flag(), Flag())
+    let hasBegun = Flag()
     let running = Task {
       try await thread.perform { _ in
         hasBegun.raise()
-        await never.wait()
+        await Self.neverRaised.wait()
       }
     }
     await hasBegun.wait()
     await thread.shutdown(grace: .milliseconds(1))
     await #expect(throws: FlowError.self) { try await running.value }
-    // Its code waits for ever otherwise, and would be a leak.
-    never.raise()
   }
+
+  /// Keeps the task that waits for it: without a reference that task would be a leak.
+  private static let neverRaised = Flag()
 
   @Test("Several tasks shut a thread down, and the shortest grace holds")
   func severalTasksShutAThreadDown() async throws {
