@@ -48,7 +48,7 @@ final class EventFile: RunSink {
     append(line)
   }
 
-  func append(_ event: Event, value: Value?, in log: EventLog) {
+  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
     var line = JSONText()
     line.append(event)
     append(line)

@@ -32,7 +32,7 @@ extension JSONText {
   }
 
   /// Appends an event, with the fields of `run:events()`.
-  mutating func append(_ event: Event) {
+  mutating func append(_ event: RunEvent) {
     append(raw: "{")
     field("time", event.time)
     field("kind", event.kind.name)

@@ -26,7 +26,7 @@ final class LivePage {
   private let source: Source
   private let target = Target()
   private var pace = LivePace()
-  private var timer: Timer?
+  private var timer: LoopTimer?
 
   /// Begins; nothing is written before the first run.
   init(_ path: ByteString, on loop: EventLoop, _ source: Source) {

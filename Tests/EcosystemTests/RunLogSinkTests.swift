@@ -18,7 +18,7 @@ private struct FlowLogger: RunLogger {
 struct RunLogSinkTests {
   private func entries(
     _ op: Op, level: Logger.Level = .debug, trace: TraceContext? = nil,
-    data: [(ByteString, Value)] = []
+    data: [(ByteString, FlowValue)] = []
   ) -> [Logger.Entry] {
     var logger = Logger(label: "test")
     logger.logLevel = level

@@ -62,7 +62,7 @@ struct RunMetricsSinkTests {
     let inner = Op("InnerOp") { _ in }
     let outer = Op("OuterOp", needs: ["item": "integer"]) { context in _ = context.start(inner) }
     let lines = lines { loop in
-      let items = Value.opaque(ListValue([.integer(1), .integer(2)]))
+      let items = FlowValue.opaque(ListValue([.integer(1), .integer(2)]))
       _ = Flow("flow").addGrouped(outer, GroupDispatcher(input: "items"))
         .data("items", items).start(on: loop)
     }

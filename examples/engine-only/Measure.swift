@@ -128,8 +128,8 @@ private final class EmptyBody: OpBody {
 }
 
 private final class CopyBody: OpBody {
-  private let item: Key
-  private let copy: Key
+  private let item: DataKey
+  private let copy: DataKey
 
   init(_ loop: EventLoop) {
     item = loop.keys.intern("item")

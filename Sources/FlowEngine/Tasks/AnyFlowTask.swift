@@ -42,7 +42,7 @@ open class AnyFlowTask {
   /// Its result when that is a value of the engine, as soon as it is known: perhaps before the task
   /// has succeeded. It is here because a generic property makes the end of each task look up its
   /// type.
-  @exclusivity(unchecked) final var storedValue: Value?
+  @exclusivity(unchecked) final var storedValue: FlowValue?
   @exclusivity(unchecked) private final var storedState: State = .pending
   @exclusivity(unchecked) private final var hasConcluded = false
   @exclusivity(unchecked) private final var wasObserved = false

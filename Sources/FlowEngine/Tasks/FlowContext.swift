@@ -98,9 +98,9 @@ public final class FlowContext<Success> {
 extension FlowContext: @unchecked Sendable where Success: Sendable {}
 
 // Without generics, because scripts use it often.
-extension FlowContext where Success == Value {
+extension FlowContext where Success == FlowValue {
   /// Has the task succeed, on the loop's thread; false when it has settled.
-  package func trySetValue(_ value: Value) -> Bool {
+  package func trySetValue(_ value: FlowValue) -> Bool {
     identity.check()
     guard claim.isFirst() else { return false }
     settled.content?.end(withValue: value)

@@ -12,14 +12,14 @@ open class FlowTask<Success>: AnyFlowTask {
   }
 
   package init(on loop: EventLoop) {
-    super.init(on: loop, isOfValues: Success.self == Value.self)
+    super.init(on: loop, isOfValues: Success.self == FlowValue.self)
   }
 
   /// Stores the result; the caller settles the task.
   final func keep(_ result: Success) {
     if isOfValues {
       // As above.
-      storedValue = unsafeBitCast(result, to: Value.self)
+      storedValue = unsafeBitCast(result, to: FlowValue.self)
     } else {
       details = ResultBox(result, replacing: details)
     }
@@ -45,7 +45,7 @@ open class FlowTask<Success>: AnyFlowTask {
 // Without generics, because scripts use them often.
 extension AnyFlowTask {
   /// For a task of values: succeeds with this value, unless it has settled.
-  package final func end(withValue value: Value) {
+  package final func end(withValue value: FlowValue) {
     guard state == .pending else { return }
     storedValue = value
     settle(nil)
@@ -53,10 +53,10 @@ extension AnyFlowTask {
   }
 
   /// For a task of values: the result; nil unless it has succeeded.
-  package final var resultValue: Value? { state == .succeeded ? storedValue : nil }
+  package final var resultValue: FlowValue? { state == .succeeded ? storedValue : nil }
 
   /// For a task of values: stores the result for the case that it succeeds.
-  package final func keep(value: Value) { storedValue = value }
+  package final func keep(value: FlowValue) { storedValue = value }
 
   /// Succeeds with the result that is stored, of a task of values or of a subclass that stores it itself,
   /// unless it has settled.
@@ -67,10 +67,10 @@ extension AnyFlowTask {
   }
 }
 
-extension FlowTask where Success == Value {
+extension FlowTask where Success == FlowValue {
   /// Makes a pending task.
-  package static func makeOfValues(on loop: EventLoop) -> FlowTask<Value> {
-    FlowTask<Value>(on: loop)
+  package static func makeOfValues(on loop: EventLoop) -> FlowTask<FlowValue> {
+    FlowTask<FlowValue>(on: loop)
   }
 }
 
@@ -127,7 +127,7 @@ extension FlowTask where Success == Void {
 /// Succeeds when its time has come. The timer retains it until then.
 private final class DelayedTask<Success>: FlowTask<Success>, LoopJob {
   private var given: Success?
-  private var timer: Timer?
+  private var timer: LoopTimer?
 
   init(_ seconds: Double, _ result: Success, on loop: EventLoop) {
     given = result

@@ -14,7 +14,7 @@ package final class TimeLimit: TaskOwner {
   let workPlace: WorkPlace? = nil
   /// The tasks that it limits.
   package private(set) lazy var tasks = OwnedTasks(of: self)
-  private var timer: Timer?
+  private var timer: LoopTimer?
 
   /// A limit that begins now.
   ///

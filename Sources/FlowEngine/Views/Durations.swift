@@ -29,6 +29,6 @@ package enum Durations {
   /// At most three digits of a number below 1000.
   private static func digits(_ number: Double) -> ByteString {
     let scale: Double = number < 9.995 ? 100 : number < 99.95 ? 10 : 1
-    return Value.text(ofSeconds: (number * scale).rounded() / scale)
+    return FlowValue.text(ofSeconds: (number * scale).rounded() / scale)
   }
 }

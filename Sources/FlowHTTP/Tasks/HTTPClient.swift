@@ -17,7 +17,7 @@ public final class HTTPClient {
   private var running = 0
   private var waiting: [HTTPTransfer] = []
   private var next = 0
-  private var timer: Timer?
+  private var timer: LoopTimer?
   private var isStarting = false
 
   /// Makes a client.

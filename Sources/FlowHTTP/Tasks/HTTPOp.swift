@@ -22,11 +22,11 @@ public struct HTTPOp: OpConvertible {
     _ request: HTTPRequest, into key: ByteString? = nil,
     requester: ObjectIdentifier? = nil, showsProgress: Bool = false,
     makeKey: ((OpContext) -> ByteString)? = nil,
-    convert: @escaping (HTTPResponse) throws -> Value = { .bytes($0.body) }
+    convert: @escaping (HTTPResponse) throws -> FlowValue = { .bytes($0.body) }
   ) throws {
     if let misuse = request.misuse { throw misuse }
     let pieces = try HTTPTemplate(request.url)
-    let any = try ValueType.parse("any")
+    let any = try FlowValueType.parse("any")
     op = Op(
       name: "HTTPOp", needs: pieces.names.map { Declaration($0, any) },
       gives: key.map { [Declaration($0, any)] } ?? [],
@@ -85,12 +85,12 @@ private final class HTTPOpBody: OpBody {
   private let requester: ObjectIdentifier?
   private let showsProgress: Bool
   private let makeKey: ((OpContext) -> ByteString)?
-  private let convert: (HTTPResponse) throws -> Value
+  private let convert: (HTTPResponse) throws -> FlowValue
 
   init(
     _ request: HTTPRequest, _ template: HTTPTemplate, _ key: ByteString?,
     _ requester: ObjectIdentifier?, _ showsProgress: Bool,
-    _ makeKey: ((OpContext) -> ByteString)?, _ convert: @escaping (HTTPResponse) throws -> Value
+    _ makeKey: ((OpContext) -> ByteString)?, _ convert: @escaping (HTTPResponse) throws -> FlowValue
   ) {
     self.request = request
     self.template = template

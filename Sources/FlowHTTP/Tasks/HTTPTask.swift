@@ -118,7 +118,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   ) {
     guard let onLine else { return }
     self.onLine = nil
-    let time = Value.text(ofSeconds: (elapsed * 100).rounded() / 100)
+    let time = FlowValue.text(ofSeconds: (elapsed * 100).rounded() / 100)
     let end = size.map { ", " + Self.sizeText($0) } ?? ""
     let shown = loop.secrets.redacted(url: HTTPURL.shown(url))
     onLine("\(transfer.request.effectiveMethod) \(shown) -> \(status) in \(time)s\(end)")
@@ -153,7 +153,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     for unit in ["kB", "MB", "GB"] as [ByteString] {
       if size < 999.5 || unit == "GB" {
         let rounded = size < 9.95 ? (size * 10).rounded() / 10 : size.rounded()
-        return "\(Value.text(ofSeconds: rounded)) \(unit)"
+        return "\(FlowValue.text(ofSeconds: rounded)) \(unit)"
       }
       size /= 1000
     }

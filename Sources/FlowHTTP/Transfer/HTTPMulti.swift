@@ -33,7 +33,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
   @exclusivity(unchecked) private var insideSince: Int64 = 0
   @exclusivity(unchecked) private var touched: [HTTPTransfer] = []
   @exclusivity(unchecked) private var sockets: [Int32: HTTPSocket] = [:]
-  @exclusivity(unchecked) private var timer: Timer?
+  @exclusivity(unchecked) private var timer: LoopTimer?
   /// When it fires, and when the library wants to be called: nanoseconds of the system's clock. The timer may
   /// be early, as the library changes its mind twice for each request.
   @exclusivity(unchecked) private var timerTime = Int64.max
@@ -42,7 +42,7 @@ final class HTTPMulti: LoopExtension, LoopJob {
   @exclusivity(unchecked) private var isTimeDue = false
   @exclusivity(unchecked) private var isQueued = false
   /// Ends transfers in which no byte moves: one timer for all, as most end long before their limits.
-  @exclusivity(unchecked) private var movementTimer: Timer?
+  @exclusivity(unchecked) private var movementTimer: LoopTimer?
   /// When it does so: nanoseconds of the system's clock.
   @exclusivity(unchecked) private var movementTime = Int64.max
   /// How many transfers something is to come for; the others are paused.

@@ -22,7 +22,7 @@ extension HTTPTransfer {
         mayRepeat: false)
     }
     if code == CURLE_OPERATION_TIMEDOUT {
-      let seconds = Value.text(ofSeconds: request.connectTimeout)
+      let seconds = FlowValue.text(ofSeconds: request.connectTimeout)
       return timeoutError("after \(seconds)s (connect_timeout)")
     }
     if code == CURLE_SEND_FAIL_REWIND {

@@ -31,7 +31,7 @@ final class HTTPTransfer {
   @exclusivity(unchecked) private(set) var hasEnded = false
   @exclusivity(unchecked) private var hasBegun = false
   @exclusivity(unchecked) private var start: Int64 = 0
-  @exclusivity(unchecked) private var deadlineTimer: Timer?
+  @exclusivity(unchecked) private var deadlineTimer: LoopTimer?
   @exclusivity(unchecked) private var isHolding = false
 
   // The request that is being sent: the first, or one that a redirect has led to.
@@ -399,7 +399,8 @@ final class HTTPTransfer {
     // Connecting has a limit of its own.
     if ccurl_size(easy, CURLINFO_PRETRANSFER_TIME_T) == 0 { lastMoved = now }
     if now < idleEnd { return idleEnd }
-    timedOut("as no byte moved for \(Value.text(ofSeconds: request.idleTimeout))s (idle_timeout)")
+    timedOut(
+      "as no byte moved for \(FlowValue.text(ofSeconds: request.idleTimeout))s (idle_timeout)")
     return nil
   }
 
@@ -410,7 +411,7 @@ final class HTTPTransfer {
   }
 
   private func timedOut(after timeout: Double) {
-    timedOut("after \(Value.text(ofSeconds: timeout))s (timeout)")
+    timedOut("after \(FlowValue.text(ofSeconds: timeout))s (timeout)")
   }
 
   private func timedOut(_ limit: ByteString) { stop(timeoutError(limit)) }

@@ -294,8 +294,8 @@ package final class Keeper: RunKeeper {
     _ work: KeptWork, lineage: UInt64? = nil, _ index: Int? = nil, record: () -> OpRecord,
     undone: @escaping UndoneKeeping
   ) throws -> KeepingDecision {
-    var result = Value.null
-    var writes: [(key: Key, value: Value)] = []
+    var result = FlowValue.null
+    var writes: [(key: DataKey, value: FlowValue)] = []
     var undos = KeptUndos()
     for write in known {
       let bytes = try store.load(write)
@@ -320,7 +320,7 @@ package final class Keeper: RunKeeper {
 
   private func decode(
     _ bytes: [UInt8], _ write: KeptWrite, _ record: () -> OpRecord, of run: ByteString
-  ) throws -> Value {
+  ) throws -> FlowValue {
     if !write.isSecret { return try values.decode(bytes) }
     guard let cipher else {
       throw FlowError(
@@ -377,9 +377,9 @@ package final class Keeper: RunKeeper {
   }
 
   /// The digest of a value that an op reads.
-  func digest(of value: Value?) -> Digest { (try? store.digest(of: value)) ?? .incomparable }
+  func digest(of value: FlowValue?) -> Digest { (try? store.digest(of: value)) ?? .incomparable }
 
-  func encode(_ value: Value) throws -> [UInt8] { try values.encode(value) }
+  func encode(_ value: FlowValue) throws -> [UInt8] { try values.encode(value) }
 
   func write(_ record: OpRecord, then: ((FlowError?) -> Void)?) -> Int64 {
     if isEnded {

@@ -23,7 +23,7 @@ struct KeptUndos {
   }
 
   /// Whether a write is about an undo; adds that.
-  mutating func take(_ name: ByteString, _ value: Value, _ keys: KeyTable) -> Bool {
+  mutating func take(_ name: ByteString, _ value: FlowValue, _ keys: KeyTable) -> Bool {
     guard name.bytes.starts(with: Self.mark) else { return false }
     let rest = name.bytes.dropFirst(Self.mark.count)
     if let space = rest.firstIndex(of: UInt8(ascii: " ")) {

@@ -3,15 +3,15 @@ package import FlowEngine
 /// Values of data buckets as bytes, for a store. A host of scripts converts its own tables.
 package protocol KeptValues: AnyObject {
   /// The form in which a value is kept, which `decode` reads; throws an error that names what can't be kept.
-  func encode(_ value: Value) throws -> [UInt8]
+  func encode(_ value: FlowValue) throws -> [UInt8]
   /// A kept value.
-  func decode(_ bytes: [UInt8]) throws -> Value
+  func decode(_ bytes: [UInt8]) throws -> FlowValue
 }
 
 extension JournalStore {
   /// The digest of a value, nil when a part of it can't be compared with that of another process: a function, a
   /// task.
-  func digest(of value: Value?) throws(FlowError) -> Digest? {
+  func digest(of value: FlowValue?) throws(FlowError) -> Digest? {
     switch value {
     case nil, .null: return try digest(tagged: 0, 0)
     case .boolean(let flag): return try digest(tagged: 1, flag ? 1 : 0)

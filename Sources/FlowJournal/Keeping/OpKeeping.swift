@@ -8,19 +8,19 @@ final class OpKeeping: KeptExecution {
   @exclusivity(unchecked) private var record: OpRecord
   @exclusivity(unchecked) private var isWritten = false
   let lineage: UInt64
-  private let given: [Key]
+  private let given: [DataKey]
   /// The digests of the values that it was given, if they aren't those of the record's inputs.
   private let before: [Digest]?
   /// Whether a value counts instead of what it is given and reads.
   private let hasCacheKey: Bool
   /// The declared outputs that are files.
-  private let outputFiles: [(key: Key, type: ValueType)]
+  private let outputFiles: [(key: DataKey, type: FlowValueType)]
   /// The paths of those that the op has made, by the places of their writes.
   private var made: [(write: Int, paths: [ByteString])] = []
   @exclusivity(unchecked) private var set = KeyList()
   @exclusivity(unchecked) private var isRead = KeyList()
   /// The keys that it has read without a declaration.
-  @exclusivity(unchecked) private var read: [(key: Key, digest: Digest)] = []
+  @exclusivity(unchecked) private var read: [(key: DataKey, digest: Digest)] = []
 
   /// Why its code can't be compared.
   private let codeProblem: ByteString?
@@ -54,7 +54,7 @@ final class OpKeeping: KeptExecution {
     record.id = keeper.write(record, then: then)
   }
 
-  func willRead(_ key: Key, in bucket: DataBucket) {
+  func willRead(_ key: DataKey, in bucket: DataBucket) {
     // What it was given, has set or has read needn't be noted again. Few ops have many keys.
     if given.contains(key) || set.contains(key) || !isRead.insert(key) { return }
     let digest = keeper.digest(of: bucket.get(key))
@@ -63,7 +63,7 @@ final class OpKeeping: KeptExecution {
     record.reads.append(KeptInput(name: bucket.keys.name(of: key), digest: digest))
   }
 
-  func willSet(_ key: Key) {
+  func willSet(_ key: DataKey) {
     _ = set.insert(key)
   }
 
@@ -177,7 +177,7 @@ final class OpKeeping: KeptExecution {
     return writes
   }
 
-  private func noteFiles(of key: Key, _ value: Value, at place: Int) {
+  private func noteFiles(of key: DataKey, _ value: FlowValue, at place: Int) {
     guard let type = outputFiles.first(where: { $0.key == key })?.type else { return }
     made.append((place, type.files(in: value)))
   }
@@ -192,7 +192,7 @@ final class OpKeeping: KeptExecution {
   }
 
   /// The keys that the op has set, and those of tables that it has changed in place.
-  private func changedKeys(in data: DataBucket) -> [Key] {
+  private func changedKeys(in data: DataBucket) -> [DataKey] {
     var keys = set.keys
     for (place, key) in given.enumerated() where !set.contains(key) {
       let before = before?[place] ?? record.inputs[place].digest
@@ -208,7 +208,7 @@ final class OpKeeping: KeptExecution {
 
   /// A value that the op has set; the result of a step has no name.
   private func write(
-    _ name: ByteString, _ value: Value, at place: Int, _ described: ByteString? = nil
+    _ name: ByteString, _ value: FlowValue, at place: Int, _ described: ByteString? = nil
   ) throws -> KeptWrite {
     let usual: ByteString =
       name == KeptWrite.resultName ? "its result" : "<\(name)>, which it has set,"
@@ -234,7 +234,7 @@ final class OpKeeping: KeptExecution {
   }
 
   /// Whether a table has been changed in place.
-  private func has(_ key: Key, in bucket: DataBucket, changedFrom digest: Digest) -> Bool {
+  private func has(_ key: DataKey, in bucket: DataBucket, changedFrom digest: Digest) -> Bool {
     guard case .opaque? = bucket.get(key) else { return false }
     return keeper.digest(of: bucket.get(key)) != digest
   }

@@ -58,7 +58,7 @@ package final class FileWatch: LoopJob {
   /// Reports that were read and not handled.
   private var buffer: [UInt8] = []
   private var offset = 0
-  private var departureTimer: Timer?
+  private var departureTimer: LoopTimer?
   /// Called once, on the loop's thread, when the watch was closed or forgotten.
   package var onClose: (() -> Void)?
 

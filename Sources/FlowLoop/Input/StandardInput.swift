@@ -10,7 +10,7 @@ public final class StandardInput: LoopJob {
   private var waiting: [InputRead] = []
   private var watch: DescriptorWatch?
   /// Set while the input is watched.
-  private var recheck: Timer?
+  private var recheck: LoopTimer?
   /// Set for an input that can't be watched because it never makes anyone wait, such as a file.
   private var isFile = false
   private var isEnqueued = false

@@ -199,7 +199,7 @@ public final class EventLoop {
   ///
   /// On a loop that is shut down the timer isn't pending, and never will be.
   @discardableResult
-  public func schedule(at time: Int64, _ job: any LoopJob) -> Timer {
+  public func schedule(at time: Int64, _ job: any LoopJob) -> LoopTimer {
     checkThread()
     let timer = timers.add(deadline: time, job: job)
     if isShutDown { timer.cancel() }
@@ -208,13 +208,13 @@ public final class EventLoop {
 
   /// Calls a closure at a time, in nanoseconds of the loop's clock. On the loop's thread only.
   @discardableResult
-  public func schedule(at time: Int64, _ body: @escaping () -> Void) -> Timer {
+  public func schedule(at time: Int64, _ body: @escaping () -> Void) -> LoopTimer {
     schedule(at: time, ClosureJob(body))
   }
 
   /// Runs `body` after this many seconds of real time, even while a virtual clock doesn't advance
   /// because a descriptor is watched; when nothing is watched any more, it may never be called.
-  package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+  package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> LoopTimer {
     guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
     return scheduleAside(after: seconds, body)
   }
@@ -222,7 +222,7 @@ public final class EventLoop {
   /// Runs `body` after this many seconds of real time, between two jobs, unless nothing else can come any
   /// more before: it keeps no loop alive.
   @discardableResult
-  package func scheduleAside(after seconds: Double, _ body: @escaping () -> Void) -> Timer {
+  package func scheduleAside(after seconds: Double, _ body: @escaping () -> Void) -> LoopTimer {
     checkThread()
     let time = deadline(after: seconds, from: SystemClock.read(CLOCK_MONOTONIC))
     let timer = outsideTimers.add(deadline: time, job: ClosureJob(body))
@@ -318,7 +318,7 @@ public final class EventLoop {
     var left = 64
     while left > 0, let job = timers.popDue(at: time) {
       left -= 1
-      if (job as? Timer)?.isLimit == true { job.run() } else { ready.append(job) }
+      if (job as? LoopTimer)?.isLimit == true { job.run() } else { ready.append(job) }
     }
   }
 

@@ -38,7 +38,7 @@ public final class ChildProcess: ProcessLineSource {
   /// part of the result.
   private var awaitsReaders = false
   /// The timer of its time limit and, after a stop, of the grace period.
-  var timer: Timer?
+  var timer: LoopTimer?
   /// The code that executes it instead of the system; set at its start.
   var replacement: (any ProcessReplacement)?
   /// The status with which that code has ended it.

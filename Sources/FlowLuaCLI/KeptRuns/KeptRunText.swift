@@ -121,7 +121,7 @@ enum KeptRunText {
       number /= 1024
       units.removeFirst()
     }
-    let tenths = Value.text(ofSeconds: (number * 10).rounded() / 10)
+    let tenths = FlowValue.text(ofSeconds: (number * 10).rounded() / 10)
     return "\(tenths) \(units.first ?? "")"
   }
 

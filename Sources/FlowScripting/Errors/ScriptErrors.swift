@@ -235,7 +235,7 @@ extension ScriptHost {
       }
       if let message = try? vm.text("message", of: reference) { return message }
       let shown =
-        (try? loop.secrets.shownText(limit: Value.logLimit) {
+        (try? loop.secrets.shownText(limit: FlowValue.logLimit) {
           try vm.render(value, limit: $0)
         }) ?? ""
       let what = "error object is a \(reference.kind.name) value"

@@ -63,7 +63,7 @@ extension ScriptHost {
     if let output, try options.string("failures") == output {
       throw arguments.wrong(index, "fields 'output' and 'failures': both are '\(output)'")
     }
-    let absent = options.value("absent").map { Value($0) }
+    let absent = options.value("absent").map { FlowValue($0) }
     if absent != nil, output == nil {
       throw arguments.wrong(index, "field 'absent': without 'output' nothing is collected")
     }

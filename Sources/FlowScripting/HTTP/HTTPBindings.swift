@@ -92,7 +92,7 @@ extension ScriptHost {
     } catch let error as FlowError where error.kind == .usage {
       throw usage(call, error.message.description)
     } catch let error as FlowError {
-      let failed = FlowTask<Value>.failed(error, on: loop)
+      let failed = FlowTask<FlowValue>.failed(error, on: loop)
       failed.origin = call.origin
       return call.answer(failed, types.task)
     }

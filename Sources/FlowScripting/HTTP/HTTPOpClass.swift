@@ -26,7 +26,7 @@ extension ScriptHost {
   }
 
   /// The value of a body: JSON as a table, everything else as bytes.
-  private func value(ofBody response: HTTPResponse) throws -> Value {
+  private func value(ofBody response: HTTPResponse) throws -> FlowValue {
     let type = response.header("content-type")?.lowercased ?? ""
     let essence = type.bytes.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
     guard
@@ -35,7 +35,7 @@ extension ScriptHost {
           && essence.suffix(5).elementsEqual("+json".utf8)
     else { return .bytes(response.body) }
     do {
-      return Value(try vm.decodeJSON(response.body))
+      return FlowValue(try vm.decodeJSON(response.body))
     } catch let error as JSONTextError {
       let place = HTTPTask.shown(response.url)
       throw FlowError(.error, "'\(place)': \(error.message)")

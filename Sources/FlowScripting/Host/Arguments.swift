@@ -81,7 +81,7 @@ struct Arguments {
       throw wrong(index, expected: "number")
     }
     guard number.isFinite, number >= 0 else {
-      let got = Value(try call.value(place(index))).logText
+      let got = FlowValue(try call.value(place(index))).logText
       throw wrong(index, "\(expected), at least 0, expected, got \(got)")
     }
     return number
@@ -114,7 +114,7 @@ struct Arguments {
   }
 
   /// Initial data: a table with string keys, in the order of its sorted keys.
-  func data(_ index: Int) throws -> [(ByteString, Value)] {
+  func data(_ index: Int) throws -> [(ByteString, FlowValue)] {
     isNil(index) ? [] : try host.data(in: try table(index)) { wrong(index, $0) }
   }
 
@@ -128,13 +128,13 @@ extension ScriptHost {
   /// from a message about it.
   func data(
     in table: LuaReference, _ wrong: (String) -> any Error
-  ) throws -> [(ByteString, Value)] {
-    var result: [(ByteString, Value)] = []
+  ) throws -> [(ByteString, FlowValue)] {
+    var result: [(ByteString, FlowValue)] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
         throw wrong("keys of data are strings, got a key of type \(vm.typeName(of: key))")
       }
-      result.append((name, Value(value)))
+      result.append((name, FlowValue(value)))
     }
     return result.sorted { $0.0 < $1.0 }
   }
@@ -221,7 +221,7 @@ struct Options {
     }
     guard isValid(number) else {
       throw arguments.wrong(
-        index, "field '\(prefix)\(name)': \(expected) expected, got \(Value(value).logText)")
+        index, "field '\(prefix)\(name)': \(expected) expected, got \(FlowValue(value).logText)")
     }
     return number
   }
@@ -256,7 +256,7 @@ struct Options {
     default: throw wrong(name, expected: expected)
     }
     guard let integer, integer >= 1, let count = Int(exactly: integer) else {
-      let shown = Value(value).logText
+      let shown = FlowValue(value).logText
       throw arguments.wrong(
         index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")
     }

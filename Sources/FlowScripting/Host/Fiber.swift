@@ -30,7 +30,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
     /// The time at which a waiting `__close` of it is cut off, on the loop's clock; nil until one
     /// has waited after the stop.
     var closeEnd: Int64?
-    var closeLimit: Timer?
+    var closeLimit: LoopTimer?
   }
 
   private let host: ScriptHost
@@ -240,7 +240,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
     guard let wait, let began = host.waitBegins?.removeValue(forKey: ObjectIdentifier(self)) else {
       return
     }
-    let subject = loop.secrets.redacted(ByteString(wait.subject)).truncated(to: Value.logLimit)
+    let subject = loop.secrets.redacted(ByteString(wait.subject)).truncated(to: FlowValue.logLimit)
     host.workPlace?.append(
       LoggedWork(.wait, subject, error: ending?.cancellation), from: began, to: loop.now())
   }

@@ -15,7 +15,7 @@ final class ObjectTypes {
   /// Tasks that aren't runs.
   let task: LuaObjectType<AnyFlowTask>
   /// Results of `flow.context()`.
-  let taskContext: LuaObjectType<FlowContext<Value>>
+  let taskContext: LuaObjectType<FlowContext<FlowValue>>
   let registry: LuaObjectType<OpRegistry>
   let secret: LuaObjectType<SecretValue>
   /// Contents of `KeptErrors`; no script sees one.
@@ -54,7 +54,7 @@ final class ObjectTypes {
       getter: binder.bind(ScriptHost.taskProperty),
       metamethods: { _ in binder.bind(ScriptHost.taskMetamethods(of: "task")) })
     taskContext = try vm.defineObjectType(
-      "context", of: FlowContext<Value>.self,
+      "context", of: FlowContext<FlowValue>.self,
       methods: binder.bind(ScriptHost.taskContextMethods),
       getter: binder.bind(ScriptHost.taskContextProperty),
       metamethods: { _ in binder.bind(ScriptHost.describingMetamethods) })

@@ -30,7 +30,8 @@ extension ScriptHost {
   /// - Throws: A `FlowError`: of kind `timeout` after the time limit, of kind `cancelled` when the calling task
   ///   was cancelled, and otherwise the error of the script.
   public static func run(
-    script: ScriptSource, data: [String: any ValueConvertible] = [:], timeLimit: Duration? = nil,
+    script: ScriptSource, data: [String: any FlowValueConvertible] = [:],
+    timeLimit: Duration? = nil,
     memoryLimit: Int? = nil, output: ScriptOutput = .standardOutput,
     vmConfiguration: LuaConfiguration = LuaConfiguration(),
     configuration: Configuration = Configuration(),
@@ -58,7 +59,7 @@ extension ScriptHost {
   }
 
   private static func plainFields(
-    _ data: [String: any ValueConvertible]
+    _ data: [String: any FlowValueConvertible]
   ) throws(FlowError) -> [(ByteString, PlainValue)] {
     var fields: [(ByteString, PlainValue)] = []
     for (name, value) in data {
@@ -143,7 +144,7 @@ private struct ScriptCall: Sendable {
   private func copy(
     _ value: LuaValue, of part: ByteString, _ host: ScriptHost
   ) throws -> PlainValue {
-    if let copy = Value(value).plainCopy() { return copy }
+    if let copy = FlowValue(value).plainCopy() { return copy }
     let kind = host.kindName(of: value)
     throw FlowError(
       .mismatchedOutput,

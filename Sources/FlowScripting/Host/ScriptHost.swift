@@ -95,7 +95,7 @@ public final class ScriptHost {
   /// The digests of modules, once a form of code has needed one.
   lazy var moduleDigests = ModuleDigests(vm)
   /// Parsed type texts by their spelling: scripts use a few of them often.
-  var typeCache: [ByteString: ValueType] = [:]
+  var typeCache: [ByteString: FlowValueType] = [:]
   static let typeCacheLimit = 1000
   /// The module table `flow`.
   public private(set) var module: LuaReference
@@ -174,7 +174,8 @@ public final class ScriptHost {
   private var isOpen = false
 
   private typealias Makers = (
-    list: (ContiguousArray<Value>) -> Value, failure: (Int, Value, FlowError) -> Value
+    list: (ContiguousArray<FlowValue>) -> FlowValue,
+    failure: (Int, FlowValue, FlowError) -> FlowValue
   )
 
   /// Adds `flow` to a state: `require "flow"` returns the module.

@@ -58,7 +58,7 @@ public struct ScriptResult: Sendable {
   ///   - type: The type to convert it to.
   /// - Returns: The value.
   /// - Throws: A `FlowError` that names the value if it is of another type, or missing.
-  public func value<Converted: ValueConvertible>(
+  public func value<Converted: FlowValueConvertible>(
     _ index: Int = 0, as type: Converted.Type = Converted.self
   ) throws(FlowError) -> Converted {
     let value = values.indices.contains(index) ? values[index].flowValue : .null
@@ -66,18 +66,18 @@ public struct ScriptResult: Sendable {
   }
 
   /// A field of the data at the end, converted; see `value`.
-  public func data<Converted: ValueConvertible>(
+  public func data<Converted: FlowValueConvertible>(
     _ key: String, as type: Converted.Type = Converted.self
   ) throws(FlowError) -> Converted {
-    var value = Value.null
+    var value = FlowValue.null
     if case .opaque(let table) = data.flowValue, let map = table as? MapValue {
       value = map[ByteString(key)] ?? .null
     }
     return try Self.convert(value, "'\(ByteString(key))' in the script's data")
   }
 
-  private static func convert<Converted: ValueConvertible>(
-    _ value: Value, _ subject: ByteString
+  private static func convert<Converted: FlowValueConvertible>(
+    _ value: FlowValue, _ subject: ByteString
   ) throws(FlowError) -> Converted {
     if let converted = Converted(flowValue: value) { return converted }
     throw FlowError(

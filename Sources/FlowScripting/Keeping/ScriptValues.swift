@@ -11,7 +11,7 @@ final class ScriptValues: KeptValues {
     self.host = host
   }
 
-  func encode(_ value: Value) throws -> [UInt8] {
+  func encode(_ value: FlowValue) throws -> [UInt8] {
     if case .opaque = value {
     } else if let copy = value.plainCopy() {
       return PlainValueCodec.encode(copy)
@@ -26,7 +26,7 @@ final class ScriptValues: KeptValues {
     return buffer.bytes
   }
 
-  func decode(_ bytes: [UInt8]) throws -> Value {
-    Value(try host.vm.decode(EncodedBuffer(bytes)).value)
+  func decode(_ bytes: [UInt8]) throws -> FlowValue {
+    FlowValue(try host.vm.decode(EncodedBuffer(bytes)).value)
   }
 }

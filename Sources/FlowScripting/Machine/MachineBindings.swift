@@ -97,13 +97,13 @@ extension ScriptHost {
       history = try options.history(of: machine)
     }
     return machine.start(
-      on: loop, from: Value(try changeable(try call.value(2))), at: step, history: history,
+      on: loop, from: FlowValue(try changeable(try call.value(2))), at: step, history: history,
       owner: currentOp, adopt: try adopter(runOptions))
   }
 
   /// The results of `transition`: the transition, nil at the end, and the state.
   private func values(
-    of decision: MachineDecision<Int, Value>?, _ given: Value, _ machine: MachineOp
+    of decision: MachineDecision<Int, FlowValue>?, _ given: FlowValue, _ machine: MachineOp
   ) throws -> [LuaValue] {
     switch decision {
     case .go(let transition, let state):
@@ -118,7 +118,7 @@ extension ScriptHost {
 
 /// The decision of a machine, for a call that waits for it.
 private final class MachineAnswerBox {
-  var decision: MachineDecision<Int, Value>?
+  var decision: MachineDecision<Int, FlowValue>?
 }
 
 extension Arguments {
@@ -128,9 +128,10 @@ extension Arguments {
   }
 
   /// A result and a state, which the machine may change.
-  fileprivate func resultAndState() throws -> (result: Value, state: Value) {
+  fileprivate func resultAndState() throws -> (result: FlowValue, state: FlowValue) {
     (
-      Value(try host.changeable(try call.value(3))), Value(try host.changeable(try call.value(4)))
+      FlowValue(try host.changeable(try call.value(3))),
+      FlowValue(try host.changeable(try call.value(4)))
     )
   }
 }

@@ -76,11 +76,11 @@ final class ScriptMachineLogic: MachineLogic {
 
   // MARK: Data
 
-  func state(of data: DataBucket) throws -> Value {
+  func state(of data: DataBucket) throws -> FlowValue {
     .opaque(ScriptValue(try host.table(ofAllIn: data)))
   }
 
-  func data(of state: Value) throws -> [(ByteString, Value)] {
+  func data(of state: FlowValue) throws -> [(ByteString, FlowValue)] {
     if state.isNull { return [] }
     guard case .opaque(let value) = state.plain, let table = value as? ScriptValue,
       table.reference.kind == .table
@@ -93,11 +93,11 @@ final class ScriptMachineLogic: MachineLogic {
     }
   }
 
-  func result(of run: Run) throws -> Value {
+  func result(of run: Run) throws -> FlowValue {
     .opaque(ScriptValue(try host.table(of: run.data)))
   }
 
-  func outputs(of value: Value) throws -> [(ByteString, Value)] {
+  func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] {
     guard case .opaque(let value) = value.plain, let table = value as? ScriptValue,
       table.reference.kind == .table
     else { return [] }
@@ -107,25 +107,27 @@ final class ScriptMachineLogic: MachineLogic {
   /// The string keys of a table with their values, in order.
   private func fields(
     _ table: LuaReference, other: (LuaValue) throws -> Void
-  ) throws -> [(ByteString, Value)] {
-    var result: [(ByteString, Value)] = []
+  ) throws -> [(ByteString, FlowValue)] {
+    var result: [(ByteString, FlowValue)] = []
     for (key, value) in try host.vm.pairs(of: table) {
       guard case .string(let name) = key else {
         try other(key)
         continue
       }
-      result.append((name, Value(value)))
+      result.append((name, FlowValue(value)))
     }
     return result.sorted { $0.0 < $1.0 }
   }
 
   /// An external state becomes a Lua value once, so that all functions see the same one.
-  func convertedState(_ state: Value) throws -> Value? { Value(try host.luaValue(state)) }
+  func convertedState(_ state: FlowValue) throws -> FlowValue? {
+    FlowValue(try host.luaValue(state))
+  }
 
   // MARK: Functions
 
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
+    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     if let navigate {
       do {
@@ -143,7 +145,7 @@ final class ScriptMachineLogic: MachineLogic {
   }
 
   func perform(
-    _ function: AnyObject, _ step: Int, _ state: Value, _ call: MachineCall
+    _ function: AnyObject, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     guard let function = function as? StepFunction else {
       return refusal("nothing performs step '\(steps.names[step])'", nil)
@@ -152,19 +154,19 @@ final class ScriptMachineLogic: MachineLogic {
   }
 
   func reduce(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     reduce.flatMap { start($0, .reduce, state, result, call) }
   }
 
   func emit(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     emit.flatMap { start($0, .emit, result, state, call) }
   }
 
   func transition(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     transition.flatMap { start($0, .transition, .bytes(steps.names[step]), result, call, state) }
   }
@@ -172,8 +174,8 @@ final class ScriptMachineLogic: MachineLogic {
   /// Calls a function, up to its first wait.
   @inline(__always)
   private func start(
-    _ callback: LuaCallback, _ part: MachinePart, _ first: Value, _ second: Value?,
-    _ call: MachineCall, _ third: Value? = nil
+    _ callback: LuaCallback, _ part: MachinePart, _ first: FlowValue, _ second: FlowValue?,
+    _ call: MachineCall, _ third: FlowValue? = nil
   ) -> MachineAnswer? {
     guard let context = call.context else { return nil }
     let limits = host.limits(context.deadline, grace: host.closeGrace(context.grace))
@@ -259,10 +261,10 @@ final class ScriptMachineLogic: MachineLogic {
       {
         return ResultFollower.follow(task, call, host)
       }
-      return (try? host.changeable(value)).map { .result(Value($0)) }
+      return (try? host.changeable(value)).map { .result(FlowValue($0)) }
         ?? .failed(FlowError(.error, "not enough memory"))
     case .reduce:
-      if let reduction = reduction(mark, Value(value)) { return .reduction(reduction) }
+      if let reduction = reduction(mark, FlowValue(value)) { return .reduction(reduction) }
     case .emit where mark == 0:
       switch value {
       case .nil, .boolean(false): return .event(nil)
@@ -282,7 +284,7 @@ final class ScriptMachineLogic: MachineLogic {
     return refusal(value, mark, part, call)
   }
 
-  private func reduction(_ mark: Int32, _ value: Value) -> Reduction<Value>? {
+  private func reduction(_ mark: Int32, _ value: FlowValue) -> Reduction<FlowValue>? {
     switch ReductionMark(rawValue: mark) {
     case .continue: .continue(value)
     case .finish: .finish(value)
@@ -364,7 +366,7 @@ private final class ResultFollower: TaskObserver {
     if let error = host.outcomeError(of: task) { return .failed(error) }
     do {
       let result = try host.luaValue(try host.result(of: task))
-      return .result(Value(try host.changeable(result)))
+      return .result(FlowValue(try host.changeable(result)))
     } catch {
       return .failed(host.flowError(thrown: error, op: nil))
     }

@@ -11,7 +11,7 @@ extension ScriptHost {
           guard !call.hasArgument, let context = host.unmanagedContext(call) else {
             return call.pass()
           }
-          let key = Key(id: UInt32(truncatingIfNeeded: call.key))
+          let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
           return call.answer(copyOf: context._withUnsafeGuaranteedRef { $0.get(key) })
         }
       ) { host, call in
@@ -45,8 +45,8 @@ extension ScriptHost {
           guard call.hasValue, let context = host.unmanagedContext(call) else {
             return call.pass()
           }
-          let key = Key(id: UInt32(truncatingIfNeeded: call.key))
-          let value = Value(call.value)
+          let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
+          let value = FlowValue(call.value)
           // Beyond a memory limit it isn't kept.
           if case .bytes = value, host.vm.memoryLimit != nil { return call.pass() }
           context._withUnsafeGuaranteedRef { $0.set(key, value) }
@@ -179,18 +179,18 @@ extension ScriptHost {
   }
 
   /// The key in argument 1, interned.
-  private func key(_ call: LuaCall, _ function: String) throws -> Key {
+  private func key(_ call: LuaCall, _ function: String) throws -> DataKey {
     guard call.kind(2) == .string else {
       throw Arguments(self, call, method: function).wrong(1, expected: "string")
     }
-    if let id = call.interned(2) { return Key(id: UInt32(truncatingIfNeeded: id)) }
+    if let id = call.interned(2) { return DataKey(id: UInt32(truncatingIfNeeded: id)) }
     let key = loop.keys.intern(call.string(2) ?? "")
     try call.intern(2, as: Int64(key.id))
     return key
   }
 
   /// The type in argument 2 of `get`.
-  private func typeArgument(_ call: LuaCall) throws -> ValueType {
+  private func typeArgument(_ call: LuaCall) throws -> FlowValueType {
     let arguments = Arguments(self, call, method: "get")
     switch call.kind(3) {
     case .string:
@@ -238,7 +238,7 @@ extension ScriptHost {
 extension LuaDirectCall {
   /// An engine value that Lua copies as the result; declines for any other.
   @inline(__always)
-  func answer(copyOf value: consuming Value?) -> LuaDirectAnswer {
+  func answer(copyOf value: consuming FlowValue?) -> LuaDirectAnswer {
     switch value {
     case .null?: answerNil()
     case .boolean(let flag)?: answer(flag)
@@ -252,10 +252,10 @@ extension LuaDirectCall {
 
 extension LuaCall {
   /// An argument as an engine value; strings are copied once.
-  func engineValue(_ index: Int) throws -> Value {
+  func engineValue(_ index: Int) throws -> FlowValue {
     switch kind(index) {
     case .string: return .bytes(ByteString(withBytes(index) { Array($0) } ?? []))
-    default: return Value(try value(index))
+    default: return FlowValue(try value(index))
     }
   }
 }

@@ -34,8 +34,8 @@ public struct OpArguments {
   }
 
   /// An argument of any type, as the data bucket stores it.
-  public func value(_ index: Int) throws -> Value {
-    Value(try arguments.call.value(arguments.place(index)))
+  public func value(_ index: Int) throws -> FlowValue {
+    FlowValue(try arguments.call.value(arguments.place(index)))
   }
 
   /// A string, as bytes.
@@ -45,8 +45,8 @@ public struct OpArguments {
   public func text(_ index: Int) throws -> ByteString {
     switch try value(index) {
     case .bytes(let bytes): return bytes
-    case .integer(let integer): return Value.integer(integer).logText
-    case .number(let number): return Value.number(number).logText
+    case .integer(let integer): return FlowValue.integer(integer).logText
+    case .number(let number): return FlowValue.number(number).logText
     default: throw wrong(index, expected: "string")
     }
   }
@@ -67,7 +67,7 @@ public struct OpArguments {
       throw wrong(index, expected: "integer")
     }
     guard let integer = Int64(exactly: number) else {
-      throw wrong(index, "integer expected, got \(Value.number(number).logText)")
+      throw wrong(index, "integer expected, got \(FlowValue.number(number).logText)")
     }
     return integer
   }
@@ -152,8 +152,8 @@ extension ScriptHost {
     for index in 0..<count {
       switch try vm.element(index + 1, of: table) {
       case .string(let string): strings.append(string)
-      case .integer(let integer): strings.append(Value.integer(integer).logText)
-      case .number(let number): strings.append(Value.number(number).logText)
+      case .integer(let integer): strings.append(FlowValue.integer(integer).logText)
+      case .number(let number): strings.append(FlowValue.number(number).logText)
       default: return nil
       }
     }

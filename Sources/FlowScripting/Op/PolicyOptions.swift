@@ -73,7 +73,7 @@ struct PolicyOptions {
     switch fields.value("version") {
     case nil: break
     case .string(let text)?: version = text
-    case .integer(let number)?: version = Value.integer(number).logText
+    case .integer(let number)?: version = FlowValue.integer(number).logText
     default: throw fields.wrong("version", expected: "string or integer")
     }
     var policy = CachePolicy(

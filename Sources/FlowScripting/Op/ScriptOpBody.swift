@@ -120,7 +120,7 @@ final class ScriptOpBody: OpBody {
           """))
       return
     }
-    context.set(host.loop.keys.intern(CachePolicy.keyName), Value(value))
+    context.set(host.loop.keys.intern(CachePolicy.keyName), FlowValue(value))
   }
 
   /// An op that returns a task settles like that task.

@@ -25,7 +25,8 @@ extension ScriptHost {
       if let number = arguments.call.number(index) {
         guard let count = Int(exactly: number), count >= 0 else {
           throw arguments.wrong(
-            index, "\(expected) expected, got \(Value(try arguments.call.value(index)).logText)")
+            index, "\(expected) expected, got \(FlowValue(try arguments.call.value(index)).logText)"
+          )
         }
         return .bytes(count)
       }

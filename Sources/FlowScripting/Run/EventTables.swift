@@ -53,7 +53,7 @@ struct EventTables {
     return list
   }
 
-  private mutating func table(of event: Event) throws -> LuaReference {
+  private mutating func table(of event: RunEvent) throws -> LuaReference {
     fields.removeAll(keepingCapacity: true)
     fields.append((Name.time, .number(event.time)))
     fields.append((Name.kind, .string(event.kind.name)))

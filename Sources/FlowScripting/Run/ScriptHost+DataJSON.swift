@@ -6,8 +6,8 @@ public import LuaVM
 extension ScriptHost {
   /// Appends the data of a run as an object, in the order of the keys.
   public func appendData(of run: Run, to text: inout JSONText) {
-    var values: [(name: ByteString, value: Value)] = run.data.entries.map { entry in
-      let value = run.data.isSecret(entry.key) ? Value.secret(entry.value) : entry.value
+    var values: [(name: ByteString, value: FlowValue)] = run.data.entries.map { entry in
+      let value = run.data.isSecret(entry.key) ? FlowValue.secret(entry.value) : entry.value
       return (loop.keys.name(of: entry.key), value)
     }
     values.sort { $0.name < $1.name }
@@ -20,10 +20,10 @@ extension ScriptHost {
   /// returns false, and appends nothing, when there are none.
   public func appendFields(of error: FlowError, to text: inout JSONText) -> Bool {
     guard let table = table(of: error), let pairs = try? vm.pairs(of: table) else { return false }
-    var values: [(name: ByteString, value: Value)] = []
+    var values: [(name: ByteString, value: FlowValue)] = []
     for (key, value) in pairs {
       guard case .string(let name) = key, !Self.errorFields.contains(name) else { continue }
-      values.append((name, Value(value)))
+      values.append((name, FlowValue(value)))
     }
     if values.isEmpty { return false }
     values.sort { $0.name < $1.name }
@@ -48,7 +48,7 @@ private struct DataWriter {
     self.text = text
   }
 
-  mutating func write(object values: [(name: ByteString, value: Value)]) {
+  mutating func write(object values: [(name: ByteString, value: FlowValue)]) {
     text.append(raw: "{")
     for (number, (name, value)) in values.enumerated() {
       if number > 0 { text.append(raw: ",") }
@@ -59,7 +59,7 @@ private struct DataWriter {
     text.append(raw: "}")
   }
 
-  private mutating func write(_ value: Value) {
+  private mutating func write(_ value: FlowValue) {
     switch value {
     case .null: text.append(raw: "null")
     case .boolean(let flag): text.append(raw: flag ? "true" : "false")
@@ -71,12 +71,12 @@ private struct DataWriter {
   }
 
   /// Whether a number isn't the text of a secret.
-  private func isShown(_ number: Value) -> Bool {
+  private func isShown(_ number: FlowValue) -> Bool {
     let text = number.logText
     return host.loop.secrets.redacted(text) == text
   }
 
-  private mutating func write(opaque value: Value) {
+  private mutating func write(opaque value: FlowValue) {
     let vm = host.vm
     guard case .reference(let table)? = try? host.luaValue(value) else {
       text.append(host.loop.secrets.shownText(of: value))
@@ -100,7 +100,7 @@ private struct DataWriter {
     _ pairs: [(key: LuaValue, value: LuaValue)], isList: Bool, mark: JSONMark
   ) {
     guard isList, !pairs.isEmpty || mark == .array else {
-      var values = pairs.map { (name: Value($0.key).logText, value: Value($0.value)) }
+      var values = pairs.map { (name: FlowValue($0.key).logText, value: FlowValue($0.value)) }
       values.sort { $0.name < $1.name }
       write(object: values)
       return
@@ -111,7 +111,7 @@ private struct DataWriter {
     text.append(raw: "[")
     for (number, element) in elements.enumerated() {
       if number > 0 { text.append(raw: ",") }
-      write(Value(element.value))
+      write(FlowValue(element.value))
     }
     text.append(raw: "]")
   }

@@ -53,7 +53,7 @@ extension ScriptHost {
   private func `continue`(
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ function: consuming LuaUniqueReference, _ origin: UInt64
-  ) -> FlowTask<Value> {
+  ) -> FlowTask<FlowValue> {
     let made = ScriptTask(self, kind, thread, function)
     begin(made, origin)
     made.begin(after: task)
@@ -63,7 +63,7 @@ extension ScriptHost {
   /// The same with a function that is called in a worker.
   private func continueInWorker(
     _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments, _ place: Int
-  ) throws -> FlowTask<Value> {
+  ) throws -> FlowTask<FlowValue> {
     if isWorker {
       throw place == 2
         ? arguments.wrong(1, "a worker has no workers of its own")

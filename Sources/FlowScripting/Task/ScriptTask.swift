@@ -3,7 +3,7 @@ internal import LuaVM
 
 /// A task that settles with the outcome of a Lua function: a continuation, or a spawned function.
 /// The function runs as a coroutine, so it may wait.
-class ScriptTask: ContinuationTask<Value> {
+class ScriptTask: ContinuationTask<FlowValue> {
   fileprivate final let host: ScriptHost
 
   // Unchecked exclusivity, of these: only the loop's thread uses them, and no access lasts into a
@@ -106,7 +106,7 @@ class ScriptTask: ContinuationTask<Value> {
         }
         return follow(next)
       }
-      keep(value: Value(value))
+      keep(value: FlowValue(value))
       returned()
     case .failed(let error): failed(error)
     }

@@ -68,7 +68,7 @@ extension ScriptHost {
   /// The fields of a task that isn't a run.
   static func taskProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let (task, _) = try host.task(call, "__index", "task")
-    if call.string(2) == "index", let index = (task as? JoinTask<Value>)?.firstIndex {
+    if call.string(2) == "index", let index = (task as? JoinTask<FlowValue>)?.firstIndex {
       return call.answer(.integer(Int64(index) + 1))
     }
     if let program = task as? ProcessTask, let field = try host.programField(call, program) {
@@ -155,9 +155,9 @@ extension ScriptHost {
   }
 
   /// The same as an engine value.
-  func result(of task: AnyFlowTask) throws -> Value {
+  func result(of task: AnyFlowTask) throws -> FlowValue {
     if task.isOfValues { return task.resultValue ?? .null }
-    return Value(try luaResult(of: task))
+    return FlowValue(try luaResult(of: task))
   }
 
   /// The error of a task with its one table for scripts.
@@ -202,7 +202,7 @@ class TaskWait: LuaWait, TaskObserver {
   // Safe: its code waits, so the loop keeps it. Cleared at the end of the wait.
   private(set) unowned(unsafe) var waitingTask: AnyFlowTask?
   private let answer: (LuaCall) throws -> LuaAnswer
-  private var timer: Timer?
+  private var timer: LoopTimer?
 
   /// Begins a wait of `waiting`'s code; nil for code outside of tasks, and for a task that ends by
   /// itself.

@@ -9,15 +9,15 @@ extension ScriptHost {
         "set_result", isTry: false,
         direct: { host, call in
           guard let context = call.object(host.types.taskContext), call.hasValue,
-            context.trySetValue(Value(call.value))
+            context.trySetValue(FlowValue(call.value))
           else { return call.pass() }
           return call.answer()
         }
       ) { host, context, arguments in
-        context.trySetResult(Value(try arguments.call.value(2)))
+        context.trySetResult(FlowValue(try arguments.call.value(2)))
       },
       "try_set_result": settling("try_set_result", isTry: true) { host, context, arguments in
-        context.trySetResult(Value(try arguments.call.value(2)))
+        context.trySetResult(FlowValue(try arguments.call.value(2)))
       },
       "set_error": settling("set_error", isTry: false) { host, context, arguments in
         context.trySetError(try host.error(arguments, 1))
@@ -32,7 +32,7 @@ extension ScriptHost {
 
   private static func settling(
     _ name: String, isTry: Bool, direct: BoundDirectFunction? = nil,
-    _ settle: @escaping (ScriptHost, FlowContext<Value>, Arguments) throws -> Bool
+    _ settle: @escaping (ScriptHost, FlowContext<FlowValue>, Arguments) throws -> Bool
   ) -> BoundMethod {
     BoundMethod(direct: direct) { host, call in
       let arguments = Arguments(host, call, method: name)
@@ -42,7 +42,7 @@ extension ScriptHost {
       let isFirst = try settle(host, context, arguments)
       if isTry { return call.answer(.boolean(isFirst)) }
       if !isFirst {
-        throw host.usage(call, FlowContext<Value>.settledMessage.description)
+        throw host.usage(call, FlowContext<FlowValue>.settledMessage.description)
       }
       return call.answer()
     }

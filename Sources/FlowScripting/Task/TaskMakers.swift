@@ -15,7 +15,7 @@ extension ScriptHost {
     }
     define("resolved") { host, call in
       call.answer(
-        FlowTask.resolved(Value(try call.value(1)), on: host.loop), host.types.task)
+        FlowTask.resolved(FlowValue(try call.value(1)), on: host.loop), host.types.task)
     }
     define("failed") { host, call in
       let error = try host.error(Arguments(host, call, "failed"), 1)
@@ -28,13 +28,13 @@ extension ScriptHost {
     }
     define("with_delay") { host, call in
       let seconds = try Arguments(host, call, "with_delay").seconds(1)
-      let task = FlowTask.withDelay(seconds, Value(try call.value(2)), on: host.loop)
+      let task = FlowTask.withDelay(seconds, FlowValue(try call.value(2)), on: host.loop)
       host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }
     define("context") { host, call in
       // A script that drops it can't settle the task any more; no work outside of the loop will.
-      let context = FlowContext<Value>(on: host.loop, keepsLoop: false)
+      let context = FlowContext<FlowValue>(on: host.loop, keepsLoop: false)
       host.begin(context.task, call.origin)
       return call.answer(context, host.types.taskContext)
     }
@@ -73,11 +73,11 @@ extension ScriptHost {
   }
 
   private func join(
-    _ goal: JoinTask<Value>.Goal, _ tasks: [AnyFlowTask], _ call: LuaCall,
+    _ goal: JoinTask<FlowValue>.Goal, _ tasks: [AnyFlowTask], _ call: LuaCall,
     _ result: @escaping ([AnyFlowTask]) throws -> LuaValue
   ) -> LuaAnswer {
-    let join = JoinTask<Value>(goal, on: loop, error: { [self] in outcomeError(of: $0) }) {
-      Value(try result($0))
+    let join = JoinTask<FlowValue>(goal, on: loop, error: { [self] in outcomeError(of: $0) }) {
+      FlowValue(try result($0))
     }
     begin(join, call.origin)
     join.begin(tasks)
@@ -101,7 +101,7 @@ extension ScriptHost {
   }
 
   /// A task that has failed or was cancelled.
-  private func settled(_ error: FlowError, _ call: LuaCall) -> FlowTask<Value> {
+  private func settled(_ error: FlowError, _ call: LuaCall) -> FlowTask<FlowValue> {
     let task = FlowTask.makeOfValues(on: loop)
     task.origin = call.origin
     task.end(error: error)

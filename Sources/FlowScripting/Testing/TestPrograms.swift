@@ -103,7 +103,7 @@ final class TestPrograms: ProcessReplacement {
   }
 
   private func shown(_ value: LuaValue) -> ByteString {
-    loop.secrets.redacted(Value(value).logText).truncated(to: Value.logLimit)
+    loop.secrets.redacted(FlowValue(value).logText).truncated(to: FlowValue.logLimit)
   }
 
   private var loop: EventLoop { host.loop }

@@ -15,7 +15,7 @@ final class TestRequests: HTTPReplacement {
   private let source: Source
   /// The calls for requests that haven't ended.
   private var calls: [ObjectIdentifier: ReplacedCall] = [:]
-  private var delays: [ObjectIdentifier: Timer] = [:]
+  private var delays: [ObjectIdentifier: LoopTimer] = [:]
 
   init(_ host: ScriptHost, _ source: Source) {
     self.host = host
@@ -154,7 +154,8 @@ private struct TestResponse {
     }
     var hasBody = false
     for (key, value) in try host.vm.pairs(of: table) {
-      let shown = host.loop.secrets.redacted(Value(value).logText).truncated(to: Value.logLimit)
+      let shown = host.loop.secrets.redacted(FlowValue(value).logText).truncated(
+        to: FlowValue.logLimit)
       switch (key, value) {
       case (.string("status"), .integer(let number)) where (200...599).contains(number):
         status = Int(number)
@@ -188,7 +189,7 @@ private struct TestResponse {
         throw wrong("field '\(name)': \(expected) expected, got \(host.kindName(of: value))")
       default:
         throw wrong(
-          "unknown field '\(Value(key).logText)'; known are 'body', 'delay', 'headers', 'json', "
+          "unknown field '\(FlowValue(key).logText)'; known are 'body', 'delay', 'headers', 'json', "
             + "'phase', 'status'")
       }
     }
@@ -216,7 +217,7 @@ private struct TestResponse {
       for value in values {
         switch value {
         case .string(let text) where !text.hasLineEnd: lines.append((name, text))
-        case .integer, .number: lines.append((name, Value(value).logText))
+        case .integer, .number: lines.append((name, FlowValue(value).logText))
         default: throw wrong("field 'headers', '\(name)': text without line ends expected")
         }
       }

@@ -158,7 +158,7 @@ private struct TestOptions {
   private(set) var programs = OutsideReplacement()
   /// What responds to requests; nil for servers.
   private(set) var requests: (any HTTPReplacement)? = RefusedRequests(isWorker: false)
-  private var data: [(ByteString, Value)] = []
+  private var data: [(ByteString, FlowValue)] = []
   /// The state with which a machine begins, which can be any value.
   private var state: LuaValue = .nil
 
@@ -240,7 +240,7 @@ private struct TestOptions {
     if case .reference(let function) = value, function.kind == .function {
       return .function(StepFunction(function))
     }
-    return .value(Value(value))
+    return .value(FlowValue(value))
   }
 
   /// The meaning of a field of `replace`: an op, a function, or data that the op gives.
@@ -268,6 +268,6 @@ private struct TestOptions {
   /// Starts the op, or the machine with its state.
   func start(_ op: Op, on loop: EventLoop) -> Run {
     guard let machine = op as? MachineOp else { return op.start(on: loop, data: data) }
-    return machine.start(on: loop, from: Value(state))
+    return machine.start(on: loop, from: FlowValue(state))
   }
 }

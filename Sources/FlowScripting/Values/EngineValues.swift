@@ -26,11 +26,11 @@ extension ScriptHost {
   /// A table that Swift has stored becomes a table of the script when a script reads it for the first
   /// time, and takes its place in the bucket: from then on all that read the key get that table, with
   /// the changes that others have made. The Swift object that it was made of stays as it is.
-  func shared(_ value: Value, _ key: Key, in bucket: DataBucket) throws -> Value {
+  func shared(_ value: FlowValue, _ key: DataKey, in bucket: DataBucket) throws -> FlowValue {
     guard case .opaque(let opaque) = value, opaque is MapValue || opaque is ListValue else {
       return value
     }
-    let table = Value(try luaValue(notOwn: opaque))
+    let table = FlowValue(try luaValue(notOwn: opaque))
     bucket.substitute(table, for: opaque, under: key)
     return table
   }
@@ -59,7 +59,7 @@ extension ScriptHost {
               throw host.usage(
                 call, "bad argument #1 to '__tostring' (object expected, got \(call.typeName(1)))")
             }
-            return call.answer(.string(object.logText(limit: Value.logLimit)))
+            return call.answer(.string(object.logText(limit: FlowValue.logLimit)))
           },
           "__eq": bind { host, call in
             guard let left = host.opaque(in: try call.value(1)),
@@ -121,7 +121,7 @@ private struct TableMaker {
     }
   }
 
-  private mutating func value(_ value: Value) throws -> LuaValue {
+  private mutating func value(_ value: FlowValue) throws -> LuaValue {
     guard case .opaque(let opaque) = value, opaque.matches(typeName: "table"),
       !(opaque is ScriptValue)
     else { return try host.luaValue(value) }

@@ -24,13 +24,13 @@ final class ScriptValue: OpaqueValue {
 
   func listCount() -> Int? { reference.vm.listCount(reference) }
 
-  func element(at index: Int) -> Value {
+  func element(at index: Int) -> FlowValue {
     guard let value = try? reference.vm.element(index + 1, of: reference) else { return .null }
-    return Value(value)
+    return FlowValue(value)
   }
 
-  func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
-    var elements: ContiguousArray<Value> = []
+  func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
+    var elements: ContiguousArray<FlowValue> = []
     elements.reserveCapacity(range.count)
     let places = range.lowerBound + 1..<range.upperBound + 1
     // The state identifies secrets among them, so values are made of these afterwards.
@@ -42,25 +42,25 @@ final class ScriptValue: OpaqueValue {
       case .reference:
         others.append((elements.count, value))
         elements.append(.null)
-      default: elements.append(Value(value))
+      default: elements.append(FlowValue(value))
       }
     }
-    for (place, value) in others { elements[place] = Value(value) }
+    for (place, value) in others { elements[place] = FlowValue(value) }
     // Without memory for it the result is nil, as in `element(at:)`.
     while elements.count < range.count { elements.append(.null) }
     return elements
   }
 
-  func entries() -> [(key: Value, value: Value)]? {
+  func entries() -> [(key: FlowValue, value: FlowValue)]? {
     guard reference.kind == .table else { return nil }
-    return try? reference.vm.pairs(of: reference).map { (Value($0), Value($1)) }
+    return try? reference.vm.pairs(of: reference).map { (FlowValue($0), FlowValue($1)) }
   }
 
-  func field(_ name: ByteString) -> Value? {
+  func field(_ name: ByteString) -> FlowValue? {
     guard reference.kind == .table, let value = try? reference.vm.field(name, of: reference),
       !value.isNil
     else { return nil }
-    return Value(value)
+    return FlowValue(value)
   }
 
   func isSame(as other: any OpaqueValue) -> Bool {
@@ -92,7 +92,7 @@ extension ByteString {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// A Lua value as an engine value.
   init(_ value: LuaValue) {
     switch value {
@@ -113,7 +113,7 @@ extension Value {
 
 extension ScriptHost {
   /// An engine value as a Lua value: tables become the same tables again.
-  func luaValue(_ value: Value) throws -> LuaValue {
+  func luaValue(_ value: FlowValue) throws -> LuaValue {
     switch value {
     case .null: return .nil
     case .boolean(let flag): return .boolean(flag)
@@ -129,7 +129,7 @@ extension ScriptHost {
   }
 
   /// Returns an engine value from a call; strings are passed without conversion.
-  func answer(_ call: LuaCall, _ value: Value) throws -> LuaAnswer {
+  func answer(_ call: LuaCall, _ value: FlowValue) throws -> LuaAnswer {
     switch value {
     case .bytes(let bytes): return bytes.bytes.withUnsafeBytes { call.answer(bytes: $0) }
     default: return call.answer(try luaValue(value))
@@ -137,7 +137,7 @@ extension ScriptHost {
   }
 
   /// A list of the engine's, as a table.
-  func makeList(_ values: ContiguousArray<Value>) -> Value {
+  func makeList(_ values: ContiguousArray<FlowValue>) -> FlowValue {
     guard let table = try? vm.makeList(count: values.count, { try luaValue(values[$0]) }) else {
       return .opaque(ListValue(values))
     }
@@ -146,7 +146,7 @@ extension ScriptHost {
 
   /// The entry of a group's `failures` list for one item; `index` counts from 0, for scripts from
   /// 1.
-  func makeFailure(index: Int, input: Value, error: FlowError) -> Value {
+  func makeFailure(index: Int, input: FlowValue, error: FlowError) -> FlowValue {
     do {
       let fields: [(ByteString, LuaValue)] = [
         ("index", .integer(Int64(index + 1))), ("input", try luaValue(input)),

@@ -22,11 +22,11 @@ extension ScriptHost {
     // exists.
     vm.setSecretType(
       types.secret, unwrap: { [unowned self] secret in try? luaValue(secret.plain) },
-      wrap: { [unowned self] value in makeSecret(Value(value)) })
+      wrap: { [unowned self] value in makeSecret(FlowValue(value)) })
   }
 
   /// A secret, whose text no line of the log shows from now on.
-  func makeSecret(_ value: Value) -> SecretValue {
+  func makeSecret(_ value: FlowValue) -> SecretValue {
     let secret = SecretValue(value)
     loop.secrets.add(secret.plain)
     return secret

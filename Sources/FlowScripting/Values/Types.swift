@@ -11,10 +11,10 @@ extension ScriptHost {
   }
 
   /// The type with a spelling; `wrong` makes the error.
-  func type(spelled text: ByteString, wrong: (String) -> any Error) throws -> ValueType {
+  func type(spelled text: ByteString, wrong: (String) -> any Error) throws -> FlowValueType {
     if let known = typeCache[text] { return known }
     do throws(TypeSyntaxError) {
-      let type = try ValueType.parse(text)
+      let type = try FlowValueType.parse(text)
       // A script may generate any number of texts.
       if typeCache.count >= ScriptHost.typeCacheLimit { typeCache = [:] }
       typeCache[text] = type
@@ -25,8 +25,8 @@ extension ScriptHost {
   }
 
   /// A type defined by a function `(value) -> boolean, reason?`.
-  func type(tested function: LuaReference) -> ValueType {
-    ValueType.predicate(name: "predicate", source: function) { value in
+  func type(tested function: LuaReference) -> FlowValueType {
+    FlowValueType.predicate(name: "predicate", source: function) { value in
       do {
         let results = try self.vm.call(function, [try self.luaValue(value)])
         if let first = results.first, first.isTruthy { return nil }

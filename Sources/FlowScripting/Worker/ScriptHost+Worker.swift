@@ -46,7 +46,7 @@ extension ScriptHost {
   }
 
   /// Refuses a key without a value that the op didn't declare, because its value wasn't sent.
-  func checkVisible(_ key: Key, _ context: OpContext, _ call: LuaCall) throws {
+  func checkVisible(_ key: DataKey, _ context: OpContext, _ call: LuaCall) throws {
     guard !context.op.needs(on: loop).contains(where: { $0.key == key }) else { return }
     let name = context.op.name
     throw usage(
@@ -56,7 +56,7 @@ extension ScriptHost {
   }
 
   /// Refuses a value that can't travel back to the main thread.
-  func checkEncodable(_ value: Value, _ key: Key, _ call: LuaCall) throws {
+  func checkEncodable(_ value: FlowValue, _ key: DataKey, _ call: LuaCall) throws {
     guard let problem = encodeProblem(value) else { return }
     let name = loop.keys.name(of: key)
     throw usage(call, problem.message("the value of <\(name)>").description)

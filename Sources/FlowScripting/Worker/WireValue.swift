@@ -54,7 +54,7 @@ struct WireProblem: Error {
 extension WireValue {
   /// A value that travels unencoded; nil for others.
   @inline(__always)
-  init?(plain value: Value) {
+  init?(plain value: FlowValue) {
     switch value {
     case .null: self = .null
     case .boolean(let flag): self = .boolean(flag)
@@ -66,7 +66,7 @@ extension WireValue {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// A received unencoded value; nil for others.
   @inline(__always)
   init?(plain wired: WireValue) {
@@ -83,7 +83,7 @@ extension Value {
 
 extension ScriptHost {
   /// Makes a value ready to travel with a batch; throws a `WireProblem`.
-  func wire(_ value: Value, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
+  func wire(_ value: FlowValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
     if let plain = WireValue(plain: value) { return plain }
     guard case .opaque(let opaque) = value else { return .null }
     if let secret = opaque as? SecretValue { return .secret(try wire(secret.plain, &batch)) }
@@ -100,17 +100,17 @@ extension ScriptHost {
 
   /// The same for a value of a script.
   func wire(_ value: LuaValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
-    try wire(Value(value), &batch)
+    try wire(FlowValue(value), &batch)
   }
 
   /// A received value.
-  func value(_ wired: WireValue, in batch: WireBatch) throws -> Value {
-    if let plain = Value(plain: wired) { return plain }
+  func value(_ wired: WireValue, in batch: WireBatch) throws -> FlowValue {
+    if let plain = FlowValue(plain: wired) { return plain }
     switch wired {
     case .secret(let inner): return .secret(try value(inner, in: batch))
     case .table(let offset):
       guard let buffer = batch.buffer else { return .null }
-      return Value(try vm.decode(buffer, at: offset).value)
+      return FlowValue(try vm.decode(buffer, at: offset).value)
     default: return .null
     }
   }
@@ -121,7 +121,7 @@ extension ScriptHost {
   }
 
   /// The reason why a value can't travel; nil if it can.
-  func encodeProblem(_ value: Value) -> WireProblem? {
+  func encodeProblem(_ value: FlowValue) -> WireProblem? {
     guard case .opaque = value else { return nil }
     var batch = WireBatch()
     do throws(WireProblem) {

@@ -3,7 +3,7 @@ internal import LuaVM
 
 /// A continuation whose function is called in a worker: it gets a copy of the previous task's
 /// outcome, and its result is copied back.
-final class WorkerContinuation: ContinuationTask<Value>, WorkerTask {
+final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
   private let host: ScriptHost
   private let kind: ContinuationKind
   private var function: WorkerFunction?

@@ -41,7 +41,7 @@ final class WorkerGroupRunner: ItemExecutorOwner {
     let op = Op(
       name: group.name, needs: try group.needs.map { try declaration($0) },
       gives: try group.gives.map { try declaration($0) }, body: body)
-    var data: [(ByteString, Value)] = []
+    var data: [(ByteString, FlowValue)] = []
     for (name, value) in zip(group.keys, group.data.values) {
       data.append((name, try host.value(value, in: group.data)))
     }
@@ -54,7 +54,7 @@ final class WorkerGroupRunner: ItemExecutorOwner {
   }
 
   private func declaration(_ declared: WorkerDeclaration) throws -> Declaration {
-    Declaration(declared.name, try ValueType.parse(declared.type))
+    Declaration(declared.name, try FlowValueType.parse(declared.type))
   }
 
   /// Makes all items end with an error.
@@ -69,11 +69,11 @@ final class WorkerGroupRunner: ItemExecutorOwner {
   func add(first: Int, _ batch: WireBatch, labels: ContiguousArray<ByteString>) {
     executor?.setLabels(first: first, labels)
     if busySince == 0 { busySince = LuaVM.monotonicTime }
-    var values: ContiguousArray<Value> = []
+    var values: ContiguousArray<FlowValue> = []
     values.reserveCapacity(batch.values.count)
     let host = host
     for (place, wired) in batch.values.enumerated() {
-      if refusal == nil, let plain = Value(plain: wired) {
+      if refusal == nil, let plain = FlowValue(plain: wired) {
         values.append(plain)
         continue
       }

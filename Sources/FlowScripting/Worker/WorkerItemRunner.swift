@@ -241,7 +241,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
     ends.indices = events.indices
     ends.outputs.reserveCapacity(ends.count)
     for wired in events.outputs.values {
-      if let plain = Value(plain: wired) {
+      if let plain = FlowValue(plain: wired) {
         ends.outputs.append(plain)
         continue
       }

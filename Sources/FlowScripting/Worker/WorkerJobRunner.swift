@@ -12,7 +12,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
   /// The stop that came before that.
   private var earlyStop: FlowError?
   /// The result of a function.
-  fileprivate var result: Value = .null
+  fileprivate var result: FlowValue = .null
   private var hasEnded = false
 
   init(_ id: UInt64, _ worker: WorkerRuntime) {
@@ -51,7 +51,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
         body, index: place.index, label: place.label, attempt: place.attempt,
         lineage: place.lineage, span: place.span,
         endingError: place.endingError.map { $0.error(on: host) }, of: self))
-    var data: [(ByteString, Value)] = []
+    var data: [(ByteString, FlowValue)] = []
     for (name, value) in zip(place.keys, place.data.values) {
       data.append((name, try host.value(value, in: place.data)))
     }
@@ -67,8 +67,8 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     case .error(let error): return [try host.luaError(error.error(on: host))]
     case .task(let error):
       let copy =
-        error.map { FlowTask<Value>.failed($0.error(on: host), on: host.loop) }
-        ?? .resolved(Value(values.first ?? .nil), on: host.loop)
+        error.map { FlowTask<FlowValue>.failed($0.error(on: host), on: host.loop) }
+        ?? .resolved(FlowValue(values.first ?? .nil), on: host.loop)
       copy.markObserved()
       return [try host.value(of: copy)]
     }
@@ -112,7 +112,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     worker.ended(job: id, error, result: error == nil ? result : .null)
   }
 
-  func append(_ event: Event, value: Value?, in log: EventLog) {
+  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
     guard !hasEnded else { return }
     let time = host.loop.now()
     switch event.kind {

@@ -61,7 +61,7 @@ final class WorkerPool {
     /// Tasks that are over once it has taken this many orders.
     var closing: [(task: UInt64, order: UInt64)] = []
     /// The virtual time at which it has to be notified.
-    var alarm: Timer?
+    var alarm: LoopTimer?
   }
 
   private struct Connection {

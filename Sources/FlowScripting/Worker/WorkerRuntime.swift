@@ -200,7 +200,7 @@ final class WorkerRuntime {
   // MARK: For jobs and groups
 
   /// A job has ended.
-  func ended(job id: UInt64, _ error: FlowError?, result: Value) {
+  func ended(job id: UInt64, _ error: FlowError?, result: FlowValue) {
     jobs[id] = nil
     var batch = WireBatch()
     var wired = WireValue.null

@@ -35,7 +35,7 @@ final class SleepingBody: OpBody {
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) {
-    (context.state as? Timer)?.cancel()
+    (context.state as? LoopTimer)?.cancel()
     context.end(error)
   }
 }

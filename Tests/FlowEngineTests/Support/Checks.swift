@@ -2,7 +2,7 @@ import FlowEngine
 import Testing
 
 /// What a check says, in the form `error UploadOp: sentence`.
-func said(_ flow: Flow, data: [(ByteString, Value)]? = nil) -> [String] {
+func said(_ flow: Flow, data: [(ByteString, FlowValue)]? = nil) -> [String] {
   flow.check(data: data).map { "\($0.severity.name) \($0.op): \($0.message)" }
 }
 

@@ -2,26 +2,26 @@ import FlowEngine
 
 /// A machine written with names, whose functions are closures over engine values.
 final class ScriptedLogic: MachineLogic {
-  typealias Body = (Value, MachineCall) throws -> Value
+  typealias Body = (FlowValue, MachineCall) throws -> FlowValue
 
   var steps = NameTable<ByteString>()
   var events = NameTable<ByteString>()
   var bodies: [Int: Body] = [:]
-  var reducer: ((Value, Value) throws -> Reduction<Value>)?
-  var emitter: ((Value, Value) throws -> ByteString?)?
-  var provider: ((ByteString, Value, Value) throws -> Transition<ByteString>?)?
+  var reducer: ((FlowValue, FlowValue) throws -> Reduction<FlowValue>)?
+  var emitter: ((FlowValue, FlowValue) throws -> ByteString?)?
+  var provider: ((ByteString, FlowValue, FlowValue) throws -> Transition<ByteString>?)?
   /// Seconds that each function takes.
   var wait = 0.0
   private(set) var cancelled = 0
 
   func step(_ name: ByteString) -> Int { steps.add(name, name: name) }
 
-  func state(of data: DataBucket) throws -> Value {
+  func state(of data: DataBucket) throws -> FlowValue {
     let entries = data.entries.map { (data.keys.name(of: $0.key), $0.value) }
     return .opaque(MapValue(entries))
   }
 
-  func data(of state: Value) throws -> [(ByteString, Value)] {
+  func data(of state: FlowValue) throws -> [(ByteString, FlowValue)] {
     if state.isNull { return [] }
     guard let fields = state.fields else {
       throw FlowError.usage("the state of an op that is a step must be a table")
@@ -29,9 +29,9 @@ final class ScriptedLogic: MachineLogic {
     return fields
   }
 
-  func result(of run: Run) throws -> Value { try state(of: run.data) }
+  func result(of run: Run) throws -> FlowValue { try state(of: run.data) }
 
-  func outputs(of value: Value) throws -> [(ByteString, Value)] { value.fields ?? [] }
+  func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] { value.fields ?? [] }
 
   private func answer(
     _ call: MachineCall, _ body: @escaping () throws -> MachineAnswer
@@ -52,19 +52,19 @@ final class ScriptedLogic: MachineLogic {
   }
 
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
+    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     answer(call) { [bodies] in .result(try bodies[step]?(state, call) ?? .null) }
   }
 
   func reduce(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     answer(call) { [reducer] in .reduction(try reducer?(state, result) ?? .continue(state)) }
   }
 
   func emit(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     answer(call) { [emitter, events] in
       guard let name = try emitter?(result, state) else { return .event(nil) }
@@ -73,7 +73,7 @@ final class ScriptedLogic: MachineLogic {
   }
 
   func transition(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     answer(call) { [self] in
       switch try provider?(steps.names[step], result, state) {
@@ -87,7 +87,7 @@ final class ScriptedLogic: MachineLogic {
 
   func cancel(_ call: MachineCall, _ error: FlowError) {
     cancelled += 1
-    (call.state as? Timer)?.cancel()
+    (call.state as? LoopTimer)?.cancel()
     call.finish(.failed(error))
   }
 
@@ -186,12 +186,12 @@ func transitions(_ run: Run) -> [String] {
   run.events.filter { $0.kind == .transition }.compactMap { $0.message?.description }
 }
 
-extension Value {
+extension FlowValue {
   var integer: Int64? { Int64(flowValue: self) }
 }
 
 extension MapValue {
-  static func state(_ fields: KeyValuePairs<ByteString, Value>) -> Value {
+  static func state(_ fields: KeyValuePairs<ByteString, FlowValue>) -> FlowValue {
     .opaque(MapValue(fields.map { ($0.key, $0.value) }))
   }
 }

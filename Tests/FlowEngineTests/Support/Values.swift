@@ -13,8 +13,8 @@ final class TestOpaque: OpaqueValue {
   func logText(limit: Int) -> ByteString { typeName }
   func matches(typeName: ByteString) -> Bool { typeName == self.typeName || typeName == base }
   func listCount() -> Int? { nil }
-  func element(at index: Int) -> Value { .null }
+  func element(at index: Int) -> FlowValue { .null }
   func plainCopy() -> PlainValue? { nil }
 }
 
-func list(_ items: [String]) -> Value { items.flowValue }
+func list(_ items: [String]) -> FlowValue { items.flowValue }

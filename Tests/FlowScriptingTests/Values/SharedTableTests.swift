@@ -35,7 +35,7 @@ struct SharedTableTests {
           ctx:set("same", rawequal(ctx:get "map", first))
           ctx:set("length", #ctx:get("map").list)
         end))
-      """, data: ["map": Value.opaque(map)])
+      """, data: ["map": FlowValue.opaque(map)])
     #expect(run.error == nil)
     #expect(run.data["same"] == true)
     #expect(run.data["length"] == 3)
@@ -43,7 +43,7 @@ struct SharedTableTests {
     struct Content: Decodable, Equatable { var n: Int, list: [Int] }
     #expect(try run.data.decoded("map") == Content(n: 9, list: [1, 2, 3]))
     // The object that Swift has is its own.
-    #expect(Value.opaque(map) == ["n": 1, "list": [1, 2]])
+    #expect(FlowValue.opaque(map) == ["n": 1, "list": [1, 2]])
   }
 
   @Test("A table that only a condition reads first is the table of the ops, too")
@@ -63,7 +63,7 @@ struct SharedTableTests {
   @Test("Runs with the same table of Swift don't see each other's changes")
   func isolation() throws {
     let program = try ScriptProgram()
-    let list = Value.opaque(ListValue([1]))
+    let list = FlowValue.opaque(ListValue([1]))
     let source = """
       return flow.op("AddOp", function(ctx) table.insert(ctx:get "list", 2) end)
       """
@@ -89,7 +89,7 @@ struct SharedTableTests {
         end,
       }), { input = "items", output = "counts", as = "item" })
       """,
-      data: ["sum": ["n": 0], "items": [["n": 1], ["n": 2]] as Value])
+      data: ["sum": ["n": 0], "items": [["n": 1], ["n": 2]] as FlowValue])
     #expect(run.error == nil)
     #expect(run.data["sum"] == ["n": 3])
     #expect(run.data["counts"] == [100, 100])
@@ -98,12 +98,12 @@ struct SharedTableTests {
   @Test("Tables that occur twice, contain themselves or are nested deeply keep their form")
   func forms() throws {
     let program = try ScriptProgram()
-    let shared = Value.opaque(MapValue([("x", 1)]))
+    let shared = FlowValue.opaque(MapValue([("x", 1)]))
     // A map, because the cycle has to be broken for the check for leaks.
     let knot = MapValue([])
     knot.set("knot", .opaque(knot))
     defer { knot.set("knot", .null) }
-    var deep: Value = 0
+    var deep: FlowValue = 0
     for _ in 0..<10_000 { deep = [deep] }
     let run = try run(
       program,
@@ -116,7 +116,7 @@ struct SharedTableTests {
           .. depth)
       end)
       """,
-      data: ["pair": [shared, shared] as Value, "knot": Value.opaque(knot), "deep": deep])
+      data: ["pair": [shared, shared] as FlowValue, "knot": FlowValue.opaque(knot), "deep": deep])
     #expect(run.data["verdict"] == "truetrue10000")
   }
 
@@ -187,7 +187,7 @@ struct SharedTableTests {
         ctx:set("text", ("%s %s %s"):format(session, type(session), session == ctx:get "same"))
       end })
       """,
-      data: ["session": Value.object(session), "same": Value.object(session)])
+      data: ["session": FlowValue.object(session), "same": FlowValue.object(session)])
     #expect(run.error == nil)
     #expect(run.data.object("copy", as: Session.self) === session)
     #expect(run.data["inside"]?[0]?.object(as: Session.self) === session)
@@ -216,7 +216,7 @@ struct SharedTableTests {
       let run = try run(
         program,
         "return flow.op('GetOp', function(ctx) ctx:get 'session' ctx:set('session', nil) end)",
-        data: ["session": Value.object(session)])
+        data: ["session": FlowValue.object(session)])
       #expect(run.error == nil)
     }
     try program.collect()
@@ -231,7 +231,7 @@ struct SharedTableTests {
       program,
       """
       return flow.op("WorkOp", { thread = "worker", needs = { session = "any" }, run = print })
-      """, data: ["session": Value.object(Session())])
+      """, data: ["session": FlowValue.object(Session())])
     let message = try #require(run.error?.message.description)
     #expect(message.contains("session"))
     #expect(message.contains("worker"))

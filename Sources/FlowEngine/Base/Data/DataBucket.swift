@@ -6,9 +6,9 @@ public final class DataBucket {
   /// A key with its value.
   public struct Entry {
     /// The key.
-    public let key: Key
+    public let key: DataKey
     /// The value.
-    public internal(set) var value: Value
+    public internal(set) var value: FlowValue
   }
 
   /// The table that its keys are interned in.
@@ -23,8 +23,8 @@ public final class DataBucket {
 
   /// The first entry of a bucket that started with an item, stored in place: most have no other.
   /// `.null` when there is none.
-  @exclusivity(unchecked) private var item: Value = .null
-  @exclusivity(unchecked) private var itemKey = Key(id: .max)
+  @exclusivity(unchecked) private var item: FlowValue = .null
+  @exclusivity(unchecked) private var itemKey = DataKey(id: .max)
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
   @exclusivity(unchecked) private var records: KeyRecords?
@@ -32,10 +32,10 @@ public final class DataBucket {
   /// The records about keys that few buckets need.
   private final class KeyRecords {
     /// The slot of each key; nil up to `scanLimit` entries.
-    @exclusivity(unchecked) var index: [Key: Int]?
+    @exclusivity(unchecked) var index: [DataKey: Int]?
     @exclusivity(unchecked) var removed = 0
     /// Keys that were ever set to a secret.
-    @exclusivity(unchecked) var secretKeys: Set<Key> = []
+    @exclusivity(unchecked) var secretKeys: Set<DataKey> = []
   }
 
   /// Makes an empty bucket; keys of another table can't be used with it.
@@ -54,7 +54,7 @@ public final class DataBucket {
   }
 
   /// The value of `key` here, else in the nearest parent that has one.
-  public func get(_ key: Key) -> Value? {
+  public func get(_ key: DataKey) -> FlowValue? {
     keys.identity.check()
     if let value = ownValue(of: key) { return value }
     var next = parent
@@ -67,7 +67,7 @@ public final class DataBucket {
 
   /// The kind of the value of `key`, here or in the nearest parent that has one.
   @inline(__always)
-  func kind(of key: Key) -> ValueKinds {
+  func kind(of key: DataKey) -> ValueKinds {
     keys.identity.check()
     if key == itemKey { return item.kind }
     if let slot = slot(of: key) { return slots[slot].value.kind }
@@ -75,7 +75,7 @@ public final class DataBucket {
   }
 
   @inline(never)
-  private func inheritedKind(of key: Key) -> ValueKinds {
+  private func inheritedKind(of key: DataKey) -> ValueKinds {
     var next = parent
     while let bucket = next {
       if let value = bucket.ownValue(of: key) { return value.kind }
@@ -86,17 +86,17 @@ public final class DataBucket {
 
   /// The value of `key` in this bucket itself.
   @inline(__always)
-  public func ownValue(of key: Key) -> Value? {
+  public func ownValue(of key: DataKey) -> FlowValue? {
     if key == itemKey { return item }
     return slot(of: key).map { slots[$0].value }
   }
 
   /// Whether this bucket itself has `key`.
   @inline(__always)
-  func hasOwn(_ key: Key) -> Bool { key == itemKey || slot(of: key) != nil }
+  func hasOwn(_ key: DataKey) -> Bool { key == itemKey || slot(of: key) != nil }
 
   /// Whether there is a value under a key, here or in a parent.
-  public func has(_ key: Key) -> Bool {
+  public func has(_ key: DataKey) -> Bool {
     keys.identity.check()
     if hasOwn(key) { return true }
     var next = parent
@@ -111,7 +111,7 @@ public final class DataBucket {
   ///
   /// For a secret it stores the plain value; the key is secret from then on, whatever is set later.
   @discardableResult
-  public func set(_ key: Key, _ value: Value) -> Value? {
+  public func set(_ key: DataKey, _ value: FlowValue) -> FlowValue? {
     keys.identity.check()
     if value.isNull { return remove(key) }
     if value.isSecret {
@@ -123,7 +123,7 @@ public final class DataBucket {
 
   /// Replaces a table by the form of it that a front end has made. Nothing happens if there is no such
   /// table under `key` any more.
-  package func substitute(_ value: Value, for table: any OpaqueValue, under key: Key) {
+  package func substitute(_ value: FlowValue, for table: any OpaqueValue, under key: DataKey) {
     var next: DataBucket? = self
     while let bucket = next {
       if let own = bucket.ownValue(of: key) {
@@ -135,7 +135,7 @@ public final class DataBucket {
   }
 
   /// Whether `key` was ever set to a secret, here or in a parent.
-  public func isSecret(_ key: Key) -> Bool {
+  public func isSecret(_ key: DataKey) -> Bool {
     var next: DataBucket? = self
     while let bucket = next {
       if let records = bucket.records, records.secretKeys.contains(key) { return true }
@@ -145,7 +145,7 @@ public final class DataBucket {
   }
 
   @inline(__always)
-  private func store(_ key: Key, _ value: Value) -> Value? {
+  private func store(_ key: DataKey, _ value: FlowValue) -> FlowValue? {
     if key == itemKey {
       let old = item
       item = value
@@ -167,7 +167,7 @@ public final class DataBucket {
 
   /// Removes `key` from this bucket and returns its value.
   @discardableResult
-  public func remove(_ key: Key) -> Value? {
+  public func remove(_ key: DataKey) -> FlowValue? {
     if key == itemKey {
       let old = item
       dropItem()
@@ -198,7 +198,7 @@ public final class DataBucket {
 
   /// Stores the item in the empty bucket of a member.
   @inline(__always)
-  func begin(_ key: Key, _ value: Value) {
+  func begin(_ key: DataKey, _ value: FlowValue) {
     if value.isNull { return }
     if value.isSecret { makeRecords().secretKeys.insert(key) }
     item = value.plain
@@ -206,16 +206,16 @@ public final class DataBucket {
   }
 
   /// The error of a needed key that is missing, with the name of a similar key.
-  package func missingInput(_ key: Key) -> FlowError {
+  package func missingInput(_ key: DataKey) -> FlowError {
     suggesting(.missingInput(keys.name(of: key)), key)
   }
 
   /// The error of a declared output that is missing, with the name of a similar key.
-  func missingOutput(_ key: Key) -> FlowError {
+  func missingOutput(_ key: DataKey) -> FlowError {
     suggesting(.missingOutput(keys.name(of: key)), key)
   }
 
-  private func suggesting(_ error: FlowError, _ key: Key) -> FlowError {
+  private func suggesting(_ error: FlowError, _ key: DataKey) -> FlowError {
     guard let nearest = nearestName(to: key) else { return error }
     return error.with { $0.suggestion = nearest }
   }
@@ -223,7 +223,7 @@ public final class DataBucket {
   /// The most keys that are searched for one with a similar name.
   private static let suggestionLimit = 200
 
-  private func nearestName(to key: Key) -> ByteString? {
+  private func nearestName(to key: DataKey) -> ByteString? {
     var names: [ByteString] = []
     var next: DataBucket? = self
     while let bucket = next {
@@ -238,18 +238,18 @@ public final class DataBucket {
   }
 
   /// A value under `key` as messages may show it: as a secret when the key is secret.
-  package func shown(_ value: Value, of key: Key) -> Value {
+  package func shown(_ value: FlowValue, of key: DataKey) -> FlowValue {
     isSecret(key) ? .secret(value) : value
   }
 
   @inline(__always)
   private func dropItem() {
     item = .null
-    itemKey = Key(id: .max)
+    itemKey = DataKey(id: .max)
   }
 
   @inline(__always)
-  private func slot(of key: Key) -> Int? {
+  private func slot(of key: DataKey) -> Int? {
     if let records, let index = records.index { return index[key] }
     for slot in slots.indices where slots[slot].key == key { return slot }
     return nil
@@ -263,7 +263,7 @@ public final class DataBucket {
   }
 
   private func makeIndex() {
-    var index: [Key: Int] = [:]
+    var index: [DataKey: Int] = [:]
     for slot in slots.indices { index[slots[slot].key] = slot }
     makeRecords().index = index
   }
@@ -280,10 +280,10 @@ public final class DataBucket {
 
 extension DataBucket {
   /// The interned key of a name.
-  public func key(_ name: ByteString) -> Key { keys.intern(name) }
+  public func key(_ name: ByteString) -> DataKey { keys.intern(name) }
 
   /// The value under `name` as a Swift type; nil when it is absent or of another type.
-  public func value<Wanted: ValueConvertible>(
+  public func value<Wanted: FlowValueConvertible>(
     _ name: ByteString, as type: Wanted.Type = Wanted.self
   ) -> Wanted? {
     get(keys.intern(name)).flatMap(Wanted.init(flowValue:))
@@ -299,5 +299,5 @@ extension DataBucket {
   public func boolean(_ name: ByteString) -> Bool? { value(name) }
 
   /// The value under a name; nil when there is none.
-  public subscript(name: ByteString) -> Value? { self.get(keys.intern(name)) }
+  public subscript(name: ByteString) -> FlowValue? { self.get(keys.intern(name)) }
 }

@@ -4,22 +4,22 @@
 /// let run = op.start(on: loop, data: ["article": "apples", "amount": 3, "urgent": isUrgent])
 /// ```
 ///
-/// A list or table of mixed types is written as a `Value`: `["limits": ["n": 3, "x": 0.5] as Value]`.
+/// A list or table of mixed types is written as a `FlowValue`: `["limits": ["n": 3, "x": 0.5] as FlowValue]`.
 public struct InitialData: ExpressibleByDictionaryLiteral {
   /// The values by their keys; of two under one key the later one counts.
-  public let entries: [(name: ByteString, value: Value)]
+  public let entries: [(name: ByteString, value: FlowValue)]
 
   /// Makes data of values in order.
-  public init(_ entries: [(name: ByteString, value: Value)]) {
+  public init(_ entries: [(name: ByteString, value: FlowValue)]) {
     self.entries = entries
   }
 
-  public init(dictionaryLiteral elements: (ByteString, any ValueConvertible)...) {
+  public init(dictionaryLiteral elements: (ByteString, any FlowValueConvertible)...) {
     entries = elements.map { ($0, $1.flowValue) }
   }
 
   /// Makes data of a dictionary, in the order of its keys.
-  public init(_ dictionary: [String: any ValueConvertible]) {
+  public init(_ dictionary: [String: any FlowValueConvertible]) {
     entries = dictionary.map { (ByteString($0), $1.flowValue) }.sorted { $0.0 < $1.0 }
   }
 
@@ -29,7 +29,7 @@ public struct InitialData: ExpressibleByDictionaryLiteral {
   /// - Throws: An `EncodingError` when a property has no form in a bucket, or the value is encoded
   ///   as anything but named properties.
   public init(encoding content: some Encodable) throws {
-    guard case .opaque(let table) = try ValueEncoder().encode(content),
+    guard case .opaque(let table) = try FlowValueEncoder().encode(content),
       let map = table as? MapValue
     else {
       throw EncodingError.invalidValue(

@@ -6,12 +6,12 @@
 // `value` is touched on the owner's thread only: `get` checks that, and `deinit` sends the value
 // there.
 public final class ConfinedValue: @unchecked Sendable {
-  private var value: Value
+  private var value: FlowValue
   private let owner: EventLoop.Identity
   private let mailbox: Mailbox
 
   /// Confines a value to a loop: it is released on that loop's thread.
-  public init(_ value: Value, on loop: EventLoop) {
+  public init(_ value: FlowValue, on loop: EventLoop) {
     loop.checkThread()
     self.value = value
     owner = loop.identity
@@ -26,14 +26,14 @@ public final class ConfinedValue: @unchecked Sendable {
   }
 
   /// The value, for callers on the loop's thread; nil on any other.
-  public func get() -> Value? { owner.isCurrentThread ? value : nil }
+  public func get() -> FlowValue? { owner.isCurrentThread ? value : nil }
 }
 
 // Made on one thread and emptied on another, with the mailbox's lock between.
 private final class LastReference: @unchecked Sendable {
-  private var value: Value
+  private var value: FlowValue
 
-  init(_ value: Value) {
+  init(_ value: FlowValue) {
     self.value = value
   }
 

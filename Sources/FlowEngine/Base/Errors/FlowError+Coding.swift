@@ -31,7 +31,7 @@ extension FlowError {
 
   /// A value under a key can't be decoded. The message shows no part of a secret.
   fileprivate static func undecodable(
-    _ name: ByteString, _ value: Value, _ error: any Error, hiding secrets: SecretTexts?
+    _ name: ByteString, _ value: FlowValue, _ error: any Error, hiding secrets: SecretTexts?
   ) -> FlowError {
     guard let (path, text, wanted) = codingContext(of: error) else {
       return from(error)
@@ -57,9 +57,9 @@ extension FlowError {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// The part of a value at the path of an error.
-  fileprivate func part(at path: [any CodingKey]) -> Value {
+  fileprivate func part(at path: [any CodingKey]) -> FlowValue {
     path.reduce(plain) { value, key in
       if key is IndexKey {
         if case .bytes(let bytes) = value, let index = key.intValue,
@@ -76,7 +76,8 @@ extension Value {
 
 extension DataBucket {
   /// The error for a value that can't be decoded.
-  package func mismatchedInput(_ key: Key, _ value: Value, _ error: any Error) -> FlowError {
+  package func mismatchedInput(_ key: DataKey, _ value: FlowValue, _ error: any Error) -> FlowError
+  {
     .undecodable(keys.name(of: key), shown(value, of: key), error, hiding: keys.secrets)
   }
 }

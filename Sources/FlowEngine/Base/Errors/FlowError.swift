@@ -177,7 +177,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// It took longer than its timeout.
   public static func timeout(seconds: Double) -> FlowError {
     FlowError(
-      .timeout, "timed out after \(Value.text(ofSeconds: seconds))s", seconds: seconds)
+      .timeout, "timed out after \(FlowValue.text(ofSeconds: seconds))s", seconds: seconds)
   }
 
   /// Nothing could make progress any more while the op was waiting.
@@ -192,7 +192,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// A needed value is of another type. The message shows no part of `secrets`.
   public static func mismatchedInput(
-    _ key: ByteString, _ value: Value, wanted: ByteString, hiding secrets: SecretTexts? = nil
+    _ key: ByteString, _ value: FlowValue, wanted: ByteString, hiding secrets: SecretTexts? = nil
   ) -> FlowError {
     FlowError(.mismatchedInput, mismatch(key, value, wanted, secrets))
   }
@@ -204,7 +204,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// A declared output is of another type. The message shows no part of `secrets`.
   public static func mismatchedOutput(
-    _ key: ByteString, _ value: Value, wanted: ByteString, hiding secrets: SecretTexts? = nil
+    _ key: ByteString, _ value: FlowValue, wanted: ByteString, hiding secrets: SecretTexts? = nil
   ) -> FlowError {
     FlowError(.mismatchedOutput, mismatch(key, value, wanted, secrets))
   }
@@ -218,7 +218,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     case .missingOutput: "withMissingOutputData: \(message)"
     case .mismatchedOutput: "withMismatchOutputDataType: \(message)"
     case .timeout:
-      seconds.map { "timedOut after \(Value.text(ofSeconds: $0))s" } ?? "withError: \(message)"
+      seconds.map { "timedOut after \(FlowValue.text(ofSeconds: $0))s" } ?? "withError: \(message)"
     case .cancelled: message
     }
   }
@@ -273,9 +273,9 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   private static func mismatch(
-    _ key: ByteString, _ value: Value, _ wanted: ByteString, _ secrets: SecretTexts?
+    _ key: ByteString, _ value: FlowValue, _ wanted: ByteString, _ secrets: SecretTexts?
   ) -> ByteString {
-    let shown = secrets?.shownText(of: value) ?? value.logText.truncated(to: Value.logLimit)
+    let shown = secrets?.shownText(of: value) ?? value.logText.truncated(to: FlowValue.logLimit)
     return """
       <\(key)> in data bucket is <\(shown)> with type <\(value.plain.typeName)>, \
       but NOT type <\(wanted)>.

@@ -6,7 +6,7 @@ extension ProcessRequest {
       return isPlain ? word : "'\(word.escapingNUL)'"
     }
     let text = ByteString(Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
-    return secrets.redacted(text).truncated(to: Value.logLimit)
+    return secrets.redacted(text).truncated(to: FlowValue.logLimit)
   }
 
   private static let plain = Set(

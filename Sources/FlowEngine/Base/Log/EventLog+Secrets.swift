@@ -2,11 +2,11 @@
 extension EventLog {
   /// From now on no output of the log's loop contains the text of `value`, a secret or a plain
   /// value, if that is a string or a number of at least `SecretTexts.shortest` bytes.
-  public func hide(_ value: Value) { keys.secrets.add(value) }
+  public func hide(_ value: FlowValue) { keys.secrets.add(value) }
 
   /// A value under `key` of `bucket` as the log may have it: as a secret when the key is secret. A
   /// value under such a key is hidden everywhere else too.
-  func shown(_ value: Value, of key: Key, in bucket: DataBucket) -> Value {
+  func shown(_ value: FlowValue, of key: DataKey, in bucket: DataBucket) -> FlowValue {
     guard bucket.isSecret(key) else { return value }
     hide(value)
     return .secret(value)

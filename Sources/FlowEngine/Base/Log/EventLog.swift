@@ -151,7 +151,7 @@ public final class EventLog {
   @inline(__always)
   func append(
     _ kind: LogKind, time: Int64, scope: UInt32, position: UInt32, key: UInt32 = 0,
-    attempt: Int = 1, first: Payload = .none, second: Payload = .none, value: Value? = nil
+    attempt: Int = 1, first: Payload = .none, second: Payload = .none, value: FlowValue? = nil
   ) {
     let record = LogRecord(
       time: time, first: first.bits, second: second.bits, scope: scope, position: position,
@@ -161,7 +161,7 @@ public final class EventLog {
 
   /// Appends a record unchanged.
   @inline(__always)
-  func put(_ record: LogRecord, _ value: Value? = nil) {
+  func put(_ record: LogRecord, _ value: FlowValue? = nil) {
     if cursor == limit { return putAfterGrowing(record, value) }
     store(record)
     if !sinks.isEmpty { notify(record, value) }
@@ -175,7 +175,7 @@ public final class EventLog {
   }
 
   @inline(never)
-  private func putAfterGrowing(_ record: LogRecord, _ value: Value?) {
+  private func putAfterGrowing(_ record: LogRecord, _ value: FlowValue?) {
     grow()
     store(record)
     if !sinks.isEmpty { notify(record, value) }
@@ -333,7 +333,7 @@ public final class EventLog {
   }
 
   @inline(never)
-  private func notify(_ record: LogRecord, _ value: Value?) {
+  private func notify(_ record: LogRecord, _ value: FlowValue?) {
     // A sink may append something.
     holders += 1
     defer { holders -= 1 }
@@ -345,7 +345,7 @@ public final class EventLog {
     if !eventSinks.isEmpty { notifyEventSinks(record, value) }
   }
 
-  private func notifyEventSinks(_ record: LogRecord, _ value: Value?) {
+  private func notifyEventSinks(_ record: LogRecord, _ value: FlowValue?) {
     guard let event = event(of: record) else { return }
     var value = value
     // If the text may not show a part of the value, sinks must not get the plain value either.
@@ -384,7 +384,7 @@ public final class EventLog {
   }
 
   /// Keeps a value: scalars unchanged, others as the text that a line shows of them now.
-  func payload(_ value: Value) -> Payload {
+  func payload(_ value: FlowValue) -> Payload {
     if hasSecrets, let text = allSecrets.redactedText(of: value) { return keep(text) }
     return switch value {
     case .null: .none
@@ -392,7 +392,7 @@ public final class EventLog {
     case .integer(let value): .integer(value)
     case .number(let value): Payload(tag: .number, bits: value.bitPattern)
     case .bytes(let value): keep(value)
-    case .opaque(let value): keep(value.logText(limit: Value.logLimit))
+    case .opaque(let value): keep(value.logText(limit: FlowValue.logLimit))
     }
   }
 
@@ -408,8 +408,8 @@ public final class EventLog {
     case .none: return "nil"
     case .falsehood: return "false"
     case .truth: return "true"
-    case .integer: return Value.integer(Int64(bitPattern: payload.bits)).logText
-    case .number: return Value.number(Double(bitPattern: payload.bits)).logText
+    case .integer: return FlowValue.integer(Int64(bitPattern: payload.bits)).logText
+    case .number: return FlowValue.number(Double(bitPattern: payload.bits)).logText
     case .shortText:
       let length = Int(payload.bits >> 56)
       return ByteString(

@@ -26,7 +26,7 @@ public final class SecretTexts: Sendable {
   ///
   /// Texts of less than `shortest` bytes, and those within `<redacted>`, aren't searched for: they
   /// would change lines that reveal nothing.
-  public func add(_ value: Value) {
+  public func add(_ value: FlowValue) {
     isUsed.store(true, ordering: .relaxed)
     let text: ByteString
     switch value.plain {
@@ -46,18 +46,18 @@ public final class SecretTexts: Sendable {
     return redacted(text, isCut: false)
   }
 
-  /// The text of a value in a line: without secrets, and within `Value.logLimit` characters.
-  public func shownText(of value: Value) -> ByteString {
+  /// The text of a value in a line: without secrets, and within `FlowValue.logLimit` characters.
+  public func shownText(of value: FlowValue) -> ByteString {
     switch value {
-    case .opaque(let value): shownText(limit: Value.logLimit) { value.logText(limit: $0) }
-    case .bytes(let text): redacted(text).truncated(to: Value.logLimit)
+    case .opaque(let value): shownText(limit: FlowValue.logLimit) { value.logText(limit: $0) }
+    case .bytes(let text): redacted(text).truncated(to: FlowValue.logLimit)
     default: redacted(value.logText)
     }
   }
 
   /// The text of a value in a log, when it may not be the value's own; else nil. A string is kept
   /// whole: only views cut it.
-  func redactedText(of value: Value) -> ByteString? {
+  func redactedText(of value: FlowValue) -> ByteString? {
     if case .opaque = value { return shownText(of: value) }
     let text = value.logText
     let shown = redacted(text)
@@ -65,7 +65,7 @@ public final class SecretTexts: Sendable {
   }
 
   /// Whether a line may not show the complete text that it would show of a value.
-  func hidesPart(of value: Value) -> Bool {
+  func hidesPart(of value: FlowValue) -> Bool {
     guard let shown = redactedText(of: value) else { return false }
     return shown != value.logText
   }

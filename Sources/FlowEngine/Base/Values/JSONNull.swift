@@ -1,4 +1,4 @@
-/// The null of JSON as a value: unlike `Value.null`, a bucket keeps it, and a list may contain it.
+/// The null of JSON as a value: unlike `FlowValue.null`, a bucket keeps it, and a list may contain it.
 ///
 /// It has no state, so it can be used on any thread. Scripts see it as `json.null`.
 public final class JSONNull: OpaqueValue, Sendable {
@@ -17,14 +17,14 @@ public final class JSONNull: OpaqueValue, Sendable {
 
   public func listCount() -> Int? { nil }
 
-  public func element(at index: Int) -> Value { .null }
+  public func element(at index: Int) -> FlowValue { .null }
 
   public func plainCopy() -> PlainValue? { PlainValue(.jsonNull) }
 }
 
-extension Value {
+extension FlowValue {
   /// The null of JSON, for a bucket or a list.
-  public static var jsonNull: Value { .opaque(JSONNull.shared) }
+  public static var jsonNull: FlowValue { .opaque(JSONNull.shared) }
 
   /// Whether it is the null of JSON.
   public var isJSONNull: Bool {

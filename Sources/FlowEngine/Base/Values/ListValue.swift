@@ -1,18 +1,18 @@
 /// The engine's own list: groups collect it when there is no Lua.
 public final class ListValue: EngineTable {
   /// The values in order.
-  public private(set) var elements: ContiguousArray<Value>
+  public private(set) var elements: ContiguousArray<FlowValue>
   /// What it is in JSON, if it is marked: an empty list that isn't may be written as `{}`.
   public let jsonMark: PlainValue.JSONMark?
 
   /// Makes a list of values.
-  public init(_ elements: ContiguousArray<Value>, jsonMark: PlainValue.JSONMark? = nil) {
+  public init(_ elements: ContiguousArray<FlowValue>, jsonMark: PlainValue.JSONMark? = nil) {
     self.elements = elements
     self.jsonMark = jsonMark
   }
 
   /// Makes a list from an array.
-  public convenience init(_ elements: [Value], jsonMark: PlainValue.JSONMark? = nil) {
+  public convenience init(_ elements: [FlowValue], jsonMark: PlainValue.JSONMark? = nil) {
     self.init(ContiguousArray(elements), jsonMark: jsonMark)
   }
 
@@ -32,18 +32,18 @@ public final class ListValue: EngineTable {
   }
 
   /// Adds a value at the end.
-  public func append(_ value: Value) {
+  public func append(_ value: FlowValue) {
     elements.append(value)
   }
 
   /// Replaces the element at an index that exists.
-  func replace(at index: Int, with value: Value) {
+  func replace(at index: Int, with value: FlowValue) {
     elements[index] = value
   }
 
-  func makeEmpty() -> any EngineTable { ListValue([Value](), jsonMark: jsonMark) }
+  func makeEmpty() -> any EngineTable { ListValue([FlowValue](), jsonMark: jsonMark) }
 
-  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
+  func fill(from other: any EngineTable, _ convert: (FlowValue) throws -> FlowValue) rethrows {
     for element in (other as? ListValue)?.elements ?? [] { elements.append(try convert(element)) }
   }
 
@@ -53,20 +53,20 @@ public final class ListValue: EngineTable {
 
   public func listCount() -> Int? { elements.count }
 
-  public func element(at index: Int) -> Value {
+  public func element(at index: Int) -> FlowValue {
     elements.indices.contains(index) ? elements[index] : .null
   }
 
-  public func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
+  public func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
     range == elements.indices
       ? elements : ContiguousArray(range.map { element(at: $0) })
   }
 
-  public func entries() -> [(key: Value, value: Value)]? {
+  public func entries() -> [(key: FlowValue, value: FlowValue)]? {
     elements.enumerated().map { (.integer(Int64($0 + 1)), $1) }
   }
 
-  public func field(_ name: ByteString) -> Value? { nil }
+  public func field(_ name: ByteString) -> FlowValue? { nil }
 
   public func logText(limit: Int) -> ByteString {
     var renderer = ValueRenderer(limit: limit)

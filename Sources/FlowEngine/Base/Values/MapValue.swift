@@ -1,13 +1,13 @@
 /// The engine's own table with string keys: made from Swift dictionaries.
 public final class MapValue: EngineTable {
   /// The fields in the order in which they were added.
-  public private(set) var fields: [(name: ByteString, value: Value)] = []
+  public private(set) var fields: [(name: ByteString, value: FlowValue)] = []
   private var index: [ByteString: Int] = [:]
   /// What it is in JSON, if it is marked: an empty table that isn't may be written as `[]`.
   public let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
-  public init(_ fields: [(ByteString, Value)], jsonMark: PlainValue.JSONMark? = nil) {
+  public init(_ fields: [(ByteString, FlowValue)], jsonMark: PlainValue.JSONMark? = nil) {
     self.jsonMark = jsonMark
     for (name, value) in fields { set(name, value) }
   }
@@ -36,10 +36,10 @@ public final class MapValue: EngineTable {
   }
 
   /// The value of a field.
-  public subscript(name: ByteString) -> Value? { index[name].map { fields[$0].value } }
+  public subscript(name: ByteString) -> FlowValue? { index[name].map { fields[$0].value } }
 
   /// Sets a field; `.null` isn't kept.
-  public func set(_ name: ByteString, _ value: Value) {
+  public func set(_ name: ByteString, _ value: FlowValue) {
     if let place = index[name] {
       fields[place].value = value
     } else if !value.isNull {
@@ -58,7 +58,7 @@ public final class MapValue: EngineTable {
 
   func makeEmpty() -> any EngineTable { MapValue([], jsonMark: jsonMark) }
 
-  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows {
+  func fill(from other: any EngineTable, _ convert: (FlowValue) throws -> FlowValue) rethrows {
     for field in (other as? MapValue)?.fields ?? [] { set(field.name, try convert(field.value)) }
   }
 
@@ -68,13 +68,13 @@ public final class MapValue: EngineTable {
 
   public func listCount() -> Int? { fields.isEmpty ? 0 : nil }
 
-  public func element(at index: Int) -> Value { .null }
+  public func element(at index: Int) -> FlowValue { .null }
 
-  public func entries() -> [(key: Value, value: Value)]? {
+  public func entries() -> [(key: FlowValue, value: FlowValue)]? {
     fields.compactMap { $0.value.isNull ? nil : (.bytes($0.name), $0.value) }
   }
 
-  public func field(_ name: ByteString) -> Value? {
+  public func field(_ name: ByteString) -> FlowValue? {
     self[name].flatMap { $0.isNull ? nil : $0 }
   }
 
@@ -122,7 +122,7 @@ struct NestedTables {
 
   var isEmpty: Bool { lists.isEmpty && maps.isEmpty }
 
-  mutating func add(_ value: Value) {
+  mutating func add(_ value: FlowValue) {
     guard case .opaque(let object) = value else { return }
     if let list = object as? ListValue {
       lists.append(list)

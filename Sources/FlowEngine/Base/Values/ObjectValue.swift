@@ -27,7 +27,7 @@ public final class ObjectValue: OpaqueValue {
 
   public func listCount() -> Int? { nil }
 
-  public func element(at index: Int) -> Value { .null }
+  public func element(at index: Int) -> FlowValue { .null }
 
   public func plainCopy() -> PlainValue? { nil }
 
@@ -41,9 +41,9 @@ public final class ObjectValue: OpaqueValue {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// A Swift value of any type, which scripts can only pass on; see `ObjectValue`.
-  public static func object(_ content: Any) -> Value {
+  public static func object(_ content: Any) -> FlowValue {
     if let value = content as? any OpaqueValue { return .opaque(value) }
     return .opaque(ObjectValue(content))
   }
@@ -57,7 +57,7 @@ extension Value {
 }
 
 extension DataBucket {
-  /// The Swift value that was stored with `Value.object` under a name; nil when there is none, or
+  /// The Swift value that was stored with `FlowValue.object` under a name; nil when there is none, or
   /// one of another type.
   public func object<Content>(
     _ name: ByteString, as type: Content.Type = Content.self

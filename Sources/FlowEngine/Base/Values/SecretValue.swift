@@ -8,10 +8,10 @@ public final class SecretValue: OpaqueValue {
   public static let mark: ByteString = "<redacted>"
 
   /// The inner value; never a secret.
-  public let plain: Value
+  public let plain: FlowValue
 
   /// Makes a secret; a secret of a secret has the same plain value.
-  public init(_ value: Value) {
+  public init(_ value: FlowValue) {
     plain = value.plain
   }
 
@@ -23,7 +23,7 @@ public final class SecretValue: OpaqueValue {
 
   public func listCount() -> Int? { nil }
 
-  public func element(at index: Int) -> Value { .null }
+  public func element(at index: Int) -> FlowValue { .null }
 
   public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
     guard case .opaque(let table) = plain else { return self }
@@ -39,9 +39,9 @@ public final class SecretValue: OpaqueValue {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// Makes a secret of `value`; `.null` stays `.null`.
-  public static func secret(_ value: Value) -> Value {
+  public static func secret(_ value: FlowValue) -> FlowValue {
     if value.isNull || value.isSecret { return value }
     return .opaque(SecretValue(value))
   }
@@ -53,7 +53,7 @@ extension Value {
   }
 
   /// The inner value of a secret; any other value is returned unchanged.
-  public var plain: Value {
+  public var plain: FlowValue {
     if case .opaque(let value) = self, let secret = value as? SecretValue {
       secret.plain
     } else {
@@ -65,7 +65,7 @@ extension Value {
 /// A secret in Swift: `Flow("signup").data(["password": Secret("123456")])`.
 ///
 /// A declaration of this type accepts plain values and secrets alike.
-public struct Secret<Wrapped: ValueConvertible>: ValueConvertible, CustomStringConvertible,
+public struct Secret<Wrapped: FlowValueConvertible>: FlowValueConvertible, CustomStringConvertible,
   CustomReflectable
 {
   public static var flowTypeName: ByteString { Wrapped.flowTypeName }
@@ -78,12 +78,12 @@ public struct Secret<Wrapped: ValueConvertible>: ValueConvertible, CustomStringC
     self.value = value
   }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard let value = Wrapped(flowValue: flowValue.plain) else { return nil }
     self.value = value
   }
 
-  public var flowValue: Value { .secret(value.flowValue) }
+  public var flowValue: FlowValue { .secret(value.flowValue) }
 
   /// `<redacted>`, so that printing an object with a secret in it doesn't show the secret.
   public var description: String { SecretValue.mark.description }
@@ -91,7 +91,7 @@ public struct Secret<Wrapped: ValueConvertible>: ValueConvertible, CustomStringC
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Coded as a secret by `ValueEncoder` and `ValueDecoder`; any other encoder gets an error.
+/// Coded as a secret by `FlowValueEncoder` and `FlowValueDecoder`; any other encoder gets an error.
 extension Secret: Codable where Wrapped: Codable {
   public init(from decoder: any Decoder) throws {
     value = try Wrapped(from: decoder)

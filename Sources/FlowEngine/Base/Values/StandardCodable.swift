@@ -1,5 +1,5 @@
 /// The types of the standard library that are encoded by their own code, although they are
-/// `ValueConvertible`: that has other rules for their elements.
+/// `FlowValueConvertible`: that has other rules for their elements.
 protocol StandardCodable {}
 
 extension Array: StandardCodable {}

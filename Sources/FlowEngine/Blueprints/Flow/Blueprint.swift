@@ -9,7 +9,7 @@ final class Blueprint {
   var isInCases = false
   /// The flows among the steps.
   var nested: ContiguousArray<Flow> = []
-  var data: [(name: ByteString, value: Value)] = []
+  var data: [(name: ByteString, value: FlowValue)] = []
   var willStart: [any RunCallback] = []
   var didFinish: [any RunCallback] = []
   var declarations = Declarations()
@@ -91,7 +91,7 @@ final class Blueprint {
     return index < finally.count ? finally[index] : nil
   }
 
-  func setData(_ name: ByteString, _ value: Value) {
+  func setData(_ name: ByteString, _ value: FlowValue) {
     if let index = data.firstIndex(where: { $0.name == name }) {
       data[index].value = value
     } else {

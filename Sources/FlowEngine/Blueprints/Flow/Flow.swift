@@ -37,7 +37,7 @@ public final class Flow: Op {
   public var count: Int { blueprint.steps.count }
 
   /// The initial data of a run, in order.
-  public var ownData: [(name: ByteString, value: Value)] { blueprint.data }
+  public var ownData: [(name: ByteString, value: FlowValue)] { blueprint.data }
 
   /// Makes a separate flow with the same steps, data and callbacks.
   public func copy(name: ByteString? = nil) -> Flow {
@@ -56,13 +56,13 @@ public final class Flow: Op {
 
   /// Adds initial data; a later value replaces an earlier one under the same key.
   @discardableResult
-  public func data(_ name: ByteString, _ value: Value) -> Flow {
+  public func data(_ name: ByteString, _ value: FlowValue) -> Flow {
     change { $0.setData(name, value) }
   }
 
   /// Sets one initial value; see `data(_:)`.
   @discardableResult
-  public func data(_ name: ByteString, _ value: some ValueConvertible) -> Flow {
+  public func data(_ name: ByteString, _ value: some FlowValueConvertible) -> Flow {
     data(name, value.flowValue)
   }
 
@@ -71,7 +71,7 @@ public final class Flow: Op {
   /// Tables, including nested ones, are copied for each run, so that a run's changes don't reach
   /// other runs.
   @discardableResult
-  public func data(_ entries: KeyValuePairs<ByteString, any ValueConvertible>) -> Flow {
+  public func data(_ entries: KeyValuePairs<ByteString, any FlowValueConvertible>) -> Flow {
     change { blueprint in
       for (name, value) in entries { blueprint.setData(name, value.flowValue) }
     }

@@ -17,7 +17,7 @@ extension GroupDispatcher {
 
 extension RateLimit {
   /// `10 per 1s`.
-  var text: ByteString { "\(count) per \(Value.text(ofSeconds: seconds))s" }
+  var text: ByteString { "\(count) per \(FlowValue.text(ofSeconds: seconds))s" }
 }
 
 extension Op {

@@ -22,7 +22,7 @@ public final class GroupDispatcher {
   /// The value in the outputs for an item that has none: an item that has failed, with
   /// `allowFailure`, or one that has succeeded without an output that its op declares optional.
   /// Outputs then align with items. nil leaves such items out.
-  public let absent: Value?
+  public let absent: FlowValue?
   /// How many items start in a time, at most; nil for no limit. Further attempts at items count as
   /// starts.
   public let rate: RateLimit?
@@ -33,15 +33,15 @@ public final class GroupDispatcher {
   /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
   /// label.
-  public let label: ((_ item: Value) throws -> ByteString?)?
+  public let label: ((_ item: FlowValue) throws -> ByteString?)?
 
   /// Makes the settings of a group; see the properties.
   public init(
     input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: ByteString? = nil,
-    as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: Value? = nil,
+    as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: FlowValue? = nil,
     rate: RateLimit? = nil, holdsSlots: Bool = false,
-    label: ((_ item: Value) throws -> ByteString?)? = nil
+    label: ((_ item: FlowValue) throws -> ByteString?)? = nil
   ) {
     self.input = input
     self.output = output

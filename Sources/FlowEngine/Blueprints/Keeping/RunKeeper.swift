@@ -42,19 +42,19 @@ package final class KeptWork {
   /// Where its code comes from, if the code needn't be compared for each item.
   package let codeOrigin: CodeOrigin?
   /// What it is given, by name: declared inputs, the item of a group, the state of a machine.
-  package let inputs: [(name: ByteString, value: Value?)]
+  package let inputs: [(name: ByteString, value: FlowValue?)]
   /// The keys of the inputs, in their order, as far as these are in `data`.
-  package let given: [Key]
+  package let given: [DataKey]
   /// The inputs whose files count by content: the place of each in `inputs`, and the paths.
   package var inputFiles: [(input: Int, paths: [ByteString])] = []
   /// The declared outputs whose files count by content.
-  package var outputFiles: [(key: Key, type: ValueType)] = []
+  package var outputFiles: [(key: DataKey, type: FlowValueType)] = []
   /// What it has to set, if it isn't executed twice.
   package var requiredOutputs: [ByteString] = []
   /// What was read for the keeper's last answer, `later`.
   package var reading: (any KeptReading)?
   /// The key that a group collects of the item: only an end that was kept with its value counts.
-  package let output: Key?
+  package let output: DataKey?
   /// The data that it reads.
   package let data: DataBucket
   /// See Lineage.swift.
@@ -64,15 +64,16 @@ package final class KeptWork {
   /// Which results may come from another run.
   package var cache: CachePolicy?
   /// The value that counts instead of the inputs and of what the op reads.
-  package var cacheKey: Value?
+  package var cacheKey: FlowValue?
   /// The loop that executes it.
   package let loop: EventLoop
 
   init(
     name: ByteString, names: @escaping () -> KeptNames,
     code: @escaping () throws -> (form: [UInt8], place: ByteString?)?,
-    codeOrigin: CodeOrigin? = nil, inputs: [(name: ByteString, value: Value?)], given: [Key] = [],
-    output: Key? = nil, data: DataBucket, lineage: UInt64, isOnce: Bool = false,
+    codeOrigin: CodeOrigin? = nil, inputs: [(name: ByteString, value: FlowValue?)],
+    given: [DataKey] = [],
+    output: DataKey? = nil, data: DataBucket, lineage: UInt64, isOnce: Bool = false,
     cache: CachePolicy? = nil, loop: EventLoop
   ) {
     self.name = name
@@ -133,11 +134,11 @@ package protocol KeptReading: AnyObject {
 /// What a keeper knows about an op that had finished already.
 package struct KnownEnd {
   /// The values that it has set; `.null` removes a key.
-  package var writes: [(key: Key, value: Value)]
+  package var writes: [(key: DataKey, value: FlowValue)]
   /// The result of a step.
-  package var result: Value
+  package var result: FlowValue
   /// The keys that it has read without a declaration.
-  package var reads: [Key]
+  package var reads: [DataKey]
   /// What the log says.
   package var line: ByteString
   /// The lineage of its execution; nil for one of another run.
@@ -148,7 +149,8 @@ package struct KnownEnd {
   package var undone: UndoneKeeping
 
   package init(
-    writes: [(key: Key, value: Value)], result: Value, reads: [Key], line: ByteString,
+    writes: [(key: DataKey, value: FlowValue)], result: FlowValue, reads: [DataKey],
+    line: ByteString,
     lineage: UInt64?, undos: [KnownUndo], undone: @escaping UndoneKeeping
   ) {
     self.writes = writes
@@ -171,7 +173,7 @@ package struct KeptEnd {
   package let data: DataBucket?
   /// Values that aren't in `data`: the output of an item that was executed elsewhere, the result of a step, which
   /// has no key.
-  package let outputs: [(key: Key?, value: Value)]
+  package let outputs: [(key: DataKey?, value: FlowValue)]
   /// The undos of ops that it has executed over its data, in the order of their ends.
   package var undos: [KeptUndo] = []
 }
@@ -198,11 +200,11 @@ package struct KeptUndo {
   package var lineage: UInt64
   package var place: Place
   /// The op's own data.
-  package var data: [(key: Key, value: Value)]
+  package var data: [(key: DataKey, value: FlowValue)]
 
   package init(
     name: ByteString, number: Int?, index: Int, attempt: Int, lineage: UInt64, place: Place,
-    data: [(key: Key, value: Value)]
+    data: [(key: DataKey, value: FlowValue)]
   ) {
     self.name = name
     self.number = number
@@ -234,9 +236,9 @@ package protocol KeptExecution: AnyObject {
   /// Keeps the start; calls `then` on the loop's thread, perhaps at once, with the reason why it can't.
   func keepStart(then: @escaping (FlowError?) -> Void)
   /// The op reads a key of its data.
-  func willRead(_ key: Key, in bucket: DataBucket)
+  func willRead(_ key: DataKey, in bucket: DataBucket)
   /// The op sets or removes a key of its data.
-  func willSet(_ key: Key)
+  func willSet(_ key: DataKey)
   /// The op has ended; calls `then` on the loop's thread, perhaps at once, when that is kept, or with the reason
   /// why it can't be: the run then fails, whatever policies say about failures.
   func keepEnd(_ end: KeptEnd, then: @escaping (FlowError?) -> Void)

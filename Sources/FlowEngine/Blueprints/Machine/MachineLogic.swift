@@ -5,43 +5,43 @@
 /// states and results on.
 public protocol MachineLogic: CodeHolder {
   /// The first state of a machine that was started with data, as in a flow.
-  func state(of data: DataBucket) throws -> Value
+  func state(of data: DataBucket) throws -> FlowValue
   /// Converts a state from elsewhere to the form that the functions understand; by default returns
   /// it unchanged. Returns nil for a state that they don't understand: then the machine starts with
   /// the result of `state(of:)` for its data.
-  func convertedState(_ state: Value) throws -> Value?
+  func convertedState(_ state: FlowValue) throws -> FlowValue?
   /// Whether its functions may be busy for long, as `OpBody.mayBeBusy`; by default they aren't.
   var mayBeBusy: Bool { get }
   /// Whether other code than these functions understands states and results; by default it does.
   var hasPlainStates: Bool { get }
   /// The initial data for the run of an op that performs a step. An error that it throws is a
   /// sentence about the state.
-  func data(of state: Value) throws -> [(ByteString, Value)]
+  func data(of state: FlowValue) throws -> [(ByteString, FlowValue)]
   /// The result of a step that was performed by such a run.
-  func result(of run: Run) throws -> Value
+  func result(of run: Run) throws -> FlowValue
   /// The values that the data bucket gets when the machine ends with `value`.
-  func outputs(of value: Value) throws -> [(ByteString, Value)]
+  func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)]
 
   /// Performs a step whose action is `logic`, or any step with a navigator. Its answer is
   /// `.result`.
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
+    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer?
   /// Performs a step with a test's replacement function. Its answer is `.result`.
   func perform(
-    _ function: AnyObject, _ step: Int, _ state: Value, _ call: MachineCall
+    _ function: AnyObject, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer?
   /// Reduces a result to a new state. Its answer is `.reduction`.
   func reduce(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer?
   /// Derives an event from a result. Its answer is `.event`.
   func emit(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer?
   /// Chooses the next transition. Its answer is `.transition`.
   func transition(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer?
 
   /// Stops a waiting call because of `error`; the call must finish sooner or later.
@@ -58,7 +58,7 @@ public protocol MachineLogic: CodeHolder {
 }
 
 extension MachineLogic {
-  public func convertedState(_ state: Value) throws -> Value? { state }
+  public func convertedState(_ state: FlowValue) throws -> FlowValue? { state }
 
   public var hasPlainStates: Bool { true }
 
@@ -66,7 +66,7 @@ extension MachineLogic {
   public var mayBeBusy: Bool { false }
 
   public func perform(
-    _ function: AnyObject, _ step: Int, _ state: Value, _ call: MachineCall
+    _ function: AnyObject, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     .failed(.usage("no function can take the place of step '\(name(ofStep: step))'"))
   }
@@ -79,9 +79,9 @@ extension MachineLogic {
 /// The answer of a function of a machine.
 public enum MachineAnswer {
   /// The answer of `perform`: the step's result.
-  case result(Value)
+  case result(FlowValue)
   /// The answer of `reduce`.
-  case reduction(Reduction<Value>)
+  case reduction(Reduction<FlowValue>)
   /// The answer of `emit`: the event, if there is one. An event that no step handles has a name
   /// only.
   case event(MachineEvent?)

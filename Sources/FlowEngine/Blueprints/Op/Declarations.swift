@@ -3,10 +3,10 @@ public struct Declaration {
   /// The key.
   public let name: ByteString
   /// The type that its value must have.
-  public let type: ValueType
+  public let type: FlowValueType
 
   /// Declares a key with its type.
-  public init(_ name: ByteString, _ type: ValueType) {
+  public init(_ name: ByteString, _ type: FlowValueType) {
     self.name = name
     self.type = type
   }
@@ -98,13 +98,13 @@ final class Declarations {
 final class ResolvedDeclarations {
   /// A declaration that a bucket doesn't meet: the key is missing, or its value is of another type.
   struct Unmet {
-    let key: Key
-    let mismatch: (value: Value, wanted: ByteString)?
+    let key: DataKey
+    let mismatch: (value: FlowValue, wanted: ByteString)?
   }
 
   let keys: KeyTable
-  let needs: [(key: Key, type: ValueType)]
-  let gives: [(key: Key, type: ValueType)]
+  let needs: [(key: DataKey, type: FlowValueType)]
+  let gives: [(key: DataKey, type: FlowValueType)]
   // The parts of both lists that a check of the values' kinds can decide. They have memory of their
   // own, from init to deinit, because each check would retain an array.
   private let quickNeeds: UnsafeMutableBufferPointer<Quick>
@@ -112,7 +112,7 @@ final class ResolvedDeclarations {
 
   /// A key, and the kinds of values that its type accepts without a closer check.
   private struct Quick {
-    let key: Key
+    let key: DataKey
     let kinds: ValueKinds
   }
 
@@ -130,7 +130,7 @@ final class ResolvedDeclarations {
   }
 
   private static func quick(
-    _ declared: [(key: Key, type: ValueType)]
+    _ declared: [(key: DataKey, type: FlowValueType)]
   ) -> UnsafeMutableBufferPointer<Quick> {
     let list = UnsafeMutableBufferPointer<Quick>.allocate(capacity: declared.count)
     _ = list.initialize(from: declared.map { Quick(key: $0.key, kinds: $0.type.kinds) })
@@ -151,7 +151,7 @@ final class ResolvedDeclarations {
 
   @inline(__always)
   static func firstUnmet(
-    _ declared: [(key: Key, type: ValueType)], in bucket: DataBucket
+    _ declared: [(key: DataKey, type: FlowValueType)], in bucket: DataBucket
   ) -> Unmet? {
     for index in declared.indices {
       let key = declared[index].key

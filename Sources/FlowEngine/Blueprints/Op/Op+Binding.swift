@@ -33,7 +33,7 @@ extension Flow {
 
   /// Adds initial data, in this order.
   @discardableResult
-  public func data(_ entries: [(ByteString, Value)]) -> Flow {
+  public func data(_ entries: [(ByteString, FlowValue)]) -> Flow {
     for (name, value) in entries { data(name, value) }
     return self
   }

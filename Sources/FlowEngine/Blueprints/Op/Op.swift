@@ -181,19 +181,19 @@ public class Op {
   var stepNames: [ByteString] { [] }
 
   /// The declared inputs with the keys of `loop`, looked up once.
-  public func needs(on loop: EventLoop) -> [(key: Key, type: ValueType)] {
+  public func needs(on loop: EventLoop) -> [(key: DataKey, type: FlowValueType)] {
     declarations.resolved(for: loop.keys).needs
   }
 
   /// The declared outputs with the keys of `loop`, looked up once.
-  public func gives(on loop: EventLoop) -> [(key: Key, type: ValueType)] {
+  public func gives(on loop: EventLoop) -> [(key: DataKey, type: FlowValueType)] {
     declarations.resolved(for: loop.keys).gives
   }
 
   static func declarations(_ pairs: KeyValuePairs<ByteString, ByteString>) -> [Declaration] {
     pairs.map { name, text in
       do {
-        return Declaration(name, try ValueType.parse(text))
+        return Declaration(name, try FlowValueType.parse(text))
       } catch {
         misuse("'\(name)' was declared with a wrong type: \(error)")
       }

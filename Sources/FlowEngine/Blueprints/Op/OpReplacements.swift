@@ -99,7 +99,7 @@ public enum StepReplacement {
   /// A function that the machine's logic understands; see `MachineLogic.perform`.
   case function(AnyObject)
   /// No code: this value is the step's result.
-  case value(Value)
+  case value(FlowValue)
 }
 
 extension Op {

@@ -32,7 +32,7 @@ struct Shield {
   /// Whether the grace is over: waits within are cut off.
   fileprivate(set) var isOver = false
   /// The timer that the execution has set to the end of the grace.
-  var timer: Timer?
+  var timer: LoopTimer?
 }
 
 /// What stops the code of an execution: a stop, the shields that hold stops back, and deadlines.
@@ -109,7 +109,7 @@ struct StopState {
   }
 
   /// Ends the innermost shield and returns the stop that it has held, and its timer.
-  mutating func endShield() -> (held: Stop?, timer: Timer?) {
+  mutating func endShield() -> (held: Stop?, timer: LoopTimer?) {
     guard let shield = shields.popLast() else { return (nil, nil) }
     removeDeadline(.grace(level: shield.level))
     return (shield.held, shield.timer)
@@ -126,13 +126,13 @@ struct StopState {
 
   /// The grace of a shield is over. Cleanups that haven't begun are called nevertheless: each is cut
   /// off where it waits, and all at `limit`.
-  mutating func endGrace(_ index: Int, limit: Int64) -> Timer? {
+  mutating func endGrace(_ index: Int, limit: Int64) -> LoopTimer? {
     shields[index].isOver = true
     setDeadline(.grace(level: shields[index].level), limit)
     return shields[index].timer.take()
   }
 
-  mutating func setTimer(_ timer: Timer, of index: Int) { shields[index].timer = timer }
+  mutating func setTimer(_ timer: LoopTimer, of index: Int) { shields[index].timer = timer }
 
   // MARK: Deadlines
 

@@ -3,9 +3,9 @@
 final class CacheKeyExecution: MemberGroup, KeptReading {
   private let op: Op
   private let bucket: DataBucket
-  private let keyName: Key
+  private let keyName: DataKey
   private var member: Execution?
-  private var result: Result<Value, FlowError>?
+  private var result: Result<FlowValue, FlowError>?
   private var then: (() -> Void)?
 
   /// nil when the op of a work has a cache without a function for its key, or the key is known.
@@ -29,7 +29,7 @@ final class CacheKeyExecution: MemberGroup, KeptReading {
   }
 
   /// Sets the item that the op would get.
-  func setItem(_ key: Key, _ item: Value) { member?.beginItem(key, item) }
+  func setItem(_ key: DataKey, _ item: FlowValue) { member?.beginItem(key, item) }
 
   /// Sets the key of a work when it has been computed; returns the error of the computation.
   func takeKey(_ work: KeptWork) -> FlowError? {

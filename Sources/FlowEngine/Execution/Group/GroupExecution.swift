@@ -10,7 +10,7 @@ final class GroupExecution: MemberGroup {
   // One of these two executes the items. It is set at the start and cleared at the end.
   @exclusivity(unchecked) private var runner: LoopItemRunner?
   @exclusivity(unchecked) private var handout: ItemHandout?
-  private var collected: Key?
+  private var collected: DataKey?
   /// Whether items may succeed without an output.
   private var isOutputOptional = false
 
@@ -32,7 +32,7 @@ final class GroupExecution: MemberGroup {
   /// Whether `queue` is set: cheaper to read.
   @exclusivity(unchecked) private var isQueued: Bool
   @exclusivity(unchecked) private var succeeded = 0
-  @exclusivity(unchecked) private var outputs: ContiguousArray<Value> = []
+  @exclusivity(unchecked) private var outputs: ContiguousArray<FlowValue> = []
   /// Counts the memory of the outputs; nil unless something limits it.
   private let account: MemoryAccount?
   /// What is counted there.
@@ -63,7 +63,7 @@ final class GroupExecution: MemberGroup {
 
   /// Counts the memory of an output.
   @inline(never)
-  private func count(_ output: Value, in account: MemoryAccount) {
+  private func count(_ output: FlowValue, in account: MemoryAccount) {
     guard case .bytes(let bytes) = output.plain else { return }
     counted += bytes.count
     account.change(by: bytes.count)
@@ -74,8 +74,8 @@ final class GroupExecution: MemberGroup {
     min(dispatcher.maxConcurrent, Int.max / 2)
   }
 
-  override var collectKey: Key? { isOutputOptional ? nil : collected }
-  override var keptOutput: Key? { collected }
+  override var collectKey: DataKey? { isOutputOptional ? nil : collected }
+  override var keptOutput: DataKey? { collected }
   override var hasItems: Bool { true }
   override var members: [Execution] { runner?.members ?? [] }
 
@@ -269,7 +269,7 @@ final class GroupExecution: MemberGroup {
 
   /// The op decides which runner executes its items, then the loop; by default the loop executes
   /// them itself.
-  private func makeRunner(_ source: ListSource, scope inner: UInt32, itemKey: Key) {
+  private func makeRunner(_ source: ListSource, scope inner: UInt32, itemKey: DataKey) {
     let work = ItemWork(
       op: op, run: parent.run, data: parent.bucket, count: source.count,
       maxConcurrent: dispatcher.maxConcurrent,
@@ -291,7 +291,7 @@ final class GroupExecution: MemberGroup {
   /// Sets the labels of all items; returns the error that a function of a script has raised.
   @inline(never)
   private func setLabels(
-    of source: ListSource, in scope: UInt32, _ label: (Value) throws -> ByteString?
+    of source: ListSource, in scope: UInt32, _ label: (FlowValue) throws -> ByteString?
   ) -> FlowError? {
     parent.checking {
       do {
@@ -360,7 +360,7 @@ final class GroupExecution: MemberGroup {
 
   /// Called when an item that was handed out has ended. Its runner may call this at any time.
   @inline(__always)
-  func itemEnded(_ index: Int, output: Value, error: FlowError?) {
+  func itemEnded(_ index: Int, output: FlowValue, error: FlowError?) {
     if let error {
       fail(index, error)
     } else {
@@ -432,7 +432,7 @@ final class GroupExecution: MemberGroup {
     parent.groupEnded(nil)
   }
 
-  private func outputList() -> ContiguousArray<Value>? {
+  private func outputList() -> ContiguousArray<FlowValue>? {
     guard dispatcher.output != nil else { return nil }
     // Besides failed items, one may have left out an optional output, or be a flow that ended early.
     if !outputs.contains(where: \.isNull) { return outputs }
@@ -441,7 +441,7 @@ final class GroupExecution: MemberGroup {
     return ContiguousArray(outputs.map { $0.isNull ? absent.plain : $0 })
   }
 
-  private func store(_ name: ByteString, _ value: Value) {
+  private func store(_ name: ByteString, _ value: FlowValue) {
     parent.store(
       loop.keys.intern(name), value, scope: scope, position: position, attempt: 1)
   }

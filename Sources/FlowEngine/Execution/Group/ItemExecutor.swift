@@ -39,7 +39,7 @@ package final class ItemExecutor {
   ///   - owner: The owner to notify of the ends; not retained. It must live until it has called
   ///     `end`.
   package init(
-    _ op: Op, on loop: EventLoop, data: [(ByteString, Value)], itemKey: ByteString,
+    _ op: Op, on loop: EventLoop, data: [(ByteString, FlowValue)], itemKey: ByteString,
     collectKey: ByteString?, limit: Int, stopsAtFailure: Bool, endingError: FlowError? = nil,
     lineage: UInt64 = 0, spans: SpanOrigin? = nil, owner: any ItemExecutorOwner
   ) {
@@ -60,7 +60,7 @@ package final class ItemExecutor {
   package var count: Int { items?.open ?? 0 }
 
   /// Takes more items: the first one is at the 0-based index `first` of the group.
-  package func add(first: Int, _ values: ContiguousArray<Value>) {
+  package func add(first: Int, _ values: ContiguousArray<FlowValue>) {
     items?.add(first: first, values)
   }
 
@@ -93,7 +93,7 @@ package final class ItemExecutor {
   package func takeSlice() -> LogSlice { run.log.takeSlice() }
 
   /// Adds a secret whose text no log line may show.
-  package func hide(_ value: Value) { run.log.hide(value) }
+  package func hide(_ value: FlowValue) { run.log.hide(value) }
 
   /// Releases everything that items have left; called when all items have ended and no more will
   /// come.
@@ -103,8 +103,8 @@ package final class ItemExecutor {
 /// The body of the run that items are part of.
 private final class ExecutorBody: OpBody, Abandonable {
   private let op: Op
-  private let itemKey: Key
-  private let collectKey: Key?
+  private let itemKey: DataKey
+  private let collectKey: DataKey?
   private let limit: Int
   private let stopsAtFailure: Bool
   // Safe: see `ItemExecutor.init`. A weak reference would make every retain of the owner slow.
@@ -113,7 +113,7 @@ private final class ExecutorBody: OpBody, Abandonable {
   private var context: OpContext?
 
   init(
-    _ op: Op, _ itemKey: Key, _ collectKey: Key?, limit: Int, stopsAtFailure: Bool,
+    _ op: Op, _ itemKey: DataKey, _ collectKey: DataKey?, limit: Int, stopsAtFailure: Bool,
     owner: any ItemExecutorOwner
   ) {
     self.op = op
@@ -158,8 +158,8 @@ private final class ExecutorBody: OpBody, Abandonable {
 /// The items of an executor.
 private final class ExecutedItems: MemberGroup {
   private let op: Op
-  private let itemKey: Key
-  private let collected: Key?
+  private let itemKey: DataKey
+  private let collected: DataKey?
   private let isOutputOptional: Bool
   private let limit: Int
   private let stopsAtFailure: Bool
@@ -170,11 +170,11 @@ private final class ExecutedItems: MemberGroup {
 
   @exclusivity(unchecked) private var pool = MemberPool()
   /// Items; the next one to start is at `next`, and the first one has the index `first`.
-  @exclusivity(unchecked) private var batch: ContiguousArray<Value> = []
+  @exclusivity(unchecked) private var batch: ContiguousArray<FlowValue> = []
   @exclusivity(unchecked) private var first = 0
   @exclusivity(unchecked) private var next = 0
   /// Items that follow those of `batch`.
-  @exclusivity(unchecked) private var later: [(first: Int, values: ContiguousArray<Value>)] = []
+  @exclusivity(unchecked) private var later: [(first: Int, values: ContiguousArray<FlowValue>)] = []
   /// How many items haven't ended.
   @exclusivity(unchecked) private(set) var open = 0
   /// How items have ended since the owner last took the ends.
@@ -183,7 +183,7 @@ private final class ExecutedItems: MemberGroup {
   @exclusivity(unchecked) private var hasFailed = false
 
   init(
-    _ op: Op, _ itemKey: Key, _ collected: Key?, limit: Int, stopsAtFailure: Bool,
+    _ op: Op, _ itemKey: DataKey, _ collected: DataKey?, limit: Int, stopsAtFailure: Bool,
     parent: Execution, owner: any ItemExecutorOwner
   ) {
     self.op = op
@@ -197,10 +197,10 @@ private final class ExecutedItems: MemberGroup {
     isScheduled = false
   }
 
-  override var collectKey: Key? { collected }
+  override var collectKey: DataKey? { collected }
   override var members: [Execution] { pool.members }
 
-  func add(first: Int, _ values: ContiguousArray<Value>) {
+  func add(first: Int, _ values: ContiguousArray<FlowValue>) {
     guard !values.isEmpty else { return }
     open += values.count
     later.append((first, values))
@@ -228,7 +228,7 @@ private final class ExecutedItems: MemberGroup {
   private var hasWaiting: Bool { next < batch.count || !later.isEmpty }
 
   @inline(__always)
-  private func takeNext() -> (Int, Value)? {
+  private func takeNext() -> (Int, FlowValue)? {
     if next == batch.count, !takeBatch() { return nil }
     let place = next
     next = place &+ 1
@@ -287,7 +287,7 @@ private final class ExecutedItems: MemberGroup {
 
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
     let index = member.index &- 1
-    var output = Value.null
+    var output = FlowValue.null
     if error == nil, let collected {
       unretained(member.bucket) {
         guard let value = $0.ownValue(of: collected) else { return }
@@ -300,7 +300,7 @@ private final class ExecutedItems: MemberGroup {
   }
 
   @inline(__always)
-  private func ended(_ index: Int, _ output: Value, _ error: FlowError?) {
+  private func ended(_ index: Int, _ output: FlowValue, _ error: FlowError?) {
     open &-= 1
     ends.indices.append(Int32(truncatingIfNeeded: index))
     ends.outputs.append(output)

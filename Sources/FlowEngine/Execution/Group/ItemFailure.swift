@@ -3,12 +3,12 @@ public final class ItemFailure: OpaqueValue {
   /// The 0-based index of the item.
   public let index: Int
   /// The item that failed.
-  public let input: Value
+  public let input: FlowValue
   /// Why it failed.
   public let error: FlowError
 
   /// Makes the record of one failed item; `index` counts from 0.
-  public init(index: Int, input: Value, error: FlowError) {
+  public init(index: Int, input: FlowValue, error: FlowError) {
     self.index = index
     self.input = input
     self.error = error
@@ -28,7 +28,7 @@ public final class ItemFailure: OpaqueValue {
 
   public func listCount() -> Int? { nil }
 
-  public func element(at index: Int) -> Value { .null }
+  public func element(at index: Int) -> FlowValue { .null }
 
   public func plainCopy() -> PlainValue? {
     guard let input = input.plainCopy() else { return nil }

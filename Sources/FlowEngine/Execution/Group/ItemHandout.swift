@@ -159,7 +159,7 @@ final class ItemHandout: ExecutedItemGroup {
   /// The description of an item for the keeper of the run.
   private func keptWork(_ index: Int) -> KeptWork {
     let (op, keys) = (work.op, loop.keys)
-    var inputs: [(name: ByteString, value: Value?)] = []
+    var inputs: [(name: ByteString, value: FlowValue?)] = []
     for (key, _) in op.needs(on: loop) where key != work.itemKey {
       work.parent.noteRead(key)
       inputs.append((keys.name(of: key), work.data.get(key)))
@@ -216,7 +216,7 @@ final class ItemHandout: ExecutedItemGroup {
 
   // MARK: Called by the runner
 
-  func item(at index: Int) -> Value {
+  func item(at index: Int) -> FlowValue {
     loop.checkThread()
     guard index >= 0, index < source.count else { return .null }
     let item = source.item(at: index)
@@ -234,7 +234,8 @@ final class ItemHandout: ExecutedItemGroup {
     logLine(index, attempt: attempt, text)
   }
 
-  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?, time: Int64?) {
+  func itemEnded(_ index: Int, attempt: UInt32, output: FlowValue, error: FlowError?, time: Int64?)
+  {
     guard isOut(index, attempt) else { return }
     let time = plausible(time, since: began[index] ?? log.began)
     end(index, attempt, output: output, error: error, time: time)
@@ -259,7 +260,7 @@ final class ItemHandout: ExecutedItemGroup {
     group?.lend { $0.schedule() }
   }
 
-  func items(of batch: ItemBatch) -> ContiguousArray<Value> {
+  func items(of batch: ItemBatch) -> ContiguousArray<FlowValue> {
     loop.checkThread()
     let range = (batch.first..<batch.first + batch.count).clamped(to: 0..<source.count)
     let items = source.items(range)
@@ -310,7 +311,7 @@ final class ItemHandout: ExecutedItemGroup {
   }
 
   /// Notifies the group of the end of an item, in a kept run when that is kept.
-  private func hasEnded(_ index: Int, attempt: UInt32 = 1, output: Value, error: FlowError?) {
+  private func hasEnded(_ index: Int, attempt: UInt32 = 1, output: FlowValue, error: FlowError?) {
     guard !keepings.isEmpty, let keeping = keepings.removeValue(forKey: index) else {
       count -= 1
       group?.lend { $0.itemEnded(index, output: output, error: error) }
@@ -351,7 +352,7 @@ final class ItemHandout: ExecutedItemGroup {
   }
 
   private func end(
-    _ index: Int, _ attempt: UInt32, output: Value, error: FlowError?, time: Int64
+    _ index: Int, _ attempt: UInt32, output: FlowValue, error: FlowError?, time: Int64
   ) {
     attempts[index] = 0
     // An item ends with the error that stopped it, whatever its code does after the stop.

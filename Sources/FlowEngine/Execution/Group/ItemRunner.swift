@@ -3,7 +3,7 @@ public protocol ItemSource: AnyObject {
   /// The number of items; read once, when the group begins.
   var count: Int { get }
   /// The item at a 0-based index.
-  func item(at index: Int) -> Value
+  func item(at index: Int) -> FlowValue
 }
 
 /// The elements of a list value.
@@ -13,7 +13,7 @@ final class ListSource: ItemSource {
   /// Whether the list as a whole is secret, which makes each of its elements secret.
   private let isSecret: Bool
 
-  init?(_ value: Value, isSecret: Bool) {
+  init?(_ value: FlowValue, isSecret: Bool) {
     guard case .opaque(let list) = value, let count = list.listCount(), count >= 0 else {
       return nil
     }
@@ -22,12 +22,12 @@ final class ListSource: ItemSource {
     self.isSecret = isSecret
   }
 
-  func item(at index: Int) -> Value {
+  func item(at index: Int) -> FlowValue {
     isSecret ? .secret(list.element(at: index)) : list.element(at: index)
   }
 
   /// The items of a range.
-  func items(_ range: Range<Int>) -> ContiguousArray<Value> {
+  func items(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
     let items = list.elements(range)
     return isSecret ? ContiguousArray(items.map { .secret($0) }) : items
   }
@@ -46,9 +46,9 @@ public struct ItemWork {
   /// The most items that may execute at the same time.
   public let maxConcurrent: Int
   /// The key under which an item's bucket holds the item.
-  public let itemKey: Key
+  public let itemKey: DataKey
   /// The key whose value is the output of an item; nil when nothing is collected.
-  public let collectKey: Key?
+  public let collectKey: DataKey?
   /// Whether an item may succeed without a value under that key.
   public let isOutputOptional: Bool
   /// Whether the group continues when an item fails.
@@ -130,7 +130,7 @@ package struct ItemEnds {
   /// The 0-based indices of the items.
   package var indices: ContiguousArray<Int32> = []
   /// The collected output of each item; `.null` for an item that has failed.
-  package var outputs: ContiguousArray<Value> = []
+  package var outputs: ContiguousArray<FlowValue> = []
   /// The errors of failed items, each with its place in the lists, in order.
   package var failures: [(place: Int, error: FlowError)] = []
 
@@ -147,13 +147,13 @@ package struct ItemEnds {
 /// should hold its group weakly.
 public protocol ItemGroup: AnyObject {
   /// The item at a 0-based index.
-  func item(at index: Int) -> Value
+  func item(at index: Int) -> FlowValue
   /// The item has started, at `time` on the loop's clock; nil means now.
   func itemStarted(_ index: Int, attempt: UInt32, time: Int64?)
   /// The item's op has logged a line.
   func itemLogged(_ index: Int, attempt: UInt32, _ text: ByteString)
   /// The item has ended, with `error` or with its collected output, at `time`; nil means now.
-  func itemEnded(_ index: Int, attempt: UInt32, output: Value, error: FlowError?, time: Int64?)
+  func itemEnded(_ index: Int, attempt: UInt32, output: FlowValue, error: FlowError?, time: Int64?)
   /// The item was lost together with its worker or process, and has to be started again.
   func itemLost(_ index: Int, attempt: UInt32)
   /// The runner takes more items than when `capacity` was last read.
@@ -163,7 +163,7 @@ public protocol ItemGroup: AnyObject {
 /// A group, for a runner whose items are executed by `ItemExecutor`s.
 package protocol ExecutedItemGroup: ItemGroup {
   /// The items of a batch.
-  func items(of batch: ItemBatch) -> ContiguousArray<Value>
+  func items(of batch: ItemBatch) -> ContiguousArray<FlowValue>
   /// The labels of a batch, empty for items without one; an empty list when no item has one.
   func labels(of batch: ItemBatch) -> ContiguousArray<ByteString>
   /// Takes events of items and the list of ended items: `slice` contains the starts, lines and

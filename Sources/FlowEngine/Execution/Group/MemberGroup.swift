@@ -38,9 +38,9 @@ class MemberGroup: Work {
   }
 
   /// The key that must have a value when a member succeeds, if its value is collected.
-  var collectKey: Key? { nil }
+  var collectKey: DataKey? { nil }
   /// The key whose value has to be among what a kept run knows about a member.
-  var keptOutput: Key? { nil }
+  var keptOutput: DataKey? { nil }
   /// Whether its members are the items of a list.
   var hasItems: Bool { false }
   /// Whether what its members do is no part of what its parent does: they read and set nothing for it, and nothing of

@@ -18,7 +18,8 @@ struct MemberPool {
   /// bucket that a new member reads through to.
   @inline(__always)
   mutating func start(
-    _ item: Value, at index: Int, of group: MemberGroup, op: Op, policy: OpPolicy?, key: Key,
+    _ item: FlowValue, at index: Int, of group: MemberGroup, op: Op, policy: OpPolicy?,
+    key: DataKey,
     scope: UInt32, parent: () -> (run: Run, data: DataBucket)
   ) -> Unmanaged<Execution> {
     let member: Unmanaged<Execution>

@@ -19,7 +19,7 @@ struct StartQueue {
   private var due: ContiguousArray<Unmanaged<Execution>> = []
   private var next = 0
   /// Has the group continue when the limit allows a start.
-  private(set) var timer: Timer?
+  private(set) var timer: LoopTimer?
 
   init(_ rate: RateLimit?) {
     limiter = rate.map { RateLimiter($0) }
@@ -80,7 +80,7 @@ struct StartQueue {
   }
 
   /// Replaces the timer.
-  mutating func setTimer(_ timer: Timer?) {
+  mutating func setTimer(_ timer: LoopTimer?) {
     self.timer?.cancel()
     self.timer = timer
   }

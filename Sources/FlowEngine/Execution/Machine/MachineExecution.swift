@@ -24,8 +24,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
 
   @exclusivity(unchecked) private var phase = Phase.perform
   @exclusivity(unchecked) private(set) var step = 0
-  @exclusivity(unchecked) private var state: Value = .null
-  @exclusivity(unchecked) private var result: Value = .null
+  @exclusivity(unchecked) private var state: FlowValue = .null
+  @exclusivity(unchecked) private var result: FlowValue = .null
   /// How the present step was entered.
   @exclusivity(unchecked) private var transition: Transition<Int> = .stay
   @exclusivity(unchecked) private var history = MachineHistory()
@@ -49,7 +49,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) private var shownState = Payload.none
   @exclusivity(unchecked) private var shownText: ByteString?
   /// Called with the decision after the first step, instead of making the transition.
-  private var decide: ((MachineDecision<Int, Value>) -> Void)?
+  private var decide: ((MachineDecision<Int, FlowValue>) -> Void)?
   /// Keys that a step's run has set to secret values.
   private var secretNames: Set<ByteString> = []
 
@@ -149,7 +149,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   }
 
   /// Ends successfully with a value, whose fields are stored in the data bucket.
-  private func finish(_ value: Value) {
+  private func finish(_ value: FlowValue) {
     guard let context else { return }
     if let decide {
       decide(.finish(value))
@@ -318,7 +318,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @inline(never)
   private func keep(_ answer: MachineAnswer, _ keeping: any KeptExecution, _ context: OpContext) {
     var error: FlowError?
-    var outputs: [(key: Key?, value: Value)] = []
+    var outputs: [(key: DataKey?, value: FlowValue)] = []
     switch answer {
     case .failed(let failure): error = failure
     case .result(let result): outputs.append((nil, result))
@@ -363,14 +363,14 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     guard let context else { return }
     // A machine accepts any state.
     let machine = op as? MachineOp
-    let data: [(ByteString, Value)]
+    let data: [(ByteString, FlowValue)]
     do {
       data = try machine == nil ? logic.data(of: state) : logic.outputs(of: state)
     } catch {
       fail("can't run '\(op.name)' as step '\(name(of: step))': \(FlowError.from(error).message)")
       return
     }
-    let shown = data.map { ($0, isSecret($0, context) ? Value.secret($1) : $1) }
+    let shown = data.map { ($0, isSecret($0, context) ? FlowValue.secret($1) : $1) }
     let begun = machine?.entering(MachineEntry(state: state)) ?? op
     let run = Run(begun, on: loop, name: op.name, sinks: engine.eventSinks)
     // Its failure is this machine's.

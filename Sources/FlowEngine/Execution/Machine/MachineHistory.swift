@@ -2,9 +2,9 @@
 struct MachineHistory {
   /// The outcome of a step, kept so that the result can be taken again.
   struct Outcome {
-    let result: Value
+    let result: FlowValue
     /// The state before the result was reduced.
-    let state: Value
+    let state: FlowValue
   }
 
   private var steps: ContiguousArray<UInt32> = []
@@ -41,7 +41,7 @@ struct MachineHistory {
   }
 
   /// Records the result of the present step.
-  mutating func record(_ result: Value, _ state: Value) {
+  mutating func record(_ result: FlowValue, _ state: FlowValue) {
     let last = steps.count - 1
     if outcomes.isEmpty { firstOutcome = last }
     let outcome = Outcome(result: result, state: state)

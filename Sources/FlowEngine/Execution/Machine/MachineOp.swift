@@ -100,7 +100,7 @@ public final class MachineOp: Op {
   /// - Returns: The run, which may have settled already. Its data starts with the fields of the
   ///   state.
   public func start(
-    on loop: EventLoop, from state: Value, at step: Int? = nil, history: [Int] = [],
+    on loop: EventLoop, from state: FlowValue, at step: Int? = nil, history: [Int] = [],
     owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
     checkSteps(history + [step].compactMap { $0 })
@@ -120,7 +120,7 @@ public final class MachineOp: Op {
   ///   - adopt: Called before anything is executed, to attach the run to another owner.
   /// - Returns: The run, which may have settled already.
   public func `continue`(
-    on loop: EventLoop, after step: Int, result: Value, state: Value, history: [Int] = [],
+    on loop: EventLoop, after step: Int, result: FlowValue, state: FlowValue, history: [Int] = [],
     owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
     checkSteps(history + [step])
@@ -140,8 +140,8 @@ public final class MachineOp: Op {
   ///   - body: Called with the decision; not called when the run fails.
   /// - Returns: The run of these functions; it may have settled. Monitors aren't notified of it.
   public func decide(
-    on loop: EventLoop, after step: Int, result: Value, state: Value,
-    adopt: ((Run) -> Void)? = nil, _ body: @escaping (MachineDecision<Int, Value>) -> Void
+    on loop: EventLoop, after step: Int, result: FlowValue, state: FlowValue,
+    adopt: ((Run) -> Void)? = nil, _ body: @escaping (MachineDecision<Int, FlowValue>) -> Void
   ) -> Run {
     checkSteps([step])
     let entry = MachineEntry(state: state, step: step, result: result, decide: body)
@@ -158,7 +158,7 @@ public final class MachineOp: Op {
   }
 
   /// The initial data of the run: the fields of a state that is a table.
-  private func data(of state: Value) -> [(ByteString, Value)] {
+  private func data(of state: FlowValue) -> [(ByteString, FlowValue)] {
     (try? logic.outputs(of: state)) ?? []
   }
 }
@@ -175,15 +175,15 @@ public enum MachineDecision<Step, State> {
 
 /// The place where an execution of a machine starts.
 struct MachineEntry {
-  let state: Value
+  let state: FlowValue
   /// The step to start with; nil for the last one of the history, or else the machine's start.
   var step: Int?
   /// The result of the step, when the step is done already.
-  var result: Value?
+  var result: FlowValue?
   /// The steps entered before.
   var history: [Int] = []
   /// Called with the decision after the step; then no step is performed.
-  var decide: ((MachineDecision<Int, Value>) -> Void)?
+  var decide: ((MachineDecision<Int, FlowValue>) -> Void)?
 }
 
 /// Executes a machine.
@@ -211,9 +211,9 @@ final class MachineBody: OpBody {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// The fields of a table of the engine's own, or of any table that can be copied into one.
-  public var fields: [(ByteString, Value)]? {
+  public var fields: [(ByteString, FlowValue)]? {
     guard case .opaque(let table) = self else { return nil }
     return MapValue(copying: table)?.fields
   }

@@ -1,6 +1,6 @@
 extension Run {
   /// The finish value, unless only the machine's own functions understand it.
-  public var plainFinishValue: Value? {
+  public var plainFinishValue: FlowValue? {
     (op as? MachineOp)?.logic.hasPlainStates == true ? finishValue : nil
   }
 

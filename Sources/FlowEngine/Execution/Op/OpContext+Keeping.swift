@@ -2,13 +2,13 @@
 extension OpContext {
   /// The data that the op works on, for code that reads a key of it by other means than `get`: a kept run
   /// has to know all that an op reads.
-  package func bucket(reading key: Key) -> DataBucket {
+  package func bucket(reading key: DataKey) -> DataBucket {
     if keeping != nil { willRead(key) }
     return bucket
   }
 
   @inline(never)
-  func willRead(_ key: Key) {
+  func willRead(_ key: DataKey) {
     if isOpen { execution?.noteRead(key) }
   }
 

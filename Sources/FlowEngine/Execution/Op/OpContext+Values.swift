@@ -1,7 +1,7 @@
 // Typed access for Swift.
 extension OpContext {
   /// The value under `name` as a Swift type; fails the op and throws when there is none.
-  public func value<Wanted: ValueConvertible>(
+  public func value<Wanted: FlowValueConvertible>(
     _ name: ByteString, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let error: FlowError
@@ -33,7 +33,7 @@ extension OpContext {
     }
   }
 
-  /// The Swift object under `name`, which was stored with `Value.object`; fails the op and throws
+  /// The Swift object under `name`, which was stored with `FlowValue.object`; fails the op and throws
   /// when there is none, or one of another type.
   public func object<Wanted>(
     _ name: ByteString, as type: Wanted.Type = Wanted.self
@@ -54,18 +54,18 @@ extension OpContext {
   /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
   @_disfavoredOverload
   public func set(_ name: ByteString, _ content: some Encodable) throws(FlowError) {
-    let value: Value
-    do { value = try Value(encoding: content) } catch { throw .unencodable(name, error) }
+    let value: FlowValue
+    do { value = try FlowValue(encoding: content) } catch { throw .unencodable(name, error) }
     set(bucket.keys.intern(name), value)
   }
 
   /// Stores and logs a Swift value. Does nothing after the op has settled.
-  public func set(_ name: ByteString, _ value: some ValueConvertible) {
+  public func set(_ name: ByteString, _ value: some FlowValueConvertible) {
     set(bucket.keys.intern(name), value.flowValue)
   }
 
   /// Stores and logs a value; `.null` removes the key. Does nothing after the op has settled.
-  public func set(_ name: ByteString, _ value: Value) {
+  public func set(_ name: ByteString, _ value: FlowValue) {
     set(bucket.keys.intern(name), value)
   }
 }

@@ -159,7 +159,7 @@ public final class OpContext {
   // MARK: Data
 
   /// The value under a key; nil when there is none.
-  public func get(_ key: Key) -> Value? {
+  public func get(_ key: DataKey) -> FlowValue? {
     guard let owner else { return bucket.get(key) }
     // Unretained. Safe: a lookup replaces no bucket.
     let bucket = owner.lend { Unmanaged.passUnretained($0.bucket) }
@@ -168,7 +168,7 @@ public final class OpContext {
   }
 
   /// Whether there is a value under a key.
-  public func has(_ key: Key) -> Bool {
+  public func has(_ key: DataKey) -> Bool {
     if keeping != nil { willRead(key) }
     return bucket.has(key)
   }
@@ -177,7 +177,7 @@ public final class OpContext {
   package var isGroupMember: Bool { execution?.group != nil }
 
   /// Stores and logs `value`; `.null` removes the key. Does nothing after the op has settled.
-  public func set(_ key: Key, _ value: Value) {
+  public func set(_ key: DataKey, _ value: FlowValue) {
     // The bucket checks the thread.
     guard let owner, !isSettled else { return }
     owner.lend {
@@ -186,7 +186,7 @@ public final class OpContext {
   }
 
   /// Stores and logs a value that was set elsewhere, at `time` of the loop's clock.
-  package func set(_ key: Key, _ value: Value, at time: Int64) {
+  package func set(_ key: DataKey, _ value: FlowValue, at time: Int64) {
     guard let execution, !isSettled else { return }
     execution.store(
       key, value, scope: scope, position: position, attempt: attempt, at: plausible(time))
@@ -205,7 +205,7 @@ public final class OpContext {
   private func plausible(_ time: Int64) -> Int64 { max(began, min(time, loop.now())) }
 
   /// The value of `key`; when it is absent or of another type, the op fails immediately.
-  public func require(_ key: Key, _ type: ValueType?) -> Result<Value, FlowError> {
+  public func require(_ key: DataKey, _ type: FlowValueType?) -> Result<FlowValue, FlowError> {
     let error: FlowError
     if let value = get(key) {
       guard let wanted = type?.mismatch(value) else { return .success(value) }
@@ -269,7 +269,8 @@ public final class OpContext {
   ///
   /// It has data and a log of its own; this op's run logs its start and finish. When this op fails
   /// or is stopped, it ends with this op; otherwise it ends with this op's run.
-  public func start(_ op: Op, data: [(ByteString, Value)] = [], name: ByteString? = nil) -> Run {
+  public func start(_ op: Op, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil) -> Run
+  {
     op.start(on: loop, data: data, name: name, owner: self)
   }
 
@@ -344,7 +345,7 @@ public final class OpContext {
   }
 
   /// Records the value that a machine has finished with, if the run consists of that machine.
-  func noteFinish(_ value: Value) {
+  func noteFinish(_ value: FlowValue) {
     guard let execution, !isSettled, execution.group == nil, execution.frames.isEmpty else {
       return
     }

@@ -5,7 +5,7 @@ struct Attempt {
   /// The 1-based number.
   private(set) var number = 1
   /// The timer of its deadline.
-  var timer: Timer?
+  var timer: LoopTimer?
   /// The end of the grace of its cleanups, final steps and last callbacks; nil until it has begun.
   var graceEnd: Int64?
 

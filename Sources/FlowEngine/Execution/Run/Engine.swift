@@ -5,9 +5,9 @@ internal import FlowLoop
 /// Confined to the loop's thread.
 final class Engine: WorkScheduler {
   /// Makes the list that a group collects.
-  var makeList: (ContiguousArray<Value>) -> Value = { .opaque(ListValue($0)) }
+  var makeList: (ContiguousArray<FlowValue>) -> FlowValue = { .opaque(ListValue($0)) }
   /// Makes the record of a failed item (0-based index) for a group's `failures`.
-  var makeFailure: (_ index: Int, _ input: Value, _ error: FlowError) -> Value = {
+  var makeFailure: (_ index: Int, _ input: FlowValue, _ error: FlowError) -> FlowValue = {
     .opaque(ItemFailure(index: $0, input: $1, error: $2))
   }
   /// Makes the runner for a group's items when the op doesn't make one.
@@ -132,12 +132,12 @@ extension EventLoop {
   }
 
   /// Makes the list that a group collects.
-  public var makeList: (ContiguousArray<Value>) -> Value {
+  public var makeList: (ContiguousArray<FlowValue>) -> FlowValue {
     get { engine.makeList }
     set { engine.makeList = newValue }
   }
   /// Makes the record of a failed item (0-based index) for a group's `failures`.
-  public var makeFailure: (_ index: Int, _ input: Value, _ error: FlowError) -> Value {
+  public var makeFailure: (_ index: Int, _ input: FlowValue, _ error: FlowError) -> FlowValue {
     get { engine.makeFailure }
     set { engine.makeFailure = newValue }
   }

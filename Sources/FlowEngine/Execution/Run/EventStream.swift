@@ -4,19 +4,19 @@ internal import Synchronization
 ///
 /// It may be read on any thread, by one task at a time. It ends when the run has concluded.
 public struct EventStream: AsyncSequence, Sendable {
-  public typealias Element = Event
+  public typealias Element = RunEvent
   public typealias Failure = Never
 
-  private let stream: AsyncStream<Event>
+  private let stream: AsyncStream<RunEvent>
   private let counter: DropCounter
 
   /// Gets the events one after another.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    fileprivate var iterator: AsyncStream<Event>.AsyncIterator
+    fileprivate var iterator: AsyncStream<RunEvent>.AsyncIterator
 
-    public mutating func next() async -> Event? { await iterator.next() }
+    public mutating func next() async -> RunEvent? { await iterator.next() }
 
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? {
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> RunEvent? {
       await iterator.next(isolation: actor)
     }
   }
@@ -28,7 +28,7 @@ public struct EventStream: AsyncSequence, Sendable {
     AsyncIterator(iterator: stream.makeAsyncIterator())
   }
 
-  fileprivate init(_ stream: AsyncStream<Event>, _ counter: DropCounter) {
+  fileprivate init(_ stream: AsyncStream<RunEvent>, _ counter: DropCounter) {
     self.stream = stream
     self.counter = counter
   }
@@ -46,7 +46,7 @@ extension Run {
     loop.checkThread()
     let counter = DropCounter()
     let (stream, continuation) = AsyncStream.makeStream(
-      of: Event.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
+      of: RunEvent.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
     let sink = StreamSink(continuation, counter)
     for event in log.events { sink.append(event, value: nil, in: log) }
     if isConcluded { continuation.finish() } else { log.add(sink) }
@@ -65,10 +65,10 @@ private final class DropCounter: Sendable {
 
 /// Passes the events of a run to its stream.
 private final class StreamSink: RunSink {
-  private let continuation: AsyncStream<Event>.Continuation
+  private let continuation: AsyncStream<RunEvent>.Continuation
   private let counter: DropCounter
 
-  init(_ continuation: AsyncStream<Event>.Continuation, _ counter: DropCounter) {
+  init(_ continuation: AsyncStream<RunEvent>.Continuation, _ counter: DropCounter) {
     self.continuation = continuation
     self.counter = counter
   }
@@ -76,7 +76,7 @@ private final class StreamSink: RunSink {
   // A run that is released without an end has no further events either.
   deinit { continuation.finish() }
 
-  func append(_ event: Event, value: Value?, in log: EventLog) {
+  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
     switch continuation.yield(event) {
     case .dropped: counter.increment()
     // Its reader has stopped.

@@ -173,7 +173,7 @@ extension Execution {
 
   /// An op reads a key: each op that executes it, through whatever flows and groups, does that, too.
   @inline(never)
-  func noteRead(_ key: Key) {
+  func noteRead(_ key: DataKey) {
     var execution = self
     while true {
       execution.context.keeping?.willRead(key, in: execution.bucket)
@@ -186,7 +186,7 @@ extension Execution {
 
   /// An op sets a key: each op that executes it over the same data does that, too.
   @inline(never)
-  func noteSet(_ key: Key) {
+  func noteSet(_ key: DataKey) {
     var execution = self
     while true {
       execution.context.keeping?.willSet(key)

@@ -6,7 +6,7 @@ extension Execution {
     guard let undos = context.resources?.undos, !undos.isEmpty else { return [] }
     let known = context.op.executedUndos
     return undos.map { undo in
-      var data: [(key: Key, value: Value)] = []
+      var data: [(key: DataKey, value: FlowValue)] = []
       var next: DataBucket? = undo.bucket
       while let own = next, own !== bucket {
         for entry in own.entries where !data.contains(where: { $0.key == entry.key }) {

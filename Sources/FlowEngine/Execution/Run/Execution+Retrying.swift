@@ -82,10 +82,10 @@ extension Execution {
   /// Logs that another attempt follows, and has the execution continue when it is due.
   private func beginDelay(
     _ seconds: Double, _ decision: RetryDecision, _ level: Int, scope: UInt32, position: UInt32
-  ) -> Timer {
+  ) -> LoopTimer {
     let text: ByteString = """
       Retry \(decision.attempt + 1)/\(decision.policy.attempts) in \
-      \(Value.text(ofSeconds: seconds))s: \(decision.error.message)
+      \(FlowValue.text(ofSeconds: seconds))s: \(decision.error.message)
       """
     let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
     log.append(

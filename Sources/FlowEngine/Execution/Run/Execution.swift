@@ -83,7 +83,7 @@ final class Execution: Work {
     @exclusivity(unchecked) var stops = StopState()
     @exclusivity(unchecked) var child: MemberGroup?
     @exclusivity(unchecked) var completion: CallbackCompletion?
-    @exclusivity(unchecked) var delay: Timer?
+    @exclusivity(unchecked) var delay: LoopTimer?
     @exclusivity(unchecked) var isPaused = false
     @exclusivity(unchecked) var decision: RetryDecision?
     @exclusivity(unchecked) var opAttempt = Attempt(nil)
@@ -142,7 +142,7 @@ final class Execution: Work {
   }
   /// Set while the execution waits for the next attempt; when its time has come, the group may let the
   /// execution wait on: see `isPaused`.
-  var delay: Timer? {
+  var delay: LoopTimer? {
     get { supervision?.delay }
     set {
       if supervision != nil || newValue != nil {
@@ -270,7 +270,7 @@ final class Execution: Work {
 
   /// Puts an item into the bucket of a member, which is empty.
   @inline(__always)
-  func beginItem(_ key: Key, _ item: Value) {
+  func beginItem(_ key: DataKey, _ item: FlowValue) {
     if item.isSecret { log.hide(item) }
     bucket.begin(key, item)
   }
@@ -548,7 +548,7 @@ final class Execution: Work {
   /// Stores a value in the execution's bucket and logs it, unless the bucket is that of an item.
   /// `time` is when it happened, if not now.
   func store(
-    _ key: Key, _ value: Value, scope: UInt32, position: UInt32, attempt: Int,
+    _ key: DataKey, _ value: FlowValue, scope: UInt32, position: UInt32, attempt: Int,
     at time: Int64? = nil
   ) {
     if run.keeper != nil { noteSet(key) }
@@ -567,7 +567,7 @@ final class Execution: Work {
 
   @inline(__always)
   private func logSet(
-    _ key: Key, _ value: Value, replacing old: Value?, scope: UInt32, position: UInt32,
+    _ key: DataKey, _ value: FlowValue, replacing old: FlowValue?, scope: UInt32, position: UInt32,
     attempt: Int, at time: Int64?
   ) {
     if !logsSets || (old == nil && value.isNull) { return }

@@ -16,7 +16,7 @@ extension FlowError {
     return FlowError(
       .error,
       """
-      \(what)\(place) was cut after a grace of \(Value.text(ofSeconds: grace))s, \
+      \(what)\(place) was cut after a grace of \(FlowValue.text(ofSeconds: grace))s, \
       while it \(state)
       """)
   }

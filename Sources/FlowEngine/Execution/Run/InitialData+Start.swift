@@ -38,8 +38,8 @@ extension Flow {
   /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
   @discardableResult @_disfavoredOverload
   public func data(_ name: ByteString, _ content: some Encodable) throws(FlowError) -> Flow {
-    let value: Value
-    do { value = try Value(encoding: content) } catch { throw .unencodable(name, error) }
+    let value: FlowValue
+    do { value = try FlowValue(encoding: content) } catch { throw .unencodable(name, error) }
     return data(name, value)
   }
 }

@@ -1,6 +1,6 @@
 extension KeptWork {
   /// Sets which files of an op count, by its declarations.
-  func setFiles(of op: Op, value: (Key) -> Value?) {
+  func setFiles(of op: Op, value: (DataKey) -> FlowValue?) {
     guard op.declarations.hasFiles else { return }
     let names = inputs.map(\.name)
     for (key, type) in op.needs(on: loop) where type.hasFiles {

@@ -10,7 +10,7 @@ extension Op {
   ///   - trace: The distributed trace that its ops continue; nil for the loop's.
   /// - Returns: The run, which may have settled already.
   public func start(
-    on loop: EventLoop, data: [(ByteString, Value)] = [], name: ByteString? = nil,
+    on loop: EventLoop, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil
   ) -> Run {
     start(on: loop, data: data, name: name, sinks: sinks, trace: trace, owner: nil)
@@ -19,7 +19,7 @@ extension Op {
   /// Starts it for an op and, before anything is executed, calls `adopt`, which can attach the run
   /// to another owner.
   package func start(
-    on loop: EventLoop, data: [(ByteString, Value)], name: ByteString? = nil,
+    on loop: EventLoop, data: [(ByteString, FlowValue)], name: ByteString? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil, owner: OpContext?,
     adopt: ((Run) -> Void)? = nil
   ) -> Run {

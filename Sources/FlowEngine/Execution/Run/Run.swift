@@ -19,7 +19,7 @@ public final class Run: FlowTask<DataBucket> {
   public private(set) var isFinishedEarly = false
 
   /// The value that a machine has finished with, for a run of a machine; `.null` means none.
-  public private(set) var finishValue: Value?
+  public private(set) var finishValue: FlowValue?
 
   /// The steps that an ended machine had entered.
   private(set) var endedHistory: MachineHistory?
@@ -191,7 +191,7 @@ public final class Run: FlowTask<DataBucket> {
   ///   - asWork: Whether it runs as the loop's next work.
   ///   - isMonitored: Whether the loop's monitors are notified of it: no op has started it.
   func begin(
-    _ given: [(ByteString, Value)], owner: OpContext?, adopt: ((Run) -> Void)? = nil,
+    _ given: [(ByteString, FlowValue)], owner: OpContext?, adopt: ((Run) -> Void)? = nil,
     asWork: Bool = false, isMonitored: Bool = true
   ) {
     if loop.isShutDown { misuse("an op was started on an event loop that was shut down") }
@@ -248,7 +248,7 @@ public final class Run: FlowTask<DataBucket> {
     }
   }
 
-  private func begin(with name: ByteString, _ value: Value) {
+  private func begin(with name: ByteString, _ value: FlowValue) {
     if value.isSecret { log.hide(value) }
     data.set(loop.keys.intern(name), value)
   }
@@ -279,7 +279,7 @@ public final class Run: FlowTask<DataBucket> {
 
   func noteFinishedEarly() { isFinishedEarly = true }
 
-  func noteFinish(_ value: Value) { finishValue = value }
+  func noteFinish(_ value: FlowValue) { finishValue = value }
 
   func noteHistory(_ history: MachineHistory) { endedHistory = history }
 

@@ -28,7 +28,7 @@ private final class SleepBody: OpBody {
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) {
-    (context.state as? Timer)?.cancel()
+    (context.state as? LoopTimer)?.cancel()
     context.end(error)
   }
 }

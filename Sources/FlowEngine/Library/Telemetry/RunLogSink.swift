@@ -25,7 +25,7 @@ public final class RunLogSink: RunSink, RecordSink {
     write(.info, "\(entry.name): started", metadata(of: run.log, id: 0))
   }
 
-  public func append(_ event: Event, value: Value?, in log: EventLog) {}
+  public func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
 
   func append(_ record: LogRecord, in log: EventLog) {
     let isEnd = record.kind == .finish || record.kind == .undo
@@ -113,7 +113,7 @@ public final class RunLogSink: RunSink, RecordSink {
     }
   }
 
-  private static func text(of event: Event, _ outcome: LoggedOutcome?) -> String {
+  private static func text(of event: RunEvent, _ outcome: LoggedOutcome?) -> String {
     let message = event.message?.description ?? ""
     switch event.kind {
     case .start: return "started"
@@ -125,8 +125,8 @@ public final class RunLogSink: RunSink, RecordSink {
       return "replaced \(event.key ?? ""): \(event.oldValue ?? "") -> \(event.value ?? "")"
     case .remove: return "removed \(event.key ?? "")"
     case .progress:
-      let done = Value.number(event.done ?? 0).logText
-      return event.total.map { "\(done) of \(Value.number($0).logText)" } ?? "\(done)"
+      let done = FlowValue.number(event.done ?? 0).logText
+      return event.total.map { "\(done) of \(FlowValue.number($0).logText)" } ?? "\(done)"
     case .programStart, .requestStart: return "\(message) started"
     case .program, .request:
       return "\(message) \(event.work?.outcome.name ?? "")"

@@ -41,7 +41,7 @@ public final class RunMetricsSink: RunSink, RecordSink {
     metrics.record(gauge: "flow.runs.active", dimensions: [], value: Double(activeCount))
   }
 
-  public func append(_ event: Event, value: Value?, in log: EventLog) {}
+  public func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
 
   func append(_ record: LogRecord, in log: EventLog) {
     switch record.kind {

@@ -9,18 +9,18 @@ protocol ContentForm<Content>: Sendable {
   /// The content in a value; nil when the value is of another type.
   ///
   /// - Throws: An error that describes the part of the value that is of another type.
-  static func content(of value: Value) throws -> Content?
+  static func content(of value: FlowValue) throws -> Content?
   /// The value of a content.
-  static func value(of content: Content) throws -> Value
+  static func value(of content: Content) throws -> FlowValue
 }
 
 /// A type that defines its conversion.
-enum ConvertibleForm<Content: ValueConvertible>: ContentForm {
+enum ConvertibleForm<Content: FlowValueConvertible>: ContentForm {
   static var typeName: ByteString { Content.flowTypeName }
   static var wantedName: ByteString { Content.flowWantedName }
 
-  static func content(of value: Value) -> Content? { Content(flowValue: value) }
-  static func value(of content: Content) -> Value { content.flowValue }
+  static func content(of value: FlowValue) -> Content? { Content(flowValue: value) }
+  static func value(of content: Content) -> FlowValue { content.flowValue }
 }
 
 /// A type that is encoded and decoded.
@@ -28,8 +28,10 @@ enum CodableForm<Content: Codable>: ContentForm {
   static var typeName: ByteString { Content.self is any StandardOptional.Type ? "any?" : "any" }
   static var wantedName: ByteString { ByteString(String(describing: Content.self)) }
 
-  static func content(of value: Value) throws -> Content? { try value.decoded(as: Content.self) }
-  static func value(of content: Content) throws -> Value { try Value(encoding: content) }
+  static func content(of value: FlowValue) throws -> Content? {
+    try value.decoded(as: Content.self)
+  }
+  static func value(of content: Content) throws -> FlowValue { try FlowValue(encoding: content) }
 }
 
 /// A Swift object.
@@ -37,12 +39,12 @@ enum ObjectForm<Content>: ContentForm {
   static var typeName: ByteString { Content.self is any StandardOptional.Type ? "any?" : "any" }
   static var wantedName: ByteString { ByteString(String(describing: Content.self)) }
 
-  static func content(of value: Value) -> Content? {
+  static func content(of value: FlowValue) -> Content? {
     if value.isNull { return (Content.self as? any StandardOptional.Type)?.absent as? Content }
     return value.object(as: Content.self)
   }
 
-  static func value(of content: Content) -> Value {
+  static func value(of content: Content) -> FlowValue {
     guard let optional = content as? any StandardOptional else { return .object(content) }
     return optional.anyContent.map { .object($0) } ?? .null
   }

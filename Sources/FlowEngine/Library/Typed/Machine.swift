@@ -44,7 +44,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
     maxTransitions: Int = MachineDefinition.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((State) throws -> [(ByteString, Value)])? = nil
+    givingData: ((State) throws -> [(ByteString, FlowValue)])? = nil
   ) throws(MachineProblem)
   where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
     var transitions = provider.transitions
@@ -77,7 +77,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     provider: some TransitionProvider<Step, StepResult, State>,
     maxTransitions: Int = MachineDefinition.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((State) throws -> [(ByteString, Value)])? = nil
+    givingData: ((State) throws -> [(ByteString, FlowValue)])? = nil
   ) throws(MachineProblem) {
     var names = NameTable<Step>()
     let first = names.add(start, name: ByteString(String(describing: start)))
@@ -93,7 +93,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     _ navigator: some TransitionNavigator<Step, StepResult, State>,
     _ reducer: (any StateReducer<StepResult, State>)?, _ maxTransitions: Int,
     _ takingState: ((DataBucket) throws -> State)?,
-    _ givingData: ((State) throws -> [(ByteString, Value)])?
+    _ givingData: ((State) throws -> [(ByteString, FlowValue)])?
   ) throws(MachineProblem) {
     var definition = definition
     definition.hasNavigator = true
@@ -169,7 +169,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   public nonisolated(nonsending) func transition(
     on loop: EventLoop, after step: Step, result: StepResult, state: State
   ) async throws -> MachineDecision<Step, State> {
-    var decision: MachineDecision<Int, Value>?
+    var decision: MachineDecision<Int, FlowValue>?
     let run = op.decide(
       on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state)
     ) { decision = $0 }

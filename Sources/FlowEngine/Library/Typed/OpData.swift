@@ -113,7 +113,7 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
 
 extension OpContext {
   /// Stores the content of an output; nil removes it.
-  fileprivate func set<Content>(_ key: Key, _ content: Content?, _ output: Output<Content>) {
+  fileprivate func set<Content>(_ key: DataKey, _ content: Content?, _ output: Output<Content>) {
     guard let content else { return set(key, .null) }
     do {
       set(key, try output.form.value(of: content))

@@ -2,7 +2,7 @@
 public protocol OpKey: Sendable {
   /// Its name in the data bucket.
   var name: ByteString { get }
-  /// The declared type, as `ValueType` parses it.
+  /// The declared type, as `FlowValueType` parses it.
   var typeName: ByteString { get }
 }
 
@@ -10,7 +10,7 @@ public protocol OpKey: Sendable {
 ///
 /// `Input<String>("image")` must be present when the op starts; `Input<Int?>("quality")` may be
 /// absent, and so may `Input("quality", default: 80)`, which then has its default value. A type that
-/// is `ValueConvertible` is converted by itself, any other one that is `Codable` by `ValueDecoder`.
+/// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueDecoder`.
 public struct Input<Content: Sendable>: OpKey {
   public let name: ByteString
   /// The value when the key is absent; nil when the key must be present.
@@ -29,7 +29,7 @@ public struct Input<Content: Sendable>: OpKey {
   }
 }
 
-extension Input where Content: ValueConvertible {
+extension Input where Content: FlowValueConvertible {
   /// Declares a key that must be present.
   public init(_ name: ByteString) { self.init(name, ConvertibleForm<Content>.self, nil) }
 
@@ -59,7 +59,7 @@ extension Input {
 /// An output that a typed op declares: a key of the data bucket with its Swift type.
 ///
 /// It must be set when the op ends, unless it is an optional: `Output<String?>("note")`. A type that
-/// is `ValueConvertible` is converted by itself, any other one that is `Codable` by `ValueEncoder`.
+/// is `FlowValueConvertible` is converted by itself, any other one that is `Codable` by `FlowValueEncoder`.
 public struct Output<Content: Sendable>: OpKey {
   public let name: ByteString
   let form: any ContentForm<Content>.Type
@@ -72,7 +72,7 @@ public struct Output<Content: Sendable>: OpKey {
   public var typeName: ByteString { form.typeName }
 }
 
-extension Output where Content: ValueConvertible {
+extension Output where Content: FlowValueConvertible {
   /// Declares a key that the op gives.
   public init(_ name: ByteString) { self.init(name, ConvertibleForm<Content>.self) }
 }
@@ -91,11 +91,11 @@ extension Output {
 /// An input of any type.
 protocol InputKey: OpKey {
   /// The Swift value under the input's key in a bucket.
-  func content(in bucket: DataBucket, _ key: Key) throws(FlowError) -> any Sendable
+  func content(in bucket: DataBucket, _ key: DataKey) throws(FlowError) -> any Sendable
 }
 
 extension Input: InputKey {
-  func content(in bucket: DataBucket, _ key: Key) throws(FlowError) -> any Sendable {
+  func content(in bucket: DataBucket, _ key: DataKey) throws(FlowError) -> any Sendable {
     guard let value = bucket.get(key) else {
       if let defaultValue { return defaultValue }
       if let content = try? form.content(of: .null) { return content }
@@ -128,7 +128,7 @@ extension DataBucket {
 extension Flow {
   /// Adds initial data, under the key of an op's input; a later value replaces an earlier one.
   @discardableResult
-  public func data<Content: ValueConvertible>(_ key: Input<Content>, _ value: Content) -> Flow {
+  public func data<Content: FlowValueConvertible>(_ key: Input<Content>, _ value: Content) -> Flow {
     data(key.name, value.flowValue)
   }
 

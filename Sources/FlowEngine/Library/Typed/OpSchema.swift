@@ -7,8 +7,8 @@ final class OpSchema {
   let gives: [Declaration]
   // The keys of the loop that used it last.
   private var table: KeyTable?
-  private var inputKeys: [Key] = []
-  private var outputKeys: [Key] = []
+  private var inputKeys: [DataKey] = []
+  private var outputKeys: [DataKey] = []
   private let inputNames: [ByteString]
 
   init(_ definition: some OpDefinition) {
@@ -30,7 +30,7 @@ final class OpSchema {
     _ key: any OpKey, of op: ByteString
   ) -> Declaration {
     do {
-      return Declaration(key.name, try ValueType.parse(key.typeName))
+      return Declaration(key.name, try FlowValueType.parse(key.typeName))
     } catch {
       misuse("'\(key.name)' of \(op) was declared with a wrong type: \(error)")
     }
@@ -49,7 +49,7 @@ final class OpSchema {
   }
 
   /// The key of an output.
-  func key(_ name: ByteString, in keys: KeyTable) -> Key {
+  func key(_ name: ByteString, in keys: KeyTable) -> DataKey {
     resolve(keys)
     for index in outputs.indices where outputs[index].name == name { return outputKeys[index] }
     return keys.intern(name)

@@ -10,7 +10,7 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   var provider:
     (nonisolated(nonsending) (Step, StepResult, State) async throws -> Transition<Step>?)?
   var takingState: ((DataBucket) throws -> State)?
-  var givingData: ((State) throws -> [(ByteString, Value)])?
+  var givingData: ((State) throws -> [(ByteString, FlowValue)])?
 
   // Grows where steps needn't be declared.
   private var steps: NameTable<Step>
@@ -36,15 +36,15 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
 
   // MARK: Boxes
 
-  func box(_ content: some Any) -> Value { .opaque(MachineBox(content)) }
+  func box(_ content: some Any) -> FlowValue { .opaque(MachineBox(content)) }
 
-  func unbox<Content>(_ value: Value) -> Content? {
+  func unbox<Content>(_ value: FlowValue) -> Content? {
     guard case .opaque(let box) = value else { return nil }
     return (box as? MachineBox<Content>)?.content
   }
 
   /// The content of a box that was made here.
-  private func content<Content>(_ value: Value) -> Content {
+  private func content<Content>(_ value: FlowValue) -> Content {
     guard let content: Content = unbox(value) else {
       misuse("a machine was given a value of another machine")
     }
@@ -56,32 +56,32 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   var hasPlainStates: Bool { false }
 
   /// A state that isn't in a box, such as a script's, is read from the data that it was stored in.
-  func convertedState(_ state: Value) throws -> Value? {
+  func convertedState(_ state: FlowValue) throws -> FlowValue? {
     let content: State? = unbox(state)
     return content == nil ? nil : state
   }
 
-  func state(of data: DataBucket) throws -> Value {
+  func state(of data: DataBucket) throws -> FlowValue {
     guard let takingState else {
       throw FlowError.usage("a machine was started without a state: it doesn't take one of data")
     }
     return box(try takingState(data))
   }
 
-  func outputs(of value: Value) throws -> [(ByteString, Value)] {
+  func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] {
     guard let state: State = unbox(value) else { return value.fields ?? [] }
     return try givingData?(state) ?? []
   }
 
   /// Never called: a navigator performs all steps.
-  func data(of state: Value) throws -> [(ByteString, Value)] { [] }
+  func data(of state: FlowValue) throws -> [(ByteString, FlowValue)] { [] }
 
-  func result(of run: Run) throws -> Value { .null }
+  func result(of run: Run) throws -> FlowValue { .null }
 
   // MARK: Functions
 
   func perform(
-    _ transition: Transition<Int>, _ step: Int, _ state: Value, _ call: MachineCall
+    _ transition: Transition<Int>, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     guard let navigator, let context = call.context else { return nil }
     let names = steps.elements
@@ -94,7 +94,7 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   }
 
   func reduce(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     guard let reducer else { return nil }
     return start(call) { [self] in
@@ -107,14 +107,14 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   }
 
   func emit(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     guard let emitter else { return nil }
     return start(call) { [self] in .event(try await emitter(content(result), content(state))) }
   }
 
   func transition(
-    _ step: Int, _ result: Value, _ state: Value, _ call: MachineCall
+    _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     guard let provider else { return nil }
     let from = steps.elements[step]
@@ -159,7 +159,7 @@ private final class MachineBox<Content>: OpaqueValue {
 
   func listCount() -> Int? { nil }
 
-  func element(at index: Int) -> Value { .null }
+  func element(at index: Int) -> FlowValue { .null }
 
   func plainCopy() -> PlainValue? { nil }
 }

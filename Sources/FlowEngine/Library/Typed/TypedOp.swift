@@ -139,7 +139,7 @@ extension OpDefinition {
   ///   - loop: The loop that the op, its data and the run belong to; called on its thread.
   ///   - data: The initial data, in this order.
   /// - Returns: The run, which may have settled already.
-  public func start(on loop: EventLoop, data: [(ByteString, Value)] = []) -> Run {
+  public func start(on loop: EventLoop, data: [(ByteString, FlowValue)] = []) -> Run {
     makeOp().start(on: loop, data: data)
   }
 

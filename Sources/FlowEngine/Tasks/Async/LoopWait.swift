@@ -110,7 +110,7 @@ extension EventLoop {
   /// - Parameter deadline: Nanoseconds of the loop's clock.
   /// - Throws: `CancellationError`, at once when the task is cancelled.
   public nonisolated(nonsending) func sleep(until deadline: Int64) async throws {
-    var timer: Timer?
+    var timer: LoopTimer?
     let isDue = await LoopWait.wait(on: self) { timer = schedule(at: deadline, $0) }
     timer?.cancel()
     if !isDue { throw CancellationError() }

@@ -15,7 +15,7 @@ extension Flow {
   /// - Parameter data: The initial data of a run. The flow's own needs are checked only if it isn't
   ///   nil; else they count as present.
   /// - Returns: The findings, in the order of the steps.
-  public func check(data: [(ByteString, Value)]? = nil) -> [FlowFinding] {
+  public func check(data: [(ByteString, FlowValue)]? = nil) -> [FlowFinding] {
     if let circular = currentSnapshot()?.circular {
       return [
         FlowFinding(.error, op: circular.name, "flow '\(circular.name)' contains itself")

@@ -26,7 +26,7 @@ extension FlowChecker {
   }
 
   /// Checks that a needed key is present, and of its type.
-  func checkNeed(_ subject: Subject, _ key: ByteString, _ type: ValueType) {
+  func checkNeed(_ subject: Subject, _ key: ByteString, _ type: FlowValueType) {
     guard let fact = data[key] else {
       if type.isOptional { return }
       var reason: ByteString = "nothing before provides it"
@@ -146,7 +146,7 @@ extension ValueSource.Provider {
 extension ValueSource {
   /// The origin and type of the value, as a sentence without its subject: `[LoadOp] gives it as
   /// integer`. The value itself isn't shown: it may be a secret.
-  fileprivate func contradiction(of type: ValueType) -> ByteString {
+  fileprivate func contradiction(of type: FlowValueType) -> ByteString {
     switch content {
     case .value(let value):
       return "\(provider.text) holds it as \(value.typeName)"

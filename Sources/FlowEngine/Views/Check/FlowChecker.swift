@@ -3,7 +3,7 @@ final class FlowChecker: BlueprintVisitor {
   private(set) var findings: [FlowFinding] = []
   private var said: Set<FlowFinding> = []
   private let root: Flow
-  private let given: [(ByteString, Value)]?
+  private let given: [(ByteString, FlowValue)]?
 
   /// The knowledge at the walker's place.
   private(set) var data = KnownData()
@@ -70,7 +70,7 @@ final class FlowChecker: BlueprintVisitor {
     var seen: Set<[ByteString]> = []
   }
 
-  init(_ root: Flow, data: [(ByteString, Value)]?) {
+  init(_ root: Flow, data: [(ByteString, FlowValue)]?) {
     self.root = root
     given = data
     usedTwice = root.flowsUsedTwice()
@@ -253,7 +253,7 @@ final class FlowChecker: BlueprintVisitor {
     let op = place.step.op
     let subject = Subject.group(of: op.name)
     let fact = data[dispatcher.input]
-    checkNeed(subject, dispatcher.input, ValueType.any.list)
+    checkNeed(subject, dispatcher.input, FlowValueType.any.list)
     if !dispatcher.allowEmpty { checkEmpty(subject, dispatcher.input, fact) }
     groups.append((data, journal.count))
     guard let key = dispatcher.itemKey ?? op.primaryInput else { return }
@@ -274,7 +274,7 @@ final class FlowChecker: BlueprintVisitor {
       set(output, ValueSource(type.list, .group(op.name)))
     }
     if let failures = dispatcher.failures {
-      set(failures, ValueSource(ValueType.table.list, .group(op.name)))
+      set(failures, ValueSource(FlowValueType.table.list, .group(op.name)))
     }
   }
 
@@ -381,22 +381,22 @@ final class FlowChecker: BlueprintVisitor {
 
 extension KnownData.Fact {
   /// The type of the value; nil when it isn't completely known.
-  fileprivate var type: ValueType? {
-    var types: [ValueType] = []
+  fileprivate var type: FlowValueType? {
+    var types: [FlowValueType] = []
     for source in sources {
       guard case .declared(let type) = source.content else { return nil }
       types.append(type)
     }
-    return ValueType.union(types)
+    return FlowValueType.union(types)
   }
 }
 
-extension ValueType {
-  static var string: ValueType {
-    ValueType(name: "string", isOptional: false, shape: .builtin(.string))
+extension FlowValueType {
+  static var string: FlowValueType {
+    FlowValueType(name: "string", isOptional: false, shape: .builtin(.string))
   }
 
-  static var table: ValueType {
-    ValueType(name: "table", isOptional: false, shape: .builtin(.table))
+  static var table: FlowValueType {
+    FlowValueType(name: "table", isOptional: false, shape: .builtin(.table))
   }
 }

@@ -2,11 +2,11 @@
 struct ValueSource: Hashable {
   enum Content {
     /// Some value of this type.
-    case declared(ValueType)
+    case declared(FlowValueType)
     /// Exactly this value, which is no secret: buckets hold the plain value of one.
-    case value(Value)
+    case value(FlowValue)
     /// An item of this list.
-    case item(of: Value)
+    case item(of: FlowValue)
   }
 
   enum Provider: Hashable {
@@ -34,7 +34,7 @@ struct ValueSource: Hashable {
     self.list = list
   }
 
-  init(_ type: ValueType, _ provider: Provider) {
+  init(_ type: FlowValueType, _ provider: Provider) {
     self.init(.declared(type), provider)
   }
 
@@ -55,7 +55,7 @@ struct ValueSource: Hashable {
   }
 
   /// Whether the value may be of a type; only `false` is certain.
-  func mayBe(_ type: ValueType) -> Bool {
+  func mayBe(_ type: FlowValueType) -> Bool {
     switch content {
     case .declared(let own): own.overlaps(type)
     case .value(let value): type.mayHold(value)
@@ -64,7 +64,7 @@ struct ValueSource: Hashable {
   }
 
   /// The 0-based index of the first item that can't be of a type; each item is executed.
-  func firstItem(notOf type: ValueType) -> Int? {
+  func firstItem(notOf type: FlowValueType) -> Int? {
     guard case .item(of: .opaque(let list)) = content, let count = list.listCount() else {
       return nil
     }

@@ -37,7 +37,7 @@ enum PossibleWrites {
         result.append(DataWrite(key: output, source: ValueSource(type.list, provider)))
       }
       if let failures = dispatcher.failures {
-        let source = ValueSource(ValueType.table.list, provider)
+        let source = ValueSource(FlowValueType.table.list, provider)
         result.append(DataWrite(key: failures, source: source))
       }
     }
@@ -46,7 +46,7 @@ enum PossibleWrites {
 
 extension GroupDispatcher {
   /// The element type of the output list, for items whose outputs are of `type`.
-  func itemType(_ type: ValueType) -> ValueType {
+  func itemType(_ type: FlowValueType) -> FlowValueType {
     guard let absent, !type.mayHold(absent.plain) else { return type }
     return .any
   }

@@ -250,7 +250,7 @@ final class RunOutcomes {
   }
 
   private static func seconds(_ nanoseconds: Int64) -> ByteString {
-    "\(Value.text(ofSeconds: Double(nanoseconds) / 1e9))s"
+    "\(FlowValue.text(ofSeconds: Double(nanoseconds) / 1e9))s"
   }
 }
 

@@ -122,7 +122,7 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
 
   // MARK: Records
 
-  public func append(_ event: Event, value: Value?, in log: EventLog) {}
+  public func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
 
   func append(_ record: LogRecord, in log: EventLog) {
     guard let log = tracked(log) else { return }

@@ -212,7 +212,7 @@ package enum RunReport {
   }
 
   private static func decimal(_ number: Double, tenths: Bool) -> ByteString {
-    Value.text(ofSeconds: tenths ? (number * 10).rounded() / 10 : number.rounded())
+    FlowValue.text(ofSeconds: tenths ? (number * 10).rounded() / 10 : number.rounded())
   }
 
   /// A time since 1970 in nanoseconds as `2000-01-01 16:17:18 UTC`.

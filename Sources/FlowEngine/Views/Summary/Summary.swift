@@ -12,7 +12,7 @@ public struct SummaryOptions: Sendable {
   public var time: Time
   /// Whether each `DidFinish` ends with the duration, such as ` (0.5s)`.
   public var durations: Bool
-  /// Whether strings are shown whole, however long; else `Value.logLimit` characters of each value.
+  /// Whether strings are shown whole, however long; else `FlowValue.logLimit` characters of each value.
   public var full: Bool
 
   /// Makes options of a summary; by default it is as in the seed.

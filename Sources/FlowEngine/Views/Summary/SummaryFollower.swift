@@ -56,7 +56,7 @@ public final class SummaryFollower: RunSink, RecordSink {
     write(lines, .frame, shownName(of: run))
   }
 
-  public func append(_ event: Event, value: Value?, in log: EventLog) {}
+  public func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
 
   func append(_ record: LogRecord, in log: EventLog) {
     let id = ObjectIdentifier(log)

@@ -57,7 +57,7 @@ struct SummaryWriter {
       write("[\(opName(record))] \(what): \(log.outcome(of: record))")
       if options.durations {
         let seconds = Double(Int64(bitPattern: record.second)) / 1e9
-        write(" (\(Value.text(ofSeconds: seconds))s)")
+        write(" (\(FlowValue.text(ofSeconds: seconds))s)")
       }
       write("\n")
     case .noCase, .caseFailed: write("[Cases] \(log.caseMessage(of: record))\n")
@@ -80,11 +80,11 @@ struct SummaryWriter {
   /// The text of a value in a line. Its secrets have been replaced before it is cut.
   private func value(_ payload: Payload) -> ByteString {
     let text = log.text(payload)
-    return options.full ? text : text.truncated(to: Value.logLimit)
+    return options.full ? text : text.truncated(to: FlowValue.logLimit)
   }
 
   private func keyName(_ record: LogRecord) -> ByteString {
-    log.shown(log.keys.name(of: Key(id: record.key)))
+    log.shown(log.keys.name(of: DataKey(id: record.key)))
   }
 
   private func opName(_ record: LogRecord) -> ByteString {

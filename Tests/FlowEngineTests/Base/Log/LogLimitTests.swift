@@ -39,7 +39,7 @@ struct LogLimitTests {
       .addGrouped(fail, GroupDispatcher(input: "numbers", allowFailure: true))
       .start(on: loop)
     try run.wait()
-    let failures = run.events.filter { (event: Event) in
+    let failures = run.events.filter { (event: RunEvent) in
       event.kind == .finish && event.message == "withError: refused"
     }
     #expect(failures.count == 50)

@@ -31,7 +31,7 @@ struct SecretTests {
       context.set("pin", 1)
       context.set("pin", Secret(22))
       context.set("pin", 333)
-      context.set("pin", Value.null)
+      context.set("pin", FlowValue.null)
       context.set("pin", 7)
       context.set("other", 333)
     }
@@ -65,12 +65,12 @@ struct SecretTests {
     let loop = makeLoop()
     let text: ByteString =
       "<password> in data bucket is <<redacted>> with type <integer>, but NOT type <string>."
-    let data: [(ByteString, Value)] = [("password", .secret(.integer(12)))]
+    let data: [(ByteString, FlowValue)] = [("password", .secret(.integer(12)))]
     let needing = Op("NeedOp", needs: ["password": "string"]) { _ in }
     let giving = Op("GiveOp", gives: ["password": "string"]) { _ in }
     let asking = Op("AskOp") { _ = try $0.value("password", as: String.self) }
     let requiring = Op("RequireOp") { context in
-      _ = context.require(context.bucket.key("password"), try ValueType.parse("string"))
+      _ = context.require(context.bucket.key("password"), try FlowValueType.parse("string"))
     }
     for op in [needing, giving, asking, requiring] {
       let run = op.start(on: loop, data: data)
@@ -128,15 +128,15 @@ struct SecretTests {
 
   @Test("A secret of a secret is that secret, and a secret of nil is nil")
   func aSecretOfASecretIsThatSecretAndOneOfNothingIsNothing() {
-    let once = Value.secret(.integer(1234))
-    guard case .opaque(let value) = Value.secret(once), case .opaque(let first) = once else {
+    let once = FlowValue.secret(.integer(1234))
+    guard case .opaque(let value) = FlowValue.secret(once), case .opaque(let first) = once else {
       Issue.record("no secret")
       return
     }
     #expect(value === first)
     #expect(once.plain.logText == "1234")
     #expect(SecretValue(once).plain.logText == "1234")
-    #expect(Value.secret(.null).isNull)
+    #expect(FlowValue.secret(.null).isNull)
     #expect(once.typeName == "secret" && once.logText == "<redacted>")
     #expect(once.plainCopy() == PlainValue(.secret(.integer(1234))))
     #expect(once.plainCopy()?.logText() == "<redacted>")
@@ -152,7 +152,7 @@ private final class Sink: EventSink {
   var seen: [String] = []
   var texts: [String] = []
 
-  func append(_ event: Event, value: Value?, in log: EventLog) {
+  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
     seen.append(event.kind.name.description + (value.map { " \($0.typeName)" } ?? ""))
     texts.append("\(event) \(value?.logText ?? "")")
   }

@@ -146,7 +146,7 @@ struct SecretTextTests {
 }
 
 extension EventLoop {
-  fileprivate func hide(_ value: Value) { secrets.add(value) }
+  fileprivate func hide(_ value: FlowValue) { secrets.add(value) }
 
   /// What a log of this loop makes of a line.
   fileprivate func logged(_ line: String) -> String {

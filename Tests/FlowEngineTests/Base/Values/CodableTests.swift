@@ -25,7 +25,7 @@ struct CodableTests {
     var note: String?
     var holes: [Int?]
     var raw: ByteString
-    var any: Value
+    var any: FlowValue
   }
 
   private static var order: Order {
@@ -35,7 +35,7 @@ struct CodableTests {
       holes: [1, nil, 3], raw: ByteString([0xFF, 0]), any: ["x": [1, 2.5, "y"]])
   }
 
-  private static var orderValue: Value {
+  private static var orderValue: FlowValue {
     [
       "id": 7,
       "items": [["name": "pear", "count": 3, "price": 0.5], ["name": "fig", "count": 1]],
@@ -48,7 +48,7 @@ struct CodableTests {
 
   /// The text of the error with which a value isn't decoded.
   private func problem<Content: Decodable>(
-    _ value: Value, as type: Content.Type
+    _ value: FlowValue, as type: Content.Type
   ) -> ByteString {
     do {
       _ = try value.decoded(as: type)
@@ -61,7 +61,7 @@ struct CodableTests {
   /// The text of the error with which something isn't encoded.
   private func problem(_ content: some Encodable) -> ByteString {
     do {
-      _ = try Value(encoding: content)
+      _ = try FlowValue(encoding: content)
       return "encoded"
     } catch {
       return FlowError.from(error).message
@@ -70,23 +70,23 @@ struct CodableTests {
 
   @Test("A structure becomes a table, and the table the same structure")
   func structures() throws {
-    let value = try Value(encoding: Self.order)
+    let value = try FlowValue(encoding: Self.order)
     #expect(value == Self.orderValue)
     #expect(try value.decoded() == Self.order)
   }
 
   @Test("Integers and floats are kept apart, exactly")
   func numbers() throws {
-    #expect(try Value(encoding: Int64.min) == .integer(.min))
-    #expect(try Value(encoding: UInt64(Int64.max)) == .integer(.max))
-    #expect(try Value(encoding: 3.0) == .number(3))
-    #expect(try Value(encoding: Float(0.1)) == .number(Double(Float(0.1))))
-    #expect(try Value(encoding: -0.0).decoded(as: Double.self).sign == .minus)
-    let nan = try Value(encoding: Double.nan).decoded(as: Double.self)
+    #expect(try FlowValue(encoding: Int64.min) == .integer(.min))
+    #expect(try FlowValue(encoding: UInt64(Int64.max)) == .integer(.max))
+    #expect(try FlowValue(encoding: 3.0) == .number(3))
+    #expect(try FlowValue(encoding: Float(0.1)) == .number(Double(Float(0.1))))
+    #expect(try FlowValue(encoding: -0.0).decoded(as: Double.self).sign == .minus)
+    let nan = try FlowValue(encoding: Double.nan).decoded(as: Double.self)
     #expect(nan.isNaN)
-    #expect(try Value(encoding: Double.infinity).decoded(as: Float.self) == .infinity)
-    #expect(try Value.integer(3).decoded(as: Double.self) == 3)
-    #expect(try Value.number(0.1).decoded(as: Float.self) == 0.1)
+    #expect(try FlowValue(encoding: Double.infinity).decoded(as: Float.self) == .infinity)
+    #expect(try FlowValue.integer(3).decoded(as: Double.self) == 3)
+    #expect(try FlowValue.number(0.1).decoded(as: Float.self) == 0.1)
     #expect(problem(.number(3), as: Int.self) == "integer expected, got float")
     #expect(problem(.bytes("3"), as: Int.self) == "integer expected, got string")
     #expect(problem(.integer(300), as: Int8.self) == "Int8 expected, got integer")
@@ -165,18 +165,19 @@ struct CodableTests {
         for byte in bytes { try container.encode(byte) }
       }
     }
-    let value = try Value(encoding: ["data": Data([1, 0, 255])])
+    let value = try FlowValue(encoding: ["data": Data([1, 0, 255])])
     #expect(value == ["data": .bytes(ByteString([1, 0, 255]))])
     #expect(try value.decoded() == ["data": Data([1, 0, 255])])
-    #expect(try Value.bytes(ByteString([1, 0, 255])).decoded() == [UInt8](arrayLiteral: 1, 0, 255))
-    #expect(try Value(encoding: [UInt8](arrayLiteral: 1, 2)) == [1, 2])
+    #expect(
+      try FlowValue.bytes(ByteString([1, 0, 255])).decoded() == [UInt8](arrayLiteral: 1, 0, 255))
+    #expect(try FlowValue(encoding: [UInt8](arrayLiteral: 1, 2)) == [1, 2])
   }
 
   @Test("Keys that are integers are found in tables of either kind of key")
   func integerKeys() throws {
-    #expect(try Value(encoding: [5: "a"]) == ["5": "a"])
-    #expect(try Value(dictionaryLiteral: ("5", "a")).decoded() == [5: "a"])
-    #expect(try Value(arrayLiteral: "a", "b").decoded() == [1: "a", 2: "b"])
+    #expect(try FlowValue(encoding: [5: "a"]) == ["5": "a"])
+    #expect(try FlowValue(dictionaryLiteral: ("5", "a")).decoded() == [5: "a"])
+    #expect(try FlowValue(arrayLiteral: "a", "b").decoded() == [1: "a", 2: "b"])
   }
 
   @Test("A class and its superclass share a table, or have one each")
@@ -195,16 +196,16 @@ struct CodableTests {
         try super.encode(to: container.superEncoder())
       }
     }
-    #expect(try Value(encoding: Derived()) == ["a": 1, "b": 2, "super": ["a": 1]])
+    #expect(try FlowValue(encoding: Derived()) == ["a": 1, "b": 2, "super": ["a": 1]])
   }
 
   @Test("A secret is encoded as a secret, and decoded")
   func secrets() throws {
     struct Login: Codable { var password: Secret<String> }
-    let value = try Value(encoding: Login(password: Secret("123456")))
+    let value = try FlowValue(encoding: Login(password: Secret("123456")))
     #expect(value.logPreview == "{password = <redacted>}")
     #expect(try value.decoded(as: Login.self).password.value == "123456")
-    #expect(try (["password": "x"] as Value).decoded(as: Login.self).password.value == "x")
+    #expect(try (["password": "x"] as FlowValue).decoded(as: Login.self).password.value == "x")
   }
 
   @Test("Data of a run come from a structure, and out as one")
@@ -231,7 +232,7 @@ struct CodableTests {
       let item = try context.value("item", as: Item.self)
       try context.set("copy", item)
     }
-    let wrong: Value = ["name": "fig", "count": "one"]
+    let wrong: FlowValue = ["name": "fig", "count": "one"]
     var run = op.start(on: loop, data: [("item", wrong)])
     #expect(run.error?.kind == .mismatchedInput)
     #expect(
@@ -245,7 +246,7 @@ struct CodableTests {
     )
     run = op.start(on: loop)
     #expect(run.error?.message == "can't find <item> in data bucket")
-    run = op.start(on: loop, data: ["item": ["name": "fig", "count": 1] as Value])
+    run = op.start(on: loop, data: ["item": ["name": "fig", "count": 1] as FlowValue])
     #expect(run.error == nil)
     #expect(try run.data.decoded("copy") == Item(name: "fig", count: 1))
   }
@@ -271,31 +272,32 @@ struct CodableTests {
     let loop = EventLoop(clock: VirtualClock())
     defer { loop.shutdown() }
     let session = Session()
-    let item: Value = ["name": "fig", "count": 1]
-    var run = BasketOp().start(on: loop, data: ["item": item, "session": Value.object(session)])
+    let item: FlowValue = ["name": "fig", "count": 1]
+    var run = BasketOp().start(
+      on: loop, data: ["item": item, "session": FlowValue.object(session)])
     #expect(run.error == nil)
     #expect(run.data["basket"] == ["free": [["name": "fig", "count": 1]]])
     #expect(run.data.object("same", as: Session.self) === session)
     run = BasketOp().start(
       on: loop,
-      data: ["item": item, "extra": item, "plan": "pro", "session": Value.object(session)])
+      data: ["item": item, "extra": item, "plan": "pro", "session": FlowValue.object(session)])
     #expect(run.data["basket"] == ["pro": [item, item]])
     let other = Session()
     run = BasketOp().start(
       on: loop,
-      data: ["item": item, "session": Value.object(session), "other": Value.object(other)])
+      data: ["item": item, "session": FlowValue.object(session), "other": FlowValue.object(other)])
     #expect(run.data.object("same", as: Session.self) === other)
     run = BasketOp().start(on: loop, data: ["item": item, "session": 1])
     #expect(
       run.error?.message
         == "<session> in data bucket is <1> with type <integer>, but NOT type <Session>.")
-    run = BasketOp().start(on: loop, data: ["item": ["name": "fig"] as Value, "session": 1])
+    run = BasketOp().start(on: loop, data: ["item": ["name": "fig"] as FlowValue, "session": 1])
     #expect(
       run.error?.message
         == "<item.count> in data bucket is <nil> with type <nil>, but NOT type <integer>.")
   }
 }
 
-extension Value {
+extension FlowValue {
   fileprivate var logPreview: ByteString { logText }
 }

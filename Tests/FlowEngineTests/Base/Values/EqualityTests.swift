@@ -5,7 +5,7 @@ import Testing
 struct EqualityTests {
   @Test("Literals are values of their types")
   func literals() {
-    let value: Value = [
+    let value: FlowValue = [
       "a": 1, "b": 1.5, "c": true, "d": ["x", .null, [:]], "e": .null, "f": "\(2)",
     ]
     #expect(value["a"] == .integer(1))
@@ -18,26 +18,26 @@ struct EqualityTests {
     #expect(value["e"] == nil)
     #expect(value["f"] == "2")
     #expect(value["a"]?["b"] == nil)
-    #expect(Value(3) == 3)
-    #expect(Value(["x"]) == ["x"])
+    #expect(FlowValue(3) == 3)
+    #expect(FlowValue(["x"]) == ["x"])
   }
 
   @Test("Values are equal if their types and contents are")
   func equality() {
-    #expect(Value.integer(1) != .number(1))
-    #expect(Value.number(.nan) != .number(.nan))
-    #expect(Value.number(0) == .number(-0.0))
-    #expect(Value.null == .null)
-    #expect((["a": 1, "b": 2] as Value) == ["b": 2, "a": 1])
-    #expect((["a": 1, "b": 2] as Value) != ["b": 2, "a": 1, "c": 3])
-    #expect(([1, [2, [3]]] as Value) == [1, [2, [3]]])
-    #expect(([1, [2, [3]]] as Value) != [1, [2, [4]]])
-    #expect(([] as Value) == [:])
-    #expect(Value.secret("a") == .secret("a"))
-    #expect(Value.secret("a") != "a")
-    #expect(([.secret("a")] as Value) == [.secret("a")])
-    #expect(Value.jsonNull == .jsonNull)
-    #expect(Value.jsonNull != .null)
+    #expect(FlowValue.integer(1) != .number(1))
+    #expect(FlowValue.number(.nan) != .number(.nan))
+    #expect(FlowValue.number(0) == .number(-0.0))
+    #expect(FlowValue.null == .null)
+    #expect((["a": 1, "b": 2] as FlowValue) == ["b": 2, "a": 1])
+    #expect((["a": 1, "b": 2] as FlowValue) != ["b": 2, "a": 1, "c": 3])
+    #expect(([1, [2, [3]]] as FlowValue) == [1, [2, [3]]])
+    #expect(([1, [2, [3]]] as FlowValue) != [1, [2, [4]]])
+    #expect(([] as FlowValue) == [:])
+    #expect(FlowValue.secret("a") == .secret("a"))
+    #expect(FlowValue.secret("a") != "a")
+    #expect(([.secret("a")] as FlowValue) == [.secret("a")])
+    #expect(FlowValue.jsonNull == .jsonNull)
+    #expect(FlowValue.jsonNull != .null)
   }
 
   @Test("Shared and cyclic tables are compared without end")
@@ -47,13 +47,13 @@ struct EqualityTests {
       knot.append(.opaque(knot))
       keepReachable(knot)
     }
-    let areEqual = Value.opaque(knots[0]) == .opaque(knots[1])
+    let areEqual = FlowValue.opaque(knots[0]) == .opaque(knots[1])
     #expect(areEqual)
     var shared = ListValue([.integer(1)])
     for _ in 0..<60 { shared = ListValue([.opaque(shared), .opaque(shared)]) }
     var other = ListValue([.integer(2)])
     for _ in 0..<60 { other = ListValue([.opaque(other), .opaque(other)]) }
-    let areOthers = Value.opaque(shared) == .opaque(other)
+    let areOthers = FlowValue.opaque(shared) == .opaque(other)
     #expect(!areOthers)
   }
 
@@ -64,15 +64,15 @@ struct EqualityTests {
       var description: String { "a cat" }
     }
     let cat = Cat()
-    #expect(Value.object(cat) == .object(cat))
-    #expect(Value.object(cat) != .object(Cat()))
-    #expect(Value.object(cat).object(as: Cat.self) === cat)
-    #expect(Value.object(cat).object(as: Animal.self) === cat)
-    #expect(Value.object(cat).object(as: String.self) == nil)
-    #expect(Value.object(cat).typeName == "Cat")
-    #expect(Value.object(cat).logText == "a cat")
-    #expect(Value.object(cat).plainCopy() == nil)
-    #expect(Value.object((1, "x")).object(as: (Int, String).self)?.1 == "x")
+    #expect(FlowValue.object(cat) == .object(cat))
+    #expect(FlowValue.object(cat) != .object(Cat()))
+    #expect(FlowValue.object(cat).object(as: Cat.self) === cat)
+    #expect(FlowValue.object(cat).object(as: Animal.self) === cat)
+    #expect(FlowValue.object(cat).object(as: String.self) == nil)
+    #expect(FlowValue.object(cat).typeName == "Cat")
+    #expect(FlowValue.object(cat).logText == "a cat")
+    #expect(FlowValue.object(cat).plainCopy() == nil)
+    #expect(FlowValue.object((1, "x")).object(as: (Int, String).self)?.1 == "x")
   }
 
   @Test("A run starts with data of mixed types")
@@ -85,14 +85,15 @@ struct EqualityTests {
     var run = op.start(
       on: loop,
       data: [
-        "name": name, "n": 1, "x": 1.5, "list": ["a", "b"], "mixed": ["n": 1, "s": "t"] as Value,
+        "name": name, "n": 1, "x": 1.5, "list": ["a", "b"],
+        "mixed": ["n": 1, "s": "t"] as FlowValue,
         "password": secret, "gone": Int?.none,
       ])
     #expect(run.data["mixed"] == ["n": 1, "s": "t"])
     #expect(run.data.value("name") == "Ada")
     #expect(run.data.isSecret(loop.keys.intern("password")))
     #expect(run.data["seen"] == false)
-    let dictionary: [String: any ValueConvertible] = ["b": 1, "a": "x", "c": [1]]
+    let dictionary: [String: any FlowValueConvertible] = ["b": 1, "a": "x", "c": [1]]
     run = op.start(on: loop, data: InitialData(dictionary))
     #expect(run.data.entries.map { loop.keys.name(of: $0.key) } == ["a", "b", "c", "seen"])
     run = Flow("own").data(InitialData(dictionary)).add(op).start(on: loop)

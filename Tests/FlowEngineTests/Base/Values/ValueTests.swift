@@ -5,7 +5,7 @@ import Testing
 struct ValueTests {
   @Test("Values print as in Lua")
   func printsAsLuaDoes() {
-    let cases: [(Value, String)] = [
+    let cases: [(FlowValue, String)] = [
       (.number(1), "1.0"), (.number(0.1), "0.1"), (.number(1e15), "1e+15"),
       (.number(1e100), "1e+100"), (.number(-0.0), "-0.0"), (.number(.infinity), "inf"),
       (.number(-.infinity), "-inf"), (.integer(.min), "-9223372036854775808"), (.null, "nil"),
@@ -17,14 +17,14 @@ struct ValueTests {
 
   @Test("NaN prints as in C")
   func nanPrintsAsCPrintsIt() {
-    #expect(Value.number(.nan).logText == "nan")
-    #expect(Value.number(-Double.nan).logText == "-nan")
+    #expect(FlowValue.number(.nan).logText == "nan")
+    #expect(FlowValue.number(-Double.nan).logText == "-nan")
   }
 
   @Test("Lists print within 120 characters")
   func listsPrintWithin120Characters() {
     #expect(list(["a", "b"]).logText == "{a, b}")
-    #expect(Value.opaque(ListValue([])).logText == "{}")
+    #expect(FlowValue.opaque(ListValue([])).logText == "{}")
     let long = list(Array(repeating: "é", count: 200)).logText
     #expect(long.description.count == 120)
     #expect(long.description.hasSuffix("…"))
@@ -39,7 +39,7 @@ struct ValueTests {
     let knot = ListValue([.integer(1)])
     knot.append(.opaque(knot))
     keepReachable(knot)
-    let text = Value.opaque(knot).logText.description
+    let text = FlowValue.opaque(knot).logText.description
     #expect(text == "{1, {…}}")
     let copy = try #require(knot.plainCopy())
     #expect(copy.tables == [.init(list: [.integer(1), .table(0)])])
@@ -50,13 +50,13 @@ struct ValueTests {
     let knot = ListValue([])
     for _ in 0..<3 { knot.append(.opaque(knot)) }
     keepReachable(knot)
-    let text = Value.opaque(knot).logText.description
+    let text = FlowValue.opaque(knot).logText.description
     #expect(text == "{{…}, {…}, {…}}")
     // Shared lists double at each level as well.
     var shared = ListValue([.integer(1)])
     for _ in 0..<100 { shared = ListValue([.opaque(shared), .opaque(shared)]) }
     // The expectation contains only the text: a failing one prints all its operands.
-    let doubled = Value.opaque(shared).logText.description
+    let doubled = FlowValue.opaque(shared).logText.description
     #expect(doubled.count == 120)
   }
 
@@ -108,12 +108,12 @@ struct ValueTests {
     let stray = ByteString(Array(repeating: 0x80, count: 1000))
     #expect(stray.truncated(to: 10).count == 9 + 3)
     #expect(list([]).logText == "{}")
-    #expect(Value.opaque(ListValue([.bytes(stray), .integer(1)])).logText.count <= 119 + 3)
+    #expect(FlowValue.opaque(ListValue([.bytes(stray), .integer(1)])).logText.count <= 119 + 3)
   }
 
   @Test("Deep lists are released without recursion")
   func deepListsAreReleasedWithoutRecursion() {
-    var deep = Value.integer(0)
+    var deep = FlowValue.integer(0)
     for _ in 0..<Scale.depth { deep = .opaque(ListValue([deep])) }
     deep = .null
     #expect(deep.isNull)
@@ -160,9 +160,9 @@ struct ValueTests {
 
   @Test("The null of JSON is a value, which an optional reads as nil")
   func nullOfJSON() {
-    #expect(!Value.jsonNull.isNull && !Value.null.isJSONNull)
-    #expect(Value.jsonNull.logText == "null")
-    let table = Value.opaque(MapValue([("a", .jsonNull), ("b", .integer(1))]))
+    #expect(!FlowValue.jsonNull.isNull && !FlowValue.null.isJSONNull)
+    #expect(FlowValue.jsonNull.logText == "null")
+    let table = FlowValue.opaque(MapValue([("a", .jsonNull), ("b", .integer(1))]))
     #expect([String: Int?](flowValue: table) == ["a": nil, "b": 1])
     #expect([String: Int](flowValue: table) == nil)
     #expect(PlainValue?(flowValue: .jsonNull) == PlainValue(.jsonNull))

@@ -5,8 +5,8 @@ import Testing
 struct ValueTypeTests {
   @Test("A type matches the values it names")
   func matchesWhatItNames() throws {
-    let cases: [(String, Value, Bool)] = [
-      ("string", Value.bytes(""), true), ("string", .integer(1), false),
+    let cases: [(String, FlowValue, Bool)] = [
+      ("string", FlowValue.bytes(""), true), ("string", .integer(1), false),
       ("number", .integer(1), true), ("number", .number(1), true), ("integer", .number(1), false),
       ("float", .integer(1), false), ("boolean", .boolean(false), true), ("any", .integer(1), true),
       ("string?", .null, true), ("string?", .integer(1), false),
@@ -18,7 +18,7 @@ struct ValueTypeTests {
       ("string[]|integer", .integer(4), true), ("Point", list([]), false), ("string", .null, false),
     ]
     for (text, value, isMatch) in cases {
-      let type = try ValueType.parse(ByteString(text))
+      let type = try FlowValueType.parse(ByteString(text))
       #expect((type.mismatch(value) == nil) == isMatch, "\(text) and \(value.logText)")
     }
   }
@@ -31,8 +31,8 @@ struct ValueTypeTests {
       "string|integer", "boolean|float?", "string[]", "string[]|number", "any|table",
     ])
   func whatIsDeclaredIsCheckedTheSameEachTime(text: String) throws {
-    let type = try ValueType.parse(ByteString(text))
-    let values: [Value] = [
+    let type = try FlowValueType.parse(ByteString(text))
+    let values: [FlowValue] = [
       .null, .boolean(false), .integer(0), .number(0.5), .bytes("x"), list(["a"]), [1].flowValue,
       .opaque(TestOpaque(type: "Point", base: "table")),
     ]
@@ -63,11 +63,11 @@ struct ValueTypeTests {
 
   @Test("The name of a metatable matches its base type too")
   func namesOfMetatablesMatchTheirBaseToo() throws {
-    let point = Value.opaque(TestOpaque(type: "Point", base: "table"))
-    #expect(try ValueType.parse("Point").mismatch(point) == nil)
-    #expect(try ValueType.parse("table").mismatch(point) == nil)
-    #expect(try ValueType.parse("FILE*").mismatch(point) == "FILE*")
-    #expect(try ValueType.parse("userdata|Circle").mismatch(point) == "userdata|Circle")
+    let point = FlowValue.opaque(TestOpaque(type: "Point", base: "table"))
+    #expect(try FlowValueType.parse("Point").mismatch(point) == nil)
+    #expect(try FlowValueType.parse("table").mismatch(point) == nil)
+    #expect(try FlowValueType.parse("FILE*").mismatch(point) == "FILE*")
+    #expect(try FlowValueType.parse("userdata|Circle").mismatch(point) == "userdata|Circle")
   }
 
   @Test(
@@ -79,7 +79,7 @@ struct ValueTypeTests {
     ])
   func aNearMissIsAnError(text: String, meant: String) {
     #expect {
-      try ValueType.parse(ByteString(text))
+      try FlowValueType.parse(ByteString(text))
     } throws: { error in
       "\(error)".hasPrefix("unknown type '") && "\(error)".contains("did you mean '\(meant)'?)")
     }
@@ -89,18 +89,18 @@ struct ValueTypeTests {
     "A malformed type text is an error",
     arguments: ["", "?", "string[", "string]", "|string", "string|", "a b", "string??", "1x"])
   func malformedTextIsAnError(text: String) {
-    #expect(throws: TypeSyntaxError.self) { try ValueType.parse(ByteString(text)) }
+    #expect(throws: TypeSyntaxError.self) { try FlowValueType.parse(ByteString(text)) }
   }
 
   @Test("A list of any depth is refused instead of recursing")
   func aListOfAnyDepthIsRefusedInsteadOfRecursing() {
     let text = "any" + String(repeating: "[]", count: 100_000)
-    #expect(throws: TypeSyntaxError.self) { try ValueType.parse(ByteString(text)) }
+    #expect(throws: TypeSyntaxError.self) { try FlowValueType.parse(ByteString(text)) }
   }
 
   @Test("A predicate gives its reason")
   func aPredicateNamesItsReason() {
-    let even = ValueType.predicate(name: "even") { value in
+    let even = FlowValueType.predicate(name: "even") { value in
       if case .integer(let number) = value, number % 2 == 0 { nil } else { "an even number" }
     }
     #expect(even.mismatch(.integer(2)) == nil)

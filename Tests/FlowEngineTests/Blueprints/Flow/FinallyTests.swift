@@ -21,7 +21,7 @@ struct FinallyTests {
   func itRunsAfterFailureAndSeesTheData() throws {
     let loop = makeLoop()
     let run = Flow("f").add(Op("OpenOp") { $0.set("handle", 7) }).add(failing("BadOp", "bad"))
-      .addFinally(Op("CloseOp", needs: ["handle": "integer"]) { $0.set("handle", Value.null) })
+      .addFinally(Op("CloseOp", needs: ["handle": "integer"]) { $0.set("handle", FlowValue.null) })
       .start(on: loop)
     try run.wait()
     #expect(

@@ -35,7 +35,7 @@ struct FlowBuilderTests {
     #expect(built.count == chained.count)
     let choices: [[(String, String)]] = [[("plan", "pro")], [("team", "t")], []]
     for data in choices {
-      var data: [(ByteString, Value)] = data.map { (ByteString($0), $1.flowValue) }
+      var data: [(ByteString, FlowValue)] = data.map { (ByteString($0), $1.flowValue) }
       data.append(("images", ["a", "b"].flowValue))
       let loop = makeLoop()
       let run = built.start(on: loop, data: data)

@@ -12,8 +12,8 @@ struct FlowTests {
     }
     let load = waitingOp("MockAsyncLoadProfileOp") { context in
       context.set("accessToken", 2)
-      context.set("email", Value.null)
-      context.set("absent", Value.null)
+      context.set("email", FlowValue.null)
+      context.set("absent", FlowValue.null)
     }
     let run = Flow("signup").data("email", "test@gmail.com").data("password", "123456")
       .add(login).add(load).start(on: loop)
@@ -75,7 +75,7 @@ struct FlowTests {
   @Test("Needs and gives are checked in key order")
   func needsAndGivesAreCheckedInKeyOrder() {
     let loop = makeLoop()
-    func outcome(_ op: Op, _ data: [(ByteString, Value)]) -> String {
+    func outcome(_ op: Op, _ data: [(ByteString, FlowValue)]) -> String {
       let run = op.start(on: loop, data: data)
       run.markObserved()
       #expect(run.state == .failed)

@@ -243,7 +243,7 @@ struct GroupTests {
   func groupsInGroupsOfAnyDepthDoNotRecurse() throws {
     let loop = makeLoop()
     var flow = Flow("deepest").add(Op("InOp") { _ in })
-    var items = Value.integer(0)
+    var items = FlowValue.integer(0)
     for _ in 0..<Scale.depth {
       flow = Flow("f").addGrouped(flow, GroupDispatcher(input: "item", as: "item"))
       items = .opaque(ListValue([items]))
@@ -273,7 +273,7 @@ struct GroupTests {
       if n == 3 { throw FlowError(.error, "no") }
       if n == 2 { context.set("s", "two") }
     }
-    func outputs(_ absent: Value?) throws -> [String] {
+    func outputs(_ absent: FlowValue?) throws -> [String] {
       let flow = Flow("f").data("ns", [1, 2, 3])
         .addGrouped(
           op,

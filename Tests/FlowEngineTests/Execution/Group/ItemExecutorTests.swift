@@ -7,7 +7,7 @@ struct ItemExecutorTests {
   private final class Owner: ItemExecutorOwner {
     weak var executor: ItemExecutor?
     var ended: [Int] = []
-    var outputs: [Int: Value] = [:]
+    var outputs: [Int: FlowValue] = [:]
     var errors: [Int: FlowError] = [:]
     /// The messages received at once.
     var special: [Int] = []
@@ -246,8 +246,8 @@ private final class ExecutingRunner: ItemRunner, ItemExecutorOwner {
 }
 
 private final class LineSink: EventSink {
-  var kinds: [Event.Kind] = []
-  func append(_ event: Event, value: Value?, in log: EventLog) { kinds.append(event.kind) }
+  var kinds: [RunEvent.Kind] = []
+  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) { kinds.append(event.kind) }
 }
 
 /// Waits a moment of the loop's clock.

@@ -305,7 +305,7 @@ final class FakeRunner: ItemRunner {
     end(index, nil, .integer(item * item))
   }
 
-  func end(_ index: Int, _ error: FlowError?, _ output: Value = .null) {
+  func end(_ index: Int, _ error: FlowError?, _ output: FlowValue = .null) {
     guard let attempt = attempts.removeValue(forKey: index) else { return }
     capacity += 1
     group?.itemEnded(index, attempt: attempt, output: output, error: error, time: nil)

@@ -16,7 +16,7 @@ struct SecretItemTests {
       if token == "token-2" { throw FlowError(.error, "bad \(ByteString(token))") }
       context.set("url", token == "plain" ? .bytes("url") : .secret("url-of-it".flowValue))
     }
-    let items: Value = .opaque(
+    let items: FlowValue = .opaque(
       ListValue([.secret("token-1".flowValue), .secret("token-2".flowValue), "plain".flowValue]))
     let run = Flow().data("tokens", items)
       .addGrouped(
@@ -59,7 +59,7 @@ struct SecretItemTests {
   func aMemberDoesNotLeaveItsSecretKeysToTheNext() {
     let loop = makeLoop()
     let op = Op("UseOp", needs: ["token": "integer"]) { _ in }
-    let items: Value = .opaque(ListValue([.secret("a".flowValue), "b".flowValue]))
+    let items: FlowValue = .opaque(ListValue([.secret("a".flowValue), "b".flowValue]))
     let run = Flow().data("tokens", items)
       .addGrouped(
         op, GroupDispatcher(input: "tokens", maxConcurrent: 1, allowFailure: true, failures: "f")

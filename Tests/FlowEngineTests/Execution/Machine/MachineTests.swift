@@ -71,7 +71,7 @@ struct MachineTests {
   func goesBackToThePreviousAndToANamedStep() throws {
     var visits: [String] = []
     var script = MachineScript(start: "a")
-    func note(_ state: Value, _ call: MachineCall) -> Value {
+    func note(_ state: FlowValue, _ call: MachineCall) -> FlowValue {
       visits.append(call.logic?.name(ofStep: call.step).description ?? "")
       return .integer(Int64(visits.count))
     }

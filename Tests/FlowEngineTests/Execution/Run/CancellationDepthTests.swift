@@ -34,7 +34,7 @@ struct CancellationDepthTests {
     let count = 100_000
     var begun = 0
     let op = Op(name: "ItemOp", primaryInput: "i", body: HoldingBody { _ in begun += 1 })
-    let items = ContiguousArray(repeating: Value.integer(1), count: count)
+    let items = ContiguousArray(repeating: FlowValue.integer(1), count: count)
     let run = Flow("f")
       .addGrouped(op, GroupDispatcher(input: "items", maxConcurrent: count))
       .start(on: loop, data: [("items", .opaque(ListValue(items)))])

@@ -7,7 +7,7 @@ struct EventStreamTests {
   /// before it waited, and its events. The loop stays on the calling thread.
   private func run(
     _ count: Int, ends: Bool = true, _ makeStreams: (Run) -> [EventStream]
-  ) throws -> (streams: [EventStream], events: [Event]) {
+  ) throws -> (streams: [EventStream], events: [RunEvent]) {
     let loop = makeLoop()
     let run = Flow("lines").add(Op(name: "LineOp", body: WaitingLines(count))).start(on: loop)
     var streams = makeStreams(run)
@@ -16,12 +16,12 @@ struct EventStreamTests {
     return (streams, Array(run.events))
   }
 
-  private func lines(_ events: [Event]) -> [String] {
+  private func lines(_ events: [RunEvent]) -> [String] {
     events.map { "\($0.kind) \($0.op) \($0.message?.description ?? "")" }
   }
 
   private func lines(_ stream: EventStream) async -> [String] {
-    var events: [Event] = []
+    var events: [RunEvent] = []
     for await event in stream { events.append(event) }
     return lines(events)
   }

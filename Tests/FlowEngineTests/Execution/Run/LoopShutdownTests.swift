@@ -53,7 +53,7 @@ struct LoopShutdownTests {
       let loop = makeLoop()
       gone = loop
       var flow = Flow("deepest").add(Op(name: "StuckOp", body: HoldingBody { _ in }))
-      var items = Value.integer(0)
+      var items = FlowValue.integer(0)
       for _ in 0..<Scale.depth {
         flow = Flow("f").addGrouped(flow, GroupDispatcher(input: "item", as: "item"))
         items = .opaque(ListValue([items]))

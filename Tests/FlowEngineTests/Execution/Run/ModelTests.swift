@@ -313,7 +313,7 @@ private final class NodeBody: OpBody {
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) {
-    (context.state as? FlowEngine.Timer)?.cancel()
+    (context.state as? FlowEngine.LoopTimer)?.cancel()
     context.state = nil
     context.end(error)
   }
@@ -524,7 +524,7 @@ struct ModelTests {
       (ByteString("items \(count)"), Array(1...count).flowValue)
     }
     let run = flow.start(on: loop, data: data)
-    var timer: FlowEngine.Timer?
+    var timer: FlowEngine.LoopTimer?
     if stop.time != .max {
       timer = loop.schedule(at: loop.now() + Int64(stop.time)) { run.cancel(reason: "enough") }
     }

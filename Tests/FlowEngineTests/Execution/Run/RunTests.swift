@@ -312,7 +312,7 @@ final class CollectingSink: EventSink {
   var lines: [String] = []
   var values: [ByteString] = []
 
-  func append(_ event: Event, value: Value?, in log: EventLog) {
+  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
     lines.append("\(event.kind) \(event.op) \(event.index) \(event.time)")
     if let value { values.append(value.typeName) }
   }

@@ -57,7 +57,7 @@ struct TypedOpTests {
     #expect(
       seats.error?.message
         == "<seats> in data bucket is <300> with type <integer>, but NOT type <UInt8>.")
-    let bytes = Value.bytes(ByteString([0xFF]))
+    let bytes = FlowValue.bytes(ByteString([0xFF]))
     #expect(
       UploadOp(host: "h").start(on: loop, data: [("image", bytes)]).error?.kind
         == .mismatchedInput)
@@ -141,7 +141,7 @@ struct TypedOpTests {
 
   @Test("Values survive the round trip unchanged")
   func valuesComeBackAsTheyWentIn() {
-    func isKept<T: ValueConvertible & Equatable>(_ value: T) -> Bool {
+    func isKept<T: FlowValueConvertible & Equatable>(_ value: T) -> Bool {
       T(flowValue: value.flowValue) == value
     }
     #expect(isKept(UInt8.max) && isKept(Int8.min) && isKept(UInt32.max) && isKept(Int16(-3)))
@@ -158,7 +158,7 @@ struct TypedOpTests {
 
   @Test("Maps of any depth are released without recursion")
   func mapsOfAnyDepthAreReleasedWithoutRecursion() {
-    var value = Value.integer(1)
+    var value = FlowValue.integer(1)
     for level in 0..<Scale.depth {
       value = .opaque(
         level % 2 == 0 ? MapValue([("k", value)]) : ListValue([value]) as any OpaqueValue)
@@ -197,7 +197,7 @@ private struct UploadOp: TypedOp {
   }
 }
 
-private enum Plan: String, ValueConvertible {
+private enum Plan: String, FlowValueConvertible {
   case pro, free
 }
 

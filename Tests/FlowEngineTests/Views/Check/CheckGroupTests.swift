@@ -48,7 +48,7 @@ struct CheckGroupTests {
     #expect(
       said(Flow("f").add(checkedOp("AOp", gives: ["images": "table"])).addGrouped(upload, group))
         .isEmpty)
-    let mixed = Value.opaque(ListValue([.bytes("a"), .integer(1), .boolean(true)]))
+    let mixed = FlowValue.opaque(ListValue([.bytes("a"), .integer(1), .boolean(true)]))
     #expect(
       said(Flow("f").addGrouped(upload, group), data: [("images", mixed)]) == [
         "error UploadOp: [UploadOp] needs <image> as string, but item 2 of <images> is integer, which "

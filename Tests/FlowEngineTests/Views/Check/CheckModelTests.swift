@@ -91,7 +91,7 @@ private final class FlowMaker {
     return Self.given[index]
   }
 
-  private func value(_ type: ByteString) -> Value {
+  private func value(_ type: ByteString) -> FlowValue {
     switch type {
     case "string": .bytes(["x", "y"][random(2)])
     case "integer": .integer(Int64(random(9)))
@@ -102,7 +102,7 @@ private final class FlowMaker {
     }
   }
 
-  func data() -> [(ByteString, Value)] {
+  func data() -> [(ByteString, FlowValue)] {
     Self.keys.filter { _ in random(2) == 0 }.map { ($0, value(type(of: $0, in: Self.given))) }
   }
 

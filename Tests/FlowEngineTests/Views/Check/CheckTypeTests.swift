@@ -47,7 +47,7 @@ struct CheckTypeTests {
 
   @Test("A type defined by a function is unknown, and the function is never called")
   func aTypeWithAFunctionIsUnknownAndItsFunctionIsNeverCalled() {
-    let even = ValueType.predicate(name: "even") { _ in
+    let even = FlowValueType.predicate(name: "even") { _ in
       Issue.record("a check has called a type's function")
       return "even"
     }

@@ -281,7 +281,7 @@ struct ProgressTreeTests {
   @Test("No text has secrets")
   func secrets() throws {
     let watched = Watched()
-    let run = Flow("f-hunter2").data("password", Value.secret(.bytes("hunter2")))
+    let run = Flow("f-hunter2").data("password", FlowValue.secret(.bytes("hunter2")))
       .add(failing("hunter2Op", "hunter2 failed", after: 1)).start(on: watched.loop)
     watched.run(to: 0.5)
     #expect(watched.rows() == ["f-<redacted> 0.5s 0.0/1.0", "  <redacted>Op 0.5s"])

@@ -6,7 +6,7 @@ import Testing
 struct SummaryTests {
   @Test("Each kind of error has its line")
   func eachKindOfErrorHasItsLine() {
-    let number = Value.integer(123_456)
+    let number = FlowValue.integer(123_456)
     let cases: [(FlowError, String, String)] = [
       (FlowError(.error, "no luck"), "withError: no luck", "no luck"),
       (.usage("a.lua:1: bad"), "withError: a.lua:1: bad", "a.lua:1: bad"),
@@ -80,7 +80,7 @@ struct SummaryTests {
     let op = Op("SetOp") { context in
       context.set("y", 1)
       context.set("y", 2.5)
-      context.set("y", Value.null)
+      context.set("y", FlowValue.null)
     }
     let run = op.start(on: makeLoop())
     let shown = run.events.map { event in
@@ -94,7 +94,7 @@ struct SummaryTests {
   @Test("Kinds of events have the names that scripts use")
   func kindsHaveTheNamesThatScriptsUse() {
     #expect(
-      Event.Kind.allCases.map(\.name.description).joined(separator: " ")
+      RunEvent.Kind.allCases.map(\.name.description).joined(separator: " ")
         == "start finish log set replace remove retry group case transition state progress "
         + "program_start program request_start request wait undo undo_start kept")
   }

@@ -1,4 +1,4 @@
-/// Makes anything `Decodable` of a `Value`, such as a table of a script; see `ValueEncoder` for the
+/// Makes anything `Decodable` of a `FlowValue`, such as a table of a script; see `FlowValueEncoder` for the
 /// forms.
 ///
 /// Nothing is rounded or converted: a float isn't an integer, not even `3.0`, a number isn't a
@@ -6,8 +6,8 @@
 /// can have exactly. The nearest `Float` is taken. A property that is optional may be absent, nil or
 /// the null of JSON. Fields that no property has are ignored, as are values under other keys. A
 /// string can also be read as a list of bytes.
-// A decoder of its own for the same reason as the encoder: see ValueEncoder.swift.
-public struct ValueDecoder {
+// A decoder of its own for the same reason as the encoder: see FlowValueEncoder.swift.
+public struct FlowValueDecoder {
   /// What the types that are decoded may ask the decoder for.
   public var userInfo: [CodingUserInfoKey: Any] = [:]
 
@@ -20,16 +20,16 @@ public struct ValueDecoder {
   ///   expected and the type of what is there, or an error of the type itself. It shows no content
   ///   of the value.
   public func decode<Content: Decodable>(
-    _ type: Content.Type = Content.self, from value: Value
+    _ type: Content.Type = Content.self, from value: FlowValue
   ) throws -> Content {
     try ValueDecoding(value, at: .root, userInfo, of: type).decode(type)
   }
 }
 
-extension Value {
-  /// This value as anything `Decodable`; see `ValueDecoder`.
+extension FlowValue {
+  /// This value as anything `Decodable`; see `FlowValueDecoder`.
   public func decoded<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
-    try ValueDecoder().decode(type, from: self)
+    try FlowValueDecoder().decode(type, from: self)
   }
 }
 
@@ -37,7 +37,7 @@ extension DataBucket {
   /// All readable data, also of the buckets it reads through to, as anything `Decodable` with named
   /// properties: each is a key.
   ///
-  /// - Throws: A `DecodingError`, see `ValueDecoder.decode`, or an error of the type itself.
+  /// - Throws: A `DecodingError`, see `FlowValueDecoder.decode`, or an error of the type itself.
   public func decoded<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
     let all = MapValue([])
     var next: DataBucket? = self
@@ -48,12 +48,12 @@ extension DataBucket {
       }
       next = bucket.parent
     }
-    return try Value.opaque(all).decoded(as: type)
+    return try FlowValue.opaque(all).decoded(as: type)
   }
 
   /// The value under a name as anything `Decodable`; nil when there is none.
   ///
-  /// - Throws: A `DecodingError`, see `ValueDecoder.decode`, or an error of the type itself.
+  /// - Throws: A `DecodingError`, see `FlowValueDecoder.decode`, or an error of the type itself.
   public func decoded<Content: Decodable>(
     _ name: ByteString, as type: Content.Type = Content.self
   ) throws -> Content? {

@@ -1,7 +1,7 @@
 internal import CFlowSystem
 
 /// A value of a data bucket. Confined to the thread of its event loop.
-public enum Value {
+public enum FlowValue {
   /// No value. A bucket never holds it: setting it removes the key.
   case null
   /// A boolean.
@@ -29,16 +29,16 @@ public protocol OpaqueValue: AnyObject {
   /// The number of elements, nil when the value isn't a list without holes.
   func listCount() -> Int?
   /// The element at a 0-based `index` below `listCount()`; `.null` when there is none.
-  func element(at index: Int) -> Value
+  func element(at index: Int) -> FlowValue
   /// The elements at a range of indices, as `element(at:)` returns them; the default calls it for
   /// each.
-  func elements(_ range: Range<Int>) -> ContiguousArray<Value>
+  func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue>
   /// The keys of a table with their values, in no particular order; nil for anything else. By
   /// default they are those of a copy.
-  func entries() -> [(key: Value, value: Value)]?
+  func entries() -> [(key: FlowValue, value: FlowValue)]?
   /// The value in a field of a table; nil when there is none. By default it is searched in the
   /// entries.
-  func field(_ name: ByteString) -> Value?
+  func field(_ name: ByteString) -> FlowValue?
   /// A copy without references, nil when the value can't be copied.
   func plainCopy() -> PlainValue?
   /// Whether both stand for the same object; by default, whether they are the same Swift object.
@@ -75,7 +75,7 @@ public final class ValueCopies {
 }
 
 extension OpaqueValue {
-  public func elements(_ range: Range<Int>) -> ContiguousArray<Value> {
+  public func elements(_ range: Range<Int>) -> ContiguousArray<FlowValue> {
     ContiguousArray(range.map { element(at: $0) })
   }
 
@@ -83,17 +83,17 @@ extension OpaqueValue {
 
   public func isSame(as other: any OpaqueValue) -> Bool { self === other }
 
-  public func entries() -> [(key: Value, value: Value)]? {
+  public func entries() -> [(key: FlowValue, value: FlowValue)]? {
     guard let copy = plainCopy(), case .table(let root) = copy.root else { return nil }
     let table = copy.tables[root]
-    func value(_ atom: PlainValue.Atom) -> Value {
+    func value(_ atom: PlainValue.Atom) -> FlowValue {
       PlainValue(atom, tables: copy.tables).flowValue
     }
     return table.list.enumerated().map { (.integer(Int64($0 + 1)), value($1)) }
       + table.entries.map { (value($0.key), value($0.value)) }
   }
 
-  public func field(_ name: ByteString) -> Value? {
+  public func field(_ name: ByteString) -> FlowValue? {
     entries()?.first { $0.key == .bytes(name) }?.value
   }
 }
@@ -103,7 +103,7 @@ protocol EngineTable: OpaqueValue {
   /// Makes an empty table of the same kind.
   func makeEmpty() -> any EngineTable
   /// Adds the content of `other`, a table of the same kind, with each value converted by `convert`.
-  func fill(from other: any EngineTable, _ convert: (Value) throws -> Value) rethrows
+  func fill(from other: any EngineTable, _ convert: (FlowValue) throws -> FlowValue) rethrows
 }
 
 extension EngineTable {
@@ -130,7 +130,7 @@ extension EngineTable {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// The value for a new run; see `OpaqueValue.copyForRun`.
   @inline(__always)
   func copyForRun(_ copies: inout ValueCopies?) throws -> Value {
@@ -141,7 +141,7 @@ extension Value {
   }
 }
 
-extension Value {
+extension FlowValue {
   /// The most characters that a log line shows of an opaque value.
   public static let logLimit = 120
 

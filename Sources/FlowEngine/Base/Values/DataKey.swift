@@ -1,7 +1,7 @@
 /// An interned byte string: the name of a value in a data bucket, cheap to compare.
 ///
 /// Only the `KeyTable` that made it knows its name.
-public struct Key: Hashable, Sendable {
+public struct DataKey: Hashable, Sendable {
   package let id: UInt32
 
   package init(id: UInt32) {
@@ -29,23 +29,23 @@ public final class KeyTable {
   }
 
   /// Returns the key of `name`, always the same for the same bytes.
-  public func intern(_ name: ByteString) -> Key {
+  public func intern(_ name: ByteString) -> DataKey {
     name.withUnsafeBytes { bytes in
       let slot = slot(of: bytes)
-      if slots[slot] != 0 { return Key(id: slots[slot] - 1) }
+      if slots[slot] != 0 { return DataKey(id: slots[slot] - 1) }
       return insert(name, at: slot)
     }
   }
 
   /// Returns the key of the name in `bytes`; allocates nothing when the name is known.
-  public func intern(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
+  public func intern(_ bytes: UnsafeBufferPointer<UInt8>) -> DataKey {
     let slot = slot(of: bytes)
-    if slots[slot] != 0 { return Key(id: slots[slot] - 1) }
+    if slots[slot] != 0 { return DataKey(id: slots[slot] - 1) }
     return insert(ByteString(bytes), at: slot)
   }
 
   /// The name that a key was interned with.
-  public func name(of key: Key) -> ByteString {
+  public func name(of key: DataKey) -> ByteString {
     guard Int(key.id) < names.count else {
       misuse("a Key was used with the KeyTable of another event loop")
     }
@@ -63,8 +63,8 @@ public final class KeyTable {
     return slot
   }
 
-  private func insert(_ name: ByteString, at slot: Int) -> Key {
-    let key = Key(id: UInt32(truncatingIfNeeded: names.count))
+  private func insert(_ name: ByteString, at slot: Int) -> DataKey {
+    let key = DataKey(id: UInt32(truncatingIfNeeded: names.count))
     names.append(name)
     slots[slot] = key.id + 1
     if names.count * 2 > slots.count { grow() }

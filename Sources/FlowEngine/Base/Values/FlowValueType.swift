@@ -2,16 +2,16 @@
 ///
 /// `?` binds to the whole union. Names that aren't built in are those of metatables (`__name`).
 /// Confined to one thread when it holds a predicate.
-public final class ValueType {
+public final class FlowValueType {
   enum Shape {
     case any
     case builtin(Builtin)
     /// The `__name` of a metatable.
     case named(ByteString)
-    case list(ValueType)
-    case union([ValueType])
+    case list(FlowValueType)
+    case union([FlowValueType])
     /// nil when the value matches, else the name of the expected type in the line.
-    case predicate((Value) -> ByteString?)
+    case predicate((FlowValue) -> ByteString?)
   }
 
   enum Builtin: String, CaseIterable {
@@ -56,11 +56,13 @@ public final class ValueType {
   }
 
   /// Any present value.
-  public static var any: ValueType { ValueType(name: "any", isOptional: false, shape: .any) }
+  public static var any: FlowValueType {
+    FlowValueType(name: "any", isOptional: false, shape: .any)
+  }
 
   /// Any value, or an absent one.
-  package static var anything: ValueType {
-    ValueType(name: "any", isOptional: true, shape: .any)
+  package static var anything: FlowValueType {
+    FlowValueType(name: "any", isOptional: true, shape: .any)
   }
 
   /// Whether a function of the program decides it, or a part of it: such a type has no text to
@@ -77,13 +79,13 @@ public final class ValueType {
   /// A type that `test` decides: the function returns nil for a value that matches, else the
   /// reason, which replaces the type's name in the line.
   public static func predicate(
-    name: ByteString, source: AnyObject? = nil, _ test: @escaping (Value) -> ByteString?
-  ) -> ValueType {
-    ValueType(name: name, isOptional: false, shape: .predicate(test), source: source)
+    name: ByteString, source: AnyObject? = nil, _ test: @escaping (FlowValue) -> ByteString?
+  ) -> FlowValueType {
+    FlowValueType(name: name, isOptional: false, shape: .predicate(test), source: source)
   }
 
   /// Parses a type; throws an error with a sentence that describes the problem of the text.
-  public static func parse(_ text: ByteString) throws(TypeSyntaxError) -> ValueType {
+  public static func parse(_ text: ByteString) throws(TypeSyntaxError) -> FlowValueType {
     var parser = ValueTypeParser(text)
     return try parser.parse()
   }
@@ -91,7 +93,7 @@ public final class ValueType {
   /// nil when `value` is of this type, else the name of the expected type to show.
   ///
   /// `.null` represents an absent value, and matches an optional type and `any`.
-  public func mismatch(_ value: Value) -> ByteString? {
+  public func mismatch(_ value: FlowValue) -> ByteString? {
     if value.isNull, isOptional { return nil }
     switch shape {
     case .predicate(let test): return test(value)
@@ -102,7 +104,7 @@ public final class ValueType {
     return hasFiles ? nameWithReason(value) : name
   }
 
-  private func matches(_ value: Value) -> Bool {
+  private func matches(_ value: FlowValue) -> Bool {
     switch shape {
     case .any, .union, .predicate: return true
     case .builtin(let builtin): return Self.matches(value, builtin)
@@ -115,7 +117,7 @@ public final class ValueType {
     }
   }
 
-  private static func matches(_ value: Value, _ builtin: Builtin) -> Bool {
+  private static func matches(_ value: FlowValue, _ builtin: Builtin) -> Bool {
     switch (builtin, value) {
     case (.file, .bytes(let path)): fileProblem(path) == nil
     case (.file, _): false

@@ -1,11 +1,11 @@
 // Types composed of others.
 
 /// nil represents an absent value; the null of JSON is read as nil, too.
-extension Optional: ValueConvertible where Wrapped: ValueConvertible {
+extension Optional: FlowValueConvertible where Wrapped: FlowValueConvertible {
   public static var flowTypeName: ByteString { Wrapped.flowTypeName + "?" }
   public static var flowWantedName: ByteString { Wrapped.flowWantedName + "?" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     if flowValue.isNull || (flowValue.isJSONNull && Wrapped(flowValue: flowValue) == nil) {
       self = .none
     } else if let value = Wrapped(flowValue: flowValue) {
@@ -15,14 +15,15 @@ extension Optional: ValueConvertible where Wrapped: ValueConvertible {
     }
   }
 
-  public var flowValue: Value { self?.flowValue ?? .null }
+  public var flowValue: FlowValue { self?.flowValue ?? .null }
 }
 
 /// A table with string keys, read as a copy; a table with other keys is of another type.
-extension Dictionary: ValueConvertible where Key: FlowKeyConvertible, Value: ValueConvertible {
+extension Dictionary: FlowValueConvertible
+where Key: FlowKeyConvertible, Value: FlowValueConvertible {
   public static var flowTypeName: ByteString { "table" }
 
-  public init?(flowValue: FlowEngine.Value) {
+  public init?(flowValue: FlowEngine.FlowValue) {
     guard case .opaque(let opaque) = flowValue, let map = MapValue(copying: opaque) else {
       return nil
     }
@@ -33,7 +34,7 @@ extension Dictionary: ValueConvertible where Key: FlowKeyConvertible, Value: Val
     }
   }
 
-  public var flowValue: FlowEngine.Value {
+  public var flowValue: FlowEngine.FlowValue {
     .opaque(MapValue(map { ($0.flowKey, $1.flowValue) }))
   }
 }
@@ -57,37 +58,37 @@ extension ByteString: FlowKeyConvertible {
   public var flowKey: ByteString { self }
 }
 
-/// An enum with raw values only has to declare it: `enum Plan: String, ValueConvertible`.
-extension ValueConvertible where Self: RawRepresentable, RawValue: ValueConvertible {
+/// An enum with raw values only has to declare it: `enum Plan: String, FlowValueConvertible`.
+extension FlowValueConvertible where Self: RawRepresentable, RawValue: FlowValueConvertible {
   public static var flowTypeName: ByteString { RawValue.flowTypeName }
   public static var flowWantedName: ByteString { ByteString(String(describing: Self.self)) }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard let rawValue = RawValue(flowValue: flowValue) else { return nil }
     self.init(rawValue: rawValue)
   }
 
-  public var flowValue: Value { rawValue.flowValue }
+  public var flowValue: FlowValue { rawValue.flowValue }
 }
 
 /// A copy of any value that can be copied; tables keep their cycles and shared parts.
-extension PlainValue: ValueConvertible {
+extension PlainValue: FlowValueConvertible {
   public static var flowTypeName: ByteString { "any" }
   public static var flowWantedName: ByteString { "a value that can be copied" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard let copy = flowValue.plainCopy() else { return nil }
     self = copy
   }
 
   /// The copy as a value of the engine.
-  public var flowValue: Value {
+  public var flowValue: FlowValue {
     let made: [any OpaqueValue] = tables.map { table in
       let isEmptyObject = table.list.isEmpty && table.mark == .object
       if table.entries.isEmpty && !isEmptyObject { return ListValue([], jsonMark: table.mark) }
       return MapValue([], jsonMark: table.mark)
     }
-    func value(_ atom: Atom) -> Value {
+    func value(_ atom: Atom) -> FlowValue {
       switch atom {
       case .null: .null
       case .jsonNull: .jsonNull

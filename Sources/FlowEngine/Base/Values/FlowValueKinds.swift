@@ -11,7 +11,7 @@ struct ValueKinds: OptionSet {
   static let opaque = ValueKinds(rawValue: 1 << 5)
 }
 
-extension Value {
+extension FlowValue {
   /// The kind of the value; a secret is opaque.
   var kind: ValueKinds {
     @inline(__always) get {

@@ -1,6 +1,6 @@
-/// A property of type `Value` takes part of any form: `ValueEncoder` and `ValueDecoder` pass it on
+/// A property of type `FlowValue` takes part of any form: `FlowValueEncoder` and `FlowValueDecoder` pass it on
 /// unchanged, other coders encode its content.
-extension Value: Codable {
+extension FlowValue: Codable {
   public init(from decoder: any Decoder) throws {
     if let container = try? decoder.container(keyedBy: FieldKey.self) {
       let fields = try container.allKeys.map {
@@ -14,7 +14,7 @@ extension Value: Codable {
     }
   }
 
-  private static func scalar(in container: any SingleValueDecodingContainer) throws -> Value {
+  private static func scalar(in container: any SingleValueDecodingContainer) throws -> FlowValue {
     if container.decodeNil() { return .jsonNull }
     if let flag = try? container.decode(Bool.self) { return .boolean(flag) }
     if let integer = try? container.decode(Int64.self) { return .integer(integer) }

@@ -1,13 +1,13 @@
 /// The decoder of one part of a value.
 final class ValueDecoding: Decoder {
-  let value: Value
+  let value: FlowValue
   let path: CodingPath
   let userInfo: [CodingUserInfoKey: Any]
   /// The type that is decoded.
   private let type: Any.Type
 
   init(
-    _ value: Value, at path: CodingPath, _ userInfo: [CodingUserInfoKey: Any],
+    _ value: FlowValue, at path: CodingPath, _ userInfo: [CodingUserInfoKey: Any],
     of type: Any.Type
   ) {
     self.value = value
@@ -19,7 +19,7 @@ final class ValueDecoding: Decoder {
   var codingPath: [any CodingKey] { path.keys }
 
   /// The decoder of a part.
-  func part(_ value: Value, _ key: some CodingKey, of type: Any.Type) -> ValueDecoding {
+  func part(_ value: FlowValue, _ key: some CodingKey, of type: Any.Type) -> ValueDecoding {
     ValueDecoding(value, at: path.appending(key), userInfo, of: type)
   }
 
@@ -27,7 +27,7 @@ final class ValueDecoding: Decoder {
 
   func container<Key>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
     if case .bytes = value, FoundationForms.isLink(self.type) {
-      let entries = [(key: Value.bytes(FoundationForms.linkField), value: value)]
+      let entries = [(key: FlowValue.bytes(FoundationForms.linkField), value: value)]
       return KeyedDecodingContainer(KeyedValueDecoding(entries, self))
     }
     guard case .opaque(let table) = value, table.matches(typeName: "table"),
@@ -54,7 +54,8 @@ final class ValueDecoding: Decoder {
   /// Decodes the value as a type.
   func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
     if let content = plainContent(type) { return content }
-    if !(type is any StandardCodable.Type), let convertible = type as? any ValueConvertible.Type {
+    if !(type is any StandardCodable.Type), let convertible = type as? any FlowValueConvertible.Type
+    {
       guard let content = convertible.init(flowValue: value) as? Content else {
         throw mismatch(convertible.flowWantedName)
       }
@@ -169,11 +170,11 @@ extension ValueDecoding: SingleValueDecodingContainer {
 }
 
 private struct KeyedValueDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
-  private var named: [ByteString: Value] = [:]
-  private var numbered: [Int64: Value] = [:]
+  private var named: [ByteString: FlowValue] = [:]
+  private var numbered: [Int64: FlowValue] = [:]
   private let decoding: ValueDecoding
 
-  init(_ entries: [(key: Value, value: Value)], _ decoding: ValueDecoding) {
+  init(_ entries: [(key: FlowValue, value: FlowValue)], _ decoding: ValueDecoding) {
     self.decoding = decoding
     named.reserveCapacity(entries.count)
     for (key, value) in entries {
@@ -197,7 +198,7 @@ private struct KeyedValueDecoding<Key: CodingKey>: KeyedDecodingContainerProtoco
   }
 
   /// The value of a key, by its name or its number.
-  private func found(_ key: some CodingKey) -> Value {
+  private func found(_ key: some CodingKey) -> FlowValue {
     if let value = named[ByteString(key.stringValue)] { return value }
     return key.intValue.flatMap { numbered[Int64($0)] } ?? .null
   }
@@ -233,11 +234,11 @@ private struct KeyedValueDecoding<Key: CodingKey>: KeyedDecodingContainerProtoco
 }
 
 private struct UnkeyedValueDecoding: UnkeyedDecodingContainer {
-  private let elements: ContiguousArray<Value>
+  private let elements: ContiguousArray<FlowValue>
   private let decoding: ValueDecoding
   private(set) var currentIndex = 0
 
-  init(_ elements: ContiguousArray<Value>, _ decoding: ValueDecoding) {
+  init(_ elements: ContiguousArray<FlowValue>, _ decoding: ValueDecoding) {
     self.elements = elements
     self.decoding = decoding
   }

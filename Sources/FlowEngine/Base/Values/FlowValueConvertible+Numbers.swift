@@ -1,37 +1,37 @@
 // Integers of every width: a number out of range is of another type.
 
-extension ValueConvertible where Self: FixedWidthInteger {
+extension FlowValueConvertible where Self: FixedWidthInteger {
   public static var flowTypeName: ByteString { "integer" }
   public static var flowWantedName: ByteString { ByteString(String(describing: Self.self)) }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard case .integer(let value) = flowValue else { return nil }
     self.init(exactly: value)
   }
 
   /// The integer; one above `Int64.max` becomes the nearest float.
-  public var flowValue: Value {
+  public var flowValue: FlowValue {
     Int64(exactly: self).map { .integer($0) } ?? .number(Double(self))
   }
 }
 
-extension Int8: ValueConvertible {}
-extension Int16: ValueConvertible {}
-extension Int32: ValueConvertible {}
-extension UInt8: ValueConvertible {}
-extension UInt16: ValueConvertible {}
-extension UInt32: ValueConvertible {}
-extension UInt64: ValueConvertible {}
-extension UInt: ValueConvertible {}
+extension Int8: FlowValueConvertible {}
+extension Int16: FlowValueConvertible {}
+extension Int32: FlowValueConvertible {}
+extension UInt8: FlowValueConvertible {}
+extension UInt16: FlowValueConvertible {}
+extension UInt32: FlowValueConvertible {}
+extension UInt64: FlowValueConvertible {}
+extension UInt: FlowValueConvertible {}
 
 /// Rounded to the nearest `Float`. An integer of the bucket is a number too.
-extension Float: ValueConvertible {
+extension Float: FlowValueConvertible {
   public static var flowTypeName: ByteString { "number" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard let value = Double(flowValue: flowValue) else { return nil }
     self.init(value)
   }
 
-  public var flowValue: Value { .number(Double(self)) }
+  public var flowValue: FlowValue { .number(Double(self)) }
 }

@@ -6,12 +6,12 @@ final class ValueEncoding: Encoder {
   /// The type of the part.
   private let type: Any.Type?
   /// Called with the value of the part, as soon as its kind is known.
-  private let store: ((Value) -> Void)?
-  private(set) var value: Value?
+  private let store: ((FlowValue) -> Void)?
+  private(set) var value: FlowValue?
 
   init(
     at path: CodingPath, _ userInfo: [CodingUserInfoKey: Any], of type: Any.Type? = nil,
-    store: ((Value) -> Void)? = nil
+    store: ((FlowValue) -> Void)? = nil
   ) {
     self.path = path
     self.userInfo = userInfo
@@ -21,7 +21,7 @@ final class ValueEncoding: Encoder {
 
   var codingPath: [any CodingKey] { path.keys }
 
-  private func set(_ new: Value) {
+  private func set(_ new: FlowValue) {
     value = new
     store?(new)
   }
@@ -50,7 +50,7 @@ final class ValueEncoding: Encoder {
   private func list() -> ListValue {
     if case .opaque(let known)? = value, let list = known as? ListValue { return list }
     checkEmpty()
-    let list = ListValue([Value]())
+    let list = ListValue([FlowValue]())
     set(.opaque(list))
     return list
   }
@@ -62,10 +62,10 @@ final class ValueEncoding: Encoder {
   // MARK: Values
 
   /// The value of a part.
-  func value<Content: Encodable>(of content: Content) throws -> Value {
+  func value<Content: Encodable>(of content: Content) throws -> FlowValue {
     if let value = Self.plainValue(of: content) { return value }
     if !(content is any StandardCodable) {
-      if let convertible = content as? any ValueConvertible { return convertible.flowValue }
+      if let convertible = content as? any FlowValueConvertible { return convertible.flowValue }
       if let bytes = content as? any Collection<UInt8> { return .bytes(ByteString(Array(bytes))) }
     }
     guard path.depth < CodingPath.depthLimit else {
@@ -85,7 +85,7 @@ final class ValueEncoding: Encoder {
 
   /// The value of the commonest types.
   @inline(__always)
-  private static func plainValue<Content>(of content: Content) -> Value? {
+  private static func plainValue<Content>(of content: Content) -> FlowValue? {
     if Content.self == String.self, let text = content as? String {
       return .bytes(ByteString(text))
     }
@@ -95,7 +95,7 @@ final class ValueEncoding: Encoder {
     return nil
   }
 
-  func integer(_ number: some FixedWidthInteger) throws -> Value {
+  func integer(_ number: some FixedWidthInteger) throws -> FlowValue {
     guard let integer = Int64(exactly: number) else {
       throw problem(number, "\(number) doesn't fit in an integer of 64 bits with a sign")
     }
@@ -107,13 +107,13 @@ final class ValueEncoding: Encoder {
   }
 
   /// The encoder of a part.
-  func part(_ key: some CodingKey, store: ((Value) -> Void)? = nil) -> ValueEncoding {
+  func part(_ key: some CodingKey, store: ((FlowValue) -> Void)? = nil) -> ValueEncoding {
     ValueEncoding(at: path.appending(key), userInfo, store: store)
   }
 }
 
 extension ValueEncoding: SingleValueEncodingContainer {
-  private func put(_ new: Value) {
+  private func put(_ new: FlowValue) {
     checkEmpty()
     set(new)
   }
@@ -153,7 +153,7 @@ private struct KeyedValueEncoding<Key: CodingKey>: KeyedEncodingContainerProtoco
 
   var codingPath: [any CodingKey] { encoding.codingPath }
 
-  private func put(_ value: Value, _ key: some CodingKey) {
+  private func put(_ value: FlowValue, _ key: some CodingKey) {
     map.set(ByteString(key.stringValue), value)
   }
 

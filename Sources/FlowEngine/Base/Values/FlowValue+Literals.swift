@@ -1,14 +1,14 @@
-// Values written in Swift: `let order: Value = ["article": "apples", "amount": 3, "note": .null]`.
+// Values written in Swift: `let order: FlowValue = ["article": "apples", "amount": 3, "note": .null]`.
 //
-// `nil` is no literal of a value: in `isThere ? value : nil` as a `Value?` it would become a value.
+// `nil` is no literal of a value: in `isThere ? value : nil` as a `FlowValue?` it would become a value.
 
-extension Value {
+extension FlowValue {
   /// The form of a Swift value in a data bucket.
-  public init(_ content: some ValueConvertible) { self = content.flowValue }
+  public init(_ content: some FlowValueConvertible) { self = content.flowValue }
 }
 
 /// Each value is one of type `any`.
-extension Value: ValueConvertible {
+extension FlowValue: FlowValueConvertible {
   public static var flowTypeName: ByteString { "any" }
 
   public init?(flowValue: Value) { self = flowValue }
@@ -17,36 +17,36 @@ extension Value: ValueConvertible {
   public var flowValue: Value { self }
 }
 
-extension Value: ExpressibleByBooleanLiteral {
+extension FlowValue: ExpressibleByBooleanLiteral {
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
 }
 
 /// `1` is an integer, `1.0` a float.
-extension Value: ExpressibleByIntegerLiteral {
+extension FlowValue: ExpressibleByIntegerLiteral {
   public init(integerLiteral value: Int64) { self = .integer(value) }
 }
 
-extension Value: ExpressibleByFloatLiteral {
+extension FlowValue: ExpressibleByFloatLiteral {
   public init(floatLiteral value: Double) { self = .number(value) }
 }
 
-extension Value: ExpressibleByStringInterpolation {
+extension FlowValue: ExpressibleByStringInterpolation {
   public init(stringLiteral value: String) { self = .bytes(ByteString(value)) }
 }
 
 /// A list: a `ListValue`.
-extension Value: ExpressibleByArrayLiteral {
+extension FlowValue: ExpressibleByArrayLiteral {
   public init(arrayLiteral elements: Value...) { self = .opaque(ListValue(elements)) }
 }
 
 /// A table with string keys: a `MapValue`. A later value replaces an earlier one under the same key.
-extension Value: ExpressibleByDictionaryLiteral {
-  public init(dictionaryLiteral elements: (ByteString, Value)...) {
+extension FlowValue: ExpressibleByDictionaryLiteral {
+  public init(dictionaryLiteral elements: (ByteString, FlowValue)...) {
     self = .opaque(MapValue(elements))
   }
 }
 
-extension Value {
+extension FlowValue {
   /// The value in a field of a table; nil when there is none, or this isn't a table.
   public subscript(name: ByteString) -> Value? {
     guard case .opaque(let table) = self else { return nil }

@@ -1,8 +1,8 @@
-/// Makes a `Value` of anything `Encodable`.
+/// Makes a `FlowValue` of anything `Encodable`.
 ///
 /// ```swift
 /// struct Order: Codable { var article: String; var amount: Int }
-/// let value = try ValueEncoder().encode(Order(article: "apples", amount: 3))
+/// let value = try FlowValueEncoder().encode(Order(article: "apples", amount: 3))
 /// ```
 ///
 /// | Swift | value, and what a script sees |
@@ -18,10 +18,10 @@
 /// | `ByteString`, Foundation's `Data`, any other collection of bytes but an array | string |
 /// | Foundation's `Date` | float: seconds since 1970, as `os.time` counts them |
 /// | Foundation's `URL` without a base, `UUID` | string |
-/// | `Value`, and a type that is `ValueConvertible` by itself | as that defines it |
+/// | `FlowValue`, and a type that is `FlowValueConvertible` by itself | as that defines it |
 // An encoder of its own: the standard library has the protocols only, and Foundation, which has
 // encoders, would cost each start of a script.
-public struct ValueEncoder {
+public struct FlowValueEncoder {
   /// What the types that are encoded may ask the encoder for.
   public var userInfo: [CodingUserInfoKey: Any] = [:]
 
@@ -32,14 +32,14 @@ public struct ValueEncoder {
   ///
   /// - Throws: An `EncodingError` with the path of the part that has no form in a bucket or is nested
   ///   more than 200 levels deep, or an error of the type itself.
-  public func encode(_ content: some Encodable) throws -> Value {
+  public func encode(_ content: some Encodable) throws -> FlowValue {
     try ValueEncoding(at: .root, userInfo).value(of: content)
   }
 }
 
-extension Value {
-  /// The form of anything `Encodable` in a data bucket; see `ValueEncoder`.
+extension FlowValue {
+  /// The form of anything `Encodable` in a data bucket; see `FlowValueEncoder`.
   public init(encoding content: some Encodable) throws {
-    self = try ValueEncoder().encode(content)
+    self = try FlowValueEncoder().encode(content)
   }
 }

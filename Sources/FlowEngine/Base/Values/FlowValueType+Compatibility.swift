@@ -1,5 +1,5 @@
 // Properties of types that are known without a value.
-extension ValueType {
+extension FlowValueType {
   /// The longest name of a type that `list` makes; a longer one becomes a list of anything, which
   /// limits the nesting.
   private static let maximumNameLength = 120
@@ -9,7 +9,7 @@ extension ValueType {
   /// Nothing is known of types with a function. Lists of different elements count as different,
   /// although an empty list would be of both types; so do two names of metatables, because a value
   /// has one.
-  func overlaps(_ other: ValueType) -> Bool {
+  func overlaps(_ other: FlowValueType) -> Bool {
     switch (shape, other.shape) {
     case (.any, _), (_, .any), (.predicate, _), (_, .predicate): true
     case (.union(let members), _): members.contains { $0.overlaps(other) }
@@ -30,7 +30,7 @@ extension ValueType {
 
   /// Whether `value` may be of this type; functions aren't called, and files may be made later, so only `false` is
   /// certain.
-  func mayHold(_ value: Value) -> Bool {
+  func mayHold(_ value: FlowValue) -> Bool {
     switch shape {
     case .predicate: return true
     case .builtin(.file): if case .bytes = value { return true }
@@ -45,7 +45,7 @@ extension ValueType {
   }
 
   /// The type of a list's elements; `any` when it isn't known, nil when this can't be a list.
-  var element: ValueType? {
+  var element: FlowValueType? {
     switch shape {
     case .list(let element): element
     case .any, .predicate, .named: .any
@@ -55,8 +55,8 @@ extension ValueType {
   }
 
   /// The union of the types; nil when there are none.
-  static func union(_ types: [ValueType]) -> ValueType? {
-    var members: [ValueType] = []
+  static func union(_ types: [FlowValueType]) -> FlowValueType? {
+    var members: [FlowValueType] = []
     for type in types where !members.contains(where: { $0.name == type.name }) {
       members.append(type)
     }
@@ -65,22 +65,22 @@ extension ValueType {
     if isUnknown { return .any }
     var name: ByteString = ""
     for member in members { name = name.isEmpty ? member.name : "\(name)|\(member.name)" }
-    return ValueType(name: name, isOptional: false, shape: .union(members))
+    return FlowValueType(name: name, isOptional: false, shape: .union(members))
   }
 
   /// The type of lists with elements of this type.
-  var list: ValueType {
+  var list: FlowValueType {
     let element = isUnknown || name.count > Self.maximumNameLength ? .any : present
     var name = element.name
     if case .union = element.shape { name = "(\(name))" }
-    return ValueType(name: name + "[]", isOptional: false, shape: .list(element))
+    return FlowValueType(name: name + "[]", isOptional: false, shape: .list(element))
   }
 
   /// The type without `?`: that of a present value.
-  var present: ValueType {
+  var present: FlowValueType {
     guard isOptional else { return self }
     let mark = UInt8(ascii: "?")
-    return ValueType(
+    return FlowValueType(
       name: ByteString(name.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
   }
 
@@ -92,7 +92,7 @@ extension ValueType {
   }
 }
 
-extension ValueType.Builtin {
+extension FlowValueType.Builtin {
   fileprivate var isNumber: Bool { self == .number || self == .integer || self == .float }
 
   fileprivate var isText: Bool { self == .string || self == .file }

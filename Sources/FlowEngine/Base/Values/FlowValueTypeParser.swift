@@ -1,4 +1,4 @@
-/// Parses the text of a `ValueType`.
+/// Parses the text of a `FlowValueType`.
 struct ValueTypeParser {
   /// The most `[]` after a name: limits how deep `mismatch` recurses, whatever a script has
   /// written.
@@ -22,8 +22,8 @@ struct ValueTypeParser {
     bytes = text.bytes
   }
 
-  mutating func parse() throws(TypeSyntaxError) -> ValueType {
-    var members: [ValueType] = []
+  mutating func parse() throws(TypeSyntaxError) -> FlowValueType {
+    var members: [FlowValueType] = []
     var isOptional = false
     repeat {
       members.append(try member())
@@ -36,12 +36,12 @@ struct ValueTypeParser {
     guard offset == bytes.count else {
       throw malformed("'\(ByteString([bytes[offset]]))' isn't expected there")
     }
-    let shape: ValueType.Shape = members.count == 1 ? members[0].shape : .union(members)
-    return ValueType(name: trimmed(), isOptional: isOptional, shape: shape)
+    let shape: FlowValueType.Shape = members.count == 1 ? members[0].shape : .union(members)
+    return FlowValueType(name: trimmed(), isOptional: isOptional, shape: shape)
   }
 
   /// Parses one member of a union: a name and any number of `[]`.
-  private mutating func member() throws(TypeSyntaxError) -> ValueType {
+  private mutating func member() throws(TypeSyntaxError) -> FlowValueType {
     skipSpaces()
     let start = offset
     while offset < bytes.count, Self.isNameByte(bytes[offset], isFirst: offset == start) {
@@ -49,21 +49,21 @@ struct ValueTypeParser {
     }
     guard offset > start else { throw malformed("a type's name is missing") }
     let name = ByteString(Array(bytes[start..<offset]))
-    var type = ValueType(name: name, isOptional: false, shape: try Self.shape(of: name))
+    var type = FlowValueType(name: name, isOptional: false, shape: try Self.shape(of: name))
     var depth = 0
     while consume("[") {
       guard consume("]") else { throw malformed("'[' without ']'") }
       depth += 1
       guard depth <= Self.maximumListDepth else { throw malformed("too many '[]'") }
-      type = ValueType(name: type.name + "[]", isOptional: false, shape: .list(type))
+      type = FlowValueType(name: type.name + "[]", isOptional: false, shape: .list(type))
     }
     return type
   }
 
-  private static func shape(of name: ByteString) throws(TypeSyntaxError) -> ValueType.Shape {
+  private static func shape(of name: ByteString) throws(TypeSyntaxError) -> FlowValueType.Shape {
     let text = name.description
     if text == "any" { return .any }
-    if let builtin = ValueType.Builtin(rawValue: text) { return .builtin(builtin) }
+    if let builtin = FlowValueType.Builtin(rawValue: text) { return .builtin(builtin) }
     if let meant = nearBuiltin(text) {
       throw TypeSyntaxError("unknown type '\(name)' (did you mean '\(meant)'?)")
     }
@@ -77,7 +77,8 @@ struct ValueTypeParser {
     guard lower.utf8.count >= 3, lower.utf8.count <= 12 else { return nil }
     var best: (distance: Int, name: String)?
     // Names of metatables such as `FILE*` are near `file`.
-    for builtin in ["any"] + ValueType.Builtin.allCases.map(\.rawValue) where builtin != "file" {
+    for builtin in ["any"] + FlowValueType.Builtin.allCases.map(\.rawValue) where builtin != "file"
+    {
       let distance = editDistance(Array(lower.utf8), Array(builtin.utf8))
       // With two changes, almost any name of three letters would be near `any`.
       let allowed = builtin.utf8.count > 3 ? 2 : 1

@@ -1,5 +1,5 @@
 /// A job that waits for its time, then for its turn.
-public final class Timer: TimedJob {
+public final class LoopTimer: TimedJob {
   /// When it is due, in the nanoseconds of the loop's clock.
   public let deadline: Int64
 
@@ -51,7 +51,7 @@ public final class Timer: TimedJob {
 /// A job that stops something whose time is over: it may run while that executes.
 package protocol LimitJob: LoopJob {}
 
-/// A job that keeps track itself whether it is pending, which saves its loop a `Timer`.
+/// A job that keeps track itself whether it is pending, which saves its loop a `LoopTimer`.
 public protocol TimedJob: LoopJob {
   /// Whether the job is to run when its time comes. When that changes before its time,
   /// `EventLoop.noteCancelledTimer` has to be called once.
@@ -116,13 +116,13 @@ final class TimerQueue {
   var areAllLimits: Bool {
     // A limit is rarely the only timer: the first ones mostly end the search.
     func isLimit(_ entry: Entry) -> Bool {
-      !entry.job.isPending || (entry.job as? Timer)?.isLimit == true
+      !entry.job.isPending || (entry.job as? LoopTimer)?.isLimit == true
     }
     return heap.allSatisfy(isLimit) && row[rowStart...].allSatisfy(isLimit)
   }
 
-  func add(deadline: Int64, job: any LoopJob) -> Timer {
-    let timer = Timer(deadline: deadline, job: job, queue: self)
+  func add(deadline: Int64, job: any LoopJob) -> LoopTimer {
+    let timer = LoopTimer(deadline: deadline, job: job, queue: self)
     add(deadline: deadline, timed: timer)
     return timer
   }
@@ -170,7 +170,7 @@ final class TimerQueue {
     // No timer is pending when the first is released, because its end may run code that cancels
     // others.
     let jobs = entries.map { $0.job.isPending ? $0.job.takeJob() : $0.job }
-    for job in jobs { (job as? Timer)?.cancel() }
+    for job in jobs { (job as? LoopTimer)?.cancel() }
     for entry in entries { entry.release() }
   }
 

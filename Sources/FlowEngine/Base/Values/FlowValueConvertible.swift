@@ -1,57 +1,57 @@
 /// A Swift type that can be stored in a data bucket and read from it.
-public protocol ValueConvertible {
-  /// The name of the type in declarations: one that `ValueType` can parse.
+public protocol FlowValueConvertible {
+  /// The name of the type in declarations: one that `FlowValueType` can parse.
   static var flowTypeName: ByteString { get }
   /// The name of the expected type in a line, when a value of `flowTypeName` still isn't one of
   /// this Swift type; by default the same.
   static var flowWantedName: ByteString { get }
   /// Converts a value to this type; nil when it is of another type.
-  init?(flowValue: Value)
-  var flowValue: Value { get }
+  init?(flowValue: FlowValue)
+  var flowValue: FlowValue { get }
 }
 
-extension ValueConvertible {
+extension FlowValueConvertible {
   public static var flowWantedName: ByteString { flowTypeName }
 }
 
-extension Bool: ValueConvertible {
+extension Bool: FlowValueConvertible {
   public static var flowTypeName: ByteString { "boolean" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard case .boolean(let value) = flowValue else { return nil }
     self = value
   }
 
-  public var flowValue: Value { .boolean(self) }
+  public var flowValue: FlowValue { .boolean(self) }
 }
 
-extension Int64: ValueConvertible {
+extension Int64: FlowValueConvertible {
   public static var flowTypeName: ByteString { "integer" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard case .integer(let value) = flowValue else { return nil }
     self = value
   }
 
-  public var flowValue: Value { .integer(self) }
+  public var flowValue: FlowValue { .integer(self) }
 }
 
-extension Int: ValueConvertible {
+extension Int: FlowValueConvertible {
   public static var flowTypeName: ByteString { "integer" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard case .integer(let value) = flowValue else { return nil }
     self.init(exactly: value)
   }
 
-  public var flowValue: Value { .integer(Int64(self)) }
+  public var flowValue: FlowValue { .integer(Int64(self)) }
 }
 
 /// An integer of the bucket is a number too, as in Lua.
-extension Double: ValueConvertible {
+extension Double: FlowValueConvertible {
   public static var flowTypeName: ByteString { "number" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     switch flowValue {
     case .number(let value): self = value
     case .integer(let value): self = Double(value)
@@ -59,41 +59,41 @@ extension Double: ValueConvertible {
     }
   }
 
-  public var flowValue: Value { .number(self) }
+  public var flowValue: FlowValue { .number(self) }
 }
 
-extension ByteString: ValueConvertible {
+extension ByteString: FlowValueConvertible {
   public static var flowTypeName: ByteString { "string" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard case .bytes(let value) = flowValue else { return nil }
     self = value
   }
 
   /// The bytes as they are.
-  public var flowValue: Value { .bytes(self) }
+  public var flowValue: FlowValue { .bytes(self) }
 }
 
 /// Only bytes that are UTF-8 become a `String`; take a `ByteString` for others.
-extension String: ValueConvertible {
+extension String: FlowValueConvertible {
   public static var flowTypeName: ByteString { "string" }
   public static var flowWantedName: ByteString { "string in UTF-8" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard case .bytes(let value) = flowValue,
       let text = String(validating: value.bytes, as: UTF8.self)
     else { return nil }
     self = text
   }
 
-  public var flowValue: Value { .bytes(ByteString(self)) }
+  public var flowValue: FlowValue { .bytes(ByteString(self)) }
 }
 
-extension Array: ValueConvertible where Element: ValueConvertible {
+extension Array: FlowValueConvertible where Element: FlowValueConvertible {
   public static var flowTypeName: ByteString { Element.flowTypeName + "[]" }
   public static var flowWantedName: ByteString { Element.flowWantedName + "[]" }
 
-  public init?(flowValue: Value) {
+  public init?(flowValue: FlowValue) {
     guard case .opaque(let list) = flowValue, let count = list.listCount() else { return nil }
     self = []
     reserveCapacity(count)
@@ -103,5 +103,5 @@ extension Array: ValueConvertible where Element: ValueConvertible {
     }
   }
 
-  public var flowValue: Value { .opaque(ListValue(map(\.flowValue))) }
+  public var flowValue: FlowValue { .opaque(ListValue(map(\.flowValue))) }
 }

@@ -103,9 +103,9 @@ struct ValueRenderer {
 }
 
 extension PlainValue {
-  /// The text of the value in a line: as `Value.logText`, with at most `limit` characters for a
+  /// The text of the value in a line: as `FlowValue.logText`, with at most `limit` characters for a
   /// table.
-  public func logText(limit: Int = Value.logLimit) -> ByteString {
+  public func logText(limit: Int = FlowValue.logLimit) -> ByteString {
     guard case .table = root else { return root.logText }
     var renderer = ValueRenderer(limit: limit)
     renderer.append(self)
@@ -117,13 +117,13 @@ extension PlainValue.Atom {
   /// The text of an atom that is no table.
   fileprivate var logText: ByteString {
     switch self {
-    case .null, .table: Value.null.logText
+    case .null, .table: FlowValue.null.logText
     case .jsonNull: "null"
-    case .boolean(let value): Value.boolean(value).logText
-    case .integer(let value): Value.integer(value).logText
-    case .number(let value): Value.number(value).logText
-    case .bytes(let value): Value.bytes(value).logText
-    case .secret: Value.bytes(SecretValue.mark).logText
+    case .boolean(let value): FlowValue.boolean(value).logText
+    case .integer(let value): FlowValue.integer(value).logText
+    case .number(let value): FlowValue.number(value).logText
+    case .bytes(let value): FlowValue.bytes(value).logText
+    case .secret: FlowValue.bytes(SecretValue.mark).logText
     }
   }
 

@@ -1,10 +1,10 @@
-extension Value: Equatable {
+extension FlowValue: Equatable {
   /// Whether both are of the same type and equal.
   ///
   /// An integer never equals a float, and NaN equals nothing. Tables, also those of scripts, are
   /// equal if their contents are; the order of fields doesn't count. A secret equals a secret with
   /// an equal value. Anything else, such as a function, equals only itself.
-  public static func == (left: Value, right: Value) -> Bool {
+  public static func == (left: FlowValue, right: FlowValue) -> Bool {
     switch (left, right) {
     case (.null, .null): true
     case (.boolean(let left), .boolean(let right)): left == right

@@ -1,5 +1,5 @@
 /// One event of a run, made from the log when it is read.
-public struct Event: Sendable {
+public struct RunEvent: Sendable {
   /// The kind of an event. `message`, `key`, `value`, … are nil where they don't apply.
   public enum Kind: UInt8, Sendable, CaseIterable {
     /// An op, or a flow within another, starts.
@@ -106,7 +106,7 @@ public struct Event: Sendable {
 public protocol EventSink: AnyObject {
   /// `value` is the whole value of a `set` or `replace`, for which the event only has a text; a
   /// secret, and a value that contains one, is passed as a `SecretValue`.
-  func append(_ event: Event, value: Value?, in log: EventLog)
+  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog)
 }
 
 /// Gets each record of a run as it is appended, instead of its event: a view that shows lines.
@@ -122,7 +122,7 @@ public struct EventSequence: Sequence {
     let log: EventLog
     var place = EventLog.Place()
 
-    public mutating func next() -> Event? {
+    public mutating func next() -> RunEvent? {
       while let record = log.record(at: &place) {
         if let event = log.event(of: record) { return event }
       }
@@ -137,8 +137,8 @@ extension EventLog {
   /// The events, in order. The lists of a run's initial and final data are no events.
   public var events: EventSequence { EventSequence(log: self) }
 
-  func event(of record: LogRecord) -> Event? {
-    let kind: Event.Kind
+  func event(of record: LogRecord) -> RunEvent? {
+    let kind: RunEvent.Kind
     var message: ByteString?
     var work: LoggedWork?
     var undo: LoggedUndo?
@@ -189,7 +189,7 @@ extension EventLog {
     let isSet = kind == .set || kind == .replace
     let (name, index) = subject(of: record)
     let queued = kind == .start ? queuedTime(of: record) : nil
-    return Event(
+    return RunEvent(
       time: Double(record.time - began) / 1e9, kind: kind, id: id(of: record),
       parent: parentID(of: record), path: shown(path(of: record)), run: runID,
       lane: Int(record.lane), queued: queued.map { Double($0 - began) / 1e9 }, op: shown(name),
@@ -197,7 +197,7 @@ extension EventLog {
       label: index == 0
         ? nil : label(scope: record.scope, position: record.position).map { shown($0) },
       attempt: record.attempt, message: message,
-      key: isSet || kind == .remove ? shown(keys.name(of: Key(id: record.key))) : nil,
+      key: isSet || kind == .remove ? shown(keys.name(of: DataKey(id: record.key))) : nil,
       value: isSet || kind == .state ? text(record.firstPayload) : nil,
       oldValue: kind == .replace ? text(record.secondPayload) : nil,
       done: kind == .progress ? record.firstPayload.number : nil,

@@ -1,5 +1,5 @@
 // The type `file`: the path of a file whose content counts in kept runs.
-extension ValueType {
+extension FlowValueType {
   static func hasFiles(_ shape: Shape) -> Bool {
     switch shape {
     case .builtin(let builtin): builtin == .file
@@ -12,14 +12,14 @@ extension ValueType {
   /// The paths in a value that are files by this type, in their order.
   ///
   /// A path that may also be a plain string, as in `string|file`, is one if the file exists.
-  package func files(in value: Value) -> [ByteString] {
+  package func files(in value: FlowValue) -> [ByteString] {
     guard hasFiles else { return [] }
     var paths: [ByteString] = []
     collectFiles(in: value.plain, &paths)
     return paths
   }
 
-  private func collectFiles(in value: Value, _ paths: inout [ByteString]) {
+  private func collectFiles(in value: FlowValue, _ paths: inout [ByteString]) {
     switch shape {
     case .builtin(.file): if case .bytes(let path) = value { paths.append(path) }
     case .list(let element):
@@ -45,15 +45,15 @@ extension ValueType {
   }
 
   /// The name of the type, with the first reason why a value isn't of it that is about a file.
-  func nameWithReason(_ value: Value) -> ByteString {
+  func nameWithReason(_ value: FlowValue) -> ByteString {
     fileReason(value, isElement: false).map { "\(name) (\($0))" } ?? name
   }
 
-  private func fileReason(_ value: Value, isElement: Bool) -> ByteString? {
+  private func fileReason(_ value: FlowValue, isElement: Bool) -> ByteString? {
     switch shape {
     case .builtin(.file):
       guard case .bytes(let path) = value, let problem = Self.fileProblem(path) else { return nil }
-      return isElement ? "\(path.truncated(to: Value.logLimit)): \(problem)" : problem
+      return isElement ? "\(path.truncated(to: FlowValue.logLimit)): \(problem)" : problem
     case .list(let element):
       guard element.hasFiles, case .opaque(let list) = value, let count = list.listCount() else {
         return nil
