@@ -7,17 +7,17 @@ internal import CFlowLua
 /// closures share and metatables are kept. A value in `package.loaded`, or in the table of a module
 /// there, is packed by name and required where the function is unpacked. The table of globals is
 /// that of the other state. Made by `LuaVM.pack`.
-public struct CodePackage: Sendable {
+package struct CodePackage: Sendable {
   /// Trusted: bytes that aren't from `pack` may crash Lua, as any wrong bytecode does.
   let bytes: EncodedBuffer
 
   /// Its size in bytes.
-  public var count: Int { bytes.count }
+  package var count: Int { bytes.count }
 }
 
 extension LuaVM {
   /// Packs a function. Throws an `EncodeError` that names a value that can't travel.
-  public func pack(_ function: LuaReference) throws -> CodePackage {
+  package func pack(_ function: LuaReference) throws -> CodePackage {
     try enter()
     checkHome(function)
     let buffer = EncodedBuffer()
@@ -28,7 +28,7 @@ extension LuaVM {
   }
 
   /// Makes a packed function. Throws any error that requiring its modules raises.
-  public func unpack(_ package: CodePackage) throws -> LuaReference {
+  package func unpack(_ package: CodePackage) throws -> LuaReference {
     try enter()
     var problem: UnsafePointer<CChar>?
     let raw = package.bytes.raw
@@ -38,7 +38,7 @@ extension LuaVM {
 
   /// Returns the first upvalue that has changed since a function of this state was packed; nil if
   /// none has. It takes about as long as packing.
-  public func change(of function: LuaReference, since package: CodePackage) throws
+  package func change(of function: LuaReference, since package: CodePackage) throws
     -> UpvalueChange?
   {
     try enter()
@@ -56,7 +56,7 @@ extension LuaVM {
   /// Gives functions that are unpacked here a separate table of globals: those that exist now.
   /// Reading another raises, unless a module has defined it since; setting one raises. Modules and
   /// `load` have the true globals.
-  public func guardGlobals() throws {
+  package func guardGlobals() throws {
     try enter()
     try check(flowlua_guard_globals(state))
   }

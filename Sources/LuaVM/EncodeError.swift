@@ -2,23 +2,23 @@ internal import CFlowLua
 internal import CLua
 
 /// A value that can't travel to another state, and where it was found.
-public struct EncodeError: Error, Sendable, CustomStringConvertible {
+package struct EncodeError: Error, Sendable, CustomStringConvertible {
   /// The basic type of the value.
-  public let kind: LuaKind
+  package let kind: LuaKind
   /// Its name in messages: `__name` of its metatable, `file`, or the basic type's name.
-  public let typeName: String
+  package let typeName: String
   /// The path to it from the encoded value, or from the upvalue: `[3].handle`; empty for the value
   /// itself.
-  public let path: String
+  package let path: String
   /// Whether it is a key of the table at `path`.
-  public let isKey: Bool
+  package let isKey: Bool
   /// For code: the upvalue in which it was found; nil for a value.
-  public let upvalue: String?
+  package let upvalue: String?
   /// For code: where the function with that upvalue was defined, `file:line`.
-  public let function: String?
+  package let function: String?
 
   /// Whether it was found in a function, not in a value.
-  public let isCode: Bool
+  package let isCode: Bool
 
   init(_ raw: inout flowlua_encode_error, isCode: Bool) {
     self.isCode = isCode
@@ -33,7 +33,7 @@ public struct EncodeError: Error, Sendable, CustomStringConvertible {
   }
 
   /// Its description with an article, and the reason where the type doesn't make it obvious.
-  public var noun: String { thing + reason }
+  package var noun: String { thing + reason }
 
   private var reason: String { kind == .table ? " whose metatable no module holds" : "" }
 
@@ -49,7 +49,7 @@ public struct EncodeError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The advice for the script's author.
-  public var advice: String {
+  package var advice: String {
     switch kind {
     case .function: "require its module inside the function"
     case .userdata where typeName == "file": "open it inside the function"
@@ -59,7 +59,7 @@ public struct EncodeError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The message, with the name of the encoded value: `images[3].handle is a function: …`.
-  public func description(of root: String) -> String {
+  package func description(of root: String) -> String {
     guard let upvalue, let function else {
       let place = root + path
       if isCode { return "\(noun) can't go to a worker; \(advice)" }
@@ -75,15 +75,15 @@ public struct EncodeError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The message.
-  public var description: String { description(of: "") }
+  package var description: String { description(of: "") }
 }
 
 /// An upvalue whose value has changed since its function was packed.
-public struct UpvalueChange: Sendable, Equatable {
+package struct UpvalueChange: Sendable, Equatable {
   /// Its name; `?` without debug information.
-  public let upvalue: String
+  package let upvalue: String
   /// Where its function was defined, `file:line`.
-  public let function: String
+  package let function: String
 
   init(_ raw: inout flowlua_encode_error) {
     upvalue = text(&raw.upvalue)

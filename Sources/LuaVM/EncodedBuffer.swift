@@ -5,14 +5,14 @@ internal import CFlowLua
 /// Each has the form of the engine's `PlainValueCodec`. One thread at a time fills and reads it.
 /// Once emptied, it keeps its memory for the next batch.
 // Unchecked: it has only bytes, and code that passes it to another thread releases it.
-public final class EncodedBuffer: @unchecked Sendable {
+package final class EncodedBuffer: @unchecked Sendable {
   var raw = flowlua_buffer(bytes: nil, count: 0, capacity: 0)
 
   /// An empty buffer.
-  public init() {}
+  package init() {}
 
   /// A buffer with these bytes.
-  public convenience init(_ bytes: [UInt8]) {
+  package convenience init(_ bytes: [UInt8]) {
     self.init()
     let done = bytes.withUnsafeBytes {
       flowlua_buffer_append(&raw, $0.baseAddress, $0.count)
@@ -23,20 +23,20 @@ public final class EncodedBuffer: @unchecked Sendable {
   deinit { flowlua_buffer_free(&raw) }
 
   /// The number of bytes: the offset of the next value.
-  public var count: Int { raw.count }
+  package var count: Int { raw.count }
 
   /// A copy of its bytes.
-  public var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
+  package var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
   /// The bytes, valid during the call.
-  public func withUnsafeBytes<Result>(
+  package func withUnsafeBytes<Result>(
     _ body: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result {
     try body(UnsafeRawBufferPointer(start: raw.bytes, count: raw.count))
   }
 
   /// Removes bytes, at the end or all of them; the memory stays.
-  public func removeAll(from offset: Int = 0) {
+  package func removeAll(from offset: Int = 0) {
     raw.count = min(raw.count, max(offset, 0))
   }
 }

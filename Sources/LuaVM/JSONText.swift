@@ -1,21 +1,21 @@
 internal import CFlowLua
 
 /// JSON that a program writes itself, with the strings and numbers of `json.encode`. It needs no Lua state.
-public struct JSONText {
+package struct JSONText {
   /// What has been written.
-  public private(set) var bytes: [UInt8] = []
+  package private(set) var bytes: [UInt8] = []
 
   /// An empty text.
-  public init() {}
+  package init() {}
 
   /// Appends what is JSON already.
-  public mutating func append(raw text: String) { bytes += text.utf8 }
+  package mutating func append(raw text: String) { bytes += text.utf8 }
 
   /// Appends another text.
-  public mutating func append(_ other: JSONText) { bytes += other.bytes }
+  package mutating func append(_ other: JSONText) { bytes += other.bytes }
 
   /// Appends a string in quotes; U+FFFD replaces bytes that aren't UTF-8.
-  public mutating func append(_ string: ByteString) {
+  package mutating func append(_ string: ByteString) {
     bytes.append(UInt8(ascii: "\""))
     string.bytes.withUnsafeBytes { text in
       guard var at = text.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
@@ -38,20 +38,20 @@ public struct JSONText {
   }
 
   /// Appends an integer.
-  public mutating func append(_ number: Int64) {
+  package mutating func append(_ number: Int64) {
     append { flowlua_write_integer($0, number) }
   }
 
   /// Appends a number, without a fraction if it has none; JSON has neither infinities nor NaN, for which
   /// null stands.
-  public mutating func append(_ number: Double) {
+  package mutating func append(_ number: Double) {
     guard number.isFinite else { return append(raw: "null") }
     if let whole = Int64(exactly: number) { return append(whole) }
     append { flowlua_write_float($0, number) }
   }
 
   /// Appends integers with commas between them.
-  public mutating func append(_ numbers: some Collection<Int64>) {
+  package mutating func append(_ numbers: some Collection<Int64>) {
     bytes.reserveCapacity(bytes.count + numbers.count * 4)
     var isFirst = true
     for number in numbers {

@@ -15,15 +15,15 @@ public typealias LuaFunction = (LuaCall) throws -> LuaAnswer
 
 /// A function of the host in a collection. (A bare closure in a collection is wrapped again at each
 /// access, which would slow down calls.)
-public struct LuaMethod {
+package struct LuaMethod {
   /// The function.
-  public let function: LuaFunction
+  package let function: LuaFunction
   /// The way to try first when it is called as a `LuaDirectCall`.
   let direct: LuaDirectMethod?
 
   /// A function to put into a collection, with a faster way for calls of the kind of
   /// `LuaDirectCall`, if there is one.
-  public init(_ function: @escaping LuaFunction, direct: LuaDirectMethod? = nil) {
+  package init(_ function: @escaping LuaFunction, direct: LuaDirectMethod? = nil) {
     self.function = function
     self.direct = direct
   }
@@ -97,7 +97,7 @@ public struct LuaCall {
   }
 
   /// Appends an argument to a buffer, as `LuaVM.encode`.
-  public func encode(_ index: Int, into buffer: EncodedBuffer) throws {
+  package func encode(_ index: Int, into buffer: EncodedBuffer) throws {
     guard index >= 1, index <= count else { return try vm.encode(.nil, into: buffer) }
     try vm.encode(in: lua, at: Int32(index), into: buffer)
   }
@@ -105,7 +105,9 @@ public struct LuaCall {
   /// The Swift object in an argument, if it has this type. The check looks at the contents of the
   /// userdata, so it is safe with any value from a script, also when the script calls a method by
   /// hand.
-  public func object<Object>(_ index: Int, _ type: LuaObjectType<Object>) -> Object? {
+  @_spi(Scripting) public func object<Object>(_ index: Int, _ type: LuaObjectType<Object>)
+    -> Object?
+  {
     guard index >= 1, index <= count,
       let pointer = flowlua_object(raw.pointee.state, lua, Int32(index), type.id)
     else { return nil }
@@ -126,7 +128,7 @@ public struct LuaCall {
   }
 
   /// The slot and generation in an argument that is a handle of this type.
-  public func handle(_ index: Int, _ type: LuaHandleType) -> (slot: UInt32, generation: UInt64)? {
+  package func handle(_ index: Int, _ type: LuaHandleType) -> (slot: UInt32, generation: UInt64)? {
     var slot: UInt32 = 0
     var generation: UInt64 = 0
     guard index >= 1, index <= count,
@@ -144,22 +146,22 @@ public struct LuaCall {
   }
 
   /// The integer that `intern` keeps for a string argument.
-  public func interned(_ index: Int) -> Int64? {
+  package func interned(_ index: Int) -> Int64? {
     let found = flowlua_interned(raw.pointee.state, lua, Int32(index))
     return found >= 0 ? found : nil
   }
 
   /// Keeps an integer for a string argument, for `interned`.
-  public func intern(_ index: Int, as integer: Int64) throws {
+  package func intern(_ index: Int, as integer: Int64) throws {
     try vm.check(flowlua_intern(raw.pointee.state, lua, Int32(index), integer))
   }
 
   /// `file:line: ` of the script; empty if no Lua function is calling.
-  public var position: ByteString { vm.position(in: lua, level: 1) }
+  package var position: ByteString { vm.position(in: lua, level: 1) }
 
   /// The script's place, in the form for `LuaVM.text(ofOrigin:)`; cheaper than `position`. 0 if no
   /// Lua function is calling.
-  public var origin: UInt64 { flowlua_origin(raw.pointee.state, lua) }
+  package var origin: UInt64 { flowlua_origin(raw.pointee.state, lua) }
 
   // MARK: Results
 
@@ -187,7 +189,7 @@ public struct LuaCall {
   }
 
   /// One of the arguments as the result, without conversion.
-  public func answer(argument index: Int) -> LuaAnswer {
+  package func answer(argument index: Int) -> LuaAnswer {
     guard index >= 1, index <= count else { return answer(.nil) }
     append(argument: Int32(index))
     return answer()
@@ -200,13 +202,15 @@ public struct LuaCall {
   }
 
   /// A Swift object as the result: always the same userdata for the same object.
-  public func answer<Object>(_ object: Object, _ type: LuaObjectType<Object>) -> LuaAnswer {
+  @_spi(Scripting) public func answer<Object>(_ object: Object, _ type: LuaObjectType<Object>)
+    -> LuaAnswer
+  {
     addResult(object, type)
     return answer()
   }
 
   /// Waits; the results are those of `wait.finish`.
-  public func wait(_ wait: LuaWait) throws -> LuaAnswer {
+  package func wait(_ wait: LuaWait) throws -> LuaAnswer {
     if wait.isReady {
       // A second waiter would never be notified.
       if let problem = wait.problem { throw problem }

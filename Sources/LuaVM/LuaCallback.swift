@@ -2,9 +2,9 @@ internal import CFlowLua
 
 /// A function of a script that is started many times, each time as a coroutine of the pool.
 /// Everything that can be looked up once is looked up here.
-public final class LuaCallback {
+package final class LuaCallback {
   /// Where the function gets a handle.
-  public enum Handle: UInt8, Sendable {
+  package enum Handle: UInt8, Sendable {
     /// Nowhere.
     case none
     /// Before the bound values.
@@ -14,7 +14,7 @@ public final class LuaCallback {
   }
 
   /// The first results that the caller wants.
-  public enum Result: UInt8, Sendable {
+  package enum Result: UInt8, Sendable {
     /// Only userdata.
     case userdata
     /// Any.
@@ -24,7 +24,7 @@ public final class LuaCallback {
   }
 
   /// The function.
-  public let function: LuaReference
+  package let function: LuaReference
   private let bound: LuaReference?
   // Unmanaged: the references keep the state.
   private let vm: Unmanaged<LuaVM>
@@ -37,7 +37,7 @@ public final class LuaCallback {
   ///   - bound: A table whose first values are the function's first arguments, and their number.
   ///   - handle: Where the function gets a handle.
   ///   - result: The first results that the caller wants.
-  public init(
+  package init(
     _ function: LuaReference, bound: (table: LuaReference, count: Int)? = nil,
     handle: Handle = .none, result: Result = .unmarked
   ) {
@@ -57,7 +57,7 @@ public final class LuaCallback {
   }
 
   /// Where the function was defined, as `file:line: `; nothing for one of C.
-  public var position: ByteString {
+  package var position: ByteString {
     guard let place = function.vm.place(of: function) else { return "" }
     return ByteString(place.bytes + Array(": ".utf8))
   }
@@ -65,14 +65,14 @@ public final class LuaCallback {
   /// Runs it up to its first wait. Slot and generation make the handle; they also identify the call
   /// if the function gets no handle. With a `deadline` the watchdog watches it from its first
   /// instruction; see `LuaVM.watch`. Owner thread only.
-  public func start(
+  package func start(
     slot: UInt32, generation: UInt64, deadline: Int64 = 0, grace: Int64 = 0
   ) -> LuaOutcome {
     start(nil, 0, slot, generation, deadline, grace)
   }
 
   /// The same with one or two arguments.
-  public func start(
+  package func start(
     _ first: LuaValue, _ second: LuaValue?, slot: UInt32, generation: UInt64, deadline: Int64 = 0,
     grace: Int64 = 0
   ) -> LuaOutcome {
@@ -93,7 +93,7 @@ public final class LuaCallback {
   }
 
   /// The same with any number of arguments.
-  public func start(
+  package func start(
     _ arguments: [LuaValue], slot: UInt32, generation: UInt64, deadline: Int64 = 0,
     grace: Int64 = 0
   ) -> LuaOutcome {
@@ -131,7 +131,7 @@ extension LuaVM {
   ///   - metatable: The metatable of the userdata.
   /// - Returns: The function.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public func makeMarker(_ mark: Int32, metatable: LuaReference) throws -> LuaReference {
+  package func makeMarker(_ mark: Int32, metatable: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(metatable)
     try check(flowlua_make_marker(state, mark, metatable.id))
@@ -139,7 +139,7 @@ extension LuaVM {
   }
 
   /// The mark of a marked value, and the value in it; mark 0, and the value itself, for any other.
-  public func unmark(_ value: LuaValue) throws -> (mark: Int32, value: LuaValue) {
+  package func unmark(_ value: LuaValue) throws -> (mark: Int32, value: LuaValue) {
     guard case .reference(let reference) = value, reference.kind == .userdata else {
       return (0, value)
     }

@@ -31,7 +31,7 @@ public struct LuaConfiguration: Sendable {
   public var allowsPrograms: Bool
 
   /// Functions around the use of the terminal by scripts; the same in every state of the process.
-  public var outputGuard: LuaOutputGuard?
+  package var outputGuard: LuaOutputGuard?
 
   /// Whether the state is that of a worker, whose `os.exit` says so.
   package var isWorker = false
@@ -87,16 +87,16 @@ package struct LuaMechanisms: OptionSet, Sendable {
 
 /// Functions that are called around the use of the terminal by `print`, `io.write` and similar
 /// functions, on the thread that runs the script, so that a status line can be removed.
-public struct LuaOutputGuard: Sendable {
+package struct LuaOutputGuard: Sendable {
   /// Called before each use.
-  public let hide: @convention(c) @Sendable () -> Void
+  package let hide: @convention(c) @Sendable () -> Void
   /// Called after each use, with whether the cursor is then at the start of a line.
-  public let wrote: @convention(c) @Sendable (_ endsLine: Bool) -> Void
+  package let wrote: @convention(c) @Sendable (_ endsLine: Bool) -> Void
   /// Whether stdout is a terminal, too; otherwise only the use of stderr counts.
-  public let includesStdout: Bool
+  package let includesStdout: Bool
 
   /// A guard of the terminal with these two functions.
-  public init(
+  package init(
     hide: @escaping @convention(c) @Sendable () -> Void,
     wrote: @escaping @convention(c) @Sendable (_ endsLine: Bool) -> Void,
     includesStdout: Bool = true

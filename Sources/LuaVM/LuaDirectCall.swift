@@ -4,7 +4,7 @@ internal import CLua
 /// A call of a method with its object or handle, a key if the method takes one, and at most one
 /// scalar, string or function: the arguments are ready to use. Valid only until the function
 /// returns.
-public struct LuaDirectCall {
+@_spi(Scripting) public struct LuaDirectCall {
   let raw: UnsafeMutablePointer<flowlua_direct_call>
 
   // MARK: Arguments
@@ -49,7 +49,7 @@ public struct LuaDirectCall {
   }
 
   /// That argument if it is a function, for one owner; nil also if memory ran out.
-  public func uniqueFunction() -> LuaUniqueReference? {
+  package func uniqueFunction() -> LuaUniqueReference? {
     guard hasArgument, Int(raw.pointee.value.kind) == FLOWLUA_ARGUMENT else { return nil }
     // A C function has room for 20 values beyond its arguments.
     let id = flowlua_share(raw.pointee.state, raw.pointee.L, raw.pointee.value.reference)
@@ -115,13 +115,13 @@ public struct LuaDirectCall {
 }
 
 /// The result of a direct call. Made by the methods of `LuaDirectCall`.
-public struct LuaDirectAnswer {
+@_spi(Scripting) public struct LuaDirectAnswer {
   let results: Int32
 }
 
 /// A method's fast way for direct calls; a subclass implements it.
 // A class, because each call of a closure would retain its captures.
-open class LuaDirectMethod {
+@_spi(Scripting) open class LuaDirectMethod {
   /// Whether the first argument is a key: a string that is interned.
   public let takesKey: Bool
 

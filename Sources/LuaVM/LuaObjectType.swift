@@ -1,5 +1,5 @@
 /// A Swift class whose objects scripts can hold. Made by `LuaVM.defineType`.
-public struct LuaObjectType<Object: AnyObject> {
+@_spi(Scripting) public struct LuaObjectType<Object: AnyObject> {
   /// The name in messages.
   public let name: String
 
@@ -8,9 +8,9 @@ public struct LuaObjectType<Object: AnyObject> {
 
 /// A kind of handle: a userdata with a slot and a generation instead of a reference. It keeps
 /// nothing alive, so nothing has to be released with it.
-public struct LuaHandleType {
+package struct LuaHandleType {
   /// The name in messages.
-  public let name: String
+  package let name: String
 
   let id: Int32
 }

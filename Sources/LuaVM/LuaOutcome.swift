@@ -2,7 +2,7 @@ internal import CFlowLua
 internal import CLua
 
 /// A coroutine that the scheduler runs. It stays valid until `LuaVM.release`.
-public struct LuaCoroutine {
+package struct LuaCoroutine {
   let raw: OpaquePointer
   /// Detects a use after the release.
   let generation: UInt32
@@ -15,7 +15,7 @@ public struct LuaCoroutine {
 
 /// The outcome of starting or continuing a function of a script as a coroutine of the pool. A
 /// coroutine that comes with it has to be released by the caller.
-public enum LuaOutcome {
+package enum LuaOutcome {
   /// It returned; its coroutine is back in the pool. The value is its first result, or nil if
   /// there is none or it isn't wanted; it was taken out of its mark, unless that is 0 (see
   /// `LuaCallback.Result`).

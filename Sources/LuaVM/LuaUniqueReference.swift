@@ -7,7 +7,7 @@ internal import CLua
 /// Unlike a `LuaReference` it doesn't keep its state: the owner does, and releases the value first.
 /// Otherwise the same rules apply: it may be released on any thread, and is void once the state is
 /// closed.
-public struct LuaUniqueReference: ~Copyable {
+package struct LuaUniqueReference: ~Copyable {
   // Unmanaged, for the reason above: counting would cost more than the rest.
   private let vm: Unmanaged<LuaVM>
   private let id: Int32
@@ -36,7 +36,7 @@ extension LuaCall {
   ///
   /// - Returns: The function; nil if the argument is none.
   /// - Throws: A `LuaError` when memory runs out.
-  public func uniqueFunction(_ index: Int) throws -> LuaUniqueReference? {
+  package func uniqueFunction(_ index: Int) throws -> LuaUniqueReference? {
     guard kind(index) == .function else { return nil }
     try vm.check(flowlua_make_room(raw.pointee.state, lua, 2))
     let id = flowlua_share(raw.pointee.state, lua, Int32(index))
@@ -49,7 +49,7 @@ extension LuaVM {
   /// One more reference to a value, for one owner.
   ///
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public func uniqueReference(to reference: LuaReference) throws -> LuaUniqueReference {
+  package func uniqueReference(to reference: LuaReference) throws -> LuaUniqueReference {
     try enter()
     checkHome(reference)
     try check(flowlua_make_room(state, running, 2))

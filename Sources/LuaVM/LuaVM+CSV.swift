@@ -2,9 +2,9 @@ internal import CFlowLua
 internal import CLua
 
 /// How rows of CSV are read.
-public struct CSVReading {
+package struct CSVReading {
   /// The type of the fields of a column.
-  public enum FieldType: UInt8, Sendable {
+  package enum FieldType: UInt8, Sendable {
     /// A string, as it stands.
     case string = 0
     /// An integer.
@@ -16,18 +16,18 @@ public struct CSVReading {
   }
 
   /// The byte between two fields.
-  public var separator = UInt8(ascii: ",")
+  package var separator = UInt8(ascii: ",")
   /// How many fields a row has; 0 for any number.
-  public var columnCount = 0
+  package var columnCount = 0
   /// The names of the columns, a list, for rows that are records; nil for lists.
-  public var names: LuaReference?
+  package var names: LuaReference?
   private var types: [UInt8] = []
 
   /// The defaults of `csv.rows`, for rows that are lists.
-  public init() {}
+  package init() {}
 
   /// Sets the type of a column, from 1. An empty field of an optional one is nil.
-  public mutating func setType(_ type: FieldType, isOptional: Bool, ofColumn column: Int) {
+  package mutating func setType(_ type: FieldType, isOptional: Bool, ofColumn column: Int) {
     guard column >= 1 else { return }
     if types.count < column {
       types += Array(repeating: FieldType.string.rawValue, count: column - types.count)
@@ -48,7 +48,7 @@ public struct CSVReading {
 }
 
 /// What was found of the next row of a text of CSV.
-public enum CSVRow {
+package enum CSVRow {
   /// A row.
   case row
   /// It goes beyond the bytes.
@@ -62,26 +62,26 @@ public enum CSVRow {
 }
 
 /// Where the next row of a text of CSV begins and ends.
-public struct CSVPlace {
+package struct CSVPlace {
   /// How many bytes were read.
-  public var bytes = 0
+  package var bytes = 0
   /// How many empty lines were skipped.
-  public var emptyLines = 0
+  package var emptyLines = 0
   /// How many line feeds the row has, up to its problem if it has one.
-  public var lines = 0
+  package var lines = 0
   /// How many fields it has.
-  public var fields = 0
+  package var fields = 0
 }
 
 /// Rows that can't be written as CSV.
-public struct CSVValueError: Error, Sendable {
+package struct CSVValueError: Error, Sendable {
   /// `can't encode a value of type table in row 3, column 2`.
-  public let message: ByteString
+  package let message: ByteString
 }
 
 extension LuaVM {
   /// The next row of a text, from an offset on: a table. `isLast` says that nothing follows the bytes.
-  public func readCSV(
+  package func readCSV(
     _ bytes: [UInt8], from start: Int, isLast: Bool, _ options: CSVReading
   ) throws -> (row: CSVRow, place: CSVPlace, table: LuaReference?) {
     try enter()
@@ -123,7 +123,7 @@ extension LuaVM {
 
 extension LuaCall {
   /// The same as `LuaVM.readCSV`, with the row as the answer.
-  public func readCSV(
+  package func readCSV(
     _ bytes: [UInt8], from start: Int, isLast: Bool, _ options: CSVReading
   ) throws -> (row: CSVRow, place: CSVPlace, answer: LuaAnswer?) {
     let (row, place) = try vm.pushCSV(bytes, start, isLast, options)
@@ -133,7 +133,7 @@ extension LuaCall {
 
   /// The CSV of an argument, a list of rows. `columns` is a list of names. Throws a `CSVValueError` for
   /// rows that can't be written. No metamethod runs.
-  public func encodeCSV(
+  package func encodeCSV(
     _ index: Int, columns: LuaReference?, separator: UInt8, hasHeader: Bool, endsWithCRLF: Bool
   ) throws -> LuaAnswer {
     var options = flowlua_csv_writing(

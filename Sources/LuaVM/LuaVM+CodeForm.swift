@@ -2,7 +2,7 @@ internal import CFlowLua
 internal import CLua
 
 /// What a form of code says about the things in it that only the host knows.
-public protocol LuaCodeDescriber: AnyObject {
+package protocol LuaCodeDescriber: AnyObject {
   /// The value to be compared for an object of the host; nil when its type is all. It is asked once for
   /// each object, so an object may hold itself.
   func description(of object: AnyObject) throws -> LuaValue?
@@ -13,7 +13,7 @@ public protocol LuaCodeDescriber: AnyObject {
 }
 
 /// How the content of a module counts in a form of code.
-public enum LuaModuleContent: Sendable {
+package enum LuaModuleContent: Sendable {
   /// By the module's name alone, as a library of Lua.
   case name
   /// By the SHA-256 of its files, 32 bytes.
@@ -39,7 +39,7 @@ extension LuaVM {
   ///   - describer: Knows objects and modules.
   /// - Returns: The bytes.
   /// - Throws: An error of the describer, or a `LuaError` when memory runs out.
-  public func codeForm(
+  package func codeForm(
     of value: LuaReference, arguments: LuaReference? = nil, describer: any LuaCodeDescriber
   ) throws -> [UInt8] {
     try enter()

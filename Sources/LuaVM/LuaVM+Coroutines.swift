@@ -5,7 +5,7 @@ internal import Glibc
 extension LuaVM {
   /// Starts a function and runs it up to its first wait. With a `deadline` the watchdog watches it
   /// from its first instruction; see `watch`.
-  public func start(
+  package func start(
     _ function: LuaReference, _ arguments: [LuaValue] = [], deadline: Int64 = 0, grace: Int64 = 0
   ) -> LuaOutcome {
     do { try enter() } catch { return .refused(error) }
@@ -19,7 +19,7 @@ extension LuaVM {
   }
 
   /// The same with a function that is used up.
-  public func start(
+  package func start(
     _ function: consuming LuaUniqueReference, _ arguments: [LuaValue], deadline: Int64 = 0,
     grace: Int64 = 0
   ) -> LuaOutcome {
@@ -35,7 +35,7 @@ extension LuaVM {
   }
 
   /// The same with one argument.
-  public func start(
+  package func start(
     _ function: consuming LuaUniqueReference, _ argument: LuaValue, deadline: Int64 = 0,
     grace: Int64 = 0
   ) -> LuaOutcome {
@@ -51,7 +51,7 @@ extension LuaVM {
   }
 
   /// Continues a parked coroutine whose wait is ready.
-  public func resume(_ coroutine: LuaCoroutine) -> LuaOutcome {
+  package func resume(_ coroutine: LuaCoroutine) -> LuaOutcome {
     guard isUsable(coroutine) else {
       return .refused(LuaError(.closed, "the Lua state is closed"))
     }
@@ -73,11 +73,11 @@ extension LuaVM {
   }
 
   /// The wait of the coroutine that has just parked.
-  public func parkedWait() -> LuaWait? { takeParkedWait() }
+  package func parkedWait() -> LuaWait? { takeParkedWait() }
 
   /// The error of a failed coroutine with its place: the position of its innermost Lua function at
   /// that time.
-  public func failure(
+  package func failure(
     _ coroutine: LuaCoroutine
   ) -> (error: any Error, position: ByteString, traceback: ByteString) {
     guard isUsable(coroutine) else {
@@ -95,7 +95,7 @@ extension LuaVM {
   }
 
   /// The place of a coroutine that was stopped while busy, as text; empty if it isn't known.
-  public func stopTraceback(_ coroutine: LuaCoroutine) -> ByteString {
+  package func stopTraceback(_ coroutine: LuaCoroutine) -> ByteString {
     isUsable(coroutine) ? text(flowlua_coroutine_traceback(coroutine.raw)) : ""
   }
 
@@ -107,7 +107,7 @@ extension LuaVM {
 
   /// Releases a coroutine: to the pool after a normal end; otherwise it is closed (pending
   /// `__close`s run) and dropped.
-  public func release(_ coroutine: LuaCoroutine, finished: Bool) {
+  package func release(_ coroutine: LuaCoroutine, finished: Bool) {
     guard (try? enter()) != nil else { return }
     switch Int(
       flowlua_coroutine_release(state, coroutine.raw, coroutine.generation, finished))
@@ -122,14 +122,14 @@ extension LuaVM {
 
   /// Tells the watchdog to stop the coroutine if it is still busy at `deadline` (nanoseconds of the
   /// monotonic clock; negative counts from now). Its cleanups then have `grace` nanoseconds.
-  public func watch(_ coroutine: LuaCoroutine, deadline: Int64, grace: Int64) {
+  package func watch(_ coroutine: LuaCoroutine, deadline: Int64, grace: Int64) {
     guard isUsable(coroutine) else { return }
     _ = flowlua_watch(state, coroutine.raw, deadline, grace)
   }
 
   /// Watches an operation that was started with this handle and hasn't returned from its start; the
   /// caller has to make sure of that; see `watch`. The watch ends with the start.
-  public func watchOperation(
+  package func watchOperation(
     slot: UInt32, generation: UInt64, deadline: Int64, grace: Int64
   ) {
     guard (try? enter()) != nil else { return }
@@ -138,28 +138,28 @@ extension LuaVM {
 
   /// Watches the innermost coroutine that is executing, below the running code; see `watch`. The
   /// watch ends when that coroutine waits or ends.
-  public func watchActivity(deadline: Int64, grace: Int64) {
+  package func watchActivity(deadline: Int64, grace: Int64) {
     guard (try? enter()) != nil else { return }
     _ = flowlua_watch_activity(state, deadline, grace)
   }
 
   /// Whether the coroutine is the innermost one that the scheduler is executing.
-  public func isInnermost(_ coroutine: LuaCoroutine) -> Bool {
+  package func isInnermost(_ coroutine: LuaCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_activity(state) == coroutine.raw
   }
 
   /// Whether the watchdog has stopped the innermost executing coroutine. A wait in place must then
   /// end: the coroutine stops once its code continues.
-  public var isAskedToStop: Bool { flowlua_is_activity_stopped(state) }
+  package var isAskedToStop: Bool { flowlua_is_activity_stopped(state) }
 
   /// Whether code of a `__close` may continue although the innermost executing coroutine was
   /// stopped: until the grace of its watch is over, which begins now unless it has begun. Always
   /// false if it isn't watched.
-  public var sparesClose: Bool { flowlua_spares_close(state) }
+  package var sparesClose: Bool { flowlua_spares_close(state) }
 
   /// Makes everything that runs until `body` returns part of the innermost executing coroutine:
   /// when that coroutine is stopped, so is the code in `body`.
-  public func enclose<Result>(_ body: () -> Result) -> Result {
+  package func enclose<Result>(_ body: () -> Result) -> Result {
     let enclosing = flowlua_begin_enclosure(state)
     defer { if let enclosing { flowlua_end_enclosure(state, enclosing) } }
     return body()
@@ -167,10 +167,10 @@ extension LuaVM {
 
   /// Whether the code that encloses the running code has been stopped, so that everything inside
   /// has to end, within its grace; see `enclose`.
-  public var isEnclosureStopped: Bool { flowlua_is_enclosure_stopped(state) }
+  package var isEnclosureStopped: Bool { flowlua_is_enclosure_stopped(state) }
 
   /// Ends the watch.
-  public func unwatch(_ coroutine: LuaCoroutine) {
+  package func unwatch(_ coroutine: LuaCoroutine) {
     guard isUsable(coroutine) else { return }
     flowlua_unwatch(coroutine.raw)
   }

@@ -9,7 +9,7 @@ extension LuaVM {
   /// metamethods; their metatables are written by the name of the module that holds them, or as
   /// that of errors. Throws an `EncodeError` that names a value that can't travel, such as a table
   /// with any other metatable; the buffer is then unchanged.
-  public func encode(_ value: LuaValue, into buffer: EncodedBuffer) throws {
+  package func encode(_ value: LuaValue, into buffer: EncodedBuffer) throws {
     try enter()
     try check(withRawValues(of: self, [value]) { flowlua_push_protected(state, $0) })
     defer { flowlua_pop(running, 1) }
@@ -25,7 +25,7 @@ extension LuaVM {
 
   /// The value at an offset of a buffer, and the offset of the next value. Throws a `LuaError` of
   /// code `argument` for bytes that weren't encoded by this class.
-  public func decode(
+  package func decode(
     _ buffer: EncodedBuffer, at offset: Int = 0
   ) throws -> (value: LuaValue, end: Int) {
     try enter()
@@ -68,7 +68,7 @@ extension LuaVM {
   ///   - type: The type of such objects.
   ///   - unwrap: The value inside; nil if it can't travel.
   ///   - wrap: An object with a value inside; nil if there is none.
-  public func setSecretType<Object: AnyObject>(
+  package func setSecretType<Object: AnyObject>(
     _ type: LuaObjectType<Object>, unwrap: @escaping (Object) -> LuaValue?,
     wrap: @escaping (LuaValue) -> Object?
   ) {

@@ -4,7 +4,7 @@ internal import CLua
 /// Looking at values without running a script's code.
 extension LuaVM {
   /// A value's metatable, regardless of its `__metatable`; nil without one.
-  public func metatable(of value: LuaValue) -> LuaReference? {
+  package func metatable(of value: LuaValue) -> LuaReference? {
     guard (try? enter()) != nil, lua_checkstack(running, 4) != 0 else { return nil }
     let lua = running
     let status = withRawValues(of: self, [value]) { flowlua_push_protected(state, $0) }
@@ -26,7 +26,7 @@ extension LuaVM {
   }
 
   /// The keys of a table that are strings with this prefix; at most `limit`, in no order.
-  public func stringKeys(
+  package func stringKeys(
     of table: LuaReference, startingWith start: [UInt8], limit: Int
   ) throws -> [ByteString] {
     let walk = KeyWalk(start, limit)
@@ -42,7 +42,7 @@ extension LuaVM {
   ///   - limit: The maximum number of entries.
   /// - Returns: The entries, and whether there are more.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public func entries(
+  package func entries(
     of table: LuaReference, limit: Int
   ) throws -> (
     list: [LuaValue], keyed: [(key: LuaValue, value: LuaValue)], isCut: Bool
@@ -63,7 +63,7 @@ extension LuaVM {
   }
 
   /// The number of pairs of a table.
-  public func pairCount(of table: LuaReference) -> Int {
+  package func pairCount(of table: LuaReference) -> Int {
     let walk = CountWalk()
     guard (try? walkPairs(of: table, walk)) != nil else { return 0 }
     return walk.count

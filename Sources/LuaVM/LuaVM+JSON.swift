@@ -2,18 +2,18 @@ internal import CFlowLua
 internal import CLua
 
 /// What a reader of JSON does.
-public struct JSONReading: Sendable {
+package struct JSONReading: Sendable {
   /// How many arrays and objects may contain each other.
-  public var maxDepth = 1000
+  package var maxDepth = 1000
   /// Whether a member of an object that is null stays as such; otherwise it is left out.
-  public var keepsNull = false
+  package var keepsNull = false
   /// Whether integers beyond 64 bits stay text; otherwise they become floats.
-  public var keepsBig = false
+  package var keepsBig = false
   /// Whether two members of an object with the same key are refused; otherwise the last one counts.
-  public var isStrict = false
+  package var isStrict = false
 
   /// The defaults of `json.decode`.
-  public init() {}
+  package init() {}
 
   fileprivate var raw: flowlua_json_reading {
     flowlua_json_reading(
@@ -23,24 +23,24 @@ public struct JSONReading: Sendable {
 }
 
 /// What a writer of JSON does.
-public struct JSONWriting: Sendable {
+package struct JSONWriting: Sendable {
   /// How many arrays and objects may contain each other.
-  public var maxDepth = 1000
+  package var maxDepth = 1000
   /// Spaces for each level; 0 for one line.
-  public var indent = 0
+  package var indent = 0
   /// Whether the members of an object are sorted by their keys.
-  public var sortsKeys = true
+  package var sortsKeys = true
   /// Whether an empty table without a mark is an array; otherwise it is an object.
-  public var emptyIsArray = false
+  package var emptyIsArray = false
   /// Whether bytes that aren't UTF-8 become U+FFFD; otherwise they are refused.
-  public var replacesInvalid = false
+  package var replacesInvalid = false
   /// Whether all that isn't ASCII is escaped.
-  public var isASCII = false
+  package var isASCII = false
   /// Whether the contents of secrets are written; otherwise secrets are refused.
-  public var showsSecrets = false
+  package var showsSecrets = false
 
   /// The defaults of `json.encode`.
-  public init() {}
+  package init() {}
 
   fileprivate var raw: flowlua_json_writing {
     flowlua_json_writing(
@@ -51,15 +51,15 @@ public struct JSONWriting: Sendable {
 }
 
 /// A text that isn't JSON.
-public struct JSONTextError: Error, Sendable {
+package struct JSONTextError: Error, Sendable {
   /// The problem, without the place: `expected ',' or '}'`.
-  public let problem: String
+  package let problem: String
   /// The number of the byte, from 1.
-  public var offset: Int
+  package var offset: Int
   /// The line, from 1.
-  public var line: Int
+  package var line: Int
   /// The character in the line, from 1.
-  public let column: Int
+  package let column: Int
 
   fileprivate init(_ raw: flowlua_json_error) {
     let problem = raw.problem.map { String(cString: $0) } ?? ""
@@ -70,13 +70,13 @@ public struct JSONTextError: Error, Sendable {
   }
 
   /// `expected ',' or '}' at line 3, column 14`.
-  public var message: String { "\(problem) at line \(line), column \(column)" }
+  package var message: String { "\(problem) at line \(line), column \(column)" }
 }
 
 /// A value that JSON can't represent.
-public struct JSONValueError: Error, Sendable {
+package struct JSONValueError: Error, Sendable {
   /// `can't encode a function at items[3].price`.
-  public let message: ByteString
+  package let message: ByteString
 
   fileprivate init(_ raw: flowlua_json_error) {
     var raw = raw
@@ -97,7 +97,7 @@ public struct JSONValueError: Error, Sendable {
 }
 
 /// How a table is marked for JSON.
-public enum JSONMark: Sendable {
+package enum JSONMark: Sendable {
   /// It isn't, and has no metatable.
   case none
   /// As an array.
@@ -120,7 +120,7 @@ public enum JSONMark: Sendable {
 extension LuaVM {
   /// The value of a text. Throws a `JSONTextError` when it isn't JSON, and a `LuaError` when memory runs
   /// out.
-  public func decodeJSON(_ text: ByteString, _ options: JSONReading = JSONReading()) throws
+  package func decodeJSON(_ text: ByteString, _ options: JSONReading = JSONReading()) throws
     -> LuaValue
   {
     try enter()
@@ -147,7 +147,7 @@ extension LuaVM {
 
   /// The JSON of a value, and whether a secret is in it. Throws a `JSONValueError` for a value that JSON
   /// can't represent, and a `LuaError` when memory runs out. No metamethod runs.
-  public func encodeJSON(_ value: LuaValue, _ options: JSONWriting = JSONWriting()) throws -> (
+  package func encodeJSON(_ value: LuaValue, _ options: JSONWriting = JSONWriting()) throws -> (
     text: ByteString, hasSecret: Bool
   ) {
     try enter()
@@ -180,14 +180,14 @@ extension LuaVM {
   }
 
   /// An empty table that is marked as an array or as an object.
-  public func makeJSONTable(isArray: Bool) throws -> LuaReference {
+  package func makeJSONTable(isArray: Bool) throws -> LuaReference {
     let table = try makeTable()
     try markJSON(table, isArray: isArray)
     return table
   }
 
   /// Marks a table as an array or as an object. Throws a `LuaError` when memory runs out.
-  public func markJSON(_ table: LuaReference, isArray: Bool) throws {
+  package func markJSON(_ table: LuaReference, isArray: Bool) throws {
     try enter()
     checkHome(table)
     let lua = running
@@ -198,12 +198,12 @@ extension LuaVM {
   }
 
   /// How a table is marked; `.none` also where Lua's stack is full.
-  public func jsonMark(of table: LuaReference) -> JSONMark {
+  package func jsonMark(of table: LuaReference) -> JSONMark {
     onTop(table) { JSONMark(flowlua_json_mark_of(state, $0, -1)) } ?? .none
   }
 
   /// Whether a value is JSON's null.
-  public func isJSONNull(_ value: LuaReference) -> Bool {
+  package func isJSONNull(_ value: LuaReference) -> Bool {
     value.kind == .lightUserdata && onTop(value) { flowlua_is_json_null($0, -1) } == true
   }
 
@@ -222,7 +222,7 @@ extension LuaVM {
   }
 
   /// JSON's null: a light userdata that is NULL, equal in all states and to that of other modules.
-  public func makeJSONNull() throws -> LuaValue {
+  package func makeJSONNull() throws -> LuaValue {
     try enter()
     let lua = running
     try check(flowlua_make_room(state, lua, 2))
@@ -233,7 +233,7 @@ extension LuaVM {
 
 extension LuaCall {
   /// The value of an argument that is JSON; nil when it is no string. As `LuaVM.decodeJSON`.
-  public func decodeJSON(_ index: Int, _ options: JSONReading) throws -> LuaAnswer? {
+  package func decodeJSON(_ index: Int, _ options: JSONReading) throws -> LuaAnswer? {
     let vm = vm
     let isRead: Void? = try withBytes(index) { bytes in
       // Each string of Lua's ends with a 0.
@@ -245,7 +245,7 @@ extension LuaCall {
 
   /// The JSON of an argument, as the answer, unless a secret is in it: then the text. As
   /// `LuaVM.encodeJSON`.
-  public func encodeJSON(
+  package func encodeJSON(
     _ index: Int, _ options: JSONWriting
   ) throws -> (answer: LuaAnswer?, secret: ByteString) {
     let vm = vm
@@ -255,7 +255,7 @@ extension LuaCall {
   }
 
   /// The JSON of an argument. As `LuaVM.encodeJSON`.
-  public func textOfJSON(_ index: Int, _ options: JSONWriting) throws -> ByteString {
+  package func textOfJSON(_ index: Int, _ options: JSONWriting) throws -> ByteString {
     let vm = vm
     _ = try vm.encodeJSON(in: lua, at: Int32(index), options)
     defer { flowlua_pop(lua, 1) }
@@ -263,13 +263,13 @@ extension LuaCall {
   }
 
   /// How an argument, a table, is marked.
-  public func jsonMark(_ index: Int) -> JSONMark {
+  package func jsonMark(_ index: Int) -> JSONMark {
     guard kind(index) == .table else { return .other }
     return JSONMark(flowlua_json_mark_of(raw.pointee.state, lua, Int32(index)))
   }
 
   /// Marks an argument, a table, as an array or as an object.
-  public func markJSON(_ index: Int, isArray: Bool) throws {
+  package func markJSON(_ index: Int, isArray: Bool) throws {
     guard kind(index) == .table else { return }
     try vm.check(flowlua_json_mark(raw.pointee.state, lua, Int32(index), isArray))
   }

@@ -3,7 +3,7 @@ internal import CLua
 
 extension LuaVM {
   /// Whether a value's metatable is this very table.
-  public func has(metatable: LuaReference, _ value: LuaReference) -> Bool {
+  package func has(metatable: LuaReference, _ value: LuaReference) -> Bool {
     guard (try? enter()) != nil, value.vm === self, lua_checkstack(running, 4) != 0 else {
       return false
     }
@@ -18,12 +18,12 @@ extension LuaVM {
 
   /// Sets the metatable of the host's errors. `call(_:_:traceback:)` throws such an uncaught error
   /// unchanged; it throws any other object as the text of its `__tostring`.
-  public func setErrorMetatable(_ metatable: LuaReference) {
+  package func setErrorMetatable(_ metatable: LuaReference) {
     flowlua_set_error_metatable(state, metatable.id)
   }
 
   /// Whether two references are to the same value.
-  public func areSame(_ a: LuaReference, _ b: LuaReference) -> Bool {
+  package func areSame(_ a: LuaReference, _ b: LuaReference) -> Bool {
     guard (try? enter()) != nil, a.vm === self, b.vm === self, lua_checkstack(running, 4) != 0
     else { return false }
     let L = running
@@ -36,7 +36,7 @@ extension LuaVM {
 
 extension LuaVM {
   /// Reads a field without metamethods.
-  public func rawGet(_ key: LuaValue, in table: LuaReference) throws -> LuaValue {
+  package func rawGet(_ key: LuaValue, in table: LuaReference) throws -> LuaValue {
     try enter()
     let L = running
     guard table.kind == .table, lua_checkstack(L, 6) != 0 else { return .nil }
@@ -49,13 +49,13 @@ extension LuaVM {
   }
 
   /// Whether a value has a field in its metatable.
-  public func hasMetafield(_ name: String, _ reference: LuaReference) -> Bool {
+  package func hasMetafield(_ name: String, _ reference: LuaReference) -> Bool {
     guard let value = try? metafield(name, of: reference) else { return false }
     return !value.isNil
   }
 
   /// A number that no other living value with identity has.
-  public func identity(of value: LuaReference) -> UInt {
+  package func identity(of value: LuaReference) -> UInt {
     guard (try? enter()) != nil, value.vm === self, lua_checkstack(running, 2) != 0 else {
       return 0
     }
@@ -67,12 +67,12 @@ extension LuaVM {
 
 extension LuaVM {
   /// Sets an element of a table, without metamethods.
-  public func set(_ value: LuaValue, at index: Int, in table: LuaReference) throws {
+  package func set(_ value: LuaValue, at index: Int, in table: LuaReference) throws {
     try set(value, at: .integer(Int64(index)), in: table)
   }
 
   /// Sets the value of any key, without metamethods.
-  public func set(_ value: LuaValue, at key: LuaValue, in table: LuaReference) throws {
+  package func set(_ value: LuaValue, at key: LuaValue, in table: LuaReference) throws {
     try enter()
     let status = withRawValues(of: self, [key, value]) { raw in
       flowlua_set_fields(state, table.id, raw, 1)

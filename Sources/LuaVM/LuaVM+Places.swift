@@ -3,7 +3,7 @@ internal import CFlowLua
 /// The places of code, for messages.
 extension LuaVM {
   /// Where a function was defined, as `file:line`; nil for one of C.
-  public func place(of function: LuaReference) -> ByteString? {
+  package func place(of function: LuaReference) -> ByteString? {
     checkHome(function)
     guard (try? enter()) != nil else { return nil }
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
@@ -17,7 +17,7 @@ extension LuaVM {
 
   /// The function in which a parked coroutine waits, and its place, as `flow.sleep at file:line`;
   /// nil if it isn't known.
-  public func waitPlace(of coroutine: LuaCoroutine) -> ByteString? {
+  package func waitPlace(of coroutine: LuaCoroutine) -> ByteString? {
     guard isUsable(coroutine), flowlua_coroutine_is_parked(coroutine.raw) else { return nil }
     let innermost = flowlua_coroutine_innermost(coroutine.raw)
     guard let text = try? popString(flowlua_traceback(state, innermost, nil, 0)) else { return nil }
@@ -48,15 +48,15 @@ extension LuaVM {
   }
 
   /// Whether the running code is that of a `__close`, or was called by one.
-  public var runsClose: Bool { (try? enter()) != nil && flowlua_state_runs_close(state) }
+  package var runsClose: Bool { (try? enter()) != nil && flowlua_state_runs_close(state) }
 
   /// Whether a stopped coroutine was stopped in a `__close`, because its grace was over.
-  public func hasCutClose(_ coroutine: LuaCoroutine) -> Bool {
+  package func hasCutClose(_ coroutine: LuaCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_has_cut_close(coroutine.raw)
   }
 
   /// Whether a parked coroutine waits in a `__close`, or in a function that it called.
-  public func isClosing(_ coroutine: LuaCoroutine) -> Bool {
+  package func isClosing(_ coroutine: LuaCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_is_closing(coroutine.raw)
   }
 }

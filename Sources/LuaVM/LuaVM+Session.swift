@@ -2,11 +2,11 @@ internal import CFlowLua
 internal import CLua
 
 /// An error that ended a chunk of a session: the raised value, with a traceback.
-public struct LuaSessionError: Error {
+package struct LuaSessionError: Error {
   /// The raised value.
-  public let error: any Error
+  package let error: any Error
   /// The stack where it was raised; nil if there was no memory for it.
-  public let traceback: ByteString?
+  package let traceback: ByteString?
 }
 
 /// The chunks of a session. Later chunks see the local variables of earlier ones.
@@ -61,7 +61,7 @@ extension LuaVM {
   ///
   /// - Returns: All its results.
   /// - Throws: A `LuaSessionError`.
-  public func callSessionChunk(_ function: LuaReference) throws -> [LuaValue] {
+  package func callSessionChunk(_ function: LuaReference) throws -> [LuaValue] {
     try enter()
     checkHome(function)
     let lua = running

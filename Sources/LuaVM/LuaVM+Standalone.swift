@@ -4,13 +4,13 @@ internal import CLua
 /// Functions of the stand-alone interpreter, beyond loading and calling.
 extension LuaVM {
   /// The version of Lua, as the interpreter prints it.
-  public static var copyright: String { String(cString: flowlua_copyright()) }
+  package static var copyright: String { String(cString: flowlua_copyright()) }
 
   /// Calls a script with the current arguments in the global table `arg`; drops its results.
   ///
   /// - Parameter function: The script's main chunk.
   /// - Throws: The error it raised, a string with a traceback; or an error if `arg` is no table.
-  public func callScript(_ function: LuaReference) throws {
+  package func callScript(_ function: LuaReference) throws {
     try enter()
     checkHome(function)
     try check(flowlua_call_script(state, function.id))
@@ -44,7 +44,7 @@ extension LuaVM {
   }
 
   /// Sets a global variable, with metamethods.
-  public func assignGlobal(_ name: ByteString, _ value: LuaValue) throws {
+  package func assignGlobal(_ name: ByteString, _ value: LuaValue) throws {
     try enter()
     let status = withRawValues(of: self, [value]) { raw in
       withCName(name) { flowlua_assign_global(state, $0, raw) }
@@ -60,7 +60,7 @@ extension LuaVM {
   }
 
   /// Emits a warning, as the function `warn` does; `@on` and `@off` are control messages.
-  public func warn(_ message: ByteString) throws {
+  package func warn(_ message: ByteString) throws {
     try enter()
     withCName(message) { lua_warning(running, $0, 0) }
   }

@@ -2,7 +2,7 @@ internal import Glibc
 
 extension LuaVM {
   /// The monotonic clock, in nanoseconds, on which the deadlines of `watch` are given.
-  public static var monotonicTime: Int64 {
+  package static var monotonicTime: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)

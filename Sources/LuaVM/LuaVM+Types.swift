@@ -10,7 +10,7 @@ extension LuaVM {
   }
 
   /// Makes Swift functions callable from Lua, as fields of a table.
-  public func set(functions: LuaFields<LuaFunction>, in table: LuaReference) throws {
+  package func set(functions: LuaFields<LuaFunction>, in table: LuaReference) throws {
     try enter()
     checkHome(table)
     try withNamed(functions.mapValues { LuaMethod($0) }) { names, list, count in
@@ -60,7 +60,7 @@ extension LuaVM {
   ///   - metamethods: Further fields of the metatable, such as `__call`, made with the type.
   /// - Returns: The type, by which objects are pushed and recognized.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public func defineObjectType<Object: AnyObject>(
+  package func defineObjectType<Object: AnyObject>(
     _ name: String, of type: Object.Type, methods: LuaFields<LuaMethod>,
     getter: LuaFunction? = nil,
     metamethods: (LuaObjectType<Object>) -> LuaFields<LuaMethod> = { _ in [:] }
@@ -73,7 +73,7 @@ extension LuaVM {
 
   /// As above, with bare closures.
   @_disfavoredOverload
-  public func defineObjectType<Object: AnyObject>(
+  package func defineObjectType<Object: AnyObject>(
     _ name: String, of type: Object.Type, methods: LuaFields<LuaFunction>,
     getter: LuaFunction? = nil,
     metamethods: (LuaObjectType<Object>) -> LuaFields<LuaFunction> = { _ in [:] }
@@ -84,7 +84,7 @@ extension LuaVM {
   }
 
   /// Makes a kind of handle, like `defineObjectType`.
-  public func defineHandleType(
+  package func defineHandleType(
     _ name: String, methods: LuaFields<LuaMethod>, getter: LuaFunction? = nil,
     metamethods: LuaFields<LuaMethod> = [:]
   ) throws -> LuaHandleType {
@@ -95,7 +95,7 @@ extension LuaVM {
   }
 
   /// A Swift object as a Lua value: always the same userdata while Lua has it.
-  public func value<Object>(
+  @_spi(Scripting) public func value<Object>(
     of object: Object, _ type: LuaObjectType<Object>
   ) throws -> LuaValue {
     try enter()
@@ -105,7 +105,7 @@ extension LuaVM {
   }
 
   /// The Swift object in a value, if it has this type.
-  public func object<Object>(
+  @_spi(Scripting) public func object<Object>(
     in value: LuaValue, _ type: LuaObjectType<Object>
   ) -> Object? {
     guard case .reference(let reference) = value, reference.kind == .userdata,
@@ -153,7 +153,7 @@ extension LuaVM {
 
   /// As above, with bare closures.
   @_disfavoredOverload
-  public func defineHandleType(
+  package func defineHandleType(
     _ name: String, methods: LuaFields<LuaFunction>, getter: LuaFunction? = nil,
     metamethods: LuaFields<LuaFunction> = [:]
   ) throws -> LuaHandleType {

@@ -22,7 +22,7 @@ extension LuaVM {
 
   /// Compiles a chunk that isn't part of the script. Its functions have no lines, so that messages
   /// name the calling code of the script.
-  public func loadOwn(_ chunk: ByteString, name: String) throws -> LuaReference {
+  package func loadOwn(_ chunk: ByteString, name: String) throws -> LuaReference {
     try enter()
     let status = chunk.bytes.withUnsafeBytes { bytes in
       flowlua_load_own(state, bytes.baseAddress ?? UnsafeRawPointer(emptyChunk), bytes.count, name)
@@ -93,7 +93,7 @@ extension LuaVM {
 
   /// A new list of `count` values. `value` is called for each, in order, and may use the state. It
   /// takes memory for the list alone, because the values are passed on a few at a time.
-  public func makeList(
+  package func makeList(
     count: Int, _ value: (Int) throws -> LuaValue
   ) throws -> LuaReference {
     let list = try makeList(capacity: count)
@@ -227,7 +227,7 @@ extension LuaVM {
   }
 
   /// The value at an index of a table, without metamethods.
-  public func element(_ index: Int, of table: LuaReference) throws -> LuaValue {
+  package func element(_ index: Int, of table: LuaReference) throws -> LuaValue {
     try enter()
     checkHome(table)
     let lua = running
@@ -241,7 +241,7 @@ extension LuaVM {
 
   /// The values at a range of indices of a table, in order, without metamethods. `body` must not
   /// use the state.
-  public func forEachElement(
+  package func forEachElement(
     _ range: Range<Int>, of table: LuaReference, _ body: (LuaValue) -> Void
   ) throws {
     try enter()
@@ -301,7 +301,7 @@ extension LuaVM {
   ///     copied once.
   /// - Returns: The copy.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public func copy(_ table: LuaReference, memo: LuaReference) throws -> LuaReference {
+  package func copy(_ table: LuaReference, memo: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(table)
     checkHome(memo)
@@ -317,7 +317,7 @@ extension LuaVM {
   ///   to change a view. It should raise an error.
   /// - Returns: The metatable.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public func makeViewMetatable(refuse: LuaReference) throws -> LuaReference {
+  package func makeViewMetatable(refuse: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(refuse)
     try check(flowlua_make_view_metatable(state, refuse.id))
@@ -328,7 +328,7 @@ extension LuaVM {
   ///
   /// Reading, `pairs` and `#` work as on the table; so do all functions of this class that read
   /// tables.
-  public func makeView(of table: LuaReference, metatable: LuaReference) throws -> LuaReference {
+  package func makeView(of table: LuaReference, metatable: LuaReference) throws -> LuaReference {
     try enter()
     checkHome(table)
     checkHome(metatable)
@@ -337,7 +337,7 @@ extension LuaVM {
   }
 
   /// The table that a view shows; any other value unchanged.
-  public func shown(by value: LuaValue) throws -> LuaValue {
+  package func shown(by value: LuaValue) throws -> LuaValue {
     guard case .reference(let reference) = value, reference.kind == .table else { return value }
     try enter()
     checkHome(reference)
@@ -358,7 +358,7 @@ extension LuaVM {
   }
 
   /// The text of a value for a log line, at most `limit` characters.
-  public func render(_ value: LuaValue, limit: Int) throws -> ByteString {
+  package func render(_ value: LuaValue, limit: Int) throws -> ByteString {
     try enter()
     let limit = Int32(clamping: limit)
     return try popString(withRawValues(of: self, [value]) { flowlua_render(state, $0, limit) })
@@ -404,7 +404,7 @@ extension LuaVM {
   }
 
   /// The script's place, `file:line: `; empty if no script calls.
-  public var position: ByteString {
+  package var position: ByteString {
     guard (try? enter()) != nil else { return "" }
     return position(in: running, level: 0)
   }
@@ -418,7 +418,7 @@ extension LuaVM {
   }
 
   /// The stack of a waiting coroutine as text.
-  public func traceback(of coroutine: LuaCoroutine) -> ByteString {
+  package func traceback(of coroutine: LuaCoroutine) -> ByteString {
     guard (try? enter()) != nil, isUsable(coroutine),
       let text = try? popString(
         flowlua_traceback(state, flowlua_coroutine_state(coroutine.raw), nil, 0))
@@ -471,7 +471,7 @@ extension LuaVM {
   /// - Parameter text: The text.
   /// - Returns: The number, or nil.
   /// - Throws: A `LuaError` when the stack is full or the state is closed.
-  public func number(from text: ByteString) throws -> LuaValue {
+  package func number(from text: ByteString) throws -> LuaValue {
     try enter()
     let lua = running
     try check(flowlua_make_room(state, lua, 4))

@@ -31,18 +31,18 @@ public final class LuaVM {
 
   /// The scheduler that runs the coroutines; without one, nothing can wait. Kept until the state is
   /// closed. (A weak reference would make every retain of the scheduler slow.)
-  public var scheduler: (any LuaScheduler)?
+  package var scheduler: (any LuaScheduler)?
 
   /// Called when the `terminator` has requested the end of the process while Lua code runs: between
   /// two of its instructions. It may end the process; if it returns, the code continues.
-  public var onTermination: (() -> Void)?
+  package var onTermination: (() -> Void)?
   /// Called on the owner thread before an interruption is raised in busy code. If it returns false,
   /// nothing is raised, and the next wait takes the request.
-  public var onInterruption: (() -> Bool)?
+  package var onInterruption: (() -> Bool)?
 
   /// Called when another thread has used `attention` while Lua code runs: between two of its
   /// instructions.
-  public var onAttention: (() -> Void)?
+  package var onAttention: (() -> Void)?
   /// The same for a host of scripts, called before that.
   package var onHostAttention: (() -> Void)?
 
@@ -181,7 +181,7 @@ public final class LuaVM {
   package func noteMemoryOutside() { if isOpen { flowlua_note_outside(state) } }
 
   /// The number of values that Swift references.
-  public var referenceCount: Int { isOpen ? Int(flowlua_reference_count(state)) : 0 }
+  package var referenceCount: Int { isOpen ? Int(flowlua_reference_count(state)) : 0 }
 
   /// The number of values on the running coroutine's stack, for tests of its balance.
   package var stackDepth: Int {
@@ -357,7 +357,7 @@ public final class LuaVM {
   }
 
   /// `file:line` for a `LuaCall.origin`.
-  public func text(ofOrigin origin: UInt64) -> ByteString {
+  package func text(ofOrigin origin: UInt64) -> ByteString {
     guard (try? enter()) != nil else { return "?" }
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
       guard let base = buffer.baseAddress else { return ByteString([]) }
@@ -434,7 +434,7 @@ public final class LuaVM {
   @exclusivity(unchecked) private var refusedWait: LuaWait?
 
   /// Whether a wait that can't yield is in progress.
-  public var isWaitingInPlace: Bool { isPumping }
+  package var isWaitingInPlace: Bool { isPumping }
 
   fileprivate func resumeWait(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
     let call = LuaCall(raw: raw)

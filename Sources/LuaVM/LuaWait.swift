@@ -3,7 +3,7 @@
 /// A function called by Lua returns `LuaCall.wait(_:)`. The coroutine is parked; if that isn't
 /// possible, the scheduler runs in place. Once the wait is ready, `finish` produces the results.
 /// Owner thread only.
-open class LuaWait {
+@_spi(Scripting) open class LuaWait {
   // Unchecked exclusivity, of these: only the owner thread uses them, and no access lasts into a
   // call. There can be many waits at a time, so they are small.
 
@@ -16,7 +16,7 @@ open class LuaWait {
   @exclusivity(unchecked) public final private(set) var problem: (any Error)?
 
   /// Notified once, when the wait becomes ready: the scheduler's. Kept until then.
-  public final var waiter: (any LuaWaiter)? {
+  package final var waiter: (any LuaWaiter)? {
     get { storedWaiter }
     set { storedWaiter = newValue }
   }
@@ -70,13 +70,13 @@ open class LuaWait {
 }
 
 /// The side that continues when a wait is ready.
-public protocol LuaWaiter: AnyObject {
+package protocol LuaWaiter: AnyObject {
   /// The wait has become ready: from now on its coroutine can be resumed.
   func waitIsReady()
 }
 
 /// The owner of the coroutines and their waits.
-public protocol LuaScheduler: AnyObject {
+package protocol LuaScheduler: AnyObject {
   /// Runs everything else until the wait is ready; if nothing can make it so, fails the wait.
   func pump(_ wait: LuaWait)
 }

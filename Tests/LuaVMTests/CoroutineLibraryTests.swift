@@ -1,5 +1,5 @@
 import Glibc
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// The replaced functions behave as those of the stand-alone interpreter.

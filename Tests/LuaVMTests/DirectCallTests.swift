@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// Direct calls, and functions that one owner holds.

@@ -1,5 +1,5 @@
 import Glibc
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 @Suite("The libraries of a state")

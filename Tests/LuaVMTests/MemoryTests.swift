@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// Running out of memory: by a failing n-th allocation, and by the state's limit.

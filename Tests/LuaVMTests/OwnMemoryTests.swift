@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// Running out of the memory that the C side needs for itself, beside Lua's.

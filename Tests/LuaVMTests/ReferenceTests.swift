@@ -1,5 +1,5 @@
 import Glibc
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Synchronization
 import Testing
 

@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// JSON and CSV where memory runs out, and as Swift programs use them.

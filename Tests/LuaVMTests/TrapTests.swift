@@ -1,5 +1,5 @@
 import Glibc
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// Wrong use of the Swift API traps with a sentence; no script can reach these traps.

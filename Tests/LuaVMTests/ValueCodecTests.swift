@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// Values as bytes, from one state into another.

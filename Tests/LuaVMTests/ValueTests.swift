@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// Values keep their bits, subtypes and identity on every way.

@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// Every context in which a script can wait: in the main chunk, in an operation, and in a coroutine

@@ -69,12 +69,12 @@ open class AnyFlowTask {
   public final var error: FlowError? { details?.error }
   /// Whether everything of the task is done, so that waiting code may continue. For a run this is
   /// after `state` is set: its `didFinish` callbacks are called in between.
-  public final var isConcluded: Bool { hasConcluded }
+  package final var isConcluded: Bool { hasConcluded }
   /// Whether its outcome was read or awaited, so that a failure isn't lost.
-  public final var isObserved: Bool { wasObserved }
+  package final var isObserved: Bool { wasObserved }
 
   /// An object that the program keeps with the task to present it.
-  public final var attachment: AnyObject? {
+  package final var attachment: AnyObject? {
     get { details?.attachment }
     set { makeDetails().attachment = newValue }
   }
@@ -101,7 +101,7 @@ open class AnyFlowTask {
   /// order of these calls. Inlined, because the optimizer otherwise makes it generic, and looks up
   /// the types of generic observers.
   @inline(__always)
-  public final func observe(_ observer: any TaskObserver) {
+  package final func observe(_ observer: any TaskObserver) {
     loop.checkThread()
     if hasConcluded {
       observer.taskEnded(self)
@@ -113,7 +113,7 @@ open class AnyFlowTask {
   }
 
   /// Removes an observer, which isn't notified any more. Does nothing when it isn't registered.
-  public final func unobserve(_ observer: any TaskObserver) {
+  package final func unobserve(_ observer: any TaskObserver) {
     loop.checkThread()
     if firstObserver === observer {
       firstObserver = hasFurtherObservers ? details?.furtherObservers.removeFirst() : nil
@@ -131,7 +131,7 @@ open class AnyFlowTask {
   }
 
   /// Marks the outcome as observed, now or later.
-  public final func markObserved() {
+  package final func markObserved() {
     loop.checkThread()
     if wasObserved { return }
     wasObserved = true
@@ -316,7 +316,7 @@ open class AnyFlowTask {
 }
 
 /// Is notified when a task has ended.
-public protocol TaskObserver: LoopJob {
+package protocol TaskObserver: LoopJob {
   /// The task that can't continue before the observed one has ended, and that `beginAwaiting` has
   /// notified of the wait; nil when the observer is no task, or can continue without that end.
   var waitingTask: AnyFlowTask? { get }
@@ -334,13 +334,13 @@ public protocol TaskObserver: LoopJob {
 }
 
 extension TaskObserver {
-  public var waitingTask: AnyFlowTask? { nil }
+  package var waitingTask: AnyFlowTask? { nil }
 
-  public var relay: AnyFlowTask? { nil }
+  package var relay: AnyFlowTask? { nil }
 
-  public func taskEnded(_ task: AnyFlowTask) { task.loop.enqueue(self) }
+  package func taskEnded(_ task: AnyFlowTask) { task.loop.enqueue(self) }
 
-  public func taskIsGone() {}
+  package func taskIsGone() {}
 }
 
 extension EventLoop {

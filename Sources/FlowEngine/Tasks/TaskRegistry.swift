@@ -94,7 +94,7 @@ extension EventLoop {
 
   /// The texts that no output of this loop may contain: the secrets of its runs, and those that a
   /// program adds.
-  public var secrets: SecretTexts { registry.keys.secrets }
+  package var secrets: SecretTexts { registry.keys.secrets }
 
   /// Describes the place where a task was made, from its `origin`.
   package var describeOrigin: ((UInt64) -> ByteString)? {

@@ -45,7 +45,7 @@ public final class HTTPClient {
   /// A request with what the client adds to it. A whole URL of another origin than the base gets
   /// neither the credentials of the client nor its lines that are secret or for one server only, such
   /// as `Authorization` and `Cookie`.
-  public func completing(_ request: HTTPRequest) -> HTTPRequest {
+  package func completing(_ request: HTTPRequest) -> HTTPRequest {
     var request = request
     let isOwn = isOwn(request.url)
     if let base, !request.url.isWholeURL { request.url = Self.join(base, request.url) }

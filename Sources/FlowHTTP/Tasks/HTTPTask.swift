@@ -6,9 +6,9 @@ internal import Glibc
 public final class HTTPTask: ExternalTask<HTTPResponse> {
   /// Identifies the part of the program that has started the request, for
   /// `EventLoop.cancelRequests(of:)`.
-  public let requester: ObjectIdentifier?
+  package let requester: ObjectIdentifier?
   /// Called once with the line for a log, when a response has come, before the task ends.
-  public var onLine: ((ByteString) -> Void)?
+  package var onLine: ((ByteString) -> Void)?
   // Unchecked exclusivity: see HotPath.swift.
 
   /// The place in the log of the request.
@@ -71,7 +71,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   }
 
   /// What the task has started, which continues after it when the body is streamed.
-  public var work: HTTPWork { HTTPWork(transfer) }
+  package var work: HTTPWork { HTTPWork(transfer) }
 
   public override var kindName: ByteString { "http" }
 
@@ -163,21 +163,21 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
 
 /// The work of a request; of one that streams, until the end of its body. Confined to the thread of its
 /// loop.
-public struct HTTPWork {
+package struct HTTPWork {
   private weak var transfer: HTTPTransfer?
 
   fileprivate init(_ transfer: HTTPTransfer?) { self.transfer = transfer }
 
   /// Whether it hasn't ended.
-  public var isUnderway: Bool { transfer?.hasEnded == false }
+  package var isUnderway: Bool { transfer?.hasEnded == false }
 
   /// Ends it at once, with an error.
-  public func stop(_ error: FlowError) { transfer?.stop(error) }
+  package func stop(_ error: FlowError) { transfer?.stop(error) }
 }
 
 extension EventLoop {
   /// Stops the requests, and the bodies that are received, of a part of the program.
-  public func cancelRequests(of requester: ObjectIdentifier) {
+  package func cancelRequests(of requester: ObjectIdentifier) {
     cancelRequests(of: requester, looseOnly: false)
   }
 

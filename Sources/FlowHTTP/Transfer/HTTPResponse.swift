@@ -23,9 +23,9 @@ public final class HTTPResponse {
   /// How long the stages of the last request took.
   public let timings: HTTPTimings
   /// The body as it comes, of a request that asked for that.
-  public let stream: HTTPStream?
+  package let stream: HTTPStream?
   /// An object that the program keeps with the response to present it.
-  public var attachment: AnyObject?
+  package var attachment: AnyObject?
 
   init(
     status: Int, url: ByteString, lines: HTTPHeaderLines,

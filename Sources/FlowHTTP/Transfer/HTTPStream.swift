@@ -1,11 +1,11 @@
-public import FlowEngine
+package import FlowEngine
 
 /// The body of a response as it comes: while nobody takes it, the transfer pauses.
 ///
 /// Confined to the thread of its loop. The transfer is stopped when the stream is released.
-public final class HTTPStream {
+package final class HTTPStream {
   /// The next part of a body.
-  public enum Part {
+  package enum Part {
     /// Bytes.
     case bytes(ByteString)
     /// The body is complete.
@@ -41,7 +41,7 @@ public final class HTTPStream {
   /// - Parameter observer: Run as a job when there is something after `pending`; it replaces an
   ///   earlier one.
   /// - Returns: The part.
-  public func take(_ observer: (any LoopJob)? = nil) -> Part {
+  package func take(_ observer: (any LoopJob)? = nil) -> Part {
     if !bytes.isEmpty {
       let taken = ByteString(bytes)
       bytes = []
@@ -54,10 +54,10 @@ public final class HTTPStream {
   }
 
   /// Forgets the observer.
-  public func forgetObserver() { observer = nil }
+  package func forgetObserver() { observer = nil }
 
   /// Stops the transfer: nothing more of the body is needed.
-  public func close() {
+  package func close() {
     bytes = []
     if end == nil { end = .end }
     task?.cancel()
@@ -84,7 +84,7 @@ public final class HTTPStream {
 
 /// The part of a streaming request that follows its header: it ends with the body, is stopped with what
 /// started the request, and keeps the loop from being idle.
-public final class HTTPBodyTask: ExternalTask<Void> {
+package final class HTTPBodyTask: ExternalTask<Void> {
   private var transfer: HTTPTransfer?
   private weak var stream: HTTPStream?
 
@@ -97,7 +97,7 @@ public final class HTTPBodyTask: ExternalTask<Void> {
     markObserved()
   }
 
-  public override var kindName: ByteString { "http body" }
+  package override var kindName: ByteString { "http body" }
 
   /// Continues a paused transfer.
   func resume() { transfer?.resume() }
@@ -111,5 +111,5 @@ public final class HTTPBodyTask: ExternalTask<Void> {
     stream?.notify(on: loop)
   }
 
-  public override func stopWork(_ error: FlowError) { transfer?.stop(error) }
+  package override func stopWork(_ error: FlowError) { transfer?.stop(error) }
 }

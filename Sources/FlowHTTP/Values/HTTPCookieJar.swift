@@ -7,7 +7,7 @@ public final class HTTPCookieJar {
   private var made: OpaquePointer?
 
   /// Why this process has no cookies, as libcurl isn't there; nil when it is.
-  public static var problem: String? { ccurl_load().map { String(cString: $0) } }
+  package static var problem: String? { ccurl_load().map { String(cString: $0) } }
 
   /// Makes an empty jar.
   public init() {}

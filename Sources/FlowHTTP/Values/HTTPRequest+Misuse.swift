@@ -2,7 +2,7 @@ internal import FlowEngine
 
 extension HTTPRequest {
   /// The mistake in the request, if there is one that doesn't need the URL to be read.
-  public var misuse: HTTPMisuse? {
+  package var misuse: HTTPMisuse? {
     let headSize = headers.reduce(0) { $0 + $1.name.count + $1.value.count + 4 }
     if headSize > Self.headLimit {
       return HTTPMisuse(field: "headers", problem: "at most \(Self.headLimit) bytes expected")

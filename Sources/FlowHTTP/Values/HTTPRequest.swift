@@ -126,7 +126,7 @@ public struct HTTPRequest {
   /// The most seconds in which no byte moves, once there is a connection.
   public var idleTimeout = 60.0
   /// Whether a status from 400 on is a failure.
-  public var isChecked = true
+  package var isChecked = true
   /// The path of the file that gets the body of a success; nil to keep it in memory.
   public var save: ByteString? {
     get { further?.fields.save }
@@ -157,7 +157,7 @@ public struct HTTPRequest {
     set { change { $0.certificate = newValue } }
   }
   /// A file with the key of that certificate.
-  public var key: ByteString? {
+  package var key: ByteString? {
     get { further?.fields.key }
     set { change { $0.key = newValue } }
   }
@@ -176,7 +176,7 @@ public struct HTTPRequest {
     set { change { $0.idempotencyKey = newValue } }
   }
   /// Whether the response comes as soon as its header is there; see `HTTPResponse.stream`.
-  public var streams = false
+  package var streams = false
   /// Called now and then with the number of bytes of the body that have moved, and the total if it
   /// is known.
   public var onProgress: ((_ done: Int64, _ total: Int64?) -> Void)? {
@@ -227,14 +227,14 @@ public struct HTTPRequest {
   }
 
   /// The method that is sent first.
-  public var effectiveMethod: ByteString { method ?? (body == nil ? Self.get : Self.post) }
+  package var effectiveMethod: ByteString { method ?? (body == nil ? Self.get : Self.post) }
 
   // A literal makes an array each time.
   private static let get: ByteString = "GET"
   private static let post: ByteString = "POST"
 
   /// Whether the request can be sent twice without doing more than once.
-  public var mayRepeat: Bool {
+  package var mayRepeat: Bool {
     RequestFailure.mayRepeat(
       method: effectiveMethod, hasIdempotencyKey: idempotencyKey != nil)
   }

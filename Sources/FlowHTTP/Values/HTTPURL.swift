@@ -1,13 +1,13 @@
 internal import CCurl
-public import FlowEngine
+package import FlowEngine
 internal import Glibc
 
 /// A mistake in a request: the name of a field, and what is wrong with it.
-public struct HTTPMisuse: Error {
+package struct HTTPMisuse: Error {
   /// The field of the request, by the name that scripts use.
-  public let field: ByteString
+  package let field: ByteString
   /// What is wrong with it.
-  public let problem: ByteString
+  package let problem: ByteString
 }
 
 /// A URL of a request, as libcurl reads it.

@@ -1,19 +1,19 @@
-public import FlowEngine
+package import FlowEngine
 
 /// An event that a server sent.
-public struct ServerSentEvent: Sendable, Equatable {
+package struct ServerSentEvent: Sendable, Equatable {
   /// The kind of the event; `message` unless the server says something else.
-  public var name: ByteString
+  package var name: ByteString
   /// The lines of data, joined by line ends.
-  public var data: ByteString
+  package var data: ByteString
   /// The last id that the server has given.
-  public var id: ByteString?
+  package var id: ByteString?
   /// The milliseconds after which to connect again, if the server has said so.
-  public var retry: Int64?
+  package var retry: Int64?
 }
 
 /// The parser of `text/event-stream` (WHATWG HTML, section 9.2).
-public struct ServerSentEvents: Sendable {
+package struct ServerSentEvents: Sendable {
   private var line: [UInt8] = []
   private var name: ByteString = ""
   private var data: [UInt8] = []
@@ -24,11 +24,11 @@ public struct ServerSentEvents: Sendable {
   private var isFirstLine = true
 
   /// Makes a parser of a new stream.
-  public init() {}
+  package init() {}
 
   /// Adds bytes; returns the events that they complete. An event that the stream doesn't complete is
   /// dropped, as the standard says.
-  public mutating func add(_ bytes: ByteString) -> [ServerSentEvent] {
+  package mutating func add(_ bytes: ByteString) -> [ServerSentEvent] {
     var events: [ServerSentEvent] = []
     for byte in bytes.bytes {
       // CR LF is one end.

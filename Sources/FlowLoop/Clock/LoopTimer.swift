@@ -35,13 +35,13 @@ public final class LoopTimer: TimedJob {
     _ = ended
   }
 
-  public func takeJob() -> any LoopJob {
+  package func takeJob() -> any LoopJob {
     queue = nil
     return self
   }
 
   /// Called by the loop when the timer's turn has come.
-  public func run() {
+  package func run() {
     let due = job
     job = nil
     due?.run()
@@ -52,7 +52,7 @@ public final class LoopTimer: TimedJob {
 package protocol LimitJob: LoopJob {}
 
 /// A job that keeps track itself whether it is pending, which saves its loop a `LoopTimer`.
-public protocol TimedJob: LoopJob {
+package protocol TimedJob: LoopJob {
   /// Whether the job is to run when its time comes. When that changes before its time,
   /// `EventLoop.noteCancelledTimer` has to be called once.
   var isPending: Bool { get }

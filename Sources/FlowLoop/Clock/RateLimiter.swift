@@ -23,7 +23,7 @@ public struct RateLimit: Sendable, Equatable {
 ///
 /// It keeps no time itself: each call gets the present time, in nanoseconds of any clock. A time
 /// before that of an earlier call counts as that one.
-public struct RateLimiter: Sendable {
+package struct RateLimiter: Sendable {
   private let limit: Int
   private let period: Int64
   /// The starts of the latest period, from `first` on, in order of their times.
@@ -34,20 +34,20 @@ public struct RateLimiter: Sendable {
   private var latest = Int64.min
 
   /// Makes a limiter without starts.
-  public init(_ limit: RateLimit) {
+  package init(_ limit: RateLimit) {
     self.limit = limit.count
     // At least the period: a server measures it with a clock of its own.
     period = max(1, Int64(exactly: (limit.seconds * 1e9).rounded(.up)) ?? .max)
   }
 
   /// How many starts the limit allows at `now`.
-  public mutating func available(at now: Int64) -> Int {
+  package mutating func available(at now: Int64) -> Int {
     dropOld(now)
     return max(0, limit - used)
   }
 
   /// The earliest time, from `now` on, at which the limit allows a start.
-  public mutating func nextStart(at now: Int64) -> Int64 {
+  package mutating func nextStart(at now: Int64) -> Int64 {
     dropOld(now)
     var left = used
     for start in starts[first...] where left >= limit {
@@ -58,7 +58,7 @@ public struct RateLimiter: Sendable {
   }
 
   /// Records starts at `now`. They count even when the limit doesn't allow them.
-  public mutating func start(_ count: Int = 1, at now: Int64) {
+  package mutating func start(_ count: Int = 1, at now: Int64) {
     dropOld(now)
     guard count > 0 else { return }
     used += count
@@ -79,7 +79,7 @@ public struct RateLimiter: Sendable {
   }
 
   /// Records a start at `now` if the limit allows it; returns whether it does.
-  public mutating func startIfAllowed(at now: Int64) -> Bool {
+  package mutating func startIfAllowed(at now: Int64) -> Bool {
     guard available(at: now) > 0 else { return false }
     start(at: now)
     return true

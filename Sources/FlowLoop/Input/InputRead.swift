@@ -1,5 +1,5 @@
 /// A part of the standard input to read; the parts are those of Lua's `io.read`.
-public enum InputFormat: Sendable {
+package enum InputFormat: Sendable {
   /// A line, with its newline or without.
   case line(keepsNewline: Bool)
   /// The text of a number, after white space.
@@ -11,9 +11,9 @@ public enum InputFormat: Sendable {
 }
 
 /// A request to read the standard input.
-public final class InputRead {
+package final class InputRead {
   /// The outcome of a part.
-  public enum Part: Sendable {
+  package enum Part: Sendable {
     /// A line, or a number of bytes.
     case bytes(ByteString)
     /// The text of a number.
@@ -25,9 +25,9 @@ public final class InputRead {
   /// The parts to read.
   let formats: [InputFormat]
   /// The outcome of each part so far; the first one without a value is the last.
-  public internal(set) var parts: [Part] = []
+  package internal(set) var parts: [Part] = []
   /// The error that ended the request, if any.
-  public internal(set) var problem: SystemError?
+  package internal(set) var problem: SystemError?
   /// The bytes of `parts`, which go back if the request is cancelled or its outcome isn't used.
   var taken: [UInt8] = []
   private(set) var completion: (() -> Void)?
@@ -38,7 +38,7 @@ public final class InputRead {
   ///   - formats: The parts to read.
   ///   - completion: Called once at the end, on the loop's thread, unless `StandardInput.start` has
   ///     returned true.
-  public init(_ formats: [InputFormat], completion: @escaping () -> Void) {
+  package init(_ formats: [InputFormat], completion: @escaping () -> Void) {
     self.formats = formats
     self.completion = completion
   }

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// It takes from the buffer of the C library's stdin what it needs and no more, so `io.read` continues
 /// where it has stopped. Requests are served one after another. On the loop's thread.
-public final class StandardInput: LoopJob {
+package final class StandardInput: LoopJob {
   private unowned let loop: EventLoop
   private var waiting: [InputRead] = []
   private var watch: DescriptorWatch?
@@ -34,7 +34,7 @@ public final class StandardInput: LoopJob {
   }
 
   /// Begins a request; returns true if it has ended already, because everything was in the buffer.
-  public func start(_ read: InputRead) -> Bool {
+  package func start(_ read: InputRead) -> Bool {
     loop.checkThread()
     if waiting.isEmpty, serve(read, fills: 0) { return true }
     waiting.append(read)
@@ -44,7 +44,7 @@ public final class StandardInput: LoopJob {
 
   /// Ends a request without reporting it. The bytes that it has taken are for the next one; `io.read`
   /// doesn't see them.
-  public func cancel(_ read: InputRead) {
+  package func cancel(_ read: InputRead) {
     guard let index = waiting.firstIndex(where: { $0 === read }) else { return }
     if index == 0 {
       held = (read.taken + numeralBytes + held)[...]
@@ -55,7 +55,7 @@ public final class StandardInput: LoopJob {
   }
 
   /// Takes back the bytes of a request that has ended and whose outcome can't be used, for the next one.
-  public func giveBack(_ read: InputRead) {
+  package func giveBack(_ read: InputRead) {
     loop.checkThread()
     if read.problem != nil || read.taken.isEmpty { return }
     // A request in progress begins again.
@@ -70,7 +70,7 @@ public final class StandardInput: LoopJob {
     if !waiting.isEmpty { enqueue() }
   }
 
-  public func run() {
+  package func run() {
     isEnqueued = false
     while let read = waiting.first, serve(read, fills: Self.fills) {
       waiting.removeFirst()
@@ -258,7 +258,7 @@ public final class StandardInput: LoopJob {
 extension EventLoop {
   /// The standard input of the process, read without blocking this loop. Only one loop of a process may
   /// read it at a time.
-  public var standardInput: StandardInput {
+  package var standardInput: StandardInput {
     checkThread()
     if let input = openInput as? StandardInput { return input }
     let made = StandardInput(self)

@@ -185,7 +185,7 @@ public final class EventLoop {
   }
 
   /// Enqueues `job` after all jobs that are ready; drops it when the loop is shut down.
-  public func enqueue(_ job: any LoopJob) {
+  package func enqueue(_ job: any LoopJob) {
     checkThread()
     if !isShutDown { ready.append(job) }
   }
@@ -199,7 +199,7 @@ public final class EventLoop {
   ///
   /// On a loop that is shut down the timer isn't pending, and never will be.
   @discardableResult
-  public func schedule(at time: Int64, _ job: any LoopJob) -> LoopTimer {
+  package func schedule(at time: Int64, _ job: any LoopJob) -> LoopTimer {
     checkThread()
     let timer = timers.add(deadline: time, job: job)
     if isShutDown { timer.cancel() }
@@ -232,7 +232,7 @@ public final class EventLoop {
 
   /// As `schedule(at:_:)`, for a pending job that keeps track itself whether it is pending. On a
   /// loop that is shut down its time is over at once, and nothing runs.
-  public func schedule(at time: Int64, timed job: any TimedJob) {
+  package func schedule(at time: Int64, timed job: any TimedJob) {
     checkThread()
     if isShutDown {
       _ = job.takeJob()
@@ -242,7 +242,7 @@ public final class EventLoop {
   }
 
   /// Records that a pending `TimedJob` stopped being pending before its time.
-  public func noteCancelledTimer() {
+  package func noteCancelledTimer() {
     checkThread()
     timers.noteCancelled()
   }

@@ -1,5 +1,5 @@
 /// A piece of work for an event loop.
-public protocol LoopJob: AnyObject {
+package protocol LoopJob: AnyObject {
   /// Does the work, on the loop's thread; must not block.
   func run()
 }

@@ -156,7 +156,7 @@ extension EventLoop {
   ///   - job: The job; it must be short, because the other descriptors wait for it.
   /// - Returns: The watch, which has to be ended before the descriptor is closed.
   /// - Throws: A `SystemError` for a descriptor that can't be watched, such as a regular file's.
-  public func watch(
+  package func watch(
     _ descriptor: Int32, writing: Bool = false, _ job: any LoopJob
   ) throws(SystemError) -> DescriptorWatch {
     checkThread()
@@ -174,7 +174,7 @@ extension EventLoop {
   ///   - job: The job; it must be short, because the other descriptors wait for it.
   /// - Returns: The watch, which has to be ended before the descriptor is closed.
   /// - Throws: A `SystemError` for a descriptor that can't be watched.
-  public func watch(
+  package func watch(
     _ descriptor: Int32, reading: Bool, writing: Bool, _ job: any LoopJob
   ) throws(SystemError) -> DescriptorWatch {
     checkThread()

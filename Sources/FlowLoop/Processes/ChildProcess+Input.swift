@@ -6,7 +6,7 @@ extension ChildProcess {
   ///   - bytes: The bytes.
   ///   - writer: The object to call when the result is `.later`.
   /// - Returns: The outcome.
-  public func write(_ bytes: ByteString, for writer: any ProcessInputWriter) -> InputWritten {
+  package func write(_ bytes: ByteString, for writer: any ProcessInputWriter) -> InputWritten {
     let outcome = input?.write(bytes, for: writer) ?? .closed
     // It may be paused because of lines, which the writer can't take now.
     if outcome == .later { resume() }
@@ -14,8 +14,8 @@ extension ChildProcess {
   }
 
   /// Removes a writer that was to be called.
-  public func cancelWrite(_ writer: any ProcessInputWriter) { input?.cancel(writer) }
+  package func cancelWrite(_ writer: any ProcessInputWriter) { input?.cancel(writer) }
 
   /// Ends the standard input, after the bytes that were written.
-  public func closeInput() { input?.endAfterBytes() }
+  package func closeInput() { input?.endAfterBytes() }
 }

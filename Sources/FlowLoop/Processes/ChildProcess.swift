@@ -6,7 +6,7 @@ import Glibc
 ///
 /// It has ended when the program has and both its outputs are at their end. That may be later: the
 /// program's own child processes may continue to write.
-public final class ChildProcess: ProcessLineSource {
+package final class ChildProcess: ProcessLineSource {
   /// Called once, on the loop, at the end.
   typealias Completion = (ProcessEnd) -> Void
 
@@ -20,7 +20,7 @@ public final class ChildProcess: ProcessLineSource {
   /// The argument of kill that reaches it.
   private var target: Int32 = 0
   /// The number of its process once it was started, also after its end.
-  public private(set) var processNumber: Int32?
+  package private(set) var processNumber: Int32?
   /// Set while `pid` is.
   private var group: OpaquePointer?
   var hasExited = false
@@ -58,13 +58,13 @@ public final class ChildProcess: ProcessLineSource {
   }
 
   /// Whether it hasn't ended yet.
-  public var isPending: Bool { completion != nil }
+  package var isPending: Bool { completion != nil }
 
   /// Stops the program and its child processes: SIGTERM to its process group, and SIGKILL when the
   /// grace period is over. A program that waits for its start is never started.
   ///
   /// - Parameter reason: The reason, for its `ProcessEnd`.
-  public func cancel(because reason: any Error) {
+  package func cancel(because reason: any Error) {
     guard isPending, cancellation == nil else { return }
     cancellation = reason
     if let replacement { return replacement.cancel(self, because: reason) }
@@ -130,7 +130,7 @@ public final class ChildProcess: ProcessLineSource {
   // MARK: Lines
 
   /// Returns the lines of its outputs, which are shared by all readers.
-  public func makeLines() -> ProcessLines {
+  package func makeLines() -> ProcessLines {
     if let lines { return lines }
     let made = ProcessLines(of: self)
     lines = made

@@ -2,7 +2,7 @@ internal import CFlowSystem
 import Glibc
 
 /// The outcome of a write to the input of a program.
-public enum InputWritten: Sendable {
+package enum InputWritten: Sendable {
   /// The bytes were written, or wait within a bound.
   case done
   /// The writer is called when the program has read enough.
@@ -12,7 +12,7 @@ public enum InputWritten: Sendable {
 }
 
 /// A writer that waits until a program has read enough of its input.
-public protocol ProcessInputWriter: AnyObject {
+package protocol ProcessInputWriter: AnyObject {
   /// Called once, on the loop's thread: the bytes were written or there is room for them, or the
   /// program has closed its input.
   func inputAdvanced(isOpen: Bool)

@@ -23,7 +23,7 @@ public struct ProcessLine: Sendable {
 }
 
 /// A reader that waits for a line of a program.
-public protocol ProcessLineReader: AnyObject {
+package protocol ProcessLineReader: AnyObject {
   /// Called once, on the loop's thread, with the line, or with nil when there are no more.
   func received(_ line: ProcessLine?)
 }
@@ -71,7 +71,7 @@ public final class ProcessLines {
   }
 
   /// Makes the lines of a program that has ended.
-  public init(of result: ProcessResult?) {
+  package init(of result: ProcessResult?) {
     hasEnded = true
     guard let result else { return }
     for (bytes, stream) in [
@@ -102,7 +102,7 @@ public final class ProcessLines {
   var isOpen: Bool { readerCount > 0 }
 
   /// Takes a line. When there is none yet, `reader` is called later, once.
-  public func next(for reader: any ProcessLineReader) -> Next {
+  package func next(for reader: any ProcessLineReader) -> Next {
     if first < queue.count {
       let line = queue[first]
       first += 1
@@ -123,12 +123,12 @@ public final class ProcessLines {
   }
 
   /// Removes a reader that was to be called.
-  public func cancel(_ reader: any ProcessLineReader) {
+  package func cancel(_ reader: any ProcessLineReader) {
     waiting.removeAll { $0 === reader }
   }
 
   /// Takes back a line that its reader can't use, for the next reader.
-  public func putBack(_ line: ProcessLine) {
+  package func putBack(_ line: ProcessLine) {
     guard waiting.isEmpty else { return waiting.removeFirst().received(line) }
     if first > 0 {
       first -= 1

@@ -29,16 +29,16 @@ public struct ProcessRequest: Sendable {
   /// grows as the program writes. The path is relative to the folder of this process.
   public var output: ByteString?
   /// Whether the output that isn't written to a file goes to this process's own as well, line by line.
-  public var tees = false
+  package var tees = false
   /// The name before each of these lines while several programs do that; nil for the program's own.
-  public var label: ByteString?
+  package var label: ByteString?
   /// Seconds after its start at which it is stopped, in real time; nil for no limit.
   public var timeout: Double?
   /// Seconds between SIGTERM and SIGKILL when it is stopped.
   public var gracePeriod: Double = 1
 
   /// The object that it runs for; see `EventLoop.cancelProcesses(of:)`.
-  public var owner: ObjectIdentifier?
+  package var owner: ObjectIdentifier?
 
   /// Makes a request to run a program, with these bytes as its input, or none.
   public init(
@@ -52,7 +52,7 @@ public struct ProcessRequest: Sendable {
   }
 
   /// The problem of a request that can't be run on any machine; nil for a valid request.
-  public var problem: ByteString? {
+  package var problem: ByteString? {
     if argv.isEmpty { return "a command is at least the name of a program" }
     if argv[0].isEmpty { return "a command begins with the name of a program, not an empty string" }
     for (index, word) in argv.enumerated() where word.bytes.contains(0) {

@@ -254,15 +254,15 @@ extension EventLoop {
   ///
   /// Handlers are installed with the first program, and only for signals that have the default
   /// action at that time: a program that handles them itself has to cancel its programs itself.
-  public static func endProgramsWithProcess() { flowsystem_end_programs_with_process() }
+  package static func endProgramsWithProcess() { flowsystem_end_programs_with_process() }
 
   /// Ends the programs of all loops now, with their child processes: they get SIGTERM and, after a
   /// second, SIGKILL. Their ends are reported when their loops continue.
-  public static func endPrograms() { flowsystem_end_programs() }
+  package static func endPrograms() { flowsystem_end_programs() }
 
   /// Kills all programs of this loop, with their child processes, because a process that is about
   /// to end would leave them running. Their ends aren't reported, so their ops never end.
-  public func killProcesses() {
+  package func killProcesses() {
     checkThread()
     programs?.killAll()
   }
@@ -274,7 +274,7 @@ extension EventLoop {
   ///   - completion: Called once at its end, perhaps before this returns.
   /// - Returns: The program, to cancel it.
   @discardableResult
-  public func startChild(
+  package func startChild(
     _ request: ProcessRequest, completion: @escaping (ProcessEnd) -> Void
   ) -> ChildProcess {
     checkThread()

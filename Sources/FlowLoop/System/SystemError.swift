@@ -23,7 +23,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
   }
 
   /// Whether the work was cancelled.
-  public var isCancellation: Bool { code == ECANCELED }
+  package var isCancellation: Bool { code == ECANCELED }
 
   public var description: String { message.description }
 }

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The rows of a text or file of CSV: what `csv.rows` returns.
 final class CSVRows: TextIterator {

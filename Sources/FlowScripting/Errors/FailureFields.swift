@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The fields, other than the message, of a table with which a script fails, by `ctx:fail` or
 /// `error`: a number, and the control of further attempts.

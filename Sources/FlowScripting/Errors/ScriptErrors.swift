@@ -1,5 +1,5 @@
 public import FlowEngine
-public import LuaVM
+@_spi(Scripting) package import LuaVM
 
 /// Errors as scripts see them: tables with `kind`, `message`, `op`, `path`, `traceback`, `cause`
 /// and a `__tostring`. An error always has the same table.
@@ -106,7 +106,7 @@ extension ScriptHost {
   }
 
   /// Whether a value is an error table of this host.
-  public func isError(_ value: LuaValue) -> Bool {
+  package func isError(_ value: LuaValue) -> Bool {
     guard case .reference(let reference) = value, reference.kind == .table else { return false }
     return vm.has(metatable: errorMetatable, reference)
   }

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `flow.new` and the methods of the builder.
 extension ScriptHost {

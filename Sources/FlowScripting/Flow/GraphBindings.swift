@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Descriptions of a flow or run: `check`, `dot`, `mermaid`.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A `will_start` or `did_finish` written in Lua: a coroutine, so it may wait.
 final class ScriptCallback: RunCallback {

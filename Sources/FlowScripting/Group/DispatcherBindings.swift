@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A group's dispatcher as an object for scripts.
 final class DispatcherBox {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension Options {
   /// What makes the labels of a group's items: the key of a field of each, or a function.

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `flow.http.client`: what the requests to a service have in common.
 extension ScriptHost {

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `flow.ops.HTTPOp { url = "https://…/{name}", into = "page" }`.
 extension ScriptHost {

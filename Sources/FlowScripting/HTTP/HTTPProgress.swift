@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Calls a function of a script with the progress of a request, one call at a time. An error of the
 /// function ends the request.

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Reads the arguments of a request: a URL, a table, or a URL and a table.
 struct HTTPRequestReader {

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The fields and methods of a response.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 /// Finds texts and names in annotations.
-public struct AnnotationReader {
+package struct AnnotationReader {
   /// A function or field.
   struct Entry {
     /// `flow.op(name, run)`, `Run:summary(options)`, `Run.name`.
@@ -41,7 +41,7 @@ public struct AnnotationReader {
   private var openClass: String?
 
   /// Reads the texts of files, by default all annotations.
-  public init(_ texts: [String] = Annotations.files.map(\.text)) {
+  package init(_ texts: [String] = Annotations.files.map(\.text)) {
     for text in texts {
       for line in text.split(separator: "\n", omittingEmptySubsequences: false) { read(line) }
     }
@@ -153,7 +153,7 @@ public struct AnnotationReader {
   ///   - name: The class, by the name of its objects in messages.
   ///   - methodsOnly: Whether fields are left out.
   /// - Returns: The names, sorted; none for an unknown class.
-  public func members(of name: String, methodsOnly: Bool) -> [String] {
+  package func members(of name: String, methodsOnly: Bool) -> [String] {
     var names: Set<String> = []
     var next: String? = name
     while let current = next, let found = classes[current] {
@@ -167,7 +167,7 @@ public struct AnnotationReader {
 
   /// The text about a member of a class or of its parents, with the fields of a function's options;
   /// nil if there is none.
-  public func text(_ name: String, of className: String) -> String? {
+  package func text(_ name: String, of className: String) -> String? {
     var next: String? = className
     while let current = next, let found = classes[current] {
       if let entry = found.members[name] {
@@ -181,7 +181,7 @@ public struct AnnotationReader {
 
   /// The description of a class, with its values if it is an alias, or its fields if it is a table
   /// of options; nil for an unknown one.
-  public func text(ofClass name: String) -> String? {
+  package func text(ofClass name: String) -> String? {
     guard let found = classes[name] else { return nil }
     let fields = name.hasSuffix("options") ? self.fields(of: name) : []
     return (HelpText.joined(found.lines) + fields).joined(separator: "\n")

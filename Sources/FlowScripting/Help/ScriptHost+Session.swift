@@ -1,21 +1,21 @@
-public import FlowEngine
-public import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 /// The functions of a host for interactive sessions.
 extension ScriptHost {
   /// Cancels everything and ends the process if its end has been requested. A run or task must not
   /// call it.
-  public func answerTermination() {
+  package func answerTermination() {
     if vm.takeTermination() || isTerminating { terminate() }
   }
 
   /// Unobserved failures; each is returned once.
-  public func takeUnobservedFailures() -> [(name: ByteString, error: FlowError)] {
+  package func takeUnobservedFailures() -> [(name: ByteString, error: FlowError)] {
     loop.takeUnobservedFailures().map { ($0.name, $0.error) }
   }
 
   /// The names of the runs and tasks that keep a script alive, in the order of their start.
-  public var pendingNames: [ByteString] { loop.pendingTasks.map(\.title) }
+  package var pendingNames: [ByteString] { loop.pendingTasks.map(\.title) }
 
   /// The name in messages for objects of a value's kind; nil for a value that isn't of this host.
   func className(of value: LuaValue) -> String? {
@@ -42,7 +42,7 @@ extension ScriptHost {
   ///   - value: Any value.
   ///   - methodsOnly: Whether fields are left out.
   /// - Returns: The names, sorted; nil for a value that isn't such an object.
-  public func members(of value: LuaValue, methodsOnly: Bool) -> [String]? {
+  package func members(of value: LuaValue, methodsOnly: Bool) -> [String]? {
     guard let name = className(of: value) else { return nil }
     // Its fields are in the table; those of a submodule that isn't made yet are not.
     if name == AnnotationReader.module {
@@ -54,7 +54,7 @@ extension ScriptHost {
   }
 
   /// The op in `flow.ops` with a name, as scripts see it.
-  public func registeredOp(_ name: ByteString) -> LuaValue? {
+  package func registeredOp(_ name: ByteString) -> LuaValue? {
     registry[name].flatMap { try? value(of: $0) }
   }
 
@@ -64,7 +64,7 @@ extension ScriptHost {
   ///   - value: The value; nil for `help` itself.
   ///   - columns: The maximum width of a line.
   /// - Returns: The text.
-  public func help(about value: LuaValue?, columns: Int = 80) -> ByteString {
+  package func help(about value: LuaValue?, columns: Int = 80) -> ByteString {
     HelpText.wrapped(text(about: value), columns: columns)
   }
 

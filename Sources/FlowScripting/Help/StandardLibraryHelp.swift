@@ -1,4 +1,4 @@
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The help texts for Lua's own functions.
 enum StandardLibraryHelp {

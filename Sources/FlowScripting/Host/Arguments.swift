@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The arguments of one API function. Its error messages name the function and the argument.
 struct Arguments {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-public import LuaVM
+@_spi(Scripting) public import LuaVM
 
 // Async closures as functions for scripts.
 //

@@ -1,15 +1,15 @@
-public import FlowEngine
-public import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 /// A script host that is made when a script first requires `flow`, so that scripts without flows
 /// start as fast as possible.
-public final class DeferredScriptHost {
+package final class DeferredScriptHost {
   /// The Lua state.
-  public let vm: LuaVM
+  package let vm: LuaVM
   /// The host; nil as long as no script has required `flow`.
-  public private(set) var host: ScriptHost?
+  package private(set) var host: ScriptHost?
   /// Called once, when the host has been made.
-  public var onMake: ((ScriptHost) -> Void)?
+  package var onMake: ((ScriptHost) -> Void)?
 
   private let makeLoop: () -> EventLoop
   private let configuration: ScriptHost.Configuration
@@ -21,7 +21,7 @@ public final class DeferredScriptHost {
   ///   - configuration: What scripts can use of the module.
   ///   - makeLoop: Makes the loop of the host.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  public init(
+  package init(
     vm: LuaVM, configuration: ScriptHost.Configuration = ScriptHost.Configuration(),
     loop makeLoop: @escaping () -> EventLoop = { EventLoop() }
   ) throws {
@@ -35,7 +35,7 @@ public final class DeferredScriptHost {
   }
 
   /// The host, which is made if there is none yet.
-  public func makeHost() throws -> ScriptHost {
+  package func makeHost() throws -> ScriptHost {
     if let host { return host }
     let host = try ScriptHost(vm: vm, loop: makeLoop(), configuration: configuration)
     self.host = host
@@ -44,7 +44,7 @@ public final class DeferredScriptHost {
   }
 
   /// Closes the Lua state and the host, if there is one.
-  public func close() {
+  package func close() {
     if let host { host.close() } else { vm.close() }
   }
 }

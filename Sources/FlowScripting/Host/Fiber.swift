@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A coroutine of a script that waits: an op's, or a callback's. It continues when its wait is
 /// ready.

@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The owner of a coroutine: it limits the coroutine's time and is notified of its outcome.
 enum FiberOwner {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension Options {
   /// A limit of starts: a number per second, or `{ n, per = seconds }`.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Cancels what a host runs, from any thread; see `ScriptHost.canceller`.
 // The monitor guards all properties; the host is only used on its own thread.

@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-public import LuaVM
+@_spi(Scripting) public import LuaVM
 
 /// Calls of Lua functions that have to end in time.
 extension ScriptHost {

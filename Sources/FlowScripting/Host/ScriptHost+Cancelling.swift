@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension ScriptHost {
   /// Cancels what the host runs, from any thread: hand it over before the host's thread is busy.

@@ -1,6 +1,6 @@
-public import FlowEngine
+package import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The end of scripts: by themselves, by Ctrl-C, or with the process.
 extension ScriptHost {
@@ -45,7 +45,7 @@ extension ScriptHost {
   /// settled. Code of a run or task must not call it.
   ///
   /// - Parameter reason: The reason that they show; nil for none.
-  public func cancelEverything(reason: ByteString?) {
+  package func cancelEverything(reason: ByteString?) {
     cancelEverything(.cancelled(reason: reason))
   }
 

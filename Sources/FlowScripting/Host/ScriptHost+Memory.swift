@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The part of the memory limit that is outside of the Lua state: logs, and values that ops have set.
 extension ScriptHost {

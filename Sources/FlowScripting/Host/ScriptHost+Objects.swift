@@ -1,5 +1,5 @@
 public import FlowEngine
-public import LuaVM
+@_spi(Scripting) public import LuaVM
 
 /// Conversion between objects of the engine and values of scripts.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 public import FlowEngine
-public import LuaVM
+@_spi(Scripting) public import LuaVM
 
 extension ScriptHost {
   /// Runs a script in a state of its own on a thread of its own, and returns its results: the shortest way to

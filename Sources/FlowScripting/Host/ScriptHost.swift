@@ -1,6 +1,6 @@
 public import FlowEngine
 internal import FlowHTTP
-public import LuaVM
+@_spi(Scripting) public import LuaVM
 
 /// The engine for scripts: it adds the module `flow` to a Lua state and runs the ops, callbacks and
 /// waits of scripts on an event loop.
@@ -19,7 +19,7 @@ public final class ScriptHost {
   /// Loops for further tests, on which nothing is pending.
   var idleTestLoops: [EventLoop] = []
   /// Called whenever another loop becomes active, so that signals can wake it.
-  public var onLoopChange: ((EventLoop) -> Void)?
+  package var onLoopChange: ((EventLoop) -> Void)?
 
   /// The op whose code is running; nil outside of ops. Set while its coroutine runs.
   var currentOp: OpContext? { current.op?.takeUnretainedValue() }
@@ -69,25 +69,25 @@ public final class ScriptHost {
   /// The methods of programs, once one has been needed; see `programs`.
   var openPrograms: ProgramMethods?
   /// Whether a session reads the standard input of the process, so that code of the session can't.
-  public var sessionReadsInput = false
+  package var sessionReadsInput = false
   /// Whether logs have each wait of an op's or callback's code, for traces; of workers, those that start from
   /// now on. It doubles the logs of ops that wait.
-  public var logsWaits: Bool {
+  package var logsWaits: Bool {
     get { waitBegins != nil }
     set { waitBegins = newValue ? [:] : nil }
   }
   /// When the fibers that wait began to; nil unless waits are logged.
   var waitBegins: [ObjectIdentifier: Int64]?
   /// The name of the script in traces, unless the environment gives another one.
-  public var serviceName: ByteString = "flowlua"
+  package var serviceName: ByteString = "flowlua"
   /// What keeps the runs of the script; nil for nothing.
-  public internal(set) var keeping: ScriptKeeping?
+  package internal(set) var keeping: ScriptKeeping?
   /// How runs are kept that the script itself wants to be kept; nil, the default, refuses that.
-  public var keepingDefaults: (() -> ScriptKeeping.Options)?
+  package var keepingDefaults: (() -> ScriptKeeping.Options)?
   /// Called when runs of the script begin to be kept.
-  public var onKeeping: ((ScriptKeeping) -> Void)?
+  package var onKeeping: ((ScriptKeeping) -> Void)?
   /// Called with a sentence about an op that can't be kept, if the script itself wants its runs to be kept.
-  public var onKeepingWarning: ((ByteString) -> Void)?
+  package var onKeepingWarning: ((ByteString) -> Void)?
   /// The trace of spans while the loop has none.
   private(set) lazy var ownTrace = TraceContext()
   /// The metatable of `run.data`, once it has been needed.
@@ -114,13 +114,13 @@ public final class ScriptHost {
 
   /// Ends the process, once its end has been requested and everything is cancelled; see
   /// `LuaVM.terminator`.
-  public var onTermination: (() -> Void)?
+  package var onTermination: (() -> Void)?
   /// Called before `onTermination`, when everything is cancelled and files can still be replaced.
-  public var onTerminated: (() -> Void)?
+  package var onTerminated: (() -> Void)?
   /// Called when that request was taken: only cleanups run afterwards.
-  public var onTerminationRequest: (() -> Void)?
+  package var onTerminationRequest: (() -> Void)?
   /// Called with true when everything is being cancelled, and with false when that is done.
-  public var onCancellation: ((Bool) -> Void)?
+  package var onCancellation: ((Bool) -> Void)?
   /// Set once the end of the process has been requested.
   var isTerminating = false
   /// Whether the last cleanups before that end are executing.
@@ -130,12 +130,12 @@ public final class ScriptHost {
   /// with `file:line` of the script. A program that sets it makes runs checked instead of executed:
   /// `flow.checking` is true, and programs aren't started. It may end the process; if it returns,
   /// an error of use is raised in the script.
-  public var onNeedOfOutcome: ((Run, ByteString) -> Void)?
+  package var onNeedOfOutcome: ((Run, ByteString) -> Void)?
   /// Whether there may be runs without an outcome.
   var mayLackOutcomes: Bool { onNeedOfOutcome != nil }
 
   /// Whether code outside of flows may have effects although runs may lack an outcome, because some ops are executed.
-  public var allowsEffects = false
+  package var allowsEffects = false
 
   /// Whether flows are only checked, so that nothing has an effect.
   var isChecking: Bool { onNeedOfOutcome != nil && !allowsEffects }
@@ -150,7 +150,7 @@ public final class ScriptHost {
   public lazy var workerMemoryLimit: Int? = vm.memoryLimit
   /// Called when a loop needs workers, before it starts the first one, so that a program may
   /// prepare for more threads. On the thread of the host.
-  public var onNeedOfWorkers: (() -> Void)?
+  package var onNeedOfWorkers: (() -> Void)?
   /// The workers of the active loop, once they have been needed.
   var openPool: WorkerPool?
   /// Those of the paused loops, if they have some.

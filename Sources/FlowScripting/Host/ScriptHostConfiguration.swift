@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension ScriptHost {
   /// What the scripts of a host can use, besides the libraries of their Lua state, which

@@ -1,5 +1,5 @@
 public import FlowEngine
-public import LuaVM
+@_spi(Scripting) public import LuaVM
 
 /// The code that `ScriptThread.perform` runs.
 public typealias ScriptOperation<Success> =

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The parts of the module `flow` that have names of their own, such as `flow.testing`. A part is made
 /// when a script first reads the field or requires it, so a script without it pays nothing.

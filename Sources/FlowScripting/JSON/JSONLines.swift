@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The values of a text or file with one JSON value a line: what `json.lines` returns.
 final class JSONLines: TextIterator {

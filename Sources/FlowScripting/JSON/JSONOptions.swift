@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension JSONReading {
   /// The options of `json.decode`, `json.read` and `json.lines`.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension ScriptHost {
   /// `flow.keep`: keeps all runs that start from now on.

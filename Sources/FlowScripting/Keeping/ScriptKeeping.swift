@@ -1,12 +1,12 @@
-public import FlowEngine
+package import FlowEngine
 package import FlowJournal
 
 /// Keeps the runs of a script, so that another process can continue them.
 ///
 /// The store is opened when the script starts its first run; a script that starts none leaves nothing.
-public final class ScriptKeeping: RunMonitor {
+package final class ScriptKeeping: RunMonitor {
   /// Which run of the store is continued.
-  public enum Resumption {
+  package enum Resumption {
     /// None: a new one begins.
     case none
     /// The latest of the script that hasn't finished; a new one if there is none.
@@ -19,7 +19,7 @@ public final class ScriptKeeping: RunMonitor {
   ///
   /// A name is that of an op, of an item (`UploadOp #40`) or of a step of a machine (`order.pay`), or a path of such
   /// names (`publish/UploadOp #40`).
-  public enum Choice {
+  package enum Choice {
     /// Those that aren't known to have finished with the same code and inputs.
     case changed
     /// None: what would be executed is only found out, and `onRehearsal` is called with that.
@@ -31,36 +31,36 @@ public final class ScriptKeeping: RunMonitor {
   }
 
   /// How runs are kept.
-  public struct Options {
+  package struct Options {
     /// The folder of the store.
-    public var folder: ByteString
+    package var folder: ByteString
     /// Whether the person who runs the script has chosen the folder: then `flow.keep` doesn't.
-    public var isFolderGiven = false
+    package var isFolderGiven = false
     /// The script that the runs belong to, by its path.
-    public var script: ByteString
+    package var script: ByteString
     /// Returns the name of the script in the store of another folder, which `flow.keep` chooses; nil: the same.
-    public var scriptName: ((_ folder: ByteString) -> ByteString)?
+    package var scriptName: ((_ folder: ByteString) -> ByteString)?
     /// The words of its command line, for people.
-    public var words: [ByteString]
+    package var words: [ByteString]
     /// Which run is continued.
-    public var resumption = Resumption.none
+    package var resumption = Resumption.none
     /// Which ops are executed.
-    public var choice = Choice.changed
+    package var choice = Choice.changed
     /// Whether ops whose code has changed count as unchanged.
-    public var trustsCode = false
+    package var trustsCode = false
     /// Whether nothing is kept, because nothing is executed.
-    public var isDry = false
+    package var isDry = false
     /// Whether ops with a cache may take results of other runs.
-    public var usesCache = true
+    package var usesCache = true
     /// The text of the key by which secrets are kept, a long random one; without it no op that sets a secret is kept.
-    public var storeKey: ByteString?
+    package var storeKey: ByteString?
     /// What became of ops that are executed only once: `done`, `again` or `fail`, by name.
-    public var settlements: [ByteString: ByteString] = [:]
+    package var settlements: [ByteString: ByteString] = [:]
     /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
-    public var storeLimit = JournalStore.usualLimit
+    package var storeLimit = JournalStore.usualLimit
 
     /// Options with the defaults.
-    public init(folder: ByteString, script: ByteString, words: [ByteString] = []) {
+    package init(folder: ByteString, script: ByteString, words: [ByteString] = []) {
       self.folder = folder
       self.script = script
       self.words = words
@@ -90,13 +90,13 @@ public final class ScriptKeeping: RunMonitor {
   }
 
   /// The id of the run in the store; nil when none has begun.
-  public var id: ByteString? { kept?.id }
+  package var id: ByteString? { kept?.id }
 
   /// Whether there is something to resume: a run has begun and hasn't been ended.
-  public var isOpen: Bool { kept != nil && !isEnded }
+  package var isOpen: Bool { kept != nil && !isEnded }
   private var isEnded = false
 
-  public func runBegins(_ run: Run) -> Bool {
+  package func runBegins(_ run: Run) -> Bool {
     if keepsAll { keep(run) }
     return true
   }
@@ -117,7 +117,7 @@ public final class ScriptKeeping: RunMonitor {
     }
   }
 
-  public func runEnded(_ run: Run) {
+  package func runEnded(_ run: Run) {
     if run.isRehearsal { endRehearsal(of: run) }
     if run.keeper != nil { pendingCount -= 1 }
   }
@@ -176,7 +176,7 @@ public final class ScriptKeeping: RunMonitor {
   /// Records that the script has ended, and waits until that and all before it is in the store; further calls do
   /// nothing. A run isn't finished if a flow of it still executes, because an op has called `os.exit`. Throws the reason
   /// why it isn't in the store. Then runs that are too old, or too many, are removed from it.
-  public func end(isFinished: Bool) throws(FlowError) {
+  package func end(isFinished: Bool) throws(FlowError) {
     if isEnded { return }
     isEnded = true
     guard let store, let keeper = keeper as? Keeper, let kept else { return }
@@ -217,7 +217,7 @@ extension ScriptHost {
   /// - Parameters:
   ///   - options: How.
   ///   - warn: Called with a sentence for the person who runs the script.
-  public func keep(_ options: ScriptKeeping.Options, warn: @escaping (ByteString) -> Void) {
+  package func keep(_ options: ScriptKeeping.Options, warn: @escaping (ByteString) -> Void) {
     makeKeeping(options, warn: warn).keepsAll = true
   }
 

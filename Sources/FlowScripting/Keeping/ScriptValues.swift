@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowJournal
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Values of a script as bytes for a store: tables are kept as copies, like those that go to workers.
 final class ScriptValues: KeptValues {

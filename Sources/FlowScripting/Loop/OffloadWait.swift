@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import Glibc
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension ScriptHost {
   /// Performs `work` on a helper thread while the script waits, and returns the results that `answer`

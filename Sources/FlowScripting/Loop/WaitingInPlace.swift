@@ -1,10 +1,10 @@
 @_spi(Scripting) internal import FlowEngine
-public import LuaVM
+@_spi(Scripting) package import LuaVM
 
 /// Waits of code that can't be parked: of the main chunk, and of code below a C function.
 extension ScriptHost: LuaScheduler {
   /// Runs the loop until the wait is ready, or until the waiting code has to stop.
-  public func pump(_ wait: LuaWait) {
+  package func pump(_ wait: LuaWait) {
     let code = CodeInPlace(self)
     let isClosing = !cutsCloses && vm.runsScheduledCoroutine && vm.runsClose
     let isCleanup = isClosing || vm.runsScheduledCoroutine && executesCleanup

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `flow.machine` and the methods of machines.
 extension ScriptHost {
@@ -225,7 +225,7 @@ private struct MachineReader {
       definition.triesAnyStepFirst = any == "first"
     }
     definition.maxTransitions =
-      try options.count("max_transitions") ?? MachineDefinition.defaultMaxTransitions
+      try options.count("max_transitions") ?? MachineOp.defaultMaxTransitions
     try readFunctions(logic, &definition)
     for (index, part) in parts.enumerated() {
       guard let step = host.vm.object(in: part, host.types.step) else {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A step, made by `flow.step` or `flow.any_step`.
 final class StepPart {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The ops in `flow.ops` that are part of flowlua, registered as by an embedding program.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Code of a script that something of the engine holds.
 protocol LuaCode: AnyObject {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `ctx`: the context of an op written in Lua.
 extension ScriptHost {

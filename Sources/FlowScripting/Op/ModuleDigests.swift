@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Digests of the modules that scripts require: of a module's file and of the files of the modules that its
 /// text requires, so that a change of any of them changes the digest.

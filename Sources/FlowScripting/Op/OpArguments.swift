@@ -1,5 +1,5 @@
 public import FlowEngine
-public import LuaVM
+@_spi(Scripting) public import LuaVM
 
 /// The arguments with which a script called an `OpClass`, counted from 1.
 ///

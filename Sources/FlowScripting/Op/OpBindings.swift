@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The options of `start` and `run`.
 struct RunOptions {

@@ -1,5 +1,5 @@
 public import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A class of ops, written in Swift. A script makes an op by calling it: `PrintOp("hello")`.
 ///

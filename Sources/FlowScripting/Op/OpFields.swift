@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The readable fields of an op: its declarations and its policy. Tables are copies.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 public import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The ops written in Swift, by name: the contents of `flow.ops`.
 final class OpRegistry {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The function `key` of a `cache`: a coroutine on the main thread, so it may wait, wherever the op itself runs.
 // Unchecked: it is made, used and released on the thread of its host, like the ops that own it.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The body of an op written in Lua: a function that runs as a coroutine on the main loop.
 final class ScriptOpBody: OpBody {

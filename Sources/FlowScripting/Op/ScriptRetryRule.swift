@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `when` and `delay` of a `retry`, as functions written in Lua: coroutines on the main thread, so they may
 /// wait, wherever the op itself runs.

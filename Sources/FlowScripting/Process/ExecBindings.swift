@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `flow.exec`, and its common parts with `ExecOp`.
 extension ScriptHost {

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import Glibc
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The methods of a task that only a program has. They are made when a script first uses one of them.
 struct ProgramMethods {

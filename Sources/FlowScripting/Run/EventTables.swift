@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The events of a run for `run:events()`: a list of tables
 /// `{ time, kind, id, parent?, path, run, lane, queued?, op, index?, label?, attempt, message?, key?, value?, old_value?, done?, total? }`,

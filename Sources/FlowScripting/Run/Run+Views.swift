@@ -13,7 +13,7 @@ extension Run {
 extension ScriptHost {
   /// The spans of a run in OTLP/JSON, for collectors of OpenTelemetry: `--otlp` of flowlua. They belong to
   /// `Run.traceContext`, or else to a trace of this host. Called on the loop's thread.
-  public func otlp(of run: Run) -> ByteString {
+  package func otlp(of run: Run) -> ByteString {
     RunOTLP.text(of: [RunSpans(run)], run.traceContext ?? trace, resource)
   }
 }

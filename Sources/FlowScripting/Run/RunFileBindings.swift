@@ -1,6 +1,6 @@
 package import FlowEngine
 internal import Glibc
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Views of a run that are files: `report`, `timeline`, `trace`, `otlp`.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Runs as spans of OpenTelemetry, in the JSON of OTLP: ids in hexadecimal, times as strings of nanoseconds.
 ///

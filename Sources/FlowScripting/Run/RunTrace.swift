@@ -1,5 +1,5 @@
 package import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Runs as Chrome trace events in JSON, which Perfetto shows: a process for each run, and rows for its
 /// executions.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Scripts whose runs are checked or rehearsed instead of executed: they end where they need the outcome of a
 /// run.

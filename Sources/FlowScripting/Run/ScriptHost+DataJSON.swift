@@ -1,11 +1,11 @@
-public import FlowEngine
-public import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 // Values of a run in JSON, for files that people and programs read. Unlike `json.encode` it has no
 // errors, and shows no secrets: a function is its text, and a table within itself too.
 extension ScriptHost {
   /// Appends the data of a run as an object, in the order of the keys.
-  public func appendData(of run: Run, to text: inout JSONText) {
+  package func appendData(of run: Run, to text: inout JSONText) {
     var values: [(name: ByteString, value: FlowValue)] = run.data.entries.map { entry in
       let value = run.data.isSecret(entry.key) ? FlowValue.secret(entry.value) : entry.value
       return (loop.keys.name(of: entry.key), value)
@@ -18,7 +18,7 @@ extension ScriptHost {
 
   /// Appends the fields that a script has given to an error, by `ctx:fail` or `error`, as an object;
   /// returns false, and appends nothing, when there are none.
-  public func appendFields(of error: FlowError, to text: inout JSONText) -> Bool {
+  package func appendFields(of error: FlowError, to text: inout JSONText) -> Bool {
     guard let table = table(of: error), let pairs = try? vm.pairs(of: table) else { return false }
     var values: [(name: ByteString, value: FlowValue)] = []
     for (key, value) in pairs {

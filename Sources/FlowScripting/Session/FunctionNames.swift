@@ -1,4 +1,4 @@
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The names by which a script can reach functions: through loaded modules and global variables.
 struct FunctionNames {

@@ -1,9 +1,9 @@
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Finds names for the cursor: of variables, fields, methods, options. No code of a script is run:
 /// fields are found in tables and in the tables of `__index`, and annotations give the results of
 /// functions of `flow`.
-public struct NameCompletion {
+package struct NameCompletion {
   private let host: ScriptHost
   private let locals: SessionLocals?
   private let bytes: [UInt8]
@@ -16,7 +16,7 @@ public struct NameCompletion {
   ///   - host: The host with the variables.
   ///   - locals: The local variables of the session; nil: none.
   ///   - before: The chunk up to the cursor, which is in no string or comment.
-  public init(_ host: ScriptHost, _ locals: SessionLocals?, before: [UInt8]) {
+  package init(_ host: ScriptHost, _ locals: SessionLocals?, before: [UInt8]) {
     self.host = host
     self.locals = locals
     bytes = before
@@ -33,7 +33,7 @@ public struct NameCompletion {
   }
 
   /// The names that begin with the text before the cursor.
-  public func names() -> [[UInt8]] {
+  package func names() -> [[UInt8]] {
     var count = tokens.count
     var typed: [UInt8] = []
     if let last = tokens.last, last.range.upperBound == bytes.count,

@@ -1,9 +1,9 @@
-public import FlowEngine
-public import LuaVM
+package import FlowEngine
+@_spi(Scripting) package import LuaVM
 
 /// Shows values as Lua code: strings quoted, tables with their keys in order, as wide as the
 /// terminal. Long, deep or endless values are cut, with `…` and the number of elements left out.
-public struct ResultFormatter {
+package struct ResultFormatter {
   private let host: ScriptHost
   private let columns: Int
   private let hasColors: Bool
@@ -22,7 +22,7 @@ public struct ResultFormatter {
   ///   - host: The host of the values.
   ///   - columns: The maximum width of a line.
   ///   - hasColors: Whether values are coloured by their kind, for terminals.
-  public init(_ host: ScriptHost, columns: Int, hasColors: Bool) {
+  package init(_ host: ScriptHost, columns: Int, hasColors: Bool) {
     self.host = host
     self.columns = max(columns, 2)
     self.hasColors = hasColors
@@ -71,7 +71,7 @@ public struct ResultFormatter {
 
   /// The text of a value. For a settled task it shows the result or the error, which counts as
   /// observing it.
-  public func text(of value: LuaValue) -> ByteString {
+  package func text(of value: LuaValue) -> ByteString {
     var formatter = self
     if case .string(let string) = value {
       let node = Node.text(Self.quoted(string.bytes, limit: Self.longestText), .string)

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A typed chunk, while it runs: Ctrl-C cancels everything it has started, and nothing that was
 /// running before.
@@ -37,11 +37,11 @@ final class SessionChunk {
 extension ScriptHost {
   /// From now on an interruption cancels only tasks that the next code starts: background tasks
   /// continue.
-  public func beginChunk() { chunk = SessionChunk(on: loop) }
+  package func beginChunk() { chunk = SessionChunk(on: loop) }
 
   /// The error with which the code of a chunk ends that has just returned: an interruption that was
   /// raised in an op or task. Nil if there was none.
-  public var chunkInterruption: (any Error)? {
+  package var chunkInterruption: (any Error)? {
     guard chunk?.isInterruptedWithin == true else { return nil }
     let message = Self.interruption
     return LuaError(value: .string(message), message: message)
@@ -49,7 +49,7 @@ extension ScriptHost {
 
   /// The code has ended: tasks that it started continue in the background or, if the code was
   /// interrupted while busy, are cancelled. From now on an interruption cancels everything again.
-  public func endChunk() {
+  package func endChunk() {
     guard let ended = chunk else { return }
     ended.keepInterrupted()
     cancel(ended, reason: Self.interruption)

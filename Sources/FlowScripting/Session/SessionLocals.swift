@@ -1,4 +1,4 @@
-public import LuaVM
+@_spi(Scripting) package import LuaVM
 
 /// The local variables of a session: those at the top level of a chunk are visible to later chunks.
 ///
@@ -7,7 +7,7 @@ public import LuaVM
 /// each declaration of its own there is a call that passes a function with the new variable as its
 /// upvalue. All of this is put on the line to which it belongs, so that lines, messages and
 /// tracebacks are those of the typed text.
-public final class SessionLocals {
+package final class SessionLocals {
   private let vm: LuaVM
   private let scope: LuaReference
   private let cells: LuaReference
@@ -18,7 +18,7 @@ public final class SessionLocals {
   private static let mostAtOnce = 190
 
   /// Makes an empty one.
-  public init(_ vm: LuaVM) throws {
+  package init(_ vm: LuaVM) throws {
     self.vm = vm
     let scope = try vm.makeSessionScope()
     func part(_ index: Int) throws -> LuaReference {
@@ -32,18 +32,18 @@ public final class SessionLocals {
   }
 
   /// The names of the variables with this prefix, in no order.
-  public func names(startingWith start: [UInt8] = [], limit: Int = 1000) -> [ByteString] {
+  package func names(startingWith start: [UInt8] = [], limit: Int = 1000) -> [ByteString] {
     (try? vm.stringKeys(of: cells, startingWith: start, limit: limit)) ?? []
   }
 
   /// Whether there is a variable.
-  public func contains(_ name: ByteString) -> Bool {
+  package func contains(_ name: ByteString) -> Bool {
     guard let cell = try? vm.rawGet(.string(name), in: cells) else { return false }
     return !cell.isNil
   }
 
   /// The value of a variable; nil if there is none.
-  public func value(of name: ByteString) -> LuaValue? {
+  package func value(of name: ByteString) -> LuaValue? {
     contains(name) ? try? vm.sessionLocal(name, in: scope) : nil
   }
 
@@ -54,7 +54,7 @@ public final class SessionLocals {
   ///   - name: Lua's chunk name.
   /// - Returns: The compiled chunk, a function.
   /// - Throws: A `LuaError` of code `syntax` with Lua's message about the typed text.
-  public func load(_ text: [UInt8], name: String) throws -> LuaReference {
+  package func load(_ text: [UInt8], name: String) throws -> LuaReference {
     // Its errors are reported for the unchanged text.
     let plain = try vm.load(ByteString(text), name: name, mode: "t")
     let names = usedNames(text)
@@ -132,7 +132,7 @@ public final class SessionLocals {
   /// the state is closed before, as by `os.exit(n, true)`, they are closed with it.
   ///
   /// - Throws: The error that a `__close` raised.
-  public func close() throws {
+  package func close() throws {
     _ = try vm.call(closer, [.reference(scope)], traceback: true)
   }
 }

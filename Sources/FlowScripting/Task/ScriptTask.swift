@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A task that settles with the outcome of a Lua function: a continuation, or a spawned function.
 /// The function runs as a coroutine, so it may wait.

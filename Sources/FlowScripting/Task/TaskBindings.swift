@@ -1,6 +1,6 @@
 @_spi(Scripting) internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The methods and fields of every task, runs included.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// What a test does about code that reaches out of the process, of one sort: programs, for example.
 enum OutsideReplacement {

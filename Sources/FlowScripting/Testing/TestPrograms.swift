@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Executes the programs of a test by a function of the script.
 final class TestPrograms: ProcessReplacement {

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Responds to the requests of a test, by a function of the script or by a table of responses.
 final class TestRequests: HTTPReplacement {

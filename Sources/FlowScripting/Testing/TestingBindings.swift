@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// `require "flow.testing"`: tests of ops for scripts.
 extension ScriptHost {

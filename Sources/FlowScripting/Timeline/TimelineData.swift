@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// What a timeline page shows of a run, as JSON: columns of numbers, so that 100,000 spans take less than
 /// 3 MB.

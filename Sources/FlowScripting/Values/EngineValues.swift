@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Values that Swift has made, as scripts see them: tables of the engine, secrets, objects.
 extension ScriptHost {

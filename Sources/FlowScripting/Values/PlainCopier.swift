@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// Copies a Lua value into one that isn't bound to a state. Cycles, sharing, and marks and nulls of JSON
 /// are kept; functions, userdata and coroutines can't be copied.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A Lua value with identity (a table, a function, a userdata, a coroutine) as an engine value.
 final class ScriptValue: OpaqueValue {

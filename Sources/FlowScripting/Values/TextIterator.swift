@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// An iterator of scripts over a text or a file, such as `csv.rows` returns: a `for` loop calls it, and closes
 /// it at its end.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A text that a script iterates over: all of it is there, or it is read from a file piece by piece, on
 /// helper threads.

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 extension ScriptHost {
   /// Lua's name of a value's basic type, or the `__name` of its metatable.

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import Glibc
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The differences in the host of a worker, and the main host's view of workers.
 extension ScriptHost {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// An error on its way between the main state and a worker: the data for its table there.
 final class WireError: Sendable {

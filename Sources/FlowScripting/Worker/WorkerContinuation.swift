@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A continuation whose function is called in a worker: it gets a copy of the previous task's
 /// outcome, and its result is copied back.

@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The share of a group that a worker executes, in that worker.
 final class WorkerGroupRunner: ItemExecutorOwner {

@@ -1,5 +1,5 @@
 @_spi(Scripting) internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// One execution of an op, or one call of a function, in a worker.
 final class WorkerJobRunner: TaskObserver, EventSink {

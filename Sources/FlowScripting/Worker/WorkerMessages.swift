@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The function of an op, identified by its number for workers, so that it travels once.
 final class WorkerCode: Sendable {

@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The function of an op, packed for the workers; workers that have it drop it with this object.
 final class WorkerFunction {

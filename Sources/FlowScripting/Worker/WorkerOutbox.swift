@@ -1,5 +1,5 @@
 internal import FlowEngine
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The pending messages of a worker to the main loop. They are collected, because a report costs
 /// more than most of its contents.

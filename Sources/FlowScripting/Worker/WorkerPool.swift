@@ -1,7 +1,7 @@
 internal import FlowEngine
 internal import FlowHTTP
 internal import Glibc
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A task of a worker, on the main loop: notified on the loop's thread.
 protocol WorkerTask: AnyObject {

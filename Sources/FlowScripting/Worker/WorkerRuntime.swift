@@ -1,6 +1,6 @@
 @_spi(Scripting) internal import FlowEngine
 internal import FlowHTTP
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// A worker, on its own thread: a Lua state, a loop, and its tasks.
 ///

@@ -1,6 +1,6 @@
 internal import FlowEngine
 internal import Glibc
-internal import LuaVM
+@_spi(Scripting) internal import LuaVM
 
 /// The settings of a worker's thread.
 struct WorkerSetting: Sendable {

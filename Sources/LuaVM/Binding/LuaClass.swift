@@ -199,7 +199,7 @@ public final class LuaClass<Object: LuaObject> {
   /// - Parameters:
   ///   - name: Its name.
   ///   - function: The method; the object is its first argument, which it checks itself.
-  public func method(_ name: String, function: @escaping LuaFunction) {
+  package func method(_ name: String, function: @escaping LuaFunction) {
     members.methods[name] = function
   }
 

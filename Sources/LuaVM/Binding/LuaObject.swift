@@ -52,7 +52,7 @@ final class ValueBox<Value> {
 /// A class as one state knows it.
 @usableFromInline
 final class BoundClass {
-  @usableFromInline let type: LuaObjectType<AnyObject>
+  let type: LuaObjectType<AnyObject>
   /// The Swift type of its objects.
   @usableFromInline let swiftType: Any.Type
   /// Whether userdata hold a `ValueBox`, and not the object itself.

@@ -1,6 +1,6 @@
 import FlowEngine
 import FlowScripting
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 @Suite("The identity of errors")

@@ -1,6 +1,6 @@
 import FlowEngine
 import FlowScripting
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// `cancel` from another thread, at any time: no test waits for a certain moment, only for the code's start.

@@ -1,7 +1,7 @@
 import FlowEngine
 import FlowScripting
 import Glibc
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 @Suite("Ops that a Swift program registers")

@@ -1,7 +1,7 @@
 import FlowEngine
 import Glibc
 import FlowScripting
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// A Swift program that runs scripts: a state, a host and a clock that jumps.

@@ -1,5 +1,5 @@
 import FlowEngine
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 @testable import FlowScripting

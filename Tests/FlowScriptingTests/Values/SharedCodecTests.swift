@@ -1,5 +1,5 @@
 import FlowEngine
-import LuaVM
+@_spi(Scripting) import LuaVM
 import Testing
 
 /// The bytes that Lua values travel as are those of the engine's codec: each side reads the other's.

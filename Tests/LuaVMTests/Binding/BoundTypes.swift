@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 
 /// A class with all kinds of members.
 class Animal: LuaObject {

@@ -1,4 +1,4 @@
-import LuaVM
+@_spi(Scripting) import LuaVM
 
 /// A scheduler with virtual time: when nothing is ready, the clock jumps to the next timer.
 final class TestScheduler: LuaScheduler {

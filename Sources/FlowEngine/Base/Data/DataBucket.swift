@@ -4,17 +4,17 @@
 /// of its loop.
 public final class DataBucket {
   /// A key with its value.
-  public struct Entry {
+  package struct Entry {
     /// The key.
-    public let key: DataKey
+    package let key: DataKey
     /// The value.
-    public internal(set) var value: FlowValue
+    package internal(set) var value: FlowValue
   }
 
   /// The table that its keys are interned in.
   public let keys: KeyTable
   /// The bucket that is searched for keys that this one doesn't have; nil for none.
-  public let parent: DataBucket?
+  package let parent: DataBucket?
 
   /// Up to this many entries are searched one by one, which is faster than an index.
   private static let scanLimit = 12
@@ -39,7 +39,7 @@ public final class DataBucket {
   }
 
   /// Makes an empty bucket; keys of another table can't be used with it.
-  public init(keys: KeyTable, parent: DataBucket? = nil) {
+  package init(keys: KeyTable, parent: DataBucket? = nil) {
     self.keys = keys
     self.parent = parent
   }
@@ -48,7 +48,7 @@ public final class DataBucket {
   public var count: Int { slots.count - (records?.removed ?? 0) + (item.isNull ? 0 : 1) }
 
   /// This bucket's own entries, in the order in which they were added.
-  public var entries: [Entry] {
+  package var entries: [Entry] {
     let others = slots.filter { !$0.value.isNull }
     return item.isNull ? others : [Entry(key: itemKey, value: item)] + others
   }
@@ -86,7 +86,7 @@ public final class DataBucket {
 
   /// The value of `key` in this bucket itself.
   @inline(__always)
-  public func ownValue(of key: DataKey) -> FlowValue? {
+  package func ownValue(of key: DataKey) -> FlowValue? {
     if key == itemKey { return item }
     return slot(of: key).map { slots[$0].value }
   }
@@ -280,7 +280,7 @@ public final class DataBucket {
 
 extension DataBucket {
   /// The interned key of a name.
-  public func key(_ name: ByteString) -> DataKey { keys.intern(name) }
+  package func key(_ name: ByteString) -> DataKey { keys.intern(name) }
 
   /// The value under `name` as a Swift type; nil when it is absent or of another type.
   public func value<Wanted: FlowValueConvertible>(

@@ -5,13 +5,13 @@
 /// there.
 // `value` is touched on the owner's thread only: `get` checks that, and `deinit` sends the value
 // there.
-public final class ConfinedValue: @unchecked Sendable {
+package final class ConfinedValue: @unchecked Sendable {
   private var value: FlowValue
   private let owner: EventLoop.Identity
   private let mailbox: Mailbox
 
   /// Confines a value to a loop: it is released on that loop's thread.
-  public init(_ value: FlowValue, on loop: EventLoop) {
+  package init(_ value: FlowValue, on loop: EventLoop) {
     loop.checkThread()
     self.value = value
     owner = loop.identity
@@ -26,7 +26,7 @@ public final class ConfinedValue: @unchecked Sendable {
   }
 
   /// The value, for callers on the loop's thread; nil on any other.
-  public func get() -> FlowValue? { owner.isCurrentThread ? value : nil }
+  package func get() -> FlowValue? { owner.isCurrentThread ? value : nil }
 }
 
 // Made on one thread and emptied on another, with the mailbox's lock between.

@@ -44,34 +44,34 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The fields of an error other than its kind; `with` changes them for a copy.
-  public struct Details: Sendable {
+  package struct Details: Sendable {
     /// The description of the failure; for a cancel the text of its log line.
-    public var message: ByteString
+    package var message: ByteString
     /// The name of the op in which it happened.
-    public var op: ByteString?
+    package var op: ByteString?
     /// The path of that op: the names of everything that encloses it and its own, `publish/ShardsOp
     /// #2/CountOp #1`.
-    public var path: ByteString?
+    package var path: ByteString?
     /// The name of a similar key that was perhaps meant.
-    public var suggestion: ByteString?
+    package var suggestion: ByteString?
     /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
-    public var place: ByteString?
+    package var place: ByteString?
     /// Where it was raised, as Lua shows it; nil for errors of the engine.
-    public var traceback: ByteString?
+    package var traceback: ByteString?
     /// A number that the op provides with the error; the status of a program, or the system's
     /// `errno`.
-    public var code: Int64?
+    package var code: Int64?
     /// The end of the program whose status is the failure.
-    public var process: ProcessResult?
+    package var process: ProcessResult?
     /// The details of the request that failed.
     public var request: RequestFailure?
     /// The value that represents this error on its loop, such as the value that a script raised.
-    public var payload: ConfinedValue?
+    package var payload: ConfinedValue?
     /// The limit of a timeout, in seconds; also for a cancel because enclosing code timed out.
-    public var seconds: Double?
+    package var seconds: Double?
     /// The error that Swift code threw, if this error represents one. Its own texts may contain
     /// secrets.
-    public var underlying: (any Error)?
+    package var underlying: (any Error)?
     /// Whether another attempt is allowed; false ends the attempts, nil leaves the decision to the
     /// policy, `isTransient` and the kind.
     public var isRetriable: Bool?
@@ -79,13 +79,13 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
     public var isTransient: Bool?
     /// The least number of seconds before the next attempt.
-    public var retryAfter: Double?
+    package var retryAfter: Double?
   }
 
   /// The kind of the error.
   public let kind: Kind
   /// All its other fields.
-  public let details: Details
+  package let details: Details
 
   /// The description of the failure; for a cancel the text of its log line.
   public var message: ByteString { details.message }
@@ -106,10 +106,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The end of the program whose status is the failure.
   public var process: ProcessResult? { details.process }
   /// The details of the request that failed.
-  public var request: RequestFailure? { details.request }
+  package var request: RequestFailure? { details.request }
   /// The value that represents this error on its loop, such as the value that a script raised. It
   /// can't be read on another thread; all other fields can.
-  public var payload: ConfinedValue? { details.payload }
+  package var payload: ConfinedValue? { details.payload }
   /// The limit of a timeout, in seconds; also for a cancel because enclosing code timed out.
   public var seconds: Double? { details.seconds }
   /// The error that Swift code threw, if this error represents one. Its own texts may contain
@@ -117,17 +117,29 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public var underlying: (any Error)? { details.underlying }
   /// Whether another attempt is allowed; false ends the attempts, nil leaves the decision to the
   /// policy, `isTransient` and the kind.
-  public var isRetriable: Bool? { details.isRetriable }
+  package var isRetriable: Bool? { details.isRetriable }
   /// Whether the failure may be over at another attempt, in the view of the code that made the
   /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
-  public var isTransient: Bool? { details.isTransient }
+  package var isTransient: Bool? { details.isTransient }
   /// The least number of seconds before the next attempt.
   public var retryAfter: Double? { details.retryAfter }
 
   /// Makes an error; see the properties.
-  public init(
+  public convenience init(
     _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
-    traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue? = nil,
+    traceback: ByteString? = nil, code: Int64? = nil,
+    seconds: Double? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
+    isRetriable: Bool? = nil, retryAfter: Double? = nil
+  ) {
+    self.init(
+      kind, message, op: op, traceback: traceback, code: code, payload: nil, seconds: seconds,
+      process: process, underlying: underlying, isRetriable: isRetriable, retryAfter: retryAfter)
+  }
+
+  /// Makes an error that a value represents on its loop.
+  package init(
+    _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
+    traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue?,
     seconds: Double? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
     isRetriable: Bool? = nil, retryAfter: Double? = nil
   ) {
@@ -144,7 +156,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// A copy of the error with other details: the fields that `change` doesn't set stay.
-  public func with(_ change: (_ details: inout Details) -> Void) -> FlowError {
+  package func with(_ change: (_ details: inout Details) -> Void) -> FlowError {
     var changed = details
     change(&changed)
     return FlowError(kind, changed)
@@ -165,7 +177,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// Something was used wrongly.
-  public static func usage(_ message: ByteString) -> FlowError {
+  package static func usage(_ message: ByteString) -> FlowError {
     FlowError(.usage, message)
   }
 
@@ -181,36 +193,36 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// Nothing could make progress any more while the op was waiting.
-  public static func stalled(op: ByteString) -> FlowError {
+  package static func stalled(op: ByteString) -> FlowError {
     FlowError(.stalled, "stalled: [\(op)] never finished", op: op)
   }
 
   /// A needed key isn't in the bucket.
-  public static func missingInput(_ key: ByteString) -> FlowError {
+  package static func missingInput(_ key: ByteString) -> FlowError {
     FlowError(.insufficientInput, "can't find <\(key)> in data bucket")
   }
 
   /// A needed value is of another type. The message shows no part of `secrets`.
-  public static func mismatchedInput(
+  package static func mismatchedInput(
     _ key: ByteString, _ value: FlowValue, wanted: ByteString, hiding secrets: SecretTexts? = nil
   ) -> FlowError {
     FlowError(.mismatchedInput, mismatch(key, value, wanted, secrets))
   }
 
   /// A declared output wasn't set.
-  public static func missingOutput(_ key: ByteString) -> FlowError {
+  package static func missingOutput(_ key: ByteString) -> FlowError {
     FlowError(.missingOutput, "can't find <\(key)> in data bucket")
   }
 
   /// A declared output is of another type. The message shows no part of `secrets`.
-  public static func mismatchedOutput(
+  package static func mismatchedOutput(
     _ key: ByteString, _ value: FlowValue, wanted: ByteString, hiding secrets: SecretTexts? = nil
   ) -> FlowError {
     FlowError(.mismatchedOutput, mismatch(key, value, wanted, secrets))
   }
 
   /// The text of the log line, after `DidFinish: `.
-  public var logLine: ByteString {
+  package var logLine: ByteString {
     switch kind {
     case .error, .usage, .stalled, .http, .network: "withError: \(message)"
     case .insufficientInput: "withInsufficientInputData: \(message)"
@@ -229,7 +241,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// `[publish/CountOp #1] connection refused`: the path, the message, a suggestion and the place
   /// of a timeout, if there are any.
-  public var text: ByteString {
+  package var text: ByteString {
     Self.text(message, path: path, suggestion: suggestion, place: place)
   }
 

@@ -75,7 +75,7 @@ extension FlowError {
   ///   - retryAfter: The least number of seconds before the next attempt, from the response.
   ///   - mayRepeat: See `RequestFailure.mayRepeat(method:hasIdempotencyKey:)`.
   /// - Returns: The error.
-  public static func http(
+  package static func http(
     _ message: ByteString, _ response: RequestFailure.Response, retryAfter: Double? = nil,
     mayRepeat: Bool
   ) -> FlowError {
@@ -100,7 +100,7 @@ extension FlowError {
   ///   - isCertificate: Whether a certificate was refused.
   ///   - mayRepeat: See `RequestFailure.mayRepeat(method:hasIdempotencyKey:)`.
   /// - Returns: The error.
-  public static func network(
+  package static func network(
     _ message: ByteString, phase: RequestFailure.Phase, sent: Bool, code: Int64? = nil,
     isCertificate: Bool = false, mayRepeat: Bool
   ) -> FlowError {

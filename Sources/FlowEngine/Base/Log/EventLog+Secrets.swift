@@ -2,7 +2,7 @@
 extension EventLog {
   /// From now on no output of the log's loop contains the text of `value`, a secret or a plain
   /// value, if that is a string or a number of at least `SecretTexts.shortest` bytes.
-  public func hide(_ value: FlowValue) { keys.secrets.add(value) }
+  package func hide(_ value: FlowValue) { keys.secrets.add(value) }
 
   /// A value under `key` of `bucket` as the log may have it: as a secret when the key is secret. A
   /// value under such a key is hidden everywhere else too.
@@ -28,7 +28,7 @@ extension EventLog {
 }
 
 /// An opaque value that represents an error on its loop, and shows its texts.
-public protocol ErrorValue: OpaqueValue {
+package protocol ErrorValue: OpaqueValue {
   /// Replaces each of the error's own texts with the result of `replacement`.
   func replaceTexts(_ replacement: (ByteString) -> ByteString)
 }

@@ -24,7 +24,7 @@ public final class EventLog {
   /// The labels of items; see EventLog+Labels.swift.
   var labels: [LabelPlace: ByteString] = [:]
   /// The run's id, unique across processes; made when it is read.
-  public private(set) lazy var runID: ByteString = RunIdentifier.next()
+  package private(set) lazy var runID: ByteString = RunIdentifier.next()
   /// The texts that no line may show, when there are secrets.
   private let allSecrets: SecretTexts
   /// The texts that no line may show; nil as long as there are no secrets.
@@ -112,7 +112,7 @@ public final class EventLog {
   }
 
   /// The number of records; an op that succeeds at once takes one.
-  public var recordCount: Int { count }
+  package var recordCount: Int { count }
 
   /// The number of records that haven't been removed.
   @inline(__always)

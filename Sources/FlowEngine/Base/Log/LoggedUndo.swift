@@ -1,16 +1,16 @@
 /// The undo of an op, as the event log has it once it has ended. The text is without secrets.
-public struct LoggedUndo: Sendable {
+package struct LoggedUndo: Sendable {
   /// Nanoseconds from its start to its end.
-  public let duration: Int64
+  package let duration: Int64
   /// How it ended: an undo that took longer than its grace was cancelled.
-  public let outcome: LoggedWork.Outcome
+  package let outcome: LoggedWork.Outcome
   /// The message of the error; nil for a success.
-  public let error: ByteString?
+  package let error: ByteString?
   /// The kind of the error.
-  public let errorKind: ByteString?
+  package let errorKind: ByteString?
 
   /// When it started, for an end in seconds since the start of the run.
-  public func start(endedAt time: Double) -> Double { time - Double(duration) / 1e9 }
+  package func start(endedAt time: Double) -> Double { time - Double(duration) / 1e9 }
 }
 
 extension EventLog {

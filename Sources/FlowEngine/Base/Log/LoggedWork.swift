@@ -1,8 +1,8 @@
 /// A program, a request or a wait of an op, as the event log has it when it starts and when it has ended. All texts are without
 /// secrets.
-public struct LoggedWork: Sendable {
+package struct LoggedWork: Sendable {
   /// What was done.
-  public enum Kind: UInt8, Sendable {
+  package enum Kind: UInt8, Sendable {
     /// A program was executed.
     case program
     /// An HTTP request was sent.
@@ -21,7 +21,7 @@ public struct LoggedWork: Sendable {
   }
 
   /// How it ended for its task.
-  public enum Outcome: UInt8, Sendable {
+  package enum Outcome: UInt8, Sendable {
     /// It did what was asked for.
     case succeeded
     /// It failed: with a status, for example, or by its time limit.
@@ -32,7 +32,7 @@ public struct LoggedWork: Sendable {
     case running
 
     /// The name in events.
-    public var name: ByteString {
+    package var name: ByteString {
       switch self {
       case .succeeded: "succeeded"
       case .failed: "failed"
@@ -43,29 +43,29 @@ public struct LoggedWork: Sendable {
   }
 
   /// What was done.
-  public let kind: Kind
+  package let kind: Kind
   /// The command of a program as messages show it; the URL of a request without user and query; what a wait
   /// was for.
-  public let subject: ByteString
+  package let subject: ByteString
   /// The method of a request, such as `GET`.
-  public internal(set) var method: ByteString?
+  package internal(set) var method: ByteString?
   /// The exit status of a program, 128 and the number of the signal that has ended it, or the status of a
   /// response; nil when there is none.
-  public internal(set) var status: Int?
+  package internal(set) var status: Int?
   /// The number of the signal that has ended a program.
-  public internal(set) var signal: Int?
+  package internal(set) var signal: Int?
   /// The number of a program's process; nil for one that wasn't started.
-  public internal(set) var process: Int?
+  package internal(set) var process: Int?
   /// The number of bytes of a response's body, after decompression; nil when the body isn't complete.
-  public internal(set) var byteCount: Int64?
+  package internal(set) var byteCount: Int64?
   /// Nanoseconds from its start to its end.
-  public internal(set) var duration: Int64 = 0
+  package internal(set) var duration: Int64 = 0
   /// How it ended for its task: with `check = false` a status isn't a failure.
-  public let outcome: Outcome
+  package let outcome: Outcome
   /// The kind of the error.
-  public internal(set) var errorKind: ByteString?
+  package internal(set) var errorKind: ByteString?
   /// The message of the error.
-  public internal(set) var error: ByteString?
+  package internal(set) var error: ByteString?
 
   /// Makes the description of a work that has ended with `error`; nil means success.
   package init(
@@ -98,7 +98,7 @@ public struct LoggedWork: Sendable {
   private static let longestError = 500
 
   /// The name of the program without the folders of its path, or the method of the request.
-  public var name: ByteString {
+  package var name: ByteString {
     if let method { return method }
     if kind == .wait { return subject }
     let word = subject.bytes.prefix { $0 != UInt8(ascii: " ") }
@@ -107,10 +107,10 @@ public struct LoggedWork: Sendable {
   }
 
   /// When it started, for an end in seconds since the start of the run.
-  public func start(endedAt time: Double) -> Double { time - Double(duration) / 1e9 }
+  package func start(endedAt time: Double) -> Double { time - Double(duration) / 1e9 }
 
   /// The program's command, or the method and the URL: `GET https://api.example/items`.
-  public var title: ByteString { method.map { "\($0) \(subject)" } ?? subject }
+  package var title: ByteString { method.map { "\($0) \(subject)" } ?? subject }
 }
 
 // A record has the end of a work as its time, the duration as the second payload, the numbers and the outcome

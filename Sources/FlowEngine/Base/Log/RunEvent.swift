@@ -71,7 +71,7 @@ public struct RunEvent: Sendable {
   /// The id of the run, unique across processes.
   public let run: ByteString
   /// The worker that executes it, counted from 1; 0 for the loop itself.
-  public let lane: Int
+  package let lane: Int
   /// For the `start` of an item, the seconds from the run's start to the group's, when the item
   /// could have started.
   public let queued: Double?
@@ -91,15 +91,15 @@ public struct RunEvent: Sendable {
   /// `<redacted>` for a secret.
   public let value: ByteString?
   /// The text of the value that was replaced.
-  public let oldValue: ByteString?
+  package let oldValue: ByteString?
   /// How much of a `progress` is done.
   public let done: Double?
   /// The total of a `progress`, if that is known.
   public let total: Double?
   /// Of a `program`, a `request` and the start of one.
-  public let work: LoggedWork?
+  package let work: LoggedWork?
   /// Of an `undo`.
-  public let undo: LoggedUndo?
+  package let undo: LoggedUndo?
 }
 
 /// Gets each event of a run as it happens, on the loop's thread: a journal, a live display.

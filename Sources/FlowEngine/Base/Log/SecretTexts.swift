@@ -5,28 +5,28 @@ internal import Synchronization
 ///
 /// Searching a text takes one step per byte, however many secrets there are; without secrets
 /// nothing is searched.
-public final class SecretTexts: Sendable {
+package final class SecretTexts: Sendable {
   /// Shorter texts occur by chance, and aren't replaced.
-  public static let shortest = 4
+  package static let shortest = 4
 
   private let patterns = Mutex(SecretPatterns())
   private let isUsed = Atomic<Bool>(false)
 
   /// Makes an empty set of texts.
-  public init() {}
+  package init() {}
 
   /// Whether there ever was a secret, even one whose text is too short to be searched for.
   @inline(__always)
   var exist: Bool { isUsed.load(ordering: .relaxed) }
 
   /// The number of texts.
-  public var count: Int { patterns.withLock { $0.count } }
+  package var count: Int { patterns.withLock { $0.count } }
 
   /// Adds the text that a value prints as: a string or a number, secret or plain.
   ///
   /// Texts of less than `shortest` bytes, and those within `<redacted>`, aren't searched for: they
   /// would change lines that reveal nothing.
-  public func add(_ value: FlowValue) {
+  package func add(_ value: FlowValue) {
     isUsed.store(true, ordering: .relaxed)
     let text: ByteString
     switch value.plain {
@@ -41,13 +41,13 @@ public final class SecretTexts: Sendable {
   /// `text` with `<redacted>` instead of each secret; overlapping secrets become one.
   ///
   /// The start of a secret before a mark of omission, `…` or `...`, also counts as a secret.
-  public func redacted(_ text: ByteString) -> ByteString {
+  package func redacted(_ text: ByteString) -> ByteString {
     guard exist else { return text }
     return redacted(text, isCut: false)
   }
 
   /// The text of a value in a line: without secrets, and within `FlowValue.logLimit` characters.
-  public func shownText(of value: FlowValue) -> ByteString {
+  package func shownText(of value: FlowValue) -> ByteString {
     switch value {
     case .opaque(let value): shownText(limit: FlowValue.logLimit) { value.logText(limit: $0) }
     case .bytes(let text): redacted(text).truncated(to: FlowValue.logLimit)

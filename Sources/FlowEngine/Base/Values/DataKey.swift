@@ -24,7 +24,7 @@ public final class KeyTable {
   /// Makes a table without keys.
   ///
   /// - Parameter secrets: The texts that messages about the values of keys may not show.
-  public init(secrets: SecretTexts = SecretTexts()) {
+  package init(secrets: SecretTexts = SecretTexts()) {
     self.secrets = secrets
   }
 

@@ -175,7 +175,7 @@ extension FlowValue {
   }
 
   /// A copy without references; nil when a part of the value can't be copied.
-  public func plainCopy() -> PlainValue? {
+  package func plainCopy() -> PlainValue? {
     switch self {
     case .null: PlainValue(.null)
     case .boolean(let value): PlainValue(.boolean(value))

@@ -78,14 +78,14 @@ public final class FlowValueType {
 
   /// A type that `test` decides: the function returns nil for a value that matches, else the
   /// reason, which replaces the type's name in the line.
-  public static func predicate(
+  package static func predicate(
     name: ByteString, source: AnyObject? = nil, _ test: @escaping (FlowValue) -> ByteString?
   ) -> FlowValueType {
     FlowValueType(name: name, isOptional: false, shape: .predicate(test), source: source)
   }
 
   /// Parses a type; throws an error with a sentence that describes the problem of the text.
-  public static func parse(_ text: ByteString) throws(TypeSyntaxError) -> FlowValueType {
+  package static func parse(_ text: ByteString) throws(TypeSyntaxError) -> FlowValueType {
     var parser = ValueTypeParser(text)
     return try parser.parse()
   }
@@ -93,7 +93,7 @@ public final class FlowValueType {
   /// nil when `value` is of this type, else the name of the expected type to show.
   ///
   /// `.null` represents an absent value, and matches an optional type and `any`.
-  public func mismatch(_ value: FlowValue) -> ByteString? {
+  package func mismatch(_ value: FlowValue) -> ByteString? {
     if value.isNull, isOptional { return nil }
     switch shape {
     case .predicate(let test): return test(value)
@@ -131,13 +131,13 @@ public final class FlowValueType {
 }
 
 /// The problem of a type's text.
-public struct TypeSyntaxError: Error, Sendable, CustomStringConvertible {
+package struct TypeSyntaxError: Error, Sendable, CustomStringConvertible {
   /// A sentence without a full stop, such as `unknown type 'strng' (did you mean 'string'?)`.
-  public let message: ByteString
+  package let message: ByteString
 
   init(_ message: ByteString) {
     self.message = message
   }
 
-  public var description: String { message.description }
+  package var description: String { message.description }
 }

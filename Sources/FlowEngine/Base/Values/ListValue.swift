@@ -3,7 +3,7 @@ public final class ListValue: EngineTable {
   /// The values in order.
   public private(set) var elements: ContiguousArray<FlowValue>
   /// What it is in JSON, if it is marked: an empty list that isn't may be written as `{}`.
-  public let jsonMark: PlainValue.JSONMark?
+  package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a list of values.
   public init(_ elements: ContiguousArray<FlowValue>, jsonMark: PlainValue.JSONMark? = nil) {

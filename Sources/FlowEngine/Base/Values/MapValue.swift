@@ -4,7 +4,7 @@ public final class MapValue: EngineTable {
   public private(set) var fields: [(name: ByteString, value: FlowValue)] = []
   private var index: [ByteString: Int] = [:]
   /// What it is in JSON, if it is marked: an empty table that isn't may be written as `[]`.
-  public let jsonMark: PlainValue.JSONMark?
+  package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
   public init(_ fields: [(ByteString, FlowValue)], jsonMark: PlainValue.JSONMark? = nil) {

@@ -7,7 +7,7 @@
 /// mark for JSON; a secret its inner atom. A body is the list values, then key and value of each entry. Other numbers are LEB128. Tables that
 /// nothing names aren't written. (The C side, for Lua values, is CFlowLua's `value_encoder.c`;
 /// there a table may have a metatable, which no plain value has.)
-public enum PlainValueCodec {
+package enum PlainValueCodec {
   private static let header: [UInt8] = [UInt8(ascii: "F"), UInt8(ascii: "P"), 3]
 
   fileprivate enum Tag: UInt8 {
@@ -25,7 +25,7 @@ public enum PlainValueCodec {
   ///   - sortsEntries: Whether the entries of tables are in the order of their keys, so that equal values
   ///     have equal bytes: keys that are tables stay in the order in which they are.
   /// - Returns: The bytes.
-  public static func encode(_ value: PlainValue, sortsEntries: Bool = false) -> [UInt8] {
+  package static func encode(_ value: PlainValue, sortsEntries: Bool = false) -> [UInt8] {
     var writer = PlainValueWriter(tables: value.tables, output: header, sortsEntries: sortsEntries)
     writer.append(value.root)
     writer.appendBodies()
@@ -36,7 +36,7 @@ public enum PlainValueCodec {
   ///
   /// Any other input, however it is made, results in an error, in time and memory proportional to
   /// it.
-  public static func decode(_ bytes: [UInt8]) throws(CodecError) -> PlainValue {
+  package static func decode(_ bytes: [UInt8]) throws(CodecError) -> PlainValue {
     try bytes.withUnsafeBufferPointer { (buffer) throws(CodecError) in
       var reader = PlainValueReader(buffer)
       for expected in header.prefix(2) where try reader.byte() != expected {
@@ -139,18 +139,18 @@ private struct PlainValueWriter {
 }
 
 /// The reason why bytes could not be decoded, and the place.
-public struct CodecError: Error, Sendable, CustomStringConvertible {
+package struct CodecError: Error, Sendable, CustomStringConvertible {
   /// The problem with the bytes.
-  public let message: String
+  package let message: String
   /// The 0-based offset of the byte at which reading stopped.
-  public let offset: Int
+  package let offset: Int
 
   init(_ message: String, offset: Int) {
     self.message = message
     self.offset = offset
   }
 
-  public var description: String { "can't decode a value: \(message) (at byte \(offset))" }
+  package var description: String { "can't decode a value: \(message) (at byte \(offset))" }
 }
 
 private struct PlainValueReader {

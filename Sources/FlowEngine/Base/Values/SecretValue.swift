@@ -3,36 +3,36 @@
 /// A data bucket stores the plain value and marks the key as secret, so an op that reads it gets
 /// the plain value. Anywhere else — in a list, in a table, as an argument — it stays opaque.
 /// Confined to the thread of its loop, like the inner value.
-public final class SecretValue: OpaqueValue {
+package final class SecretValue: OpaqueValue {
   /// The text that every line shows instead of a secret.
-  public static let mark: ByteString = "<redacted>"
+  package static let mark: ByteString = "<redacted>"
 
   /// The inner value; never a secret.
-  public let plain: FlowValue
+  package let plain: FlowValue
 
   /// Makes a secret; a secret of a secret has the same plain value.
-  public init(_ value: FlowValue) {
+  package init(_ value: FlowValue) {
     plain = value.plain
   }
 
-  public var typeName: ByteString { "secret" }
+  package var typeName: ByteString { "secret" }
 
-  public func logText(limit: Int) -> ByteString { Self.mark.truncated(to: limit) }
+  package func logText(limit: Int) -> ByteString { Self.mark.truncated(to: limit) }
 
-  public func matches(typeName: ByteString) -> Bool { typeName == "secret" }
+  package func matches(typeName: ByteString) -> Bool { typeName == "secret" }
 
-  public func listCount() -> Int? { nil }
+  package func listCount() -> Int? { nil }
 
-  public func element(at index: Int) -> FlowValue { .null }
+  package func element(at index: Int) -> FlowValue { .null }
 
-  public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
+  package func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {
     guard case .opaque(let table) = plain else { return self }
     let copy = try table.copyForRun(copies)
     return copy === table ? self : SecretValue(.opaque(copy))
   }
 
   /// A copy that is marked as a secret; converted back, it becomes a secret again.
-  public func plainCopy() -> PlainValue? {
+  package func plainCopy() -> PlainValue? {
     guard var copy = plain.plainCopy() else { return nil }
     copy.root = .secret(copy.root)
     return copy
@@ -53,7 +53,7 @@ extension FlowValue {
   }
 
   /// The inner value of a secret; any other value is returned unchanged.
-  public var plain: FlowValue {
+  package var plain: FlowValue {
     if case .opaque(let value) = self, let secret = value as? SecretValue {
       secret.plain
     } else {

@@ -75,7 +75,7 @@ extension Flow {
 
   /// Starts a branch that is taken when `predicate` matches and no earlier branch is taken.
   @discardableResult
-  public func `case`(where predicate: any CasePredicate) -> Flow {
+  package func `case`(where predicate: any CasePredicate) -> Flow {
     branch(.predicate(predicate))
   }
 
@@ -109,20 +109,20 @@ extension Flow {
   }
 
   /// Why `case` isn't allowed now; nil when it is.
-  public func problemOfCase() -> ByteString? {
+  package func problemOfCase() -> ByteString? {
     blueprint.isInCases && blueprint.cases.last?.hasOtherwise == true
       ? "a case can't come after otherwise(); join the branches with combine() first" : nil
   }
 
   /// Why `otherwise` isn't allowed now; nil when it is.
-  public func problemOfOtherwise() -> ByteString? {
+  package func problemOfOtherwise() -> ByteString? {
     guard blueprint.isInCases else { return "otherwise() without a case before it" }
     return blueprint.cases.last?.hasOtherwise == true
       ? "otherwise() twice for the same cases" : nil
   }
 
   /// Why `combine` isn't allowed now; nil when it is.
-  public func problemOfCombine() -> ByteString? {
+  package func problemOfCombine() -> ByteString? {
     blueprint.isInCases ? nil : "combine() without a case to join"
   }
 }

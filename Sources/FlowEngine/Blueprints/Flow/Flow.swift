@@ -37,7 +37,7 @@ public final class Flow: Op {
   public var count: Int { blueprint.steps.count }
 
   /// The initial data of a run, in order.
-  public var ownData: [(name: ByteString, value: FlowValue)] { blueprint.data }
+  package var ownData: [(name: ByteString, value: FlowValue)] { blueprint.data }
 
   /// Makes a separate flow with the same steps, data and callbacks.
   public func copy(name: ByteString? = nil) -> Flow {
@@ -81,7 +81,7 @@ public final class Flow: Op {
   ///
   /// In a nested flow it is called with the run of the enclosing flow.
   @discardableResult
-  public func willStart(_ callback: any RunCallback) -> Flow {
+  package func willStart(_ callback: any RunCallback) -> Flow {
     change { $0.willStart.append(callback) }
   }
 
@@ -94,7 +94,7 @@ public final class Flow: Op {
 
   /// Adds a callback that is called after the flow has settled; several are called in order.
   @discardableResult
-  public func didFinish(_ callback: any RunCallback) -> Flow {
+  package func didFinish(_ callback: any RunCallback) -> Flow {
     change { $0.didFinish.append(callback) }
   }
 
@@ -159,9 +159,9 @@ public final class Flow: Op {
   // MARK: Declarations
 
   /// The needs that the flow itself declares: checked before its first step.
-  public var ownNeeds: [Declaration] { declarations.needs }
+  package var ownNeeds: [Declaration] { declarations.needs }
   /// The gives that the flow itself declares: checked after its last step.
-  public var ownGives: [Declaration] { declarations.gives }
+  package var ownGives: [Declaration] { declarations.gives }
 
   /// Declared inputs, in the order of their keys: the flow's own or, if it has none, those of the
   /// op that is its only step.

@@ -1,5 +1,5 @@
 /// A function to call when a flow starts or has finished. Called on the loop's thread.
-public protocol RunCallback: CodeHolder {
+package protocol RunCallback: CodeHolder {
   /// Does its work. `.suspended` promises a later `completion.finish()`.
   func call(_ run: Run, completion: CallbackCompletion) -> CallState
   /// Stops a suspended callback because of `error`; the callback must finish sooner or later.
@@ -13,10 +13,10 @@ public protocol RunCallback: CodeHolder {
 
 extension RunCallback {
   /// nil: the place isn't known.
-  public var place: ByteString? { nil }
+  package var place: ByteString? { nil }
 
   /// Stops waiting for the callback.
-  public func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+  package func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
     completion.finish(error)
   }
 }

@@ -85,7 +85,7 @@ struct CaseBlock {
 }
 
 /// Decides whether a branch is taken. Called on the loop's thread; it may wait.
-public protocol CasePredicate: CodeHolder {
+package protocol CasePredicate: CodeHolder {
   /// Reports with `completion.answer(_:)` whether the branch is taken, at once or later;
   /// `.suspended` promises a later answer.
   func matches(
@@ -97,7 +97,7 @@ public protocol CasePredicate: CodeHolder {
 
 extension CasePredicate {
   /// Stops waiting for the predicate.
-  public func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
+  package func cancel(_ run: Run, completion: CallbackCompletion, _ error: FlowError) {
     completion.finish(error)
   }
 }

@@ -1,6 +1,6 @@
 extension GroupDispatcher {
   /// Why a group of `op` is impossible; nil when it is possible. A run fails with this problem.
-  public func problem(with op: Op) -> ByteString? {
+  package func problem(with op: Op) -> ByteString? {
     if maxConcurrent < 1 { return "max_concurrent is \(maxConcurrent), but must be 1 or more" }
     if itemKey ?? op.primaryInput == nil {
       return "a group of [\(op.name)] has no key for its items: give 'as' or a primary input"

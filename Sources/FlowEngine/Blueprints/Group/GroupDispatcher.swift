@@ -16,7 +16,7 @@ public final class GroupDispatcher {
   /// The key under which failed items are stored.
   public let failures: ByteString?
   /// The key that holds the item; by default the op's primary input.
-  public let itemKey: ByteString?
+  package let itemKey: ByteString?
   /// The key that is collected; by default the op's primary output.
   public let collect: ByteString?
   /// The value in the outputs for an item that has none: an item that has failed, with

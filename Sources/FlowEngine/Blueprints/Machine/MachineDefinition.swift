@@ -2,30 +2,27 @@
 ///
 /// Steps and events are numbers here, which a `NameTable` of the definition's author assigns. A
 /// front end can therefore have steps of any type, and the engine only shows their names.
-public struct MachineDefinition {
+package struct MachineDefinition {
   /// The machine's name in lines and errors.
-  public var name: ByteString
+  package var name: ByteString
   /// The step that a machine starts with.
-  public var start: Int
+  package var start: Int
   /// The steps in the order in which they were written, the any-step among them.
-  public var steps: [MachineStep]
+  package var steps: [MachineStep]
   /// Whether the any-step's transitions take precedence over a step's own, as in FlowKit.
-  public var triesAnyStepFirst = false
+  package var triesAnyStepFirst = false
   /// How many transitions a run may make.
-  public var maxTransitions = Self.defaultMaxTransitions
+  package var maxTransitions = MachineOp.defaultMaxTransitions
   /// Whether the logic, as a navigator, performs all steps.
-  public var hasNavigator = false
+  package var hasNavigator = false
   /// Whether the logic reduces a result to a new state; else the result becomes the state.
-  public var hasReducer = false
+  package var hasReducer = false
   /// Whether the logic makes events.
-  public var hasEmitter = false
+  package var hasEmitter = false
   /// Whether the logic chooses the next transition, instead of the steps' own transitions.
-  public var hasProvider = false
+  package var hasProvider = false
   /// The place where the provider was written; see `MachineLogic.position(of:)`.
-  public var providerPlace = -1
-
-  /// How many transitions a run may make, unless the machine sets another number.
-  public static let defaultMaxTransitions = 10_000
+  package var providerPlace = -1
 
   /// Makes a definition with default values for the other properties.
   ///
@@ -33,20 +30,20 @@ public struct MachineDefinition {
   ///   - name: The machine's name in lines and errors.
   ///   - start: The number of the first step.
   ///   - steps: The steps with their transitions.
-  public init(name: ByteString, start: Int, steps: [MachineStep]) {
+  package init(name: ByteString, start: Int, steps: [MachineStep]) {
     self.name = name
     self.start = start
     self.steps = steps
   }
 
   /// Whether steps needn't be declared: when the definition contains nothing about them.
-  public var isOpen: Bool { hasNavigator && hasProvider }
+  package var isOpen: Bool { hasNavigator && hasProvider }
 }
 
 /// One step of a machine, or the any-step, which applies to every step.
-public struct MachineStep {
+package struct MachineStep {
   /// The way in which a step is performed.
-  public enum Action {
+  package enum Action {
     /// The machine's logic performs it.
     case logic
     /// An op, flow or machine performs it, in a run of its own.
@@ -56,16 +53,16 @@ public struct MachineStep {
   }
 
   /// Its number; nil for the any-step.
-  public let number: Int?
+  package let number: Int?
   /// How it is performed.
-  public var action: Action
+  package var action: Action
   /// Its transitions, in the order in which they were written.
-  public var handlers: [MachineHandler]
+  package var handlers: [MachineHandler]
   /// Whether the machine ends after it, even if the any-step has a transition; its events are
   /// handled as those of any step.
-  public let isFinal: Bool
+  package let isFinal: Bool
   /// The place where it was written; see `MachineLogic.position(of:)`.
-  public let place: Int
+  package let place: Int
 
   /// Makes a step.
   ///
@@ -75,7 +72,7 @@ public struct MachineStep {
   ///   - handlers: Its transitions.
   ///   - isFinal: Whether the machine ends after it.
   ///   - place: The place where it was written; see `MachineLogic.position`.
-  public init(
+  package init(
     _ number: Int?, _ action: Action, handlers: [MachineHandler], isFinal: Bool = false,
     place: Int = -1
   ) {
@@ -88,13 +85,13 @@ public struct MachineStep {
 }
 
 /// One transition of a step: on an event, or without one.
-public struct MachineHandler {
+package struct MachineHandler {
   /// The event's number; nil for the transition that is made without an event.
-  public let event: Int?
+  package let event: Int?
   /// The transition.
-  public let transition: Transition<Int>
+  package let transition: Transition<Int>
   /// The place where it was written; see `MachineLogic.position(of:)`.
-  public let place: Int
+  package let place: Int
 
   /// Makes a handler.
   ///
@@ -102,7 +99,7 @@ public struct MachineHandler {
   ///   - event: The number of the event; nil for the transition that is made without an event.
   ///   - transition: The transition.
   ///   - place: The place where it was written; see `MachineLogic.position`.
-  public init(on event: Int?, _ transition: Transition<Int>, place: Int = -1) {
+  package init(on event: Int?, _ transition: Transition<Int>, place: Int = -1) {
     self.event = event
     self.transition = transition
     self.place = place
@@ -110,21 +107,21 @@ public struct MachineHandler {
 }
 
 /// Numbers for steps or events of any type, with the names that lines show for them.
-public struct NameTable<Element: Hashable> {
+package struct NameTable<Element: Hashable> {
   private var numbers: [Element: Int] = [:]
   /// The elements by their numbers.
-  public private(set) var elements: [Element] = []
+  package private(set) var elements: [Element] = []
   /// The names by their numbers.
-  public private(set) var names: [ByteString] = []
+  package private(set) var names: [ByteString] = []
 
   /// A table without names.
-  public init() {}
+  package init() {}
 
   /// The number of an element, if it has one.
-  public func number(of element: Element) -> Int? { numbers[element] }
+  package func number(of element: Element) -> Int? { numbers[element] }
 
   /// Returns the number of an element, and assigns one if it has none.
-  public mutating func add(_ element: Element, name: ByteString) -> Int {
+  package mutating func add(_ element: Element, name: ByteString) -> Int {
     if let known = numbers[element] { return known }
     let number = elements.count
     numbers[element] = number

@@ -3,7 +3,7 @@
 /// Each function that gets a call returns its answer at once, or returns nil and promises one
 /// `call.finish`. Values have any form that the front end understands: the engine only passes
 /// states and results on.
-public protocol MachineLogic: CodeHolder {
+package protocol MachineLogic: CodeHolder {
   /// The first state of a machine that was started with data, as in a flow.
   func state(of data: DataBucket) throws -> FlowValue
   /// Converts a state from elsewhere to the form that the functions understand; by default returns
@@ -58,26 +58,26 @@ public protocol MachineLogic: CodeHolder {
 }
 
 extension MachineLogic {
-  public func convertedState(_ state: FlowValue) throws -> FlowValue? { state }
+  package func convertedState(_ state: FlowValue) throws -> FlowValue? { state }
 
-  public var hasPlainStates: Bool { true }
+  package var hasPlainStates: Bool { true }
 
   /// The functions are never busy for long.
-  public var mayBeBusy: Bool { false }
+  package var mayBeBusy: Bool { false }
 
-  public func perform(
+  package func perform(
     _ function: AnyObject, _ step: Int, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
     .failed(.usage("no function can take the place of step '\(name(ofStep: step))'"))
   }
 
-  public func interrupt(_ call: MachineCall, _ error: FlowError) {}
+  package func interrupt(_ call: MachineCall, _ error: FlowError) {}
 
-  public func position(of place: Int) -> ByteString { "" }
+  package func position(of place: Int) -> ByteString { "" }
 }
 
 /// The answer of a function of a machine.
-public enum MachineAnswer {
+package enum MachineAnswer {
   /// The answer of `perform`: the step's result.
   case result(FlowValue)
   /// The answer of `reduce`.
@@ -92,7 +92,7 @@ public enum MachineAnswer {
 }
 
 /// An event, by its number if a step handles it.
-public enum MachineEvent {
+package enum MachineEvent {
   /// An event that a step handles, by its number.
   case known(Int)
   /// An event that no step handles, by its name.

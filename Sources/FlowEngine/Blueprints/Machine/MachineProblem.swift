@@ -21,7 +21,7 @@ extension MachineDefinition {
   ///   - steps: The names of the steps, by their numbers.
   ///   - events: The names of the events, by their numbers.
   /// - Returns: The first problem found.
-  public func problem(steps: [ByteString], events: [ByteString]) -> MachineProblem? {
+  package func problem(steps: [ByteString], events: [ByteString]) -> MachineProblem? {
     let check = MachineCheck(definition: self, names: steps, events: events)
     return check.steps() ?? check.handlers() ?? check.unreachableNext() ?? check.unreachableStep()
   }

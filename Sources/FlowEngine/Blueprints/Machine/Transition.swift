@@ -11,7 +11,7 @@ public enum Transition<Step> {
   case stay
 
   /// The name that scripts use for the kind.
-  public var kindName: ByteString {
+  package var kindName: ByteString {
     switch self {
     case .forward: "forward"
     case .back: "back"
@@ -29,7 +29,7 @@ public enum Transition<Step> {
   }
 
   /// The same transition with the step converted by `convert`.
-  public func map<Other>(_ convert: (Step) -> Other) -> Transition<Other> {
+  package func map<Other>(_ convert: (Step) -> Other) -> Transition<Other> {
     switch self {
     case .forward(let step): .forward(to: convert(step))
     case .back(let step): .back(to: step.map(convert))

@@ -7,7 +7,7 @@ extension Op {
   ///   - body: The body.
   ///   - undo: Another undo; nil keeps the present one.
   /// - Returns: The op.
-  public func withBody(_ body: any OpBody, undo: (any OpBody)? = nil) -> Op {
+  package func withBody(_ body: any OpBody, undo: (any OpBody)? = nil) -> Op {
     Op(
       copying: self, name: name, body: body, declarations: declarations,
       policy: undo == nil ? policy : .make(policy, undo: undo))
@@ -16,7 +16,7 @@ extension Op {
 
 extension Flow {
   /// Whether another flow is a step of this one, at any depth.
-  public func contains(_ other: Flow) -> Bool {
+  package func contains(_ other: Flow) -> Bool {
     // A flow that was never added to another is no step of this one: building from the inside out
     // is therefore fast.
     if !other.isStep { return false }

@@ -101,15 +101,15 @@ final class OpPolicy {
 /// A generator of random numbers that draws the same ones from the same seed (SplitMix64).
 ///
 /// Set one as `EventLoop.randomNumberGenerator` to make the jitter of retries predictable.
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   /// Makes a generator that draws the same numbers for the same seed.
-  public init(seed: UInt64) {
+  package init(seed: UInt64) {
     state = seed
   }
 
-  public mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var bits = state
     bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -8,7 +8,7 @@ public final class OpReplacements {
   /// The replacements of ops. Each original is retained so that no other op gets its identity.
   private var made: [ObjectIdentifier: (original: Op, fake: Op)] = [:]
   /// The names of the ops that have been replaced so far.
-  public private(set) var usedNames: Set<ByteString> = []
+  package private(set) var usedNames: Set<ByteString> = []
 
   /// - Parameters:
   ///   - fakes: The ops to execute, by the names of the ops that they replace.
@@ -20,7 +20,7 @@ public final class OpReplacements {
 
   /// The name of an op or step whose replacement contains it, perhaps through other replacements,
   /// and would never end; nil when there is none. Ops that bodies start aren't checked.
-  public var nameWithinItself: ByteString? {
+  package var nameWithinItself: ByteString? {
     // By the names of ops and steps: the names to check within each replacement, the innermost
     // last.
     var isDone: [Name: Bool] = [:]
@@ -104,7 +104,7 @@ public enum StepReplacement {
 
 extension Op {
   /// The names of the steps of all machines within this op, at any depth.
-  public var stepNamesWithin: Set<ByteString> { Self.stepNames(of: opsWithin) }
+  package var stepNamesWithin: Set<ByteString> { Self.stepNames(of: opsWithin) }
 
   /// The names of the steps of the machines among some ops.
   fileprivate static func stepNames(of ops: [Op]) -> Set<ByteString> {
@@ -113,7 +113,7 @@ extension Op {
 
   /// The names of this op and of all ops within it, at any depth. Ops that bodies start aren't
   /// included.
-  public var namesWithin: Set<ByteString> { Set(opsWithin.map(\.name)) }
+  package var namesWithin: Set<ByteString> { Set(opsWithin.map(\.name)) }
 
   /// This op, which comes first, and all ops within it.
   fileprivate var opsWithin: [Op] {

@@ -1,22 +1,22 @@
 /// A failed item of a group: the engine's own record of it in `failures`.
-public final class ItemFailure: OpaqueValue {
+package final class ItemFailure: OpaqueValue {
   /// The 0-based index of the item.
-  public let index: Int
+  package let index: Int
   /// The item that failed.
-  public let input: FlowValue
+  package let input: FlowValue
   /// Why it failed.
-  public let error: FlowError
+  package let error: FlowError
 
   /// Makes the record of one failed item; `index` counts from 0.
-  public init(index: Int, input: FlowValue, error: FlowError) {
+  package init(index: Int, input: FlowValue, error: FlowError) {
     self.index = index
     self.input = input
     self.error = error
   }
 
-  public var typeName: ByteString { "table" }
+  package var typeName: ByteString { "table" }
 
-  public func logText(limit: Int) -> ByteString {
+  package func logText(limit: Int) -> ByteString {
     let shown: ByteString =
       if case .opaque(let value) = input { value.logText(limit: limit) } else { input.logText }
     let text: ByteString =
@@ -24,13 +24,13 @@ public final class ItemFailure: OpaqueValue {
     return text.truncated(to: limit)
   }
 
-  public func matches(typeName: ByteString) -> Bool { typeName == "table" }
+  package func matches(typeName: ByteString) -> Bool { typeName == "table" }
 
-  public func listCount() -> Int? { nil }
+  package func listCount() -> Int? { nil }
 
-  public func element(at index: Int) -> FlowValue { .null }
+  package func element(at index: Int) -> FlowValue { .null }
 
-  public func plainCopy() -> PlainValue? {
+  package func plainCopy() -> PlainValue? {
     guard let input = input.plainCopy() else { return nil }
     let fields: [PlainValue.Entry] = [
       .init(key: .bytes("index"), value: .integer(Int64(index) + 1)),

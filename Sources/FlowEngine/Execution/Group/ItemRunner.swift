@@ -1,5 +1,5 @@
 /// The source of a group's items; asked for an item when it is about to start.
-public protocol ItemSource: AnyObject {
+package protocol ItemSource: AnyObject {
   /// The number of items; read once, when the group begins.
   var count: Int { get }
   /// The item at a 0-based index.
@@ -34,30 +34,30 @@ final class ListSource: ItemSource {
 }
 
 /// The work that a group needs done for each of its items: the input for making its runner.
-public struct ItemWork {
+package struct ItemWork {
   /// The op to execute for each item.
-  public let op: Op
+  package let op: Op
   /// The run that the group is part of.
-  public let run: Run
+  package let run: Run
   /// The data that items read through to; only the flow itself writes to it.
-  public let data: DataBucket
+  package let data: DataBucket
   /// The number of items.
-  public let count: Int
+  package let count: Int
   /// The most items that may execute at the same time.
-  public let maxConcurrent: Int
+  package let maxConcurrent: Int
   /// The key under which an item's bucket holds the item.
-  public let itemKey: DataKey
+  package let itemKey: DataKey
   /// The key whose value is the output of an item; nil when nothing is collected.
-  public let collectKey: DataKey?
+  package let collectKey: DataKey?
   /// Whether an item may succeed without a value under that key.
-  public let isOutputOptional: Bool
+  package let isOutputOptional: Bool
   /// Whether the group continues when an item fails.
-  public let allowFailure: Bool
+  package let allowFailure: Bool
   /// The execution whose step the group is.
   let parent: Execution
   /// The error that the flow is ending with, when the group is one of its final steps; nil after
   /// success. Looked up through all enclosing groups.
-  public var endingError: FlowError? { parent.endingErrorAround }
+  package var endingError: FlowError? { parent.endingErrorAround }
   /// The policy at the group's place: the op's own, unless that place has another.
   let policy: OpPolicy?
   /// The place of the group in the log.
@@ -66,21 +66,21 @@ public struct ItemWork {
   /// The scope of its items.
   let itemScope: UInt32
   /// Whether an item is retried or has a time limit. A runner has to handle both.
-  public var hasPolicy: Bool { policy != nil }
+  package var hasPolicy: Bool { policy != nil }
   /// Whether the group limits how many items start in a time: it then hands items out when they may
   /// start, so a runner must not let them wait.
-  public let hasRate: Bool
+  package let hasRate: Bool
 }
 
 /// Items that a runner is to execute: `count` of them, from the 0-based index `first` on.
-public struct ItemBatch: Sendable {
+package struct ItemBatch: Sendable {
   /// The 0-based index of the first item.
-  public let first: Int
+  package let first: Int
   /// How many items there are.
-  public let count: Int
+  package let count: Int
   /// The 1-based number of this attempt at the items. It grows when an earlier execution of them
   /// was lost.
-  public let attempt: UInt32
+  package let attempt: UInt32
 
   /// Makes a batch, for runners that keep a record of their batches.
   package init(first: Int, count: Int, attempt: UInt32) {
@@ -91,7 +91,7 @@ public struct ItemBatch: Sendable {
 }
 
 /// A body that chooses the runner for groups of its op.
-public protocol ItemRunnerProvider: OpBody {
+package protocol ItemRunnerProvider: OpBody {
   /// Makes the runner for a group; nil leaves the items to the loop.
   func itemRunner(for work: ItemWork) -> (any ItemRunner)?
 }
@@ -103,7 +103,7 @@ public protocol ItemRunnerProvider: OpBody {
 ///
 /// `ItemRunnerProvider.itemRunner(for:)` or `EventLoop.makeItemRunner` makes one for each group
 /// that starts. All its methods are called on the loop's thread.
-public protocol ItemRunner: AnyObject {
+package protocol ItemRunner: AnyObject {
   /// Sets the group that it works for; called once and before any other method.
   func attach(to group: any ItemGroup)
   /// How many more items it takes now; when that has grown, it calls `ItemGroup.capacityChanged`.
@@ -121,8 +121,8 @@ public protocol ItemRunner: AnyObject {
 }
 
 extension ItemRunner {
-  public var queues: Bool { false }
-  public func detach() {}
+  package var queues: Bool { false }
+  package func detach() {}
 }
 
 /// How items have ended, for a group that is notified of many ends at once.
@@ -145,7 +145,7 @@ package struct ItemEnds {
 /// Only the latest attempt at an item counts, and only until the item has ended: repeated or late
 /// notifications are ignored. A group retains its runner until the group has ended, so a runner
 /// should hold its group weakly.
-public protocol ItemGroup: AnyObject {
+package protocol ItemGroup: AnyObject {
   /// The item at a 0-based index.
   func item(at index: Int) -> FlowValue
   /// The item has started, at `time` on the loop's clock; nil means now.

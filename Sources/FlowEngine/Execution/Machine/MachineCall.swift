@@ -1,6 +1,6 @@
 /// The object with which a function of a machine reports its result. One serves all functions of an
 /// execution, which are called one after another. Confined to the loop's thread.
-public final class MachineCall {
+package final class MachineCall {
   // Unchecked exclusivity: see HotPath.swift.
 
   // Cleared when the machine has ended.
@@ -11,9 +11,9 @@ public final class MachineCall {
   /// Whether the function is being called, so that it may still finish at once.
   @exclusivity(unchecked) private(set) var isInCall = false
   /// State that belongs to the function, such as a coroutine; released when it has finished.
-  public var state: AnyObject?
+  package var state: AnyObject?
   /// The execution of the machine, an op; nil once it has ended.
-  public private(set) var context: OpContext?
+  package private(set) var context: OpContext?
 
   init(_ context: OpContext) {
     self.context = context
@@ -23,20 +23,20 @@ public final class MachineCall {
   func bind(_ execution: MachineExecution) { self.execution = execution }
 
   /// The machine's functions.
-  public var logic: (any MachineLogic)? { execution?.blueprint.logic }
+  package var logic: (any MachineLogic)? { execution?.blueprint.logic }
 
   /// The number of the step that the function is called for.
-  public var step: Int { execution?.step ?? 0 }
+  package var step: Int { execution?.step ?? 0 }
 
   /// When a busy function has to be stopped, as `OpContext.deadline`.
-  public var deadline: Int64 { context?.deadline ?? .max }
+  package var deadline: Int64 { context?.deadline ?? .max }
 
   /// Reports that `deadline` has passed while the function was busy; returns the error to finish
   /// with.
-  public func expire() -> FlowError { context?.expire() ?? .cancelled() }
+  package func expire() -> FlowError { context?.expire() ?? .cancelled() }
 
   /// Reports that the function is done. Only the first answer counts.
-  public func finish(_ answer: MachineAnswer) {
+  package func finish(_ answer: MachineAnswer) {
     guard let execution, isPending, self.answer == nil else { return }
     self.answer = answer
     state = nil

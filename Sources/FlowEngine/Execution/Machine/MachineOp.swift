@@ -6,6 +6,9 @@
 ///
 /// Source: the seed's `Flow` (FlowKit).
 public final class MachineOp: Op {
+  /// How many transitions a run may make, unless the machine sets another number.
+  public static let defaultMaxTransitions = 10_000
+
   let blueprint: MachineBlueprint
 
   /// Makes a machine.
@@ -25,7 +28,7 @@ public final class MachineOp: Op {
   ///   - grace: Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
   ///   - undo: Undoes the whole machine after it has succeeded, as `Op.undo`, before the ops of its steps.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
-  public init(
+  package init(
     _ definition: MachineDefinition, logic: any MachineLogic, steps: [ByteString],
     events: [ByteString], doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
@@ -56,7 +59,7 @@ public final class MachineOp: Op {
   }
 
   /// The machine's functions.
-  public var logic: any MachineLogic { blueprint.logic }
+  package var logic: any MachineLogic { blueprint.logic }
 
   override package var codeParts: [CodePart] { blueprint.definition.codeParts(logic) }
 
@@ -71,10 +74,10 @@ public final class MachineOp: Op {
   }
 
   /// Whether steps needn't be declared.
-  public var isOpen: Bool { blueprint.definition.isOpen }
+  package var isOpen: Bool { blueprint.definition.isOpen }
 
   /// Whether a step is declared, or needn't be.
-  public func accepts(step: Int) -> Bool {
+  package func accepts(step: Int) -> Bool {
     isOpen || blueprint.table.has(step)
   }
 
@@ -99,7 +102,7 @@ public final class MachineOp: Op {
   ///   - adopt: Called before anything is executed, to attach the run to another owner.
   /// - Returns: The run, which may have settled already. Its data starts with the fields of the
   ///   state.
-  public func start(
+  package func start(
     on loop: EventLoop, from state: FlowValue, at step: Int? = nil, history: [Int] = [],
     owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
@@ -119,7 +122,7 @@ public final class MachineOp: Op {
   ///   - owner: The op that owns the run, if an op starts it.
   ///   - adopt: Called before anything is executed, to attach the run to another owner.
   /// - Returns: The run, which may have settled already.
-  public func `continue`(
+  package func `continue`(
     on loop: EventLoop, after step: Int, result: FlowValue, state: FlowValue, history: [Int] = [],
     owner: OpContext? = nil, adopt: ((Run) -> Void)? = nil
   ) -> Run {
@@ -139,7 +142,7 @@ public final class MachineOp: Op {
   ///   - adopt: Called before any function is, to attach the run to another owner.
   ///   - body: Called with the decision; not called when the run fails.
   /// - Returns: The run of these functions; it may have settled. Monitors aren't notified of it.
-  public func decide(
+  package func decide(
     on loop: EventLoop, after step: Int, result: FlowValue, state: FlowValue,
     adopt: ((Run) -> Void)? = nil, _ body: @escaping (MachineDecision<Int, FlowValue>) -> Void
   ) -> Run {

@@ -1,12 +1,12 @@
 extension Run {
   /// The finish value, unless only the machine's own functions understand it.
-  public var plainFinishValue: FlowValue? {
+  package var plainFinishValue: FlowValue? {
     (op as? MachineOp)?.logic.hasPlainStates == true ? finishValue : nil
   }
 
   /// The names of the steps that a machine has entered, the present or last one included, for a run
   /// of a machine; nil for any other run. `MachineOp.start` takes them to continue there.
-  public var history: [ByteString]? {
+  package var history: [ByteString]? {
     loop.checkThread()
     guard let logic = (op as? MachineOp)?.logic else { return nil }
     return enteredSteps?.map { logic.name(ofStep: $0) }
@@ -21,5 +21,5 @@ extension Run {
 extension OpContext {
   /// The names of the steps that this op's machine has entered, the present one included; nil for
   /// any other op, and after the machine has ended.
-  public var history: [ByteString]? { (state as? MachineExecution)?.enteredNames }
+  package var history: [ByteString]? { (state as? MachineExecution)?.enteredNames }
 }

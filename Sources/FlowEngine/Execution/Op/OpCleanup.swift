@@ -1,6 +1,6 @@
 /// A function to call when an attempt at an op ends, whatever the outcome. Called on the loop's
 /// thread.
-public protocol OpCleanup: AnyObject {
+package protocol OpCleanup: AnyObject {
   /// Does its work; the context can be used until it ends. `.suspended` promises a later
   /// `completion.finish()`.
   func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> CallState
@@ -12,10 +12,10 @@ public protocol OpCleanup: AnyObject {
 
 extension OpCleanup {
   /// nil: the place isn't known.
-  public var place: ByteString? { nil }
+  package var place: ByteString? { nil }
 
   /// Stops waiting for the cleanup.
-  public func cancel(
+  package func cancel(
     _ context: OpContext, completion: CallbackCompletion, _ error: FlowError
   ) {
     completion.finish(error)

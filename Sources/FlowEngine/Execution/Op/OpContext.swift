@@ -8,7 +8,7 @@ public final class OpContext {
   }
 
   /// Where `EventLoop.context(slot:generation:)` finds this context.
-  public let slot: UInt32
+  package let slot: UInt32
 
   // Unchecked exclusivity: see HotPath.swift.
 
@@ -17,11 +17,11 @@ public final class OpContext {
   /// Whether the finish is in the log.
   @exclusivity(unchecked) private var isLogged = true
   /// A number unique to the execution on its loop; it changes when the op has settled.
-  public var generation: UInt64 { number }
+  package var generation: UInt64 { number }
   // Not public, because another module would lose the attribute, as with `storedState`.
   @exclusivity(unchecked) private var number: UInt64 = 0
   /// The generation at which the present attempt started, also after the op has settled.
-  @exclusivity(unchecked) public private(set) var attemptGeneration: UInt64 = 0
+  @exclusivity(unchecked) package private(set) var attemptGeneration: UInt64 = 0
   /// State that belongs to the body, such as a coroutine; released when the body has ended.
   public var state: AnyObject? {
     get { storedState }
@@ -88,7 +88,7 @@ public final class OpContext {
 
   /// `UploadOp`, or in a group `UploadOp #3`, with the item's label if it has one:
   /// `UploadOp #3 cat.png`.
-  public var displayName: ByteString {
+  package var displayName: ByteString {
     run.log.displayName(op.name, index: index, scope: scope, position: position)
   }
 
@@ -118,7 +118,7 @@ public final class OpContext {
 
   /// The error that the op is ending with, for its cleanups; for a final step, the error that its
   /// flow is ending with. nil after success, and elsewhere.
-  public var endingError: FlowError? { execution?.endingError(of: self) }
+  package var endingError: FlowError? { execution?.endingError(of: self) }
 
   /// Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
   package var grace: Double? { execution?.opPolicy?.grace }
@@ -205,7 +205,7 @@ public final class OpContext {
   private func plausible(_ time: Int64) -> Int64 { max(began, min(time, loop.now())) }
 
   /// The value of `key`; when it is absent or of another type, the op fails immediately.
-  public func require(_ key: DataKey, _ type: FlowValueType?) -> Result<FlowValue, FlowError> {
+  package func require(_ key: DataKey, _ type: FlowValueType?) -> Result<FlowValue, FlowError> {
     let error: FlowError
     if let value = get(key) {
       guard let wanted = type?.mismatch(value) else { return .success(value) }
@@ -253,7 +253,7 @@ public final class OpContext {
   /// during its cleanups, all of them together have its `grace` from that moment; a cleanup that is
   /// cut off then is one of `Run.lateErrors`. The error of a cleanup fails an op that had
   /// succeeded; otherwise it is reported as an unobserved failure.
-  public func addCleanup(_ cleanup: any OpCleanup) {
+  package func addCleanup(_ cleanup: any OpCleanup) {
     guard let execution, !isSettled else { return }
     execution.loop.checkThread()
     makeResources().cleanups.append(cleanup)
@@ -276,7 +276,7 @@ public final class OpContext {
 
   /// Makes this op own a task, as if it had started it: the task ends with the op. When the op has
   /// ended, the op's run owns the task.
-  public func adopt(_ task: AnyFlowTask) {
+  package func adopt(_ task: AnyFlowTask) {
     task.loop.checkThread()
     guard !task.isConcluded, task.owner == nil else { return }
     if phase == .idle || phase == .ended {
@@ -398,7 +398,7 @@ public final class OpContext {
   }
 
   /// Reports that `deadline` has passed while the body was busy; returns the error to end with.
-  public func expire() -> FlowError {
+  package func expire() -> FlowError {
     guard let execution else { return .cancelled() }
     execution.loop.checkThread()
     return execution.expire()

@@ -10,7 +10,7 @@ protocol CallbackOwner: AnyObject {
 }
 
 /// The object with which a waiting callback reports its end. Confined to the loop's thread.
-public final class CallbackCompletion {
+package final class CallbackCompletion {
   // Cleared when it is finished.
   private var owner: (any CallbackOwner)?
   private let canceller: (CallbackCompletion, FlowError) -> Void
@@ -24,9 +24,9 @@ public final class CallbackCompletion {
   /// Whether the callback is being called, so that it may still end at once.
   private(set) var isInCall = false
   /// Whether its grace is over, so that it ends now.
-  public internal(set) var isCut = false
+  package internal(set) var isCut = false
   /// State that belongs to the callback, such as a coroutine; released when it has finished.
-  public var state: AnyObject?
+  package var state: AnyObject?
 
   init(
     owner: any CallbackOwner, place: @escaping () -> ByteString?,
@@ -47,7 +47,7 @@ public final class CallbackCompletion {
   var isBusy: Bool { isInCall || code?.whereItWaits == nil && state is any ExecutingCode }
 
   /// Reports that the callback is done, with `error` if it failed. Only the first call counts.
-  public func finish(_ error: FlowError? = nil) {
+  package func finish(_ error: FlowError? = nil) {
     guard !isFinished, let owner else { return }
     owner.loop.checkThread()
     isFinished = true
@@ -58,7 +58,7 @@ public final class CallbackCompletion {
   }
 
   /// Reports the answer of a predicate: whether it matches. Only the first call counts.
-  public func answer(_ isMatch: Bool) {
+  package func answer(_ isMatch: Bool) {
     guard !isFinished else { return }
     self.isMatch = isMatch
     finish()
@@ -72,11 +72,11 @@ public final class CallbackCompletion {
   }
 
   /// When a busy callback has to be stopped, as `OpContext.deadline`.
-  public var deadline: Int64 { owner?.callbackDeadline ?? .max }
+  package var deadline: Int64 { owner?.callbackDeadline ?? .max }
 
   /// Reports that `deadline` has passed while the callback was busy; returns the error to finish
   /// with.
-  public func expire() -> FlowError { owner?.expireCallback() ?? .cancelled() }
+  package func expire() -> FlowError { owner?.expireCallback() ?? .cancelled() }
 
   /// Stops the callback.
   func cancel(_ error: FlowError) {
@@ -105,7 +105,7 @@ public final class CallbackCompletion {
 
 /// Code that executes and can report where it is: the `state` of a context or completion may be
 /// one.
-public protocol ExecutingCode: AnyObject {
+package protocol ExecutingCode: AnyObject {
   /// The function that it waits in, and where, such as `flow.sleep at deploy.lua:14`; nil while it
   /// is busy.
   var whereItWaits: ByteString? { get }

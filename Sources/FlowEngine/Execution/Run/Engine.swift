@@ -117,13 +117,14 @@ extension EventLoop {
 
   /// Makes a loop of its own, confined to the thread that makes it.
   ///
-  /// - Parameters:
-  ///   - clock: The source of the time.
-  ///   - secrets: The texts that no output of the loop may contain; loops of several threads that
-  ///     work together share theirs.
-  public convenience init(
-    clock: any LoopClock = SystemClock(), secrets: SecretTexts = SecretTexts()
-  ) {
+  /// - Parameter clock: The source of the time.
+  public convenience init(clock: any LoopClock = SystemClock()) {
+    self.init(clock: clock, secrets: SecretTexts())
+  }
+
+  /// Makes a loop that shares `secrets`, the texts that no output of the loop may contain, with loops of other
+  /// threads that work together with it.
+  package convenience init(clock: any LoopClock = SystemClock(), secrets: SecretTexts) {
     self.init(clock: clock, keys: KeyTable(secrets: secrets), failures: FailureReports())
   }
 
@@ -132,18 +133,18 @@ extension EventLoop {
   }
 
   /// Makes the list that a group collects.
-  public var makeList: (ContiguousArray<FlowValue>) -> FlowValue {
+  package var makeList: (ContiguousArray<FlowValue>) -> FlowValue {
     get { engine.makeList }
     set { engine.makeList = newValue }
   }
   /// Makes the record of a failed item (0-based index) for a group's `failures`.
-  public var makeFailure: (_ index: Int, _ input: FlowValue, _ error: FlowError) -> FlowValue {
+  package var makeFailure: (_ index: Int, _ input: FlowValue, _ error: FlowError) -> FlowValue {
     get { engine.makeFailure }
     set { engine.makeFailure = newValue }
   }
   /// Makes the runner for a group's items when the op doesn't make one. Without it, or when it
   /// returns nil, the loop executes them itself.
-  public var makeItemRunner: ((ItemWork) -> (any ItemRunner)?)? {
+  package var makeItemRunner: ((ItemWork) -> (any ItemRunner)?)? {
     get { engine.makeItemRunner }
     set { engine.makeItemRunner = newValue }
   }
@@ -176,7 +177,7 @@ extension EventLoop {
     set { engine.trace = newValue }
   }
   /// The replacements of ops; set while no run is pending.
-  public var replacements: OpReplacements? {
+  package var replacements: OpReplacements? {
     get { engine.replacements }
     set { engine.replacements = newValue }
   }
@@ -194,7 +195,7 @@ extension EventLoop {
     set { engine.cleanupGrace = newValue >= 0 ? newValue : 0 }
   }
   /// The source of the jitter of retries; set a `SeededGenerator` to make it predictable.
-  public var randomNumberGenerator: any RandomNumberGenerator {
+  package var randomNumberGenerator: any RandomNumberGenerator {
     get { engine.randomNumberGenerator }
     set { engine.randomNumberGenerator = newValue }
   }

@@ -7,12 +7,12 @@ extension EventLoop {
   }
 
   /// The context of a live execution; nil when that execution has settled.
-  public func context(slot: UInt32, generation: UInt64) -> OpContext? {
+  package func context(slot: UInt32, generation: UInt64) -> OpContext? {
     unmanagedContext(slot: slot, generation: generation)?.takeUnretainedValue()
   }
 
   /// Returns the context without a retain, for a use that can't end the op.
-  public func unmanagedContext(slot: UInt32, generation: UInt64) -> Unmanaged<OpContext>? {
+  package func unmanagedContext(slot: UInt32, generation: UInt64) -> Unmanaged<OpContext>? {
     // Safe: the loop holds its engine.
     unretained(engine) { engine in
       guard slot < engine.contexts.count, let context = engine.contexts[Int(slot)] else {

@@ -10,7 +10,7 @@ extension EventLoop {
   /// - Parameters:
   ///   - outer: The loop that pauses meanwhile.
   ///   - clock: The source of its time.
-  public convenience init(within outer: EventLoop, clock: any LoopClock) {
+  package convenience init(within outer: EventLoop, clock: any LoopClock) {
     outer.checkThread()
     self.init(clock: clock, keys: outer.keys, failures: outer.registry.failures)
     let (engine, outer) = (engine, outer.engine)
@@ -32,7 +32,7 @@ extension EventLoop {
   ///   - inner: A loop made with `init(within:clock:)` of this one.
   ///   - body: The code to execute meanwhile.
   /// - Returns: What `body` returns.
-  public func standStill<Result>(for inner: EventLoop, _ body: () throws -> Result) rethrows
+  package func standStill<Result>(for inner: EventLoop, _ body: () throws -> Result) rethrows
     -> Result
   {
     checkThread()

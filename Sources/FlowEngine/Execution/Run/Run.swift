@@ -9,14 +9,14 @@ public final class Run: FlowTask<DataBucket> {
   /// The events, in order.
   public let log: EventLog
   /// Errors of `didFinish` callbacks, undos and cleanups; each is also one of the loop's `unobservedFailures`.
-  public private(set) var lateErrors: [FlowError] = []
+  package private(set) var lateErrors: [FlowError] = []
 
   /// Whether a monitor of the loop has kept it from being executed: it then ends as succeeded,
   /// without having executed a step.
-  public private(set) var isSkipped = false
+  package private(set) var isSkipped = false
 
   /// Whether no case of the flow matched, so that it ended before its last step.
-  public private(set) var isFinishedEarly = false
+  package private(set) var isFinishedEarly = false
 
   /// The value that a machine has finished with, for a run of a machine; `.null` means none.
   public private(set) var finishValue: FlowValue?
@@ -54,7 +54,7 @@ public final class Run: FlowTask<DataBucket> {
   /// Whether it was a rehearsal whose end depends on what wasn't executed.
   package var isOutcomeUnknown = false
   /// Whether its outcome is one that it has reached by executing its ops.
-  public var hasOutcome: Bool { !isSkipped && !isOutcomeUnknown }
+  package var hasOutcome: Bool { !isSkipped && !isOutcomeUnknown }
   /// What has succeeded and can be undone, when the run executes a step of a machine; else nil.
   var undos: ContiguousArray<UndoableOp>?
   /// Set until the run has concluded.
@@ -105,7 +105,7 @@ public final class Run: FlowTask<DataBucket> {
 
   /// The execution that stands for this run in the run whose op has started it: the id of that run,
   /// and the `id` of its events there. nil for a run that no op has started, and when it has ended.
-  public var outerExecution: (run: ByteString, id: UInt64)? {
+  package var outerExecution: (run: ByteString, id: UInt64)? {
     outer.map { ($0.run.identifier, $0.run.log.id(ofScope: $0.scope)) }
   }
 
@@ -136,7 +136,7 @@ public final class Run: FlowTask<DataBucket> {
   /// error of kind `stalled`. An op that had already been stopped is ended. Returns whether there
   /// was one.
   @discardableResult
-  public func failStalled() -> Bool { stopStalled() }
+  package func failStalled() -> Bool { stopStalled() }
 
   @discardableResult
   package override func stopStalled() -> Bool {
@@ -285,7 +285,7 @@ public final class Run: FlowTask<DataBucket> {
 
   /// Makes the run own a task, as if its callbacks had started it: the task ends with the run at
   /// the latest.
-  public func adopt(_ task: AnyFlowTask) {
+  package func adopt(_ task: AnyFlowTask) {
     guard state == .pending, !task.isConcluded, task.owner == nil else { return }
     let owned = owned ?? OwnedTasks(of: self)
     self.owned = owned

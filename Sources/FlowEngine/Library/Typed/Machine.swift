@@ -42,7 +42,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     navigator: some TransitionNavigator<Step, StepResult, State>,
     reducer: (any StateReducer<StepResult, State>)? = nil,
     provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
-    maxTransitions: Int = MachineDefinition.defaultMaxTransitions,
+    maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((State) throws -> [(ByteString, FlowValue)])? = nil
   ) throws(MachineProblem)
@@ -75,7 +75,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     navigator: some TransitionNavigator<Step, StepResult, State>,
     reducer: (any StateReducer<StepResult, State>)? = nil,
     provider: some TransitionProvider<Step, StepResult, State>,
-    maxTransitions: Int = MachineDefinition.defaultMaxTransitions,
+    maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
     givingData: ((State) throws -> [(ByteString, FlowValue)])? = nil
   ) throws(MachineProblem) {

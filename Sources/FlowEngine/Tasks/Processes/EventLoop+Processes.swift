@@ -7,7 +7,7 @@ extension EventLoop {
   ///     the status, or with the reason why the program couldn't be started or was cancelled.
   /// - Returns: The program, to cancel it.
   @discardableResult
-  public func startProcess(
+  package func startProcess(
     _ request: ProcessRequest,
     completion: @escaping (Result<ProcessResult, FlowError>) -> Void
   ) -> ChildProcess {
@@ -16,7 +16,7 @@ extension EventLoop {
   }
 
   /// Stops all programs whose request names this owner.
-  public func cancelProcesses(of owner: ObjectIdentifier) {
+  package func cancelProcesses(of owner: ObjectIdentifier) {
     cancelProcesses(of: owner) { _ in true }
   }
 

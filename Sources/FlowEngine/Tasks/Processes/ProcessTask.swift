@@ -4,10 +4,10 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   /// The program and its arguments.
   public let request: ProcessRequest
   /// Whether a status other than 0 is a failure.
-  public let isChecked: Bool
+  package let isChecked: Bool
   private var child: ChildProcess?
   /// Whether `closeInput` was called.
-  public private(set) var isInputClosed = false
+  package private(set) var isInputClosed = false
   private var knownNumber: Int32?
   /// Until its end, because it holds the log.
   private var place: WorkPlace?
@@ -61,7 +61,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   /// The lines of its outputs, the same for all callers. Each reader has to `open` and `close` them:
   /// meanwhile the outputs aren't collected. For a program that has ended without readers they are those
   /// of its result, and stay in it.
-  public func lines() -> ProcessLines {
+  package func lines() -> ProcessLines {
     if let knownLines { return knownLines }
     let lines = child?.makeLines() ?? ProcessLines(of: result ?? error?.process)
     knownLines = lines
@@ -69,17 +69,17 @@ public final class ProcessTask: FlowTask<ProcessResult> {
   }
 
   /// Writes to the standard input of a program with the input `.pipe`; see `ChildProcess.write`.
-  public func write(
+  package func write(
     _ bytes: ByteString, for writer: any ProcessInputWriter
   ) -> InputWritten {
     child?.write(bytes, for: writer) ?? .closed
   }
 
   /// Removes a writer that was to be called.
-  public func cancelWrite(_ writer: any ProcessInputWriter) { child?.cancelWrite(writer) }
+  package func cancelWrite(_ writer: any ProcessInputWriter) { child?.cancelWrite(writer) }
 
   /// Ends the standard input, after the bytes that were written.
-  public func closeInput() {
+  package func closeInput() {
     isInputClosed = true
     child?.closeInput()
   }

@@ -1,30 +1,30 @@
 /// The graphs of several flows and ops in one, side by side.
 ///
 /// Each blueprint is drawn as it is when it is added, once.
-public final class GraphCollection {
+package final class GraphCollection {
   private var graphs: ContiguousArray<FlowGraph> = []
   private var seen: Set<ObjectIdentifier> = []
   // Retained, so that no other object gets the identity of one that was added.
   private var ops: ContiguousArray<Op> = []
 
   /// Makes a collection without graphs.
-  public init() {}
+  package init() {}
 
   /// Whether nothing has been collected.
-  public var isEmpty: Bool { graphs.isEmpty }
+  package var isEmpty: Bool { graphs.isEmpty }
 
   /// Adds the op or flow that a run has started, unless it has been added.
-  public func add(_ run: Run) {
+  package func add(_ run: Run) {
     guard seen.insert(ObjectIdentifier(run.op)).inserted else { return }
     ops.append(run.op)
     graphs.append(FlowGraphBuilder.blueprint(of: run))
   }
 
   /// The graphs in DOT; without any, a graph without nodes.
-  public func dot() -> ByteString { merged().dot }
+  package func dot() -> ByteString { merged().dot }
 
   /// The graphs as a flowchart in Mermaid.
-  public func mermaid() -> ByteString { merged().mermaid }
+  package func mermaid() -> ByteString { merged().mermaid }
 
   /// The graph itself if there is one; several graphs each get a box.
   private func merged() -> FlowGraph {

@@ -1,7 +1,7 @@
 /// A row of a `ProgressTree`: an execution in progress, or a step that has ended. Texts have no secrets.
-public struct ProgressRow: Sendable, Equatable {
+package struct ProgressRow: Sendable, Equatable {
   /// What a row is about.
-  public enum Kind: Sendable, Equatable {
+  package enum Kind: Sendable, Equatable {
     /// A flow, or a run of one.
     case flow
     /// A group; `done` of `total` items have ended by themselves.
@@ -17,43 +17,43 @@ public struct ProgressRow: Sendable, Equatable {
   }
 
   /// What the row is about.
-  public var kind: Kind
+  package var kind: Kind
   /// How many of the rows above enclose it.
-  public var depth: Int
+  package var depth: Int
   /// The name, `UploadOp`; of an item `UploadOp #3 cat.png`. Of flows that only execute one another, the
   /// names of all: `publish/upload`.
-  public var name: ByteString
+  package var name: ByteString
   /// Seconds from its start to now; of a step that has ended, to its end.
-  public var seconds: Double
+  package var seconds: Double
   /// Of a group, the items that have ended by themselves; of a flow, such steps; of an op, what it has
   /// reported with `ctx:progress`.
-  public var done: Double?
+  package var done: Double?
   /// What `done` reaches at the end; nil if that isn't known.
-  public var total: Double?
+  package var total: Double?
   /// How many items of a group are executing; nil for other rows.
-  public var running: Int?
+  package var running: Int?
   /// How many items of a group, or steps, have failed.
-  public var failed = 0
+  package var failed = 0
   /// How many items of a group weren't executed, because a kept run has their results; of a step that has ended 1
   /// or 0.
-  public var kept = 0
+  package var kept = 0
   /// The number of the attempt, from 1 on.
-  public var attempt = 1
+  package var attempt = 1
   /// Seconds to the next attempt while that is awaited.
-  public var retryDelay: Double?
+  package var retryDelay: Double?
   /// The last transition of a machine: `one -> two`.
-  public var transition: ByteString?
+  package var transition: ByteString?
   /// The command of the program, or the method and URL of the request, that an op is waiting for; of several the
   /// last one that has started.
-  public var work: ByteString?
+  package var work: ByteString?
   /// How many further programs and requests of the op are running.
-  public var furtherWorks = 0
+  package var furtherWorks = 0
   /// The estimated seconds for the rest; nil while an estimate would be a mere guess. It decreases
   /// steadily, and jumps only when it has been badly wrong.
-  public var remaining: Double?
+  package var remaining: Double?
 
   /// The part that is done, from 0 to 1; nil if that isn't known.
-  public var share: Double? {
+  package var share: Double? {
     share(without: 0)
   }
 
@@ -67,16 +67,16 @@ public struct ProgressRow: Sendable, Equatable {
 }
 
 /// The rows of a `ProgressTree`.
-public struct ProgressRows: Sendable, Equatable {
+package struct ProgressRows: Sendable, Equatable {
   /// The rows: each comes after the one that encloses it.
-  public var rows: [ProgressRow] = []
+  package var rows: [ProgressRow] = []
   /// How many further executions have no row. Items that wait for nothing within them don't count: the
   /// row of their group has their number.
-  public var hidden = 0
+  package var hidden = 0
 }
 
 /// Something that a `ProgressTree` reports once. Texts have no secrets.
-public enum ProgressNotice: Sendable, Equatable {
+package enum ProgressNotice: Sendable, Equatable {
   /// An execution has failed.
   case failure(Failure)
   /// A group has ended.
@@ -84,32 +84,32 @@ public enum ProgressNotice: Sendable, Equatable {
 
   /// An execution has failed. An execution that only passes on the failure of another one within it isn't
   /// reported.
-  public struct Failure: Sendable, Equatable {
+  package struct Failure: Sendable, Equatable {
     /// Its place: `publish/UploadOp #3`.
-    public var path: ByteString
+    package var path: ByteString
     /// The error's message.
-    public var message: ByteString
+    package var message: ByteString
     /// The number of its attempts.
-    public var attempts: Int
+    package var attempts: Int
     /// Whether further failures of the same group with this message aren't reported.
-    public var isLastOfItsKind: Bool
+    package var isLastOfItsKind: Bool
     /// Whether its undo has failed, and not the execution itself.
-    public var isOfUndo = false
+    package var isOfUndo = false
   }
 
   /// A group that had a row has ended. Groups within items of other groups aren't reported.
-  public struct GroupEnd: Sendable, Equatable {
+  package struct GroupEnd: Sendable, Equatable {
     /// Its place: `publish/UploadOp`.
-    public var path: ByteString
+    package var path: ByteString
     /// The items that have ended by themselves, and all. The others were stopped, or have not started.
-    public var done, total: Int
+    package var done, total: Int
     /// The items that have failed.
-    public var failed: Int
+    package var failed: Int
     /// The items that weren't executed, because a kept run has their results.
-    public var kept = 0
+    package var kept = 0
     /// Whether a failure or a cancel has stopped it.
-    public var isStopped: Bool
+    package var isStopped: Bool
     /// How long it took.
-    public var seconds: Double
+    package var seconds: Double
   }
 }

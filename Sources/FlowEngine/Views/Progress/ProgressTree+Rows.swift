@@ -32,7 +32,7 @@ extension ProgressTree {
   /// - Parameter limit: How many lines there are. If not everything has a row, one of them isn't used, for the
   ///   number of the others.
   /// - Returns: The rows, and how many executions have none.
-  public func rows(atMost limit: Int) -> ProgressRows {
+  package func rows(atMost limit: Int) -> ProgressRows {
     loop.checkThread()
     addHeld()
     let time = loop.now()
@@ -59,7 +59,7 @@ extension ProgressTree {
 
   /// The row of the execution that matters most, with its path instead of its name, and the number of
   /// the other ones; nil if nothing is in progress.
-  public func mainRow() -> (row: ProgressRow, others: Int)? {
+  package func mainRow() -> (row: ProgressRow, others: Int)? {
     loop.checkThread()
     addHeld()
     let time = loop.now()

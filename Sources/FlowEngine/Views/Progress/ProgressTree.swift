@@ -3,7 +3,7 @@
 /// It follows the starts and ends in the logs, and makes rows when they are asked for. An op that starts and
 /// ends with nothing in between gets no node. Confined to its loop's thread. Add it to
 /// `EventLoop.eventSinks` before the first run, or call `followLate(after:)`.
-public final class ProgressTree: RunSink, RecordSink, GroupSink {
+package final class ProgressTree: RunSink, RecordSink, GroupSink {
   /// Is notified on the loop's thread.
   package protocol Observer: AnyObject {
     /// Something has changed. Returns the time of the loop's clock before which this needn't be called
@@ -16,7 +16,7 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   }
 
   /// Called with what is to be reported once, on the loop's thread.
-  public var onNotice: ((ProgressNotice) -> Void)?
+  package var onNotice: ((ProgressNotice) -> Void)?
   package weak var observer: (any Observer)?
 
   unowned let loop: EventLoop
@@ -51,14 +51,14 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
   static let messageLimit = 1000
 
   /// Makes a tree of the runs of a loop.
-  public init(of loop: EventLoop) { self.loop = loop }
+  package init(of loop: EventLoop) { self.loop = loop }
 
   /// Whether nothing is in progress.
-  public var isEmpty: Bool { nodes.isEmpty && held == nil }
+  package var isEmpty: Bool { nodes.isEmpty && held == nil }
 
   // MARK: Runs
 
-  public func runBegan(_ run: Run) {
+  package func runBegan(_ run: Run) {
     // It is followed already if that has begun just now.
     guard run.loop === loop, logs[ObjectIdentifier(run.log)] == nil else { return }
     begin(run.log, in: run.outer.map { ($0.run.log, $0.scope) })
@@ -91,7 +91,7 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
     nodes[index].total = parts.partCount
   }
 
-  public func runEnded(_ run: Run) {
+  package func runEnded(_ run: Run) {
     guard end(run.log, RunEnd(of: run)) else { return }
     guard isEmpty else { return }
     stopFollowing()
@@ -122,7 +122,7 @@ public final class ProgressTree: RunSink, RecordSink, GroupSink {
 
   // MARK: Records
 
-  public func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
+  package func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
 
   func append(_ record: LogRecord, in log: EventLog) {
     guard let log = tracked(log) else { return }

@@ -1,8 +1,8 @@
 /// Passes on each line of the summaries of runs as it happens: `--follow`. From the moment when two runs
 /// are open, it names the run of each of their lines.
-public final class SummaryFollower: RunSink, RecordSink {
+package final class SummaryFollower: RunSink, RecordSink {
   /// The meaning of lines, for colours.
-  public enum Meaning: Sendable {
+  package enum Meaning: Sendable {
     /// The first and the last line of a summary, and the data of the run.
     case frame
     /// A start, a log message, a value and so on.
@@ -36,7 +36,7 @@ public final class SummaryFollower: RunSink, RecordSink {
   ///   - write: Gets one or more lines of one event, each with its end, and the name of the run if
   ///     several have been open: with the run's id when another open one has the same name. Called on
   ///     the loop's thread.
-  public init(
+  package init(
     _ options: SummaryOptions = SummaryOptions(),
     write: @escaping (_ lines: ByteString, _ meaning: Meaning, _ run: ByteString?) -> Void
   ) {
@@ -44,7 +44,7 @@ public final class SummaryFollower: RunSink, RecordSink {
     self.write = write
   }
 
-  public func runBegan(_ run: Run) {
+  package func runBegan(_ run: Run) {
     var writer = SummaryWriter(log: run.log, options: options)
     writer.begin()
     var place = EventLog.Place()
@@ -56,7 +56,7 @@ public final class SummaryFollower: RunSink, RecordSink {
     write(lines, .frame, shownName(of: run))
   }
 
-  public func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
+  package func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
 
   func append(_ record: LogRecord, in log: EventLog) {
     let id = ObjectIdentifier(log)
@@ -66,7 +66,7 @@ public final class SummaryFollower: RunSink, RecordSink {
     write(lines, meaning(of: record), shownName(of: run))
   }
 
-  public func runEnded(_ run: Run) {
+  package func runEnded(_ run: Run) {
     guard var writer = followed[ObjectIdentifier(run.log)]?.writer else { return }
     writer.end(isSuccess: run.state == .pending ? nil : run.state == .succeeded)
     write(writer.takeOutput(), .frame, shownName(of: run))
