@@ -12,7 +12,7 @@ package struct MachineDefinition {
   /// Whether the any-step's transitions take precedence over a step's own, as in FlowKit.
   package var triesAnyStepFirst = false
   /// How many transitions a run may make.
-  package var maxTransitions = MachineOp.defaultMaxTransitions
+  package var maxTransitions = Self.defaultMaxTransitions
   /// Whether the logic, as a navigator, performs all steps.
   package var hasNavigator = false
   /// Whether the logic reduces a result to a new state; else the result becomes the state.
@@ -23,6 +23,9 @@ package struct MachineDefinition {
   package var hasProvider = false
   /// The place where the provider was written; see `MachineLogic.position(of:)`.
   package var providerPlace = -1
+
+  /// How many transitions a run may make, unless the machine sets another number.
+  package static let defaultMaxTransitions = 10_000
 
   /// Makes a definition with default values for the other properties.
   ///

@@ -7,7 +7,7 @@
 /// Source: the seed's `Flow` (FlowKit).
 public final class MachineOp: Op {
   /// How many transitions a run may make, unless the machine sets another number.
-  public static let defaultMaxTransitions = 10_000
+  public static let defaultMaxTransitions = MachineDefinition.defaultMaxTransitions
 
   let blueprint: MachineBlueprint
 
