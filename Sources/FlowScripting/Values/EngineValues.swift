@@ -14,6 +14,12 @@ extension ScriptHost {
       }
       return try luaValue(notOwn: copy)
     }
+    if let object = value.swiftObject(), let bound = try vm.boundValue(of: object) { return bound }
+    if value is ScriptObject {
+      throw LuaError(
+        .argument,
+        "a \(value.typeName) of another Lua state was used, which has no class for it here")
+    }
     if value.matches(typeName: "table") {
       var maker = TableMaker(host: self)
       return .reference(try maker.table(of: value))
@@ -25,21 +31,32 @@ extension ScriptHost {
   ///
   /// A table that Swift has stored becomes a table of the script when a script reads it for the first
   /// time, and takes its place in the bucket: from then on all that read the key get that table, with
-  /// the changes that others have made. The Swift object that it was made of stays as it is.
+  /// the changes that others have made. The Swift object that it was made of stays as it is. The same
+  /// holds for a structure of a bound class.
   func shared(_ value: FlowValue, _ key: DataKey, in bucket: DataBucket) throws -> FlowValue {
-    guard case .opaque(let opaque) = value, opaque is MapValue || opaque is ListValue else {
-      return value
-    }
+    guard case .opaque(let opaque) = value, !(opaque is ScriptValue),
+      opaque is MapValue || opaque is ListValue || isStructure(opaque)
+    else { return value }
     let table = FlowValue(try luaValue(notOwn: opaque))
+    // An object that scripts can only pass on.
+    if case .opaque(let same) = table, same === opaque { return value }
     bucket.substitute(table, for: opaque, under: key)
     return table
   }
 
+  private func isStructure(_ value: any OpaqueValue) -> Bool {
+    guard let object = value as? ObjectValue else { return false }
+    return !(Swift.type(of: object.content) is AnyClass)
+  }
+
   /// The secret or the Swift object in a value.
   func opaque(in value: LuaValue) -> (any OpaqueValue)? {
+    guard case .reference(let reference) = value, reference.kind == .userdata else { return nil }
     if let secret = secret(in: value) { return secret }
-    guard let openObjectType else { return nil }
-    return vm.object(in: value, openObjectType) as? any OpaqueValue
+    if let openObjectType, let object = vm.object(in: value, openObjectType) {
+      return object as? any OpaqueValue
+    }
+    return vm.boundObject(in: value).map { ScriptObject(reference, $0) }
   }
 
   // MARK: Objects
@@ -110,6 +127,9 @@ private struct TableMaker {
   private mutating func fill(_ made: LuaReference, from table: any OpaqueValue) throws {
     let vm = host.vm
     if let map = table as? MapValue {
+      for (number, element) in map.numbered {
+        try vm.set(try value(element), at: .integer(number), in: made)
+      }
       return try vm.set(fields: try map.fields.map { ($0.name, try value($0.value)) }, in: made)
     }
     if let count = table.listCount() {

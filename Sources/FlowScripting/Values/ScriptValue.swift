@@ -124,6 +124,9 @@ extension ScriptHost {
       if let script = opaque as? ScriptValue, script.reference.vm === vm {
         return .reference(script.reference)
       }
+      if let object = opaque as? ScriptObject, object.reference.vm === vm {
+        return .reference(object.reference)
+      }
       return try luaValue(notOwn: opaque)
     }
   }

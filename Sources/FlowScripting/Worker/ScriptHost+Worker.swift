@@ -82,10 +82,7 @@ extension ScriptHost {
   /// The reason why a received function or value couldn't be made, as an error that a script would
   /// have raised.
   func flowError(unpacking error: any Error) -> FlowError {
-    if let error = error as? FlowError { return error }
-    guard let raised = error as? LuaError else {
-      return FlowError(.error, ByteString(describing: error))
-    }
+    guard let raised = error as? LuaError else { return .from(error) }
     return (try? flowError(raised: raised.value ?? .string(raised.message), at: ""))
       ?? FlowError(.error, raised.message)
   }

@@ -42,6 +42,11 @@ struct WireProblem: Error {
     self.error = error
   }
 
+  /// The failure because of the value with the name `name`.
+  func failure(_ name: ByteString) -> FlowError {
+    FlowError(.error, message(name), underlying: error)
+  }
+
   /// The message about the value with the name `name`.
   func message(_ name: ByteString) -> ByteString {
     if let error = error as? EncodeError {

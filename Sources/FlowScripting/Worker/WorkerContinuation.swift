@@ -36,7 +36,7 @@ final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
         batch.values.append(value)
       }
     } catch let problem as WireProblem {
-      return failed(FlowError(.error, problem.message("the result")))
+      return failed(problem.failure("the result"))
     } catch {
       return failed(host.flowError(thrown: error, op: nil))
     }

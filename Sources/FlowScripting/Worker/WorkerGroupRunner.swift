@@ -117,7 +117,7 @@ final class WorkerGroupRunner: ItemExecutorOwner {
       checked = (output, try host.wire(.opaque(output), &outputs))
       return nil
     } catch {
-      return FlowError(.error, error.message("the output <\(group.collectKey ?? "")>"))
+      return error.failure("the output <\(group.collectKey ?? "")>")
     }
   }
 
@@ -136,7 +136,7 @@ final class WorkerGroupRunner: ItemExecutorOwner {
       tables.append((place, try host.wire(output, &outputs)))
     } catch {
       failures.append(
-        (place, WireError(FlowError(.error, error.message("the output")), from: host)))
+        (place, WireError(error.failure("the output"), from: host)))
     }
   }
 

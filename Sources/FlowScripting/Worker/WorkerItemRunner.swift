@@ -207,7 +207,7 @@ final class WorkerItemRunner: ItemRunner, WorkerGroupTask {
         let index = batch.first + place
         send()
         first = index + 1
-        end(index, batch.attempt, FlowError(.error, error.message("item #\(index + 1)")))
+        end(index, batch.attempt, error.failure("item #\(index + 1)"))
       }
     }
     send()

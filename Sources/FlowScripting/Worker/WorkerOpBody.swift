@@ -76,7 +76,7 @@ final class WorkerOpBody: ItemRunnerProvider {
         let wired = try host.wire(value, &batch)
         batch.values.append(wired)
       } catch let problem as WireProblem {
-        throw FlowError(.error, problem.message("argument #\(index + 1)"))
+        throw problem.failure("argument #\(index + 1)")
       } catch {
         throw FlowError(.error, ByteString(describing: error))
       }
@@ -161,7 +161,7 @@ extension ScriptHost {
         keys.append(name)
         batch.values.append(bucket.isSecret(key) ? .secret(wired) : wired)
       } catch {
-        throw FlowError(.error, error.message("the value of <\(name)>"))
+        throw error.failure("the value of <\(name)>")
       }
     }
     return (keys, batch)

@@ -213,7 +213,7 @@ final class WorkerRuntime {
         outbox.add(
           id, at: loop.now(),
           .ended(
-            WireError(FlowError(.error, error.message("the result")), from: host),
+            WireError(error.failure("the result"), from: host),
             result: .null, WireBatch()))
         return
       }

@@ -39,9 +39,16 @@ extension LuaObject {
 }
 
 /// Holds a structure for Lua.
+protocol AnyValueBox: AnyObject {
+  /// The structure as it is now.
+  var anyValue: Any { get }
+}
+
+/// Holds a structure of one type for Lua.
 @usableFromInline
-final class ValueBox<Value> {
+final class ValueBox<Value>: AnyValueBox {
   @usableFromInline var value: Value
+  var anyValue: Any { value }
 
   @usableFromInline
   init(_ value: Value) {
@@ -97,6 +104,8 @@ final class BoundClasses {
     number >= 0 && number < byNumber.count ? byNumber[Int(number)] : nil
   }
 
+  var isEmpty: Bool { byType.isEmpty }
+
   /// The class of exactly a type.
   func exact(_ type: Any.Type) -> BoundClass? { byType[ObjectIdentifier(type)] }
 
@@ -136,6 +145,22 @@ extension LuaVM {
       ))
   }
 
+  /// The userdata of a Swift value whose class this state knows; nil for any other value.
+  package func boundValue(of content: Any) throws -> LuaValue? {
+    guard !boundClasses.isEmpty, let object = content as? any LuaObject,
+      boundClasses.find(object, type(of: object)) != nil
+    else { return nil }
+    return try object.luaValue(in: self)
+  }
+
+  /// The object of a class that this state knows in a value; nil for any other value.
+  package func boundObject(in value: LuaValue) -> LuaBoundObject? {
+    guard !boundClasses.isEmpty, let (object, number) = try? anyObject(in: value),
+      let bound = boundClasses[number]
+    else { return nil }
+    return LuaBoundObject(content: object, isBoxed: bound.isBoxed, className: bound.type.name)
+  }
+
   /// The Swift object in a value, and the number of its type; nil if it is none.
   func anyObject(in value: LuaValue) throws -> (object: AnyObject, type: Int32)? {
     guard case .reference(let reference) = value, reference.kind == .userdata else { return nil }
@@ -147,5 +172,19 @@ extension LuaVM {
     var type: Int32 = 0
     guard let pointer = flowlua_any_object(state, running, -1, &type) else { return nil }
     return (Unmanaged<AnyObject>.fromOpaque(pointer).takeUnretainedValue(), type)
+  }
+}
+
+/// An object of a class that a state knows. It holds the object, not the userdata.
+package struct LuaBoundObject {
+  /// The object, or the box of a structure: the same one as long as the userdata exists.
+  package let content: AnyObject
+  fileprivate let isBoxed: Bool
+  /// The name of its class in scripts.
+  package let className: String
+
+  /// The object; of a structure a copy as it is now.
+  package var object: Any {
+    isBoxed ? (content as? any AnyValueBox)?.anyValue ?? content : content
   }
 }

@@ -138,6 +138,44 @@ struct ErrorIdentityTests {
     #expect(run.error?.underlying as? Token == Token(number: 3))
   }
 
+  @Test(
+    "The error that a Swift op throws survives workers",
+    arguments: [
+      "failing:start():next(function(task) error(task.error) end, { thread = 'worker' }):await()",
+      "failing:start():next_on_error(function(e) error(e) end, { thread = 'worker' }):await()",
+      "failing:start():finally(function() end, { thread = 'worker' }):await()",
+      "failing:start():next(function(task) local ok, e = pcall(error, task.error) error(e) end, "
+        + "{ thread = 'worker' }):await()",
+    ])
+  func throughWorkers(body: String) throws {
+    let program = try ScriptProgram()
+    let failing = Op("FailingOp") { _ in throw Token(number: 3) }
+    let results = try program.run(
+      """
+      local failing = ...
+      return flow.op("LuaOp", function(ctx) \(body) end)
+      """, program.host.value(of: failing))
+    let op = try #require(results.first.flatMap { program.host.op(in: $0) })
+    let run = op.start(on: program.loop)
+    try run.wait()
+    #expect(run.error?.underlying as? Token == Token(number: 3))
+    #expect(run.error?.op == "FailingOp")
+  }
+
+  @Test("A value that can't come from a worker is the cause of the error, for Swift, too")
+  func unencodable() throws {
+    let program = try ScriptProgram()
+    let results = try program.run(
+      """
+      return flow.op("WorkOp", { thread = "worker", gives = { f = "any" },
+        run = function(ctx) ctx:set("f", coroutine.create(print)) end })
+      """)
+    let op = try #require(results.first.flatMap { program.host.op(in: $0) })
+    let run = op.start(on: program.loop)
+    try run.wait()
+    #expect(run.error?.message.description.contains("coroutine") == true)
+  }
+
   @Test("The error of a run that ends a chunk can be read from Lua's error")
   func outOfChunks() throws {
     let program = try ScriptProgram()

@@ -166,6 +166,28 @@ struct SharedTableTests {
     #expect(run.data["list"] == [1, 2, 3, 4])
   }
 
+  @Test("A dictionary with integer keys has them in scripts, and comes back with them")
+  func integerKeys() throws {
+    let program = try ScriptProgram()
+    let run = try run(
+      program,
+      """
+      return flow.op("KeysOp", function(ctx)
+        local names = ctx:get "names"
+        ctx:set("text", names[5] .. tostring(names["5"]))
+        names[7] = "g"
+        ctx:set("length", #ctx:get "list")
+      end)
+      """,
+      data: [
+        "names": try FlowValue(encoding: [5: "e"]),
+        "list": try FlowValue(encoding: [1: true, 2: false]),
+      ])
+    #expect(run.data["text"] == "enil")
+    #expect(run.data["length"] == 2)
+    #expect(try run.data.decoded("names") == [5: "e", 7: "g"])
+  }
+
   @Test("A Swift object passes through scripts as it is")
   func objects() throws {
     final class Session: CustomStringConvertible {

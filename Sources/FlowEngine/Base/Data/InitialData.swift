@@ -30,7 +30,7 @@ public struct InitialData: ExpressibleByDictionaryLiteral {
   ///   as anything but named properties.
   public init(encoding content: some Encodable) throws {
     guard case .opaque(let table) = try FlowValueEncoder().encode(content),
-      let map = table as? MapValue
+      let map = table as? MapValue, map.numbered.isEmpty
     else {
       throw EncodingError.invalidValue(
         content,

@@ -69,6 +69,7 @@ extension FlowValue {
         }
         return key.intValue.flatMap { value[$0] } ?? .null
       }
+      if let key = key as? NumberKey, let part = value[number: key.number] { return part }
       return value[ByteString(key.stringValue)] ?? .null
     }
   }

@@ -34,12 +34,16 @@ final class CodingPath: Sendable {
     return keys.reversed()
   }
 
-  /// `.items[2].n`: the path as code would write it, with indices from 1, as scripts count.
+  /// `.items[2].n`: the path as code would write it, with indices from 1, as scripts count, and integer
+  /// keys as they are.
   static func text(of keys: [any CodingKey]) -> ByteString {
     keys.reduce(into: ByteString("")) { text, key in
       text =
-        key is IndexKey
-        ? "\(text)[\((key.intValue ?? 0) + 1)]" : "\(text).\(key.stringValue)"
+        switch key {
+        case let key as IndexKey: "\(text)[\(key.index + 1)]"
+        case is NumberKey: "\(text)[\(key.stringValue)]"
+        default: "\(text).\(key.stringValue)"
+        }
     }
   }
 }

@@ -53,6 +53,17 @@ extension FlowValue {
     return table.field(name)
   }
 
+  /// The value under an integer key of a table, where lists have the keys from 1 on; nil when there is none,
+  /// or this isn't a table.
+  public subscript(number number: Int64) -> FlowValue? {
+    guard case .opaque(let table) = self else { return nil }
+    if let map = table as? MapValue { return map[number].flatMap { $0.isNull ? nil : $0 } }
+    if let count = table.listCount() {
+      return number >= 1 && number <= Int64(count) ? table.element(at: Int(number - 1)) : nil
+    }
+    return table.entries()?.first { $0.key == .integer(number) }?.value
+  }
+
   /// The element at a 0-based index of a list; nil when there is none, or this isn't a list.
   public subscript(index: Int) -> Value? {
     guard case .opaque(let list) = self, let count = list.listCount(), index >= 0, index < count

@@ -41,6 +41,9 @@ public protocol OpaqueValue: AnyObject {
   func field(_ name: ByteString) -> FlowValue?
   /// A copy without references, nil when the value can't be copied.
   func plainCopy() -> PlainValue?
+  /// The Swift value that `Value.object(as:)` returns, for a value that holds one; nil, the default, for
+  /// any other.
+  func swiftObject() -> Any?
   /// Whether both stand for the same object; by default, whether they are the same Swift object.
   func isSame(as other: any OpaqueValue) -> Bool
   /// The value for a new run, when the data of the run's flow contains this one. For a table it is
@@ -80,6 +83,8 @@ extension OpaqueValue {
   }
 
   public func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue { self }
+
+  public func swiftObject() -> Any? { nil }
 
   public func isSame(as other: any OpaqueValue) -> Bool { self === other }
 

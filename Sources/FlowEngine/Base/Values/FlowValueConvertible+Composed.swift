@@ -81,7 +81,7 @@ extension PlainValue: FlowValueConvertible {
     self = copy
   }
 
-  /// The copy as a value of the engine.
+  /// The copy as a value of the engine. Keys that are neither strings nor integers become their texts.
   public var flowValue: FlowValue {
     let made: [any OpaqueValue] = tables.map { table in
       let isEmptyObject = table.list.isEmpty && table.mark == .object
@@ -104,10 +104,14 @@ extension PlainValue: FlowValueConvertible {
       if let list = object as? ListValue {
         for atom in table.list { list.append(value(atom)) }
       } else if let map = object as? MapValue {
-        for (index, atom) in table.list.enumerated() {
-          map.set(ByteString(String(index + 1)), value(atom))
+        for (index, atom) in table.list.enumerated() { map.set(Int64(index + 1), value(atom)) }
+        for entry in table.entries {
+          if case .integer(let number) = entry.key {
+            map.set(number, value(entry.value))
+          } else {
+            map.set(value(entry.key).logText, value(entry.value))
+          }
         }
-        for entry in table.entries { map.set(value(entry.key).logText, value(entry.value)) }
       }
     }
     return value(root)

@@ -5,7 +5,8 @@
 /// string, and an integer that a type can't have is an error. A `Double` may be an integer that it
 /// can have exactly. The nearest `Float` is taken. A property that is optional may be absent, nil or
 /// the null of JSON. Fields that no property has are ignored, as are values under other keys. A
-/// string can also be read as a list of bytes.
+/// string can also be read as a list of bytes, and a dictionary with integer keys from a table whose keys are
+/// their texts.
 // A decoder of its own for the same reason as the encoder: see FlowValueEncoder.swift.
 public struct FlowValueDecoder {
   /// What the types that are decoded may ask the decoder for.

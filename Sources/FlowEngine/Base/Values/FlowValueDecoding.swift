@@ -30,10 +30,15 @@ final class ValueDecoding: Decoder {
       let entries = [(key: FlowValue.bytes(FoundationForms.linkField), value: value)]
       return KeyedDecodingContainer(KeyedValueDecoding(entries, self))
     }
+    return KeyedDecodingContainer(KeyedValueDecoding(try entries(), self))
+  }
+
+  /// The keys of the table with their values.
+  func entries() throws -> [(key: FlowValue, value: FlowValue)] {
     guard case .opaque(let table) = value, table.matches(typeName: "table"),
       let entries = table.entries()
     else { throw mismatch("table") }
-    return KeyedDecodingContainer(KeyedValueDecoding(entries, self))
+    return entries
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -66,6 +71,11 @@ final class ValueDecoding: Decoder {
         .init(
           codingPath: path.keys,
           debugDescription: "nested deeper than \(CodingPath.depthLimit) levels"))
+    }
+    if let map = type as? any DecodableByNumber.Type,
+      let content = try map.init(decodedBy: self) as? Content
+    {
+      return content
     }
     do {
       // An optional is decoded as its own type, and then as the wrapped one.

@@ -13,6 +13,7 @@
 /// | `nil` | no field; in a list, the null of JSON |
 /// | arrays, sets | list |
 /// | structures, dictionaries | table with string keys |
+/// | dictionaries with integer keys | table with integer keys |
 /// | an enum with raw values | its raw value |
 /// | an enum with associated values | `{ circle = { radius = 1 } }` |
 /// | `ByteString`, Foundation's `Data`, any other collection of bytes but an array | string |

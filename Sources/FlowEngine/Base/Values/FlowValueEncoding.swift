@@ -71,6 +71,7 @@ final class ValueEncoding: Encoder {
     guard path.depth < CodingPath.depthLimit else {
       throw problem(content, "nested deeper than \(CodingPath.depthLimit) levels")
     }
+    if let map = content as? any EncodableByNumber { return try map.encoded(by: self) }
     let encoding = ValueEncoding(at: path, userInfo, of: Content.self)
     try content.encode(to: encoding)
     // A type without properties.

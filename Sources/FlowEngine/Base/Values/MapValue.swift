@@ -1,8 +1,11 @@
-/// The engine's own table with string keys: made from Swift dictionaries.
+/// The engine's own table with keys that are strings or integers: made from Swift dictionaries.
 public final class MapValue: EngineTable {
-  /// The fields in the order in which they were added.
+  /// The fields in the order in which they were added: the values under strings.
   public private(set) var fields: [(name: ByteString, value: FlowValue)] = []
+  /// The values under integers, in the order in which they were added.
+  public private(set) var numbered: [(number: Int64, value: FlowValue)] = []
   private var index: [ByteString: Int] = [:]
+  private var places: [Int64: Int] = [:]
   /// What it is in JSON, if it is marked: an empty table that isn't may be written as `[]`.
   package let jsonMark: PlainValue.JSONMark?
 
@@ -16,6 +19,7 @@ public final class MapValue: EngineTable {
   /// value that can't be copied. An empty list becomes an empty table.
   convenience init?(copying table: any OpaqueValue) {
     if let map = table as? MapValue {
+      guard map.numbered.isEmpty else { return nil }
       self.init(map.fields, jsonMark: map.jsonMark)
       return
     }
@@ -48,30 +52,61 @@ public final class MapValue: EngineTable {
     }
   }
 
+  /// The value under an integer.
+  public subscript(number: Int64) -> FlowValue? { places[number].map { numbered[$0].value } }
+
+  /// Sets the value under an integer; `.null` isn't kept.
+  public func set(_ number: Int64, _ value: FlowValue) {
+    if let place = places[number] {
+      numbered[place].value = value
+    } else if !value.isNull {
+      places[number] = numbered.count
+      numbered.append((number, value))
+    }
+  }
+
+  /// The values under 1…n, up to the first integer without one.
+  private var list: [FlowValue] {
+    var list: [FlowValue] = []
+    while let value = self[Int64(list.count + 1)], !value.isNull { list.append(value) }
+    return list
+  }
+
   /// Moves the nested tables of a table that is about to be released to `nested`.
   func takeNested(into nested: inout NestedTables) {
     for index in fields.indices {
       nested.add(fields[index].value)
       fields[index].value = .null
     }
+    for index in numbered.indices {
+      nested.add(numbered[index].value)
+      numbered[index].value = .null
+    }
   }
 
   func makeEmpty() -> any EngineTable { MapValue([], jsonMark: jsonMark) }
 
   func fill(from other: any EngineTable, _ convert: (FlowValue) throws -> FlowValue) rethrows {
-    for field in (other as? MapValue)?.fields ?? [] { set(field.name, try convert(field.value)) }
+    guard let other = other as? MapValue else { return }
+    for field in other.fields { set(field.name, try convert(field.value)) }
+    for element in other.numbered { set(element.number, try convert(element.value)) }
   }
 
   public var typeName: ByteString { "table" }
 
   public func matches(typeName: ByteString) -> Bool { typeName == "table" }
 
-  public func listCount() -> Int? { fields.isEmpty ? 0 : nil }
+  public func listCount() -> Int? {
+    guard fields.isEmpty else { return nil }
+    let count = numbered.count { !$0.value.isNull }
+    return list.count == count ? count : nil
+  }
 
-  public func element(at index: Int) -> FlowValue { .null }
+  public func element(at index: Int) -> FlowValue { self[Int64(index + 1)] ?? .null }
 
   public func entries() -> [(key: FlowValue, value: FlowValue)]? {
-    fields.compactMap { $0.value.isNull ? nil : (.bytes($0.name), $0.value) }
+    numbered.compactMap { $0.value.isNull ? nil : (.integer($0.number), $0.value) }
+      + fields.compactMap { $0.value.isNull ? nil : (.bytes($0.name), $0.value) }
   }
 
   public func field(_ name: ByteString) -> FlowValue? {
@@ -83,32 +118,56 @@ public final class MapValue: EngineTable {
     var text: ByteString = "{"
     // As in a list: each level takes a character, and gives the next level no more than remains.
     var rest = limit - 1
-    for (number, field) in fields.sorted(by: { $0.name < $1.name }).enumerated() {
+    for (number, part) in shownParts.enumerated() {
       if rest <= 0 { break }
       let value: ByteString =
-        switch field.value {
+        switch part.value {
         case .opaque(let value): value.logText(limit: rest)
         case .bytes(let value): value.truncated(to: rest)
-        default: field.value.logText
+        default: part.value.logText
         }
-      let shown = "\(number > 0 ? ", " : "")\(field.name) = \(value)" as ByteString
+      let key: ByteString = part.key.map { "\($0) = " } ?? ""
+      let shown: ByteString = "\(number > 0 ? ", " : "")\(key)\(value)"
       text = text + shown
       rest -= shown.characterCount
     }
     return (text + "}").truncated(to: limit)
   }
 
+  /// As scripts' tables are shown: the list, then the other integers and the names, in order.
+  private var shownParts: [(key: ByteString?, value: FlowValue)] {
+    let list = list
+    let others = numbered.filter { $0.number < 1 || $0.number > list.count }
+    return list.map { (nil, $0) }
+      + others.sorted { $0.number < $1.number }.map { (ByteString(String($0.number)), $0.value) }
+      + fields.sorted { $0.name < $1.name }.map { ($0.name, $0.value) }
+  }
+
   public func plainCopy() -> PlainValue? {
     var tables = [PlainValue.Table(mark: jsonMark)]
-    var entries: [PlainValue.Entry] = []
-    for field in fields {
-      guard let copy = field.value.plainCopy() else { return nil }
+    func atom(_ value: FlowValue) -> PlainValue.Atom? {
+      guard let copy = value.plainCopy() else { return nil }
       let base = tables.count
       tables.append(contentsOf: copy.tables.map { $0.shifted(by: base) })
-      entries.append(
-        PlainValue.Entry(key: .bytes(field.name), value: copy.root.shifted(by: base)))
+      return copy.root.shifted(by: base)
     }
-    tables[0].entries = entries
+    let list = list
+    for value in list {
+      guard let atom = atom(value) else { return nil }
+      tables[0].list.append(atom)
+    }
+    for (key, value) in entries() ?? [] {
+      var copied = PlainValue.Atom.null
+      switch key {
+      case .integer(let number):
+        if number >= 1 && number <= list.count { continue }
+        copied = .integer(number)
+      case .bytes(let name): copied = .bytes(name)
+      default: continue
+      }
+      guard let atom = atom(value) else { return nil }
+      tables[0].entries.append(PlainValue.Entry(key: copied, value: atom))
+    }
     return PlainValue(.table(0), tables: tables)
   }
 }

@@ -1,9 +1,10 @@
 /// A Swift value of any type in a data bucket, such as an instance of a program's own class.
 ///
-/// Ops of Swift read it with `OpContext.object`. Scripts can pass it on and store it under other
-/// keys, but not look into it; the name of its type is its type in declarations:
-/// `needs = { session = "Session" }`. It can't be copied, so it neither travels to workers nor is
-/// kept in a store.
+/// Ops of Swift read it with `OpContext.object`. Scripts use it as an object if its class is defined in
+/// their state, see `LuaVM.define`; otherwise they can pass it on and store it under other keys, but not
+/// look into it. The name of its type, or of a class above it, is its type in declarations:
+/// `needs = { session = "Session" }`. It can't be copied, so it neither travels to workers nor is kept
+/// in a store.
 public final class ObjectValue: OpaqueValue {
   /// The value.
   public let content: Any
@@ -22,7 +23,19 @@ public final class ObjectValue: OpaqueValue {
   }
 
   public func matches(typeName: ByteString) -> Bool {
-    typeName == self.typeName || typeName == "userdata"
+    typeName == "userdata" || Self.isNamed(typeName, content)
+  }
+
+  /// Whether `name` is the name of the type of a value, or of a class above it.
+  package static func isNamed(_ name: ByteString, _ content: Any) -> Bool {
+    if name == ByteString(String(describing: type(of: content))) { return true }
+    guard type(of: content) is AnyClass else { return false }
+    var above = Mirror(reflecting: content).superclassMirror
+    while let mirror = above {
+      if name == ByteString(String(describing: mirror.subjectType)) { return true }
+      above = mirror.superclassMirror
+    }
+    return false
   }
 
   public func listCount() -> Int? { nil }
@@ -31,28 +44,32 @@ public final class ObjectValue: OpaqueValue {
 
   public func plainCopy() -> PlainValue? { nil }
 
+  public func swiftObject() -> Any? { content }
+
   /// Whether both hold the same instance of a class.
   public func isSame(as other: any OpaqueValue) -> Bool {
-    if self === other { return true }
-    guard type(of: content) is AnyClass, let other = other as? ObjectValue,
-      type(of: other.content) is AnyClass
-    else { return false }
-    return content as AnyObject === other.content as AnyObject
+    self === other || Self.isSame(content, other.swiftObject())
+  }
+
+  /// Whether both are the same instance of a class.
+  package static func isSame(_ left: Any, _ right: Any?) -> Bool {
+    guard let right, type(of: left) is AnyClass, type(of: right) is AnyClass else { return false }
+    return left as AnyObject === right as AnyObject
   }
 }
 
 extension FlowValue {
-  /// A Swift value of any type, which scripts can only pass on; see `ObjectValue`.
+  /// A Swift value of any type; see `ObjectValue` for what scripts can do with it.
   public static func object(_ content: Any) -> FlowValue {
     if let value = content as? any OpaqueValue { return .opaque(value) }
     return .opaque(ObjectValue(content))
   }
 
-  /// The Swift value that `object(_:)` was called with; nil when it is none, or of another type.
+  /// The Swift value that `object(_:)` was called with, or that a script has stored as an object of a
+  /// `LuaClass`; nil when it is none, or of another type.
   public func object<Content>(as type: Content.Type = Content.self) -> Content? {
     guard case .opaque(let value) = self else { return nil }
-    if let object = value as? ObjectValue { return object.content as? Content }
-    return value as? Content
+    return (value.swiftObject() ?? value) as? Content
   }
 }
 

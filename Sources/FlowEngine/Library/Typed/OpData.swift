@@ -68,15 +68,18 @@ public struct OpData<Definition: OpDefinition> {
 /// It is a separate value: outputs are stored in the data bucket when the op has succeeded.
 @dynamicMemberLookup
 public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
+  /// The trace at the span of this op, for what it starts; see `OpContext.traceContext`.
+  public let traceContext: TraceContext?
   private let definition: Definition
   private let inputs: OpInputs
   private var outputs:
     [(name: ByteString, content: any Sendable, store: @Sendable (OpContext) -> Void)] =
       []
 
-  init(_ definition: Definition, _ inputs: OpInputs) {
+  init(_ definition: Definition, _ inputs: OpInputs, trace: TraceContext?) {
     self.definition = definition
     self.inputs = inputs
+    traceContext = trace
   }
 
   /// The value of an input.

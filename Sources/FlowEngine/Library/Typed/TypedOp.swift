@@ -100,7 +100,7 @@ extension ConcurrentTypedOp {
   public func makeOp() -> Op {
     Op(self, OpSchema(self)) { schema in
       ConcurrentBody(
-        take: { try ConcurrentOpData(self, schema.read($0)) },
+        take: { try ConcurrentOpData(self, schema.read($0), trace: $0.traceContext) },
         work: { data in
           var data = data
           try await self.run(&data)

@@ -75,6 +75,19 @@ struct TraceContextTests {
     #expect(Set(seen.map { $0?.parent }).count == 3)
   }
 
+  @Test("A concurrent op has the trace at its own span")
+  func aConcurrentOpHasItsTrace() throws {
+    let context = try #require(TraceContext(traceparent: ByteString(Self.valid), state: "a=1"))
+    let loop = makeLoop()
+    let run = TracedOp().makeOp().start(on: loop, trace: context)
+    try run.wait()
+    let span = SpanID.execution(run: run.identifier, id: 0)
+    #expect(run.data.string("parent") == context.traceparent(of: span).description)
+    let untraced = TracedOp().start(on: loop)
+    try untraced.wait()
+    #expect(untraced.data.string("parent") == "none")
+  }
+
   @Test("A program of an op gets the trace of its run")
   func programsGetTheTraceOfTheirRun() throws {
     let context = try #require(TraceContext(traceparent: ByteString(Self.valid), state: "a=1"))
@@ -106,5 +119,13 @@ struct TraceContextTests {
     }
     #expect(ids.count == 1200)
     #expect(!ids.contains(0))
+  }
+}
+
+private struct TracedOp: ConcurrentTypedOp {
+  let parent = Output<String>("parent")
+
+  func run(_ data: inout ConcurrentOpData<TracedOp>) async {
+    data.parent = data.traceContext?.traceparent?.description ?? "none"
   }
 }

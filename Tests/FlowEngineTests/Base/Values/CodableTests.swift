@@ -173,11 +173,65 @@ struct CodableTests {
     #expect(try FlowValue(encoding: [UInt8](arrayLiteral: 1, 2)) == [1, 2])
   }
 
-  @Test("Keys that are integers are found in tables of either kind of key")
+  @Test("A dictionary with integer keys is a table with integer keys")
   func integerKeys() throws {
-    #expect(try FlowValue(encoding: [5: "a"]) == ["5": "a"])
-    #expect(try FlowValue(dictionaryLiteral: ("5", "a")).decoded() == [5: "a"])
+    let sparse = try FlowValue(encoding: [5: "a", -1: "b"])
+    #expect(sparse[number: 5] == "a")
+    #expect(sparse["5"] == nil)
+    #expect(sparse.logText == "{-1 = b, 5 = a}")
+    #expect(sparse != ["5": "a", "-1": "b"])
+    #expect(try sparse.decoded() == [5: "a", -1: "b"])
+    #expect(try FlowValue(encoding: [Int8(1): [UInt64(2): true]]).decoded() == [1: [2: true]])
+    // Lists have integer keys.
+    let list = try FlowValue(encoding: [2: "b", 1: "a"])
+    #expect(list == ["a", "b"])
+    #expect(list[1] == "b" && list.logText == "{a, b}")
+    #expect(try list.decoded() == ["a", "b"])
     #expect(try FlowValue(arrayLiteral: "a", "b").decoded() == [1: "a", 2: "b"])
+    // Keys that are texts stay texts.
+    #expect(try FlowValue(encoding: ["5": "a"]) == ["5": "a"])
+    #expect(try FlowValue(dictionaryLiteral: ("5", "a")).decoded() == [5: "a"])
+    let empty = try FlowValue(encoding: [Int: Int]())
+    #expect(try empty.decoded() == [Int: Int]())
+    #expect(try FlowValue(encoding: [3: nil, 4: 1] as [Int: Int?])[number: 3] == nil)
+  }
+
+  @Test("An integer key of a wrong type is an error that names its place")
+  func wrongIntegerKeys() throws {
+    let table = try FlowValue(encoding: ["limits": [300: "a"]])
+    #expect(
+      problem(table, as: [String: [Int: Int]].self) == "limits[300]: integer expected, got string")
+    #expect(
+      problem(table, as: [String: [UInt8: String]].self)
+        == "limits: UInt8 expected as key, got another integer")
+    #expect(problem(["n": "a"], as: [Int: String].self) == "Int expected as key, got string")
+    #expect(problem(["05": "a"], as: [Int: String].self) == "Int expected as key, got string")
+    #expect(problem("x", as: [Int: String].self) == "table expected, got string")
+    #expect(problem([UInt64.max: 1]).description.hasSuffix("64 bits with a sign"))
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    let op = Op("ReadOp") { _ = try $0.value("data", as: [String: [Int: Int]].self) }
+    #expect(
+      op.start(on: loop, data: ["data": table]).error?.message
+        == "<data.limits[300]> in data bucket is <a> with type <string>, but NOT type <integer>.")
+    #expect(throws: EncodingError.self) { _ = try InitialData(encoding: [1: 2]) }
+  }
+
+  @Test("Integer keys survive copies of a table")
+  func copiesOfIntegerKeys() throws {
+    let value = try FlowValue(encoding: [1: ["a": 1], 2: ["b": 2], 9: ["c": 3]])
+    let copy = try #require(value.plainCopy())
+    #expect(copy.tables[0].list.count == 2)
+    #expect(copy.flowValue == value)
+    #expect(try copy.flowValue.decoded() == [1: ["a": 1], 2: ["b": 2], 9: ["c": 3]])
+    #expect(value.fields == nil)
+    let mixed = PlainValue(
+      .table(0),
+      tables: [
+        .init(list: [.integer(7)], entries: [.init(key: .bytes("x"), value: .boolean(true))])
+      ])
+    #expect(mixed.flowValue[number: 1] == 7 && mixed.flowValue["x"] == true)
+    #expect(mixed.flowValue.plainCopy() == mixed)
   }
 
   @Test("A class and its superclass share a table, or have one each")
