@@ -104,29 +104,14 @@ final class RunWriter: @unchecked Sendable {
   }
 
   private func start() {
-    // A new thread has the signal mask of its creator. Signals are for the threads of the program.
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_BLOCK, &all, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    var made = pthread_t()
-    // The thread releases it.
-    let context = Unmanaged.passRetained(self)
-    let result = pthread_create(
-      &made, nil,
-      { context in
-        guard let context else { return nil }
-        Unmanaged<RunWriter>.fromOpaque(context).takeRetainedValue().work()
-        return nil
-      }, context.toOpaque())
-    if result == 0 {
-      thread = made
+    let error: FlowError
+    do throws(SystemError) {
+      thread = try SignalFreeThread.start(isDetached: false) { [self] in work() }
       return
+    } catch let problem {
+      error = StoreProblem.other.error(
+        "can't start the thread that writes the store '\(target.folder)': \(problem.message)")
     }
-    context.release()
-    let error = StoreProblem.other.error(
-      "can't start the thread that writes the store '\(target.folder)': \(systemMessage(result))")
     let (commands, works) = monitor.locked {
       if firstFailure == nil { firstFailure = error }
       return takeAll()

@@ -83,6 +83,14 @@ package final class ChildProcess: ProcessLineSource {
     advance()
   }
 
+  var outputMeter: (any OutputMeter)? { loop.outputMeter }
+
+  /// Stops the program because its output doesn't fit into memory. The output is dropped.
+  func stopForMemory(limit: Int) {
+    for output in outputs { output.drop() }
+    cancel(because: ProcessOutputLimit(limit: limit))
+  }
+
   /// Begins to follow a program that was started.
   func begin(_ spawned: flowsystem_spawned) {
     pid = spawned.pid
@@ -262,8 +270,8 @@ package final class ChildProcess: ProcessLineSource {
     let ending = outputs.last?.ending ?? ""
     let taken = request.capturesOutput ? outputs.map { $0.takeBytes() } : []
     return ProcessResult(
-      rawStatus: status, stdout: taken.count == 2 ? taken[0] : nil, stderr: taken.last,
-      stderrEnd: ending)
+      rawStatus: status, stdout: taken.count == 2 ? taken[0].bytes : nil,
+      stderr: taken.last?.bytes, stderrEnd: ending, held: taken.compactMap(\.held))
   }
 
   /// Closes all descriptors of the program, and takes its status; nil when other code has taken it.

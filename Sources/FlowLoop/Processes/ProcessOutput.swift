@@ -9,6 +9,10 @@ final class ProcessOutput: LoopJob {
   private var descriptor: Int32
   private var watch: DescriptorWatch?
   private var bytes: [UInt8] = []
+  /// Counts `bytes`, if the loop has a meter.
+  private var held: HeldOutput?
+  /// Whether the output didn't fit into memory, so that only its end is kept.
+  private var isDropped = false
   private var splitter = LineSplitter()
   /// The end of the output that isn't collected, for the message of an error.
   private var tail: [UInt8] = []
@@ -72,11 +76,29 @@ final class ProcessOutput: LoopJob {
     if let lines = child.openLines {
       keepTail(piece)
       splitter.add(piece) { [stream] in lines.add(ProcessLine($0, stream)) }
-    } else if child.request.capturesOutput {
+    } else if child.request.capturesOutput, !isDropped {
       bytes.append(contentsOf: piece)
+      count(piece.count)
     } else {
       keepTail(piece)
     }
+  }
+
+  /// Counts collected bytes; a program whose output exceeds the limit is stopped.
+  private func count(_ bytes: Int) {
+    // Code that executes a program in place of the system has its output in memory already.
+    guard bytes > 0, child.replacement == nil, let meter = child.outputMeter else { return }
+    let held = held ?? HeldOutput(meter)
+    self.held = held
+    if let limit = held.add(bytes) { child.stopForMemory(limit: limit) }
+  }
+
+  /// Forgets what was collected, but its end, and collects no more.
+  func drop() {
+    bytes.withUnsafeBytes { keepTail($0) }
+    bytes = []
+    held = nil
+    isDropped = true
   }
 
   private func keepTail(_ piece: UnsafeRawBufferPointer) {
@@ -88,6 +110,7 @@ final class ProcessOutput: LoopJob {
   func split(into lines: ProcessLines) {
     let collected = bytes
     bytes = []
+    held = nil
     collected.withUnsafeBytes { piece in
       keepTail(piece)
       splitter.add(piece) { [stream] in lines.add(ProcessLine($0, stream)) }
@@ -103,6 +126,7 @@ final class ProcessOutput: LoopJob {
     bytes += splitter.takePart().bytes
     // They were the last ones, and aren't in both.
     tail.removeLast(min(tail.count, bytes.count))
+    count(bytes.count)
   }
 
   /// Stops reading; an unfinished line counts as a line.
@@ -116,10 +140,13 @@ final class ProcessOutput: LoopJob {
     if !part.isEmpty { child.openLines?.add(ProcessLine(part, stream, isTerminated: false)) }
   }
 
-  /// Returns what was collected, and forgets it.
-  func takeBytes() -> ByteString {
-    defer { bytes = [] }
-    return ByteString(bytes)
+  /// Returns what was collected, with its count, and forgets it.
+  func takeBytes() -> (bytes: ByteString, held: HeldOutput?) {
+    defer {
+      bytes = []
+      held = nil
+    }
+    return (ByteString(bytes), held)
   }
 
   /// The end of the output, whether it was collected or not.

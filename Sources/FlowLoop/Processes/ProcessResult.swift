@@ -20,8 +20,14 @@ public struct ProcessResult: Sendable {
   /// The last bytes of its standard error, whether it was collected or read line by line.
   package let stderrEnd: ByteString
   private let exitStatus: Int
+  /// Count the outputs.
+  private let held: [HeldOutput]
 
-  init(rawStatus: Int32, stdout: ByteString?, stderr: ByteString?, stderrEnd: ByteString) {
+  init(
+    rawStatus: Int32, stdout: ByteString?, stderr: ByteString?, stderrEnd: ByteString,
+    held: [HeldOutput]
+  ) {
+    self.held = held
     signal = rawStatus < 0 ? -Int(rawStatus) : nil
     exitStatus = Int(rawStatus)
     hasStdout = stdout != nil

@@ -1,6 +1,6 @@
 internal import CFlowSystem
 internal import Glibc
-import Synchronization
+package import Synchronization
 
 /// A wait of a loop that blocks its thread, perhaps one that other code needs.
 ///
@@ -8,9 +8,9 @@ import Synchronization
 /// many as there are cores, and the main actor has only one: a loop that blocks them may wait for the very
 /// code that they keep from running. That can't be known for certain, so it is reported, once, after
 /// the wait has lasted for `patience`.
-enum BlockingWait {
-  /// How long a wait lasts before it is reported, in nanoseconds.
-  private static let patience: Int64 = 10_000_000_000
+package enum BlockingWait {
+  /// How long a wait lasts before it is reported, in nanoseconds; tests have less.
+  package static let patience = Atomic<Int64>(10_000_000_000)
   /// How many threads of the pool block in such a wait.
   private static let blocked = Atomic<Int>(0)
   private static let isReported = Atomic<Bool>(false)
@@ -43,19 +43,22 @@ enum BlockingWait {
     let isPool = place == FLOWSYSTEM_POOL_THREAD
     if isPool { blocked.add(1, ordering: .relaxed) }
     defer { if isPool { blocked.subtract(1, ordering: .relaxed) } }
+    let patience = patience.load(ordering: .relaxed)
     if timeout >= 0, timeout < patience { return wait(timeout) }
     let begin = SystemClock.read(CLOCK_MONOTONIC)
     wait(patience)
     guard SystemClock.read(CLOCK_MONOTONIC) - begin >= patience else { return }
     let isStarving =
       !isPool || blocked.load(ordering: .relaxed) >= sysconf(Int32(_SC_NPROCESSORS_ONLN))
-    if isStarving, !isReported.exchange(true, ordering: .relaxed) { report(isPool) }
+    if isStarving, !isReported.exchange(true, ordering: .relaxed) {
+      report(isPool, seconds: patience / 1_000_000_000)
+    }
   }
 
-  private static func report(_ isPool: Bool) {
+  private static func report(_ isPool: Bool, seconds: Int64) {
     let thread = isPool ? "all threads of Swift's cooperative pool" : "the thread of the main actor"
     let line =
-      "FlowLoop: an event loop has waited 10 s for async code while loops block \(thread), on which "
+      "FlowLoop: an event loop has waited \(seconds) s for async code while loops block \(thread), on which "
       + "such code may have to run; await the run (`try await run.value`), or use a LoopThread\n"
     _ = Array(line.utf8).withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }

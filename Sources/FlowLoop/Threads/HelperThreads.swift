@@ -81,29 +81,11 @@ package final class HelperThreads: @unchecked Sendable {
   }
 
   private func startThread() -> Bool {
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    // A new thread has the signal mask of its creator. Signals are for the threads of the program.
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_BLOCK, &all, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    var thread = pthread_t()
-    return pthread_create(
-      &thread, &attributes,
-      { argument in
-        guard let argument else { return nil }
-        pthread_setspecific(HelperThreads.ownKey, argument)
-        return Unmanaged<HelperThreads>.fromOpaque(argument).takeUnretainedValue().work()
-      }, Unmanaged.passUnretained(self).toOpaque()) == 0
-  }
-
-  private func work() -> UnsafeMutableRawPointer? {
-    while let work = nextWork(waits: true) { work() }
-    return nil
+    let thread = try? SignalFreeThread.start { [self] in
+      pthread_setspecific(Self.ownKey, Unmanaged.passUnretained(self).toOpaque())
+      while let work = nextWork(waits: true) { work() }
+    }
+    return thread != nil
   }
 
   private func nextWork(waits: Bool) -> (@Sendable () -> Void)? {

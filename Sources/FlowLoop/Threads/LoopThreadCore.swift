@@ -18,8 +18,6 @@ package final class LoopThreadCore: @unchecked Sendable {
   }
 
   let name: String
-  /// For Lua's nesting of C calls, as on the main thread.
-  private static let stackSize = 8 << 20
 
   private let monitor = Monitor()
   private let storedPhase = Atomic<Phase>(.running)
@@ -65,30 +63,10 @@ package final class LoopThreadCore: @unchecked Sendable {
     _ makeLoop: @escaping @Sendable () -> EventLoop
   ) throws(SystemError) -> (Mailbox, LoopExecutor) {
     self.makeLoop = makeLoop
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    pthread_attr_setstacksize(&attributes, Self.stackSize)
-    // A new thread has the signal mask of its creator. Signals are for the threads of the program.
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_BLOCK, &all, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    var thread = pthread_t()
-    let core = Unmanaged.passRetained(self)
-    let problem = pthread_create(
-      &thread, &attributes,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<LoopThreadCore>.fromOpaque(argument).takeRetainedValue().work()
-        return nil
-      }, core.toOpaque())
-    if problem != 0 {
-      core.release()
-      throw SystemError(
-        "no thread for '\(ByteString(name))': \(systemMessage(problem))", code: problem)
+    do throws(SystemError) {
+      try SignalFreeThread.start(stackSize: SignalFreeThread.mainStackSize) { [self] in work() }
+    } catch {
+      throw SystemError("no thread for '\(ByteString(name))': \(error.message)", code: error.code)
     }
     let made: (mailbox: Mailbox?, executor: LoopExecutor?) = monitor.locked {
       while mailbox == nil, startError == nil { monitor.wait() }

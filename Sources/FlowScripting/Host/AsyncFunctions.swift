@@ -42,13 +42,9 @@ extension ScriptHost {
     _ name: String,
     _ body: @escaping (repeat each Argument) async throws -> Void
   ) throws -> LuaReference {
-    try vm.makeFunction { call in
-      var signature = Signature(name, of: call)
-      let arguments = (repeat try signature.argument((each Argument).self))
-      return try Self.wait(call) {
-        try await body(repeat each arguments)
-        return LuaResults()
-      }
+    try makeAsyncFunction(name) { (arguments: repeat each Argument) in
+      try await body(repeat each arguments)
+      return LuaResults()
     }
   }
 
@@ -122,17 +118,9 @@ extension LuaClass {
     _ name: String,
     _ body: @escaping (Object, repeat each Argument) async throws -> Void
   ) {
-    let label = "\(self.name):\(name)"
-    method(
-      name,
-      function: { call in
-        var signature = Signature(label, of: call)
-        let object: Object = try signature.object()
-        let arguments = (repeat try signature.argument((each Argument).self))
-        return try ScriptHost.wait(call) {
-          try await body(object, repeat each arguments)
-          return LuaResults()
-        }
-      })
+    asyncMethod(name) { (object: Object, arguments: repeat each Argument) in
+      try await body(object, repeat each arguments)
+      return LuaResults()
+    }
   }
 }

@@ -36,40 +36,13 @@ struct WorkerSetting: Sendable {
 
 /// The threads of workers: each has a Lua state and an event loop of its own.
 enum WorkerThread {
-  /// The stack size of the main thread: for Lua's nesting of C calls.
-  private static let stackSize = 8 << 20
-
   /// Starts the thread of a worker; returns false if the system provides none.
   static func start(_ setting: WorkerSetting) -> Bool {
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    pthread_attr_setstacksize(&attributes, stackSize)
-    // A thread inherits the signal mask of its creator. Signals are for the main thread.
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_BLOCK, &all, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    let start = Unmanaged.passRetained(Start(setting))
-    var thread = pthread_t()
-    let error = pthread_create(
-      &thread, &attributes,
-      { argument in
-        guard let argument else { return nil }
-        let setting = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue().setting
-        WorkerThread.run(setting)
-        setting.channel.end()
-        return nil
-      }, start.toOpaque())
-    if error != 0 { start.release() }
-    return error == 0
-  }
-
-  private final class Start: Sendable {
-    let setting: WorkerSetting
-    init(_ setting: WorkerSetting) { self.setting = setting }
+    let thread = try? SignalFreeThread.start(stackSize: SignalFreeThread.mainStackSize) {
+      run(setting)
+      setting.channel.end()
+    }
+    return thread != nil
   }
 
   private static func run(_ setting: WorkerSetting) {

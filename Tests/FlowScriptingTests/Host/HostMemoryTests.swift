@@ -85,6 +85,52 @@ struct HostMemoryTests {
     #expect(text == "not enough memory")
   }
 
+  @Test("A program that writes more than the limit is stopped, and the error names the limit")
+  func programOutput() throws {
+    let program = try program()
+    let results = try program.run(
+      """
+      local run = flow.op("YesOp", function() flow.exec({ "yes" }):await() end):run()
+      local task = flow.exec { "sh", "-c", "echo problem >&2; exec yes" }
+      local ok, e = pcall(task.await, task)
+      return run.error.message, run.error.kind, e.message
+      """)
+    let texts = try results.map { try program.vm.tostring($0).description }
+    #expect(
+      texts == [
+        "yes was stopped: its output exceeds the memory limit of 8000000 bytes", "error",
+        "sh -c 'echo problem >&2; exec yes' was stopped: its output exceeds the memory limit of "
+          + "8000000 bytes: problem",
+      ])
+    try program.collect()
+    #expect(held(program) < 100_000)
+  }
+
+  @Test("Outputs count as long as a script has the tasks of their programs")
+  func keptOutputs() throws {
+    let program = try program()
+    try program.run(
+      """
+      tasks = { flow.exec { "head", "-c", "1000000", "/dev/zero" } }
+      tasks[1]:await()
+      """)
+    #expect(held(program) >= 1_000_000)
+    let text = try program.text(
+      """
+      for i = 2, 100 do
+        tasks[i] = flow.exec { "head", "-c", "1000000", "/dev/zero" }
+        local ok, e = pcall(tasks[i].await, tasks[i])
+        if not ok then return tostring(e) end
+      end
+      """)
+    #expect(text.contains("memory"))
+    try program.run("tasks = nil")
+    try program.collect()
+    #expect(held(program) < 100_000)
+    #expect(
+      try program.text("local t = flow.exec { 'printf', 'abc' } return #t:await().stdout") == "3")
+  }
+
   @Test("The memory of a run that nobody has any more is available again")
   func released() throws {
     let program = try program()

@@ -9,8 +9,18 @@ extension ProcessEnd {
     switch self {
     case .exited(let result): return .success(result)
     case .stopped(let reason, let result):
-      let error =
-        (reason as? ProcessTimeout).map { FlowError.timeout(seconds: $0.seconds) } ?? .from(reason)
+      let error: FlowError
+      switch reason {
+      case let reason as ProcessTimeout: error = .timeout(seconds: reason.seconds)
+      case let reason as ProcessOutputLimit:
+        error = FlowError(
+          .error,
+          """
+          \(request.commandText(hiding: secrets)) was stopped: its output exceeds the memory limit of \
+          \(reason.limit) bytes
+          """)
+      default: error = .from(reason)
+      }
       return .failure(result.map { error.carrying($0, hiding: secrets) } ?? error)
     case .failed(let error): return .failure(.from(error))
     case .refused(let problem): return .failure(.usage(problem))

@@ -159,10 +159,14 @@ extension EventLoop {
     get { engine.runMonitors }
     set { engine.runMonitors = newValue }
   }
-  /// Counts the memory of each run that starts from now on; nil, the default, to count nothing.
+  /// Counts the memory of each run that starts from now on, and the outputs of programs; nil, the default, to
+  /// count nothing.
   package var memory: MemoryAccount? {
     get { engine.memory }
-    set { engine.memory = newValue }
+    set {
+      engine.memory = newValue
+      outputMeter = newValue
+    }
   }
   /// Whether the log of each run started from now on keeps the logs of the runs that its ops start, so that
   /// a view of the run can show what is in these; costs the memory of those logs.
