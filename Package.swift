@@ -150,4 +150,8 @@ if Context.environment["FLOWLUA_BENCH"] != nil {
     .executableTarget(
       name: "BenchCalls", dependencies: ["LuaVM"], path: "scripts/bench.d/calls",
       swiftSettings: strict))
+  package.targets.append(
+    .executableTarget(
+      name: "BenchData", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
+      path: "scripts/bench.d/data", swiftSettings: strict))
 }

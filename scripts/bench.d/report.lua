@@ -133,6 +133,17 @@ do
 end
 
 do
+  local get, small, encode, build, decode, read = in_turn(
+    peer("data", "get", "1000000"), peer("data", "get_small", "1000000"),
+    peer("data", "encode", "10000"), peer("data", "build", "10000"),
+    peer("data", "decode", "10000"), peer("data", "read", "10000"))
+  row { name = "get a list of 100,000 integers of Swift / of one", ours = get, peer = small,
+    unit = "ns", target = "<= 1.20 x", met = get <= 1.2 * small }
+  row { name = "encode a record of 10,000 / by hand", ours = encode, peer = build, unit = "ns" }
+  row { name = "decode a record of 10,000 / by hand", ours = decode, peer = read, unit = "ns" }
+end
+
+do
   local a, b = in_turn(ours("build.lua", "1000000"), lua("build_peer.lua", "1000000"))
   row { name = "add and release / a table", ours = a, peer = b, unit = "ns" }
 end
