@@ -50,6 +50,7 @@ static bool read_result(flowlua_state *state, lua_State *co, flowlua_start *star
   int32_t count = start->result_count;
   start->mark = 0;
   start->result.kind = FLOWLUA_NIL;
+  if (start->wanted == FLOWLUA_WANTS_ALL) return false;
   if (count == 0) return true;
   if (start->wanted == FLOWLUA_WANTS_USERDATA) return lua_type(co, -count) != LUA_TUSERDATA;
   if (flowlua_read_scalar(co, -count, &start->result)) return true;

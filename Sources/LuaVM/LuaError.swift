@@ -2,7 +2,9 @@
 public struct LuaError: Error, CustomStringConvertible {
   /// What kind of failure it is.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
-    enum Kind: String { case runtime, syntax, file, memory, overflow, argument, closed, library }
+    enum Kind: String {
+      case runtime, syntax, file, memory, overflow, argument, closed, library, timeout, stopped
+    }
     let kind: Kind
 
     /// A script raised a value.
@@ -21,6 +23,10 @@ public struct LuaError: Error, CustomStringConvertible {
     public static let closed = Code(kind: .closed)
     /// The program is linked with a Lua library that can't be used.
     public static let library = Code(kind: .library)
+    /// A call was stopped at its deadline.
+    public static let timeout = Code(kind: .timeout)
+    /// A call with a deadline was stopped before that, with the code that it is part of.
+    public static let stopped = Code(kind: .stopped)
 
     /// The code's name.
     public var description: String { kind.rawValue }

@@ -823,8 +823,13 @@ void *_Nullable flowlua_parked_wait(flowlua_state *_Nonnull state);
 enum { FLOWLUA_HANDLE_NONE = 0, FLOWLUA_HANDLE_FIRST = 1, FLOWLUA_HANDLE_LAST = 2 };
 
 /// Which first results the caller wants: only userdata; any; any, taken out of its mark, and known as the
-/// argument that it is.
-enum { FLOWLUA_WANTS_USERDATA = 0, FLOWLUA_WANTS_VALUE = 1, FLOWLUA_WANTS_UNMARKED = 2 };
+/// argument that it is. With FLOWLUA_WANTS_ALL it reads all results itself: the outcome is FLOWLUA_FINISHED.
+enum {
+  FLOWLUA_WANTS_USERDATA = 0,
+  FLOWLUA_WANTS_VALUE = 1,
+  FLOWLUA_WANTS_UNMARKED = 2,
+  FLOWLUA_WANTS_ALL = 3,
+};
 
 /// The start of a function as a coroutine of the pool.
 typedef struct flowlua_start {
