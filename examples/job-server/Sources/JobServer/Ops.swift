@@ -1,0 +1,94 @@
+import FlowEngine
+import FlowScripting
+import LuaVM
+
+// What scripts can do here: four kinds of ops, and objects of a class.
+
+/// A typed op: its inputs and outputs are properties. It runs on the thread of the job, and returns at once.
+struct PriceOp: TypedOp {
+  let shop: Shop
+  let lines = Input<[OrderLine]>("lines")
+  let cents = Output<Int>("cents")
+
+  var configuration: OpConfiguration { OpConfiguration(doc: "Adds up the prices of an order.") }
+
+  func run(_ data: OpData<PriceOp>) throws {
+    data.cents = try data.lines.reduce(0) { try $0 + shop.price(of: $1.article) * $1.amount }
+  }
+}
+
+/// An async op: other ops of the job run while it waits. Retries and time limits are declared.
+struct ReserveOp: AsyncTypedOp {
+  let shop: Shop
+  let line = Input<OrderLine>("line")
+  let reservation = Output<String>("reservation")
+
+  var configuration: OpConfiguration {
+    OpConfiguration(
+      doc: "Reserves a line of an order.", retry: RetryPolicy(attempts: 3, delay: 0.1), timeout: 5)
+  }
+
+  func run(_ data: OpData<ReserveOp>) async throws {
+    // The header of the request: the service continues the trace of the job.
+    let traceparent = data.context.traceContext?.traceparent?.description
+    data.reservation = try await shop.warehouse.reserve(data.line, traceparent: traceparent)
+  }
+}
+
+/// A concurrent op computes for long: on another thread, with copies of its inputs.
+struct InvoiceOp: ConcurrentTypedOp {
+  let lines = Input<[OrderLine]>("lines")
+  let cents = Input<Int>("cents")
+  let invoice = Output<String>("invoice")
+
+  @concurrent func run(_ data: inout ConcurrentOpData<InvoiceOp>) async throws {
+    var number = UInt32(truncatingIfNeeded: data.cents)
+    for line in data.lines {
+      for byte in line.article.utf8 { number = number &* 31 &+ UInt32(byte) }
+    }
+    data.invoice = "invoice \(number)"
+  }
+}
+
+/// A class of ops: a script makes one with an argument, `flow.ops.NotifyOp "Ada"`. Its body is a closure.
+func notifyOp() -> OpClass {
+  OpClass("NotifyOp", doc: "Tells a customer about an order.") { arguments in
+    let customer = try arguments.string(1)
+    return Op("NotifyOp", needs: ["invoice": "string"]) { context in
+      context.log("\(customer) gets \(try context.value("invoice", as: ByteString.self))")
+    }
+  }
+}
+
+/// An object for scripts: `local account = Account "Ada"; account:charge(120)`. It belongs to one job.
+final class Account: LuaObject {
+  let owner: String
+  private let shop: Shop
+
+  init(owner: String, shop: Shop) {
+    self.owner = owner
+    self.shop = shop
+  }
+
+  var balance: Int { shop.balance(of: owner) }
+
+  /// An error that it throws is raised in the script, which can catch it.
+  func charge(_ cents: Int) throws { try shop.charge(cents, to: owner) }
+}
+
+extension ScriptHost {
+  /// Gives scripts the ops and classes of the server.
+  func registerShop(_ shop: Shop) throws {
+    register(PriceOp(shop: shop).makeOp())
+    register(ReserveOp(shop: shop).makeOp())
+    register(InvoiceOp().makeOp())
+    register(notifyOp())
+    try vm.define(
+      LuaClass<Account>("Account") {
+        $0.initializer { (owner: String) in Account(owner: owner, shop: shop) }
+        $0.property("owner", \.owner)
+        $0.property("balance", \.balance)
+        $0.method("charge") { (account, cents: Int) in try account.charge(cents) }
+      })
+  }
+}

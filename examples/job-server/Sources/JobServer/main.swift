@@ -1,0 +1,23 @@
+// A server of jobs: clients send scripts, and get their events and outcomes.
+//
+//   swift run JobServer /tmp/jobs.sock
+//
+// SIGTERM and SIGINT end it: jobs that run have ten seconds to end, then they are cancelled.
+import Dispatch
+import Foundation
+
+let path = CommandLine.arguments.dropFirst().first ?? "jobs.sock"
+let log: @Sendable (String) -> Void = { line in
+  FileHandle.standardError.write(Data((line + "\n").utf8))
+}
+let server = Server(at: path, Jobs(log: log))
+let signals = [SIGTERM, SIGINT].map { number in
+  signal(number, SIG_IGN)
+  let source = DispatchSource.makeSignalSource(signal: number, queue: .main)
+  source.setEventHandler { server.shutdown() }
+  source.resume()
+  return source
+}
+log("info serving at \(path)")
+try await server.run()
+log("info ended")

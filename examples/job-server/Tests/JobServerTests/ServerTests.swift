@@ -1,0 +1,189 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import JobServer
+
+/// A client that blocks: it is used on a thread of its own.
+private final class Client {
+  private let descriptor: Int32
+  private var buffer: [UInt8] = []
+
+  init(_ path: String) throws {
+    descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let isConnected = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, size) == 0 }
+    }
+    if !isConnected { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+  }
+
+  deinit { close(descriptor) }
+
+  /// A client of a server that may not listen yet.
+  static func connected(_ path: String) throws -> Client {
+    for _ in 1...5000 {
+      if let client = try? Client(path) { return client }
+      usleep(1000)
+    }
+    return try Client(path)
+  }
+
+  func send(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    #expect(Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+  }
+
+  /// The next reply; nil when the server has closed the connection.
+  func reply() throws -> [String: Any]? {
+    while true {
+      if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
+        defer { buffer.removeFirst(end + 1) }
+        return try JSONSerialization.jsonObject(with: Data(buffer[..<end])) as? [String: Any]
+      }
+      var piece = [UInt8](repeating: 0, count: 4096)
+      let count = recv(descriptor, &piece, piece.count, 0)
+      if count <= 0 { return nil }
+      buffer += piece.prefix(count)
+    }
+  }
+
+  /// The next outcome of a job, after its events.
+  func outcome() throws -> [String: Any]? {
+    while let reply = try reply() { if reply["state"] != nil { return reply } }
+    return nil
+  }
+}
+
+@Suite("The server")
+struct ServerTests {
+  /// Runs a server, and a client on a thread of its own.
+  private func serve(
+    grace: Duration = .seconds(10),
+    _ client: @escaping @Sendable (Server, Client) throws -> Void
+  ) async throws -> Server {
+    let folder = FileManager.default.temporaryDirectory.path
+    let server = Server(at: "\(folder)/jobs-\(UUID().uuidString)", grace: grace)
+    async let end: Void = server.run()
+    let result = await onThread { try client(server, try Client.connected(server.path)) }
+    server.shutdown()
+    try await end
+    try result.get()
+    #expect(access(server.path, F_OK) != 0)
+    return server
+  }
+
+  @Test("A client sends jobs, and gets their events and outcomes")
+  func jobs() async throws {
+    _ = try await serve { _, client in
+      client.send(
+        #"{"run": "a", "script": "print((...).name) return {1, {x = true}}", "data": {"name": "Ada"}}"#
+      )
+      let start = try client.reply()
+      #expect(start?["event"] as? String == "start")
+      let printed = try client.reply()
+      #expect(printed?["id"] as? String == "a")
+      #expect(printed?["message"] as? String == "Ada\n")
+      let outcome = try client.outcome()
+      #expect(outcome?["state"] as? String == "succeeded")
+      let result = outcome?["result"] as? [[Any]]
+      #expect(result?.first?.first as? Int == 1)
+
+      client.send(#"{"run": "b", "script": "error 'no luck'"}"#)
+      let failure = try client.outcome()
+      #expect(failure?["state"] as? String == "failed")
+      #expect((failure?["error"] as? String)?.contains("b:1: no luck") == true)
+
+      for line in ["nonsense", "{}", #"{"cancel": "none"}"#] {
+        client.send(line)
+        #expect(try client.outcome()?["state"] as? String == "refused")
+      }
+    }
+  }
+
+  @Test("A client cancels its job by the id that it gave it")
+  func cancellation() async throws {
+    _ = try await serve { server, client in
+      client.send(#"{"run": "a", "script": "print() require 'flow'.sleep(3600)"}"#)
+      while try client.reply()?["event"] as? String != "print" {}
+      let other = try Client(server.path)
+      other.send(#"{"cancel": "a"}"#)
+      #expect(try other.reply()?["error"] as? String == "there is no job 'a'")
+      client.send(#"{"cancel": "a", "reason": "not needed"}"#)
+      let outcome = try client.outcome()
+      #expect(outcome?["state"] as? String == "cancelled")
+      #expect(outcome?["error"] as? String == "cancelled: not needed")
+    }
+  }
+
+  @Test("The jobs of a client that goes away are cancelled")
+  func gone() async throws {
+    let server = try await serve(grace: .seconds(3600)) { _, client in
+      client.send(#"{"run": "a", "script": "print() require 'flow'.sleep(3600)"}"#)
+      while try client.reply()?["event"] as? String != "print" {}
+    }
+    // Otherwise the shutdown would have waited for the job.
+    #expect(await server.jobs.count == 0)
+  }
+
+  @Test("A shutdown sends the outcomes of the last jobs, and closes the connections")
+  func shutdown() async throws {
+    _ = try await serve(grace: .milliseconds(20)) { server, client in
+      client.send(#"{"run": "a", "script": "print() require 'flow'.sleep(3600)"}"#)
+      while try client.reply()?["event"] as? String != "print" {}
+      server.shutdown()
+      let outcome = try client.outcome()
+      #expect(outcome?["error"] as? String == "cancelled: the server is shutting down")
+      #expect(try client.reply() == nil)
+    }
+  }
+
+  @Test("The program runs the job of its page, and SIGTERM ends it")
+  func program() async throws {
+    let files = FileManager.default
+    let socket = "\(files.temporaryDirectory.path)/jobs-\(UUID().uuidString)"
+    let (program, output) = (Process(), Pipe())
+    program.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+      .deletingLastPathComponent().appendingPathComponent("JobServer")
+    program.arguments = [socket]
+    program.standardError = output
+    let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    let script = try String(
+      contentsOf: folder.appendingPathComponent("../../order.lua").standardizedFileURL,
+      encoding: .utf8)
+    let job: [String: Any] = [
+      "run": "1", "script": script,
+      "data": ["customer": "Ada", "lines": [["article": "apples", "amount": 3]]],
+    ]
+    let line = try JSONSerialization.data(withJSONObject: job)
+    try program.run()
+    // Standard error ends with the program.
+    let result = await onThread {
+      defer { program.terminate() }
+      let client = try Client.connected(socket)
+      client.send(String(decoding: line, as: UTF8.self))
+      return try client.outcome().map { String(describing: $0["result"] ?? $0) } ?? "no outcome"
+    }
+    let log = await onThread {
+      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      program.waitUntilExit()
+      return text
+    }
+    #expect(try result.get().contains("invoice 2010164945"))
+    #expect(try log.get().hasSuffix("info ended\n"))
+    #expect(program.terminationStatus == 0)
+    #expect(!files.fileExists(atPath: socket))
+  }
+}
+
+/// Does what blocks on a thread of its own.
+private func onThread<Success: Sendable>(
+  _ body: @escaping @Sendable () throws -> Success
+) async -> Result<Success, any Error> {
+  await withCheckedContinuation { continuation in
+    Thread.detachNewThread { continuation.resume(returning: Result { try body() }) }
+  }
+}
