@@ -116,15 +116,18 @@ let package = Package(
       path: "examples/swift-host",
       exclude: ["order.lua", "order.expected"],
       swiftSettings: strict),
-    // A server of jobs in the form that another package has; its own Package.swift is for readers who copy it.
+    // A server of jobs in the form that another package has, which gets only the public API; its own Package.swift is
+    // for readers who copy it.
     .executableTarget(
       name: "JobServer",
       dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],
       path: "examples/job-server/Sources/JobServer",
+      packageAccess: false,
       swiftSettings: strict),
     .testTarget(
       name: "JobServerTests", dependencies: ["JobServer", "FlowEngine"],
       path: "examples/job-server/Tests/JobServerTests",
+      packageAccess: false,
       swiftSettings: strict),
     .testTarget(
       name: "FlowScriptingTests", dependencies: ["FlowScripting", "FlowEngine", "LuaVM"],

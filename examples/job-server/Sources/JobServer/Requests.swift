@@ -47,7 +47,7 @@ struct Reply: Encodable {
       result = values.map(\.flowValue)
     case .failed(let failure):
       state = failure.kind == .cancelled ? "cancelled" : "failed"
-      error = failure.text.description
+      error = failure.description
       kind = failure.kind.name.description
     case .refused(let reason):
       state = "refused"
