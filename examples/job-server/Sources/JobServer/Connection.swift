@@ -58,7 +58,7 @@ final class Connection: Sendable {
     do {
       let request = try Request(line)
       if let id = request.run {
-        let data = (request.data ?? [:]).compactMapValues { $0.plainCopy() }
+        let data = (request.data ?? [:]).compactMapValues { PlainValue(flowValue: $0) }
         let job = Job(
           id: prefix + id, script: request.script ?? "", data: data,
           traceparent: request.traceparent)

@@ -67,7 +67,7 @@ struct JobTests {
       OrderLine(article: "apples", amount: amount), OrderLine(article: "pears", amount: 2),
     ])
     return [
-      "lines": try #require(lines.plainCopy()),
+      "lines": try #require(PlainValue(flowValue: lines)),
       "customer": PlainValue(.bytes(ByteString(customer))),
     ]
   }
