@@ -38,7 +38,7 @@ enum GraphFileWriter {
     case .failure(let error)?:
       throw Failure(
         message: """
-          can't draw '\(path)': \(error.message); .svg needs Graphviz (on Debian: apt install \
+          can't draw '\(path)': \(error.messageBytes); .svg needs Graphviz (on Debian: apt install \
           graphviz), .dot and .mmd need nothing
           """)
     case nil: throw Failure(message: "can't draw '\(path)'")

@@ -35,20 +35,20 @@ extension JSONText {
   mutating func append(_ event: RunEvent) {
     append(raw: "{")
     field("time", event.time)
-    field("kind", event.kind.name)
+    field("kind", event.kind.nameBytes)
     field("id", event.id)
     if let parent = event.parent { field("parent", parent) }
-    field("path", event.path)
-    field("run", event.run)
+    field("path", event.pathBytes)
+    field("run", event.runBytes)
     field("lane", event.lane)
     if let queued = event.queued { field("queued", queued) }
-    field("op", event.op)
+    field("op", event.opBytes)
     if event.index > 0 { field("index", event.index) }
-    field("label", event.label)
+    field("label", event.labelBytes)
     field("attempt", event.attempt)
-    field("message", event.message)
-    field("key", event.key)
-    field("value", event.value)
+    field("message", event.messageBytes)
+    field("key", event.keyBytes)
+    field("value", event.valueBytes)
     field("old_value", event.oldValue)
     if let done = event.done { field("done", done) }
     if let total = event.total { field("total", total) }
@@ -80,10 +80,10 @@ extension JSONText {
     guard let error = run.error else { return }
     begin("error")
     append(raw: "{")
-    field("kind", error.kind.name)
-    field("message", error.message)
-    field("op", error.op)
-    field("path", error.path)
+    field("kind", error.kind.nameBytes)
+    field("message", error.messageBytes)
+    field("op", error.opBytes)
+    field("path", error.pathBytes)
     if let host {
       var fields = JSONText()
       if host.appendFields(of: error, to: &fields) {

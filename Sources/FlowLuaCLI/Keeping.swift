@@ -130,7 +130,8 @@ final class Keeping {
     if explains {
       let position = place.bytes.isEmpty ? "the script" : place
       Output.write(
-        "\(position) needs the outcome of '\(run.name)': what follows isn't known\n", toError: false
+        "\(position) needs the outcome of '\(run.nameBytes)': what follows isn't known\n",
+        toError: false
       )
     }
     let isDone = endRehearsal()
@@ -208,7 +209,7 @@ final class Keeping {
       try open.end(isFinished: isFinished)
       return true
     } catch {
-      messages?.say(error.message)
+      messages?.say(error.messageBytes)
       hasFailed = true
       return false
     }

@@ -100,7 +100,7 @@ final class Monitors: RunMonitor {
 
   private func summary(of run: Run, _ form: LongOptions.SummaryForm) -> ByteString {
     switch form {
-    case .text: run.summary()
+    case .text: run.summaryBytes()
     case .json: RunJSON.text(of: run, messages.host) + "\n"
     }
   }
@@ -110,9 +110,9 @@ final class Monitors: RunMonitor {
     var text: ByteString = ""
     for finding in run.check() {
       if finding.severity == .error { hasFailed = true }
-      text = text + "[\(run.name)] \(finding.severity.name): \(finding.message)\n"
+      text = text + "[\(run.nameBytes)] \(finding.severity.nameBytes): \(finding.messageBytes)\n"
     }
-    Output.write(text + "[\(run.name)] plan:\n" + run.plan(), toError: false)
+    Output.write(text + "[\(run.nameBytes)] plan:\n" + run.planBytes(), toError: false)
   }
 
   /// Ends the process where the script uses the outcome of a run that was only checked: any outcome
@@ -121,7 +121,7 @@ final class Monitors: RunMonitor {
     let what = checkCount == 1 ? "1 flow" : "\(checkCount) flows"
     let position = place.bytes.isEmpty ? "the script" : place
     Output.write(
-      "checked \(what); \(position) needs the outcome of '\(run.name)'\n", toError: false)
+      "checked \(what); \(position) needs the outcome of '\(run.nameBytes)'\n", toError: false)
     finish()
     EventLoop.endPrograms()
     exit(hasFailed ? 1 : 0)

@@ -147,7 +147,7 @@ final class RunFileWriter {
       try Files.write(text, to: path, Cancellation())
       return nil
     } catch {
-      var reason = error.message
+      var reason = error.messageBytes
       if error.code == EINVAL {
         // A pipe or a device isn't replaced, but written to.
         guard let problem = TextFile.write(text, to: path) else { return nil }

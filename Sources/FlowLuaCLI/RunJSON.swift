@@ -7,12 +7,12 @@ enum RunJSON {
   static func text(of run: Run, _ host: ScriptHost?) -> ByteString {
     var json = JSONText()
     json.append(raw: "{")
-    json.field("run", run.loop.secrets.redacted(run.name))
+    json.field("run", run.loop.secrets.redacted(run.nameBytes))
     json.field("id", run.id)
-    json.field("identifier", run.identifier)
+    json.field("identifier", run.identifierBytes)
     json.field("started", run.started)
     json.field("ended", run.started + run.duration)
-    json.field("state", run.state.name)
+    json.field("state", run.state.nameBytes)
     json.field("duration", run.duration)
     json.field("finished_early", run.isFinishedEarly)
     if run.droppedEvents > 0 { json.field("dropped_events", run.droppedEvents) }

@@ -111,7 +111,7 @@ enum SpanExport {
       } catch let misuse as HTTPMisuse {
         return "\(misuse.field): \(misuse.problem)"
       } catch {
-        return FlowError.from(error).message
+        return FlowError.from(error).messageBytes
       }
     }
     return rejected == 0 ? nil : "the collector has rejected \(rejected) of them"
@@ -144,7 +144,7 @@ enum SpanExport {
     for event in run.events where event.kind == .retry { attempts = event.attempt + 1 }
     guard let error = run.error else { return body }
     if attempts == 1 { throw error }
-    throw FlowError(error.kind, "\(error.message), after \(attempts) attempts")
+    throw FlowError(error.kind, "\(error.messageBytes), after \(attempts) attempts")
   }
 
   /// The most attempts at a request, and the seconds before the second one; each further delay is twice as long,

@@ -229,9 +229,9 @@ public struct LuaCall {
       if let value = error.value {
         append(value)
       } else if error.code == .memory || error.code == .overflow {
-        append(.string(error.message))
+        append(.string(error.messageBytes))
       } else {
-        append(.string(ByteString(position.bytes + error.message.bytes)))
+        append(.string(ByteString(position.bytes + error.messageBytes.bytes)))
       }
     } else {
       var value = flowlua_value.empty

@@ -35,26 +35,28 @@ public struct LuaError: Error, CustomStringConvertible {
   /// The kind of failure.
   public let code: Code
   /// The message, as bytes, since a script may have written it.
-  public let message: ByteString
+  public var message: String { messageBytes.description }
+  /// The bytes of `message`.
+  package let messageBytes: ByteString
   /// The raised value with its identity; nil for a failure of the host itself.
   public let value: LuaValue?
 
   /// A failure with a message. Thrown in a function that Lua called, it is raised as a string.
   public init(_ code: Code, _ message: ByteString) {
     self.code = code
-    self.message = message
+    self.messageBytes = message
     self.value = nil
   }
 
   /// A failure with a Lua value. Thrown in a function that Lua called, that value is raised.
   public init(_ code: Code = .runtime, value: LuaValue, message: ByteString) {
     self.code = code
-    self.message = message
+    self.messageBytes = message
     self.value = value
   }
 
   /// The message.
-  public var description: String { message.description }
+  public var description: String { messageBytes.description }
 }
 
 // The value inside is bound to its state, which checks the thread at every use.

@@ -106,7 +106,9 @@ public struct LuaThread {
   }
 
   /// Its stack as text.
-  public var traceback: ByteString {
+  public var traceback: String { tracebackBytes.description }
+  /// The bytes of `traceback`.
+  package var tracebackBytes: ByteString {
     let vm = reference.vm
     guard (try? vm.enter()) != nil, lua_checkstack(vm.running, 2) != 0 else { return "" }
     flowlua_push_reference(vm.state, vm.running, reference.id)

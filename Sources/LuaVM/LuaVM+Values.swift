@@ -365,7 +365,9 @@ extension LuaVM {
   }
 
   /// The name of a value's type for messages: integer and float apart, `__name` if there is one.
-  public func typeName(of value: LuaValue) -> ByteString {
+  public func typeName(of value: LuaValue) -> String { typeNameBytes(of: value).description }
+  /// The bytes of `typeName`.
+  package func typeNameBytes(of value: LuaValue) -> ByteString {
     switch value {
     case .nil: return "nil"
     case .boolean: return "boolean"
@@ -410,7 +412,9 @@ extension LuaVM {
   }
 
   /// The running coroutine's stack as text.
-  public func traceback(level: Int = 1) -> ByteString {
+  public func traceback(level: Int = 1) -> String { tracebackBytes(level: level).description }
+  /// The bytes of `traceback`.
+  package func tracebackBytes(level: Int = 1) -> ByteString {
     guard (try? enter()) != nil,
       let text = try? popString(flowlua_traceback(state, running, nil, Int32(clamping: level)))
     else { return "" }

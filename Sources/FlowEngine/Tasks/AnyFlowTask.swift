@@ -15,7 +15,9 @@ open class AnyFlowTask {
     case cancelled
 
     /// The name that scripts use.
-    public var name: ByteString {
+    public var name: String { nameBytes.description }
+    /// The bytes of `name`.
+    package var nameBytes: ByteString {
       switch self {
       case .pending: "pending"
       case .succeeded: "succeeded"
@@ -87,7 +89,7 @@ open class AnyFlowTask {
   }
 
   /// Its name in reports.
-  public var title: ByteString { title(of: "task") }
+  package var title: ByteString { title(of: "task") }
 
   /// Its name in reports, for a kind of tasks.
   final func title(of kind: ByteString) -> ByteString {

@@ -9,7 +9,7 @@ open class ExternalTask<Success>: FlowTask<Success> {
   /// The name of such tasks in reports; `title` adds the place where this one was made.
   open var kindName: ByteString { "task" }
 
-  public final override var title: ByteString { title(of: kindName) }
+  package final override var title: ByteString { title(of: kindName) }
 
   /// Stops the work because of `error`, with which the task then has to end, soon. By default it
   /// ends at once.

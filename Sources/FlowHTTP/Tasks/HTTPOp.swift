@@ -181,7 +181,7 @@ private final class HTTPOpBody: OpBody {
     let value = try context.require(key, nil).get()
     switch value.plain {
     case .bytes, .integer, .number, .boolean:
-      let text = value.plain.logText
+      let text = value.plain.logTextBytes
       if value.isSecret || context.bucket.isSecret(key) {
         context.loop.secrets.addPercentEncoded(text)
       }

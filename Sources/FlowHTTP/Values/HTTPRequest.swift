@@ -284,12 +284,14 @@ extension HTTPRequest {
   /// The same with the headers of a trace, unless it has a `traceparent`: with the span at `place`, else with
   /// the one that the trace continues.
   func continuing(_ trace: TraceContext, at place: WorkPlace?) -> HTTPRequest {
-    guard let traceparent = place?.traceparent ?? trace.traceparent,
+    guard let traceparent = place?.traceparent ?? trace.traceparentBytes,
       !headers.contains(where: { $0.name.lowercased == "traceparent" })
     else { return self }
     var request = self
     request.headers.append(HTTPHeader("traceparent", traceparent))
-    if let state = trace.state, !headers.contains(where: { $0.name.lowercased == "tracestate" }) {
+    if let state = trace.stateBytes,
+      !headers.contains(where: { $0.name.lowercased == "tracestate" })
+    {
       request.headers.append(HTTPHeader("tracestate", state))
     }
     return request

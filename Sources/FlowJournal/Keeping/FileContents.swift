@@ -36,7 +36,7 @@ final class FileContents {
       guard let found = try FileStamp.read(path) else { return .missing }
       stamp = found
     } catch {
-      return .unreadable(error.message)
+      return .unreadable(error.messageBytes)
     }
     if let digest = known[stamp] { return .digest(digest) }
     guard let digest = try store.files.content(of: stamp) else { return nil }
@@ -75,7 +75,8 @@ final class FileContents {
       }
       return .digest(digest)
     case .failure(let error):
-      return error.code == ENOENT || error.code == ENOTDIR ? .missing : .unreadable(error.message)
+      return error.code == ENOENT || error.code == ENOTDIR
+        ? .missing : .unreadable(error.messageBytes)
     }
   }
 }
@@ -110,7 +111,7 @@ final class FileReading: KeptReading {
     } then: { [self] reads in
       for (path, read) in zip(paths, reads) {
         do { contents[path] = try files.content(of: read) } catch {
-          contents[path] = .unreadable(FlowError.from(error).message)
+          contents[path] = .unreadable(FlowError.from(error).messageBytes)
         }
       }
       then()

@@ -75,7 +75,8 @@ extension Keeper {
     switch known.state {
     case .undone: "it was undone"
     case .finished: "the output that its group collects wasn't kept"
-    case .failed: "it had failed\(known.error.map { ": \(FlowValue.bytes($0).logText)" } ?? "")"
+    case .failed:
+      "it had failed\(known.error.map { ": \(FlowValue.bytes($0).logTextBytes)" } ?? "")"
     case .started: "it had started, but not finished"
     }
   }

@@ -191,7 +191,7 @@ package final class Keeper: RunKeeper {
         earlier.release(index)
         throw unread
       } catch {
-        lost = "what it had set can't be read: \(FlowError.from(error).message)"
+        lost = "what it had set can't be read: \(FlowError.from(error).messageBytes)"
       }
       let known = earlier.records[index]
       let why: ByteString = "had finished in run \(id), but \(lost)"
@@ -262,7 +262,7 @@ package final class Keeper: RunKeeper {
       return .decided(try finished(known, of: run, "Kept from run \(run)", work) { $0(nil) })
     } catch {
       // A large value may have gone with its run, or it is encrypted.
-      let why = FlowError.from(error).message
+      let why = FlowError.from(error).messageBytes
       return .execute(nil, "Again: what it had set can't be read: \(why)")
     }
   }
@@ -355,7 +355,7 @@ package final class Keeper: RunKeeper {
       made.digest = try store.digest(of: work.name.bytes + [0] + (form?.form ?? []))
       made.place = form?.place
     } catch {
-      made.problem = FlowError.from(error).message
+      made.problem = FlowError.from(error).messageBytes
     }
     code = made
     return made

@@ -79,7 +79,7 @@ final class OpKeeping: KeptExecution {
         return
       }
       record.state = .failed
-      record.error = loop.secrets.redacted(error.message)
+      record.error = loop.secrets.redacted(error.messageBytes)
       // Nothing depends on it: what isn't known to have finished is executed again.
       write(then: nil)
       then(nil)
@@ -106,10 +106,10 @@ final class OpKeeping: KeptExecution {
   /// Doesn't keep an op that has succeeded.
   private func refuse(_ error: FlowError, _ then: @escaping (FlowError?) -> Void) {
     if record.isOnce {
-      let why = error.message
+      let why = error.messageBytes
       then(FlowError(.error, "is executed only once, but can't be kept: \(why)"))
     } else {
-      keeper.warn(record.op, error.message)
+      keeper.warn(record.op, error.messageBytes)
       then(nil)
     }
   }
@@ -217,7 +217,7 @@ final class OpKeeping: KeptExecution {
     do {
       bytes = ByteString(try keeper.encode(value.plain))
     } catch {
-      throw FlowError(.error, "\(what) can't be kept: \(FlowError.from(error).message)")
+      throw FlowError(.error, "\(what) can't be kept: \(FlowError.from(error).messageBytes)")
     }
     // Without secrets this is one comparison.
     guard value.isSecret || loop.secrets.redacted(bytes) != bytes else {

@@ -14,7 +14,7 @@ extension JournalStore {
     var damages: [Damage] = []
     func attempt(_ run: ByteString?, _ body: () throws(FlowError) -> Void) {
       do throws(FlowError) { try body() } catch {
-        damages.append(Damage(run: run, message: error.message))
+        damages.append(Damage(run: run, message: error.messageBytes))
       }
     }
     attempt(nil) { () throws(FlowError) in

@@ -3,7 +3,9 @@ import Glibc
 /// A failed system call, as a sentence.
 public struct SystemError: Error, Sendable, CustomStringConvertible {
   /// The call that failed, and the reason.
-  public let message: ByteString
+  public var message: String { messageBytes.description }
+  /// The bytes of `message`.
+  package let messageBytes: ByteString
   /// The system's `errno`; nil when there is none. `ECANCELED` means that the work was cancelled.
   public let code: Int32?
 
@@ -13,7 +15,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
   ///   - message: The call that failed, and the reason.
   ///   - code: The system's `errno`, if there is one.
   public init(_ message: ByteString, code: Int32? = nil) {
-    self.message = message
+    self.messageBytes = message
     self.code = code
   }
 
@@ -25,7 +27,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
   /// Whether the work was cancelled.
   package var isCancellation: Bool { code == ECANCELED }
 
-  public var description: String { message.description }
+  public var description: String { messageBytes.description }
 }
 
 /// The system's text for an `errno`.

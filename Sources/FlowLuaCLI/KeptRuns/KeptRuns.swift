@@ -36,7 +36,7 @@ struct KeptRuns {
       }
       return 0
     } catch {
-      Output.error(program: program, error.message)
+      Output.error(program: program, error.messageBytes)
       return 1
     }
   }

@@ -219,7 +219,7 @@ struct ProgressLines {
   private func number(_ value: Double) -> String {
     if let integer = Int(exactly: value) { return "\(integer)" }
     return value.isFinite
-      ? FlowValue.number((value * 100).rounded() / 100).logText.description : "\(value)"
+      ? FlowValue.number((value * 100).rounded() / 100).logTextBytes.description : "\(value)"
   }
 
   private static func whole(_ value: Double) -> Int { Int(exactly: value.rounded()) ?? 0 }

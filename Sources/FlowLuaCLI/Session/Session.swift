@@ -137,7 +137,7 @@ final class Session {
     do {
       try vm.call(global: "print", values)
     } catch {
-      let text = (error as? LuaError)?.message.description ?? "\(error)"
+      let text = (error as? LuaError)?.messageBytes.description ?? "\(error)"
       interpreter.messages.say("error calling 'print' (\(text))")
     }
   }
@@ -148,7 +148,7 @@ final class Session {
     guard terminal.isInput else { return interpreter.messages.report(error) }
     let raised = (error as? LuaSessionError)?.error ?? error
     if let raised = raised as? LuaError {
-      try? vm.setGlobal("_error", raised.value ?? .string(raised.message))
+      try? vm.setGlobal("_error", raised.value ?? .string(raised.messageBytes))
     }
     guard let session = error as? LuaSessionError else {
       return interpreter.messages.report(error)
@@ -161,7 +161,7 @@ final class Session {
     guard let raised = error.error as? LuaError, let value = raised.value else {
       return error.error
     }
-    var text = raised.message
+    var text = raised.messageBytes
     if case .reference(let reference) = value {
       // Its text says what it is.
       if host.isError(value) || vm.hasMetafield("__tostring", reference) { return raised }

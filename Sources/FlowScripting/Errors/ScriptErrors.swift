@@ -88,13 +88,13 @@ extension ScriptHost {
       add("retry", error.isRetriable.map { .boolean($0) })
       add("retry_after", error.retryAfter.map { .number($0) })
     }
-    add("kind", error.kind.name)
-    add("message", error.message)
-    add("op", error.op)
-    add("path", error.path)
-    add("suggestion", error.suggestion)
-    add("place", error.place)
-    add("traceback", error.traceback)
+    add("kind", error.kind.nameBytes)
+    add("message", error.messageBytes)
+    add("op", error.opBytes)
+    add("path", error.pathBytes)
+    add("suggestion", error.suggestionBytes)
+    add("place", error.placeBytes)
+    add("traceback", error.tracebackBytes)
     add("cause", cause)
     let table = try vm.makeTable(fields: all, metatable: errorMetatable)
     if error.underlying != nil || error.process != nil || error.seconds != nil
@@ -114,7 +114,9 @@ extension ScriptHost {
   /// An engine error as its table.
   func luaError(_ error: FlowError) throws -> LuaValue {
     guard let table = table(of: error) else { return .reference(try makeError(error)) }
-    for (name, text) in [("op", error.op), ("path", error.path), ("place", error.place)] {
+    for (name, text) in [
+      ("op", error.opBytes), ("path", error.pathBytes), ("place", error.placeBytes),
+    ] {
       if let text, try vm.field(ByteString(name), of: table).isNil {
         try vm.set(.string(text), name, in: table)
       }
@@ -133,7 +135,7 @@ extension ScriptHost {
   /// The engine error that belongs to an error table.
   func flowError(table: LuaReference) throws -> FlowError {
     let name = try vm.text("kind", of: table)
-    let kind = FlowError.Kind.allCases.first { $0.name == name } ?? .error
+    let kind = FlowError.Kind.allCases.first { $0.nameBytes == name } ?? .error
     let kept = keptErrors.error(of: table, self)
     let base = kept?.kind == kind ? kept : nil
     let message = try vm.text("message", of: table) ?? ""
@@ -158,10 +160,10 @@ extension ScriptHost {
   /// run shows.
   func withTable(_ error: FlowError, of context: OpContext?) -> FlowError {
     let traced = error.with {
-      $0.traceback = vm.traceback(level: 1)
+      $0.traceback = vm.tracebackBytes(level: 1)
       if let context {
         $0.op = context.displayName
-        $0.path = context.path
+        $0.path = context.pathBytes
       }
     }
     guard let table = try? makeError(traced) else { return error }
@@ -185,7 +187,7 @@ extension ScriptHost {
       return try flowError(
         raised: value, at: failure.position, op: op, traceback: traceback)
     } catch {
-      return FlowError(.error, raised.message, op: op, traceback: traceback)
+      return FlowError(.error, raised.messageBytes, op: op, traceback: traceback)
     }
   }
 
@@ -222,11 +224,11 @@ extension ScriptHost {
     case .integer, .number:
       return position + ((try? vm.tostring(value)) ?? "a number")
     case .nil, .boolean:
-      return "\(position)(error object is a \(vm.typeName(of: value)) value)"
+      return "\(position)(error object is a \(vm.typeNameBytes(of: value)) value)"
     case .reference(let reference):
       if vm.hasMetafield("__tostring", reference) {
         do { return try vm.tostring(value) } catch {
-          let problem = (error as? LuaError)?.message ?? ByteString(describing: error)
+          let problem = (error as? LuaError)?.messageBytes ?? ByteString(describing: error)
           return """
             \(position)(error object is a \(reference.kind.name) value; \
             its __tostring failed: \(problem))
@@ -268,7 +270,7 @@ extension ScriptHost {
       position + loop.secrets.redacted(ByteString(message)).truncated(to: 501))
     do {
       let table = try makeError(
-        FlowError(.usage, text, traceback: vm.traceback(level: 1)))
+        FlowError(.usage, text, traceback: vm.tracebackBytes(level: 1)))
       return LuaError(.argument, value: .reference(table), message: text)
     } catch {
       return error
@@ -278,7 +280,7 @@ extension ScriptHost {
   /// An engine error to raise in the script.
   func raise(_ error: FlowError) -> any Error {
     do {
-      return LuaError(value: try luaError(error), message: error.message)
+      return LuaError(value: try luaError(error), message: error.messageBytes)
     } catch {
       return error
     }
@@ -296,7 +298,8 @@ extension ScriptHost {
         ("code", .integer(Int64(code))), ("name", .string(name)),
       ]
       return LuaError(
-        value: .reference(try makeError(converted, fields: fields)), message: converted.message)
+        value: .reference(try makeError(converted, fields: fields)), message: converted.messageBytes
+      )
     } catch {
       return error
     }
@@ -306,7 +309,9 @@ extension ScriptHost {
   /// already contains one, the traceback.
   ///
   /// Secrets are replaced.
-  public func report(of error: any Error) -> ByteString {
+  public func report(of error: any Error) -> String { reportBytes(of: error).description }
+  /// The bytes of `report`.
+  package func reportBytes(of error: any Error) -> ByteString {
     loop.secrets.redacted(text(of: error))
   }
 
@@ -314,11 +319,11 @@ extension ScriptHost {
     if let error = error as? LuaError {
       guard let value = error.value, isError(value), case .reference(let table) = value,
         let own = try? flowError(table: table)
-      else { return error.message }
+      else { return error.messageBytes }
       return text(of: own)
     }
     guard let error = error as? FlowError else { return ByteString(describing: error) }
-    guard let traceback = error.traceback else { return error.text }
+    guard let traceback = error.tracebackBytes else { return error.text }
     return error.text + "\n" + traceback
   }
 }
@@ -331,7 +336,9 @@ extension FlowError {
 
   /// The same timeout with the place of the stopped code, from the stack at that time.
   func located(by traceback: ByteString) -> FlowError {
-    guard seconds != nil, place == nil, let place = Self.place(in: traceback) else { return self }
+    guard seconds != nil, placeBytes == nil, let place = Self.place(in: traceback) else {
+      return self
+    }
     return with {
       $0.place = place
       $0.traceback = traceback

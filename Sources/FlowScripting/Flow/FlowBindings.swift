@@ -150,7 +150,7 @@ extension ScriptHost {
   private func step(_ index: Int, of flow: Flow, _ arguments: Arguments) throws -> Op {
     let op = try arguments.op(index)
     if let inner = op as? Flow, inner === flow || inner.contains(flow) {
-      throw arguments.wrong(index, "flow '\(flow.name)' would contain itself")
+      throw arguments.wrong(index, "flow '\(flow.nameBytes)' would contain itself")
     }
     return op
   }
@@ -159,6 +159,6 @@ extension ScriptHost {
 extension [Declaration] {
   /// As with `data`, several calls add up, and the later value wins.
   fileprivate func adding(_ added: [Declaration]) -> [Declaration] {
-    filter { old in !added.contains { $0.name == old.name } } + added
+    filter { old in !added.contains { $0.nameBytes == old.nameBytes } } + added
   }
 }

@@ -12,11 +12,11 @@ extension ScriptHost {
       },
       "dot": BoundMethod { host, call in
         let (flow, _) = try host.graphed(call, "dot", host.types.flow, "flow")
-        return try host.answer(call, .bytes(flow.dot()))
+        return try host.answer(call, .bytes(flow.dotBytes()))
       },
       "mermaid": BoundMethod { host, call in
         let (flow, _) = try host.graphed(call, "mermaid", host.types.flow, "flow")
-        return try host.answer(call, .bytes(flow.mermaid()))
+        return try host.answer(call, .bytes(flow.mermaidBytes()))
       },
     ]
   }
@@ -25,7 +25,7 @@ extension ScriptHost {
     [
       "dot": BoundMethod { host, call in
         let (run, _) = try host.graphed(call, "dot", host.types.run, "run")
-        return try host.answer(call, .bytes(run.dot()))
+        return try host.answer(call, .bytes(run.dotBytes()))
       }
     ]
   }
@@ -35,9 +35,9 @@ extension ScriptHost {
     let tables = try findings.map { finding in
       LuaValue.reference(
         try vm.makeTable(fields: [
-          ("severity", .string(finding.severity.name)),
-          ("op", .string(finding.op)),
-          ("message", .string(finding.message)),
+          ("severity", .string(finding.severity.nameBytes)),
+          ("op", .string(finding.opBytes)),
+          ("message", .string(finding.messageBytes)),
         ]))
     }
     return .reference(try vm.makeTable(values: tables))

@@ -89,16 +89,16 @@ extension ScriptHost {
     } else {
       throw arguments.wrong(index, expected: "dispatcher or table")
     }
-    if dispatcher.itemKey == nil, op.primaryInput == nil {
+    if dispatcher.itemKey == nil, op.primaryInputBytes == nil {
       throw arguments.wrong(
         index,
-        "op '\(op.name)' has no primary input: give 'as' here, or 'primary_input' or one "
+        "op '\(op.nameBytes)' has no primary input: give 'as' here, or 'primary_input' or one "
           + "key of 'needs' in the op")
     }
-    if dispatcher.output != nil, dispatcher.collect == nil, op.primaryOutput == nil {
+    if dispatcher.output != nil, dispatcher.collect == nil, op.primaryOutputBytes == nil {
       throw arguments.wrong(
         index,
-        "op '\(op.name)' has no primary output: give 'collect' here, or 'primary_output' or "
+        "op '\(op.nameBytes)' has no primary output: give 'collect' here, or 'primary_output' or "
           + "one key of 'gives' in the op")
     }
     return dispatcher

@@ -27,8 +27,8 @@ extension ScriptHost {
   private static func label(_ value: FlowValue) -> ByteString? {
     switch value {
     case .null: nil
-    case .opaque: value.isSecret ? value.logText : nil
-    default: value.logText
+    case .opaque: value.isSecret ? value.logTextBytes : nil
+    default: value.logTextBytes
     }
   }
 
@@ -45,7 +45,7 @@ extension ScriptHost {
     case .opaque(let value) where !FlowValue.opaque(value).isSecret:
       throw wrongLabel(results, function)
     case .boolean: throw wrongLabel(results, function)
-    case let value: return value.logText
+    case let value: return value.logTextBytes
     }
   }
 

@@ -90,7 +90,7 @@ extension ScriptHost {
     } catch let misuse as HTTPMisuse {
       throw reader.wrong(misuse)
     } catch let error as FlowError where error.kind == .usage {
-      throw usage(call, error.message.description)
+      throw usage(call, error.messageBytes.description)
     } catch let error as FlowError {
       let failed = FlowTask<FlowValue>.failed(error, on: loop)
       failed.origin = call.origin

@@ -284,7 +284,7 @@ struct HTTPRequestReader {
     var parts: [HTTPPart] = []
     let pairs = try vm.pairs(of: table).map { key, value in
       guard case .string(let name) = key else {
-        throw wrong("files", "names are strings, got a key of type \(vm.typeName(of: key))")
+        throw wrong("files", "names are strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
       return (name, value)
     }
@@ -360,7 +360,7 @@ extension ScriptHost {
       guard let secret = secret(in: value) else { return nil }
       switch secret.plain {
       case .bytes, .integer, .number:
-        let text = secret.plain.logText
+        let text = secret.plain.logTextBytes
         loop.secrets.addPercentEncoded(text)
         return HTTPText(text: text, isSecret: true)
       default: return nil
@@ -378,7 +378,7 @@ extension ScriptHost {
     var found: [(name: ByteString, value: HTTPText)] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
-        throw wrong("names are strings, got a key of type \(vm.typeName(of: key))")
+        throw wrong("names are strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
       var values = [value]
       if case .reference(let list) = value, list.kind == .table, let count = vm.listCount(list) {

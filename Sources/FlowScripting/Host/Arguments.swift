@@ -81,7 +81,7 @@ struct Arguments {
       throw wrong(index, expected: "number")
     }
     guard number.isFinite, number >= 0 else {
-      let got = FlowValue(try call.value(place(index))).logText
+      let got = FlowValue(try call.value(place(index))).logTextBytes
       throw wrong(index, "\(expected), at least 0, expected, got \(got)")
     }
     return number
@@ -132,7 +132,7 @@ extension ScriptHost {
     var result: [(ByteString, FlowValue)] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
-        throw wrong("keys of data are strings, got a key of type \(vm.typeName(of: key))")
+        throw wrong("keys of data are strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
       result.append((name, FlowValue(value)))
     }
@@ -160,7 +160,8 @@ struct Options {
       guard case .string(let string) = key else {
         throw arguments.wrong(
           index,
-          "fields are named by strings, got a key of type \(arguments.host.vm.typeName(of: key))")
+          "fields are named by strings, got a key of type \(arguments.host.vm.typeNameBytes(of: key))"
+        )
       }
       let name = string.description
       guard known.contains(name) else {
@@ -221,7 +222,8 @@ struct Options {
     }
     guard isValid(number) else {
       throw arguments.wrong(
-        index, "field '\(prefix)\(name)': \(expected) expected, got \(FlowValue(value).logText)")
+        index,
+        "field '\(prefix)\(name)': \(expected) expected, got \(FlowValue(value).logTextBytes)")
     }
     return number
   }
@@ -256,7 +258,7 @@ struct Options {
     default: throw wrong(name, expected: expected)
     }
     guard let integer, integer >= 1, let count = Int(exactly: integer) else {
-      let shown = FlowValue(value).logText
+      let shown = FlowValue(value).logTextBytes
       throw arguments.wrong(
         index, "field '\(prefix)\(name)': \(expected) expected, got \(shown)")
     }

@@ -73,7 +73,7 @@ extension ScriptHost {
   ) throws -> LuaAnswer {
     guard let result = task.result else {
       let error = task.error ?? .cancelled()
-      throw raise(error.with { $0.traceback = vm.traceback(level: 1) })
+      throw raise(error.with { $0.traceback = vm.tracebackBytes(level: 1) })
     }
     try result.addResult(to: call)
     return call.answer()

@@ -82,6 +82,6 @@ public struct ScriptResult: Sendable {
     if let converted = Converted(flowValue: value) { return converted }
     throw FlowError(
       .mismatchedOutput,
-      "\(subject) is \(value.typeName): \(Converted.flowWantedName) expected")
+      "\(subject) is \(value.typeNameBytes): \(Converted.flowWantedName) expected")
   }
 }

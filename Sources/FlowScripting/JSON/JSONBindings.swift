@@ -113,7 +113,7 @@ extension ScriptHost {
         [("line", error.line), ("column", error.column), ("offset", error.offset)])
     }
     guard let error = error as? LuaError else { return error }
-    return LuaError(error.code, "\(call.position)\(function): \(error.message)")
+    return LuaError(error.code, "\(call.position)\(function): \(error.messageBytes)")
   }
 
   /// An error of kind `error` about a text, with numbers that say where in it.
@@ -126,7 +126,7 @@ extension ScriptHost {
     let fields = numbers.map { ($0.0, LuaValue.integer(Int64($0.1))) }
     do {
       let table = try makeError(
-        FlowError(.error, text, traceback: vm.traceback(level: 1)),
+        FlowError(.error, text, traceback: vm.tracebackBytes(level: 1)),
         fields: [("code", .string(code))] + fields)
       return LuaError(value: .reference(table), message: text)
     } catch {

@@ -23,7 +23,7 @@ extension ScriptHost {
         try keeping.adopt(folder: folder, trustsCode: trustsCode)
         keeping.keepsAll = true
       } catch let error as FlowError {
-        throw host.usage(call, error.message.description)
+        throw host.usage(call, error.messageBytes.description)
       }
       return call.answer()
     }

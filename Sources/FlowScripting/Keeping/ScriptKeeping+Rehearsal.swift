@@ -59,7 +59,7 @@ extension ScriptKeeping {
     let rehearsal = takeRehearsal()
     run.isOutcomeUnknown =
       run.error != nil || rehearsal.assumption != nil || rehearsal.executed > 0
-    if run.error?.message == KeptRehearsal.refusal.message { run.markObserved() }
+    if run.error?.messageBytes == KeptRehearsal.refusal.messageBytes { run.markObserved() }
     onRehearsal?(run, rehearsal)
   }
 }

@@ -57,11 +57,11 @@ extension ScriptHost {
       },
       "dot": BoundMethod { host, call in
         let (machine, arguments) = try host.machine(call, "dot")
-        return try host.answer(call, .bytes(machine.dot(try arguments.dotOptions(1))))
+        return try host.answer(call, .bytes(machine.dotBytes(try arguments.dotOptions(1))))
       },
       "mermaid": BoundMethod { host, call in
         let (machine, _) = try host.machine(call, "mermaid")
-        return try host.answer(call, .bytes(machine.mermaid()))
+        return try host.answer(call, .bytes(machine.mermaidBytes()))
       },
     ]
   }
@@ -168,7 +168,7 @@ extension MachineOp {
     let names = logic.steps.names.map(\.description)
     let hint =
       NearestName.of(name.description, in: names).map { " (did you mean '\($0)'?)" } ?? ""
-    throw wrong("machine '\(self.name)' has no step '\(name)'\(hint)")
+    throw wrong("machine '\(self.nameBytes)' has no step '\(name)'\(hint)")
   }
 }
 

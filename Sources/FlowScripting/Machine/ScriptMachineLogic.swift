@@ -85,10 +85,10 @@ final class ScriptMachineLogic: MachineLogic {
     guard case .opaque(let value) = state.plain, let table = value as? ScriptValue,
       table.reference.kind == .table
     else {
-      throw FlowError.usage("its state must be a table, got \(state.typeName)")
+      throw FlowError.usage("its state must be a table, got \(state.typeNameBytes)")
     }
     return try fields(table.reference) { key in
-      let type = host.vm.typeName(of: key)
+      let type = host.vm.typeNameBytes(of: key)
       throw FlowError.usage("keys of its state are strings, got a key of type \(type)")
     }
   }

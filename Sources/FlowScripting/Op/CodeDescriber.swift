@@ -42,7 +42,7 @@ final class CodeDescriber: LuaCodeDescriber {
 
   func description(of object: AnyObject) throws -> LuaValue? {
     guard let op = object as? Op else { return nil }
-    var values: [LuaValue] = [.string("op"), .string(op.name)]
+    var values: [LuaValue] = [.string("op"), .string(op.nameBytes)]
     if let code = op.body as? any LuaCode {
       values += try code.codeValues
     } else if let form = try op.body?.codeForm() {

@@ -121,8 +121,8 @@ extension ScriptHost {
         let table = try host.makeError(
           FlowError(
             .error, message, op: context.displayName,
-            traceback: host.vm.traceback(level: 1)
-          ).with { $0.path = context.path }, fields: fields)
+            traceback: host.vm.tracebackBytes(level: 1)
+          ).with { $0.path = context.pathBytes }, fields: fields)
         let error = try host.flowError(table: table)
         try host.context(call, "fail").fail(error)
         throw LuaError(value: .reference(table), message: message)
@@ -225,7 +225,7 @@ extension ScriptHost {
     return try vm.pairs(of: try arguments.table(2)).map { key, value in
       guard case .string(let name) = key else {
         throw arguments.wrong(
-          2, "fields are named by strings, got a key of type \(vm.typeName(of: key))")
+          2, "fields are named by strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
       if ScriptHost.errorFields.contains(name) {
         throw arguments.wrong(2, "field '\(name)' belongs to the error itself")

@@ -45,8 +45,8 @@ public struct OpArguments {
   public func text(_ index: Int) throws -> ByteString {
     switch try value(index) {
     case .bytes(let bytes): return bytes
-    case .integer(let integer): return FlowValue.integer(integer).logText
-    case .number(let number): return FlowValue.number(number).logText
+    case .integer(let integer): return FlowValue.integer(integer).logTextBytes
+    case .number(let number): return FlowValue.number(number).logTextBytes
     default: throw wrong(index, expected: "string")
     }
   }
@@ -67,7 +67,7 @@ public struct OpArguments {
       throw wrong(index, expected: "integer")
     }
     guard let integer = Int64(exactly: number) else {
-      throw wrong(index, "integer expected, got \(FlowValue.number(number).logText)")
+      throw wrong(index, "integer expected, got \(FlowValue.number(number).logTextBytes)")
     }
     return integer
   }
@@ -137,7 +137,7 @@ public struct OpOptions {
     let vm = options.arguments.host.vm
     return try vm.pairs(of: table).map { key, value in
       guard case .string(let key) = key else {
-        throw wrong(name, "names are strings, got a key of type \(vm.typeName(of: key))")
+        throw wrong(name, "names are strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
       return (key, value)
     }.sorted { $0.0 < $1.0 }
@@ -152,8 +152,8 @@ extension ScriptHost {
     for index in 0..<count {
       switch try vm.element(index + 1, of: table) {
       case .string(let string): strings.append(string)
-      case .integer(let integer): strings.append(FlowValue.integer(integer).logText)
-      case .number(let number): strings.append(FlowValue.number(number).logText)
+      case .integer(let integer): strings.append(FlowValue.integer(integer).logTextBytes)
+      case .number(let number): strings.append(FlowValue.number(number).logTextBytes)
       default: return nil
       }
     }

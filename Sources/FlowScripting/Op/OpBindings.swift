@@ -102,7 +102,7 @@ extension ScriptHost {
     default:
       let why =
         op is Flow || op is MachineOp ? "give it data" : "it is written in Swift"
-      throw usage(call, "op '\(op.name)' takes no arguments: \(why)")
+      throw usage(call, "op '\(op.nameBytes)' takes no arguments: \(why)")
     }
   }
 

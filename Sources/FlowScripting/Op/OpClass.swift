@@ -12,9 +12,13 @@ public import FlowEngine
 /// ```
 public final class OpClass {
   /// Its name in `flow.ops`.
-  public let name: ByteString
+  public var name: String { nameBytes.description }
+  /// The bytes of `name`.
+  package let nameBytes: ByteString
   /// The value of `op.doc`.
-  public let doc: ByteString?
+  public var doc: String? { docBytes?.description }
+  /// The bytes of `doc`.
+  package let docBytes: ByteString?
   let make: (OpArguments) throws -> Op
   /// Whether its ops' bodies know the form of their code, arguments included.
   var knowsCodeForm = false
@@ -31,13 +35,13 @@ public final class OpClass {
     _ name: ByteString, doc: ByteString? = nil,
     make: @escaping (OpArguments) throws -> any OpConvertible
   ) {
-    self.name = name
-    self.doc = doc
+    self.nameBytes = name
+    self.docBytes = doc
     self.make = { try make($0).makeOp() }
   }
 
   /// The class for scripts: an op whose arguments haven't been given yet.
-  func asOp() -> Op { Op(name: name, doc: doc, body: OpClassBody(self)) }
+  func asOp() -> Op { Op(name: nameBytes, doc: docBytes, body: OpClassBody(self)) }
 }
 
 extension Op {
@@ -59,7 +63,7 @@ final class OpClassBody: OpBody {
 
   /// The message about using the class itself.
   var complaint: String {
-    "op '\(opClass.name)' needs its arguments: call it first, as in \(opClass.name)(…)"
+    "op '\(opClass.nameBytes)' needs its arguments: call it first, as in \(opClass.nameBytes)(…)"
   }
 
   func start(_ context: OpContext) -> CallState {
@@ -69,14 +73,14 @@ final class OpClassBody: OpBody {
 
   /// The op made by a call.
   func op(_ host: ScriptHost, _ call: LuaCall) throws -> Op {
-    let arguments = Arguments(host, call, method: opClass.name.description)
+    let arguments = Arguments(host, call, method: opClass.nameBytes.description)
     do {
       let op = try opClass.make(OpArguments(arguments))
-      if !opClass.knowsCodeForm { op.madeBy = try OpClassCall(host, opClass.name, call) }
+      if !opClass.knowsCodeForm { op.madeBy = try OpClassCall(host, opClass.nameBytes, call) }
       return op
     } catch let error as FlowError {
       throw error.kind == .usage
-        ? host.usage(call, error.message.description) : host.raise(error)
+        ? host.usage(call, error.messageBytes.description) : host.raise(error)
     }
   }
 }

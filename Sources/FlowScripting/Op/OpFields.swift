@@ -9,12 +9,12 @@ extension ScriptHost {
       throw Arguments(host, call, method: "__index").wrongSelf("op")
     }
     switch call.string(2) {
-    case "name": return try host.answer(call, .bytes(op.name))
-    case "doc": return try host.answer(call, op.doc)
+    case "name": return try host.answer(call, .bytes(op.nameBytes))
+    case "doc": return try host.answer(call, op.docBytes)
     case "needs": return call.answer(.reference(try host.table(of: op.needs)))
     case "gives": return call.answer(.reference(try host.table(of: op.gives)))
-    case "primary_input": return try host.answer(call, op.primaryInput)
-    case "primary_output": return try host.answer(call, op.primaryOutput)
+    case "primary_input": return try host.answer(call, op.primaryInputBytes)
+    case "primary_output": return try host.answer(call, op.primaryOutputBytes)
     case "retry":
       return call.answer(try op.retry.map { .reference(try host.table(of: $0)) } ?? .nil)
     case "timeout": return call.answer(op.timeout.map { .number($0) } ?? .nil)
@@ -30,9 +30,9 @@ extension ScriptHost {
     try vm.makeTable(
       fields: declarations.map { declared in
         if let function = declared.type.source as? LuaReference {
-          return (declared.name, .reference(function))
+          return (declared.nameBytes, .reference(function))
         }
-        return (declared.name, .string(declared.type.name))
+        return (declared.nameBytes, .string(declared.type.nameBytes))
       })
   }
 

@@ -25,8 +25,8 @@ final class OpRegistry {
 
   func add(_ op: Op, replacing: Bool) {
     complete()
-    if ops.updateValue(op, forKey: op.name) != nil, !replacing {
-      misuse("an op named '\(op.name)' is registered already: each has a name of its own")
+    if ops.updateValue(op, forKey: op.nameBytes) != nil, !replacing {
+      misuse("an op named '\(op.nameBytes)' is registered already: each has a name of its own")
     }
     sorted = []
   }

@@ -73,7 +73,7 @@ struct PolicyOptions {
     switch fields.value("version") {
     case nil: break
     case .string(let text)?: version = text
-    case .integer(let number)?: version = FlowValue.integer(number).logText
+    case .integer(let number)?: version = FlowValue.integer(number).logTextBytes
     default: throw fields.wrong("version", expected: "string or integer")
     }
     var policy = CachePolicy(
@@ -92,7 +92,7 @@ struct PolicyOptions {
     guard effect != nil || cache != nil, op is Flow || op is MachineOp else { return }
     throw options.arguments.wrong(
       options.index,
-      "field '\(effect != nil ? "effect" : "cache")': it belongs to an op, not to '\(op.name)', whose steps are kept one by one"
+      "field '\(effect != nil ? "effect" : "cache")': it belongs to an op, not to '\(op.nameBytes)', whose steps are kept one by one"
     )
   }
 
@@ -171,17 +171,17 @@ extension ScriptHost {
     case (.main?, _): return op
     case (.worker?, let body as ScriptOpBody):
       return op.withBody(
-        try workerBody(body.function, options, of: op.name)
+        try workerBody(body.function, options, of: op.nameBytes)
           .binding(body.arguments, count: body.argumentCount))
     case (.worker?, let body as WrappedOpBody):
       throw options.arguments.wrong(
         options.index,
-        "field 'thread': a wrapper of '\(body.wrapped.name)' runs on the main thread; give it an op "
+        "field 'thread': a wrapper of '\(body.wrapped.nameBytes)' runs on the main thread; give it an op "
           + "that runs in a worker")
     case (.worker?, _):
       throw options.arguments.wrong(
         options.index,
-        "field 'thread': only ops written in Lua can run in a worker, not '\(op.name)'")
+        "field 'thread': only ops written in Lua can run in a worker, not '\(op.nameBytes)'")
     }
   }
 

@@ -9,7 +9,7 @@ extension ScriptHost {
       // Also a class: then the wrapper is called.
       guard let inner = host.op(call, 1) else { throw arguments.wrong(1, expected: "op") }
       let body = try WrappedOpBody(host, try arguments.function(2), around: inner)
-      return call.answer(body.op(named: inner.name), host.types.op)
+      return call.answer(body.op(named: inner.nameBytes), host.types.op)
     }
   }
 
@@ -22,7 +22,7 @@ extension ScriptHost {
     // On this loop only: a paused loop executes nothing.
     guard let context = loop.context(slot: handle.slot, generation: handle.generation),
       !context.isCleaningUp
-    else { throw usage(call, "bad use of 'run' (the op around '\(inner.name)' has finished)") }
+    else { throw usage(call, "bad use of 'run' (the op around '\(inner.nameBytes)' has finished)") }
     for (name, value) in try arguments.data(1) { context.set(name, value) }
     let task = context.execute(inner)
     if task.isConcluded { return try answer(call, inner, context, task) }
@@ -39,9 +39,9 @@ extension ScriptHost {
     if let error = try error(of: task) { throw raise(error) }
     let bucket = context.bucket
     let fields: [(ByteString, LuaValue)] = try op.gives.compactMap { declared in
-      guard let value = bucket[declared.name] else { return nil }
-      let key = bucket.key(declared.name)
-      return (declared.name, try luaValue(try shared(value, key, in: bucket)))
+      guard let value = bucket[declared.nameBytes] else { return nil }
+      let key = bucket.key(declared.nameBytes)
+      return (declared.nameBytes, try luaValue(try shared(value, key, in: bucket)))
     }
     return call.answer(.reference(try vm.makeTable(fields: fields)))
   }
@@ -99,8 +99,9 @@ final class WrappedOpBody: OpBody {
   /// An op with this body, which has the declarations of the other one and no policy of its own.
   func op(named name: ByteString) -> Op {
     Op(
-      name: name, doc: wrapped.doc, needs: wrapped.needs, gives: wrapped.gives,
-      primaryInput: wrapped.primaryInput, primaryOutput: wrapped.primaryOutput, body: self)
+      name: name, doc: wrapped.docBytes, needs: wrapped.needs, gives: wrapped.gives,
+      primaryInput: wrapped.primaryInputBytes, primaryOutput: wrapped.primaryOutputBytes, body: self
+    )
   }
 
   /// The same around another op, for the op that has this body.
@@ -108,7 +109,7 @@ final class WrappedOpBody: OpBody {
     let body = try WrappedOpBody(host, function, around: inner)
     // The declarations of an op made by a class depend on the class's arguments.
     if op.complaintOfClass == nil { return op.withBody(body) }
-    let name = op.name == wrapped.name ? inner.name : op.name
+    let name = op.nameBytes == wrapped.nameBytes ? inner.nameBytes : op.nameBytes
     return body.op(named: name).with(
       retry: op.retry, timeout: op.timeout, grace: op.grace, undo: op.undo)
   }

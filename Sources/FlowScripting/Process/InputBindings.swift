@@ -25,7 +25,8 @@ extension ScriptHost {
       if let number = arguments.call.number(index) {
         guard let count = Int(exactly: number), count >= 0 else {
           throw arguments.wrong(
-            index, "\(expected) expected, got \(FlowValue(try arguments.call.value(index)).logText)"
+            index,
+            "\(expected) expected, got \(FlowValue(try arguments.call.value(index)).logTextBytes)"
           )
         }
         return .bytes(count)
@@ -77,7 +78,7 @@ private final class InputWait: LuaWait {
     if let problem = read.problem {
       // As io.read returns it.
       let code = problem.code.map { LuaValue.integer(Int64($0)) } ?? .nil
-      return call.answer([.nil, .string(problem.message), code])
+      return call.answer([.nil, .string(problem.messageBytes), code])
     }
     return call.answer(
       try read.parts.map { part in

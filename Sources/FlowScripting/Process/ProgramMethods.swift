@@ -199,7 +199,7 @@ private final class WriteWait: LuaWait, ProcessInputWriter {
     let message = host.loop.secrets.redacted(
       "\(call.position)can't write to '\(name)': it has closed its input")
     let error = FlowError(
-      .error, message, traceback: host.vm.traceback(level: 1), code: Int64(EPIPE))
+      .error, message, traceback: host.vm.tracebackBytes(level: 1), code: Int64(EPIPE))
     do {
       let fields: [(ByteString, LuaValue)] = [
         ("code", .integer(Int64(EPIPE))), ("name", "EPIPE"),

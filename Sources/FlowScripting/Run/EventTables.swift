@@ -56,22 +56,22 @@ struct EventTables {
   private mutating func table(of event: RunEvent) throws -> LuaReference {
     fields.removeAll(keepingCapacity: true)
     fields.append((Name.time, .number(event.time)))
-    fields.append((Name.kind, .string(event.kind.name)))
+    fields.append((Name.kind, .string(event.kind.nameBytes)))
     fields.append((Name.id, .integer(Int64(truncatingIfNeeded: event.id))))
     if let parent = event.parent {
       fields.append((Name.parent, .integer(Int64(truncatingIfNeeded: parent))))
     }
-    add(Name.path, event.path)
-    add(Name.run, event.run)
+    add(Name.path, event.pathBytes)
+    add(Name.run, event.runBytes)
     fields.append((Name.lane, .integer(Int64(event.lane))))
     if let queued = event.queued { fields.append((Name.queued, .number(queued))) }
-    fields.append((Name.op, .string(event.op)))
+    fields.append((Name.op, .string(event.opBytes)))
     if event.index > 0 { fields.append((Name.index, .integer(Int64(event.index)))) }
-    add(Name.label, event.label)
+    add(Name.label, event.labelBytes)
     fields.append((Name.attempt, .integer(Int64(event.attempt))))
-    add(Name.message, event.message)
-    add(Name.key, event.key)
-    add(Name.value, event.value)
+    add(Name.message, event.messageBytes)
+    add(Name.key, event.keyBytes)
+    add(Name.value, event.valueBytes)
     add(Name.oldValue, event.oldValue)
     if let done = event.done { fields.append((Name.done, LuaValue(amount: done))) }
     if let total = event.total { fields.append((Name.total, LuaValue(amount: total))) }

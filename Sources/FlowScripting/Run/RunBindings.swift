@@ -19,7 +19,7 @@ extension ScriptHost {
           options.durations = try given.boolean("durations") ?? false
           options.full = try given.boolean("full") ?? false
         }
-        return try host.answer(call, .bytes(run.summary(options)))
+        return try host.answer(call, .bytes(run.summaryBytes(options)))
       },
       "events": BoundMethod { host, call in
         let (run, _) = try host.run(call, "events")
@@ -37,7 +37,7 @@ extension ScriptHost {
       try host.needOutcome(of: run, call)
     }
     switch name {
-    case "name": return try host.answer(call, .bytes(run.name))
+    case "name": return try host.answer(call, .bytes(run.nameBytes))
     case "id": return call.answer(.integer(Int64(run.id)))
     case "data": return call.answer(.reference(try host.view(of: run.data)))
     case "ok":

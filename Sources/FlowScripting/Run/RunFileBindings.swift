@@ -7,13 +7,13 @@ extension ScriptHost {
   static var runFileMethods: LuaFields<BoundMethod> {
     [
       "report": BoundMethod { host, call in
-        try host.give(call, "report") { $0.report() }
+        try host.give(call, "report") { $0.reportBytes() }
       },
       "timeline": BoundMethod { host, call in
-        try host.give(call, "timeline") { $0.timeline() }
+        try host.give(call, "timeline") { $0.timelineBytes() }
       },
       "trace": BoundMethod { host, call in
-        try host.give(call, "trace") { $0.trace() }
+        try host.give(call, "trace") { $0.traceBytes() }
       },
       "otlp": BoundMethod { host, call in
         try host.give(call, "otlp", problem: SpanFile.problem) { host.otlp(of: $0) }

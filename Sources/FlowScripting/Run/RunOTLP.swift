@@ -69,7 +69,7 @@ package struct RunOTLP {
     let parent =
       span.parent < 0 ? trace.parent : Self.spanID(in: run, of: span.parent, at: span.start)
     begin(run.name(of: span), id, parent: parent, kind: 1, run, span.start, span.end)
-    if span.parent < 0, let state = trace.state, trace.parent != 0 {
+    if span.parent < 0, let state = trace.stateBytes, trace.parent != 0 {
       text.append(raw: ",\"traceState\":")
       text.append(state)
     }
@@ -86,7 +86,7 @@ package struct RunOTLP {
     if span.start > span.queued { text.add("flowlua.queued", duration: span.start - span.queued) }
     if let line = run.keptLine(of: span) { text.add("flowlua.kept", line) }
     if attempts.count > 1 { text.add("flowlua.attempts", Int64(attempts.count)) }
-    if span.outcome == .failed { text.add("error.type", error?.kind?.name ?? "error") }
+    if span.outcome == .failed { text.add("error.type", error?.kind?.nameBytes ?? "error") }
     text.append(raw: "],\"events\":[")
     var hasEvent = false
     for (place, attempt) in attempts.enumerated() where attempt.number <= span.retryCount {
@@ -95,12 +95,12 @@ package struct RunOTLP {
       if place + 1 < attempts.count {
         text.add("flowlua.wait", duration: attempts[place + 1].start - attempt.end)
       }
-      text.add("exception.type", attempt.errorKind?.name ?? "error")
+      text.add("exception.type", attempt.errorKind?.nameBytes ?? "error")
       text.add("exception.message", attempt.message ?? "")
       text.append(raw: "]}")
     }
     if span.outcome == .failed, let error {
-      addException(error.message, error.kind?.name, run, span.end, &hasEvent)
+      addException(error.message, error.kind?.nameBytes, run, span.end, &hasEvent)
     }
     end(span.outcome, error?.message)
     guard attempts.count > 1 else { return }
@@ -118,11 +118,13 @@ package struct RunOTLP {
     text.add("flowlua.path", run.path(of: span))
     text.add("flowlua.attempt", Int64(attempt.number))
     text.add("flowlua.outcome", attempt.outcome.name)
-    if attempt.outcome == .failed { text.add("error.type", attempt.errorKind?.name ?? "error") }
+    if attempt.outcome == .failed {
+      text.add("error.type", attempt.errorKind?.nameBytes ?? "error")
+    }
     text.append(raw: "],\"events\":[")
     if attempt.outcome == .failed {
       var hasEvent = false
-      addException(attempt.message ?? "", attempt.errorKind?.name, run, attempt.end, &hasEvent)
+      addException(attempt.message ?? "", attempt.errorKind?.nameBytes, run, attempt.end, &hasEvent)
     }
     end(attempt.outcome, attempt.message)
   }
@@ -225,7 +227,7 @@ package struct RunOTLP {
     if text.bytes.count >= limit { endText() }
     text.append(raw: isFirst ? "\n" : ",\n")
     isFirst = false
-    text.append(raw: "{\"traceId\":\"\(trace.id)\",\"spanId\":\"\(id.hexadecimal)\"")
+    text.append(raw: "{\"traceId\":\"\(trace.idBytes)\",\"spanId\":\"\(id.hexadecimal)\"")
     if parent != 0 { text.append(raw: ",\"parentSpanId\":\"\(parent.hexadecimal)\"") }
     text.append(raw: ",\"flags\":\(trace.isSampled ? 1 : 0),\"name\":")
     text.append(name)

@@ -81,7 +81,7 @@ package struct RunTrace {
       }
       if let kind = attempt.errorKind {
         text.append(raw: ",\"error_kind\":")
-        text.append(kind.name)
+        text.append(kind.nameBytes)
       }
       if let line = run.keptLine(of: span) {
         text.append(raw: ",\"kept\":")

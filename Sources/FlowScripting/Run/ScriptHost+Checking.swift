@@ -29,7 +29,7 @@ extension ScriptHost {
   }
 
   private static func problem(of run: Run) -> String {
-    "the outcome of '\(run.name)' isn't known while checking"
+    "the outcome of '\(run.nameBytes)' isn't known while checking"
   }
 
   /// `file:line` of `file:line: `.

@@ -196,8 +196,8 @@ package struct ResultFormatter {
     do {
       return Self.shortened(try vm.tostring(value).bytes, limit: Self.longestText)
     } catch {
-      let problem = (error as? LuaError)?.message ?? ByteString(describing: error)
-      let name = vm.typeName(of: value).bytes
+      let problem = (error as? LuaError)?.messageBytes ?? ByteString(describing: error)
+      let name = vm.typeNameBytes(of: value).bytes
       return name + Array(" (its __tostring failed: ".utf8)
         + Self.shortened(problem.bytes, limit: Self.longestString) + [UInt8(ascii: ")")]
     }

@@ -84,7 +84,7 @@ extension ScriptHost {
     case "cancelled": return call.answer(.boolean(task.state == .cancelled))
     case "state":
       task.markObserved()
-      return try answer(call, .bytes(task.state.name))
+      return try answer(call, .bytes(task.state.nameBytes))
     case "faulted":
       task.markObserved()
       return call.answer(.boolean(task.state == .failed))

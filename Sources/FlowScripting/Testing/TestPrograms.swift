@@ -103,7 +103,7 @@ final class TestPrograms: ProcessReplacement {
   }
 
   private func shown(_ value: LuaValue) -> ByteString {
-    loop.secrets.redacted(FlowValue(value).logText).truncated(to: FlowValue.logLimit)
+    loop.secrets.redacted(FlowValue(value).logTextBytes).truncated(to: FlowValue.logLimit)
   }
 
   private var loop: EventLoop { host.loop }

@@ -154,7 +154,7 @@ private struct TestResponse {
     }
     var hasBody = false
     for (key, value) in try host.vm.pairs(of: table) {
-      let shown = host.loop.secrets.redacted(FlowValue(value).logText).truncated(
+      let shown = host.loop.secrets.redacted(FlowValue(value).logTextBytes).truncated(
         to: FlowValue.logLimit)
       switch (key, value) {
       case (.string("status"), .integer(let number)) where (200...599).contains(number):
@@ -189,7 +189,7 @@ private struct TestResponse {
         throw wrong("field '\(name)': \(expected) expected, got \(host.kindName(of: value))")
       default:
         throw wrong(
-          "unknown field '\(FlowValue(key).logText)'; known are 'body', 'delay', 'headers', 'json', "
+          "unknown field '\(FlowValue(key).logTextBytes)'; known are 'body', 'delay', 'headers', 'json', "
             + "'phase', 'status'")
       }
     }
@@ -217,7 +217,7 @@ private struct TestResponse {
       for value in values {
         switch value {
         case .string(let text) where !text.hasLineEnd: lines.append((name, text))
-        case .integer, .number: lines.append((name, FlowValue(value).logText))
+        case .integer, .number: lines.append((name, FlowValue(value).logTextBytes))
         default: throw wrong("field 'headers', '\(name)': text without line ends expected")
         }
       }

@@ -52,7 +52,8 @@ extension ScriptHost {
     if !isChecking, let unknown = options.fakes.keys.sorted().first(where: { !known.contains($0) })
     {
       throw arguments.wrong(
-        2, "field 'replace': no op called '\(unknown)' is in '\(op.name)', nor was one started")
+        2, "field 'replace': no op called '\(unknown)' is in '\(op.nameBytes)', nor was one started"
+      )
     }
     return call.answer(run, types.run)
   }
@@ -190,7 +191,7 @@ private struct TestOptions {
     let host = arguments.host
     for (key, value) in try host.vm.pairs(of: table) {
       guard case .string(let key) = key else {
-        throw wrong("names of ops are strings, got a key of type \(host.vm.typeName(of: key))")
+        throw wrong("names of ops are strings, got a key of type \(host.vm.typeNameBytes(of: key))")
       }
       let name = key
       if stepNames.contains(name), !names.contains(name.description) {
@@ -200,11 +201,11 @@ private struct TestOptions {
       let fake = try Self.fake(name, value, host) { wrong("'\(name)': \($0)") }
       // Other names may be those of ops that bodies start. With a misspelt name the real op would
       // run.
-      if !names.contains(name.description), fake.name != name || host.op(in: value) == nil,
+      if !names.contains(name.description), fake.nameBytes != name || host.op(in: value) == nil,
         let meant = NearestName.of(
           name.description, in: names + stepNames.map(\.description).sorted())
       {
-        throw wrong("no op called '\(name)' is in '\(op.name)' (did you mean '\(meant)'?)")
+        throw wrong("no op called '\(name)' is in '\(op.nameBytes)' (did you mean '\(meant)'?)")
       }
       fakes[name] = fake
     }

@@ -9,7 +9,7 @@ final class ScriptValue: OpaqueValue {
     self.reference = reference
   }
 
-  var typeName: ByteString { reference.vm.typeName(of: .reference(reference)) }
+  var typeName: ByteString { reference.vm.typeNameBytes(of: .reference(reference)) }
 
   func logText(limit: Int) -> ByteString {
     guard let text = try? reference.vm.render(.reference(reference), limit: limit) else {

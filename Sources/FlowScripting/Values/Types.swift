@@ -6,7 +6,7 @@ extension ScriptHost {
   func kindName(of value: LuaValue) -> String {
     switch value {
     case .integer, .number: return "number"
-    default: return vm.typeName(of: value).description
+    default: return vm.typeNameBytes(of: value).description
     }
   }
 
@@ -45,7 +45,7 @@ extension ScriptHost {
     var result: [Declaration] = []
     for (key, value) in try vm.pairs(of: table) {
       guard case .string(let name) = key else {
-        throw wrong("keys are strings, got a key of type \(vm.typeName(of: key))")
+        throw wrong("keys are strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
       switch value {
       case .string(let text):

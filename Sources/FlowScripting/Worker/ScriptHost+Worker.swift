@@ -48,7 +48,7 @@ extension ScriptHost {
   /// Refuses a key without a value that the op didn't declare, because its value wasn't sent.
   func checkVisible(_ key: DataKey, _ context: OpContext, _ call: LuaCall) throws {
     guard !context.op.needs(on: loop).contains(where: { $0.key == key }) else { return }
-    let name = context.op.name
+    let name = context.op.nameBytes
     throw usage(
       call,
       "key '\(loop.keys.name(of: key))' isn't in the needs of \(name): a worker sees only declared "
@@ -83,8 +83,8 @@ extension ScriptHost {
   /// have raised.
   func flowError(unpacking error: any Error) -> FlowError {
     guard let raised = error as? LuaError else { return .from(error) }
-    return (try? flowError(raised: raised.value ?? .string(raised.message), at: ""))
-      ?? FlowError(.error, raised.message)
+    return (try? flowError(raised: raised.value ?? .string(raised.messageBytes), at: ""))
+      ?? FlowError(.error, raised.messageBytes)
   }
 }
 

@@ -117,13 +117,13 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     let time = host.loop.now()
     switch event.kind {
     case .log:
-      if let text = event.message { worker.report(id, at: time, .log(text)) }
+      if let text = event.messageBytes { worker.report(id, at: time, .log(text)) }
     case .progress:
       if let done = event.done {
         worker.report(id, at: time, .progress(done: done, total: event.total))
       }
     case .set, .replace:
-      guard let key = event.key, let value else { return }
+      guard let key = event.keyBytes, let value else { return }
       var batch = WireBatch()
       // `ctx:set` has refused values that can't travel.
       guard let wired = try? host.wire(value, &batch) else { return }
@@ -131,7 +131,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     case .program, .request, .wait, .programStart, .requestStart:
       if let work = event.work { worker.report(id, at: time, .work(work)) }
     case .remove:
-      if let key = event.key { worker.report(id, at: time, .set(key, .null, WireBatch())) }
+      if let key = event.keyBytes { worker.report(id, at: time, .set(key, .null, WireBatch())) }
     default: break
     }
   }

@@ -26,7 +26,9 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     case network
 
     /// The name that scripts and reports use.
-    public var name: ByteString {
+    public var name: String { nameBytes.description }
+    /// The bytes of `name`.
+    package var nameBytes: ByteString {
       switch self {
       case .error: "error"
       case .insufficientInput: "insufficient_input"
@@ -88,18 +90,30 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   package let details: Details
 
   /// The description of the failure; for a cancel the text of its log line.
-  public var message: ByteString { details.message }
+  public var message: String { messageBytes.description }
+  /// The bytes of `message`.
+  package var messageBytes: ByteString { details.message }
   /// The name of the op in which it happened.
-  public var op: ByteString? { details.op }
+  public var op: String? { opBytes?.description }
+  /// The bytes of `op`.
+  package var opBytes: ByteString? { details.op }
   /// The path of that op: the names of everything that encloses it and its own, `publish/ShardsOp
   /// #2/CountOp #1`.
-  public var path: ByteString? { details.path }
+  public var path: String? { pathBytes?.description }
+  /// The bytes of `path`.
+  package var pathBytes: ByteString? { details.path }
   /// The name of a similar key that was perhaps meant.
-  public var suggestion: ByteString? { details.suggestion }
+  public var suggestion: String? { suggestionBytes?.description }
+  /// The bytes of `suggestion`.
+  package var suggestionBytes: ByteString? { details.suggestion }
   /// The place of the code that a timeout has stopped: `upload.lua:12, in flow.sleep`.
-  public var place: ByteString? { details.place }
+  public var place: String? { placeBytes?.description }
+  /// The bytes of `place`.
+  package var placeBytes: ByteString? { details.place }
   /// Where it was raised, as Lua shows it; nil for errors of the engine.
-  public var traceback: ByteString? { details.traceback }
+  public var traceback: String? { tracebackBytes?.description }
+  /// The bytes of `traceback`.
+  package var tracebackBytes: ByteString? { details.traceback }
   /// A number that the op provides with the error; the status of a program, or the system's
   /// `errno`.
   public var code: Int64? { details.code }
@@ -170,7 +184,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     if error is CancellationError { return .cancelled() }
     if let error = error as? SystemError {
       if error.isCancellation { return .cancelled() }
-      return FlowError(.error, error.message, code: error.code.map { Int64($0) })
+      return FlowError(.error, error.messageBytes, code: error.code.map { Int64($0) })
     }
     let text = text(ofCoding: error) ?? ByteString(String(describing: error))
     return FlowError(.error, text, underlying: error)
@@ -224,14 +238,15 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The text of the log line, after `DidFinish: `.
   package var logLine: ByteString {
     switch kind {
-    case .error, .usage, .stalled, .http, .network: "withError: \(message)"
-    case .insufficientInput: "withInsufficientInputData: \(message)"
-    case .mismatchedInput: "withMismatchInputDataType: \(message)"
-    case .missingOutput: "withMissingOutputData: \(message)"
-    case .mismatchedOutput: "withMismatchOutputDataType: \(message)"
+    case .error, .usage, .stalled, .http, .network: "withError: \(messageBytes)"
+    case .insufficientInput: "withInsufficientInputData: \(messageBytes)"
+    case .mismatchedInput: "withMismatchInputDataType: \(messageBytes)"
+    case .missingOutput: "withMissingOutputData: \(messageBytes)"
+    case .mismatchedOutput: "withMismatchOutputDataType: \(messageBytes)"
     case .timeout:
-      seconds.map { "timedOut after \(FlowValue.text(ofSeconds: $0))s" } ?? "withError: \(message)"
-    case .cancelled: message
+      seconds.map { "timedOut after \(FlowValue.text(ofSeconds: $0))s" }
+        ?? "withError: \(messageBytes)"
+    case .cancelled: messageBytes
     }
   }
 
@@ -242,7 +257,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// `[publish/CountOp #1] connection refused`: the path, the message, a suggestion and the place
   /// of a timeout, if there are any.
   package var text: ByteString {
-    Self.text(message, path: path, suggestion: suggestion, place: place)
+    Self.text(messageBytes, path: pathBytes, suggestion: suggestionBytes, place: placeBytes)
   }
 
   package static func text(
@@ -257,7 +272,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// The same error, attributed to `op` if its place isn't known yet.
   func attributed(to op: ByteString, at path: @autoclosure () -> ByteString?) -> FlowError {
-    if self.op != nil, self.path != nil { return self }
+    if self.opBytes != nil, self.pathBytes != nil { return self }
     return with {
       if $0.op == nil { $0.op = op }
       if $0.path == nil { $0.path = path() }
@@ -266,10 +281,12 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
 
   /// The timeout with the place of the stopped code, if `error` knows it.
   func located(as error: FlowError?) -> FlowError {
-    guard kind == .timeout, place == nil, let error, let place = error.place else { return self }
+    guard kind == .timeout, placeBytes == nil, let error, let place = error.placeBytes else {
+      return self
+    }
     return with {
       $0.place = place
-      $0.traceback = error.traceback
+      $0.traceback = error.tracebackBytes
     }
   }
 
@@ -287,9 +304,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   private static func mismatch(
     _ key: ByteString, _ value: FlowValue, _ wanted: ByteString, _ secrets: SecretTexts?
   ) -> ByteString {
-    let shown = secrets?.shownText(of: value) ?? value.logText.truncated(to: FlowValue.logLimit)
+    let shown =
+      secrets?.shownText(of: value) ?? value.logTextBytes.truncated(to: FlowValue.logLimit)
     return """
-      <\(key)> in data bucket is <\(shown)> with type <\(value.plain.typeName)>, \
+      <\(key)> in data bucket is <\(shown)> with type <\(value.plain.typeNameBytes)>, \
       but NOT type <\(wanted)>.
       """
   }
@@ -299,6 +317,6 @@ extension FlowError {
   /// The error for other code that is stopped because of this one. A timeout keeps its limit.
   package var asReason: FlowError {
     if kind == .cancelled { return self }
-    return FlowError(.cancelled, "cancelled: \(message)", seconds: seconds)
+    return FlowError(.cancelled, "cancelled: \(messageBytes)", seconds: seconds)
   }
 }

@@ -75,7 +75,7 @@ extension FlowError {
   /// The error of a program that was stopped because of it, with the output of the program.
   func carrying(_ result: ProcessResult, hiding secrets: SecretTexts) -> FlowError {
     with {
-      $0.message = message + result.lastErrorLine(hiding: secrets)
+      $0.message = messageBytes + result.lastErrorLine(hiding: secrets)
       $0.process = result
     }
   }

@@ -25,6 +25,6 @@ extension EventLog {
       }
     return LoggedUndo(
       duration: Int64(bitPattern: record.second), outcome: outcome, error: logged.message,
-      errorKind: logged.kind?.name)
+      errorKind: logged.kind?.nameBytes)
   }
 }

@@ -80,8 +80,8 @@ package struct LoggedWork: Sendable {
     self.process = process
     self.byteCount = byteCount
     outcome = error.map { $0.kind == .cancelled ? .cancelled : .failed } ?? .succeeded
-    errorKind = error?.kind.name
-    self.error = error?.message.truncated(to: Self.longestError)
+    errorKind = error?.kind.nameBytes
+    self.error = error?.messageBytes.truncated(to: Self.longestError)
   }
 
   /// Makes the description of a work that starts.

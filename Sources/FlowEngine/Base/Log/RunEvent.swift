@@ -46,7 +46,9 @@ public struct RunEvent: Sendable {
     case kept
 
     /// The name that scripts use.
-    public var name: ByteString { Self.names[Int(rawValue)] }
+    public var name: String { nameBytes.description }
+    /// The bytes of `name`.
+    package var nameBytes: ByteString { Self.names[Int(rawValue)] }
 
     /// Made once, because reading a list of a million events needs it as often.
     private static let names: [ByteString] = allCases.map { kind in
@@ -67,29 +69,43 @@ public struct RunEvent: Sendable {
   /// The id of the flow, group or op that encloses the execution; nil for the run itself.
   public let parent: UInt64?
   /// The path of the execution in the run: `publish/ShardsOp #2/CountOp #1`.
-  public let path: ByteString
+  public var path: String { pathBytes.description }
+  /// The bytes of `path`.
+  package let pathBytes: ByteString
   /// The id of the run, unique across processes.
-  public let run: ByteString
+  public var run: String { runBytes.description }
+  /// The bytes of `run`.
+  package let runBytes: ByteString
   /// The worker that executes it, counted from 1; 0 for the loop itself.
   package let lane: Int
   /// For the `start` of an item, the seconds from the run's start to the group's, when the item
   /// could have started.
   public let queued: Double?
   /// The name of the op that the event is about.
-  public let op: ByteString
+  public var op: String { opBytes.description }
+  /// The bytes of `op`.
+  package let opBytes: ByteString
   /// The op's 1-based index in a group, 0 outside of one.
   public let index: Int
   /// The label of the item, if its group gives labels.
-  public let label: ByteString?
+  public var label: String? { labelBytes?.description }
+  /// The bytes of `label`.
+  package let labelBytes: ByteString?
   /// The 1-based number of the attempt.
   public let attempt: Int
   /// The event in words; see `Kind`.
-  public let message: ByteString?
+  public var message: String? { messageBytes?.description }
+  /// The bytes of `message`.
+  package let messageBytes: ByteString?
   /// The key of a `set`, `replace` or `remove`.
-  public let key: ByteString?
+  public var key: String? { keyBytes?.description }
+  /// The bytes of `key`.
+  package let keyBytes: ByteString?
   /// The text of the value that was set, or of a machine's new state, as a line shows it;
   /// `<redacted>` for a secret.
-  public let value: ByteString?
+  public var value: String? { valueBytes?.description }
+  /// The bytes of `value`.
+  package let valueBytes: ByteString?
   /// The text of the value that was replaced.
   package let oldValue: ByteString?
   /// How much of a `progress` is done.
@@ -191,14 +207,14 @@ extension EventLog {
     let queued = kind == .start ? queuedTime(of: record) : nil
     return RunEvent(
       time: Double(record.time - began) / 1e9, kind: kind, id: id(of: record),
-      parent: parentID(of: record), path: shown(path(of: record)), run: runID,
-      lane: Int(record.lane), queued: queued.map { Double($0 - began) / 1e9 }, op: shown(name),
+      parent: parentID(of: record), pathBytes: shown(path(of: record)), runBytes: runID,
+      lane: Int(record.lane), queued: queued.map { Double($0 - began) / 1e9 }, opBytes: shown(name),
       index: index,
-      label: index == 0
+      labelBytes: index == 0
         ? nil : label(scope: record.scope, position: record.position).map { shown($0) },
-      attempt: record.attempt, message: message,
-      key: isSet || kind == .remove ? shown(keys.name(of: DataKey(id: record.key))) : nil,
-      value: isSet || kind == .state ? text(record.firstPayload) : nil,
+      attempt: record.attempt, messageBytes: message,
+      keyBytes: isSet || kind == .remove ? shown(keys.name(of: DataKey(id: record.key))) : nil,
+      valueBytes: isSet || kind == .state ? text(record.firstPayload) : nil,
       oldValue: kind == .replace ? text(record.secondPayload) : nil,
       done: kind == .progress ? record.firstPayload.number : nil,
       total: kind == .progress ? record.secondPayload.number : nil, work: work, undo: undo)

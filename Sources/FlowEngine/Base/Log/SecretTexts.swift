@@ -31,7 +31,7 @@ package final class SecretTexts: Sendable {
     let text: ByteString
     switch value.plain {
     case .bytes(let bytes): text = bytes
-    case .integer, .number: text = value.plain.logText
+    case .integer, .number: text = value.plain.logTextBytes
     case .null, .boolean, .opaque: return
     }
     guard text.count >= Self.shortest, !SecretValue.mark.contains(text) else { return }
@@ -51,7 +51,7 @@ package final class SecretTexts: Sendable {
     switch value {
     case .opaque(let value): shownText(limit: FlowValue.logLimit) { value.logText(limit: $0) }
     case .bytes(let text): redacted(text).truncated(to: FlowValue.logLimit)
-    default: redacted(value.logText)
+    default: redacted(value.logTextBytes)
     }
   }
 
@@ -59,7 +59,7 @@ package final class SecretTexts: Sendable {
   /// whole: only views cut it.
   func redactedText(of value: FlowValue) -> ByteString? {
     if case .opaque = value { return shownText(of: value) }
-    let text = value.logText
+    let text = value.logTextBytes
     let shown = redacted(text)
     return shown == text ? nil : shown
   }
@@ -67,7 +67,7 @@ package final class SecretTexts: Sendable {
   /// Whether a line may not show the complete text that it would show of a value.
   func hidesPart(of value: FlowValue) -> Bool {
     guard let shown = redactedText(of: value) else { return false }
-    return shown != value.logText
+    return shown != value.logTextBytes
   }
 
   /// The text of something within a number of characters: without secrets, or parts of one.

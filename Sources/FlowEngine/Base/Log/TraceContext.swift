@@ -9,7 +9,9 @@ public struct TraceContext: Sendable {
   /// Whether the program that began the trace records its spans; true for a trace that begins here.
   public let isSampled: Bool
   /// What other systems keep with the trace: the header or environment variable `tracestate`.
-  public let state: ByteString?
+  public var state: String? { stateBytes?.description }
+  /// The bytes of `state`.
+  package let stateBytes: ByteString?
 
   /// Begins a trace, with a random id.
   public init() {
@@ -17,7 +19,7 @@ public struct TraceContext: Sendable {
     low = .random(in: 0 ... .max)
     parent = 0
     isSampled = true
-    state = nil
+    stateBytes = nil
   }
 
   /// Continues the trace of another program.
@@ -45,11 +47,13 @@ public struct TraceContext: Sendable {
       !$0.bytes.isEmpty && $0.bytes.count <= 512
         && $0.bytes.allSatisfy { (0x20...0x7E).contains($0) }
     }
-    self.state = isKept == true ? state : nil
+    self.stateBytes = isKept == true ? state : nil
   }
 
   /// The id of the trace: 32 hexadecimal digits.
-  public var id: ByteString { high.hexadecimal + low.hexadecimal }
+  public var id: String { idBytes.description }
+  /// The bytes of `id`.
+  package var idBytes: ByteString { high.hexadecimal + low.hexadecimal }
 
   /// The same trace, continued at a span.
   package init(_ trace: TraceContext, at span: UInt64) {
@@ -57,17 +61,19 @@ public struct TraceContext: Sendable {
     low = trace.low
     parent = span
     isSampled = trace.isSampled
-    state = trace.state
+    stateBytes = trace.stateBytes
   }
 
   /// The `traceparent` of what a span starts.
   package func traceparent(of span: UInt64) -> ByteString {
-    "00-\(id)-\(span.hexadecimal)-\(isSampled ? "01" : "00")"
+    "00-\(idBytes)-\(span.hexadecimal)-\(isSampled ? "01" : "00")"
   }
 
   /// The header or environment variable `traceparent`, with the span that is continued; nil for a trace that
   /// begins here.
-  public var traceparent: ByteString? { parent == 0 ? nil : traceparent(of: parent) }
+  public var traceparent: String? { traceparentBytes?.description }
+  /// The bytes of `traceparent`.
+  package var traceparentBytes: ByteString? { parent == 0 ? nil : traceparent(of: parent) }
 }
 
 /// Ids of spans. They are computed, so that a program gets that of its op before there are spans.

@@ -49,7 +49,7 @@ extension FlowValue: Codable {
     }
     var container = encoder.container(keyedBy: FieldKey.self)
     for (key, value) in table.entries() ?? [] {
-      try container.encode(value, forKey: FieldKey(key.logText.description))
+      try container.encode(value, forKey: FieldKey(key.logTextBytes.description))
     }
   }
 

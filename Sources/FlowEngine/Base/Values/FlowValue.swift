@@ -156,7 +156,9 @@ extension FlowValue {
   }
 
   /// The name that log lines and errors use for the value's type.
-  public var typeName: ByteString {
+  public var typeName: String { typeNameBytes.description }
+  /// The bytes of `typeName`.
+  package var typeNameBytes: ByteString {
     switch self {
     case .null: "nil"
     case .boolean: "boolean"
@@ -168,7 +170,9 @@ extension FlowValue {
   }
 
   /// The value as Lua 5.4's `tostring` prints it; opaque values within `logLimit` characters.
-  public var logText: ByteString {
+  public var logText: String { logTextBytes.description }
+  /// The bytes of `logText`.
+  package var logTextBytes: ByteString {
     switch self {
     case .null: "nil"
     case .boolean(let value): value ? "true" : "false"

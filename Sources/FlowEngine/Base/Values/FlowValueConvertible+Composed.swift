@@ -109,7 +109,7 @@ extension PlainValue: FlowValueConvertible {
           if case .integer(let number) = entry.key {
             map.set(number, value(entry.value))
           } else {
-            map.set(value(entry.key).logText, value(entry.value))
+            map.set(value(entry.key).logTextBytes, value(entry.value))
           }
         }
       }

@@ -113,7 +113,7 @@ final class ValueDecoding: Decoder {
 
   /// The error for a value that isn't of the wanted type.
   func mismatch(_ wanted: ByteString) -> DecodingError {
-    let got = value.plain.typeName
+    let got = value.plain.typeNameBytes
     let isBroken = got == wanted || wanted.bytes.starts(with: got.bytes)
     return .typeMismatch(
       type,

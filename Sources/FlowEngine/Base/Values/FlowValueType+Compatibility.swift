@@ -57,21 +57,21 @@ extension FlowValueType {
   /// The union of the types; nil when there are none.
   static func union(_ types: [FlowValueType]) -> FlowValueType? {
     var members: [FlowValueType] = []
-    for type in types where !members.contains(where: { $0.name == type.name }) {
+    for type in types where !members.contains(where: { $0.nameBytes == type.nameBytes }) {
       members.append(type)
     }
     guard members.count > 1 else { return members.first }
     let isUnknown = members.contains { $0.isUnknown }
     if isUnknown { return .any }
     var name: ByteString = ""
-    for member in members { name = name.isEmpty ? member.name : "\(name)|\(member.name)" }
+    for member in members { name = name.isEmpty ? member.nameBytes : "\(name)|\(member.nameBytes)" }
     return FlowValueType(name: name, isOptional: false, shape: .union(members))
   }
 
   /// The type of lists with elements of this type.
   var list: FlowValueType {
-    let element = isUnknown || name.count > Self.maximumNameLength ? .any : present
-    var name = element.name
+    let element = isUnknown || nameBytes.count > Self.maximumNameLength ? .any : present
+    var name = element.nameBytes
     if case .union = element.shape { name = "(\(name))" }
     return FlowValueType(name: name + "[]", isOptional: false, shape: .list(element))
   }
@@ -81,7 +81,7 @@ extension FlowValueType {
     guard isOptional else { return self }
     let mark = UInt8(ascii: "?")
     return FlowValueType(
-      name: ByteString(name.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
+      name: ByteString(nameBytes.bytes.filter { $0 != mark }), isOptional: false, shape: shape)
   }
 
   private var isUnknown: Bool {

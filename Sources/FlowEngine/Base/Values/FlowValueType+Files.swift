@@ -40,13 +40,13 @@ extension FlowValueType {
       guard let status = try FileStatus.read(path, follows: true) else { return "no such file" }
       return status.kind == .file ? nil : "it is a \(status.kind.name)"
     } catch {
-      return error.message
+      return error.messageBytes
     }
   }
 
   /// The name of the type, with the first reason why a value isn't of it that is about a file.
   func nameWithReason(_ value: FlowValue) -> ByteString {
-    fileReason(value, isElement: false).map { "\(name) (\($0))" } ?? name
+    fileReason(value, isElement: false).map { "\(nameBytes) (\($0))" } ?? nameBytes
   }
 
   private func fileReason(_ value: FlowValue, isElement: Bool) -> ByteString? {

@@ -23,7 +23,9 @@ public final class FlowValueType {
   /// Whether the value may be absent.
   public let isOptional: Bool
   /// The type as it was written.
-  public let name: ByteString
+  public var name: String { nameBytes.description }
+  /// The bytes of `name`.
+  package let nameBytes: ByteString
   /// An object that belongs to a type with a predicate, such as the predicate's function.
   public let source: AnyObject?
   let shape: Shape
@@ -33,7 +35,7 @@ public final class FlowValueType {
   package let hasFiles: Bool
 
   init(name: ByteString, isOptional: Bool, shape: Shape, source: AnyObject? = nil) {
-    self.name = name
+    self.nameBytes = name
     self.source = source
     self.isOptional = isOptional
     self.shape = shape
@@ -101,7 +103,7 @@ public final class FlowValueType {
       if members.contains(where: { $0.mismatch(value) == nil }) { return nil }
     default: if matches(value) { return nil }
     }
-    return hasFiles ? nameWithReason(value) : name
+    return hasFiles ? nameWithReason(value) : nameBytes
   }
 
   private func matches(_ value: FlowValue) -> Bool {

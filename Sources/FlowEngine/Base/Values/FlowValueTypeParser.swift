@@ -55,7 +55,7 @@ struct ValueTypeParser {
       guard consume("]") else { throw malformed("'[' without ']'") }
       depth += 1
       guard depth <= Self.maximumListDepth else { throw malformed("too many '[]'") }
-      type = FlowValueType(name: type.name + "[]", isOptional: false, shape: .list(type))
+      type = FlowValueType(name: type.nameBytes + "[]", isOptional: false, shape: .list(type))
     }
     return type
   }

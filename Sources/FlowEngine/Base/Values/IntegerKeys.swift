@@ -37,7 +37,7 @@ extension Dictionary: DecodableByNumber where Key: FixedWidthInteger, Value: Dec
           throw decoding.wrongKey(Key.self, "string")
         }
         self[try decoding.key(number)] = try decoding.content(content, NumberKey(number))
-      default: throw decoding.wrongKey(Key.self, key.typeName)
+      default: throw decoding.wrongKey(Key.self, key.typeNameBytes)
       }
     }
     for (number, content) in numbers {

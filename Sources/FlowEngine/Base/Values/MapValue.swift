@@ -124,7 +124,7 @@ public final class MapValue: EngineTable {
         switch part.value {
         case .opaque(let value): value.logText(limit: rest)
         case .bytes(let value): value.truncated(to: rest)
-        default: part.value.logText
+        default: part.value.logTextBytes
         }
       let key: ByteString = part.key.map { "\($0) = " } ?? ""
       let shown: ByteString = "\(number > 0 ? ", " : "")\(key)\(value)"

@@ -118,7 +118,7 @@ extension Flow {
 }
 
 extension Blueprint: LogParts {
-  func nameOfPart(at position: UInt32) -> ByteString? { step(at: position)?.op.name }
+  func nameOfPart(at position: UInt32) -> ByteString? { step(at: position)?.op.nameBytes }
 
   var partCount: Int? {
     guard cases.isEmpty else { return nil }

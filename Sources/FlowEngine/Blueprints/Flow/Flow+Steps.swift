@@ -94,12 +94,12 @@ extension Flow {
   /// Joins the branches: steps added next are executed after any of them.
   @discardableResult
   public func combine() -> Flow {
-    if let problem = problemOfCombine() { misuse("flow '\(name)': \(problem)") }
+    if let problem = problemOfCombine() { misuse("flow '\(nameBytes)': \(problem)") }
     return change { $0.combine() }
   }
 
   private func branch(_ condition: CaseCondition) -> Flow {
-    if let problem = problem(of: condition) { misuse("flow '\(name)': \(problem)") }
+    if let problem = problem(of: condition) { misuse("flow '\(nameBytes)': \(problem)") }
     return change { $0.beginBranch(condition) }
   }
 

@@ -30,7 +30,7 @@ public final class Flow: Op {
     copying other: Flow, name: ByteString, declarations: Declarations, policy: OpPolicy?
   ) {
     blueprint = other.blueprint
-    super.init(flowNamed: name, doc: other.doc, declarations: declarations, policy: policy)
+    super.init(flowNamed: name, doc: other.docBytes, declarations: declarations, policy: policy)
   }
 
   /// The number of steps.
@@ -42,7 +42,7 @@ public final class Flow: Op {
   /// Makes a separate flow with the same steps, data and callbacks.
   public func copy(name: ByteString? = nil) -> Flow {
     Flow(
-      copying: self, name: name ?? self.name, declarations: declarations, policy: policy)
+      copying: self, name: name ?? self.nameBytes, declarations: declarations, policy: policy)
   }
 
   override func copy(name: ByteString, declarations: Declarations, policy: OpPolicy?) -> Op {
@@ -176,12 +176,12 @@ public final class Flow: Op {
 
   /// The key under which a group passes it an item: its own or, when it declares no needs, that of
   /// the op that is its only step.
-  public override var primaryInput: ByteString? {
+  package override var primaryInputBytes: ByteString? {
     declarer { !$0.needs.isEmpty || $0.primaryInput != nil }?.declarations.primaryInput
   }
 
   /// The key whose value a group collects, in the same way.
-  public override var primaryOutput: ByteString? {
+  package override var primaryOutputBytes: ByteString? {
     declarer { !$0.gives.isEmpty || $0.primaryOutput != nil }?.declarations.primaryOutput
   }
 

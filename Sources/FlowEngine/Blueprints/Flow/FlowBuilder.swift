@@ -106,7 +106,7 @@ extension Flow {
   fileprivate func addBranch(_ components: [any FlowComponent]) {
     for component in components {
       if component is Case || component is Otherwise {
-        misuse("flow '\(name)': cases don't nest: put a flow inside a case instead")
+        misuse("flow '\(nameBytes)': cases don't nest: put a flow inside a case instead")
       }
       component.add(to: self)
     }

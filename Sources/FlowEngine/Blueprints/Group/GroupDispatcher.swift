@@ -2,9 +2,9 @@
 /// collects.
 public final class GroupDispatcher {
   /// The key of the list.
-  public let input: ByteString
+  package let input: ByteString
   /// The key under which outputs are stored, in the order of the input; nil collects nothing.
-  public let output: ByteString?
+  package let output: ByteString?
   /// How many items execute at the same time, at least 1. An item that waits for its next attempt
   /// doesn't execute, unless `holdsSlots` is set.
   public let maxConcurrent: Int
@@ -14,11 +14,11 @@ public final class GroupDispatcher {
   /// Whether the list may be empty.
   public let allowEmpty: Bool
   /// The key under which failed items are stored.
-  public let failures: ByteString?
+  package let failures: ByteString?
   /// The key that holds the item; by default the op's primary input.
   package let itemKey: ByteString?
   /// The key that is collected; by default the op's primary output.
-  public let collect: ByteString?
+  package let collect: ByteString?
   /// The value in the outputs for an item that has none: an item that has failed, with
   /// `allowFailure`, or one that has succeeded without an output that its op declares optional.
   /// Outputs then align with items. nil leaves such items out.

@@ -1,17 +1,19 @@
 /// Why a machine can't be made.
 public struct MachineProblem: Error, CustomStringConvertible {
   /// The problem in words.
-  public let message: ByteString
+  public var message: String { messageBytes.description }
+  /// The bytes of `message`.
+  package let messageBytes: ByteString
   /// The place of the problem; see `MachineLogic.position(of:)`. Negative for the machine as a
   /// whole.
   public let place: Int
 
   init(_ message: ByteString, at place: Int = -1) {
-    self.message = message
+    self.messageBytes = message
     self.place = place
   }
 
-  public var description: String { message.description }
+  public var description: String { messageBytes.description }
 }
 
 extension MachineDefinition {

@@ -9,7 +9,7 @@ extension Op {
   /// - Returns: The op.
   package func withBody(_ body: any OpBody, undo: (any OpBody)? = nil) -> Op {
     Op(
-      copying: self, name: name, body: body, declarations: declarations,
+      copying: self, name: nameBytes, body: body, declarations: declarations,
       policy: undo == nil ? policy : .make(policy, undo: undo))
   }
 }

@@ -13,7 +13,7 @@ extension Op: CodeHolder {
     // Ops may be nested at any depth, so that none is written within another.
     while next < ops.count {
       let op = ops[next]
-      if next > 0 { writer.add(op.name) }
+      if next > 0 { writer.add(op.nameBytes) }
       let own = next > 0 ? try op.ownCodeForm() : nil
       next += 1
       writer.add(own != nil)

@@ -3,9 +3,13 @@
 /// Confined to one thread, like the loop that runs it.
 public class Op {
   /// The name in lines and errors.
-  public let name: ByteString
+  public var name: String { nameBytes.description }
+  /// The bytes of `name`.
+  package let nameBytes: ByteString
   /// What the op does, for people.
-  public let doc: ByteString?
+  public var doc: String? { docBytes?.description }
+  /// The bytes of `doc`.
+  package let docBytes: ByteString?
   /// nil for a flow, which the engine executes itself.
   public let body: (any OpBody)?
   /// Saves the hot path a dynamic cast.
@@ -47,8 +51,8 @@ public class Op {
     retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
     undo: (any OpBody)? = nil, body: any OpBody
   ) {
-    self.name = name
-    self.doc = doc
+    self.nameBytes = name
+    self.docBytes = doc
     self.body = body
     isFlow = false
     mayBeBusy = body.mayBeBusy
@@ -80,8 +84,8 @@ public class Op {
     copying other: Op, name: ByteString, body: any OpBody, declarations: Declarations,
     policy: OpPolicy?
   ) {
-    self.name = name
-    doc = other.doc
+    self.nameBytes = name
+    docBytes = other.docBytes
     self.body = body
     isFlow = false
     mayBeBusy = body.mayBeBusy
@@ -94,8 +98,8 @@ public class Op {
   init(
     flowNamed name: ByteString, doc: ByteString?, declarations: Declarations, policy: OpPolicy?
   ) {
-    self.name = name
-    self.doc = doc
+    self.nameBytes = name
+    self.docBytes = doc
     body = nil
     isFlow = true
     mayBeBusy = false
@@ -110,9 +114,13 @@ public class Op {
   /// Declared outputs, in the order of their keys.
   public var gives: [Declaration] { declarations.gives }
   /// The key under which a group passes it an item; nil when that isn't known.
-  public var primaryInput: ByteString? { declarations.primaryInput }
+  public var primaryInput: String? { primaryInputBytes?.description }
+  /// The bytes of `primaryInput`.
+  package var primaryInputBytes: ByteString? { declarations.primaryInput }
   /// The key whose value a group collects; nil when that isn't known.
-  public var primaryOutput: ByteString? { declarations.primaryOutput }
+  public var primaryOutput: String? { primaryOutputBytes?.description }
+  /// The bytes of `primaryOutput`.
+  package var primaryOutputBytes: ByteString? { declarations.primaryOutput }
   /// How often and when it is retried; nil for never.
   public var retry: RetryPolicy? { policy?.retry }
   /// Seconds that an attempt may take; nil for no limit.
@@ -155,7 +163,7 @@ public class Op {
     let policy = OpPolicy.make(
       self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
       undo: undo)
-    let made = copy(name: name ?? self.name, declarations: declarations, policy: policy)
+    let made = copy(name: name ?? self.nameBytes, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made
   }

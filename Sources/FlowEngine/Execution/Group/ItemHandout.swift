@@ -167,7 +167,7 @@ final class ItemHandout: ExecutedItemGroup {
     let item = item(at: index).plain
     inputs.append((keys.name(of: work.itemKey), item))
     let kept = KeptWork(
-      name: op.name,
+      name: op.nameBytes,
       // Safe: the work is needed only while the group hands out items.
       names: { [unowned self] in
         KeptNames(
@@ -418,6 +418,6 @@ final class ItemHandout: ExecutedItemGroup {
 
   private func displayName(_ index: Int) -> ByteString {
     log.displayName(
-      work.op.name, index: index + 1, scope: scope, position: position(index))
+      work.op.nameBytes, index: index + 1, scope: scope, position: position(index))
   }
 }

@@ -304,9 +304,9 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       case .stay: 2
       }
     visitCount += 1
-    let title: ByteString = "\(context.op.name).\(name)"
+    let title: ByteString = "\(context.op.nameBytes).\(name)"
     let logic = logic
-    let names = KeptNames(label: nil, path: context.path + "/" + name) { title }
+    let names = KeptNames(label: nil, path: context.pathBytes + "/" + name) { title }
     return KeptWork(
       name: title, names: { names },
       code: { try logic.codeForm().map { ($0.bytes, $0.place) } },
@@ -367,12 +367,14 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     do {
       data = try machine == nil ? logic.data(of: state) : logic.outputs(of: state)
     } catch {
-      fail("can't run '\(op.name)' as step '\(name(of: step))': \(FlowError.from(error).message)")
+      fail(
+        "can't run '\(op.nameBytes)' as step '\(name(of: step))': \(FlowError.from(error).messageBytes)"
+      )
       return
     }
     let shown = data.map { ($0, isSecret($0, context) ? FlowValue.secret($1) : $1) }
     let begun = machine?.entering(MachineEntry(state: state)) ?? op
-    let run = Run(begun, on: loop, name: op.name, sinks: engine.eventSinks)
+    let run = Run(begun, on: loop, name: op.nameBytes, sinks: engine.eventSinks)
     // Its failure is this machine's.
     run.markObserved()
     run.undos = []
@@ -545,7 +547,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       shown = .opaque(
         MapValue(fields.map { ($0.0, isSecret($0.0, context) ? .secret($0.1) : $0.1) }))
     }
-    let text = log.secrets?.redactedText(of: shown) ?? shown.logText
+    let text = log.secrets?.redactedText(of: shown) ?? shown.logTextBytes
     if text == shownText { return nil }
     shownText = text
     return log.payload(text)

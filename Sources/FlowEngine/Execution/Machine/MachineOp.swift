@@ -84,7 +84,7 @@ public final class MachineOp: Op {
   /// The same machine, starting with a state, or after a step.
   func entering(_ entry: MachineEntry) -> Op {
     MachineOp(
-      copying: self, name: name, body: MachineBody(blueprint, entry: entry),
+      copying: self, name: nameBytes, body: MachineBody(blueprint, entry: entry),
       declarations: declarations, policy: policy)
   }
 
@@ -148,7 +148,7 @@ public final class MachineOp: Op {
   ) -> Run {
     checkSteps([step])
     let entry = MachineEntry(state: state, step: step, result: result, decide: body)
-    let run = Run(entering(entry), on: loop, name: name, sinks: [])
+    let run = Run(entering(entry), on: loop, name: nameBytes, sinks: [])
     run.markObserved()
     run.begin([], owner: nil, adopt: adopt, isMonitored: false)
     return run
@@ -156,7 +156,7 @@ public final class MachineOp: Op {
 
   private func checkSteps(_ steps: [Int]) {
     for step in steps where !accepts(step: step) {
-      misuse("machine '\(name)' was to begin with a step that it doesn't have")
+      misuse("machine '\(nameBytes)' was to begin with a step that it doesn't have")
     }
   }
 

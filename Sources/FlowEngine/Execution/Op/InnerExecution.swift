@@ -15,7 +15,8 @@ extension OpContext {
   public func execute(_ op: Op) -> FlowTask<Void> {
     guard let execution, isOpen, !execution.opCursor.isCleaningUp else {
       return .failed(
-        FlowError.usage("'\(op.name)' was to be executed by an op that has finished"), on: loop)
+        FlowError.usage("'\(op.nameBytes)' was to be executed by an op that has finished"), on: loop
+      )
     }
     execution.loop.checkThread()
     let task = InnerTask(op, of: self, in: execution)
@@ -45,7 +46,7 @@ package final class InnerTask: FlowTask<Void> {
     execution.task = self
   }
 
-  public override var title: ByteString { execution.op.name }
+  package override var title: ByteString { execution.op.nameBytes }
 
   /// The execution of the op; nil at the end.
   var member: Execution? { execution.member }
@@ -79,7 +80,7 @@ final class InnerExecution: MemberGroup {
       LogScope(
         parent: context.scope, position: context.position,
         attempt: UInt32(truncatingIfNeeded: context.attempt),
-        number: context.nextInnerNumber(), kind: .inner, name: op.name,
+        number: context.nextInnerNumber(), kind: .inner, name: op.nameBytes,
         queued: parent.engine.takeStamp()))
     let member = Execution(run: parent.run, bucket: parent.bucket, group: self)
     member.prepare(

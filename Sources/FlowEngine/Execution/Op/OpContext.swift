@@ -89,16 +89,20 @@ public final class OpContext {
   /// `UploadOp`, or in a group `UploadOp #3`, with the item's label if it has one:
   /// `UploadOp #3 cat.png`.
   package var displayName: ByteString {
-    run.log.displayName(op.name, index: index, scope: scope, position: position)
+    run.log.displayName(op.nameBytes, index: index, scope: scope, position: position)
   }
 
   /// The label of its item in a group, if it has one.
-  public var label: ByteString? {
+  public var label: String? { labelBytes?.description }
+  /// The bytes of `label`.
+  package var labelBytes: ByteString? {
     index == 0 ? nil : run.log.label(scope: scope, position: position)
   }
 
   /// The path of the op through all enclosing runs and groups: `publish/ShardsOp #2/CountOp #1`.
-  public var path: ByteString { run.path(scope: scope, position: position) }
+  public var path: String { pathBytes.description }
+  /// The bytes of `path`.
+  package var pathBytes: ByteString { run.path(scope: scope, position: position) }
 
   /// Whether the op is still running: neither settled nor ended.
   public var isOpen: Bool { !isSettled }
@@ -489,7 +493,7 @@ public final class OpContext {
         ?? execution.outputError(of: op)
       {
         if let error { execution.locateStop(as: error) }
-        outcome = failure.attributed(to: displayName, at: path)
+        outcome = failure.attributed(to: displayName, at: pathBytes)
       } else if outcome != nil {
         outcome = nil
       }
@@ -532,7 +536,7 @@ public final class OpContext {
 
   /// Replaces the body's outcome before it is logged.
   func replaceOutcome(_ error: FlowError) {
-    outcome = error.attributed(to: displayName, at: path)
+    outcome = error.attributed(to: displayName, at: pathBytes)
   }
 
   /// Opens the context for cleanups, or closes it again.

@@ -134,10 +134,10 @@ extension Execution {
     }
     let (run, scope) = (run, context.scope)
     let work = KeptWork(
-      name: op.name,
+      name: op.nameBytes,
       // Safe: the work is needed only while the context executes the op.
       names: { [unowned context] in
-        KeptNames(label: context.label, path: context.path) { context.displayName }
+        KeptNames(label: context.labelBytes, path: context.pathBytes) { context.displayName }
       },
       code: { try op.codeForm().map { ($0.bytes, $0.place) } },
       codeOrigin: isItem
@@ -148,7 +148,7 @@ extension Execution {
       cache: undo(of: op, policy) == nil ? op.cache : nil, loop: loop)
     work.setFiles(of: op) { bucket.get($0) }
     if work.isOnce {
-      work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.name)
+      work.requiredOutputs = op.gives.filter { !$0.type.isOptional }.map(\.nameBytes)
     }
     return work
   }

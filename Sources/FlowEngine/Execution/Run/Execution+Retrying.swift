@@ -85,7 +85,7 @@ extension Execution {
   ) -> LoopTimer {
     let text: ByteString = """
       Retry \(decision.attempt + 1)/\(decision.policy.attempts) in \
-      \(FlowValue.text(ofSeconds: seconds))s: \(decision.error.message)
+      \(FlowValue.text(ofSeconds: seconds))s: \(decision.error.messageBytes)
       """
     let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
     log.append(

@@ -19,7 +19,7 @@ extension Execution {
     }
     if opPolicy?.undo != nil {
       if let lineage { ops[ops.count - 1].lineage = lineage }
-      marksInner(&ops[ops.count - 1], at: context.path)
+      marksInner(&ops[ops.count - 1], at: context.pathBytes)
     }
     list(ops)
   }

@@ -31,5 +31,5 @@ extension LoopThread {
     }
   }
 
-  private var shutdownError: FlowError { .cancelled(reason: core.endError.message) }
+  private var shutdownError: FlowError { .cancelled(reason: core.endError.messageBytes) }
 }

@@ -23,7 +23,8 @@ extension Op {
     sinks: [any EventSink] = [], trace: TraceContext? = nil, owner: OpContext?,
     adopt: ((Run) -> Void)? = nil
   ) -> Run {
-    let run = Run(self, on: loop, name: name ?? self.name, sinks: loop.engine.eventSinks + sinks)
+    let run = Run(
+      self, on: loop, name: name ?? self.nameBytes, sinks: loop.engine.eventSinks + sinks)
     if let trace { run.spanOrigin = SpanOrigin(trace) }
     run.begin(data, owner: owner, adopt: adopt)
     return run

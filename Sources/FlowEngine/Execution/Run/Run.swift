@@ -1,7 +1,9 @@
 /// A started op, flow or machine: a task with data, an event log and a summary.
 public final class Run: FlowTask<DataBucket> {
   /// The name of the op, flow or machine that was started.
-  public let name: ByteString
+  public var name: String { nameBytes.description }
+  /// The bytes of `name`.
+  package let nameBytes: ByteString
   /// The op, flow or machine that was started.
   public let op: Op
   /// The run's data, during it and afterwards.
@@ -68,11 +70,11 @@ public final class Run: FlowTask<DataBucket> {
   /// The same as `data`.
   public var bucket: DataBucket { data }
 
-  public override var title: ByteString { name }
+  package override var title: ByteString { nameBytes }
 
   init(_ op: Op, on loop: EventLoop, name: ByteString, sinks: [any EventSink]) {
     self.op = op
-    self.name = name
+    self.nameBytes = name
     data = DataBucket(keys: loop.keys)
     log = EventLog(
       title: name, keys: loop.keys, clock: loop.clock, began: loop.now(), sinks: sinks)
@@ -98,7 +100,9 @@ public final class Run: FlowTask<DataBucket> {
   }
 
   /// The id of the run, unique across processes; `id` is its number on its loop.
-  public var identifier: ByteString { log.runID }
+  public var identifier: String { identifierBytes.description }
+  /// The bytes of `identifier`.
+  package var identifierBytes: ByteString { log.runID }
 
   /// When it started: seconds since 1970-01-01 00:00:00 UTC.
   public var started: Double { Double(log.wallBase.later(by: log.began)) / 1e9 }
@@ -106,7 +110,7 @@ public final class Run: FlowTask<DataBucket> {
   /// The execution that stands for this run in the run whose op has started it: the id of that run,
   /// and the `id` of its events there. nil for a run that no op has started, and when it has ended.
   package var outerExecution: (run: ByteString, id: UInt64)? {
-    outer.map { ($0.run.identifier, $0.run.log.id(ofScope: $0.scope)) }
+    outer.map { ($0.run.identifierBytes, $0.run.log.id(ofScope: $0.scope)) }
   }
 
   /// The events so far, in order.
@@ -160,7 +164,7 @@ public final class Run: FlowTask<DataBucket> {
       return around.path + log.displayName(scope: scope, position: position)
     }
     var names = log.names(scope: scope, position: position)
-    if isStandIn { return names.last ?? name }
+    if isStandIn { return names.last ?? nameBytes }
     var outer = outer
     while let (run, scope) = outer, names.count <= Self.longestPath {
       let owner = run.log.scopes[Int(scope)]
@@ -200,7 +204,7 @@ public final class Run: FlowTask<DataBucket> {
     for (name, value) in given { begin(with: name, value) }
     loop.engine.pending[id] = self
     let scope = LogScope(
-      parent: 0, position: LogRecord.ownPosition, attempt: 1, kind: .top, name: op.name,
+      parent: 0, position: LogRecord.ownPosition, attempt: 1, kind: .top, name: op.nameBytes,
       parts: flow?.blueprint, queued: log.began)
     _ = log.addScope(scope)
     logData(.startWith, time: log.began)
@@ -314,7 +318,7 @@ public final class Run: FlowTask<DataBucket> {
     let scope = outer.log.addScope(
       LogScope(
         parent: owner.scope, position: owner.position, attempt: 1,
-        number: owner.nextInnerNumber(), kind: .child, name: op.name, queued: log.began))
+        number: owner.nextInnerNumber(), kind: .child, name: op.nameBytes, queued: log.began))
     self.outer = (outer, scope)
     if loop.engine.keepsChildLogs { outer.log.keep(log, of: scope) }
     lineage = outer.lineage(scope: scope, position: LogRecord.ownPosition)

@@ -36,15 +36,15 @@ public final class RunLogSink: RunSink, RecordSink {
     // The messages about a run have the start and the end of an op that is started alone.
     if event.id == 0, record.kind == .start || record.kind == .finish { return }
     var metadata = metadata(of: log, id: event.id)
-    metadata["op"] = event.op.description
-    metadata["path"] = event.path.description
+    metadata["op"] = event.opBytes.description
+    metadata["path"] = event.pathBytes.description
     if event.attempt > 1 { metadata["attempt"] = String(event.attempt) }
     if event.lane > 0 { metadata["worker"] = String(event.lane) }
-    metadata["key"] = event.key?.description
-    metadata["value"] = event.value?.description
+    metadata["key"] = event.keyBytes?.description
+    metadata["value"] = event.valueBytes?.description
     if isEnd {
       metadata["duration"] = Self.seconds(Int64(bitPattern: record.second))
-      metadata["error.type"] = outcome?.kind?.name.description
+      metadata["error.type"] = outcome?.kind?.nameBytes.description
     }
     if let work = event.work {
       metadata["error.type"] = work.errorKind?.description
@@ -60,11 +60,11 @@ public final class RunLogSink: RunSink, RecordSink {
     if entry.isInner { return }
     var ending = metadata(of: run.log, id: 0)
     for error in run.lateErrors {
-      ending["error.type"] = error.kind.name.description
+      ending["error.type"] = error.kind.nameBytes.description
       write(.error, "\(entry.name): \(error.logLine)", ending)
     }
     let outcome = LoggedOutcome(run.error?.logLine)
-    ending["error.type"] = run.error?.kind.name.description
+    ending["error.type"] = run.error?.kind.nameBytes.description
     ending["duration"] = Self.seconds(EventLoop.nanoseconds(run.duration))
     let level: RunLogLevel =
       switch outcome.state {
@@ -85,7 +85,7 @@ public final class RunLogSink: RunSink, RecordSink {
     guard let entry = runs[log] else { return metadata }
     metadata["flow"] = entry.name.description
     if let trace = entry.trace {
-      metadata["trace_id"] = trace.id.description
+      metadata["trace_id"] = trace.idBytes.description
       let span = SpanID.execution(run: log.runID, id: id)
       metadata["span_id"] = span.hexadecimal.description
     }
@@ -114,19 +114,20 @@ public final class RunLogSink: RunSink, RecordSink {
   }
 
   private static func text(of event: RunEvent, _ outcome: LoggedOutcome?) -> String {
-    let message = event.message?.description ?? ""
+    let message = event.messageBytes?.description ?? ""
     switch event.kind {
     case .start: return "started"
     case .finish: return outcome.map { text(of: $0) } ?? message
     case .undoStart: return "undo started"
     case .undo: return "undo " + (outcome.map { text(of: $0) } ?? message)
-    case .set: return "set \(event.key ?? ""): \(event.value ?? "")"
+    case .set: return "set \(event.keyBytes ?? ""): \(event.valueBytes ?? "")"
     case .replace:
-      return "replaced \(event.key ?? ""): \(event.oldValue ?? "") -> \(event.value ?? "")"
-    case .remove: return "removed \(event.key ?? "")"
+      return
+        "replaced \(event.keyBytes ?? ""): \(event.oldValue ?? "") -> \(event.valueBytes ?? "")"
+    case .remove: return "removed \(event.keyBytes ?? "")"
     case .progress:
-      let done = FlowValue.number(event.done ?? 0).logText
-      return event.total.map { "\(done) of \(FlowValue.number($0).logText)" } ?? "\(done)"
+      let done = FlowValue.number(event.done ?? 0).logTextBytes
+      return event.total.map { "\(done) of \(FlowValue.number($0).logTextBytes)" } ?? "\(done)"
     case .programStart, .requestStart: return "\(message) started"
     case .program, .request:
       return "\(message) \(event.work?.outcome.name ?? "")"

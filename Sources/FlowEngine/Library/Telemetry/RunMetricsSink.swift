@@ -67,7 +67,7 @@ public final class RunMetricsSink: RunSink, RecordSink {
   public func runEnded(_ run: Run) {
     guard let entry = runs.end(run), !entry.isInner else { return }
     activeCount -= 1
-    let dimensions = [("flow", "\(entry.name)"), ("outcome", "\(run.state.name)")]
+    let dimensions = [("flow", "\(entry.name)"), ("outcome", "\(run.state.nameBytes)")]
     metrics.increment(counter: "flow.runs.finished", dimensions: dimensions, by: 1)
     metrics.record(
       timer: "flow.runs.duration", dimensions: dimensions,

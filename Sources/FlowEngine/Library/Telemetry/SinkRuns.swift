@@ -19,7 +19,8 @@ struct SinkRuns {
   /// Adds a run that starts.
   mutating func begin(_ run: Run) -> Entry {
     let entry = Entry(
-      name: run.log.shown(run.name), trace: run.traceContext, isInner: run.outerExecution != nil)
+      name: run.log.shown(run.nameBytes), trace: run.traceContext,
+      isInner: run.outerExecution != nil)
     entries[ObjectIdentifier(run.log)] = entry
     return entry
   }

@@ -185,7 +185,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     case .retry: return .retry
     case nil: break
     }
-    throw FlowError.usage("machine '\(op.name)' decided nothing")
+    throw FlowError.usage("machine '\(op.nameBytes)' decided nothing")
   }
 
   /// Searches the definition for probable mistakes; see `MachineOp.check`.
@@ -207,7 +207,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   ) async throws -> State {
     _ = try await run.value(cancelsTask: cancelsTask)
     guard let state = result(of: run) else {
-      throw FlowError.usage("the run isn't one of machine '\(op.name)'")
+      throw FlowError.usage("the run isn't one of machine '\(op.nameBytes)'")
     }
     return state
   }

@@ -21,7 +21,7 @@ final class OpSchema {
     inputNames = inputs.map(\.name)
     needs = inputs.map { Self.declaration($0, of: name) }
     gives = outputs.map { Self.declaration($0, of: name) }
-    for keys in [needs, gives] where Set(keys.map(\.name)).count < keys.count {
+    for keys in [needs, gives] where Set(keys.map(\.nameBytes)).count < keys.count {
       misuse("\(name) declares two inputs or two outputs under one name")
     }
   }

@@ -45,7 +45,7 @@ public final class ProcessTask: FlowTask<ProcessResult> {
     }
   }
 
-  public override var title: ByteString { title(of: "exec") }
+  package override var title: ByteString { title(of: "exec") }
 
   /// Stops the program and its child processes: with SIGTERM, and with SIGKILL when the grace
   /// period is over. The task settles when they have ended.
@@ -137,7 +137,7 @@ extension ProcessRequest {
     request.environment["TRACEPARENT"] = .some(trace.context.traceparent(of: trace.span))
     // That of this process may belong to another trace.
     if request.environment["TRACESTATE"] == nil {
-      request.environment["TRACESTATE"] = .some(trace.context.state)
+      request.environment["TRACESTATE"] = .some(trace.context.stateBytes)
     }
     return request
   }

@@ -18,7 +18,7 @@ extension Flow {
   public func check(data: [(ByteString, FlowValue)]? = nil) -> [FlowFinding] {
     if let circular = currentSnapshot()?.circular {
       return [
-        FlowFinding(.error, op: circular.name, "flow '\(circular.name)' contains itself")
+        FlowFinding(.error, op: circular.nameBytes, "flow '\(circular.nameBytes)' contains itself")
       ]
     }
     let checker = FlowChecker(self, data: data)

@@ -8,7 +8,9 @@ public struct FlowFinding: Sendable, Hashable {
     case warning
 
     /// The name that scripts use.
-    public var name: ByteString {
+    public var name: String { nameBytes.description }
+    /// The bytes of `name`.
+    package var nameBytes: ByteString {
       switch self {
       case .error: "error"
       case .warning: "warning"
@@ -19,14 +21,18 @@ public struct FlowFinding: Sendable, Hashable {
   /// The severity.
   public let severity: Severity
   /// The name of the op or flow of the finding; `Cases` for a case.
-  public let op: ByteString
+  public var op: String { opBytes.description }
+  /// The bytes of `op`.
+  package let opBytes: ByteString
   /// A sentence without a full stop that names keys, types and ops.
-  public let message: ByteString
+  public var message: String { messageBytes.description }
+  /// The bytes of `message`.
+  package let messageBytes: ByteString
 
   /// Makes a finding about `op`.
   public init(_ severity: Severity, op: ByteString, _ message: ByteString) {
     self.severity = severity
-    self.op = op
-    self.message = message
+    self.opBytes = op
+    self.messageBytes = message
   }
 }

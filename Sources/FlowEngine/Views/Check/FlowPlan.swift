@@ -29,7 +29,7 @@ final class FlowPlan: BlueprintVisitor {
   static func text(ofStep op: Op) -> ByteString {
     let plan = FlowPlan()
     plan.levels.append(0)
-    plan.step(op.name, op.policy)
+    plan.step(op.nameBytes, op.policy)
     return ByteString(plan.text)
   }
 
@@ -71,10 +71,10 @@ final class FlowPlan: BlueprintVisitor {
     if let place {
       let isRepeated = !written.insert(identity).inserted && lineCount > Self.repetitionLimit
       if isRepeated || open.contains(identity) {
-        step(flow.name, place.step.policy, ": as above")
+        step(flow.nameBytes, place.step.policy, ": as above")
         return false
       }
-      step(flow.name, place.step.policy, blueprint.steps.isEmpty ? ": no steps" : ":")
+      step(flow.nameBytes, place.step.policy, blueprint.steps.isEmpty ? ": no steps" : ":")
     } else if blueprint.steps.isEmpty {
       levels.append(0)
       line("no steps")
@@ -91,13 +91,13 @@ final class FlowPlan: BlueprintVisitor {
   }
 
   func visit(_ op: Op, _ place: StepPlace) {
-    step(op.name, place.step.policy)
+    step(op.nameBytes, place.step.policy)
   }
 
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {
     let output: ByteString = dispatcher.output.map { " -> \($0)" } ?? ""
     let failures: ByteString = dispatcher.allowFailure ? ", failures allowed" : ""
-    let absent: ByteString = dispatcher.absent.map { ", \($0.logText) without output" } ?? ""
+    let absent: ByteString = dispatcher.absent.map { ", \($0.logTextBytes) without output" } ?? ""
     let rate: ByteString = dispatcher.rate.map { ", \($0.text)" } ?? ""
     let count = dispatcher.maxConcurrent
     step(
@@ -153,7 +153,9 @@ final class FlowPlan: BlueprintVisitor {
 extension Op {
   /// An outline of the op, without running anything: a line for each step, with those of nested
   /// flows indented below. Every line ends in a line break. Called on the thread of the flow's ops.
-  public func plan() -> ByteString {
+  public func plan() -> String { planBytes().description }
+  /// The bytes of `plan`.
+  package func planBytes() -> ByteString {
     if let flow = self as? Flow { return FlowPlan.text(of: flow) }
     return FlowPlan.text(ofStep: self)
   }
@@ -161,7 +163,9 @@ extension Op {
 
 extension Run {
   /// The plan of the op or flow that was started, as it was at that time; see `Op.plan`.
-  public func plan() -> ByteString {
+  public func plan() -> String { planBytes().description }
+  /// The bytes of `plan`.
+  package func planBytes() -> ByteString {
     loop.checkThread()
     guard let flow = op as? Flow else { return FlowPlan.text(ofStep: op) }
     return FlowPlan.text(
@@ -172,7 +176,7 @@ extension Run {
   public func check() -> [FlowFinding] {
     loop.checkThread()
     let given = data.entries.map { (loop.keys.name(of: $0.key), $0.value) }
-    let flow = op as? Flow ?? Flow(op.name).add(op)
+    let flow = op as? Flow ?? Flow(op.nameBytes).add(op)
     return flow.check(data: given)
   }
 }

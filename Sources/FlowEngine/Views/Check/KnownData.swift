@@ -41,7 +41,7 @@ struct ValueSource: Hashable {
   /// The type's name, which distinguishes types well enough: those with functions are all unknown.
   /// Its provider and its key identify a value.
   private var typeName: ByteString? {
-    if case .declared(let type) = content { type.name } else { nil }
+    if case .declared(let type) = content { type.nameBytes } else { nil }
   }
 
   static func == (left: ValueSource, right: ValueSource) -> Bool {

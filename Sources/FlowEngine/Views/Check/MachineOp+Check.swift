@@ -16,7 +16,7 @@ extension MachineOp {
       else { continue }
       findings.append(
         FlowFinding(
-          .warning, op: name,
+          .warning, op: nameBytes,
           "step '\(logic.name(ofStep: number))' has no way on and isn't marked as final"))
     }
     return findings

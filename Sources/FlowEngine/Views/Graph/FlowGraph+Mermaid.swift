@@ -3,7 +3,9 @@ extension Flow {
   ///
   /// The same flow always results in the same text, which ends in one line break. In names, `#NN;`
   /// replaces everything that Mermaid could interpret, and U+FFFD replaces bytes that are no UTF-8.
-  public func mermaid() -> ByteString { FlowGraphBuilder.graph(of: self).mermaid }
+  public func mermaid() -> String { mermaidBytes().description }
+  /// The bytes of `mermaid`.
+  package func mermaidBytes() -> ByteString { FlowGraphBuilder.graph(of: self).mermaid }
 }
 
 extension FlowGraph {

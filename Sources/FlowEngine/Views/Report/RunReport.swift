@@ -232,5 +232,7 @@ extension Run {
   /// for, and its ops. Of a pending run it describes what has happened so far.
   ///
   /// - Returns: Text without secrets, which ends in a newline.
-  public func report() -> ByteString { RunReport.text(of: RunSpans(self)) }
+  public func report() -> String { reportBytes().description }
+  /// The bytes of `report`.
+  package func reportBytes() -> ByteString { RunReport.text(of: RunSpans(self)) }
 }

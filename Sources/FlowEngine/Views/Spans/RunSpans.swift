@@ -40,15 +40,15 @@ package struct RunSpans: Sendable {
     let log = run.log
     secrets = log.keys.secrets
     bound = log.bound
-    name = log.shown(run.name)
-    runID = run.identifier
+    name = log.shown(run.nameBytes)
+    runID = run.identifierBytes
     started = log.wallBase.later(by: log.began)
     isRunning = run.state == .pending
     var reader = SpanReader(log)
     reader.read()
     var failure: SpanFailure?
     if let error = run.error {
-      failure = SpanFailure(message: error.message, kind: error.kind)
+      failure = SpanFailure(message: error.messageBytes, kind: error.kind)
     }
     let end = run.ended.map { $0 - log.began } ?? now - log.began
     reader.endAll(

@@ -74,7 +74,7 @@ struct SecretTests {
     }
     for op in [needing, giving, asking, requiring] {
       let run = op.start(on: loop, data: data)
-      #expect(run.error?.message == text, "\(op.name)")
+      #expect(run.error?.messageBytes == text, "\(op.nameBytes)")
     }
     let group = Flow().addGrouped(asking, GroupDispatcher(input: "password", as: "x"))
       .start(on: loop, data: data)

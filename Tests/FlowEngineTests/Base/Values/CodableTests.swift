@@ -54,7 +54,7 @@ struct CodableTests {
       _ = try value.decoded(as: type)
       return "decoded"
     } catch {
-      return FlowError.from(error).message
+      return FlowError.from(error).messageBytes
     }
   }
 
@@ -64,7 +64,7 @@ struct CodableTests {
       _ = try FlowValue(encoding: content)
       return "encoded"
     } catch {
-      return FlowError.from(error).message
+      return FlowError.from(error).messageBytes
     }
   }
 
@@ -353,5 +353,5 @@ struct CodableTests {
 }
 
 extension FlowValue {
-  fileprivate var logPreview: ByteString { logText }
+  fileprivate var logPreview: ByteString { logTextBytes }
 }

@@ -222,7 +222,7 @@ struct ItemRunnerTests {
       runner.endsWhenAsked = false
       let run = start(runner, items: 2, on: loop)
       #expect(throws: FlowError.self) { try run.wait() }
-      #expect(run.error?.message == ByteString("stalled: [\(name)] never finished"))
+      #expect(run.error?.messageBytes == ByteString("stalled: [\(name)] never finished"))
     }
   }
 

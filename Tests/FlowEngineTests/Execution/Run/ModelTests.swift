@@ -200,7 +200,7 @@ private struct Model {
     }
   }
 
-  private func reason(_ error: FlowError) -> FlowError { .cancelled(reason: error.message) }
+  private func reason(_ error: FlowError) -> FlowError { .cancelled(reason: error.messageBytes) }
 
   /// Steps one after another, up to the first that fails or the stop.
   private mutating func run(_ steps: [Node], _ begin: Int, _ stop: ModelStop) -> ModelEnd {

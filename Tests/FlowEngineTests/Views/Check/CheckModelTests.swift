@@ -182,7 +182,7 @@ private final class FlowMaker {
 
   private func addGroup(_ flow: Flow, _ op: Op) {
     // What a flow leaves for certain isn't known here.
-    let collect = op.gives.first { !$0.type.isOptional }?.name
+    let collect = op.gives.first { !$0.type.isOptional }?.nameBytes
     let input: ByteString = random(2) == 0 ? "e" : "f"
     flow.addGrouped(
       op,

@@ -33,7 +33,7 @@ struct GraphNameTests {
   func mermaidHoldsAnyName(
     _ name: ByteString
   ) throws {
-    let chart = try Flowchart(Self.flow(named: [name]).mermaid())
+    let chart = try Flowchart(Self.flow(named: [name]).mermaidBytes())
     let shown = Self.lines(name).joined(separator: "\n")
     #expect(chart.labels.filter { $0 == shown }.count == (shown == "end" ? 5 : 4))
     #expect(chart.labels.contains("\(shown) -> \(shown)\nmax_concurrent = 3"))
@@ -45,7 +45,7 @@ struct GraphNameTests {
     .enabled(if: Graphviz.isInstalled, "Graphviz (dot) isn't installed"))
   func graphvizDrawsAnyName() throws {
     for name in Self.names {
-      let texts = try Graphviz.texts(Self.flow(named: [name]).dot())
+      let texts = try Graphviz.texts(Self.flow(named: [name]).dotBytes())
       for line in Self.lines(name) where line != " " {
         #expect(texts.filter { $0 == line }.count >= 4, "\(name) isn't in \(texts)")
       }
@@ -58,8 +58,8 @@ struct GraphNameTests {
     let flow = Flow(name).add(drawnOp(name)).case(name, name)
     let shown = "a\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}b\u{FFFD}"
     #expect(flow.dot().description.contains("n2 [label=\"\(shown)\"];"))
-    #expect(flow.dot().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
-    #expect(try Flowchart(flow.mermaid()).labels.contains(shown))
-    #expect(flow.mermaid().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
+    #expect(flow.dotBytes().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
+    #expect(try Flowchart(flow.mermaidBytes()).labels.contains(shown))
+    #expect(flow.mermaidBytes().bytes.allSatisfy { $0 >= 32 || $0 == 10 })
   }
 }

@@ -165,8 +165,8 @@ struct GraphTests {
           n15 --> n16
 
         """)
-    _ = try Flowchart(everything().mermaid())
-    _ = try Flowchart(Flow("empty").mermaid())
+    _ = try Flowchart(everything().mermaidBytes())
+    _ = try Flowchart(Flow("empty").mermaidBytes())
   }
 
   @Test("The graph shows all options of a dispatcher")
@@ -185,13 +185,13 @@ struct GraphTests {
     "Graphviz accepts all parts",
     .enabled(if: Graphviz.isInstalled, "Graphviz (dot) isn't installed"))
   func graphvizDrawsAllParts() throws {
-    let texts = try Graphviz.texts(everything().dot())
+    let texts = try Graphviz.texts(everything().dotBytes())
     for part in ["signup", "TwiceOp", "plan = pro", "no case matches", "images -> urls", "join"] {
       #expect(texts.contains(part))
     }
     #expect(texts.filter { $0 == "TwiceOp" }.count == 3)
-    _ = try Graphviz.texts(Flow("empty").dot())
-    _ = try Graphviz.texts(Flow("end").add(Flow("graph")).dot())
+    _ = try Graphviz.texts(Flow("empty").dotBytes())
+    _ = try Graphviz.texts(Flow("end").add(Flow("graph")).dotBytes())
   }
 
   @Test("The same flow gives the same text")
@@ -211,19 +211,19 @@ struct GraphTests {
         level % 2 == 0
         ? Flow("f").add(flow) : Flow("f").addParallel(flow).addFinally(drawnOp("BOp"))
     }
-    #expect(count("\"BOp\"", in: flow.mermaid()) == 5_000)
-    #expect(count("subgraph", in: flow.dot()) == 20_000)
+    #expect(count("\"BOp\"", in: flow.mermaidBytes()) == 5_000)
+    #expect(count("subgraph", in: flow.dotBytes()) == 20_000)
     let run = flow.start(on: makeLoop())
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(count("succeeded", in: run.dot()) == 15_002)
+    #expect(count("succeeded", in: run.dotBytes()) == 15_002)
   }
 
   @Test("Flows that use a flow twice at each level are folded when they become too many")
   func flowsThatUseFlowsTwiceAreFoldedWhenThereAreTooMany() throws {
     var flow = Flow("f").add(drawnOp("AOp"))
     for _ in 0..<100 { flow = Flow("f").add(flow).add(flow) }
-    let chart = flow.mermaid()
+    let chart = flow.mermaidBytes()
     #expect((10_000..<50_000).contains(count("subgraph", in: chart)))
     #expect((5_000..<50_000).contains(count("\"AOp\"", in: chart)))
     #expect((1..<1_000).contains(count("[[\"f\"]]", in: chart)))

@@ -49,7 +49,7 @@ struct RunGraphTests {
     for line in expected { #expect(text.contains("  \(line)\n"), "\(text)") }
     #expect(!text.contains("LaterOp"))
     #expect(text.hasSuffix("}\n") && !text.hasSuffix("\n\n"))
-    if Graphviz.isInstalled { _ = try Graphviz.texts(run.dot()) }
+    if Graphviz.isInstalled { _ = try Graphviz.texts(run.dotBytes()) }
   }
 
   @Test("The graph of a run shows the durations of items and of their group")

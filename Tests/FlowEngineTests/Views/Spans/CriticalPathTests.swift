@@ -98,7 +98,7 @@ struct CriticalPathTests {
       if !loop.keepsChildLogs {
         let failed = finishes.count {
           let message = $0.message ?? ""
-          return message != "successfully" && !message.bytes.starts(with: "cancelled".utf8)
+          return message != "successfully" && !message.hasPrefix("cancelled")
         }
         #expect(
           spans.spans.count { $0.outcome == .failed && $0.kind != .group && $0.parent >= 0 }

@@ -84,7 +84,7 @@ struct SummaryTests {
     }
     let run = op.start(on: makeLoop())
     let shown = run.events.map { event in
-      [event.kind.name, event.key, event.value, event.oldValue, event.message]
+      [event.kind.nameBytes, event.keyBytes, event.valueBytes, event.oldValue, event.messageBytes]
         .compactMap { $0?.description }.joined(separator: " ")
     }
     #expect(shown == ["start", "set y 1", "replace y 2.5 1", "remove y", "finish successfully"])
