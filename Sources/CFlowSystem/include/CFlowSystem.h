@@ -35,6 +35,12 @@ typedef enum flowsystem_place {
 /// Returns what the calling thread is for, as far as Dispatch knows.
 flowsystem_place flowsystem_blocked_place(void);
 
+/// Returns the address of the calling thread's current event loop, or NULL. Swift has no thread-local variables.
+void *flowsystem_current_loop(void);
+
+/// Sets that address.
+void flowsystem_set_current_loop(void *loop);
+
 /// Names the calling thread for the system, which takes at most 15 bytes.
 void flowsystem_name_thread(const char *name);
 

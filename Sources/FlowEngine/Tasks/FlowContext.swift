@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// The producer's side of a task: the code that holds it settles the task, once.
 ///
 /// With a Sendable result all methods may be called from any thread. On the loop's own thread the
@@ -18,10 +16,10 @@ public final class FlowContext<Success> {
   /// Makes a pending task, on its loop's thread.
   ///
   /// - Parameters:
-  ///   - loop: The loop of the task.
+  ///   - loop: The loop of the task; by default the current one.
   ///   - keepsLoop: Whether the loop isn't idle until the task has settled or this is released,
   ///     because other threads will settle it.
-  public init(on loop: EventLoop, keepsLoop: Bool = true) {
+  public init(on loop: EventLoop = .current, keepsLoop: Bool = true) {
     identity = loop.identity
     mailbox = loop.mailbox
     work = keepsLoop ? loop.mailbox.begin() : nil
@@ -69,12 +67,15 @@ public final class FlowContext<Success> {
   }
 
   /// Has the task succeed; false when it has settled.
+  @discardableResult
   public func trySetResult(_ result: Success) -> Bool { settle(.success(result)) }
 
   /// Has the task fail; false when it has settled.
+  @discardableResult
   public func trySetError(_ error: any Error) -> Bool { settle(.failure(.from(error))) }
 
   /// Cancels the task; false when it has settled.
+  @discardableResult
   public func tryCancel() -> Bool { settle(.failure(.cancelled())) }
 
   private func settle(_ outcome: Result<Success, FlowError>) -> Bool {
@@ -107,14 +108,6 @@ extension FlowContext where Success == FlowValue {
     work?.end()
     return true
   }
-}
-
-/// The right to settle a task: the first caller gets it, on any thread.
-private final class Claim: Sendable {
-  private let isTaken = Atomic<Bool>(false)
-
-  /// Returns true once.
-  func isFirst() -> Bool { !isTaken.exchange(true, ordering: .acquiringAndReleasing) }
 }
 
 /// A task that the first of these settles: its context, on any thread, or a cancel.

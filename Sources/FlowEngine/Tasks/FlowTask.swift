@@ -81,16 +81,18 @@ extension FlowTask {
   ///
   /// - Parameters:
   ///   - result: Its result.
-  ///   - loop: The loop that it belongs to; called on its thread.
+  ///   - loop: The loop that it belongs to, by default the current one; called on its thread.
   /// - Returns: The task.
-  public static func resolved(_ result: Success, on loop: EventLoop) -> FlowTask<Success> {
+  public static func resolved(_ result: Success, on loop: EventLoop = .current) -> FlowTask<Success>
+  {
     let task = FlowTask(on: loop)
     task.end(with: result)
     return task
   }
 
   /// Makes a task that has failed or, with an error of kind `cancelled`, was cancelled.
-  public static func failed(_ error: any Error, on loop: EventLoop) -> FlowTask<Success> {
+  public static func failed(_ error: any Error, on loop: EventLoop = .current) -> FlowTask<Success>
+  {
     let task = FlowTask(on: loop)
     task.end(error: .from(error))
     return task
@@ -98,7 +100,7 @@ extension FlowTask {
 
   /// Makes a task that was cancelled.
   public static func cancelled(
-    reason: ByteString? = nil, on loop: EventLoop
+    reason: ByteString? = nil, on loop: EventLoop = .current
   ) -> FlowTask<Success> {
     failed(FlowError.cancelled(reason: reason), on: loop)
   }
@@ -108,10 +110,10 @@ extension FlowTask {
   /// - Parameters:
   ///   - seconds: How long; a number that isn't positive doesn't wait.
   ///   - result: Its result.
-  ///   - loop: The loop that it belongs to; called on its thread.
+  ///   - loop: The loop that it belongs to, by default the current one; called on its thread.
   /// - Returns: The task, which can be cancelled before that time.
   public static func withDelay(
-    _ seconds: Double, _ result: Success, on loop: EventLoop
+    _ seconds: Double, _ result: Success, on loop: EventLoop = .current
   ) -> FlowTask<Success> {
     DelayedTask(seconds, result, on: loop)
   }
@@ -119,7 +121,7 @@ extension FlowTask {
 
 extension FlowTask where Success == Void {
   /// Makes a task that succeeds after some time of the loop's clock.
-  public static func withDelay(_ seconds: Double, on loop: EventLoop) -> FlowTask<Void> {
+  public static func withDelay(_ seconds: Double, on loop: EventLoop = .current) -> FlowTask<Void> {
     withDelay(seconds, (), on: loop)
   }
 }

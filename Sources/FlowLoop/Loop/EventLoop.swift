@@ -38,7 +38,7 @@ package protocol LoopExtension: AnyObject {
 ///
 /// An instance and everything on it belong to the thread that made it; only the `mailbox` may be
 /// used from other threads. A call on the wrong thread ends the process with a sentence.
-public final class EventLoop {
+public final class EventLoop: ThreadConfined {
   /// The result of a turn of the loop.
   public enum Turn {
     /// A job ran, or the loop slept and was woken.
@@ -117,9 +117,11 @@ public final class EventLoop {
     self.client = client
     usesSystemClock = clock is SystemClock
     client?.attach(to: self)
+    ThreadLoop.add(self)
   }
 
   deinit {
+    ThreadLoop.remove(self)
     endExtensions()
     client?.loopIsReleased()
     timers.removeAll()
@@ -144,6 +146,7 @@ public final class EventLoop {
       misuse("an event loop was shut down from within a body or callback that it runs")
     }
     hasShutDown = true
+    ThreadLoop.remove(self)
     programs?.killAll()
     endExtensions()
     client?.loopIsShutDown()
@@ -253,6 +256,10 @@ public final class EventLoop {
   /// to do.
   public func turn(mayBlock: Bool) -> Turn {
     checkThread()
+    return ThreadLoop.execute(for: self) { takeTurn(mayBlock: mayBlock) }
+  }
+
+  private func takeTurn(mayBlock: Bool) -> Turn {
     if mailbox.mayHaveWork { takeMail() }
     turns &+= 1
     if let mainQueue, ready.isEmpty || turns & 15 == 0, mainQueue.drain() { return .worked }

@@ -232,6 +232,10 @@ public final class OpContext {
       first: execution.log.payload(text))
   }
 
+  /// Adds a line of the op to the log. Does nothing after the op has settled.
+  @_disfavoredOverload
+  public func log(_ text: String) { log(ByteString(text)) }
+
   /// Writes a line of bytes to the log. Does nothing after the op has settled.
   public func log(_ bytes: UnsafeBufferPointer<UInt8>) {
     log(ByteString(bytes))
@@ -273,6 +277,7 @@ public final class OpContext {
   ///
   /// It has data and a log of its own; this op's run logs its start and finish. When this op fails
   /// or is stopped, it ends with this op; otherwise it ends with this op's run.
+  @discardableResult
   public func start(_ op: Op, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil) -> Run
   {
     op.start(on: loop, data: data, name: name, owner: self)

@@ -2,15 +2,16 @@ extension Op {
   /// Starts the op alone, with data of values of any types; see the other `start`.
   ///
   /// - Parameters:
-  ///   - loop: The loop that the op, its data and the run belong to; called on its thread.
+  ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
+  ///     thread.
   ///   - data: The initial data; it replaces a flow's own value of the same key.
   ///   - name: The name of the run; by default the op's.
   ///   - sinks: Sinks that get each event, besides those of the loop.
   ///   - trace: The distributed trace that its ops continue; nil for the loop's.
   /// - Returns: The run, which may have settled already.
-  @_disfavoredOverload
+  @discardableResult @_disfavoredOverload
   public func start(
-    on loop: EventLoop, data: InitialData, name: ByteString? = nil,
+    on loop: EventLoop = .current, data: InitialData, name: ByteString? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil
   ) -> Run {
     start(on: loop, data: data.entries, name: name, sinks: sinks, trace: trace)
@@ -19,7 +20,7 @@ extension Op {
 
 extension OpContext {
   /// Starts another op from this one, with data of values of any types; see the other `start`.
-  @_disfavoredOverload
+  @discardableResult @_disfavoredOverload
   public func start(_ op: Op, data: InitialData, name: ByteString? = nil) -> Run {
     start(op, data: data.entries, name: name)
   }

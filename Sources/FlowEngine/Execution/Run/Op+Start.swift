@@ -3,14 +3,16 @@ extension Op {
   /// jobs of the loop run before it continues.
   ///
   /// - Parameters:
-  ///   - loop: The loop that the op, its data and the run belong to; called on its thread.
+  ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
+  ///     thread.
   ///   - data: The initial data, in this order; it replaces a flow's own value of the same key.
   ///   - name: The name of the run; by default the op's.
   ///   - sinks: Sinks that get each event, besides those of the loop.
   ///   - trace: The distributed trace that its ops continue; nil for the loop's.
   /// - Returns: The run, which may have settled already.
+  @discardableResult
   public func start(
-    on loop: EventLoop, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil,
+    on loop: EventLoop = .current, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil
   ) -> Run {
     start(on: loop, data: data, name: name, sinks: sinks, trace: trace, owner: nil)

@@ -231,7 +231,11 @@ public final class Run: FlowTask<DataBucket> {
     if owner == nil { adopt?(self) }
     execution.prepare(
       op, policy: op.policy, scope: 0, position: LogRecord.ownPosition, index: 0)
-    if asWork { loop.engine.push(execution) } else { loop.engine.drive(execution) }
+    if asWork {
+      loop.engine.push(execution)
+    } else {
+      loop.asCurrent { loop.engine.drive(execution) }
+    }
   }
 
   /// Notifies the monitors of its start; returns whether all of them let it be executed.

@@ -6,6 +6,10 @@ public final class PrintOp: Op {
   public init(_ message: ByteString) {
     super.init(name: "PrintOp", body: PrintBody(message))
   }
+
+  /// Makes an op that logs one message.
+  @_disfavoredOverload
+  public convenience init(_ message: String) { self.init(ByteString(message)) }
 }
 
 private final class PrintBody: OpBody {

@@ -49,6 +49,10 @@ public struct OpData<Definition: OpDefinition> {
   /// Adds a line of the op to the log.
   public func log(_ text: ByteString) { context.log(text) }
 
+  /// Adds a line of the op to the log.
+  @_disfavoredOverload
+  public func log(_ text: String) { context.log(text) }
+
   /// Reports the op's progress, in units of its own; `total` is nil when it isn't known.
   public func progress(_ done: Double, of total: Double? = nil) {
     context.progress(done, of: total)

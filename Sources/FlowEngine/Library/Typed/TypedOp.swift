@@ -124,7 +124,7 @@ extension Op {
   }
 }
 
-extension OpDefinition {
+extension OpConvertible {
   /// The op with another name or other policies; nil leaves each unchanged.
   public func with(
     name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
@@ -136,32 +136,36 @@ extension OpDefinition {
   /// Starts the op alone and runs it until its first wait.
   ///
   /// - Parameters:
-  ///   - loop: The loop that the op, its data and the run belong to; called on its thread.
+  ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
+  ///     thread.
   ///   - data: The initial data, in this order.
   /// - Returns: The run, which may have settled already.
-  public func start(on loop: EventLoop, data: [(ByteString, FlowValue)] = []) -> Run {
+  @discardableResult
+  public func start(
+    on loop: EventLoop = .current, data: [(ByteString, FlowValue)] = []
+  ) -> Run {
     makeOp().start(on: loop, data: data)
   }
 
   /// Starts the op alone, with data of values of any types; see the other `start`.
-  @_disfavoredOverload
-  public func start(on loop: EventLoop, data: InitialData) -> Run {
+  @discardableResult @_disfavoredOverload
+  public func start(on loop: EventLoop = .current, data: InitialData) -> Run {
     makeOp().start(on: loop, data: data.entries)
   }
 }
 
 extension Flow {
-  /// Adds a typed op as a step.
+  /// Adds a typed op, a machine or a template of an op as a step.
   ///
   /// - Parameters:
-  ///   - definition: The typed op.
+  ///   - definition: The typed op, machine or template.
   ///   - retry: How often it is retried at this place; nil leaves it to the op.
   ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: Seconds that its cleanups have after a stop at this place; nil leaves it to the op.
   /// - Returns: The flow.
   @discardableResult
   public func add(
-    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Double? = nil,
     grace: Double? = nil
   ) -> Flow {
     add(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)
@@ -169,14 +173,14 @@ extension Flow {
 
   /// Adds a step that runs a typed op once for each item of a list.
   @discardableResult
-  public func addGrouped(_ definition: some OpDefinition, _ dispatcher: GroupDispatcher) -> Flow {
+  public func addGrouped(_ definition: some OpConvertible, _ dispatcher: GroupDispatcher) -> Flow {
     addGrouped(definition.makeOp(), dispatcher)
   }
 
   /// Adds a typed op as a final step, which runs whatever the outcome; see `addFinally` for ops.
   @discardableResult
   public func addFinally(
-    _ definition: some OpDefinition, retry: RetryPolicy? = nil, timeout: Double? = nil,
+    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Double? = nil,
     grace: Double? = nil
   ) -> Flow {
     addFinally(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)

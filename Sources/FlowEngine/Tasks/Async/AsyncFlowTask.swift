@@ -11,6 +11,7 @@ extension EventLoop {
   ///
   /// - Parameter body: The code; an error it throws fails the task.
   /// - Returns: A task with the code's return value.
+  @discardableResult
   public func task<Success>(
     _ body: @escaping AsyncTaskBody<Success>
   ) -> FlowTask<Success> {
