@@ -116,7 +116,7 @@ extension FlowTask {
     }
   }
 
-  private func continuing<New>(
+  func continuing<New>(
     _ kind: ContinuationKind, _ thread: ContinuationThread,
     _ code: @escaping (FlowTask<Success>) throws -> ClosureEnd<New>
   ) -> FlowTask<New> {
@@ -127,9 +127,11 @@ extension FlowTask {
 }
 
 /// The end of a continuation's closure.
-private enum ClosureEnd<Success> {
+enum ClosureEnd<Success> {
   case value(Success)
   case task(FlowTask<Success>)
+  /// The outcome of the source stays, after a further task has ended.
+  case wait(AnyFlowTask)
   /// The outcome of the source stays.
   case nothing
 }
@@ -156,6 +158,7 @@ private final class ClosureTask<Source, Success>: ContinuationTask<Success> {
         kept = value
         returned()
       case .task(let next): follow(next)
+      case .wait(let next): follow(next)
       case .nothing: returned(after: source)
       }
     } catch {

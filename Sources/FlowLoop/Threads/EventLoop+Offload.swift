@@ -1,9 +1,11 @@
 extension EventLoop {
   /// Runs `work` on another thread, and then `done` with its result on the loop, as a job.
   ///
-  /// Until then the loop isn't stalled, and a virtual clock doesn't advance.
+  /// Until then the loop isn't stalled, and a virtual clock doesn't advance. Without a queue the work may block,
+  /// such as in a call of the system.
   package func offload<Result: Sendable>(
-    _ work: @escaping @Sendable () -> Result, then done: @escaping (Result) -> Void
+    to queue: WorkQueue? = nil, _ work: @escaping @Sendable () -> Result,
+    then done: @escaping (Result) -> Void
   ) {
     checkThread()
     lastOffload += 1
@@ -11,7 +13,7 @@ extension EventLoop {
     let number = lastOffload
     offloaded[number] = OffloadCompletion(done)
     let external = mailbox.begin()
-    HelperThreads.shared.run { [mailbox] in
+    let job: @Sendable () -> Void = { [mailbox] in
       let result = work()
       mailbox.post { loop in
         let completion = loop.offloaded.removeValue(forKey: number)
@@ -19,6 +21,7 @@ extension EventLoop {
       }
       external.end()
     }
+    if let queue { queue.run(job) } else { HelperThreads.shared.run(job) }
   }
 }
 
