@@ -103,7 +103,8 @@ extension ScriptHost {
 
   /// The results of `transition`: the transition, nil at the end, and the state.
   private func values(
-    of decision: MachineDecision<Int, FlowValue>?, _ given: FlowValue, _ machine: MachineOp
+    of decision: MachineDecision<Int, FlowValue, FlowValue>?, _ given: FlowValue,
+    _ machine: MachineOp
   ) throws -> [LuaValue] {
     switch decision {
     case .go(let transition, let state):
@@ -118,7 +119,7 @@ extension ScriptHost {
 
 /// The decision of a machine, for a call that waits for it.
 private final class MachineAnswerBox {
-  var decision: MachineDecision<Int, FlowValue>?
+  var decision: MachineDecision<Int, FlowValue, FlowValue>?
 }
 
 extension Arguments {

@@ -284,7 +284,7 @@ final class ScriptMachineLogic: MachineLogic {
     return refusal(value, mark, part, call)
   }
 
-  private func reduction(_ mark: Int32, _ value: FlowValue) -> Reduction<FlowValue>? {
+  private func reduction(_ mark: Int32, _ value: FlowValue) -> Reduction<FlowValue, FlowValue>? {
     switch ReductionMark(rawValue: mark) {
     case .continue: .continue(value)
     case .finish: .finish(value)

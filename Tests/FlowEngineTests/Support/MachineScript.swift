@@ -7,7 +7,7 @@ final class ScriptedLogic: MachineLogic {
   var steps = NameTable<ByteString>()
   var events = NameTable<ByteString>()
   var bodies: [Int: Body] = [:]
-  var reducer: ((FlowValue, FlowValue) throws -> Reduction<FlowValue>)?
+  var reducer: ((FlowValue, FlowValue) throws -> Reduction<FlowValue, FlowValue>)?
   var emitter: ((FlowValue, FlowValue) throws -> ByteString?)?
   var provider: ((ByteString, FlowValue, FlowValue) throws -> Transition<ByteString>?)?
   /// Seconds that each function takes.

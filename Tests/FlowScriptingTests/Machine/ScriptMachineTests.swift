@@ -13,7 +13,7 @@ struct ScriptMachineTests {
       return state
     }
 
-    func reduce(_ state: Int, with result: Int) async throws -> Reduction<Int> {
+    func reduce(_ state: Int, with result: Int) async throws -> Reduction<Int, Int> {
       .continue(state + result)
     }
 

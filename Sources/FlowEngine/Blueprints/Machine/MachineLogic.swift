@@ -19,6 +19,9 @@ package protocol MachineLogic: CodeHolder {
   func data(of state: FlowValue) throws -> [(ByteString, FlowValue)]
   /// The result of a step that was performed by such a run.
   func result(of run: Run) throws -> FlowValue
+  /// The result of a machine that ends after a step without a transition; by default its state. An error that
+  /// it throws fails the machine.
+  func result(ofEnd state: FlowValue, _ step: Int) throws -> FlowValue
   /// The values that the data bucket gets when the machine ends with `value`.
   func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)]
 
@@ -62,6 +65,8 @@ extension MachineLogic {
 
   package var hasPlainStates: Bool { true }
 
+  package func result(ofEnd state: FlowValue, _ step: Int) throws -> FlowValue { state }
+
   /// The functions are never busy for long.
   package var mayBeBusy: Bool { false }
 
@@ -81,7 +86,7 @@ package enum MachineAnswer {
   /// The answer of `perform`: the step's result.
   case result(FlowValue)
   /// The answer of `reduce`.
-  case reduction(Reduction<FlowValue>)
+  case reduction(Reduction<FlowValue, FlowValue>)
   /// The answer of `emit`: the event, if there is one. An event that no step handles has a name
   /// only.
   case event(MachineEvent?)

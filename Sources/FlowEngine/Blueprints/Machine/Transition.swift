@@ -44,14 +44,14 @@ extension Transition: Equatable where Step: Equatable {}
 /// The effect of a step's result on a machine's state.
 ///
 /// Source: the seed's `StateReducer` (FlowKit).
-public enum Reduction<State> {
+public enum Reduction<State, Output> {
   /// The machine continues with this state.
   case `continue`(State)
-  /// The machine ends with this value.
-  case finish(State)
+  /// The machine ends with this result.
+  case finish(Output)
   /// The machine takes the previous step's result again, with the state before that was reduced. At
   /// the first step it performs that step again.
   case retry
 }
 
-extension Reduction: Sendable where State: Sendable {}
+extension Reduction: Sendable where State: Sendable, Output: Sendable {}

@@ -49,7 +49,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   @exclusivity(unchecked) private var shownState = Payload.none
   @exclusivity(unchecked) private var shownText: ByteString?
   /// Called with the decision after the first step, instead of making the transition.
-  private var decide: ((MachineDecision<Int, FlowValue>) -> Void)?
+  private var decide: ((MachineDecision<Int, FlowValue, FlowValue>) -> Void)?
   /// Keys that a step's run has set to secret values.
   private var secretNames: Set<ByteString> = []
 
@@ -171,6 +171,15 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     end(nil)
   }
 
+  /// Ends after a step without a transition.
+  private func finishWithState() {
+    do {
+      finish(try logic.result(ofEnd: state, step))
+    } catch {
+      end(.from(error))
+    }
+  }
+
   // MARK: Stopping
 
   /// Stops it because of `error`; the first error counts.
@@ -241,7 +250,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       }
     case .decide:
       if table.isMarkedFinal(step), blueprint.hasProvider {
-        finish(state)
+        finishWithState()
       } else if blueprint.hasProvider {
         callFunction { logic.transition(step, result, state, call) }
       } else if blueprint.hasEmitter {
@@ -435,7 +444,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     case (.event(let event), .decide): follow(event)
     case (.transition(let next?), .decide):
       takeTransition(next, nil, blueprint.definition.providerPlace)
-    case (.transition(nil), .decide): finish(state)
+    case (.transition(nil), .decide): finishWithState()
     default:
       end(
         .usage("machine '\(blueprint.definition.name)': a function gave an answer of another kind"))
@@ -460,7 +469,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       let event = logic.name(ofEvent: number)
       fail("has no transition on event '\(event)' for step '\(name(of: step))'")
     } else if table.isFinal(step) {
-      finish(state)
+      finishWithState()
     } else {
       fail("has no transition without an event for step '\(name(of: step))'")
     }

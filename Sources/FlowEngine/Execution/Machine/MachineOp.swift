@@ -144,7 +144,8 @@ public final class MachineOp: Op {
   /// - Returns: The run of these functions; it may have settled. Monitors aren't notified of it.
   package func decide(
     on loop: EventLoop, after step: Int, result: FlowValue, state: FlowValue,
-    adopt: ((Run) -> Void)? = nil, _ body: @escaping (MachineDecision<Int, FlowValue>) -> Void
+    adopt: ((Run) -> Void)? = nil,
+    _ body: @escaping (MachineDecision<Int, FlowValue, FlowValue>) -> Void
   ) -> Run {
     checkSteps([step])
     let entry = MachineEntry(state: state, step: step, result: result, decide: body)
@@ -167,11 +168,11 @@ public final class MachineOp: Op {
 }
 
 /// The decision after a step of a machine.
-public enum MachineDecision<Step, State> {
+public enum MachineDecision<Step, State, Output> {
   /// A transition, with the new state.
   case go(Transition<Step>, State)
-  /// The machine ends with this value.
-  case finish(State)
+  /// The machine ends with this result.
+  case finish(Output)
   /// The previous step's result is taken again.
   case retry
 }
@@ -186,7 +187,7 @@ struct MachineEntry {
   /// The steps entered before.
   var history: [Int] = []
   /// Called with the decision after the step; then no step is performed.
-  var decide: ((MachineDecision<Int, FlowValue>) -> Void)?
+  var decide: ((MachineDecision<Int, FlowValue, FlowValue>) -> Void)?
 }
 
 /// Executes a machine.

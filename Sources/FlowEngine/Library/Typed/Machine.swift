@@ -5,19 +5,21 @@
 /// let transfer = try Machine(
 ///   "transfer", start: MyStep.amount, navigator: MyNavigator(), reducer: MyReducer(),
 ///   provider: DeclarativeTransitionProvider(TransferDSL.dsl))
-/// let run = transfer.start(on: loop, from: MyState.country("DE"))
-/// let state = try await transfer.value(of: run)
+/// let task: FlowTask<Transfer> = transfer.start(from: .amount, with: .country("DE"))
 /// ```
+///
+/// `Output` is the type of the result, with which the reducer finishes. Without another type it is `State`, and
+/// the machine also ends, with its state, after a step without a transition.
 ///
 /// Steps and events are named by their `String(describing:)`. All functions may wait. Confined to
 /// the loop's thread, as every op is.
 ///
 /// Source: the seed's `Flow` (FlowKit).
-public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
+public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible {
   /// The machine as an op. In a flow it starts with the result of `takingState` for the data, and
-  /// stores the result of `givingData` for its last state there.
+  /// stores the result of `givingData` for its own result there.
   public let op: MachineOp
-  private let logic: TypedMachineLogic<Step, StepResult, State>
+  private let logic: TypedMachineLogic<Step, StepResult, State, Output>
 
   public func makeOp() -> Op { op }
 
@@ -29,31 +31,60 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   ///   - name: The name in lines and errors.
   ///   - start: The step to begin with.
   ///   - navigator: The object that performs the steps.
-  ///   - reducer: The object that reduces results to states; without one the state never changes.
+  ///   - reducer: The object that reduces results to states.
   ///   - provider: The transitions.
   ///   - anyStepFirst: Whether transitions of the any-step take precedence over a step's own, as in
   ///     the seed.
   ///   - maxTransitions: How many transitions a run may make.
   ///   - takingState: Makes the initial state from the data of a flow.
-  ///   - givingData: Makes the values for a flow's data from the last state.
+  ///   - givingData: Makes the values for a flow's data from the result.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
   public init<Builder: MachineDSLBuilder>(
     _ name: ByteString, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
-    reducer: (any StateReducer<StepResult, State>)? = nil,
+    reducer: some StateReducer<StepResult, State, Output>,
     provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
     maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((State) throws -> [(ByteString, FlowValue)])? = nil
+    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
   ) throws(MachineProblem)
+  where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
+    let (definition, logic) = Self.declared(name, start, provider, anyStepFirst)
+    logic.setReducer(reducer)
+    try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
+  }
+
+  /// Makes a machine whose transitions come from a provider of any kind; none of them is known
+  /// beforehand.
+  @_disfavoredOverload
+  public init(
+    _ name: ByteString, start: Step,
+    navigator: some TransitionNavigator<Step, StepResult, State>,
+    reducer: some StateReducer<StepResult, State, Output>,
+    provider: some TransitionProvider<Step, StepResult, State>,
+    maxTransitions: Int = MachineOp.defaultMaxTransitions,
+    takingState: ((DataBucket) throws -> State)? = nil,
+    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
+  ) throws(MachineProblem) {
+    let (definition, logic) = Self.provided(name, start, provider)
+    logic.setReducer(reducer)
+    try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
+  }
+
+  fileprivate typealias Logic = TypedMachineLogic<Step, StepResult, State, Output>
+
+  /// The definition and logic of a machine with the transitions of a DSL.
+  fileprivate static func declared<Builder: MachineDSLBuilder>(
+    _ name: ByteString, _ start: Step, _ provider: DeclarativeTransitionProvider<Builder>,
+    _ anyStepFirst: Bool
+  ) -> (MachineDefinition, Logic)
   where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
     var transitions = provider.transitions
     let first = transitions.number(of: start)
     var definition = MachineDefinition(name: name, start: first, steps: transitions.steps)
     definition.triesAnyStepFirst = anyStepFirst
     definition.hasEmitter = provider.dsl.emitter != nil
-    let logic = TypedMachineLogic<Step, StepResult, State>(
-      transitions.names, events: transitions.events.names)
+    let logic = Logic(transitions.names, events: transitions.events.names)
     if let emitter = provider.dsl.emitter {
       let events = transitions.events
       logic.emitter = { result, state in
@@ -64,45 +95,35 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
         return .known(number)
       }
     }
-    try self.init(definition, logic, navigator, reducer, maxTransitions, takingState, givingData)
+    return (definition, logic)
   }
 
-  /// Makes a machine whose transitions come from a provider of any kind; none of them is known
-  /// beforehand.
-  @_disfavoredOverload
-  public init(
-    _ name: ByteString, start: Step,
-    navigator: some TransitionNavigator<Step, StepResult, State>,
-    reducer: (any StateReducer<StepResult, State>)? = nil,
-    provider: some TransitionProvider<Step, StepResult, State>,
-    maxTransitions: Int = MachineOp.defaultMaxTransitions,
-    takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((State) throws -> [(ByteString, FlowValue)])? = nil
-  ) throws(MachineProblem) {
+  /// The definition and logic of a machine with transitions of a provider.
+  fileprivate static func provided(
+    _ name: ByteString, _ start: Step, _ provider: some TransitionProvider<Step, StepResult, State>
+  ) -> (MachineDefinition, Logic) {
     var names = NameTable<Step>()
     let first = names.add(start, name: ByteString(String(describing: start)))
     var definition = MachineDefinition(name: name, start: first, steps: [])
     definition.hasProvider = true
-    let logic = TypedMachineLogic<Step, StepResult, State>(names, events: [])
+    let logic = Logic(names, events: [])
     logic.provider = { try await provider.transition(from: $0, result: $1, state: $2) }
-    try self.init(definition, logic, navigator, reducer, maxTransitions, takingState, givingData)
+    return (definition, logic)
   }
 
-  private init(
-    _ definition: MachineDefinition, _ logic: TypedMachineLogic<Step, StepResult, State>,
-    _ navigator: some TransitionNavigator<Step, StepResult, State>,
-    _ reducer: (any StateReducer<StepResult, State>)?, _ maxTransitions: Int,
+  fileprivate init(
+    _ definition: MachineDefinition, _ logic: Logic,
+    _ navigator: some TransitionNavigator<Step, StepResult, State>, _ maxTransitions: Int,
     _ takingState: ((DataBucket) throws -> State)?,
-    _ givingData: ((State) throws -> [(ByteString, FlowValue)])?
+    _ givingData: ((Output) throws -> [(ByteString, FlowValue)])?
   ) throws(MachineProblem) {
     var definition = definition
     definition.hasNavigator = true
-    definition.hasReducer = reducer != nil
+    definition.hasReducer = true
     definition.maxTransitions = maxTransitions
     logic.navigator = {
       try await navigator.navigate($0, to: $1, state: $2, context: $3)
     }
-    if let reducer { logic.reducer = { try await reducer.reduce($0, with: $1) } }
     logic.takingState = takingState
     logic.givingData = givingData
     self.logic = logic
@@ -112,33 +133,51 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   /// Starts the machine alone and runs it until its first wait.
   ///
   /// - Parameters:
-  ///   - loop: The loop that it belongs to; called on its thread.
-  ///   - state: The state to begin with.
   ///   - step: The step to begin with; nil for the last one of `history` or, without one, the machine's
   ///     start. One that the machine doesn't have ends the process with a sentence.
+  ///   - state: The state to begin with.
+  ///   - loop: The loop that it belongs to, by default the current one; called on its thread.
   ///   - history: The steps entered so far, as `history(of:)` has them: where `back` leads. `step` is
   ///     added unless it is the last of them.
   /// - Returns: The run, which may have settled already.
+  @discardableResult
   public func start(
-    on loop: EventLoop, from state: State, at step: Step? = nil, history: [Step] = []
+    from step: Step? = nil, with state: State, on loop: EventLoop = .current, history: [Step] = []
   ) -> Run {
     op.start(
       on: loop, from: logic.box(state), at: step.map { logic.number(of: $0) },
       history: history.map { logic.number(of: $0) })
   }
 
+  /// Starts the machine alone, as the other `start`; returns a task with its result.
+  @_disfavoredOverload
+  public func start(
+    from step: Step? = nil, with state: State, on loop: EventLoop = .current, history: [Step] = []
+  ) -> FlowTask<Output> {
+    task(of: start(from: step, with: state, on: loop, history: history) as Run)
+  }
+
+  /// A task with the result of a run of this machine. A stop of it stops the run, if nothing else waits for that.
+  public func task(of run: Run) -> FlowTask<Output> {
+    run.continuing(.nextOnSuccess, .immediate) { task in
+      .value(try ended(task as? Run))
+    }
+  }
+
   /// Starts the machine alone after a step, whose result the caller provides, such as from a
   /// server.
   ///
   /// - Parameters:
-  ///   - loop: The loop that it belongs to; called on its thread.
+  ///   - loop: The loop that it belongs to, by default the current one; called on its thread.
   ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
   ///   - result: The result of the step.
   ///   - state: The state before that.
   ///   - history: The steps entered so far, as with `start`; by default it begins with the step.
   /// - Returns: The run, which may have settled already.
+  @discardableResult
   public func `continue`(
-    on loop: EventLoop, after step: Step, result: StepResult, state: State, history: [Step] = []
+    on loop: EventLoop = .current, after step: Step, result: StepResult, state: State,
+    history: [Step] = []
   ) -> Run {
     op.continue(
       on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state),
@@ -159,7 +198,7 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   /// Suspends the calling Swift task, which has to be on the loop's thread.
   ///
   /// - Parameters:
-  ///   - loop: The loop to run them on.
+  ///   - loop: The loop to run them on, by default the current one.
   ///   - step: The step; one that the machine doesn't have ends the process with a sentence.
   ///   - result: The result of the step.
   ///   - state: The state before that.
@@ -167,9 +206,9 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   /// - Throws: The error that the machine would fail with, such as for an event that no step
   ///   handles.
   public nonisolated(nonsending) func transition(
-    on loop: EventLoop, after step: Step, result: StepResult, state: State
-  ) async throws -> MachineDecision<Step, State> {
-    var decision: MachineDecision<Int, FlowValue>?
+    on loop: EventLoop = .current, after step: Step, result: StepResult, state: State
+  ) async throws -> MachineDecision<Step, State, Output> {
+    var decision: MachineDecision<Int, FlowValue, FlowValue>?
     let run = op.decide(
       on: loop, after: logic.number(of: step), result: logic.box(result), state: logic.box(state)
     ) { decision = $0 }
@@ -179,9 +218,9 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
     case .go(let transition, let state):
       guard let state: State = logic.unbox(state) else { break }
       return .go(transition.map { elements[$0] }, state)
-    case .finish(let state):
-      guard let state: State = logic.unbox(state) else { break }
-      return .finish(state)
+    case .finish(let result):
+      guard let result: Output = logic.unbox(result) else { break }
+      return .finish(result)
     case .retry: return .retry
     case nil: break
     }
@@ -191,25 +230,61 @@ public struct Machine<Step: Hashable, StepResult, State>: OpConvertible {
   /// Searches the definition for probable mistakes; see `MachineOp.check`.
   public func check() -> [FlowFinding] { op.check() }
 
-  /// The state that a run of this machine has finished with; nil when it hasn't succeeded.
-  public func result(of run: Run) -> State? {
+  /// The result that a run of this machine has finished with; nil when it hasn't succeeded.
+  public func result(of run: Run) -> Output? {
     guard run.state == .succeeded else { return nil }
     return run.finishValue.flatMap { logic.unbox($0) }
   }
 
-  /// The state that a run of this machine finishes with.
+  /// The result that a run of this machine finishes with.
   ///
   /// Suspends the calling Swift task, which has to be on the loop's thread; see `Run.value`.
   ///
   /// - Throws: The run's error, or `CancellationError`.
   public nonisolated(nonsending) func value(
     of run: Run, cancelsTask: Bool = false
-  ) async throws -> State {
+  ) async throws -> Output {
     _ = try await run.value(cancelsTask: cancelsTask)
-    guard let state = result(of: run) else {
-      throw FlowError.usage("the run isn't one of machine '\(op.nameBytes)'")
+    return try ended(run)
+  }
+
+  private func ended(_ run: Run?) throws(FlowError) -> Output {
+    guard let run, let result = result(of: run) else {
+      throw .usage("the run isn't one of machine '\(op.nameBytes)'")
     }
-    return state
+    return result
+  }
+}
+
+extension Machine where Output == State {
+  /// Makes a machine whose transitions are written in the terms of `MachineDSL`, and whose state never changes;
+  /// see the other initializer.
+  public init<Builder: MachineDSLBuilder>(
+    _ name: ByteString, start: Step,
+    navigator: some TransitionNavigator<Step, StepResult, State>,
+    provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
+    maxTransitions: Int = MachineOp.defaultMaxTransitions,
+    takingState: ((DataBucket) throws -> State)? = nil,
+    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
+  ) throws(MachineProblem)
+  where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
+    let (definition, logic) = Self.declared(name, start, provider, anyStepFirst)
+    try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
+  }
+
+  /// Makes a machine whose transitions come from a provider of any kind, and whose state never changes; see the
+  /// other initializer.
+  @_disfavoredOverload
+  public init(
+    _ name: ByteString, start: Step,
+    navigator: some TransitionNavigator<Step, StepResult, State>,
+    provider: some TransitionProvider<Step, StepResult, State>,
+    maxTransitions: Int = MachineOp.defaultMaxTransitions,
+    takingState: ((DataBucket) throws -> State)? = nil,
+    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
+  ) throws(MachineProblem) {
+    let (definition, logic) = Self.provided(name, start, provider)
+    try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
 }
 

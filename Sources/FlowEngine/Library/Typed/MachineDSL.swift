@@ -16,7 +16,10 @@
 ///     }
 ///   }
 /// }
+/// print(TransferDSL.dsl.dot())
 /// ```
+///
+/// It is Sendable when its steps and events are.
 ///
 /// Source: the seed's `FlowDSL` (FlowKit).
 public struct MachineDSL<Builder: MachineDSLBuilder> {
@@ -51,9 +54,10 @@ public protocol MachineDSLBuilder {
 }
 
 extension MachineDSLBuilder {
-  /// Returns the event of a result, given the new state; nil when there is none. May wait.
+  /// Returns the event of a result, given the new state; nil when there is none. May wait. Sendable, because
+  /// descriptions may be shared by threads.
   public typealias Emitter =
-    nonisolated(nonsending) (StepResult, State) async throws -> Event?
+    nonisolated(nonsending) @Sendable (StepResult, State) async throws -> Event?
 
   /// Derives events with `emitter`.
   public static func emit(using emitter: @escaping Emitter) -> MachineDSLPart<Self> {
@@ -101,6 +105,10 @@ extension MachineDSLBuilder {
   /// A move to the same step again.
   public static func stay() -> Transition<Step> { .stay }
 }
+
+extension MachineDSL: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
+extension MachineDSLPart: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
+extension MachineDSLHandler: Sendable where Builder.Step: Sendable, Builder.Event: Sendable {}
 
 /// A part of a `MachineDSL`.
 public enum MachineDSLPart<Builder: MachineDSLBuilder> {

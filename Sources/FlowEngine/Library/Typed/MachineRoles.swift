@@ -27,16 +27,18 @@ public protocol TransitionNavigator<Step, StepResult, State> {
 /// ends.
 ///
 /// Source: the seed's `StateReducer` (FlowKit).
-public protocol StateReducer<StepResult, State> {
+public protocol StateReducer<StepResult, State, Output> {
   /// The type of the results of steps.
   associatedtype StepResult
   /// The type of the states.
   associatedtype State
+  /// The type of the machine's result; by default that of the states.
+  associatedtype Output = State
 
   /// Determines the effect of a step's result on the state; may wait.
   nonisolated(nonsending) func reduce(
     _ state: State, with result: StepResult
-  ) async throws -> Reduction<State>
+  ) async throws -> Reduction<State, Output>
 }
 
 /// Chooses the transition after a step.
@@ -57,19 +59,22 @@ public protocol TransitionProvider<Step, StepResult, State> {
 }
 
 /// A reducer that is a closure.
-public struct DeclarativeStateReducer<StepResult, State>: StateReducer {
-  private let body: nonisolated(nonsending) (State, StepResult) async throws -> Reduction<State>
+public struct DeclarativeStateReducer<StepResult, State, Output>: StateReducer {
+  private let body:
+    nonisolated(nonsending) (State, StepResult) async throws -> Reduction<State, Output>
 
   /// - Parameter body: Determines the effect of a step's result on the state.
   public init(
-    _ body: nonisolated(nonsending) @escaping (State, StepResult) async throws -> Reduction<State>
+    _ body:
+      nonisolated(nonsending) @escaping (State, StepResult) async throws ->
+      Reduction<State, Output>
   ) {
     self.body = body
   }
 
   public nonisolated(nonsending) func reduce(
     _ state: State, with result: StepResult
-  ) async throws -> Reduction<State> {
+  ) async throws -> Reduction<State, Output> {
     try await body(state, result)
   }
 }

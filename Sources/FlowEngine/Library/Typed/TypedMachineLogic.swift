@@ -1,16 +1,17 @@
 /// The functions of a machine with steps, results and states of Swift types. They run as Swift
 /// tasks on the loop's thread; the engine passes results and states along in boxes.
-final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
+final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: MachineLogic {
   var navigator:
     (
       nonisolated(nonsending) (Transition<Step>, Step, State, OpContext) async throws -> StepResult
     )?
-  var reducer: (nonisolated(nonsending) (State, StepResult) async throws -> Reduction<State>)?
+  var reducer:
+    (nonisolated(nonsending) (State, StepResult) async throws -> Reduction<State, Output>)?
   var emitter: (nonisolated(nonsending) (StepResult, State) async throws -> MachineEvent?)?
   var provider:
     (nonisolated(nonsending) (Step, StepResult, State) async throws -> Transition<Step>?)?
   var takingState: ((DataBucket) throws -> State)?
-  var givingData: ((State) throws -> [(ByteString, FlowValue)])?
+  var givingData: ((Output) throws -> [(ByteString, FlowValue)])?
 
   // Grows where steps needn't be declared.
   private var steps: NameTable<Step>
@@ -19,6 +20,10 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   init(_ steps: NameTable<Step>, events: [ByteString]) {
     self.steps = steps
     self.events = events
+  }
+
+  func setReducer(_ reducer: some StateReducer<StepResult, State, Output>) {
+    self.reducer = { try await reducer.reduce($0, with: $1) }
   }
 
   var names: [ByteString] { steps.names }
@@ -69,14 +74,21 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   }
 
   func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] {
-    guard let state: State = unbox(value) else { return value.fields ?? [] }
-    return try givingData?(state) ?? []
+    guard let result: Output = unbox(value) else { return value.fields ?? [] }
+    return try givingData?(result) ?? []
   }
 
   /// Never called: a navigator performs all steps.
   func data(of state: FlowValue) throws -> [(ByteString, FlowValue)] { [] }
 
   func result(of run: Run) throws -> FlowValue { .null }
+
+  func result(ofEnd state: FlowValue, _ step: Int) throws -> FlowValue {
+    if let _: Output = unbox(state) { return state }
+    throw FlowError.usage(
+      "the machine ended after step '\(name(ofStep: step))' without a result: its reducer has to finish it"
+    )
+  }
 
   // MARK: Functions
 
@@ -96,11 +108,11 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State>: MachineLogic {
   func reduce(
     _ step: Int, _ result: FlowValue, _ state: FlowValue, _ call: MachineCall
   ) -> MachineAnswer? {
-    guard let reducer else { return nil }
+    guard let reducer else { return .reduction(.continue(state)) }
     return start(call) { [self] in
       switch try await reducer(content(state), content(result)) {
       case .continue(let state): .reduction(.continue(box(state)))
-      case .finish(let state): .reduction(.finish(box(state)))
+      case .finish(let result): .reduction(.finish(box(result)))
       case .retry: .reduction(.retry)
       }
     }

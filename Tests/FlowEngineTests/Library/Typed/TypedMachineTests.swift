@@ -55,7 +55,7 @@ private struct TransferDSL: MachineDSLBuilder {
 
 private func transfer(
   amounts: [Int], confirmations: [String]
-) throws -> Machine<TransferStep, TransferResult, TransferState> {
+) throws -> Machine<TransferStep, TransferResult, TransferState, TransferState> {
   var amounts = amounts
   var confirmations = confirmations
   let navigator = DeclarativeNavigator<TransferStep, TransferResult, TransferState> {
@@ -72,7 +72,8 @@ private func transfer(
     Perform(.alert) { _, _ in .done }
     Perform(.finish) { _, _ in .done }
   }
-  let reducer = DeclarativeStateReducer<TransferResult, TransferState> { state, result in
+  let reducer = DeclarativeStateReducer<TransferResult, TransferState, TransferState> {
+    state, result in
     var state = state
     switch result {
     case .amount(let amount): state.amount = amount
@@ -96,7 +97,7 @@ struct TypedMachineTests {
   @Test("The original example runs")
   func theSeedsExampleRuns() throws {
     let machine = try transfer(amounts: [50, 200, 300], confirmations: ["edit", "continue"])
-    let run = machine.start(on: loop, from: TransferState())
+    let run = machine.start(with: TransferState(), on: loop)
     try run.wait()
     #expect(run.error == nil)
     #expect(machine.result(of: run) == TransferState(amount: 300, tariff: "cheap"))
@@ -125,7 +126,7 @@ struct TypedMachineTests {
     let saved = TransferState(amount: 200, tariff: "cheap")
     var machine = try transfer(amounts: [300], confirmations: ["edit", "stop"])
     var run = machine.start(
-      on: loop, from: saved, at: .confirmation, history: [.amount, .tariffs])
+      from: .confirmation, with: saved, on: loop, history: [.amount, .tariffs])
     try run.wait()
     #expect(machine.result(of: run) == TransferState(amount: 300, tariff: "cheap"))
     #expect(machine.history(of: run) == [.amount, .tariffs, .confirmation])
@@ -134,10 +135,10 @@ struct TypedMachineTests {
 
     // Without it nothing is there to go back to; the machine continues at its last entry.
     machine = try transfer(amounts: [], confirmations: ["edit", "stop"])
-    run = machine.start(on: loop, from: saved, at: .confirmation)
+    run = machine.start(from: .confirmation, with: saved, on: loop)
     #expect(run.error?.message.description.contains("which wasn't entered before") == true)
     run.markObserved()
-    run = machine.start(on: loop, from: saved, history: machine.history(of: run))
+    run = machine.start(with: saved, on: loop, history: machine.history(of: run))
     try run.wait()
     #expect(machine.result(of: run) == saved)
     #expect(machine.history(of: run) == [.confirmation])
@@ -150,7 +151,7 @@ struct TypedMachineTests {
     let state = TransferState(amount: 1)
     func next(
       _ step: TransferStep, _ result: TransferResult
-    ) async throws -> MachineDecision<TransferStep, TransferState> {
+    ) async throws -> MachineDecision<TransferStep, TransferState, TransferState> {
       try await machine.transition(on: loop, after: step, result: result, state: state)
     }
     guard case .go(.forward(to: .invalidAmount), let small) = try await next(.amount, .amount(5)),
@@ -186,7 +187,7 @@ struct TypedMachineTests {
     let machine = try Machine(
       "ending", start: 1, navigator: Numbers(), reducer: Numbers(),
       provider: DeclarativeTransitionProvider(EndingDSL.dsl))
-    let run = machine.start(on: loop, from: 0)
+    let run = machine.start(with: 0, on: loop)
     try run.wait()
     #expect(transitions(run) == ["1 -> 3"])
     #expect(machine.check().isEmpty)
@@ -234,7 +235,7 @@ struct TypedMachineTests {
       return step * 10
     }
 
-    func reduce(_ state: Int, with result: Int) async throws -> Reduction<Int> {
+    func reduce(_ state: Int, with result: Int) async throws -> Reduction<Int, Int> {
       .continue(state + result)
     }
 
@@ -247,13 +248,13 @@ struct TypedMachineTests {
   func stepsOfAProviderNeedNotBeDeclared() throws {
     let machine = try Machine(
       "numbers", start: 1, navigator: Numbers(), reducer: Numbers(), provider: Numbers())
-    let run = machine.start(on: loop, from: 0)
+    let run = machine.start(with: 0, on: loop)
     try run.wait()
     #expect(transitions(run) == ["1 -> 2", "2 -> 1", "1 -> 2", "2 -> 3"])
     #expect(machine.result(of: run) == 90)
     #expect(body(run).contains("[numbers] back 1"))
 
-    let stopped = machine.start(on: loop, from: 0)
+    let stopped = machine.start(with: 0, on: loop)
     stopped.cancel()
     try stopped.wait()
     #expect(stopped.state == .cancelled)
