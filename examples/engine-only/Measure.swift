@@ -90,10 +90,10 @@ private func measureSwiftOps(on loop: EventLoop, _ count: Int) {
         let run = flow.start(on: loop)
         do {
           try run.wait()
+          return nil
         } catch {
-          return "stalled"
+          return "failed"
         }
-        return run.error == nil ? nil : "failed"
       }
     }
   }

@@ -21,12 +21,11 @@ func runUploads() {
   let loop = EventLoop()
   let run = flow.start(on: loop)
   do {
-    try run.wait()
-    print("checksum:", run.data[checksum.checksum] ?? 0)
+    let data = try run.wait()
+    print("checksum:", data[checksum.checksum] ?? 0)
   } catch {
-    print("stalled: \(error)")
+    print("failed: \(error)")
   }
-  if run.error != nil { print("failed") }
 }
 
 /// A typed op: inputs and outputs are its properties.

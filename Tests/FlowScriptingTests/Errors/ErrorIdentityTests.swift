@@ -134,7 +134,7 @@ struct ErrorIdentityTests {
       """, program.host.value(of: failing), .reference(throwing))
     let op = try #require(results.first.flatMap { program.host.op(in: $0) })
     let run = op.start(on: program.loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.underlying as? Token == Token(number: 3))
   }
 

@@ -94,7 +94,7 @@ struct AsyncFunctionTests {
       "local waits = ... return flow.op('FailOp', function() fail(waits) end):start()",
       .boolean(waits))
     let run = try #require(program.host.run(in: value[0]))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.underlying is Missing)
     #expect(program.host.unobservedFailures().map(\.name) == ["FailOp"])
   }

@@ -90,7 +90,7 @@ struct ClosingTests {
     program.host.close()
     for op in ops {
       let run = op.start(on: program.loop, data: [("x", .integer(1))])
-      try run.wait()
+      try run.waitUntilEnd()
       #expect(run.state == .failed, "\(op.name)")
       #expect(run.error?.message.description.contains("closed") == true, "\(op.name)")
     }

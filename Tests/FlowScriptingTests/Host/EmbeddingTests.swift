@@ -39,7 +39,7 @@ struct EmbeddingTests {
     let value = try program.run(
       "return flow.op('NapOp', function(ctx) flow.sleep(2) ctx:fail 'tired' end):start()")
     let run = try #require(program.host.run(in: value[0]))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.timeline().description.contains("\"name\":\"NapOp\""))
     #expect(
       run.trace().description.contains(

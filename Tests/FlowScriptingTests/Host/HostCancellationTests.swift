@@ -110,7 +110,7 @@ struct HostCancellationTests {
         try await context.sleep(for: 3600)
       }
       let run = op.start(on: host.loop)
-      try run.wait()
+      try run.waitUntilEnd()
       return run.error?.message.description ?? "no error"
     }
     #expect(message == "cancelled: enough")

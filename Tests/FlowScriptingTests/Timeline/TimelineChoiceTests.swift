@@ -23,7 +23,7 @@ struct TimelineChoiceTests {
           })
       }
       let run = flow.start(on: loop)
-      try? run.wait()
+      try? run.waitUntilEnd()
       run.markObserved()
       entries.append(TimelinePage.Entry(run))
     }

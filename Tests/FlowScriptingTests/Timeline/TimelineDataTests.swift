@@ -22,7 +22,7 @@ struct TimelineDataTests {
     let flow = Flow("many").data("list", list.flowValue)
       .addGrouped(op, GroupDispatcher(input: "list", allowFailure: true, as: "x"))
     let run = flow.start(on: EventLoop(clock: VirtualClock()))
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     return run
   }

@@ -119,11 +119,27 @@ public final class Run: FlowTask<DataBucket> {
     return log.events
   }
 
-  /// Runs the loop until the run has concluded.
+  /// Runs the loop until the run has concluded; blocks the calling thread, the loop's own.
   ///
-  /// Throws the run's error when the run was stalled, so that nothing could make it end. Other
-  /// errors are only in the run's `error`.
-  public func wait() throws(FlowError) {
+  /// As `value`, without `await`. `waitUntilEnd()` leaves the run's error to be read.
+  ///
+  /// - Returns: The run's data.
+  /// - Throws: The run's error when it failed or was cancelled. A run that nothing can make end fails as
+  ///   `stalled`.
+  @discardableResult
+  public func wait() throws(FlowError) -> DataBucket {
+    try waitUntilEnd()
+    markObserved()
+    if let error { throw error }
+    return data
+  }
+
+  /// Runs the loop until the run has concluded, whatever its outcome; blocks the calling thread, the loop's own.
+  ///
+  /// For code that reads `state` and `error` afterwards; `wait()` throws the run's error.
+  ///
+  /// - Throws: A `FlowError` of kind `stalled` when the run was stalled: nothing could make it end.
+  public func waitUntilEnd() throws(FlowError) {
     while !isConcluded {
       if !loop.run(until: { isConcluded }), !failStalled() {
         // For example in a body of this very run.

@@ -15,14 +15,14 @@ struct FlowErrorTests {
   func whatSwiftThrowsStaysThroughRetriesGroupsAndRedaction() throws {
     let loop = makeLoop()
     let alone = failing.start(on: loop, data: [("p", .secret("Outage".flowValue))])
-    try alone.wait()
+    try alone.waitUntilEnd()
     #expect(alone.error?.underlying as? Outage == Outage(region: 7))
     #expect(alone.error?.message == "<redacted>(region: 7)")
     #expect(alone.error?.path == "FailOp")
     let inner = Flow("inner").add(failing)
     let run = Flow("publish").data("list", ["a"])
       .addGrouped(inner, GroupDispatcher(input: "list", as: "item")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.underlying as? Outage == Outage(region: 7))
     #expect(run.error?.path == "publish/inner #1/FailOp")
     #expect(run.error?.description == "[publish/inner #1/FailOp] <redacted>(region: 7)")
@@ -48,7 +48,7 @@ struct FlowErrorTests {
       delayAfter: { _, attempt in Double(attempt) * 10 })
     let op = Op("FlakyOp", retry: policy) { throw Outage(region: $0.attempt) }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.underlying as? Outage == Outage(region: 3))
     #expect(run.duration == 30)
     let bad = Op(
@@ -57,7 +57,7 @@ struct FlowErrorTests {
       _ in throw FlowError(.error, "no")
     }
     let failed = bad.start(on: loop)
-    try failed.wait()
+    try failed.waitUntilEnd()
     #expect(failed.error?.message == "'when' of retry failed: Outage(region: 4)")
     #expect(failed.error?.underlying is Outage)
   }
@@ -127,7 +127,7 @@ struct FlowErrorTests {
     let loop = makeLoop()
     let run = Op("GetOp", retry: RetryPolicy(attempts: 2, delay: 1)) { _ in throw error }
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.duration == 7 && run.error?.kind == .http && run.error?.request != nil)
   }
 
@@ -146,7 +146,7 @@ struct FlowErrorTests {
       count += 1
       throw error
     }.start(on: makeLoop())
-    try run.wait()
+    try run.waitUntilEnd()
     return count
   }
 }

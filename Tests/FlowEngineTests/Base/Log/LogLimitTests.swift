@@ -38,7 +38,7 @@ struct LogLimitTests {
       .add(Op("FirstOp") { context in context.run.logLimit = 10 })
       .addGrouped(fail, GroupDispatcher(input: "numbers", allowFailure: true))
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     let failures = run.events.filter { (event: RunEvent) in
       event.kind == .finish && event.message == "withError: refused"
     }

@@ -163,7 +163,7 @@ struct CaseTests {
     }
     let run = flow.add(quick("NeverOp")).otherwise().add(quick("NeverOp")).combine()
       .add(quick("NeverOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run) == ["[Cases] DidFinish: withError: who knows"])
     #expect(run.error?.op == "Cases")
     #expect(run.error?.message == "who knows")
@@ -176,7 +176,7 @@ struct CaseTests {
     let run = Flow("f").case(where: WaitingPredicate(nil)).add(quick("NeverOp"))
       .otherwise().add(quick("NeverOp")).start(on: loop)
     #expect(run.cancel(reason: "enough"))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run) == ["[Cases] DidFinish: cancelled: enough"])
     #expect(run.state == .cancelled)
     #expect(run.error?.message == "cancelled: enough")
@@ -196,7 +196,7 @@ struct CaseTests {
         Issue.record("asked after the cancellation")
         return true
       }).add(quick("NeverOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run).isEmpty)
     #expect(run.state == .cancelled)
     #expect(!run.isFinishedEarly)
@@ -206,7 +206,7 @@ struct CaseTests {
   func aPredicateThatNobodyAnswersStalls() {
     let loop = makeLoop()
     let run = Flow("f").case(where: WaitingPredicate(nil)).add(quick("NeverOp")).start(on: loop)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(run.error?.message == "stalled: [f] never finished")
   }
 

@@ -23,7 +23,7 @@ struct FinallyTests {
     let run = Flow("f").add(Op("OpenOp") { $0.set("handle", 7) }).add(failing("BadOp", "bad"))
       .addFinally(Op("CloseOp", needs: ["handle": "integer"]) { $0.set("handle", FlowValue.null) })
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       run.summary() == """
         ====== Flow Summary ======
@@ -51,7 +51,7 @@ struct FinallyTests {
       .addFinally(waitingOp("LastOp", 2)).start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "first") }
     loop.schedule(at: 2_000_000_000) { run.cancel(reason: "second") }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[WorkOp] WillStart", "[WorkOp] DidFinish: cancelled: first", "[CloseOp] WillStart",
@@ -70,7 +70,7 @@ struct FinallyTests {
     let run = Flow("f").add(quick("WorkOp")).addFinally(waitingOp("CloseOp", 2))
       .didFinish { seen.append($0.state) }.start(on: loop)
     loop.schedule(at: 1_000_000_000) { #expect(run.cancel()) }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run).last == "[CloseOp] DidFinish: successfully")
     #expect(run.state == .cancelled)
     #expect(seen == [.cancelled])
@@ -81,7 +81,7 @@ struct FinallyTests {
     let loop = makeLoop()
     let inner = Flow("inner").add(waitingOp("WorkOp", 9)).addFinally(waitingOp("CloseOp", 5))
     let run = Flow("outer").add(inner, timeout: 1).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[inner] WillStart", "[WorkOp] WillStart",
@@ -99,7 +99,7 @@ struct FinallyTests {
     let inner = Flow("inner").add(quick("WorkOp")).addFinally(waitingOp("CloseOp", 5))
     let middle = Flow("middle").add(inner).add(quick("NeverOp"))
     let run = Flow("outer").add(middle, timeout: 1).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
         "[CloseOp] DidFinish: successfully", "[inner] DidFinish: cancelled: timed out after 1s",
@@ -125,7 +125,7 @@ struct FinallyTests {
     let loop = makeLoop()
     let run = Flow("f").add(quick("WorkOp")).addFinally(waitingOp("CloseOp", 5), timeout: 1)
       .addFinally(waitingOp("LastOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
         "[CloseOp] DidFinish: timedOut after 1s", "[LastOp] WillStart",
@@ -143,7 +143,7 @@ struct FinallyTests {
     for second in 1...6 {
       loop.schedule(at: Int64(second) * 1_000_000_000) { run.cancel(reason: "\(second)") }
     }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run).filter { $0.contains("cancelled") }.count == 1)
     #expect(body(run).last == "[closing] DidFinish: successfully")
     #expect(run.duration == 6)
@@ -155,7 +155,7 @@ struct FinallyTests {
     let loop = makeLoop()
     let inner = Flow("inner").add(failing("BadOp", "bad")).addFinally(quick("CloseOp"))
     let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2, delay: 1)).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[inner] WillStart", "[BadOp] WillStart", "[BadOp] DidFinish: withError: bad",
@@ -176,7 +176,7 @@ struct FinallyTests {
     let run = Flow("f").add(waitingOp("WorkOp", 9))
       .addFinally(flaky, retry: RetryPolicy(attempts: 5, delay: 1)).start(on: loop)
     run.cancel()
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(count == 3)
     #expect(run.state == .cancelled)
     #expect(run.duration == 2)
@@ -192,7 +192,7 @@ struct FinallyTests {
     }
     let run = flow.start(on: loop)
     loop.schedule(at: 500_000_000) { run.cancel() }
-    try run.wait()
+    try run.waitUntilEnd()
     let closed = run.events.filter { $0.kind == .finish && $0.op.description.hasPrefix("Close") }
     #expect(
       closed.map { "\($0.time) \($0.op) \($0.message ?? "")" } == [
@@ -208,7 +208,7 @@ struct FinallyTests {
     let run = Flow("outer").data("items", [1])
       .addParallel(inner, failing("BadOp", "bad", after: 1))
       .addFinally(quick("OuterCloseOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(5) == [
         "[CloseOp] WillStart", "[CloseOp] DidFinish: successfully",
@@ -226,7 +226,7 @@ struct FinallyTests {
     let run = Flow("f").add(quick("WorkOp")).addFinally(closing, timeout: 1).start(on: loop)
     // While the op that has timed out cleans up.
     loop.schedule(at: 1_250_000_000) { run.cancel() }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
         "[SlowOp] WillStart", "[SlowOp] DidFinish: cancelled: timed out after 1s",
@@ -245,7 +245,7 @@ struct FinallyTests {
       .didFinish { _ in called.append("did finish") }.with(grace: 5).start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "first") }
     loop.schedule(at: 4_000_000_000) { run.cancel(reason: "second") }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.duration == 6)
     #expect(run.error?.message == "cancelled: first")
     #expect(called == ["quick", "did finish"])
@@ -261,10 +261,10 @@ struct FinallyTests {
     let loop = makeLoop()
     let run = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: 5).start(on: loop)
     loop.schedule(at: 10_000_000_000) { run.cancel() }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.duration == 15)
     let calm = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: 5).start(on: loop)
-    try calm.wait()
+    try calm.waitUntilEnd()
     #expect(calm.duration == 60)
   }
 
@@ -283,7 +283,7 @@ struct FinallyTests {
     defer { stuck.contexts = [] }
     let run = Flow("f").add(quick("WorkOp")).addFinally(Op(name: "StuckOp", body: stuck))
       .addFinally(quick("LastOp")).start(on: loop)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(run.error?.message == "stalled: [StuckOp] never finished")
     #expect(body(run).last == "[LastOp] DidFinish: successfully")
   }

@@ -42,7 +42,7 @@ struct ParallelTests {
     let run = Flow("both")
       .addParallel(waitingOp("SlowOp", 9), failing("BadOp", "bad", after: 1), quick("QuickOp"))
       .add(quick("NeverOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[SlowOp] WillStart", "[BadOp] WillStart", "[QuickOp] WillStart",
@@ -90,7 +90,7 @@ struct ParallelTests {
     let deep = Flow("deep").addParallel(waitingOp("DeepOp", 9), waitingOp("TwinOp", 8))
     let bad = Flow("bad").add(failing("BadOp", "bad", after: 1)).add(quick("NeverOp"))
     let run = Flow("both").addParallel(deep, bad).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(6) == [
         "[BadOp] DidFinish: withError: bad", "[bad] DidFinish: withError: bad",
@@ -126,7 +126,7 @@ struct ParallelTests {
     let run = Flow("both")
       .addParallel(failing("OneOp", "one", after: 1), failing("TwoOp", "two", after: 1))
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.message == "one")
     #expect(body(run).filter { $0.hasPrefix("[Group]") }.count == 1)
     #expect(loop.unobservedFailures.count == 1)
@@ -139,7 +139,7 @@ struct ParallelTests {
     defer { stuck.contexts = [] }
     let run = Flow("both").addParallel(Op(name: "StuckOp", body: stuck), waitingOp("SlowOp", 5))
       .start(on: loop)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(
       body(run) == [
         "[StuckOp] WillStart", "[SlowOp] WillStart", "[SlowOp] DidFinish: successfully",

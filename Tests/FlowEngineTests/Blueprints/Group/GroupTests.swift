@@ -75,7 +75,7 @@ struct GroupTests {
     let run = Flow().data("images", ["a", "b", "c", "d"])
       .addGrouped(op, GroupDispatcher(input: "images", maxConcurrent: 3))
       .add(Op("NextOp") { _ in }).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[FlowArrayGroupDispatcher] group created: 4", "[UploadOp #1] WillStart",
@@ -102,7 +102,7 @@ struct GroupTests {
     loop.runUntilIdle()
     #expect(run.state == .pending)
     stuck.contexts[0].end()
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run).last == "[UploadOp #1] DidFinish: cancelled: group failed")
     #expect(run.error?.message == "no")
   }
@@ -205,7 +205,7 @@ struct GroupTests {
         GroupDispatcher(
           input: "images", output: "urls", allowFailure: true, as: "image", collect: "url")
       ).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.data.value("urls", as: [String].self) == ["url_of_a", "url_of_c"])
     #expect(body(run).contains("[inner #2] DidFinish: withError: can't upload bad"))
     #expect(run.duration == 1)
@@ -226,7 +226,7 @@ struct GroupTests {
     let run = Flow().data("items", ["a", "b", "c"])
       .addGrouped(member, GroupDispatcher(input: "items", maxConcurrent: 2, as: "item"))
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(stuck.asked.count == 2)
     #expect(
       Array(body(run).suffix(6)) == [
@@ -279,7 +279,7 @@ struct GroupTests {
           op,
           GroupDispatcher(input: "ns", output: "out", allowFailure: true, absent: absent))
       let run = flow.start(on: loop)
-      try run.wait()
+      try run.waitUntilEnd()
       guard case .opaque(let list)? = run.data.get(loop.keys.intern("out")),
         let count = list.listCount()
       else { return [] }

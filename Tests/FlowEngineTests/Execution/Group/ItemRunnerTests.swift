@@ -71,7 +71,7 @@ struct ItemRunnerTests {
       runner.answersAtOnce = true
       for index in 1...4 { runner.succeed(index) }
     }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error == nil && run.duration == 20)
     #expect(runner.batches.last == "5+1@1")
   }
@@ -173,7 +173,7 @@ struct ItemRunnerTests {
       loop.runUntilIdle()
     }
     runner.succeed(0)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(runner.batches == ["0+2@1", "1+1@2", "1+1@3"])
     #expect(
       body(run)[2]
@@ -190,7 +190,7 @@ struct ItemRunnerTests {
     for index in 0..<2 { runner.group?.itemStarted(index, attempt: 1, time: nil) }
     runner.end(1, FlowError(.error, "no"))
     #expect(run.state == .pending)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(runner.cancellations.map(\.message) == ["cancelled: group failed"])
     #expect(run.error?.message == "no")
     #expect(run.error?.op == "SquareOp #2")
@@ -210,7 +210,7 @@ struct ItemRunnerTests {
     let runner = FakeRunner(capacity: 3)
     let run = start(runner, items: 1, on: loop)
     runner.group?.itemEnded(0, attempt: 1, output: .null, error: nil, time: nil)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.kind == .missingOutput)
   }
 
@@ -221,7 +221,7 @@ struct ItemRunnerTests {
       let runner = FakeRunner(capacity: capacity)
       runner.endsWhenAsked = false
       let run = start(runner, items: 2, on: loop)
-      #expect(throws: FlowError.self) { try run.wait() }
+      #expect(throws: FlowError.self) { try run.waitUntilEnd() }
       #expect(run.error?.messageBytes == ByteString("stalled: [\(name)] never finished"))
     }
   }

@@ -180,7 +180,7 @@ struct MachineModelTests {
         continue
       }
       let run = try script.make().start(on: makeLoop(), from: .integer(0))
-      try run.wait()
+      try run.waitUntilEnd()
       let model = machine.model()
       #expect(transitions(run) == model.lines, "seed \(seed)")
       #expect(performed == model.performed, "seed \(seed)")

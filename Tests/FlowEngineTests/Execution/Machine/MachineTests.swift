@@ -158,7 +158,7 @@ struct MachineTests {
     script.step("a", .next(.forward(to: "b")))
     script.step("b", .next(.forward(to: "a")))
     let usual = try script.make().start(on: loop, from: .null)
-    try usual.wait()
+    try usual.waitUntilEnd()
     #expect(usual.error?.message == "exceeded max_transitions (10000)")
     #expect(transitions(usual).count == 10_000)
     script.definition.maxTransitions = 2
@@ -272,7 +272,7 @@ struct MachineTests {
     script.step("a", waitingOp("WaitOp", 100))
     let run = try script.make().start(on: loop, from: .null)
     run.cancel(reason: "enough")
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(
       body(run) == [
@@ -284,7 +284,7 @@ struct MachineTests {
     waiting.logic.wait = 100
     waiting.step("a")
     let timed = try waiting.make(timeout: 5).start(on: loop, from: .null)
-    try timed.wait()
+    try timed.waitUntilEnd()
     #expect(timed.error?.kind == .timeout)
     #expect(timed.duration == 5)
     #expect(waiting.logic.cancelled == 1)
@@ -302,7 +302,7 @@ struct MachineTests {
     script.logic.reducer = { _, result in .continue(result) }
     let run = try script.make(retry: RetryPolicy(attempts: 2, delay: 1))
       .start(on: loop, from: .integer(3))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(seen == [3, 3])
     #expect(body(run).contains("[m] Retry 2/2 in 1s: broken"))
   }
@@ -313,7 +313,7 @@ struct MachineTests {
     script.step("a", failing("FailOp", "broken"))
     let run = try script.make(retry: RetryPolicy(attempts: 2))
       .start(on: loop, from: MapValue.state([:]))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.message == "broken")
     #expect(run.error?.op == "FailOp")
     #expect(body(run).filter { $0.hasPrefix("[FailOp] Did") }.count == 2)
@@ -326,7 +326,7 @@ struct MachineTests {
     let stuck = StuckBody()
     script.step("a", Op(name: "StuckOp", body: stuck))
     let run = try script.make().start(on: loop, from: .null)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(run.error?.message == "stalled: [StuckOp] never finished")
     stuck.contexts = []
   }
@@ -340,7 +340,7 @@ struct MachineTests {
       machine = try script.make()
     }
     let run = machine.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .succeeded)
 
     var waiting = waitingOp("InnermostOp", 100) as Op
@@ -351,7 +351,7 @@ struct MachineTests {
     }
     let stopped = waiting.start(on: loop)
     stopped.cancel()
-    try stopped.wait()
+    try stopped.waitUntilEnd()
     #expect(stopped.state == .cancelled)
   }
 

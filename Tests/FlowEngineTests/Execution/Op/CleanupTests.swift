@@ -62,7 +62,7 @@ struct CleanupTests {
       })
     let run = op.start(on: loop)
     if outcome == "cancel" { run.cancel() }
-    try? run.wait()
+    try? run.waitUntilEnd()
     run.markObserved()
     #expect(calls == ["two", "one"])
     let kinds: [String: FlowError.Kind] = [
@@ -90,7 +90,7 @@ struct CleanupTests {
       context.defer { _ in calls.append(4) }
     }
     let run = Flow("f").add(op).add(quick("NeverOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(calls == [4, 1])
     #expect(run.error?.message == "third")
     #expect(run.error?.op == "TidyOp")
@@ -139,7 +139,7 @@ struct CleanupTests {
       if attempt < 3 { throw FlowError(.error, "bad") }
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[TidyOp] WillStart", "[TidyOp] tidy 1 1", "[TidyOp] Retry 2/3 in 1s: bad",
@@ -155,7 +155,7 @@ struct CleanupTests {
       if context.attempt == 1 { context.defer { _ in throw FlowError(.error, "untidy") } }
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[TidyOp] WillStart", "[TidyOp] Retry 2/2 in 0s: untidy",
@@ -191,7 +191,7 @@ struct CleanupTests {
       })
     let run = op.start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(calls == [3, 1])
     #expect(run.duration == 2)
     #expect(run.error?.message == "cancelled: enough")
@@ -217,7 +217,7 @@ struct CleanupTests {
         context.addCleanup(WaitingCleanup(9))
       })
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.duration == 1.25)
     #expect(run.lateErrors.count == 2)
     #expect(run.error?.message == "timed out after 1s")
@@ -231,7 +231,7 @@ struct CleanupTests {
       throw FlowError(.error, "bad")
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.duration == 60)
     #expect(run.lateErrors.isEmpty)
   }
@@ -246,7 +246,7 @@ struct CleanupTests {
     }
     let run = Flow("f").add(op).add(quick("NeverOp")).start(on: loop)
     loop.schedule(at: 100_000_000) { run.cancel(reason: "enough") }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(calls == [2, 1])
     #expect(run.duration == 0.6)
     #expect(
@@ -260,7 +260,7 @@ struct CleanupTests {
     let op = Op("TidyOp") { $0.addCleanup(WaitingCleanup(1.5)) }
     let inner = Flow("inner").add(op).add(quick("NeverOp"))
     let run = Flow("outer").add(inner, timeout: 1).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[inner] WillStart", "[TidyOp] WillStart", "[TidyOp] DidFinish: successfully",
@@ -290,7 +290,7 @@ struct CleanupTests {
     }
     let run = flow.add(quick("NeverOp")).start(on: loop)
     if stop == "cancel" { loop.schedule(at: 5_000_000_000) { run.cancel() } }
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     #expect(run.duration == 6)
     #expect(calls == [3, 1])
@@ -307,7 +307,7 @@ struct CleanupTests {
     let tidy = Op(
       name: "TidyOp", body: HoldingBody { $0.addCleanup(WaitingCleanup(0.5)) })
     let run = Flow("f").addParallel(tidy, failing("BadOp", "bad", after: 1)).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       times(run) == [
         "0.0 start TidyOp", "0.0 start BadOp", "1.0 finish BadOp", "1.5 finish TidyOp",
@@ -335,7 +335,7 @@ struct CleanupTests {
   func aStuckCleanupStalls() {
     let loop = makeLoop()
     let run = Op("TidyOp") { $0.addCleanup(WaitingCleanup(nil)) }.start(on: loop)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(body(run).last == "[TidyOp] DidFinish: withError: stalled: [TidyOp] never finished")
   }
 

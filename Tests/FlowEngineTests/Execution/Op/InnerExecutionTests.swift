@@ -67,7 +67,7 @@ struct InnerExecutionTests {
       throw FlowError(.error, "no space")
     }
     let run = around(inner).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.op == "InnerOp")
     #expect(run.summary().description.contains("[InnerOp] Retry 3/3 in 0s: no space"))
   }
@@ -102,7 +102,7 @@ struct InnerExecutionTests {
       errors.append(context.execute(inner).error?.kind)
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(errors == [.usage, .usage])
     #expect(!run.summary().description.contains("never"))
   }

@@ -10,7 +10,7 @@ struct CancellationDepthTests {
     for _ in 0..<10_000 { flow = Flow("f").add(flow, timeout: 100).addFinally(quick("CloseOp")) }
     let run = flow.start(on: loop)
     loop.schedule(at: 1) { run.cancel() }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(
       run.events.reduce(0) { $0 + ($1.op == "CloseOp" && $1.kind == .finish ? 1 : 0) } == 10_000)
@@ -23,7 +23,7 @@ struct CancellationDepthTests {
     for _ in 0..<10_000 { flow = Flow("f").addParallel(flow) }
     let run = flow.start(on: loop)
     loop.schedule(at: 1) { run.cancel() }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(run.duration == 1e-9)
   }
@@ -40,7 +40,7 @@ struct CancellationDepthTests {
       .start(on: loop, data: [("items", .opaque(ListValue(items)))])
     while begun < count, loop.turn(mayBlock: false) == .worked {}
     run.cancel(reason: "enough")
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     let finished = run.events.reduce(0) { $1.kind == .finish ? $0 + 1 : $0 }
     #expect(finished == count)
@@ -67,7 +67,7 @@ struct CancellationDepthTests {
     #expect(depth == 10_000)
     #expect(loop.pendingRuns.count == 10_000)
     run.cancel(reason: "enough")
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(deepest?.error?.message == "cancelled: enough")
     #expect(loop.pendingRuns.isEmpty)

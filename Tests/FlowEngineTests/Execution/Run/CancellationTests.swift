@@ -9,14 +9,14 @@ struct CancellationTests {
     let run = waitingOp("SlowOp").start(on: loop)
     #expect(run.cancel(reason: "first"))
     #expect(run.cancel(reason: "second"))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.cancel() == false)
     #expect(run.error?.message == "cancelled: first")
     #expect(run.state == .cancelled)
     #expect(loop.unobservedFailures.isEmpty)
     let plain = waitingOp("SlowOp").start(on: loop)
     plain.cancel()
-    try plain.wait()
+    try plain.waitUntilEnd()
     #expect(body(plain).last == "[SlowOp] DidFinish: cancelled")
     #expect(quick("DoneOp").start(on: loop).cancel() == false)
   }
@@ -34,7 +34,7 @@ struct CancellationTests {
       Flow("calls").willStart(WaitingCallback(seconds: nil)).add(quick("NeverOp")))
     let run = Flow("top").add(Flow("nested").add(parallel)).add(quick("NeverOp")).start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(10) == [
         "[SleepOp] DidFinish: cancelled: enough", "[ItemOp] DidFinish: cancelled: enough",
@@ -55,7 +55,7 @@ struct CancellationTests {
     let loop = makeLoop()
     let callback = CancellingCallback()
     let run = Flow("f").willStart(callback).add(quick("NeverOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(callback.asked == ["cancelled: by itself"])
     #expect(run.state == .cancelled)
     #expect(body(run).isEmpty)
@@ -66,7 +66,7 @@ struct CancellationTests {
     let loop = makeLoop()
     let run = Flow("f").add(Op("SelfOp") { $0.run.cancel(reason: "by itself") })
       .add(quick("NeverOp")).addFinally(quick("CloseOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[SelfOp] WillStart", "[SelfOp] DidFinish: cancelled: by itself", "[CloseOp] WillStart",
@@ -84,7 +84,7 @@ struct CancellationTests {
       })
     let run = Flow("f").data("items", [1, 2, 3, 4])
       .addGrouped(op, GroupDispatcher(input: "items", maxConcurrent: 4)).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(3)
         == (1...3).map {
@@ -105,7 +105,7 @@ struct CancellationTests {
     loop.runUntilIdle()
     #expect(run.state == .pending)
     stuck.contexts[0].end(FlowError(.error, "other"))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run).last == "[StubbornOp] DidFinish: cancelled: enough")
   }
 
@@ -126,7 +126,7 @@ struct CancellationTests {
       .didFinish(WaitingCallback(seconds: 2) { calls.append("done") })
     let run = Flow("outer").add(inner).add(quick("NeverOp")).start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel() }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(calls == ["done"])
     #expect(run.state == .cancelled)
     #expect(body(run).last == "[inner] DidFinish: successfully")

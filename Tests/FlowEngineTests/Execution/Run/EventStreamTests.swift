@@ -11,7 +11,7 @@ struct EventStreamTests {
     let loop = makeLoop()
     let run = Flow("lines").add(Op(name: "LineOp", body: WaitingLines(count))).start(on: loop)
     var streams = makeStreams(run)
-    if ends { try run.wait() } else { loop.shutdown() }
+    if ends { try run.waitUntilEnd() } else { loop.shutdown() }
     streams.append(run.eventStream())
     return (streams, Array(run.events))
   }

@@ -528,7 +528,7 @@ struct ModelTests {
     if stop.time != .max {
       timer = loop.schedule(at: loop.now() + Int64(stop.time)) { run.cancel(reason: "enough") }
     }
-    try run.wait()
+    try run.waitUntilEnd()
     timer?.cancel()
     run.markObserved()
     states.insert(run.state)

@@ -41,7 +41,7 @@ struct OwnershipTests {
       throw FlowError(.error, "bad")
     }
     let run = Flow("f").add(op).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[StartOp] WillStart", "[Inner1Op] WillStart", "[Inner2Op] WillStart",
@@ -64,7 +64,7 @@ struct OwnershipTests {
       throw FlowError(.error, "bad")
     }
     let run = Flow("f").add(op).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       times(run, [.start, .finish, .log]) == [
         "0.0 start StartOp", "0.0 start child", "2.5 finish child", "2.5 log StartOp",
@@ -82,7 +82,7 @@ struct OwnershipTests {
     }
     let run = Flow("f").add(op).add(waitingOp("WorkOp", 2)).addFinally(waitingOp("CloseOp"))
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[StartOp] WillStart", "[ShortOp] WillStart", "[LongOp] WillStart",
@@ -116,7 +116,7 @@ struct OwnershipTests {
       name: "StartOp", timeout: 1,
       body: HoldingBody { _ = $0.start(waitingOp("InnerOp", 9)) })
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[StartOp] WillStart", "[InnerOp] WillStart",
@@ -125,7 +125,7 @@ struct OwnershipTests {
       ])
     let second = op.start(on: loop)
     second.cancel(reason: "enough")
-    try second.wait()
+    try second.waitUntilEnd()
     #expect(
       body(second).suffix(2) == [
         "[InnerOp] DidFinish: cancelled: enough", "[StartOp] DidFinish: cancelled: enough",
@@ -140,7 +140,7 @@ struct OwnershipTests {
       if context.attempt == 1 { throw FlowError(.error, "bad") }
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[StartOp] WillStart", "[InnerOp] WillStart", "[InnerOp] DidFinish: cancelled: bad",
@@ -157,7 +157,7 @@ struct OwnershipTests {
       throw FlowError(.error, "bad")
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(2) == [
         "[InnerOp] DidFinish: cancelled: bad", "[StartOp] DidFinish: withError: bad",
@@ -184,7 +184,7 @@ struct OwnershipTests {
     let inner = Flow("child").add(waitingOp("LongOp", 9)).addFinally(waitingOp("CloseOp", 2))
     let run = Flow("f").add(Op("StartOp") { _ = $0.start(inner) }).start(on: loop)
     loop.schedule(at: 1_000_000_000) { #expect(run.cancel(reason: "enough")) }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(run.duration == 2)
   }

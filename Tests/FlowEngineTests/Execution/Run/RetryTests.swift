@@ -30,7 +30,7 @@ struct RetryTests {
     }
     let run = Flow("f").add(op).add(quick("NextOp")).start(on: loop)
     #expect(run.state == .pending)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(attempts == [1, 2, 3, 4])
     #expect(
       run.summary() == """
@@ -66,7 +66,7 @@ struct RetryTests {
     let loop = makeLoop()
     let errors = (1...3).map { FlowError(.error, "bad \($0)") }
     let run = flaky("FlakyOp", errors, retry: RetryPolicy(attempts: 3)).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error === run.error && run.error?.message == "bad 3")
     #expect(
       body(run) == [
@@ -110,7 +110,7 @@ struct RetryTests {
     let run = flaky("FlakyOp", [bad], retry: policy).start(on: loop)
     #expect(run.state == .pending)
     run.cancel()
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
   }
 
@@ -143,7 +143,7 @@ struct RetryTests {
       if $0.attempt == 3 { $0.set("x", 3) }
     }
     let second = giving.start(on: loop)
-    try second.wait()
+    try second.waitUntilEnd()
     #expect(second.state == .succeeded)
     #expect(second.data["x"]?.logText == "3")
   }
@@ -163,7 +163,7 @@ struct RetryTests {
       .case("no", "match").combine().add(quick("NeverOp"))
     let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 4)).add(quick("NextOp"))
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(count == 3)
     #expect(
       body(run) == [
@@ -192,7 +192,7 @@ struct RetryTests {
     )
     .willStart { _ in calls.append("start") }.didFinish { calls.append("finish \($0.state)") }
     let run = flow.with(retry: RetryPolicy(attempts: 3, delay: 0.25)).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(calls == ["start", "finish succeeded"])
     #expect(
       body(run).filter { $0.hasPrefix("[top]") } == [
@@ -211,7 +211,7 @@ struct RetryTests {
     }
     let inner = Flow("inner").add(op)
     let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 4)).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(count == 12)
   }
 
@@ -230,7 +230,7 @@ struct RetryTests {
     }
     let run = Flow("f").data("items", [1, 2, 3])
       .addGrouped(op, GroupDispatcher(input: "items", output: "out")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.data.value("out", as: [Int64].self) == [10, 20, 30])
     #expect(
       body(run) == [
@@ -253,7 +253,7 @@ struct RetryTests {
     }
     let run = Flow("f").data("items", [1, 2, 3])
       .addGrouped(op, GroupDispatcher(input: "items")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[FlowArrayGroupDispatcher] group created: 3", "[ItemOp #1] WillStart",
@@ -273,7 +273,7 @@ struct RetryTests {
     let inner = Flow("inner").add(op)
     let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: 10)).start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
         "[FlakyOp] Retry 2/2 in 10s: bad", "[FlakyOp] DidFinish: cancelled: enough",
@@ -290,7 +290,7 @@ struct RetryTests {
     let inner = Flow("inner").add(failing("BadOp", "bad"))
     let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: 10)).start(on: loop)
     loop.schedule(at: 11_000_000_000) { run.cancel(reason: "enough") }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(2) == [
         "[inner] Retry 3/9 in 10s: bad", "[inner] DidFinish: cancelled: enough",
@@ -320,7 +320,7 @@ struct RetryTests {
         }
       })
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     loop.runUntilIdle()
     #expect(kept.map(\.attempt) == [1, 2, 3])
     #expect(Set(kept.map(ObjectIdentifier.init)).count == 3)
@@ -339,14 +339,14 @@ struct RetryTests {
     let op = Op(
       name: "SlowOp", retry: RetryPolicy(attempts: 2), timeout: 1, body: SleepingBody(9) { _ in })
     let run = Flow("f").add(op, timeout: 2).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       times(run) == ["0.0 start SlowOp", "2.0 retry SlowOp", "4.0 finish SlowOp"])
     let second = Flow("f").add(op, retry: RetryPolicy(attempts: 1)).start(on: loop)
-    try second.wait()
+    try second.waitUntilEnd()
     #expect(times(second) == ["0.0 start SlowOp", "1.0 finish SlowOp"])
     let third = op.with(name: "OtherOp", timeout: 3).start(on: loop)
-    try third.wait()
+    try third.waitUntilEnd()
     #expect(third.duration == 6)
     #expect(op.timeout == 1)
   }

@@ -62,7 +62,7 @@ struct RunContinuationTests {
     // It waits for the end of the run, final steps included.
     #expect(task.state == .pending)
     #expect(run.state == .pending)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.duration == 2)
     #expect(body(run).contains("[LongOp] DidFinish: cancelled: enough"))
     #expect(text(task) == "cancelled: enough")
@@ -74,7 +74,7 @@ struct RunContinuationTests {
     let tasks = (0..<2).map { _ in run.next { _ in 0 } }
     #expect(tasks[0].cancel())
     #expect(tasks[0].state == .cancelled)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .succeeded)
     #expect(tasks[1].result == 0)
   }
@@ -119,7 +119,7 @@ struct RunContinuationTests {
       throw FlowError(.error, "bad")
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(task.map(text) == "cancelled: bad")
     #expect(stateAtTheEnd == .pending)
     #expect(run.error?.message == "bad")
@@ -139,7 +139,7 @@ struct RunContinuationTests {
     loop.gracePeriod = 0
     let run = tasks.add(op).start(on: loop)
     if !isTimeout { loop.schedule(at: loop.now() + 2_000_000_000) { run.cancel(reason: "enough") } }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       task?.error?.message == (isTimeout ? "cancelled: timed out after 2s" : "cancelled: enough"))
     #expect(run.duration == 2)
@@ -172,7 +172,7 @@ struct RunContinuationTests {
       throw FlowError(.error, "bad")
     }
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(last?.result == "after cancelled: bad")
   }
 

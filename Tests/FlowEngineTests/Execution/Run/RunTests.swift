@@ -16,7 +16,7 @@ struct RunTests {
     run.observe(Job { calls.append("observed 1") })
     run.observe(Job { calls.append("observed 2") })
     #expect(calls == ["start pending"])
-    try run.wait()
+    try run.waitUntilEnd()
     run.observe(Job { calls.append("observed late") })
     loop.runUntilIdle()
     #expect(
@@ -28,6 +28,42 @@ struct RunTests {
     #expect(run.duration == 0.5)
   }
 
+  @Test("A wait returns the data, or throws the error, as the awaited value does")
+  func aWaitReturnsTheDataOrThrowsTheError() throws {
+    let loop = makeLoop()
+    let good = Op("GoodOp") { context in
+      try await context.sleep(for: .seconds(1))
+      context.set("n", 1)
+    }
+    #expect(try good.start(on: loop).wait().integer("n") == 1)
+    let bad = Op("BadOp") { context in
+      try await context.sleep(for: .seconds(1))
+      throw FlowError(.network, "reset by peer")
+    }
+    let run = bad.start(on: loop)
+    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(run.isObserved)
+    #expect(loop.unobservedFailures.isEmpty)
+    let cancelled = good.start(on: loop)
+    cancelled.cancel(reason: "enough")
+    let error = #expect(throws: FlowError.self) { try cancelled.wait() }
+    #expect(error?.kind == .cancelled)
+  }
+
+  @Test("A wait until the end leaves the error to be read")
+  func aWaitUntilTheEndLeavesTheErrorToBeRead() throws {
+    let loop = makeLoop()
+    let run = Op("BadOp") { context in
+      try await context.sleep(for: .seconds(1))
+      throw FlowError(.network, "reset by peer")
+    }.start(on: loop)
+    try run.waitUntilEnd()
+    #expect(!run.isObserved)
+    #expect(loop.unobservedFailures.count == 1)
+    #expect(run.error?.kind == .network)
+  }
+
   @Test("An error in will start fails the run before any op")
   func anErrorInWillStartFailsTheRunBeforeAnyOp() throws {
     let loop = makeLoop()
@@ -36,7 +72,7 @@ struct RunTests {
       .willStart(WaitingCallback(FlowError(.error, "not today")))
       .willStart { _ in finished += 100 }.didFinish { _ in finished += 1 }
     let run = flow.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run).isEmpty)
     #expect(run.error?.message == "not today")
     #expect(finished == 1)
@@ -111,7 +147,7 @@ struct RunTests {
     }
     let run = Flow("f").add(keeping).add(after).add(keeping).add(waitingOp("WaitOp")).add(after)
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .succeeded)
     #expect(run.data.count == 0)
     #expect(kept[0].displayName == "KeepOp")
@@ -220,7 +256,7 @@ struct RunTests {
       var isFine = true
       let flow = randomFlow("top", 0, &random, &expected, &time, &isFine)
       let run = flow.start(on: loop)
-      try run.wait()
+      try run.waitUntilEnd()
       #expect(body(run) == expected, "seed \(seed)")
       #expect((run.state == .succeeded) == isFine, "seed \(seed)")
       #expect(run.duration == Double(time), "seed \(seed)")

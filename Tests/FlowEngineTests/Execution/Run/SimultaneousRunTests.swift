@@ -20,7 +20,7 @@ struct SimultaneousRunTests {
     loop.schedule(at: 500_000_000) {
       for index in stride(from: 3, to: 40, by: 4) { runs[index].cancel() }
     }
-    for run in runs { try run.wait() }
+    for run in runs { try run.waitUntilEnd() }
     for (index, run) in runs.enumerated() {
       run.markObserved()
       let alone = flow.start(
@@ -28,7 +28,7 @@ struct SimultaneousRunTests {
       if index % 4 == 3 {
         loop.schedule(at: loop.deadline(after: 0.5)) { alone.cancel() }
       }
-      try alone.wait()
+      try alone.waitUntilEnd()
       alone.markObserved()
       #expect(lines(run) == lines(alone))
       #expect(run.duration == alone.duration)

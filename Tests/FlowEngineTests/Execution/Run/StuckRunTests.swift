@@ -10,7 +10,7 @@ struct StuckRunTests {
     defer { stuck.contexts = [] }
     let inner = Flow("inner").add(Op(name: "StuckOp", body: stuck))
     let run = Flow("outer").add(inner).add(Op("NeverOp") { _ in }).start(on: loop)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(run.error?.kind == .stalled)
     #expect(
       body(run).suffix(2) == [
@@ -26,7 +26,7 @@ struct StuckRunTests {
     let stuck = StuckBody(endsWhenAsked: false)
     defer { stuck.contexts = [] }
     let run = Op(name: "StuckOp", body: stuck).start(on: loop)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(run.error?.message == "stalled: [StuckOp] never finished")
     #expect(stuck.asked.count == 1)
     stuck.contexts[0].end()
@@ -42,7 +42,7 @@ struct StuckRunTests {
     let run = Flow().data("items", [1, 2])
       .addGrouped(op, GroupDispatcher(input: "items", allowFailure: true, failures: "failed"))
       .start(on: loop)
-    #expect(throws: Never.self) { try run.wait() }
+    #expect(throws: Never.self) { try run.waitUntilEnd() }
     #expect(body(run).filter { $0.contains("stalled: [StuckOp #") }.count >= 2)
   }
 
@@ -50,7 +50,7 @@ struct StuckRunTests {
   func aStuckCallbackStallsTheRun() {
     let loop = makeLoop()
     let run = Flow("calls").willStart(WaitingCallback(seconds: nil)).start(on: loop)
-    #expect(throws: FlowError.self) { try run.wait() }
+    #expect(throws: FlowError.self) { try run.waitUntilEnd() }
     #expect(run.error?.message == "stalled: [calls] never finished")
   }
 
@@ -59,7 +59,7 @@ struct StuckRunTests {
     let loop = makeLoop()
     var caught: FlowError?
     let op = Op("SelfishOp") { context in
-      do throws(FlowError) { try context.run.wait() } catch { caught = error }
+      do throws(FlowError) { try context.run.waitUntilEnd() } catch { caught = error }
     }
     let run = op.start(on: loop)
     #expect(caught?.message == "stalled: nothing can end this wait")

@@ -8,7 +8,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     let slow = waitingOp("SlowOp", 9).with(timeout: 5)
     let run = Flow("f").add(slow).add(quick("NeverOp")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       run.summary() == """
         ====== Flow Summary ======
@@ -47,7 +47,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     let op = waitingOp("SlowOp", 9).with(retry: RetryPolicy(attempts: 3, delay: 10), timeout: 2)
     let run = op.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       times(run) == [
         "0.0 start SlowOp", "2.0 retry SlowOp", "14.0 retry SlowOp", "26.0 finish SlowOp",
@@ -61,7 +61,7 @@ struct TimeoutTests {
       .add(quick("NeverOp"))
     let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2), timeout: 3)
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[inner] WillStart", "[FirstOp] WillStart", "[FirstOp] DidFinish: successfully",
@@ -84,7 +84,7 @@ struct TimeoutTests {
       let innerFlow = Flow("inner").add(op, timeout: leaf)
       let outerFlow = Flow("outer").add(innerFlow, timeout: inner)
       let run = Flow("top").add(outerFlow, timeout: outer).start(on: loop)
-      try run.wait()
+      try run.waitUntilEnd()
       return body(run).suffix(3) + ["\(run.duration) \(run.error?.op ?? "")"]
     }
     #expect(
@@ -145,7 +145,7 @@ struct TimeoutTests {
     let run = Flow("f").data("items", [1, 2, 3])
       .addGrouped(op, GroupDispatcher(input: "items", allowFailure: true, failures: "failed"))
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .succeeded)
     #expect(body(run).contains("[ItemOp #2] DidFinish: timedOut after 2s"))
     #expect(run.data["failed"]?.logText.description.contains("timed out after 2s") == true)
@@ -160,7 +160,7 @@ struct TimeoutTests {
         waitingOp("ItemOp", 9).with(primaryInput: "i"),
         GroupDispatcher(input: "items", allowFailure: true))
     let run = Flow("outer").add(inner, timeout: 3).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
         "[ItemOp #1] DidFinish: cancelled: timed out after 3s",
@@ -203,7 +203,7 @@ struct TimeoutTests {
         Flow("member").add(busy("BusyOp")),
         GroupDispatcher(input: "items", allowFailure: true, as: "i"))
     let group = Flow("outer").add(grouped, timeout: 2).start(on: loop)
-    try group.wait()
+    try group.waitUntilEnd()
     #expect(
       body(group).suffix(3) == [
         "[BusyOp] DidFinish: cancelled: timed out after 2s",
@@ -212,7 +212,7 @@ struct TimeoutTests {
       ])
     let parallel = Flow("parallel").addParallel(waitingOp("SlowOp", 9), busy("BusyOp"))
     let both = Flow("outer").add(parallel, timeout: 2).start(on: loop)
-    try both.wait()
+    try both.waitUntilEnd()
     #expect(
       body(both).suffix(3) == [
         "[BusyOp] DidFinish: cancelled: timed out after 2s",
@@ -226,7 +226,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     let inner = Flow("inner").willStart(WaitingCallback(seconds: nil)).add(quick("NeverOp"))
     let run = Flow("outer").add(inner, timeout: 2).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run) == ["[inner] WillStart", "[inner] DidFinish: timedOut after 2s"])
     #expect(run.error?.kind == .timeout)
     #expect(run.state == .failed)
@@ -237,7 +237,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     let inner = Flow("inner").case(where: WaitingPredicate(nil)).add(quick("NeverOp"))
     let run = Flow("outer").add(inner, timeout: 2).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[inner] WillStart", "[Cases] DidFinish: cancelled: timed out after 2s",
@@ -250,7 +250,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     // The timeout is set before the body sets its timer.
     let run = Flow("f").add(waitingOp("TieOp", 1), timeout: 1).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(body(run).last == "[TieOp] DidFinish: timedOut after 1s")
   }
 
@@ -269,7 +269,7 @@ struct TimeoutTests {
       for _ in 0..<turns { loop.enqueue {} }
       loop.enqueue { contexts[0].end() }
     }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(
       times(run).suffix(2) == ["1.0 start SecondOp", "3.0 finish SecondOp"]
         || times(run).last == "1.0 finish FirstOp")
@@ -296,7 +296,7 @@ struct TimeoutTests {
       .addParallel(look("member"), Flow("within").add(look("member's"), timeout: 50))
       .addFinally(look("at the end"))
     let run = Flow("outer").add(inner, timeout: 20).add(look("outer")).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .succeeded)
     #expect(
       seen == [

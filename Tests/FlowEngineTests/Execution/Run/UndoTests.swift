@@ -20,7 +20,7 @@ struct UndoTests {
   func order() throws {
     let inner = Flow("inner").add(op("BOp")).add(op("COp"))
     let run = Flow("f").add(op("AOp")).add(inner).add(failing).start(on: makeLoop())
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.message == "boom")
     #expect(
       undone(run) == [
@@ -43,7 +43,7 @@ struct UndoTests {
     let run = Flow("f")
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 1)).add(failing)
       .start(on: loop, data: [("list", list(["a", "b", "c"]))])
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     #expect(seen == ["ItemOp #3: c 30 1", "ItemOp #2: b 20 1", "ItemOp #1: a 10 1"])
   }
@@ -53,7 +53,7 @@ struct UndoTests {
     let loop = makeLoop()
     let bad = op("BadOp").with { _ in throw FlowError(.error, "can't") }
     let run = Flow("f").add(op("AOp")).add(bad).add(op("BOp")).add(failing).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     #expect(run.error?.message == "boom")
     #expect(run.lateErrors.map(\.description) == ["[f/BadOp] can't"])
@@ -80,7 +80,7 @@ struct UndoTests {
 
   private func startAndWait(_ flow: Flow, _ loop: EventLoop) throws {
     let run = flow.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .succeeded)
     #expect(undone(run).isEmpty)
   }
@@ -115,7 +115,7 @@ struct UndoTests {
     let flow = Flow("f").add(op("AOp")).add(slow).add(waitingOp("WaitOp", 50)).with(grace: 5)
     let run = flow.start(on: loop)
     _ = loop.schedule(at: loop.deadline(after: 1)) { run.cancel() }
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(run.duration == 6)
     #expect(
@@ -130,7 +130,7 @@ struct UndoTests {
     let loop = makeLoop()
     let stuck = op("StuckOp").with(undo: HoldingBody { _ in })
     let run = Flow("f").add(op("AOp")).add(stuck).add(failing).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     #expect(run.lateErrors.map(\.kind) == [.stalled])
     #expect(undone(run).last == "f/AOp: successfully")
@@ -152,7 +152,7 @@ struct UndoTests {
     let real = op("RealOp")
     loop.replacements = OpReplacements(["RealOp": Op("RealOp") { _ in }])
     let run = Flow("f").add(real).add(failing).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     #expect(undone(run).isEmpty)
   }
@@ -163,7 +163,7 @@ struct UndoTests {
     var seen: [UInt64] = []
     let step = Op("StepOp", undo: { seen.append($0.lineage) }) { seen.append($0.lineage) }
     let run = Flow("f").add(step).add(failing).start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     #expect(seen.count == 2 && seen.first == seen.last)
   }

@@ -111,7 +111,7 @@ struct TypedOpTests {
     let outcome = await onLoopThread { loop in
       let home = pthread_self()
       let run = Flow().data(sum.numbers, [1, 2, 3]).add(sum).start(on: loop)
-      guard run.state == .pending, (try? run.wait()) != nil else { return "not started" }
+      guard run.state == .pending, (try? run.waitUntilEnd()) != nil else { return "not started" }
       return "\(run.data[sum.total] ?? -1) \(run.data[sum.thread] == UInt64(home))"
     }
     #expect(outcome == "6 false")
@@ -122,7 +122,7 @@ struct TypedOpTests {
     let outcome = await onLoopThread { loop in
       let run = Flow().data("rounds", 0).add(SpinOp()).start(on: loop)
       loop.enqueue { run.cancel(reason: "enough") }
-      _ = try? run.wait()
+      _ = try? run.waitUntilEnd()
       return "\(run.error?.message ?? "none") \(run.data.boolean("isCancelled") ?? false)"
     }
     // What it would have left isn't taken any more.
@@ -133,7 +133,7 @@ struct TypedOpTests {
   func aConcurrentOpFailsWithWhatItThrows() async throws {
     let outcome = await onLoopThread { loop in
       let run = SumOp().start(on: loop, data: [("numbers", [Int]().flowValue)])
-      _ = try? run.wait()
+      _ = try? run.waitUntilEnd()
       return run.error?.message.description ?? "none"
     }
     #expect(outcome == "nothing to add")

@@ -137,7 +137,7 @@ struct ProcessTaskTests {
     let loop = makeLoop()
     let run = Flow("flow").add(ExecOp("sleep", "100")).start(on: loop)
     #expect(run.cancel(reason: "enough"))
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.state == .cancelled)
     #expect(run.error?.message == "cancelled: enough")
     #expect(!run.cancel())

@@ -38,7 +38,7 @@ struct CheckModelTests {
     var reached = false
     for _ in 0..<4 {
       let run = flow.start(on: makeLoop(), data: data)
-      try run.wait()
+      try run.waitUntilEnd()
       run.markObserved()
       for event in run.events where event.kind == .finish || event.kind == .group {
         let message = event.message?.description ?? ""

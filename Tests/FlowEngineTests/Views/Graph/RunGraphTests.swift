@@ -24,7 +24,7 @@ struct RunGraphTests {
     flow.add(drawnOp("LaterOp"))
     #expect(run.dot().description.contains(#"n2 [label="SlowOp\nrunning", style=filled, "#))
     #expect(run.dot().description.contains(#"[label="end\nrunning for 0s", shape=oval, "#))
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     let unreached = "\\nnot reached"
     let dashed = "style=dashed, fontcolor=gray40"
@@ -63,7 +63,7 @@ struct RunGraphTests {
       .addGrouped(waitingOp("NeverOp", 1), GroupDispatcher(input: "none", as: "x"))
     let run = flow.start(on: makeLoop())
     #expect(run.dot().description.contains(#"max_concurrent = 2\nrunning";"#))
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     let text = run.dot().description
     for part in [
@@ -84,7 +84,7 @@ struct RunGraphTests {
       .addParallel(waitingOp("LongOp", 5), waitingOp("ShortOp") { $0.fail(FlowError(.error, "x")) })
     let run = flow.with(retry: RetryPolicy(attempts: 2)).start(
       on: makeLoop(), data: [("plan", .bytes("a"))])
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     let text = run.dot().description
     for part in [
@@ -111,7 +111,7 @@ struct RunGraphTests {
       .addGrouped(Flow("inner").add(waitingOp("ItemOp")), GroupDispatcher(input: "list", as: "x"))
       .addGrouped(drawnOp("OtherOp"), GroupDispatcher(input: "missing", as: "x")).start(
         on: makeLoop())
-    try group.wait()
+    try group.waitUntilEnd()
     group.markObserved()
     let groups = group.dot().description
     #expect(groups.contains(#"label="inner\n2 succeeded in 1s (median)";"#))

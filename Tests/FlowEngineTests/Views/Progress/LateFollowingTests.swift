@@ -32,7 +32,7 @@ struct LateFollowingTests {
     }
 
     func finish(_ runs: Run...) throws {
-      for run in runs { try? run.wait() }
+      for run in runs { try? run.waitUntilEnd() }
       for run in runs { try early.finish(run) }
       #expect(late.tree.isEmpty && late.rows().isEmpty)
       #expect(late.notices == early.notices)
@@ -210,7 +210,7 @@ struct LateFollowingTests {
         if step < first { trees.early.run(to: time) } else { trees.run(to: time, "seed \(seed)") }
       }
       if maker.random.next() % 3 == 0 { for run in runs { run.cancel() } }
-      for run in runs { try? run.wait() }
+      for run in runs { try? run.waitUntilEnd() }
       for run in runs { run.markObserved() }
       #expect(trees.late.tree.isEmpty && trees.early.tree.isEmpty, "seed \(seed)")
       _ = trees.loop.unobservedFailures

@@ -37,7 +37,7 @@ struct ProgressTreeTests {
     }
 
     func finish(_ run: Run) throws {
-      try? run.wait()
+      try? run.waitUntilEnd()
       run.markObserved()
       #expect(tree.isEmpty)
       #expect(tree.rows(atMost: 9).rows.isEmpty && tree.rows(atMost: 9).hidden == 0)
@@ -249,7 +249,7 @@ struct ProgressTreeTests {
     #expect(watched.rows(23).count == 23)
     #expect(watched.rows(0) == ["40 more"])
     for run in runs { run.cancel() }
-    for run in runs { try? run.wait() }
+    for run in runs { try? run.waitUntilEnd() }
     #expect(watched.tree.isEmpty)
   }
 

@@ -25,7 +25,7 @@ struct CriticalPathTests {
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 2, as: "x"))
       .addParallel(waitingOp("ShortOp", 1), waitingOp("LongOp", 2))
       .start(on: makeLoop())
-    try run.wait()
+    try run.waitUntilEnd()
     // #1 ended first, then #3 took its three attempts.
     #expect(
       parts(run) == [
@@ -78,11 +78,11 @@ struct CriticalPathTests {
       let run = maker.flow(depth: 3).start(on: loop)
       if maker.random.next() % 4 == 0 {
         let timer = waitingOp("TimerOp", 1).start(on: loop)
-        try timer.wait()
+        try timer.waitUntilEnd()
         check(RunSpans(run), seed)
         run.cancel()
       }
-      try run.wait()
+      try run.waitUntilEnd()
       run.markObserved()
       _ = loop.unobservedFailures
       let spans = RunSpans(run)
@@ -152,7 +152,7 @@ struct CriticalPathTests {
     let run = Flow("f").add(inner, retry: RetryPolicy(attempts: 2, delay: 0.25))
       .add(Op("LastOp") { _ in throw FlowError(.error, "over") })
       .start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     #expect(
       parts(run) == [

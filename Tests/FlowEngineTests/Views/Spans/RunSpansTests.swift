@@ -40,7 +40,7 @@ struct RunSpansTests {
       .add(failing("FailOp", "no"))
       .addFinally(quick("CloseOp"))
     let run = flow.start(on: makeLoop())
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     let spans = RunSpans(run)
     #expect(
@@ -98,7 +98,7 @@ struct RunSpansTests {
     let loop = makeLoop()
     let run = Flow("f").add(waitingOp("AOp", 1)).add(waitingOp("BOp", 5)).start(on: loop)
     let timer = waitingOp("TimerOp", 3).start(on: loop)
-    try timer.wait()
+    try timer.waitUntilEnd()
     let spans = RunSpans(run)
     #expect(spans.isRunning)
     #expect(
@@ -107,7 +107,7 @@ struct RunSpansTests {
       ])
     #expect(CriticalPath(spans).parts.map(\.time) == [1_000_000_000, 2_000_000_000])
     run.cancel()
-    try run.wait()
+    try run.waitUntilEnd()
     let ended = RunSpans(run)
     #expect(ended.root.outcome == .cancelled)
     #expect(ended.spans[2].outcome == .cancelled)
@@ -124,7 +124,7 @@ struct RunSpansTests {
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 2, as: "x"))
       .addFinally(waitingOp("CloseOp", 2))
     let run = flow.start(on: makeLoop())
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     let spans = RunSpans(run)
     #expect(

@@ -10,7 +10,7 @@ struct SpanWorkTests {
       .addParallel(ExecOp("true"), ExecOp("true"))
       .add(ExecOp("sh", "-c", "exit 3"))
     let run = flow.start(on: loop)
-    try run.wait()
+    try run.waitUntilEnd()
     run.markObserved()
     let spans = RunSpans(run)
     let lines = spans.works.map { work in

@@ -72,7 +72,7 @@ struct SummaryTests {
         ======    Ending    ======
 
         """)
-    try run.wait()
+    try run.waitUntilEnd()
   }
 
   @Test("Events have the fields of their kind")
