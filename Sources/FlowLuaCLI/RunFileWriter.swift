@@ -45,7 +45,7 @@ final class RunFileWriter {
     self.host = host
     let loop = host.loop
     // On a virtual clock most scripts take no time, and the others show times that nobody waits for.
-    guard let path = options.timeline, path != "-", !loop.clock.isVirtual else { return }
+    guard let path = options.timeline, path != "-", !loop.timeSource.isVirtual else { return }
     let source = LivePage.Source(
       size: { [unowned self] in recordCount }, isRunning: { [unowned self] in !places.isEmpty },
       page: { [unowned self] interval in

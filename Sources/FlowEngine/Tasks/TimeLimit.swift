@@ -34,7 +34,7 @@ package final class TimeLimit: TaskOwner {
       hasExpired = true
       tasks.cancelAll(error)
     }
-    if loop.clock.isVirtual {
+    if loop.timeSource.isVirtual {
       timer = loop.schedule(at: taskDeadline, body)
     } else {
       // Without keeping the loop from noticing that nothing can end the wait.

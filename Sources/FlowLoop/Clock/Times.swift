@@ -9,12 +9,14 @@ extension Int64 {
 }
 
 extension Duration {
-  /// Nanoseconds, at least 0 and up to the largest number.
-  package var clampedNanoseconds: Int64 {
-    guard self > .zero else { return 0 }
+  /// Whole nanoseconds, from the smallest number to the largest one.
+  package var wholeNanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
     let (sum, isTooLarge) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-    return isTooLong || isTooLarge ? .max : sum
+    return isTooLong || isTooLarge ? (seconds < 0 ? .min : .max) : sum
   }
+
+  /// Whole nanoseconds, at least 0 and up to the largest number.
+  package var clampedNanoseconds: Int64 { max(0, wholeNanoseconds) }
 }

@@ -51,7 +51,7 @@ public final class EventLoop: ThreadConfined {
   }
 
   /// The source of the time.
-  public let clock: any LoopClock
+  @usableFromInline package let timeSource: any TimeSource
   /// The way for other threads to pass work to the loop.
   public let mailbox = Mailbox()
   /// The client, which ends with the loop.
@@ -110,12 +110,12 @@ public final class EventLoop: ThreadConfined {
   /// Makes a loop that is confined to the thread that makes it.
   ///
   /// - Parameters:
-  ///   - clock: The source of the time.
+  ///   - timeSource: The source of the time.
   ///   - client: The client of the loop; its `attach` is called.
-  package init(timedBy clock: any LoopClock, client: (any LoopClient)? = nil) {
-    self.clock = clock
+  package init(timedBy timeSource: any TimeSource, client: (any LoopClient)? = nil) {
+    self.timeSource = timeSource
     self.client = client
-    usesSystemClock = clock is SystemClock
+    usesSystemClock = timeSource is SystemClock
     client?.attach(to: self)
     ThreadLoop.add(self)
   }
@@ -169,7 +169,7 @@ public final class EventLoop: ThreadConfined {
   @inlinable
   @inline(__always)
   public func now() -> Int64 {
-    usesSystemClock ? SystemClock.read(CLOCK_MONOTONIC) : clock.now()
+    usesSystemClock ? SystemClock.read(CLOCK_MONOTONIC) : timeSource.now()
   }
 
   /// The time `seconds` from now; the latest possible time when that is too far or not a number.
@@ -220,7 +220,7 @@ public final class EventLoop: ThreadConfined {
   /// Runs `body` after this many seconds of real time, even while a virtual clock doesn't advance
   /// because a descriptor is watched; when nothing is watched any more, it may never be called.
   package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> LoopTimer {
-    guard clock.isVirtual else { return schedule(at: deadline(after: seconds), body) }
+    guard timeSource.isVirtual else { return schedule(at: deadline(after: seconds), body) }
     return scheduleAside(after: seconds, body)
   }
 
@@ -360,13 +360,13 @@ public final class EventLoop: ThreadConfined {
     if !isExternal, programs?.areHeldBack == true, timers.areAllLimits, rest() == .worked {
       return .worked
     }
-    if !clock.isVirtual {
+    if !timeSource.isVirtual {
       let time = now()
       wait(timeout: deadline > time ? deadline - time : 0)
     } else if isExternal {
       wait(timeout: -1)
     } else {
-      clock.advance(to: deadline)
+      timeSource.advance(to: deadline)
     }
     return .worked
   }

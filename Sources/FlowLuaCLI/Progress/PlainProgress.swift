@@ -27,7 +27,7 @@ final class PlainProgress: ProgressTree.Observer {
     self.loop = loop
     loop.eventSinks.append(tree)
     // On a virtual clock time passes between two events only.
-    if !loop.clock.isVirtual { loop.onRest = { [unowned self] in rest() } }
+    if !loop.timeSource.isVirtual { loop.onRest = { [unowned self] in rest() } }
   }
 
   func progressChanged(at time: Int64) -> Int64 {

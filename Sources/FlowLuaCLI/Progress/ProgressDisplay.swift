@@ -66,7 +66,7 @@ final class ProgressDisplay: ProgressTree.Observer {
     tree.observer = self
     self.tree = tree
     // The time of a virtual clock doesn't pass while ops execute.
-    if loop.clock.isVirtual {
+    if loop.timeSource.isVirtual {
       loop.eventSinks.append(tree)
     } else {
       tree.followLate(after: Self.delay)

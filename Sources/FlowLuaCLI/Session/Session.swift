@@ -34,7 +34,7 @@ final class Session {
     if host.onNeedOfOutcome != nil { host.onNeedOfOutcome = { _, _ in } }
     // On a terminal nothing is stalled: a later line may settle it. A virtual clock stands still
     // while input may come, so it advances before each prompt instead.
-    let isVirtual = host.loop.clock.isVirtual
+    let isVirtual = host.loop.timeSource.isVirtual
     let presence = terminal.isInput && !isVirtual ? host.loop.mailbox.begin() : nil
     let source: any LineSource =
       EditedLines(self, host, interpreter.signals, terminal) ?? PlainLines(self, host, terminal)

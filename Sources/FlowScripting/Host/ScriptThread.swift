@@ -48,7 +48,7 @@ public final class ScriptThread: Sendable {
   ) async throws {
     let thread =
       virtualClock
-      ? try LoopThread(name: name, clock: { VirtualClock() }) : try LoopThread(name: name)
+      ? try LoopThread(name: name, clock: VirtualClock()) : try LoopThread(name: name)
     self.thread = thread
     let place = place
     canceller = try await thread.perform { loop in

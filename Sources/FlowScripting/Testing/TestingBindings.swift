@@ -89,7 +89,7 @@ extension ScriptHost {
   /// to the same thread.
   private func onTestLoop<Result>(_ inner: EventLoop, _ body: (EventLoop) -> Result) -> Result {
     let outer = activeLoop
-    (inner.clock as? VirtualClock)?.restart()
+    (inner.timeSource as? VirtualClock)?.restart()
     inner.randomNumberGenerator = SeededGenerator(seed: 1)
     let outside = current
     current = Current()

@@ -182,7 +182,7 @@ final class WorkerPool {
       configuration: configuration, hostConfiguration: host.configuration,
       paths: host.packagePaths,
       hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
-      isVirtual: loop.clock.isVirtual, refusesPrograms: loop.processReplacement != nil,
+      isVirtual: loop.timeSource.isVirtual, refusesPrograms: loop.processReplacement != nil,
       refusesRequests: loop.httpReplacement != nil, logsWaits: host.logsWaits,
       gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, trace: loop.trace,
       secrets: loop.secrets,

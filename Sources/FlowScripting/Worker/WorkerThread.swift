@@ -56,7 +56,8 @@ enum WorkerThread {
 
 /// The clock of a worker whose main loop has a virtual one: it shows that loop's time, and makes
 /// that loop wait when the worker's clock would jump.
-final class WorkerClock: LoopClock {
+// Unchecked: `wait` is set before the worker's loop turns, and only its thread uses it.
+final class WorkerClock: TimeSource, @unchecked Sendable {
   private let channel: WorkerChannel
   /// Sends the time until which the worker waits to the main loop, and waits for an event.
   var wait: ((Int64) -> Void)?

@@ -63,7 +63,7 @@ public final class EventLog {
   @exclusivity(unchecked) private var holders = 0
 
   init(
-    title: ByteString, keys: KeyTable, clock: any LoopClock, began: Int64, sinks: [any EventSink]
+    title: ByteString, keys: KeyTable, clock: any TimeSource, began: Int64, sinks: [any EventSink]
   ) {
     self.title = title
     self.keys = keys

@@ -118,17 +118,17 @@ extension EventLoop {
   /// Makes a loop of its own, confined to the thread that makes it.
   ///
   /// - Parameter clock: The source of the time.
-  public convenience init(clock: any LoopClock = SystemClock()) {
+  public convenience init(clock: any TimeSource = SystemClock()) {
     self.init(clock: clock, secrets: SecretTexts())
   }
 
   /// Makes a loop that shares `secrets`, the texts that no output of the loop may contain, with loops of other
   /// threads that work together with it.
-  package convenience init(clock: any LoopClock = SystemClock(), secrets: SecretTexts) {
+  package convenience init(clock: any TimeSource = SystemClock(), secrets: SecretTexts) {
     self.init(clock: clock, keys: KeyTable(secrets: secrets), failures: FailureReports())
   }
 
-  convenience init(clock: any LoopClock, keys: KeyTable, failures: FailureReports) {
+  convenience init(clock: any TimeSource, keys: KeyTable, failures: FailureReports) {
     self.init(timedBy: clock, client: Engine(keys: keys, failures: failures))
   }
 

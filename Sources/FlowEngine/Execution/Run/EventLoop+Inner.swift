@@ -10,7 +10,7 @@ extension EventLoop {
   /// - Parameters:
   ///   - outer: The loop that pauses meanwhile.
   ///   - clock: The source of its time.
-  package convenience init(within outer: EventLoop, clock: any LoopClock) {
+  package convenience init(within outer: EventLoop, clock: any TimeSource) {
     outer.checkThread()
     self.init(clock: clock, keys: outer.keys, failures: outer.registry.failures)
     let (engine, outer) = (engine, outer.engine)

@@ -3,12 +3,12 @@ extension LoopThread {
   ///
   /// - Parameters:
   ///   - name: The name of the thread, in errors and for the system.
-  ///   - clock: Makes the source of the time, on the thread; for tests a `VirtualClock`.
+  ///   - clock: The source of the time; for tests a `VirtualClock`.
   /// - Throws: A `SystemError` if the system gives no thread, or no descriptor to wake the loop.
   public convenience init(
-    name: String = "flow", clock: @escaping @Sendable () -> any LoopClock = { SystemClock() }
+    name: String = "flow", clock: any TimeSource = SystemClock()
   ) throws(SystemError) {
-    try self.init(name: name) { EventLoop(clock: clock()) }
+    try self.init(name: name) { EventLoop(clock: clock) }
   }
 
   /// Runs code on the thread and returns its result; for any Swift task.

@@ -77,7 +77,7 @@ public final class Run: FlowTask<DataBucket> {
     self.nameBytes = name
     data = DataBucket(keys: loop.keys)
     log = EventLog(
-      title: name, keys: loop.keys, clock: loop.clock, began: loop.now(), sinks: sinks)
+      title: name, keys: loop.keys, clock: loop.timeSource, began: loop.now(), sinks: sinks)
     snapshot = (op as? Flow)?.currentSnapshot()
     if let memory = loop.engine.memory { log.count(in: memory) }
     super.init(on: loop)

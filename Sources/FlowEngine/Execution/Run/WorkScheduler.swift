@@ -43,7 +43,7 @@ class WorkScheduler: TaskRegistry {
 
   override func attach(to loop: EventLoop) {
     super.attach(to: loop)
-    if loop.clock.isVirtual { nextLook = .max }
+    if loop.timeSource.isVirtual { nextLook = .max }
   }
 
   override var isExecuting: Bool { driveDepth > 0 }

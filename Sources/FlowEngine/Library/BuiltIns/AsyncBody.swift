@@ -159,6 +159,6 @@ extension OpContext {
 
   /// Suspends the body for a number of seconds.
   public nonisolated(nonsending) func sleep(for seconds: Double) async throws {
-    try await loop.sleep(until: loop.deadline(after: seconds))
+    try await loop.sleep(untilTime: loop.deadline(after: seconds))
   }
 }

@@ -40,7 +40,10 @@ final class ConcurrentBody<Input: Sendable, Output: Sendable>: OpBody {
     let running = Task.detached(executorPreference: ComputingExecutor.shared) {
       let result: Result<Output, any Error>
       do {
-        result = .success(try await work(input))
+        result = .success(
+          try await OutsideWork.$current.withValue(OutsideWork(mailbox: mailbox, number: number)) {
+            try await work(input)
+          })
       } catch {
         result = .failure(error)
       }

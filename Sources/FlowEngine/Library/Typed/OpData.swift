@@ -79,11 +79,21 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
   private var outputs:
     [(name: ByteString, content: any Sendable, store: @Sendable (OpContext) -> Void)] =
       []
+  private let clock: LoopClock
 
-  init(_ definition: Definition, _ inputs: OpInputs, trace: TraceContext?) {
+  init(_ definition: Definition, _ inputs: OpInputs, clock: LoopClock, trace: TraceContext?) {
     self.definition = definition
     self.inputs = inputs
+    self.clock = clock
     traceContext = trace
+  }
+
+  /// Suspends the op's work for some time of the loop's clock, so that virtual time works.
+  ///
+  /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
+  /// - Throws: `CancellationError`, at once when the op is stopped.
+  public func sleep(for duration: Duration) async throws {
+    try await clock.sleep(until: clock.now.advanced(by: duration))
   }
 
   /// The value of an input.

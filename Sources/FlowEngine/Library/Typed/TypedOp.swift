@@ -100,7 +100,10 @@ extension ConcurrentTypedOp {
   public func makeOp() -> Op {
     Op(self, OpSchema(self)) { schema in
       ConcurrentBody(
-        take: { try ConcurrentOpData(self, schema.read($0), trace: $0.traceContext) },
+        take: {
+          try ConcurrentOpData(
+            self, schema.read($0), clock: $0.clock, trace: $0.traceContext)
+        },
         work: { data in
           var data = data
           try await self.run(&data)

@@ -52,6 +52,12 @@ class LoopTask: @unchecked Sendable {
     updateOutside()
   }
 
+  /// The loop, if the calling code is on its thread and that is its mailbox.
+  func loop(of mailbox: Mailbox) -> EventLoop? {
+    guard identity.isCurrentThread, let loop, loop.mailbox === mailbox else { return nil }
+    return loop
+  }
+
   /// Stops it: `Task.isCancelled` becomes true in it, and its cancellation handlers are called.
   func cancel() {
     wasCancelled = true
@@ -103,5 +109,19 @@ class LoopTask: @unchecked Sendable {
     if isOutside == self.isOutside { return }
     self.isOutside = isOutside
     loop.outsideWork += isOutside ? 1 : -1
+  }
+}
+
+/// Work of a loop's task that executes on other threads: only the number of the task is known there.
+struct OutsideWork: Sendable {
+  /// The work that the calling code belongs to.
+  @TaskLocal static var current: OutsideWork?
+
+  let mailbox: Mailbox
+  let number: UInt64
+
+  /// The task, on the thread of its loop; nil on another loop, and after its end.
+  func task(on loop: EventLoop) -> LoopTask? {
+    loop.mailbox === mailbox ? loop.registry.swiftTasks?.task(number) : nil
   }
 }

@@ -97,19 +97,16 @@ final class LoopWait: TaskObserver, @unchecked Sendable {
 extension EventLoop {
   /// Suspends the calling task for some time of the loop's clock, so that virtual time works.
   ///
-  /// Called on the loop's thread, where the task also continues.
+  /// Called on the loop's thread, where the task also continues. `clock` is for all threads.
   ///
   /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
   /// - Throws: `CancellationError`, at once when the task is cancelled.
   public nonisolated(nonsending) func sleep(for duration: Duration) async throws {
-    try await sleep(until: deadline(after: duration))
+    try await sleep(untilTime: deadline(after: duration))
   }
 
-  /// Suspends the calling task until the loop's clock has reached a time; see `sleep(for:)`.
-  ///
-  /// - Parameter deadline: Nanoseconds of the loop's clock.
-  /// - Throws: `CancellationError`, at once when the task is cancelled.
-  public nonisolated(nonsending) func sleep(until deadline: Int64) async throws {
+  /// Suspends the calling task until a time of the loop's clock, in nanoseconds; see `sleep(for:)`.
+  nonisolated(nonsending) func sleep(untilTime deadline: Int64) async throws {
     var timer: LoopTimer?
     let isDue = await LoopWait.wait(on: self) { timer = schedule(at: deadline, $0) }
     timer?.cancel()

@@ -49,7 +49,7 @@ struct LoopThreadTests {
 
   @Test("A virtual clock needs no real time")
   func aVirtualClockNeedsNoRealTime() async throws {
-    let thread = try LoopThread(clock: { VirtualClock() })
+    let thread = try LoopThread(clock: VirtualClock())
     let slept = try await thread.perform { loop in
       let begin = loop.now()
       try await loop.sleep(for: .seconds(3600))

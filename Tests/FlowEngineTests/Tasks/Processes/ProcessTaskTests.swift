@@ -65,7 +65,7 @@ struct ProcessTaskTests {
       loop.runUntilIdle()
       #expect(task.error?.kind == .timeout)
       #expect(task.error?.message == "timed out after 0.01s")
-      if loop.clock.isVirtual { #expect(loop.now() == begun) }
+      if loop.timeSource.isVirtual { #expect(loop.now() == begun) }
     }
   }
 

@@ -1,7 +1,8 @@
 public import Glibc
+internal import Synchronization
 
-/// The source of an event loop's time.
-public protocol LoopClock: AnyObject {
+/// The source of an event loop's time. It may be read on any thread.
+public protocol TimeSource: AnyObject, Sendable {
   /// Nanoseconds since an arbitrary start; never decreases.
   func now() -> Int64
   /// Nanoseconds from 1970-01-01 00:00:00 UTC to the clock's start, as known at the call.
@@ -13,7 +14,7 @@ public protocol LoopClock: AnyObject {
 }
 
 /// The machine's monotonic clock.
-public final class SystemClock: LoopClock {
+public final class SystemClock: TimeSource {
   /// Makes a clock that reads the system's monotonic time.
   public init() {}
 
@@ -39,22 +40,22 @@ public final class SystemClock: LoopClock {
 ///
 /// Its loop advances it to the next timer when nothing is ready and no work is in progress off the
 /// loop.
-public final class VirtualClock: LoopClock {
-  private var time: Int64 = 0
+public final class VirtualClock: TimeSource {
+  private let time = Atomic<Int64>(0)
 
   /// Makes a clock that stays at 2000-01-01 UTC until it is advanced.
   public init() {}
 
-  public func now() -> Int64 { time }
+  public func now() -> Int64 { time.load(ordering: .acquiring) }
 
   public var wallBase: Int64 { 946_684_800_000_000_000 }
 
   public var isVirtual: Bool { true }
 
   public func advance(to time: Int64) {
-    self.time = max(self.time, time)
+    self.time.max(time, ordering: .acquiringAndReleasing)
   }
 
   /// Starts again, for a loop on which nothing is pending.
-  package func restart() { time = 0 }
+  package func restart() { time.store(0, ordering: .releasing) }
 }
