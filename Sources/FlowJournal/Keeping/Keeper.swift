@@ -413,5 +413,7 @@ package final class Keeper: RunKeeper {
   }
 
   /// The time of a loop in seconds since 1970.
-  static func time(on loop: EventLoop) -> Double { Double(loop.timeSource.wallBase &+ loop.now()) / 1e9 }
+  static func time(on loop: EventLoop) -> Double {
+    Double(loop.timeSource.wallBase &+ loop.now()) / 1e9
+  }
 }

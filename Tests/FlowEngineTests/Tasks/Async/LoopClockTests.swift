@@ -70,7 +70,8 @@ struct LoopClockTests {
   func anActorThatAnOpAwaitsSleepsOnTheLoopsClock() throws {
     let loop = makeLoop()
     let sleeper = Sleeper()
-    let run = Op("AwaitOp") { context in try await sleeper.sleep(on: context.clock) }.start(on: loop)
+    let run = Op("AwaitOp") { context in try await sleeper.sleep(on: context.clock) }.start(
+      on: loop)
     try run.wait()
     #expect(run.duration == 60)
   }
