@@ -157,7 +157,7 @@ struct ErrorIdentityTests {
       """, program.host.value(of: failing))
     let op = try #require(results.first.flatMap { program.host.op(in: $0) })
     let run = op.start(on: program.loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.underlying as? Token == Token(number: 3))
     #expect(run.error?.op == "FailingOp")
   }
@@ -172,7 +172,7 @@ struct ErrorIdentityTests {
       """)
     let op = try #require(results.first.flatMap { program.host.op(in: $0) })
     let run = op.start(on: program.loop)
-    try run.wait()
+    try run.waitUntilEnd()
     #expect(run.error?.message.description.contains("coroutine") == true)
   }
 

@@ -43,7 +43,7 @@ struct BoundObjectTests {
     let results = try program.run(source)
     let op = try #require(results.first.flatMap { program.host.op(in: $0) })
     let run = op.start(on: program.loop, data: data)
-    try run.wait()
+    try run.waitUntilEnd()
     return run
   }
 
@@ -178,7 +178,7 @@ struct BoundObjectTests {
         """, name: "@other.lua")
       let op = try #require(try host.vm.call(chunk).first.flatMap { host.op(in: $0) })
       let run = op.start(on: first.loop, data: ["account": account])
-      try run.wait()
+      try run.waitUntilEnd()
       return run
     }
     let known = try read { vm in
