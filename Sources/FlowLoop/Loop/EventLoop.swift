@@ -100,7 +100,7 @@ public final class EventLoop: ThreadConfined {
 
   /// See `standardInput`.
   var openInput: AnyObject?
-  /// The parts of adapters that this loop has needed, by their classes.
+  /// The parts of adapters that this loop has needed, by their classes, or by themselves where a loop has several.
   package var extensions: [ObjectIdentifier: any LoopExtension] = [:]
 
   // Work on other threads: see EventLoop+Offload.swift.

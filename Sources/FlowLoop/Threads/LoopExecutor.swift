@@ -54,12 +54,15 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     HelperThreads.shared.run { self.runJobs() }
   }
 
+  /// Runs the jobs, unless another call does: while the loop shuts down, they may be scheduled twice.
   private func runJobs() {
-    let ready = monitor.locked {
+    let ready: [UnownedJob]? = monitor.locked {
+      guard isScheduled, !isRunning else { return nil }
       isRunning = true
       defer { jobs = [] }
       return jobs
     }
+    guard let ready else { return }
     for job in ready { job.runSynchronously(on: asUnownedSerialExecutor()) }
     let hasMore = monitor.locked {
       isRunning = false

@@ -2,7 +2,8 @@ internal import Synchronization
 
 /// The events of a run as an asynchronous sequence; made by `Run.eventStream`.
 ///
-/// It may be read on any thread, by one task at a time. It ends when the run has concluded.
+/// It may be read on any thread, by one task at a time. It ends when the run has concluded,
+/// or its loop is shut down.
 public struct EventStream: AsyncSequence, Sendable {
   public typealias Element = RunEvent
   public typealias Failure = Never
@@ -47,9 +48,9 @@ extension Run {
     let counter = DropCounter()
     let (stream, continuation) = AsyncStream.makeStream(
       of: RunEvent.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
-    let sink = StreamSink(continuation, counter)
-    for event in log.events { sink.append(event, value: nil, in: log) }
-    if isConcluded { continuation.finish() } else { log.add(sink) }
+    let source = EventSource(continuation, counter)
+    for event in log.events { source.append(event, value: nil, in: log) }
+    if isConcluded { source.finish() } else { source.follow(self) }
     return EventStream(stream, counter)
   }
 }
@@ -64,28 +65,20 @@ private final class DropCounter: Sendable {
 }
 
 /// Passes the events of a run to its stream.
-private final class StreamSink: RunSink {
-  private let continuation: AsyncStream<RunEvent>.Continuation
+private final class EventSource: StreamSource<RunEvent> {
   private let counter: DropCounter
 
   init(_ continuation: AsyncStream<RunEvent>.Continuation, _ counter: DropCounter) {
-    self.continuation = continuation
     self.counter = counter
+    super.init(continuation)
   }
 
-  // A run that is released without an end has no further events either.
-  deinit { continuation.finish() }
-
-  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
+  override func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {
     switch continuation.yield(event) {
     case .dropped: counter.increment()
     // Its reader has stopped.
-    case .terminated: log.remove(self)
+    case .terminated: finish()
     default: break
     }
   }
-
-  func runBegan(_ run: Run) {}
-
-  func runEnded(_ run: Run) { continuation.finish() }
 }

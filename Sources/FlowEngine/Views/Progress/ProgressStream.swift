@@ -21,8 +21,8 @@ public struct RunProgress: Sendable, Equatable {
 /// The progress of a run as an asynchronous sequence; made by `Run.progressStream`.
 ///
 /// Its first element is the progress when it was made; one follows for each change, unless it is replaced before it is
-/// read. It may be read on any thread, by one task at a time. It ends when the run has concluded; the last element of a
-/// run that succeeds has the `fraction` 1.
+/// read. It may be read on any thread, by one task at a time. It ends when the run has concluded, or its loop is shut
+/// down; the last element of a run that succeeds has the `fraction` 1.
 public struct ProgressStream: AsyncSequence, Sendable {
   public typealias Element = RunProgress
   public typealias Failure = Never
@@ -59,22 +59,21 @@ extension Run {
     loop.checkThread()
     let (stream, continuation) = AsyncStream.makeStream(
       of: RunProgress.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
-    let sink = ProgressSink(self, continuation)
-    if isConcluded { sink.runEnded(self) } else { log.add(sink) }
+    let source = ProgressSource(self, continuation)
+    if isConcluded { source.runEnded(self) } else { source.follow(self) }
     return ProgressStream(stream)
   }
 }
 
 /// Passes the progress of one run to its stream.
-private final class ProgressSink: RunSink, RecordSink, GroupSink {
+private final class ProgressSource: StreamSource<RunProgress>, RecordSink, GroupSink {
   private let tree: ProgressTree
-  private let continuation: AsyncStream<RunProgress>.Continuation
   private var last: RunProgress?
   private var hasChanged = false
 
   init(_ run: Run, _ continuation: AsyncStream<RunProgress>.Continuation) {
     tree = ProgressTree(of: run.loop)
-    self.continuation = continuation
+    super.init(continuation)
     guard !run.isConcluded else { return }
     tree.begin(run.log, in: nil)
     var place = EventLog.Place()
@@ -84,13 +83,6 @@ private final class ProgressSink: RunSink, RecordSink, GroupSink {
     update(run.log)
   }
 
-  // A run that is released without an end has no further progress either.
-  deinit { continuation.finish() }
-
-  func runBegan(_ run: Run) {}
-
-  func append(_ event: RunEvent, value: FlowValue?, in log: EventLog) {}
-
   func append(_ record: LogRecord, in log: EventLog) {
     hasChanged = false
     tree.append(record, in: log)
@@ -99,11 +91,11 @@ private final class ProgressSink: RunSink, RecordSink, GroupSink {
 
   func groupStarted(_ group: GroupExecution) { tree.groupStarted(group) }
 
-  func runEnded(_ run: Run) {
+  override func runEnded(_ run: Run) {
     if run.state == .succeeded {
       _ = continuation.yield(RunProgress(fraction: 1, op: run.log.shown(run.nameBytes).description))
     }
-    continuation.finish()
+    finish()
   }
 
   private func update(_ log: EventLog) {
@@ -114,11 +106,11 @@ private final class ProgressSink: RunSink, RecordSink, GroupSink {
     guard progress != last else { return }
     last = progress
     // Its reader has stopped.
-    if case .terminated = continuation.yield(progress) { log.remove(self) }
+    if case .terminated = continuation.yield(progress) { finish() }
   }
 }
 
-extension ProgressSink: ProgressTree.Observer {
+extension ProgressSource: ProgressTree.Observer {
   func progressChanged(at time: Int64) -> Int64 {
     hasChanged = true
     return time

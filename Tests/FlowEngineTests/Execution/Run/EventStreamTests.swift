@@ -72,7 +72,7 @@ struct EventStreamTests {
     #expect(events.count == 7)
   }
 
-  @Test("A stream ends when its run is released with the loop")
+  @Test("A stream ends when the loop is shut down")
   func aStreamEndsWithTheLoop() async throws {
     let (streams, _) = try run(5, ends: false) { [$0.eventStream()] }
     #expect(await lines(streams[0]) == ["start LineOp "])

@@ -25,9 +25,10 @@ private final class Client {
 
   /// A client of a server that may not listen yet.
   static func connected(_ path: String) throws -> Client {
-    for _ in 1...5000 {
+    // The server starts when the pool has a thread for it, and other tests may keep all threads busy for long.
+    for _ in 1...300_000 {
       if let client = try? Client(path) { return client }
-      usleep(1000)
+      usleep(2000)
     }
     return try Client(path)
   }
