@@ -51,7 +51,8 @@ local names = bindings.check(entries, source, report)
 local modules = {
   "FlowBytes", "FlowLoop", "FlowEngine", "FlowHTTP", "LuaVM", "FlowScripting",
   -- What they add to types of others.
-  "FlowEngine@FlowBytes", "FlowEngine@FlowLoop", "FlowHTTP@FlowLoop", "FlowScripting@FlowEngine",
+  "FlowEngine@FlowBytes", "FlowEngine@FlowLoop", "FlowScripting@FlowEngine",
+  "FlowScripting@LuaVM", "LuaVM@FlowBytes",
 }
 local count, documented = symbols.check(scratch .. "/symbols", modules, report)
 

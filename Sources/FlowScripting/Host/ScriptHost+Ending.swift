@@ -1,4 +1,4 @@
-package import FlowEngine
+public import FlowEngine
 internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
@@ -45,7 +45,7 @@ extension ScriptHost {
   /// settled. Code of a run or task must not call it.
   ///
   /// - Parameter reason: The reason that they show; nil for none.
-  package func cancelEverything(reason: ByteString?) {
+  public func cancelEverything(reason: ByteString?) {
     cancelEverything(.cancelled(reason: reason))
   }
 

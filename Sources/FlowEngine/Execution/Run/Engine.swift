@@ -181,7 +181,7 @@ extension EventLoop {
     set { engine.trace = newValue }
   }
   /// The replacements of ops; set while no run is pending.
-  package var replacements: OpReplacements? {
+  public var replacements: OpReplacements? {
     get { engine.replacements }
     set { engine.replacements = newValue }
   }
