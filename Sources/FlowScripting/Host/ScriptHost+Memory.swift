@@ -7,7 +7,8 @@ extension ScriptHost {
   func countMemory() {
     guard vm.memoryLimit != nil, loop.memory == nil else { return }
     let account = MemoryAccount(
-      onGrowth: { [unowned vm] in vm.noteMemoryOutside() },
+      // A run may log after its host was closed.
+      onGrowth: { [weak vm] in vm?.noteMemoryOutside() },
       exceededLimit: { [weak vm] in
         // A program may write until it has ended, also after the host was closed.
         guard let vm, vm.isBeyondMemoryLimit() else { return nil }

@@ -88,7 +88,7 @@ private struct ProcessSize {
   func expectNoGrowth() {
     var now = ProcessSize()
     // The threads of hosts that have ended are about to end, and those of a pool may begin and end.
-    for _ in 1...10_000 where now.threads > threads + 8 {
+    for _ in 1...10_000 where now.threads > threads + 8 || now.descriptors > descriptors {
       usleep(1000)
       now = ProcessSize()
     }

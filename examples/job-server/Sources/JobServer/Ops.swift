@@ -13,7 +13,13 @@ struct PriceOp: TypedOp {
   var configuration: OpConfiguration { OpConfiguration(doc: "Adds up the prices of an order.") }
 
   func run(_ data: OpData<PriceOp>) throws {
-    data.cents = try data.lines.reduce(0) { try $0 + shop.price(of: $1.article) * $1.amount }
+    data.cents = try data.lines.reduce(0) { sum, line in
+      // A script passes any amount, and an overflow would end the server.
+      let price = try shop.price(of: line.article).multipliedReportingOverflow(by: line.amount)
+      let total = sum.addingReportingOverflow(price.partialValue)
+      if price.overflow || total.overflow { throw FlowError(.error, "the order is too large") }
+      return total.partialValue
+    }
   }
 }
 
@@ -25,7 +31,7 @@ struct ReserveOp: AsyncTypedOp {
 
   var configuration: OpConfiguration {
     OpConfiguration(
-      doc: "Reserves a line of an order.", retry: RetryPolicy(attempts: 3, delay: 0.1), timeout: 5)
+      doc: "Reserves a line of an order.", retry: RetryPolicy(attempts: 3, delay: 0.1), timeout: 60)
   }
 
   func run(_ data: OpData<ReserveOp>) async throws {

@@ -59,10 +59,10 @@ struct Reply: Encodable {
   var line: [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Bytes that aren't UTF-8 aren't JSON, for example.
-    let text =
-      (try? encoder.encode(self))
-      ?? Data(#"{"error":"the result isn't JSON","state":"failed"}"#.utf8)
-    return text + [UInt8(ascii: "\n")]
+    if let text = try? encoder.encode(self) { return text + [UInt8(ascii: "\n")] }
+    // A result that is infinite or too deep, for example, isn't JSON.
+    var problem = Reply(id: id, .refused("the result isn't JSON"))
+    problem.state = "failed"
+    return ((try? encoder.encode(problem)) ?? Data()) + [UInt8(ascii: "\n")]
   }
 }

@@ -67,7 +67,8 @@ struct ServerTests {
     _ client: @escaping @Sendable (Server, Client) throws -> Void
   ) async throws -> Server {
     let folder = FileManager.default.temporaryDirectory.path
-    let server = Server(at: "\(folder)/jobs-\(UUID().uuidString)", grace: grace)
+    let server = Server(
+      at: "\(folder)/jobs-\(UUID().uuidString)", Jobs(limits: .patient), grace: grace)
     async let end: Void = server.run()
     let result = await onThread { try client(server, try Client.connected(server.path)) }
     server.shutdown()
@@ -97,6 +98,11 @@ struct ServerTests {
       let failure = try client.outcome()
       #expect(failure?["state"] as? String == "failed")
       #expect((failure?["error"] as? String)?.contains("b:1: no luck") == true)
+
+      client.send(#"{"run": "c", "script": "return 0/0"}"#)
+      let unwritable = try client.outcome()
+      #expect(unwritable?["id"] as? String == "c")
+      #expect(unwritable?["error"] as? String == "the result isn't JSON")
 
       for line in ["nonsense", "{}", #"{"cancel": "none"}"#] {
         client.send(line)
