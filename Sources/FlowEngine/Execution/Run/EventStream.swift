@@ -50,7 +50,7 @@ extension Run {
       of: RunEvent.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
     let source = EventSource(continuation, counter)
     for event in log.events { source.append(event, value: nil, in: log) }
-    if isConcluded { source.finish() } else { source.follow(self) }
+    if reportsItsEnd { source.follow(self) } else { source.finish() }
     return EventStream(stream, counter)
   }
 }

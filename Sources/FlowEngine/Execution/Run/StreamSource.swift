@@ -1,5 +1,10 @@
 internal import FlowLoop
 
+extension Run {
+  /// Whether sinks will get its end; not while they do, and not on a loop that is shut down.
+  var reportsItsEnd: Bool { !loop.isShutDown && loop.engine.pending[id] === self }
+}
+
 /// Follows a run for an asynchronous sequence, until the run or its loop ends, or the reader stops.
 ///
 /// Work that never ends may keep a run after its loop, so that the release of the run isn't what ends a sequence.

@@ -23,8 +23,9 @@ extension EventLoop {
     _ work: @escaping @Sendable @concurrent () async throws -> Success
   ) async throws -> Success {
     checkThread()
-    let external = mailbox.begin()
-    defer { external.end() }
+    // A task of the loop counts by itself, except while `work` waits for the loop.
+    let external = LoopTask.current?.loop(of: mailbox) == nil ? mailbox.begin() : nil
+    defer { external?.end() }
     let task = Task(executorPreference: ComputingExecutor.shared) { try await work() }
     return try await withTaskCancellationHandler {
       try await task.value

@@ -86,6 +86,8 @@ class LoopTask: @unchecked Sendable {
       updateOutside()
     }
     didEnd()
+    // Code that has inherited the reference to this task may outlive the loop.
+    self.loop = nil
   }
 
   // MARK: Waits for something of the loop's own

@@ -60,7 +60,7 @@ extension Run {
     let (stream, continuation) = AsyncStream.makeStream(
       of: RunProgress.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
     let source = ProgressSource(self, continuation)
-    if isConcluded { source.runEnded(self) } else { source.follow(self) }
+    if reportsItsEnd { source.follow(self) } else { source.runEnded(self) }
     return ProgressStream(stream)
   }
 }

@@ -72,6 +72,17 @@ struct EventStreamTests {
     #expect(events.count == 7)
   }
 
+  @Test("A stream of a loop that was shut down ends")
+  func aStreamAfterTheShutdown() async throws {
+    let loop = makeLoop()
+    let run = Op(name: "LineOp", body: WaitingLines(5)).start(on: loop)
+    loop.shutdown()
+    #expect(await lines(run.eventStream()) == ["start LineOp "])
+    var progress: [RunProgress] = []
+    for await element in run.progressStream() { progress.append(element) }
+    #expect(progress.map(\.op) == ["LineOp"])
+  }
+
   @Test("A stream ends when the loop is shut down")
   func aStreamEndsWithTheLoop() async throws {
     let (streams, _) = try run(5, ends: false) { [$0.eventStream()] }

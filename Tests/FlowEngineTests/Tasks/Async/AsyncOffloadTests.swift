@@ -52,6 +52,22 @@ struct AsyncOffloadTests {
     #expect(texts == ["failed", "cancelled"])
   }
 
+  @Test("Code off the loop sleeps on the loop's clock, also on a virtual one")
+  func codeOffTheLoopSleepsOnItsClock() async {
+    let seconds = await onLoopThread { _ in
+      let loop = makeLoop()
+      let clock = loop.clock
+      let start = clock.now
+      let op = Op("NapOp") { context in
+        try await context.loop.offload { try await clock.sleep(for: .seconds(1)) }
+      }
+      let hasEnded = (try? op.start(on: loop).wait()) != nil
+      defer { loop.shutdown() }
+      return hasEnded ? start.duration(to: clock.now) : .zero
+    }
+    #expect(seconds == .seconds(1))
+  }
+
   @Test("Virtual time doesn't advance while code runs off the loop")
   func virtualTimeWaitsForCodeOffTheLoop() async {
     let order = await onLoopThread { _ in
