@@ -35,6 +35,14 @@ final class ScriptProgram {
     try vm.load(ByteString(source), name: "@script.lua", mode: "t")
   }
 
+  /// The run, which has ended, of the op that a chunk returns.
+  func endedRun(_ source: String, data: InitialData = [:]) throws -> Run {
+    let op = try #require(try run(source).first.flatMap { host.op(in: $0) })
+    let run = op.start(on: loop, data: data)
+    try run.waitUntilEnd()
+    return run
+  }
+
   /// What a chunk returns first, as `tostring` shows it.
   func text(_ source: String, _ arguments: LuaValue...) throws -> String {
     let results = try vm.call(try load(source), arguments)

@@ -37,22 +37,11 @@ struct BoundObjectTests {
     return program
   }
 
-  private func run(
-    _ program: ScriptProgram, _ source: String, data: InitialData = [:]
-  ) throws -> Run {
-    let results = try program.run(source)
-    let op = try #require(results.first.flatMap { program.host.op(in: $0) })
-    let run = op.start(on: program.loop, data: data)
-    try run.waitUntilEnd()
-    return run
-  }
-
   @Test("A script calls methods of an object of Swift, and gives the same object back")
   func throughAScript() throws {
     let program = try makeProgram()
     let account = Account()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("DepositOp", { needs = { account = "Account" }, run = function(ctx)
         local account = ctx:get "account"
@@ -91,7 +80,7 @@ struct BoundObjectTests {
         :add(flow.op("NeedToo", { needs = { account = "Account" }, run = function() end }))
         :add(flow.ops.CountOp)
       """
-    let run = try run(program, source)
+    let run = try program.endedRun(source)
     #expect(run.error == nil)
     #expect(CountOp.seen?.balance == 7)
     CountOp.seen = nil
@@ -104,8 +93,7 @@ struct BoundObjectTests {
   func subclasses() throws {
     let program = try makeProgram()
     let account = SavingsAccount()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("DepositOp", { needs = { account = "Account" }, run = function(ctx)
         ctx:get("account"):deposit(1)
@@ -118,8 +106,7 @@ struct BoundObjectTests {
   @Test("All ops get the same structure, and Swift the one that scripts have changed")
   func structures() throws {
     let program = try makeProgram()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.new("move"):add(flow.op("MoveOp", function(ctx)
           ctx:get("spot"):move(2)
@@ -165,8 +152,8 @@ struct BoundObjectTests {
   @Test("Another state on the loop gets the object as one of its own class, or says what it lacks")
   func otherStates() throws {
     let first = try makeProgram()
-    let made = try run(
-      first, "return flow.op('MakeOp', function(ctx) ctx:set('account', BankAccount()) end)")
+    let made = try first.endedRun(
+      "return flow.op('MakeOp', function(ctx) ctx:set('account', BankAccount()) end)")
     let account = try #require(made.data["account"])
     func read(_ prepare: (LuaVM) throws -> Void) throws -> Run {
       let host = try ScriptHost(vm: LuaVM(), loop: first.loop)
@@ -197,8 +184,7 @@ struct BoundObjectTests {
   func unknownClasses() throws {
     let program = try makeProgram()
     let session = Session()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("PassOp", function(ctx)
         ctx:set("copy", ctx:get "session")
@@ -217,7 +203,7 @@ struct BoundObjectTests {
     let source = """
       return flow.op("WorkOp", { thread = "worker", needs = { account = "any" }, run = print })
       """
-    let run = try run(program, source, data: ["account": FlowValue.object(Account())])
+    let run = try program.endedRun(source, data: ["account": FlowValue.object(Account())])
     #expect(
       run.error?.message == """
         the value of <account> is a userdata (BankAccount): it can't go to or from a worker
@@ -236,8 +222,7 @@ struct BoundObjectTests {
     let program = try makeProgram()
     do {
       let account = Watched { released += 1 }
-      let run = try run(
-        program,
+      let run = try program.endedRun(
         """
         return flow.op("GetOp", function(ctx)
           ctx:set("copy", ctx:get "account")

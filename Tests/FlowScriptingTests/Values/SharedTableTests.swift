@@ -5,23 +5,11 @@ import Testing
 
 @Suite("Tables of Swift in scripts")
 struct SharedTableTests {
-  /// The run that a script returns, of a flow with data of Swift.
-  private func run(
-    _ program: ScriptProgram, _ source: String, data: InitialData
-  ) throws -> Run {
-    let results = try program.run(source)
-    let op = try #require(results.first.flatMap { program.host.op(in: $0) })
-    let run = op.start(on: program.loop, data: data)
-    try run.waitUntilEnd()
-    return run
-  }
-
   @Test("A table of Swift becomes one table of the script, which Swift sees as it is then")
   func oneTable() throws {
     let program = try ScriptProgram()
     let map = MapValue([("n", 1), ("list", [1, 2])])
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       local first
       return flow.new("change")
@@ -49,8 +37,7 @@ struct SharedTableTests {
   @Test("A table that only a condition reads first is the table of the ops, too")
   func conditions() throws {
     let program = try ScriptProgram()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       local first
       return flow.new("change")
@@ -68,7 +55,7 @@ struct SharedTableTests {
       return flow.op("AddOp", function(ctx) table.insert(ctx:get "list", 2) end)
       """
     for _ in 0..<2 {
-      let run = try run(program, source, data: ["list": list])
+      let run = try program.endedRun(source, data: ["list": list])
       #expect(run.data["list"] == [1, 2])
     }
     #expect(list == [1])
@@ -77,8 +64,7 @@ struct SharedTableTests {
   @Test("An item of a group changes the flow's table, and its own")
   func items() throws {
     let program = try ScriptProgram()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.new("groups"):add_grouped(flow.op("CountOp", {
         needs = { item = "table" }, gives = { n = "integer" },
@@ -105,8 +91,7 @@ struct SharedTableTests {
     defer { knot.set("knot", .null) }
     var deep: FlowValue = 0
     for _ in 0..<10_000 { deep = [deep] }
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("LookOp", function(ctx)
         local pair, knot, deep = ctx:get "pair", ctx:get "knot", ctx:get "deep"
@@ -124,8 +109,7 @@ struct SharedTableTests {
   func lists() throws {
     let program = try ScriptProgram()
     let words = (0..<1000).map { String(repeating: "x", count: $0 % 300) }
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("CountOp", function(ctx)
         local bytes = 0
@@ -168,8 +152,7 @@ struct SharedTableTests {
   @Test("A dictionary with integer keys has them in scripts, and comes back with them")
   func integerKeys() throws {
     let program = try ScriptProgram()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("KeysOp", function(ctx)
         local names = ctx:get "names"
@@ -194,8 +177,7 @@ struct SharedTableTests {
     }
     let program = try ScriptProgram()
     let session = Session()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("PassOp", { needs = { session = "Session" }, run = function(ctx)
         local session = ctx:get("session", "Session")
@@ -215,8 +197,8 @@ struct SharedTableTests {
     #expect(run.data["text"] == "session 7 userdata true")
     #expect(run.data["read"] == "script.lua:5: can't read field 'name' of a Swift object")
     #expect(run.data["write"] == "script.lua:7: can't set field 'name' of a Swift object")
-    let other = try self.run(
-      program, "return flow.op('NeedOp', { needs = { session = 'Session' }, run = print })",
+    let other = try program.endedRun(
+      "return flow.op('NeedOp', { needs = { session = 'Session' }, run = print })",
       data: ["session": 1])
     #expect(
       other.error?.message
@@ -234,8 +216,7 @@ struct SharedTableTests {
     let program = try ScriptProgram()
     do {
       let session = Session { released += 1 }
-      let run = try run(
-        program,
+      let run = try program.endedRun(
         "return flow.op('GetOp', function(ctx) ctx:get 'session' ctx:set('session', nil) end)",
         data: ["session": FlowValue.object(session)])
       #expect(run.error == nil)
@@ -248,8 +229,7 @@ struct SharedTableTests {
   func workers() throws {
     final class Session {}
     let program = try ScriptProgram()
-    let run = try run(
-      program,
+    let run = try program.endedRun(
       """
       return flow.op("WorkOp", { thread = "worker", needs = { session = "any" }, run = print })
       """, data: ["session": FlowValue.object(Session())])

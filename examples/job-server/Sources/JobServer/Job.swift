@@ -114,8 +114,8 @@ private final class JobEventSink: EventSink {
     case .start, .finish, .log, .retry, .progress:
       report(
         JobEvent(
-          kind: event.kind.name.description, op: event.op.description,
-          message: event.message?.description))
+          kind: event.kind.name, op: event.op,
+          message: event.message))
     default: break
     }
   }

@@ -36,7 +36,7 @@ struct ReserveOp: AsyncTypedOp {
 
   func run(_ data: OpData<ReserveOp>) async throws {
     // The header of the request: the service continues the trace of the job.
-    let traceparent = data.context.traceContext?.traceparent?.description
+    let traceparent = data.context.traceContext?.traceparent
     data.reservation = try await shop.warehouse.reserve(data.line, traceparent: traceparent)
   }
 }

@@ -48,7 +48,7 @@ struct Reply: Encodable {
     case .failed(let failure):
       state = failure.kind == .cancelled ? "cancelled" : "failed"
       error = failure.description
-      kind = failure.kind.name.description
+      kind = failure.kind.name
     case .refused(let reason):
       state = "refused"
       error = reason
