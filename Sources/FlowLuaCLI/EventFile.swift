@@ -57,7 +57,7 @@ final class EventFile: RunSink {
   func runEnded(_ run: Run) {
     var line = JSONText()
     line.append(raw: "{")
-    line.field("time", run.duration)
+    line.field("time", run.duration.inSeconds)
     line.field("kind", "end")
     line.field("run", run.identifierBytes)
     line.field("state", run.state.nameBytes)

@@ -51,7 +51,9 @@ final class Interpreter {
         }
       }
       host.onTerminated = { monitors.writeRuns() }
-      if let grace = arguments.options.grace { host.loop.cleanupGrace = grace }
+      if let grace = arguments.options.grace {
+        host.loop.cleanupGrace = Duration(clampingSeconds: grace)
+      }
       monitors.watch(host)
       if arguments.options.checks {
         host.onNeedOfOutcome = { run, place in monitors.end(because: run, isNeededAt: place) }

@@ -34,14 +34,14 @@ extension JSONText {
   /// Appends an event, with the fields of `run:events()`.
   mutating func append(_ event: RunEvent) {
     append(raw: "{")
-    field("time", event.time)
+    field("time", event.seconds)
     field("kind", event.kind.nameBytes)
     field("id", event.id)
     if let parent = event.parent { field("parent", parent) }
     field("path", event.pathBytes)
     field("run", event.runBytes)
     field("lane", event.lane)
-    if let queued = event.queued { field("queued", queued) }
+    if let queued = event.queued { field("queued", queued.inSeconds) }
     field("op", event.opBytes)
     if event.index > 0 { field("index", event.index) }
     field("label", event.labelBytes)
@@ -54,7 +54,7 @@ extension JSONText {
     if let total = event.total { field("total", total) }
     if let work = event.work {
       if work.outcome != .running {
-        field("started", work.start(endedAt: event.time))
+        field("started", work.start(endedAt: event.seconds))
         field("outcome", work.outcome.name)
       }
       field("method", work.method)
@@ -67,7 +67,7 @@ extension JSONText {
       field("error_kind", work.errorKind)
     }
     if let undo = event.undo {
-      field("started", undo.start(endedAt: event.time))
+      field("started", undo.start(endedAt: event.seconds))
       field("outcome", undo.outcome.name)
       field("error", undo.error)
       field("error_kind", undo.errorKind)

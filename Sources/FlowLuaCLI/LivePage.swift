@@ -44,7 +44,7 @@ final class LivePage {
   }
 
   private func wait() {
-    timer = loop?.scheduleAside(after: Double(pace.interval) / 1e9) { [weak self] in
+    timer = loop?.scheduleAside(after: .nanoseconds(pace.interval)) { [weak self] in
       self?.write()
     }
   }

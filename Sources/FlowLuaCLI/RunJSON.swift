@@ -11,9 +11,9 @@ enum RunJSON {
     json.field("id", run.id)
     json.field("identifier", run.identifierBytes)
     json.field("started", run.started)
-    json.field("ended", run.started + run.duration)
+    json.field("ended", run.started + run.duration.inSeconds)
     json.field("state", run.state.nameBytes)
-    json.field("duration", run.duration)
+    json.field("duration", run.duration.inSeconds)
     json.field("finished_early", run.isFinishedEarly)
     if run.droppedEvents > 0 { json.field("dropped_events", run.droppedEvents) }
     json.field(errorOf: run, host)

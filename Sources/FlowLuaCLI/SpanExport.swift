@@ -100,7 +100,7 @@ enum SpanExport {
       request.method = "POST"
       request.body = .bytes(text, type: "application/json")
       request.headers = headers.map { HTTPHeader($0.name, $0.value, isSecret: true) }
-      let left = max(0.001, Double(end - loop.now()) / 1e9)
+      let left = max(.milliseconds(1), Duration.nanoseconds(end - loop.now()))
       request.keepsMethod = true
       request.connectTimeout = left
       do {
@@ -127,8 +127,9 @@ enum SpanExport {
       attempts: mostAttempts, delay: firstDelay, factor: 2, jitter: 0.2,
       when: { error, attempt in
         // No wait that would be in vain.
-        let wait = max(error.retryAfter ?? 0, firstDelay * Double(1 << (attempt - 1)) * 1.2)
-        return isBusy(error) && Double(end - SystemClock().now()) / 1e9 > wait
+        let grown = firstDelay * (1 << (attempt - 1)) * 1.2
+        let wait = max(error.retryAfter ?? .zero, grown)
+        return isBusy(error) && .nanoseconds(end - SystemClock().now()) > wait
       })
     let op = try HTTPOp(
       request, into: "body",
@@ -137,7 +138,7 @@ enum SpanExport {
         return .bytes(body)
       }
     ).makeOp()
-    let left = max(0.001, Double(end - loop.now()) / 1e9)
+    let left = max(.milliseconds(1), Duration.nanoseconds(end - loop.now()))
     let run = Flow("export").add(op, retry: policy).with(timeout: left).start(on: loop)
     run.markObserved()
     _ = loop.run(until: { run.isConcluded })
@@ -147,10 +148,10 @@ enum SpanExport {
     throw FlowError(error.kind, "\(error.messageBytes), after \(attempts) attempts")
   }
 
-  /// The most attempts at a request, and the seconds before the second one; each further delay is twice as long,
+  /// The most attempts at a request, and the time before the second one; each further delay is twice as long,
   /// unless the collector asks for a longer one.
   private static let mostAttempts = 5
-  private static let firstDelay = 0.25
+  private static let firstDelay = Duration.milliseconds(250)
 
   /// Whether OTLP has a request sent again: the collector was busy, or has closed the connection without a response.
   /// A collector that doesn't listen at all isn't awaited.

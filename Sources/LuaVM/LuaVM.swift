@@ -126,11 +126,11 @@ public final class LuaVM {
 
   /// Closes the state: pending `__close`s of the main coroutine and all `__gc`s run, references
   /// become void. Closing twice does nothing.
-  public func close() {
-    checkOwner()
+  public func close(file: StaticString = #fileID, line: UInt = #line) {
+    checkOwner(file: file, line: line)
     guard isOpen, !flowlua_is_closing(state) else { return }
     if flowlua_is_busy(state) || openCalls > 0 {
-      misuse("a Lua state was closed by code that runs in it")
+      misuse("a Lua state was closed by code that runs in it", file: file, line: line)
     }
     flowlua_close(state)
     isOpen = false
@@ -220,9 +220,10 @@ public final class LuaVM {
     if reference.vm !== self { misuse("a value of one Lua state was used with another") }
   }
 
-  func checkOwner() {
+  func checkOwner(file: StaticString = #fileID, line: UInt = #line) {
     guard flowlua_is_owner(state) else {
-      misuse("a Lua state was used on a thread other than the one that made it")
+      misuse(
+        "a Lua state was used on a thread other than the one that made it", file: file, line: line)
     }
   }
 

@@ -44,8 +44,8 @@ struct RunLogSinkTests {
       if context.attempt == 1 { throw FlowError(.error, "busy") }
       context.set("count", .integer(3))
     }
-    let policy = RetryPolicy(attempts: 2, delay: 0.5)
-    let flow = Flow("load").add(flaky.with(retry: policy)).add(SleepOp(1))
+    let policy = RetryPolicy(attempts: 2, delay: .seconds(0.5))
+    let flow = Flow("load").add(flaky.with(retry: policy)).add(SleepOp(.seconds(1)))
     let expected = [
       "info load: started", "debug FlakyOp: started", "info FlakyOp: attempt 1",
       "warning FlakyOp: Retry 2/2 in 0.5s: busy", "info FlakyOp: attempt 2",
@@ -67,7 +67,9 @@ struct RunLogSinkTests {
       entries(Flow("send").add(failing), level: .notice).map(\.line) == [
         "warning FailingOp: failed: no route", "error send: failed: no route",
       ])
-    let slow = Op("SlowOp", timeout: 1) { context in try await context.sleep(for: .seconds(9)) }
+    let slow = Op("SlowOp", timeout: .seconds(1)) { context in
+      try await context.sleep(for: .seconds(9))
+    }
     #expect(
       entries(slow, level: .notice).map(\.line) == ["error SlowOp: failed: timed out after 1s"])
     let stopped = Op("StoppedOp") { _ in throw FlowError(.cancelled, "cancelled: enough") }

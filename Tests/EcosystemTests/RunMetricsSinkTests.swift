@@ -36,7 +36,7 @@ struct RunMetricsSinkTests {
       if context.attempt == 1 { throw FlowError(.error, "busy") }
     }
     let failing = Op("FailingOp") { _ in throw FlowError(.error, "no") }
-    let policy = RetryPolicy(attempts: 2, delay: 0.5)
+    let policy = RetryPolicy(attempts: 2, delay: .seconds(0.5))
     let lines = lines { loop in
       _ = Flow("good").add(flaky.with(retry: policy)).start(on: loop)
       Flow("bad").add(failing).start(on: loop).markObserved()
@@ -77,7 +77,7 @@ struct RunMetricsSinkTests {
   @Test("Pending runs are active")
   func pendingRunsAreActive() {
     let lines = lines { loop in
-      let run = SleepOp(60).start(on: loop)
+      let run = SleepOp(.seconds(60)).start(on: loop)
       _ = loop.run(until: { loop.turn(mayBlock: false) == .waiting })
       #expect(MeasuredValues.current?.lines.contains("flow.runs.active: 1.0") == true)
       run.cancel()

@@ -45,7 +45,7 @@ private struct UploadOp: AsyncTypedOp {
   let url = Output<String>("url")
 
   var configuration: OpConfiguration {
-    OpConfiguration(retry: RetryPolicy(attempts: 3, delay: 0.1), timeout: 5)
+    OpConfiguration(retry: RetryPolicy(attempts: 3, delay: .seconds(0.1)), timeout: .seconds(5))
   }
 
   func run(_ data: OpData<UploadOp>) async throws {

@@ -42,7 +42,7 @@ struct ReserveOp: AsyncTypedOp {
   let amount = Input<Int>("amount")
   let reservation = Output<String>("reservation")
 
-  var configuration: OpConfiguration { OpConfiguration(timeout: 5) }
+  var configuration: OpConfiguration { OpConfiguration(timeout: .seconds(5)) }
 
   func run(_ data: OpData<ReserveOp>) async throws {
     // Whatever else there is to do goes on meanwhile.

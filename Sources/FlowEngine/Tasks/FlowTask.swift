@@ -108,21 +108,21 @@ extension FlowTask {
   /// Makes a task that succeeds after some time of the loop's clock.
   ///
   /// - Parameters:
-  ///   - seconds: How long; a number that isn't positive doesn't wait.
+  ///   - delay: How long; a duration that isn't positive doesn't wait.
   ///   - result: Its result.
   ///   - loop: The loop that it belongs to, by default the current one; called on its thread.
   /// - Returns: The task, which can be cancelled before that time.
   public static func withDelay(
-    _ seconds: Double, _ result: Success, on loop: EventLoop = .current
+    _ delay: Duration, _ result: Success, on loop: EventLoop = .current
   ) -> FlowTask<Success> {
-    DelayedTask(seconds, result, on: loop)
+    DelayedTask(delay, result, on: loop)
   }
 }
 
 extension FlowTask where Success == Void {
   /// Makes a task that succeeds after some time of the loop's clock.
-  public static func withDelay(_ seconds: Double, on loop: EventLoop = .current) -> FlowTask<Void> {
-    withDelay(seconds, (), on: loop)
+  public static func withDelay(_ delay: Duration, on loop: EventLoop = .current) -> FlowTask<Void> {
+    withDelay(delay, (), on: loop)
   }
 }
 
@@ -131,10 +131,10 @@ private final class DelayedTask<Success>: FlowTask<Success>, LoopJob {
   private var given: Success?
   private var timer: LoopTimer?
 
-  init(_ seconds: Double, _ result: Success, on loop: EventLoop) {
+  init(_ delay: Duration, _ result: Success, on loop: EventLoop) {
     given = result
     super.init(on: loop)
-    timer = loop.schedule(at: loop.deadline(after: seconds), self)
+    timer = loop.schedule(at: loop.deadline(after: delay), self)
   }
 
   func run() {

@@ -19,12 +19,12 @@ package final class TimeLimit: TaskOwner {
   /// A limit that begins now.
   ///
   /// - Parameters:
-  ///   - seconds: The time until it stops its tasks; with 0 or less it stops them at once.
+  ///   - time: The time until it stops its tasks; with 0 or less it stops them at once.
   ///   - loop: Their loop.
-  package init(seconds: Double, on loop: EventLoop) {
+  package init(_ time: Duration, on loop: EventLoop) {
     self.loop = loop
-    taskDeadline = loop.deadline(after: max(seconds, 0))
-    error = .timeout(seconds: max(seconds, 0))
+    taskDeadline = loop.deadline(after: time)
+    error = .timeout(after: max(time, .zero))
   }
 
   /// Stops the tasks that wait when the time is over; those that are busy, the watchdog stops.
@@ -39,7 +39,7 @@ package final class TimeLimit: TaskOwner {
     } else {
       // Without keeping the loop from noticing that nothing can end the wait.
       timer = loop.scheduleAside(
-        after: Double(max(taskDeadline - loop.now(), 0)) / 1e9, body)
+        after: .nanoseconds(max(taskDeadline - loop.now(), 0)), body)
     }
   }
 

@@ -132,7 +132,7 @@ public final class HTTPClient {
     let now = HTTPTransfer.now
     guard limiter != nil, limiter?.startIfAllowed(at: now) == false else { return true }
     guard timer == nil, let time = limiter?.nextStart(at: now) else { return false }
-    timer = loop.scheduleOutside(after: Double(max(0, time - now)) / 1e9) {
+    timer = loop.scheduleOutside(after: .nanoseconds(time - now)) {
       [weak self, unowned loop] in
       guard let self else { return }
       timer = nil

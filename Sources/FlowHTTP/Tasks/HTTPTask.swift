@@ -114,11 +114,11 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
 
   /// Passes on a line such as `GET https://api.example/items -> 200 in 0.21s, 14 kB`.
   private func log(
-    _ transfer: HTTPTransfer, _ url: ByteString, _ status: Int, _ elapsed: Double, _ size: Int64?
+    _ transfer: HTTPTransfer, _ url: ByteString, _ status: Int, _ elapsed: Duration, _ size: Int64?
   ) {
     guard let onLine else { return }
     self.onLine = nil
-    let time = FlowValue.text(ofSeconds: (elapsed * 100).rounded() / 100)
+    let time = FlowValue.text(ofSeconds: (elapsed.inSeconds * 100).rounded() / 100)
     let end = size.map { ", " + Self.sizeText($0) } ?? ""
     let shown = loop.secrets.redacted(url: HTTPURL.shown(url))
     onLine("\(transfer.request.effectiveMethod) \(shown) -> \(status) in \(time)s\(end)")

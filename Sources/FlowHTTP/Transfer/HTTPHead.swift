@@ -75,14 +75,14 @@ struct HTTPHead {
   /// Reads the times of a transfer that has ended.
   mutating func readTimes(_ easy: OpaquePointer) {
     wasSent = HTTPPhases.wasSent(easy)
-    func seconds(_ info: CURLINFO) -> Double { Double(ccurl_size(easy, info)) / 1e6 }
-    let resolved = seconds(CURLINFO_NAMELOOKUP_TIME_T)
-    let connected = max(resolved, seconds(CURLINFO_CONNECT_TIME_T))
-    let encrypted = max(connected, seconds(CURLINFO_APPCONNECT_TIME_T))
-    let first = max(encrypted, seconds(CURLINFO_STARTTRANSFER_TIME_T))
+    func time(_ info: CURLINFO) -> Duration { .microseconds(ccurl_size(easy, info)) }
+    let resolved = time(CURLINFO_NAMELOOKUP_TIME_T)
+    let connected = max(resolved, time(CURLINFO_CONNECT_TIME_T))
+    let encrypted = max(connected, time(CURLINFO_APPCONNECT_TIME_T))
+    let first = max(encrypted, time(CURLINFO_STARTTRANSFER_TIME_T))
     timings = HTTPTimings(
       resolve: resolved, connect: connected - resolved, tls: encrypted - connected,
-      wait: first - encrypted, receive: max(0, seconds(CURLINFO_TOTAL_TIME_T) - first))
+      wait: first - encrypted, receive: max(.zero, time(CURLINFO_TOTAL_TIME_T) - first))
   }
 }
 

@@ -78,7 +78,9 @@ struct HTTPHop {
   ) -> Bool {
     let options = CurlOptions(easy)
     options.set(CURLOPT_URL, url.text)
-    options.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(min(request.connectTimeout, 1e6) * 1000)))
+    options.set(
+      CURLOPT_CONNECTTIMEOUT_MS,
+      max(1, Int(min(request.connectTimeout.clampedNanoseconds / 1_000_000, 1_000_000_000))))
     if url.isEncrypted { options.set(CURLOPT_PIPEWAIT, 1) }
     switch request.version {
     case .http1: options.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)

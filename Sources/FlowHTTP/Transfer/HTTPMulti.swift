@@ -321,8 +321,8 @@ final class HTTPMulti: LoopExtension, LoopJob {
     guard time < movementTime, !isClosed else { return }
     movementTimer?.cancel()
     movementTime = time
-    let left = Double(time - HTTPTransfer.now) / 1e9
-    movementTimer = loop.scheduleOutside(after: max(0, left)) { [unowned self] in checkMovement() }
+    let left = Duration.nanoseconds(time - HTTPTransfer.now)
+    movementTimer = loop.scheduleOutside(after: left) { [unowned self] in checkMovement() }
   }
 
   private func checkMovement() {
@@ -356,21 +356,21 @@ final class HTTPMulti: LoopExtension, LoopJob {
     wantedTime = HTTPTransfer.now + Int64(milliseconds) * 1_000_000
     guard timer == nil || wantedTime < timerTime else { return }
     timer?.cancel()
-    armTimer(after: Double(milliseconds) / 1000)
+    armTimer(after: .milliseconds(milliseconds))
   }
 
-  private func armTimer(after seconds: Double) {
+  private func armTimer(after time: Duration) {
     timerTime = wantedTime
     // Not weak, as each retain of an object that is referred to weakly costs several times as much. Safe: the
     // timers are cancelled before its end.
-    timer = loop.scheduleOutside(after: seconds) { [unowned self] in timerFired() }
+    timer = loop.scheduleOutside(after: time) { [unowned self] in timerFired() }
   }
 
   private func timerFired() {
     timer = nil
     guard wantedTime != .max else { return }
     let left = wantedTime - HTTPTransfer.now
-    if left > 0 { armTimer(after: Double(left) / 1e9) } else { timeHasCome() }
+    if left > 0 { armTimer(after: .nanoseconds(left)) } else { timeHasCome() }
   }
 
   private func stopTimer() {

@@ -17,9 +17,9 @@ public final class HTTPResponse {
   public let saved: ByteString?
   /// The number of bytes of the body, after decompression.
   public let bodySize: Int64
-  /// The seconds from the start of the request to the end of the response; for a stream, of its
+  /// The time from the start of the request to the end of the response; for a stream, of its
   /// header.
-  public let elapsed: Double
+  public let elapsed: Duration
   /// How long the stages of the last request took.
   public let timings: HTTPTimings
   /// The body as it comes, of a request that asked for that.
@@ -29,7 +29,7 @@ public final class HTTPResponse {
 
   init(
     status: Int, url: ByteString, lines: HTTPHeaderLines,
-    body: ByteString, saved: ByteString?, bodySize: Int64, elapsed: Double,
+    body: ByteString, saved: ByteString?, bodySize: Int64, elapsed: Duration,
     timings: HTTPTimings, stream: HTTPStream?
   ) {
     self.status = status

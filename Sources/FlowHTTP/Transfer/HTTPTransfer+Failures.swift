@@ -22,8 +22,7 @@ extension HTTPTransfer {
         mayRepeat: false)
     }
     if code == CURLE_OPERATION_TIMEDOUT {
-      let seconds = FlowValue.text(ofSeconds: request.connectTimeout)
-      return timeoutError("after \(seconds)s (connect_timeout)")
+      return timeoutError("after \(FlowValue.text(of: request.connectTimeout)) (connect_timeout)")
     }
     if code == CURLE_SEND_FAIL_REWIND {
       return .network(
@@ -70,7 +69,8 @@ extension HTTPTransfer {
       wait = RetryAfter.seconds(text, now: Int64(time(nil)))
     }
     return .http(
-      hidden("\(title) -> \(head.status)\(reason)"), responseExcerpt, retryAfter: wait,
+      hidden("\(title) -> \(head.status)\(reason)"), responseExcerpt,
+      retryAfter: wait.map { .seconds($0) },
       mayRepeat: request.mayRepeat)
   }
 

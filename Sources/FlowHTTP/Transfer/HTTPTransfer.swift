@@ -78,7 +78,7 @@ final class HTTPTransfer {
   var title: ByteString { "\(hop.method) \(loop.secrets.redacted(url: hop.url.shown))" }
 
   /// The seconds since it began.
-  var elapsed: Double { Double(present - start) / 1e9 }
+  var elapsed: Duration { .nanoseconds(present - start) }
 
   /// The present time: that of the loop's clock where no server is involved.
   private var present: Int64 { replacement == nil ? Self.now : loop.now() }
@@ -381,14 +381,14 @@ final class HTTPTransfer {
   /// Limits the rest of the time that the request has.
   private func armDeadlineTimer() {
     guard let timeout = request.timeout else { return }
-    let left = max(0, timeout - elapsed)
+    let left = timeout - elapsed
     let end = { [weak self] in
       self?.timedOut(after: timeout) ?? ()
     }
     deadlineTimer =
       replacement == nil
       ? loop.scheduleOutside(after: left, end)
-      : loop.schedule(at: loop.deadline(after: left), end)
+      : loop.schedule(after: left, end)
   }
 
   /// Checks whether a byte has moved lately; returns when to check again, in nanoseconds. Ends the transfer
@@ -400,18 +400,17 @@ final class HTTPTransfer {
     if ccurl_size(easy, CURLINFO_PRETRANSFER_TIME_T) == 0 { lastMoved = now }
     if now < idleEnd { return idleEnd }
     timedOut(
-      "as no byte moved for \(FlowValue.text(ofSeconds: request.idleTimeout))s (idle_timeout)")
+      "as no byte moved for \(FlowValue.text(of: request.idleTimeout)) (idle_timeout)")
     return nil
   }
 
   /// When it ends unless a byte moves.
   private var idleEnd: Int64 {
-    // A century is as good as any longer time.
-    lastMoved + Int64(min(request.idleTimeout, 3e9) * 1e9)
+    lastMoved.later(by: request.idleTimeout.clampedNanoseconds)
   }
 
-  private func timedOut(after timeout: Double) {
-    timedOut("after \(FlowValue.text(ofSeconds: timeout))s (timeout)")
+  private func timedOut(after timeout: Duration) {
+    timedOut("after \(FlowValue.text(of: timeout)) (timeout)")
   }
 
   private func timedOut(_ limit: ByteString) { stop(timeoutError(limit)) }

@@ -41,7 +41,7 @@ extension HTTPRequest {
     }
     if let field = fieldWithoutTime {
       return HTTPMisuse(
-        field: field, problem: "a finite number of seconds, greater than 0, expected")
+        field: field, problem: "a time longer than 0 expected")
     }
     if case .parts(let parts)? = body {
       for part in parts { if let misuse = part.misuse { return misuse } }
@@ -66,10 +66,9 @@ extension HTTPRequest {
   }
 
   private var fieldWithoutTime: ByteString? {
-    func isTime(_ seconds: Double) -> Bool { seconds.isFinite && seconds > 0 }
-    if let timeout, !isTime(timeout) { return "timeout" }
-    if !isTime(connectTimeout) { return "connect_timeout" }
-    return isTime(idleTimeout) ? nil : "idle_timeout"
+    if let timeout, timeout <= .zero { return "timeout" }
+    if connectTimeout <= .zero { return "connect_timeout" }
+    return idleTimeout > .zero ? nil : "idle_timeout"
   }
 
   /// Lines that libcurl makes from the body.

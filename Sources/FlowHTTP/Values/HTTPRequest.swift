@@ -119,12 +119,12 @@ public struct HTTPRequest {
     get { further?.fields.authorization }
     set { change { $0.authorization = newValue } }
   }
-  /// The most seconds for everything, from the connection on; nil for no limit.
-  public var timeout: Double?
-  /// The most seconds until there is a connection.
-  public var connectTimeout = 10.0
-  /// The most seconds in which no byte moves, once there is a connection.
-  public var idleTimeout = 60.0
+  /// The most time for everything, from the connection on; nil for no limit.
+  public var timeout: Duration?
+  /// The most time until there is a connection.
+  public var connectTimeout = Duration.seconds(10)
+  /// The most time in which no byte moves, once there is a connection.
+  public var idleTimeout = Duration.seconds(60)
   /// Whether a status from 400 on is a failure.
   package var isChecked = true
   /// The path of the file that gets the body of a success; nil to keep it in memory.

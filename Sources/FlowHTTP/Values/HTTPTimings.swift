@@ -2,13 +2,13 @@
 /// saved.
 public struct HTTPTimings: Sendable {
   /// Looking up the name.
-  public var resolve = 0.0
+  public var resolve = Duration.zero
   /// Connecting.
-  public var connect = 0.0
+  public var connect = Duration.zero
   /// Agreeing on the encryption.
-  public var tls = 0.0
+  public var tls = Duration.zero
   /// Sending, and waiting for the first byte.
-  public var wait = 0.0
+  public var wait = Duration.zero
   /// Receiving the rest.
-  public var receive = 0.0
+  public var receive = Duration.zero
 }

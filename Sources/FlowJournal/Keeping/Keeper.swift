@@ -253,7 +253,7 @@ package final class Keeper: RunKeeper {
     }
     // A clock that was set back makes a result come from the future: nobody knows how old it is.
     let age = record.began - known.ended
-    if let expires = cache.expires, age > expires || age < 0 { return nil }
+    if let expires = cache.expires?.inSeconds, age > expires || age < 0 { return nil }
     if let change = try fileChange(since: known, work) {
       return .execute(nil, "Again: \(change)")
     }

@@ -1,18 +1,21 @@
-/// A limit on how often something starts: at most `count` times in any period of `seconds`.
+/// A limit on how often something starts: at most `count` times in any `period`.
 public struct RateLimit: Sendable, Equatable {
   /// The most starts in a period, at least 1.
   public let count: Int
-  /// The length of a period in seconds, greater than 0.
-  public let seconds: Double
+  /// The length of a period, greater than 0.
+  public let period: Duration
 
   /// Makes a limit; see the properties. Ends the process with a sentence when a value is out of its
   /// range.
-  public init(_ count: Int, per seconds: Double = 1) {
-    guard count >= 1, seconds.isFinite, seconds > 0 else {
-      misuse("a RateLimit has at least 1 start in a finite number of seconds greater than 0")
+  public init(
+    _ count: Int, per period: Duration = .seconds(1), file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
+    guard count >= 1, period > .zero else {
+      misuse("a RateLimit has at least 1 start in a period greater than 0", file: file, line: line)
     }
     self.count = count
-    self.seconds = seconds
+    self.period = period
   }
 }
 
@@ -37,7 +40,8 @@ package struct RateLimiter: Sendable {
   package init(_ limit: RateLimit) {
     self.limit = limit.count
     // At least the period: a server measures it with a clock of its own.
-    period = max(1, Int64(exactly: (limit.seconds * 1e9).rounded(.up)) ?? .max)
+    let whole = limit.period.wholeNanoseconds
+    period = .nanoseconds(whole) < limit.period ? whole.later(by: 1) : whole
   }
 
   /// How many starts the limit allows at `now`.

@@ -63,7 +63,7 @@ package final class FileWatch: LoopJob {
   package var onClose: (() -> Void)?
 
   /// How long the other half of a move is awaited, in seconds. The system reports both together.
-  private static let patience = 0.02
+  private static let patience = Duration.milliseconds(20)
   private static let bufferSize = 1 << 16
   /// How many changes are kept until something takes them.
   private static let changeLimit = 4096

@@ -27,7 +27,7 @@ package final class StandardInput: LoopJob {
   private static let fills = 16
   /// How often the buffer is checked during a wait, in seconds. A thread that reads by `io.read` may leave
   /// more in the buffer than it uses, and the descriptor isn't readable then.
-  private static let recheckInterval = 0.05
+  private static let recheckInterval = Duration.milliseconds(50)
 
   init(_ loop: EventLoop) {
     self.loop = loop

@@ -140,10 +140,12 @@ public final class EventLoop: ThreadConfined {
   /// Swift tasks of `async` bodies are cancelled and run as far as they can without waiting; a task
   /// that still waits after that never continues. Call it on the loop's thread, not from within a
   /// body or callback; calling it twice is harmless.
-  public func shutdown() {
+  public func shutdown(file: StaticString = #fileID, line: UInt = #line) {
     checkThread()
     guard client?.isExecuting != true else {
-      misuse("an event loop was shut down from within a body or callback that it runs")
+      misuse(
+        "an event loop was shut down from within a body or callback that it runs", file: file,
+        line: line)
     }
     hasShutDown = true
     ThreadLoop.remove(self)
@@ -172,21 +174,10 @@ public final class EventLoop: ThreadConfined {
     usesSystemClock ? SystemClock.read(CLOCK_MONOTONIC) : timeSource.now()
   }
 
-  /// The time `seconds` from now; the latest possible time when that is too far or not a number.
-  public func deadline(after seconds: Double) -> Int64 {
-    guard seconds > 0 else { return now() }
-    return deadline(after: seconds, from: now())
-  }
-
-  /// The time `seconds` after `time`, which is in nanoseconds; `.max` when that is too far.
-  package func deadline(after seconds: Double, from time: Int64) -> Int64 {
-    time.later(by: Self.nanoseconds(seconds))
-  }
-
-  /// Seconds in nanoseconds, up to the largest number; 0 for a negative number.
-  package static func nanoseconds(_ seconds: Double) -> Int64 {
-    guard seconds > 0 else { return 0 }
-    return Int64(exactly: (seconds * 1e9).rounded()) ?? .max
+  /// The time `duration` from now, in nanoseconds: now when it is negative, the latest possible time when it is too
+  /// long.
+  package func deadline(after duration: Duration) -> Int64 {
+    now().later(by: duration.clampedNanoseconds)
   }
 
   /// Enqueues `job` after all jobs that are ready; drops it when the loop is shut down.
@@ -213,23 +204,30 @@ public final class EventLoop: ThreadConfined {
 
   /// Calls a closure at a time, in nanoseconds of the loop's clock. On the loop's thread only.
   @discardableResult
-  public func schedule(at time: Int64, _ body: @escaping () -> Void) -> LoopTimer {
+  package func schedule(at time: Int64, _ body: @escaping () -> Void) -> LoopTimer {
     schedule(at: time, ClosureJob(body))
   }
 
-  /// Runs `body` after this many seconds of real time, even while a virtual clock doesn't advance
-  /// because a descriptor is watched; when nothing is watched any more, it may never be called.
-  package func scheduleOutside(after seconds: Double, _ body: @escaping () -> Void) -> LoopTimer {
-    guard timeSource.isVirtual else { return schedule(at: deadline(after: seconds), body) }
-    return scheduleAside(after: seconds, body)
+  /// Calls a closure when `delay` has passed on the loop's clock; in a later turn when it is 0 or negative. On the
+  /// loop's thread only.
+  @discardableResult
+  public func schedule(after delay: Duration, _ body: @escaping () -> Void) -> LoopTimer {
+    schedule(at: deadline(after: delay), body)
   }
 
-  /// Runs `body` after this many seconds of real time, between two jobs, unless nothing else can come any
+  /// Runs `body` when `delay` has passed in real time, even while a virtual clock doesn't advance
+  /// because a descriptor is watched; when nothing is watched any more, it may never be called.
+  package func scheduleOutside(after delay: Duration, _ body: @escaping () -> Void) -> LoopTimer {
+    guard timeSource.isVirtual else { return schedule(after: delay, body) }
+    return scheduleAside(after: delay, body)
+  }
+
+  /// Runs `body` when `delay` has passed in real time, between two jobs, unless nothing else can come any
   /// more before: it keeps no loop alive.
   @discardableResult
-  package func scheduleAside(after seconds: Double, _ body: @escaping () -> Void) -> LoopTimer {
+  package func scheduleAside(after delay: Duration, _ body: @escaping () -> Void) -> LoopTimer {
     checkThread()
-    let time = deadline(after: seconds, from: SystemClock.read(CLOCK_MONOTONIC))
+    let time = SystemClock.read(CLOCK_MONOTONIC).later(by: delay.clampedNanoseconds)
     let timer = outsideTimers.add(deadline: time, job: ClosureJob(body))
     if isShutDown { timer.cancel() }
     return timer

@@ -112,10 +112,10 @@ package final class ChildProcess: ProcessLineSource {
       lose(error)
       return
     }
-    guard let seconds = request.timeout else { return }
-    timer = loop.scheduleOutside(after: seconds) { [unowned self] in
+    guard let limit = request.timeout else { return }
+    timer = loop.scheduleOutside(after: limit) { [unowned self] in
       timer = nil
-      cancel(because: ProcessTimeout(seconds: seconds))
+      cancel(because: ProcessTimeout(limit: limit))
     }
   }
 

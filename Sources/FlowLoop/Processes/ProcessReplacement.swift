@@ -24,10 +24,10 @@ extension ChildProcess {
       outputs.append(ProcessOutput(-1, .stdout, self, tee))
     }
     if !request.sharesOutput { outputs.append(ProcessOutput(-1, .stderr, self, tee)) }
-    if let seconds = request.timeout {
-      timer = loop.schedule(at: loop.deadline(after: seconds)) { [unowned self] in
+    if let limit = request.timeout {
+      timer = loop.schedule(after: limit) { [unowned self] in
         timer = nil
-        cancel(because: ProcessTimeout(seconds: seconds))
+        cancel(because: ProcessTimeout(limit: limit))
       }
     }
     switch request.input {

@@ -32,10 +32,10 @@ public struct ProcessRequest: Sendable {
   package var tees = false
   /// The name before each of these lines while several programs do that; nil for the program's own.
   package var label: ByteString?
-  /// Seconds after its start at which it is stopped, in real time; nil for no limit.
-  public var timeout: Double?
-  /// Seconds between SIGTERM and SIGKILL when it is stopped.
-  public var gracePeriod: Double = 1
+  /// How long it may run, in real time, before it is stopped; nil for no limit.
+  public var timeout: Duration?
+  /// The time between SIGTERM and SIGKILL when it is stopped.
+  public var gracePeriod: Duration = .seconds(1)
 
   /// The object that it runs for; see `EventLoop.cancelProcesses(of:)`.
   package var owner: ObjectIdentifier?

@@ -54,6 +54,5 @@ public enum ProcessEnd: Sendable {
 
 /// The time limit of a program's request is over.
 package struct ProcessTimeout: Error {
-  /// The limit.
-  package let seconds: Double
+  package let limit: Duration
 }

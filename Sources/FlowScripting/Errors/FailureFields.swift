@@ -25,9 +25,10 @@ struct FailureFields {
       switch (name, value) {
       case ("code", .integer(let number)): details.code = number
       case ("retry", .boolean(let mayRetry)): details.isRetriable = mayRetry
-      case ("retry_after", .integer(let seconds)): details.retryAfter = max(0, Double(seconds))
+      case ("retry_after", .integer(let seconds)):
+        details.retryAfter = Duration(clampingSeconds: Double(seconds))
       case ("retry_after", .number(let seconds)) where seconds.isFinite:
-        details.retryAfter = max(0, seconds)
+        details.retryAfter = Duration(clampingSeconds: seconds)
       default: break
       }
     }

@@ -86,7 +86,7 @@ extension ScriptHost {
       if let request = error.request { all += try self.fields(of: request) }
       add("code", error.code.map { .integer($0) })
       add("retry", error.isRetriable.map { .boolean($0) })
-      add("retry_after", error.retryAfter.map { .number($0) })
+      add("retry_after", error.retryAfter.map { .number($0.inSeconds) })
     }
     add("kind", error.kind.nameBytes)
     add("message", error.messageBytes)
@@ -97,7 +97,7 @@ extension ScriptHost {
     add("traceback", error.tracebackBytes)
     add("cause", cause)
     let table = try vm.makeTable(fields: all, metatable: errorMetatable)
-    if error.underlying != nil || error.process != nil || error.seconds != nil
+    if error.underlying != nil || error.process != nil || error.limit != nil
       || error.request != nil || error.isTransient != nil
     {
       try keptErrors.keep(error.with { $0.payload = nil }, of: table, self)
@@ -336,7 +336,7 @@ extension FlowError {
 
   /// The same timeout with the place of the stopped code, from the stack at that time.
   func located(by traceback: ByteString) -> FlowError {
-    guard seconds != nil, placeBytes == nil, let place = Self.place(in: traceback) else {
+    guard limit != nil, placeBytes == nil, let place = Self.place(in: traceback) else {
       return self
     }
     return with {

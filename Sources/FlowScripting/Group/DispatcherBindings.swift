@@ -41,7 +41,7 @@ extension ScriptHost {
     case "rate":
       guard let rate = dispatcher.rate else { return call.answer(.nil) }
       let table = try host.vm.makeTable(
-        values: [.integer(Int64(rate.count))], fields: [("per", .number(rate.seconds))])
+        values: [.integer(Int64(rate.count))], fields: [("per", .number(rate.period.inSeconds))])
       return call.answer(.reference(table))
     case "hold_slot": return call.answer(.boolean(dispatcher.holdsSlots))
     case "label": return call.answer(box.label)

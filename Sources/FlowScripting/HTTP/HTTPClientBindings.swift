@@ -83,7 +83,7 @@ extension ScriptHost {
     }
     guard let number, number >= 1, let starts = Int(exactly: number), seconds.isFinite, seconds > 0
     else { throw problem }
-    return RateLimit(starts, per: seconds)
+    return RateLimit(starts, per: Duration(clampingSeconds: seconds))
   }
 
   /// `api.get`, …: functions that also can be called as methods.

@@ -160,9 +160,9 @@ struct HTTPRequestReader {
     request.headers = try headers(arguments, options)
     request.body = try body()
     request.authorization = try authorization(arguments, options)
-    request.timeout = try options.seconds("timeout", orZero: false)
-    request.connectTimeout = try options.seconds("connect_timeout", orZero: false) ?? 10
-    request.idleTimeout = try options.seconds("idle_timeout", orZero: false) ?? 60
+    request.timeout = try options.duration("timeout", orZero: false)
+    request.connectTimeout = try options.duration("connect_timeout", orZero: false) ?? .seconds(10)
+    request.idleTimeout = try options.duration("idle_timeout", orZero: false) ?? .seconds(60)
     request.isChecked = try options.boolean("check") ?? true
     request.save = try options.string("save")
     request.resumes = try options.boolean("resume") ?? false

@@ -13,7 +13,7 @@ extension ScriptHost {
     case "ok": return call.answer(.boolean(response.isSuccess))
     case "url": return call.answer(.string(response.url))
     case "version": return call.answer(.string(response.version))
-    case "elapsed": return call.answer(.number(response.elapsed))
+    case "elapsed": return call.answer(.number(response.elapsed.inSeconds))
     case "saved": return call.answer(response.saved.map { .string($0) } ?? .nil)
     case "body":
       try host.checkWhole(response, call, "body")
@@ -21,12 +21,12 @@ extension ScriptHost {
     case "headers": return call.answer(.reference(try host.headers(of: response)))
     case "timings":
       let timings = response.timings
-      let fields: [(ByteString, Double)] = [
+      let fields: [(ByteString, Duration)] = [
         ("resolve", timings.resolve), ("connect", timings.connect), ("tls", timings.tls),
         ("wait", timings.wait), ("receive", timings.receive),
       ]
       return call.answer(
-        .reference(try host.vm.makeTable(fields: fields.map { ($0.0, .number($0.1)) })))
+        .reference(try host.vm.makeTable(fields: fields.map { ($0.0, .number($0.1.inSeconds)) })))
     default: return call.answer(.nil)
     }
   }

@@ -210,8 +210,9 @@ extension ScriptHost {
     return text
   }
 
-  private static func seconds(_ seconds: Double) -> String {
-    seconds == seconds.rounded() && seconds.magnitude < 1e15
+  private static func seconds(_ duration: Duration) -> String {
+    let seconds = duration.inSeconds
+    return seconds == seconds.rounded() && seconds.magnitude < 1e15
       ? "\(Int64(seconds))s" : "\(seconds)s"
   }
 }

@@ -71,8 +71,8 @@ struct Arguments {
   }
 
   /// A number of seconds: finite and not negative.
-  func seconds(_ index: Int) throws -> Double {
-    try amount(index, expected: "a finite number of seconds")
+  func duration(_ index: Int) throws -> Duration {
+    Duration(clampingSeconds: try amount(index, expected: "a finite number of seconds"))
   }
 
   /// A finite number that isn't negative; `expected` is what an error asks for.
@@ -229,11 +229,12 @@ struct Options {
   }
 
   /// A finite number of seconds, greater than 0 or, if that is allowed, 0.
-  func seconds(_ name: ByteString, orZero: Bool) throws -> Double? {
+  func duration(_ name: ByteString, orZero: Bool) throws -> Duration? {
     let least = orZero ? "at least 0," : "greater than 0,"
-    return try number(name, "a finite number of seconds, \(least)") {
+    let seconds = try number(name, "a finite number of seconds, \(least)") {
       $0.isFinite && (orZero ? $0 >= 0 : $0 > 0)
     }
+    return seconds.map { Duration(clampingSeconds: $0) }
   }
 
   func string(_ name: ByteString) throws -> ByteString? {

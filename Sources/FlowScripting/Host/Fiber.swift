@@ -104,7 +104,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
     guard ending.cancellation == nil else { return }
     // A timeout records the place of the code that it stops, which isn't a `__close`.
     let error =
-      error.seconds != nil && !isRunning && !host.vm.isClosing(coroutine)
+      error.limit != nil && !isRunning && !host.vm.isClosing(coroutine)
       ? error.located(by: host.vm.traceback(of: coroutine)) : error
     ending.cancellation = error
     ending.graceEnd = LuaVM.monotonicTime.later(by: unwindTime(of: error))
@@ -118,7 +118,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
       }
     }
     // The timeout belongs to the waiting op; its starter may try again.
-    if error.kind == .cancelled, error.seconds == nil { (wait as? TaskWait)?.stopTarget(error) }
+    if error.kind == .cancelled, error.limit == nil { (wait as? TaskWait)?.stopTarget(error) }
     // It may be below on the stack, or may have requested the stop itself.
     if isRunning {
       ending.graceEnd = min(ending.graceEnd, LuaVM.monotonicTime.later(by: host.busyGrace))
@@ -128,7 +128,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
 
   /// The time, in nanoseconds, for code that ignores `error` after it was raised.
   private func unwindTime(of error: FlowError) -> Int64 {
-    error.seconds != nil ? Self.unwindTime : loop.gracePeriod
+    error.limit != nil ? Self.unwindTime : loop.gracePeriod.clampedNanoseconds
   }
 
   // MARK: Closing variables
@@ -187,7 +187,8 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
     wait?.abandon()
     if wait?.isReady == true { wait?.discard() }
     wait = nil
-    host.vm.watch(coroutine, deadline: LuaVM.monotonicTime, grace: loop.gracePeriod)
+    host.vm.watch(
+      coroutine, deadline: LuaVM.monotonicTime, grace: loop.gracePeriod.clampedNanoseconds)
     end(error)
   }
 
@@ -288,12 +289,12 @@ extension Fiber: ExecutingCode {
 extension ScriptHost {
   /// The time, in nanoseconds, for the `__close`s of a coroutine after it was stopped.
   func closeGrace(of owner: FiberOwner) -> Int64 {
-    owner.hasGrace ? closeGrace(owner.grace) : loop.gracePeriod
+    owner.hasGrace ? closeGrace(owner.grace) : loop.gracePeriod.clampedNanoseconds
   }
 
-  /// The same for a grace in seconds; nil for the default.
-  func closeGrace(_ seconds: Double?) -> Int64 {
-    EventLoop.nanoseconds(seconds ?? loop.cleanupGrace)
+  /// The nanoseconds of a grace; nil for the default.
+  func closeGrace(_ grace: Duration?) -> Int64 {
+    (grace ?? loop.cleanupGrace).clampedNanoseconds
   }
 
   /// The time, on the loop's clock, at which the `__close`s of a stopped coroutine are cut off: all

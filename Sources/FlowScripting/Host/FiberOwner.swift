@@ -70,8 +70,8 @@ enum FiberOwner {
     }
   }
 
-  /// Seconds of that grace; nil for the default.
-  var grace: Double? {
+  /// The length of that grace; nil for the default.
+  var grace: Duration? {
     if case .task(let code) = self { return code.op?.grace }
     return context?.grace
   }

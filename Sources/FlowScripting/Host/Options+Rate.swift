@@ -24,6 +24,6 @@ extension Options {
     pairs[first].key = .string("1")
     let fields = try Options(arguments, index, pairs, ["1", "per"], of: name.description)
     let count = try fields.count("1") ?? 1
-    return RateLimit(count, per: try fields.seconds("per", orZero: false) ?? 1)
+    return RateLimit(count, per: try fields.duration("per", orZero: false) ?? .seconds(1))
   }
 }

@@ -25,8 +25,7 @@ extension ScriptHost {
   public func call(
     _ function: LuaReference, _ arguments: [LuaValue] = [], deadline: ContinuousClock.Instant
   ) throws -> [LuaValue] {
-    let seconds = ContinuousClock.now.duration(to: deadline) / .seconds(1)
-    let limit = TimeLimit(seconds: seconds, on: loop)
+    let limit = TimeLimit(ContinuousClock.now.duration(to: deadline), on: loop)
     defer { limit.end() }
     lastCall += 1
     let id = lastCall

@@ -154,7 +154,9 @@ extension ScriptHost {
     guard executesCleanup else { return }
     let deadline = currentOp?.cleanupDeadline ?? currentRun?.cleanupDeadline ?? .max
     let limit = watchDeadline(deadline)
-    if limit != .max { vm.watchActivity(deadline: limit, grace: loop.gracePeriod) }
+    if limit != .max {
+      vm.watchActivity(deadline: limit, grace: loop.gracePeriod.clampedNanoseconds)
+    }
   }
 
   /// A request of signals, or of `cancel`.

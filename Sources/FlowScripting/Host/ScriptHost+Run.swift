@@ -41,7 +41,7 @@ extension ScriptHost {
     if let memoryLimit { vmConfiguration.memoryLimit = memoryLimit }
     let call = ScriptCall(
       script: script, data: try plainFields(data),
-      timeLimit: timeLimit.map { max(Double($0.clampedNanoseconds) / 1e9, 1e-9) }, output: output,
+      timeLimit: timeLimit.map { max($0, .nanoseconds(1)) }, output: output,
       vmConfiguration: vmConfiguration, configuration: configuration, setUp: setUp)
     let thread: LoopThread
     do throws(SystemError) { thread = try LoopThread(name: "script") } catch {
@@ -76,7 +76,7 @@ extension ScriptHost {
 private struct ScriptCall: Sendable {
   let script: ScriptSource
   let data: [(ByteString, PlainValue)]
-  let timeLimit: Double?
+  let timeLimit: Duration?
   let output: ScriptOutput
   let vmConfiguration: LuaConfiguration
   let configuration: ScriptHost.Configuration

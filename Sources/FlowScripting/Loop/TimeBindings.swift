@@ -5,8 +5,8 @@ internal import FlowEngine
 extension ScriptHost {
   func installTime() throws {
     define("sleep") { host, call in
-      let seconds = try Arguments(host, call, "sleep").seconds(1)
-      return try call.wait(SleepWait(host.loop, until: host.loop.deadline(after: seconds)))
+      let duration = try Arguments(host, call, "sleep").duration(1)
+      return try call.wait(SleepWait(host.loop, until: host.loop.deadline(after: duration)))
     }
     define("now") { host, call in
       call.answer(.number(Double(host.loop.now()) / 1e9))

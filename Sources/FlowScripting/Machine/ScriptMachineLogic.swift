@@ -232,7 +232,8 @@ final class ScriptMachineLogic: MachineLogic {
   func interrupt(_ call: MachineCall, _ error: FlowError) {
     guard let context = call.context else { return }
     let end = min(
-      LuaVM.monotonicTime.later(by: host.loop.gracePeriod), host.watchDeadline(context.deadline))
+      LuaVM.monotonicTime.later(by: host.loop.gracePeriod.clampedNanoseconds),
+      host.watchDeadline(context.deadline))
     host.vm.watchOperation(
       slot: context.slot, generation: context.attemptGeneration, deadline: end,
       grace: host.closeGrace(context.grace))

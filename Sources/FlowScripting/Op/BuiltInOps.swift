@@ -14,7 +14,7 @@ extension ScriptHost {
     if ops.contains(.sleep) {
       registerDescribed(
         OpClass("SleepOp", doc: "Waits for its seconds.") { arguments in
-          SleepOp(try arguments.seconds(1))
+          SleepOp(try arguments.duration(1))
         })
     }
     if ops.contains(.readFile) { register(ReadFileOp()) }

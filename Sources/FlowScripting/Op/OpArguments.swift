@@ -81,7 +81,7 @@ public struct OpArguments {
   }
 
   /// A number of seconds, finite and not negative.
-  public func seconds(_ index: Int) throws -> Double { try arguments.seconds(index) }
+  public func duration(_ index: Int) throws -> Duration { try arguments.duration(index) }
 
   /// A list of strings without holes; a number in it is converted as by `tostring`.
   public func strings(_ index: Int) throws -> [ByteString] {
@@ -127,8 +127,8 @@ public struct OpOptions {
 
   /// A field that is a finite number of seconds, greater than 0 or, if that is allowed, 0; nil when it
   /// is absent.
-  public func seconds(_ name: ByteString, orZero: Bool = true) throws -> Double? {
-    try options.seconds(name, orZero: orZero)
+  public func duration(_ name: ByteString, orZero: Bool = true) throws -> Duration? {
+    try options.duration(name, orZero: orZero)
   }
 
   /// The fields of a table with string keys, in the order of the keys; nil when it is absent.

@@ -17,8 +17,8 @@ extension ScriptHost {
     case "primary_output": return try host.answer(call, op.primaryOutputBytes)
     case "retry":
       return call.answer(try op.retry.map { .reference(try host.table(of: $0)) } ?? .nil)
-    case "timeout": return call.answer(op.timeout.map { .number($0) } ?? .nil)
-    case "grace": return call.answer(op.grace.map { .number($0) } ?? .nil)
+    case "timeout": return call.answer(op.timeout.map { .number($0.inSeconds) } ?? .nil)
+    case "grace": return call.answer(op.grace.map { .number($0.inSeconds) } ?? .nil)
     case "effect": return try host.answer(call, .bytes(ByteString(op.effect.rawValue)))
     case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
     default: return call.answer(.nil)
@@ -45,10 +45,10 @@ extension ScriptHost {
     if let delay = rule?.delay {
       fields.append(("delay", .reference(delay)))
     } else {
-      fields += [("delay", .number(retry.delay)), ("factor", .number(retry.factor))]
+      fields += [("delay", .number(retry.delay.inSeconds)), ("factor", .number(retry.factor))]
     }
     if let when = rule?.when { fields.append(("when", .reference(when))) }
-    if let longest = retry.maxDelay { fields.append(("max_delay", .number(longest))) }
+    if let longest = retry.maxDelay { fields.append(("max_delay", .number(longest.inSeconds))) }
     return try vm.makeTable(fields: fields)
   }
 

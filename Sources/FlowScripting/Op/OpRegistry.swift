@@ -23,10 +23,12 @@ final class OpRegistry {
     addBuiltIns()
   }
 
-  func add(_ op: Op, replacing: Bool) {
+  func add(_ op: Op, replacing: Bool, file: StaticString = #fileID, line: UInt = #line) {
     complete()
     if ops.updateValue(op, forKey: op.nameBytes) != nil, !replacing {
-      misuse("an op named '\(op.nameBytes)' is registered already: each has a name of its own")
+      misuse(
+        "an op named '\(op.nameBytes)' is registered already: each has a name of its own",
+        file: file, line: line)
     }
     sorted = []
   }
@@ -75,8 +77,11 @@ extension ScriptHost {
   ///   - op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
   ///   - replacing: Whether it takes the place of an op of the same name, such as one of flowlua's. Ops
   ///     and flows that scripts have already made keep the replaced one.
-  public func register(_ op: some OpConvertible, replacing: Bool = false) {
-    registry.add(op.makeOp(), replacing: replacing)
+  public func register(
+    _ op: some OpConvertible, replacing: Bool = false, file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
+    registry.add(op.makeOp(), replacing: replacing, file: file, line: line)
   }
 
   /// Makes a class of ops available to scripts: they call `flow.ops.NAME(…)` to make one.
@@ -86,8 +91,10 @@ extension ScriptHost {
   /// - Parameters:
   ///   - opClass: The class.
   ///   - replacing: Whether it takes the place of an op or class of the same name, as of an op.
-  public func register(_ opClass: OpClass, replacing: Bool = false) {
-    registry.add(opClass.asOp(), replacing: replacing)
+  public func register(
+    _ opClass: OpClass, replacing: Bool = false, file: StaticString = #fileID, line: UInt = #line
+  ) {
+    registry.add(opClass.asOp(), replacing: replacing, file: file, line: line)
   }
 
   /// Removes an op from `flow.ops`, also one of flowlua's. Ops and flows that scripts have already made

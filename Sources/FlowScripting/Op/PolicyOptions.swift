@@ -15,9 +15,9 @@ struct PolicyOptions {
   static let fields = ["retry", "timeout", "grace", "effect", "cache", "undo", "thread"]
 
   let retry: RetryPolicy?
-  let timeout: Double?
-  /// The seconds that its cleanups have after a stop; nil keeps the previous value.
-  let grace: Double?
+  let timeout: Duration?
+  /// The time that its cleanups have after a stop; nil keeps the previous value.
+  let grace: Duration?
   /// What a kept run does about it; nil keeps the previous value.
   let effect: OpEffect?
   /// Which results may come from another run; nil keeps the previous value.
@@ -29,10 +29,10 @@ struct PolicyOptions {
 
   init(_ options: Options) throws {
     retry = try Self.retry(options)
-    timeout = try options.seconds("timeout", orZero: false)
+    timeout = try options.duration("timeout", orZero: false)
     grace = try options.number("grace", "a number of seconds of at least 0, or math.huge,") {
       $0 >= 0
-    }
+    }.map { Duration(clampingSeconds: $0) }
     effect = try options.string("effect").map { name in
       guard let effect = OpEffect(rawValue: name.description) else {
         throw options.arguments.wrong(
@@ -77,7 +77,7 @@ struct PolicyOptions {
     default: throw fields.wrong("version", expected: "string or integer")
     }
     var policy = CachePolicy(
-      expires: try fields.seconds("expires", orZero: true), version: version)
+      expires: try fields.duration("expires", orZero: true), version: version)
     policy.key = try fields.function("key").map { ScriptCacheKey(options.arguments.host, $0) }
     return policy
   }
@@ -129,8 +129,9 @@ struct PolicyOptions {
       throw fields.wrong("delay", expected: "number or function")
     }
     return RetryPolicy(
-      attempts: attempts, delay: delay == nil ? try fields.seconds("delay", orZero: true) ?? 0 : 0,
-      factor: factor ?? 1, maxDelay: try fields.seconds("max_delay", orZero: true),
+      attempts: attempts,
+      delay: delay == nil ? try fields.duration("delay", orZero: true) ?? .zero : .zero,
+      factor: factor ?? 1, maxDelay: try fields.duration("max_delay", orZero: true),
       jitter: jitter ?? 0,
       rule: when == nil && delay == nil
         ? nil : ScriptRetryRule(options.arguments.host, when: when, delay: delay))
@@ -153,7 +154,7 @@ extension ScriptHost {
   ///
   /// - Returns: The policy, and the op for that thread.
   func policy(_ arguments: Arguments, _ index: Int, for op: Op) throws -> (
-    op: Op, retry: RetryPolicy?, timeout: Double?, grace: Double?, undo: ScriptOpBody?
+    op: Op, retry: RetryPolicy?, timeout: Duration?, grace: Duration?, undo: ScriptOpBody?
   ) {
     if arguments.isNil(index) { return (op, nil, nil, nil, nil) }
     let options = try arguments.options(index, known: PolicyOptions.fields)

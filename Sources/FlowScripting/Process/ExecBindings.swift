@@ -33,7 +33,7 @@ extension ScriptHost {
     request.output = try options.string("output")
     request.tees = try options.boolean("tee") ?? false
     request.cwd = try options.string("cwd")
-    request.timeout = try options.seconds("timeout", orZero: false)
+    request.timeout = try options.duration("timeout", orZero: false)
     request.capturesOutput = try options.boolean("capture") ?? true
     for (name, value) in try options.fields("env") ?? [] {
       switch value {

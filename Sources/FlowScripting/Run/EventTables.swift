@@ -55,7 +55,7 @@ struct EventTables {
 
   private mutating func table(of event: RunEvent) throws -> LuaReference {
     fields.removeAll(keepingCapacity: true)
-    fields.append((Name.time, .number(event.time)))
+    fields.append((Name.time, .number(event.seconds)))
     fields.append((Name.kind, .string(event.kind.nameBytes)))
     fields.append((Name.id, .integer(Int64(truncatingIfNeeded: event.id))))
     if let parent = event.parent {
@@ -64,7 +64,7 @@ struct EventTables {
     add(Name.path, event.pathBytes)
     add(Name.run, event.runBytes)
     fields.append((Name.lane, .integer(Int64(event.lane))))
-    if let queued = event.queued { fields.append((Name.queued, .number(queued))) }
+    if let queued = event.queued { fields.append((Name.queued, .number(queued.inSeconds))) }
     fields.append((Name.op, .string(event.opBytes)))
     if event.index > 0 { fields.append((Name.index, .integer(Int64(event.index)))) }
     add(Name.label, event.labelBytes)
@@ -75,8 +75,8 @@ struct EventTables {
     add(Name.oldValue, event.oldValue)
     if let done = event.done { fields.append((Name.done, LuaValue(amount: done))) }
     if let total = event.total { fields.append((Name.total, LuaValue(amount: total))) }
-    if let work = event.work { add(work, endedAt: event.time) }
-    if let undo = event.undo { add(undo, endedAt: event.time) }
+    if let work = event.work { add(work, endedAt: event.seconds) }
+    if let undo = event.undo { add(undo, endedAt: event.seconds) }
     return try vm.makeTable(fields: fields)
   }
 

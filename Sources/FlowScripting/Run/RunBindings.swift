@@ -46,7 +46,7 @@ extension ScriptHost {
     case "history": return call.answer(try host.list(of: run.history))
     case "finished_early": return call.answer(.boolean(run.isFinishedEarly))
     case "dropped_events": return call.answer(.integer(Int64(run.droppedEvents)))
-    case "duration": return call.answer(.number(run.duration))
+    case "duration": return call.answer(.number(run.duration.inSeconds))
     default:
       return try host.taskField(call, run) ?? call.answer(.nil)
     }

@@ -32,7 +32,7 @@ extension ScriptHost {
       "wait": BoundMethod { host, call in
         let (task, arguments) = try host.task(call, "wait", kind)
         let deadline =
-          arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.seconds(1))
+          arguments.isNil(1) ? nil : host.loop.deadline(after: try arguments.duration(1))
         if task.isConcluded { return call.answer(.boolean(true)) }
         try host.checkLoop(of: task, call)
         if deadline == nil { try host.checkWait(for: task) }

@@ -27,8 +27,8 @@ extension ScriptHost {
       return call.answer(host.settled(.cancelled(reason: reason), call), host.types.task)
     }
     define("with_delay") { host, call in
-      let seconds = try Arguments(host, call, "with_delay").seconds(1)
-      let task = FlowTask.withDelay(seconds, FlowValue(try call.value(2)), on: host.loop)
+      let delay = try Arguments(host, call, "with_delay").duration(1)
+      let task = FlowTask.withDelay(delay, FlowValue(try call.value(2)), on: host.loop)
       host.begin(task, call.origin)
       return call.answer(task, host.types.task)
     }

@@ -29,7 +29,7 @@ final class TestPrograms: ProcessReplacement {
   }
 
   func cancel(_ child: ChildProcess, because reason: any Error) {
-    let timeout = (reason as? ProcessTimeout).map { FlowError.timeout(seconds: $0.seconds) }
+    let timeout = (reason as? ProcessTimeout).map { FlowError.timeout(after: $0.limit) }
     guard let call = calls[ObjectIdentifier(child)] else { return child.endReplaced(.lost) }
     call.cancel(timeout ?? .from(reason))
   }
@@ -47,7 +47,7 @@ final class TestPrograms: ProcessReplacement {
     if let output = request.output { fields.append(("output", .string(output))) }
     if request.tees { fields.append(("tee", .boolean(true))) }
     if let cwd = request.cwd { fields.append(("cwd", .string(cwd))) }
-    if let timeout = request.timeout { fields.append(("timeout", .number(timeout))) }
+    if let timeout = request.timeout { fields.append(("timeout", .number(timeout.inSeconds))) }
     if !request.environment.isEmpty {
       let variables = request.environment.map { name, value in
         (name, value.map { LuaValue.string($0) } ?? .boolean(false))

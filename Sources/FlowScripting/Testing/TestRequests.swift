@@ -111,12 +111,12 @@ final class TestRequests: HTTPReplacement {
           "the option 'http' of testing.run, for \(request.method) \(HTTPTask.shown(request.url)): "
             + problem)
       }
-      guard response.delay > 0 else {
+      guard response.delay > .zero else {
         // Never before the request has been started wholly.
         return host.loop.enqueue { [self] in deliver(response, request) }
       }
       let id = ObjectIdentifier(request)
-      delays[id] = host.loop.schedule(at: host.loop.deadline(after: response.delay)) {
+      delays[id] = host.loop.schedule(after: response.delay) {
         [weak self] in
         self?.delays[id] = nil
         self?.deliver(response, request)
@@ -137,7 +137,7 @@ private struct TestResponse {
   private(set) var status = 200
   private(set) var headers: [(name: ByteString, value: ByteString)] = []
   private(set) var body: ByteString = ""
-  private(set) var delay = 0.0
+  private(set) var delay = Duration.zero
   /// The phase in which the request breaks instead.
   private(set) var phase: RequestFailure.Phase?
 
@@ -161,9 +161,10 @@ private struct TestResponse {
         status = Int(number)
       case (.string("status"), _):
         throw wrong("field 'status': integer from 200 to 599 expected, got \(shown)")
-      case (.string("delay"), .integer(let seconds)) where seconds >= 0: delay = Double(seconds)
+      case (.string("delay"), .integer(let seconds)) where seconds >= 0:
+        delay = Duration(clampingSeconds: Double(seconds))
       case (.string("delay"), .number(let seconds)) where seconds.isFinite && seconds >= 0:
-        delay = seconds
+        delay = Duration(clampingSeconds: seconds)
       case (.string("delay"), _):
         throw wrong(
           "field 'delay': a finite number of seconds, at least 0, expected, got \(shown)")

@@ -10,7 +10,7 @@ extension ScriptHost {
   /// The time, in nanoseconds, for busy code that is being stopped. In a worker the stop comes from
   /// another thread, and the code waiting for the worker matters more than the code that is
   /// abandoned.
-  var busyGrace: Int64 { isWorker ? 0 : loop.gracePeriod }
+  var busyGrace: Int64 { isWorker ? 0 : loop.gracePeriod.clampedNanoseconds }
 
   /// Makes a task of workers stop, of any loop.
   func stopWork(_ number: UInt64, _ error: FlowError) {

@@ -43,7 +43,7 @@ struct WorkerJob: Sendable {
     /// Its span; nil without a trace.
     let span: SpanOrigin?
     /// The seconds that its cleanups have after a stop; nil for the default.
-    let grace: Double?
+    let grace: Duration?
     /// For a final step, the error with which its flow is ending.
     let endingError: WireError?
     /// The keys that it may read.

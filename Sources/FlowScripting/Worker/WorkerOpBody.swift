@@ -192,7 +192,7 @@ private final class WorkerExecution: WorkerTask {
     return .start(id: number, job)
   }
 
-  var grace: Double? { context?.grace }
+  var grace: Duration? { context?.grace }
 
   func cancel(_ error: FlowError) { host.stopWork(number, error) }
 

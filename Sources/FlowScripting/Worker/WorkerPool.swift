@@ -13,12 +13,12 @@ protocol WorkerTask: AnyObject {
   /// it unless `isReplaced` is false.
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
   /// The seconds that its cleanups have after a stop; nil for the default.
-  var grace: Double? { get }
+  var grace: Duration? { get }
 }
 
 extension WorkerTask {
   /// The default.
-  var grace: Double? { nil }
+  var grace: Duration? { nil }
 }
 
 /// A group whose shares workers execute, on the main loop.
@@ -277,7 +277,7 @@ final class WorkerPool {
   private func watch(
     _ number: UInt64, _ stop: Int, of worker: Int, since began: Int64, interval: Int64
   ) {
-    _ = loop.scheduleOutside(after: Double(interval) / 1e9) { [weak self] in
+    _ = loop.scheduleOutside(after: .nanoseconds(interval)) { [weak self] in
       self?.look(number, stop, of: worker, since: began, interval: interval)
     }
   }
@@ -292,9 +292,10 @@ final class WorkerPool {
     let hasTaken = channel.hasTaken(stop: stop)
     // A worker that has taken it has its grace for cleanups, as have its tasks, and then some time
     // for unwinding.
-    let seconds = max(loop.cleanupGrace, tasks[number]?.grace ?? 0) * 2
-    let grace = hasTaken ? EventLoop.nanoseconds(seconds).later(by: loop.gracePeriod) : 0
-    let limit = grace.later(by: loop.gracePeriod)
+    let unwinding = loop.gracePeriod.clampedNanoseconds
+    let cleanup = max(loop.cleanupGrace, tasks[number]?.grace ?? .zero).clampedNanoseconds
+    let grace = hasTaken ? cleanup.later(by: cleanup).later(by: unwinding) : 0
+    let limit = grace.later(by: unwinding)
     if LuaVM.monotonicTime - began >= limit, !state.isAsleep(worker) {
       giveUp(
         worker,
@@ -333,7 +334,7 @@ final class WorkerPool {
       workers[index].external?.end()
       workers[index].channel.close()
     }
-    let end = LuaVM.monotonicTime.later(by: loop.gracePeriod)
+    let end = LuaVM.monotonicTime.later(by: loop.gracePeriod.clampedNanoseconds)
     for worker in workers where worker.isAlive {
       var interval: Int64 = 1_000_000
       while true {

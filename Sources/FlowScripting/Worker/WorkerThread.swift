@@ -21,8 +21,8 @@ struct WorkerSetting: Sendable {
   let refusesRequests: Bool
   /// Whether logs have each wait.
   let logsWaits: Bool
-  let gracePeriod: Int64
-  let cleanupGrace: Double
+  let gracePeriod: Duration
+  let cleanupGrace: Duration
   /// The trace of the main loop.
   let trace: TraceContext?
   /// Texts that the process must never show.

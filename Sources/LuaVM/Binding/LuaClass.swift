@@ -46,10 +46,14 @@ public final class LuaClass<Object: LuaObject> {
   ///   - parent: The other class.
   ///   - build: Adds the members.
   public init<Parent>(
-    _ name: String, inheriting parent: LuaClass<Parent>, _ build: (LuaClass) -> Void = { _ in }
+    _ name: String, inheriting parent: LuaClass<Parent>, file: StaticString = #fileID,
+    line: UInt = #line, _ build: (LuaClass) -> Void = { _ in }
   ) {
     guard Object.self is Parent.Type else {
-      misuse("class \(name) inherits \(parent.name), but \(Object.self) is no \(Parent.self)")
+      misuse(
+        "class \(name) inherits \(parent.name), but \(Object.self) is no \(Parent.self)",
+        file: file,
+        line: line)
     }
     self.name = name
     members = parent.members.inherited()

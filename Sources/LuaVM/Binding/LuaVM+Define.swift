@@ -12,12 +12,13 @@ extension LuaVM {
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   @discardableResult
   public func define<Object>(
-    _ type: LuaClass<Object>, isGlobal: Bool = true
+    _ type: LuaClass<Object>, isGlobal: Bool = true, file: StaticString = #fileID,
+    line: UInt = #line
   ) throws -> LuaReference {
     let name = type.name
     let members = type.members
     if boundClasses.exact(Object.self) != nil {
-      misuse("a class for \(Object.self) was defined twice in a state")
+      misuse("a class for \(Object.self) was defined twice in a state", file: file, line: line)
     }
     let (metatable, number) = try defineType(
       name, methods: fields(members.methods), getter: getter(members.getters))

@@ -27,7 +27,7 @@ final class SleepingBody: OpBody {
 
   func start(_ context: OpContext) -> CallState {
     let loop = context.loop
-    context.state = loop.schedule(at: loop.deadline(after: seconds(context))) { [body] in
+    context.state = loop.schedule(after: .seconds(seconds(context))) { [body] in
       body(context)
       context.end()
     }
@@ -101,7 +101,7 @@ final class CountingBody: OpBody {
     executing += 1
     most = max(most, executing)
     let loop = context.loop
-    loop.schedule(at: loop.deadline(after: seconds)) { [self] in
+    loop.schedule(after: .seconds(seconds)) { [self] in
       executing -= 1
       context.end()
     }

@@ -11,7 +11,7 @@ final class WaitingPredicate: CasePredicate {
   func matches(_ data: DataBucket, in run: Run, completion: CallbackCompletion) -> CallState {
     guard let answer else { return .suspended }
     let loop = run.loop
-    loop.schedule(at: loop.deadline(after: 0.5)) {
+    loop.schedule(after: .seconds(0.5)) {
       switch answer {
       case .success(let isMatch): completion.answer(isMatch)
       case .failure(let error): completion.finish(error)
@@ -37,7 +37,7 @@ final class WaitingCleanup: OpCleanup {
   func cleanUp(_ context: OpContext, completion: CallbackCompletion) -> CallState {
     guard let seconds else { return .suspended }
     let loop = context.loop
-    loop.schedule(at: loop.deadline(after: seconds)) { [done, error] in
+    loop.schedule(after: .seconds(seconds)) { [done, error] in
       done()
       completion.finish(error)
     }
@@ -60,7 +60,7 @@ final class WaitingCallback: RunCallback {
   func call(_ run: Run, completion: CallbackCompletion) -> CallState {
     guard let seconds else { return .suspended }
     let loop = run.loop
-    loop.schedule(at: loop.deadline(after: seconds)) { [self] in
+    loop.schedule(after: .seconds(seconds)) { [self] in
       body()
       completion.finish(error)
       completion.finish(FlowError(.error, "twice"))

@@ -40,7 +40,7 @@ final class ScriptedLogic: MachineLogic {
       do { call.finish(try body()) } catch { call.finish(.failed(Self.flowError(error))) }
     }
     if wait > 0, let loop = call.context?.loop {
-      call.state = loop.schedule(at: loop.deadline(after: wait)) { finish() }
+      call.state = loop.schedule(after: .seconds(wait)) { finish() }
     } else {
       finish()
     }
@@ -160,7 +160,7 @@ struct MachineScript {
     definition.steps.append(MachineStep(nil, .none, handlers: handlers(after), place: 0))
   }
 
-  func make(retry: RetryPolicy? = nil, timeout: Double? = nil) throws -> MachineOp {
+  func make(retry: RetryPolicy? = nil, timeout: Duration? = nil) throws -> MachineOp {
     var definition = definition
     definition.hasReducer = logic.reducer != nil
     definition.hasEmitter = logic.emitter != nil

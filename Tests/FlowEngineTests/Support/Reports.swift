@@ -20,7 +20,7 @@ func body(_ run: Run) -> [String] {
 
 /// The events of a run with their times: `1.5 start AnOp`.
 func times(_ run: Run, _ kinds: Set<RunEvent.Kind> = [.start, .finish, .retry]) -> [String] {
-  run.events.filter { kinds.contains($0.kind) }.map { "\($0.time) \($0.kind.name) \($0.op)" }
+  run.events.filter { kinds.contains($0.kind) }.map { "\($0.seconds) \($0.kind.name) \($0.op)" }
 }
 
 /// The outcome of a task in words.

@@ -75,7 +75,7 @@ struct ContinuationCancellationTests {
 
   @Test("The reason of a cancellation reaches the beginning of a chain and its end")
   func theReasonArrivesAtTheBeginningOfAChainAndAtItsEnd() {
-    let delay = FlowTask.withDelay(1000, 1, on: loop)
+    let delay = FlowTask.withDelay(.seconds(1000), 1, on: loop)
     var seen: [String] = []
     let last = delay.finally { seen.append(text($0)) }.nextOnSuccess { $0 + 1 }
       .nextOnError { _ in 0 }.next { $0.state }
@@ -88,7 +88,7 @@ struct ContinuationCancellationTests {
 
   @Test("A cancelled task runs its continuations for cancellation")
   func aTaskThatWasCancelledRunsTheContinuationsForThat() {
-    let delay = FlowTask.withDelay(1000, 1, on: loop)
+    let delay = FlowTask.withDelay(.seconds(1000), 1, on: loop)
     var seen: [String] = []
     delay.next { seen.append("next \(text($0))") }
     delay.finally { seen.append("finally \(text($0))") }
@@ -124,7 +124,7 @@ struct ContinuationCancellationTests {
       { _ in .resolved(1, on: self.loop) },
       { _ in throw FlowError(.error, "bad") },
       { _ in .failed(FlowError(.error, "bad"), on: self.loop) },
-      { _ in .withDelay(5, 5, on: self.loop) },
+      { _ in .withDelay(.seconds(5), 5, on: self.loop) },
     ]
     for way in ways {
       let context = makeContext()
@@ -229,7 +229,7 @@ struct ContinuationCancellationTests {
       let tasks = [
         run.next { _ in 1 }, FlowTask.resolved(1, on: loop).next { _ in run.next { _ in 1 } },
         FlowTask.whenAllSucceed([run], on: loop).next { _ in 1 },
-        FlowTask.withDelay(1, 1, on: loop).next { _ in 1 },
+        FlowTask.withDelay(.seconds(1), 1, on: loop).next { _ in 1 },
       ]
       loop.shutdown()
       for task in tasks {

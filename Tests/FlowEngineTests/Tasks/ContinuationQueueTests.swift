@@ -123,7 +123,7 @@ struct ContinuationQueueTests {
     let order = await onLoopThread { _ in
       let loop = makeLoop()
       var order: [String] = []
-      let timer = FlowTask<Void>.withDelay(0.001, on: loop)
+      let timer = FlowTask<Void>.withDelay(.seconds(0.001), on: loop)
       timer.finally { _ in order.append("timer") }
       FlowTask.resolved(1, on: loop).nextOnSuccess(.background) { $0 }
         .finally { _ in order.append("work") }

@@ -150,9 +150,9 @@ struct ContinuationTests {
   @Test("A returned task may still be pending")
   func whatIsReturnedMayTakeItsTime() {
     let begun = loop.now()
-    let task = FlowTask.withDelay(1, 5, on: loop)
-      .nextOnSuccess { FlowTask.withDelay(2, $0 + 1, on: loop) }
-      .nextOnSuccess { FlowTask.withDelay(3, "\($0)", on: loop) }
+    let task = FlowTask.withDelay(.seconds(1), 5, on: loop)
+      .nextOnSuccess { FlowTask.withDelay(.seconds(2), $0 + 1, on: loop) }
+      .nextOnSuccess { FlowTask.withDelay(.seconds(3), "\($0)", on: loop) }
     #expect(task.state == .pending)
     loop.runUntilIdle()
     #expect(task.result == "6")

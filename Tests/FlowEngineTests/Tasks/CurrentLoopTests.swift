@@ -19,7 +19,7 @@ struct CurrentLoopTests {
   func tasksAndRunsWithoutALoopWaitForEachOther() async {
     let isDone = await onAnotherThread {
       let tasks = (1...3).map { number in
-        FlowTask.withDelay(0.001).next { _ in FlowTask.resolved(number) }
+        FlowTask.withDelay(.seconds(0.001)).next { _ in FlowTask.resolved(number) }
       }
       let all = FlowTask.whenAllSucceed(tasks)
       let run = Op("WaitOp") { (context) async throws in

@@ -123,7 +123,7 @@ struct FlowContextTests {
     let context = FlowContext<Int>(on: loop)
     var ends: [Int64] = []
     context.task.finally { _ in ends.append(loop.now() - begun) }
-    FlowTask.withDelay(1, on: loop).finally { _ in ends.append(loop.now() - begun) }
+    FlowTask.withDelay(.seconds(1), on: loop).finally { _ in ends.append(loop.now() - begun) }
     let thread = JoinableThread {
       usleep(1000)
       _ = context.trySetResult(1)

@@ -135,7 +135,7 @@ struct JoinTests {
 
   @Test("The shortest of several delays ends the join, and the others continue")
   func theFirstOfDelaysIsTheShortestAndTheOthersGoOn() throws {
-    let delays = [3.0, 1, 2].map { FlowTask.withDelay($0, $0, on: loop) }
+    let delays = [3.0, 1, 2].map { FlowTask.withDelay(.seconds($0), $0, on: loop) }
     let any = try FlowTask.whenAnyFinish(delays, on: loop)
     loop.runUntilIdle()
     #expect(any.result == 1)
@@ -146,7 +146,7 @@ struct JoinTests {
   @Test("A join with a delay is a time limit")
   func aTimeLimitIsAJoinWithADelay() throws {
     let context = makeContexts(1)[0]
-    let limit = FlowTask.withDelay(5, 0, on: loop)
+    let limit = FlowTask.withDelay(.seconds(5), 0, on: loop)
     let any = try FlowTask.whenAnyFinish([context.task, limit], on: loop)
     loop.runUntilIdle()
     #expect(any.firstIndex == 1)

@@ -7,7 +7,7 @@ struct WaitCycleTests {
   /// A task that others can be made to follow later.
   private func follower(_ loop: EventLoop, of next: @escaping () -> FlowTask<Int>?) -> FlowTask<Int>
   {
-    FlowTask.withDelay(1, on: loop).next { _ in next() ?? .resolved(0, on: loop) }
+    FlowTask.withDelay(.seconds(1), on: loop).next { _ in next() ?? .resolved(0, on: loop) }
   }
 
   @Test("A cycle of followers is found", arguments: [1, 2, 3, 100, 10_000])
@@ -16,7 +16,7 @@ struct WaitCycleTests {
     defer { loop.shutdown() }
     var tasks: [FlowTask<Int>] = []
     for index in 0..<count { tasks.append(follower(loop) { tasks[(index + 1) % count] }) }
-    let clock = FlowTask.withDelay(10, on: loop)
+    let clock = FlowTask.withDelay(.seconds(10), on: loop)
     loop.runUntilIdle()
     #expect(clock.isConcluded)
     #expect(tasks.allSatisfy { $0.error?.message == "stalled: [task] waits for itself" })
@@ -43,7 +43,7 @@ struct WaitCycleTests {
     defer { loop.shutdown() }
     var other: FlowTask<Int>?
     let race = follower(loop) {
-      try? other.map { try .whenAnyFinish([$0, .withDelay(5, 7, on: loop)], on: loop) }
+      try? other.map { try .whenAnyFinish([$0, .withDelay(.seconds(5), 7, on: loop)], on: loop) }
     }
     other = race.next { _ in 8 }
     loop.runUntilIdle()
@@ -74,7 +74,7 @@ struct WaitCycleTests {
       try await loop.sleep(for: .seconds(1))
       return try await alone?.value ?? 0
     }
-    let clock = FlowTask.withDelay(10, on: loop)
+    let clock = FlowTask.withDelay(.seconds(10), on: loop)
     loop.runUntilIdle()
     #expect(clock.isConcluded)
     #expect((tasks + [alone]).allSatisfy { $0?.error?.kind == .stalled })
@@ -87,10 +87,10 @@ struct WaitCycleTests {
     let loop = makeLoop()
     defer { loop.shutdown() }
     let run = Op("AOp") { context in
-      try await context.sleep(for: 1)
+      try await context.sleep(for: .seconds(1))
       try await context.run.finish()
     }.start(on: loop)
-    let clock = FlowTask.withDelay(10, on: loop)
+    let clock = FlowTask.withDelay(.seconds(10), on: loop)
     loop.runUntilIdle()
     #expect(clock.isConcluded)
     #expect(run.error?.message == "stalled: [AOp] waits for itself")

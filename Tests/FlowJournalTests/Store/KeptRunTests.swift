@@ -98,7 +98,7 @@ struct KeptRunTests {
     defer { loop.shutdown() }
     let run = try test.open().begin(script: "/s.lua", words: [], on: loop)
     var order: [String] = []
-    loop.schedule(at: loop.deadline(after: 1)) { order.append("timer") }
+    loop.schedule(after: .seconds(1)) { order.append("timer") }
     run.write(makeRecord("op")) { _ in order.append("written") }
     loop.runUntilIdle()
     #expect(order == ["written", "timer"])

@@ -7,7 +7,7 @@ struct RateLimiterTests {
 
   @Test("The limit's starts may come together; the next one waits until the first is a period old")
   func startsTogetherThenWaits() {
-    var limiter = RateLimiter(RateLimit(3, per: 2))
+    var limiter = RateLimiter(RateLimit(3, per: .seconds(2)))
     #expect(limiter.available(at: 5) == 3)
     for _ in 0..<3 {
       #expect(limiter.nextStart(at: 5) == 5)
@@ -66,7 +66,7 @@ struct RateLimiterTests {
     for _ in 0..<200 {
       let limit = Int.random(in: 1...6, using: &generator)
       let period = Int64.random(in: 1...40, using: &generator)
-      var limiter = RateLimiter(RateLimit(limit, per: Double(period) / 1e9))
+      var limiter = RateLimiter(RateLimit(limit, per: .nanoseconds(period)))
       var starts: [Int64] = []
       var now: Int64 = 0
       while starts.count < 300 {
@@ -88,11 +88,11 @@ struct RateLimiterTests {
 
   @Test("A time that goes back counts as the latest one, and the end of time is bearable")
   func strangeTimes() {
-    var limiter = RateLimiter(RateLimit(1, per: 1e300))
+    var limiter = RateLimiter(RateLimit(1, per: .longest))
     limiter.start(at: 100)
     #expect(limiter.nextStart(at: 50) == .max)
     #expect(limiter.available(at: .min) == 0)
-    var short = RateLimiter(RateLimit(1, per: 1e-12))
+    var short = RateLimiter(RateLimit(1, per: .seconds(1e-12)))
     short.start(at: 100)
     #expect(short.nextStart(at: 0) == 101)
   }

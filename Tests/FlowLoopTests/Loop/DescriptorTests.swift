@@ -22,7 +22,7 @@ struct DescriptorTests {
         precondition(error.code == EMFILE)
       }
       var ticks = 0
-      loop.schedule(at: loop.deadline(after: 0.002)) { ticks += 1 }
+      loop.schedule(after: .seconds(0.002)) { ticks += 1 }
       loop.runUntilIdle()
       precondition(ticks == 1)
 

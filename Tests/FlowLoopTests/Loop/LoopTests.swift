@@ -57,22 +57,22 @@ struct LoopTests {
   func aTimerAsideKeepsNoLoopAlive() {
     let loop = EventLoop(timedBy: SystemClock())
     var count = 0
-    loop.scheduleAside(after: 1000) { count += 1 }
+    loop.scheduleAside(after: .seconds(1000)) { count += 1 }
     #expect(loop.turn(mayBlock: true) == .idle)
     // During a wait for something else.
-    loop.scheduleAside(after: 0.001) { count += 1 }
-    loop.schedule(at: loop.deadline(after: 1000)) {}
+    loop.scheduleAside(after: .seconds(0.001)) { count += 1 }
+    loop.schedule(after: .seconds(1000)) {}
     #expect(loop.run { count == 1 })
     // While jobs keep adding jobs.
     func again() {
       if count < 2 { loop.enqueue(again) }
     }
     loop.enqueue(again)
-    loop.scheduleAside(after: 0.001) { count += 1 }
+    loop.scheduleAside(after: .seconds(0.001)) { count += 1 }
     #expect(loop.run { count == 2 })
-    loop.scheduleAside(after: 0) { count += 1 }.cancel()
+    loop.scheduleAside(after: .zero) { count += 1 }.cancel()
     loop.shutdown()
-    #expect(!loop.scheduleAside(after: 0) { count += 1 }.isPending)
+    #expect(!loop.scheduleAside(after: .zero) { count += 1 }.isPending)
     loop.runUntilIdle()
     #expect(count == 2)
   }
@@ -132,11 +132,10 @@ struct LoopTests {
   @Test("Absurd delays are clamped")
   func absurdDelaysAreClamped() {
     let loop = makeLoop()
-    #expect(loop.deadline(after: .infinity) == .max)
-    #expect(loop.deadline(after: 1e300) == .max)
-    #expect(loop.deadline(after: .nan) == 0)
-    #expect(loop.deadline(after: -5) == 0)
-    #expect(loop.deadline(after: 0.5) == 500_000_000)
+    #expect(loop.deadline(after: .seconds(Int64.max)) == .max)
+    #expect(loop.deadline(after: .longest + .longest) == .max)
+    #expect(loop.deadline(after: .seconds(-5)) == 0)
+    #expect(loop.deadline(after: .seconds(0.5)) == 500_000_000)
   }
 }
 

@@ -95,7 +95,7 @@ struct WatchTests {
       let reader = Reader(pipe.ends[0])
       reader.watch = try loop.watch(pipe.ends[0], reader)
       pipe.closeWriter()
-      let deadline = loop.deadline(after: 1)
+      let deadline = loop.deadline(after: .seconds(1))
       let limit = loop.schedule(at: deadline) {}
       #expect(loop.run { reader.watch?.isActive == false })
       #expect(loop.now() < deadline)

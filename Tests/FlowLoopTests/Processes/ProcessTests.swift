@@ -51,7 +51,7 @@ struct ProcessTests {
       let loop = makeLoop()
       var request = shell(ByteString("sleep 100 & echo $! > \(path); wait"))
       // It ends because it is asked to.
-      request.gracePeriod = 1000
+      request.gracePeriod = .seconds(1000)
       let (child, box) = start(loop, request)
       var text = [UInt8](repeating: 0, count: 32)
       var count = 0
@@ -92,7 +92,7 @@ struct ProcessTests {
     for loop in [makeLoop(), makeTimedLoop()] {
       var request = shell(
         ByteString("trap '' TERM; : > \(path); while :; do sleep 100; done"))
-      request.gracePeriod = 0.05
+      request.gracePeriod = .seconds(0.05)
       let (child, box) = start(loop, request)
       while unlink(path) != 0 { usleep(1000) }
       while loop.turn(mayBlock: false) == .worked {}

@@ -216,7 +216,7 @@ struct HelpTests {
     #expect(host.help(about: .reference(host.module)).description.contains("flow.when_any_finish"))
     #expect(host.help(about: .string("nonsense")).description.contains("no help"))
     #expect(host.help(about: .integer(1)).description.contains("no help"))
-    let op = Op("GreetOp", doc: "Greets.", needs: ["name": "string"], timeout: 2) { _ in }
+    let op = Op("GreetOp", doc: "Greets.", needs: ["name": "string"], timeout: .seconds(2)) { _ in }
     #expect(
       host.help(about: try host.value(of: op)).description
         == "op GreetOp\nGreets.\nneeds:\n  name: string\ntimeout: 2s\n")

@@ -70,7 +70,7 @@ struct AsyncFunctionTests {
     for run in runs { try run.wait() }
     #expect(runs.first?.data.string("a") == "item 2")
     #expect(runs.last?.data.string("b") == "item 1")
-    #expect(runs.first?.duration == 2)
+    #expect(runs.first?.duration == .seconds(2))
     #expect(store.log == ["begin 2", "begin 1", "end 1", "touched", "end 2"])
   }
 

@@ -65,7 +65,7 @@ struct EmbeddingTests {
     try run.wait()
     #expect(run.state == .succeeded)
     #expect(run.data.string("answer") == "why!")
-    #expect(run.duration == 3600)
+    #expect(run.duration == .seconds(3600))
     #expect(program.host.op(in: value[0]) == nil)
   }
 

@@ -107,7 +107,7 @@ struct HostCancellationTests {
     let message = try await scripts.perform { host in
       let op = Op("WaitOp") { (context) async throws in
         Task.detached { canceller.cancel(reason: "enough") }
-        try await context.sleep(for: 3600)
+        try await context.sleep(for: .seconds(3600))
       }
       let run = op.start(on: host.loop)
       try run.waitUntilEnd()

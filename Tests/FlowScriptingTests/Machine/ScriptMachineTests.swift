@@ -9,7 +9,7 @@ struct ScriptMachineTests {
     func navigate(
       _ transition: Transition<String>, to step: String, state: Int, context: OpContext
     ) async throws -> Int {
-      try await context.sleep(for: 1)
+      try await context.sleep(for: .seconds(1))
       return state
     }
 

@@ -72,7 +72,7 @@ struct SwiftOpTests {
       ("Retry-After", "7"), ("Via", "a"), ("via", "b"),
     ]
     let busy = FlowError.http(
-      "busy", .init(status: 429, headers: headers, body: "slow down"), retryAfter: 7,
+      "busy", .init(status: 429, headers: headers, body: "slow down"), retryAfter: .seconds(7),
       mayRepeat: true)
     let lost = FlowError.network("lost", phase: .receive, sent: true, code: 104, mayRepeat: false)
     func op(_ name: ByteString, _ error: FlowError) throws -> LuaValue {

@@ -18,7 +18,7 @@ struct TimelineChoiceTests {
         .addGrouped(op, GroupDispatcher(input: "list", as: "x"))
       if number == 7 {
         flow.add(
-          Op("WaitOp", retry: RetryPolicy(attempts: 2, delay: 5)) { context in
+          Op("WaitOp", retry: RetryPolicy(attempts: 2, delay: .seconds(5))) { context in
             if context.attempt == 1 { context.fail(FlowError(.error, "not yet")) }
           })
       }

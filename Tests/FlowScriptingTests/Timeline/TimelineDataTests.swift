@@ -9,7 +9,7 @@ struct TimelineDataTests {
   /// A run of 1,000 items; one fails, one is retried, and one is slow.
   private func run() throws -> Run {
     var isRetried = false
-    let op = Op("ItemOp", retry: RetryPolicy(attempts: 2, delay: 0.001)) { context in
+    let op = Op("ItemOp", retry: RetryPolicy(attempts: 2, delay: .seconds(0.001))) { context in
       if context.index == 300 {
         context.fail(FlowError(.error, "no luck").with { $0.isTransient = false })
       }

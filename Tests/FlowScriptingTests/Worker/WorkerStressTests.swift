@@ -93,7 +93,7 @@ struct WorkerStressTests {
   func earlyStops() throws {
     let host = try program(workers: 2)
     defer { host.close() }
-    host.loop.cleanupGrace = 0.1
+    host.loop.cleanupGrace = .seconds(0.1)
     try run(host, Self.definitions)
     try run(
       host,

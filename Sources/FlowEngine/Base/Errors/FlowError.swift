@@ -69,8 +69,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     public var request: RequestFailure?
     /// The value that represents this error on its loop, such as the value that a script raised.
     package var payload: ConfinedValue?
-    /// The limit of a timeout, in seconds; also for a cancel because enclosing code timed out.
-    package var seconds: Double?
+    /// The limit of a timeout; also for a cancel because enclosing code timed out.
+    package var limit: Duration?
     /// The error that Swift code threw, if this error represents one. Its own texts may contain
     /// secrets.
     package var underlying: (any Error)?
@@ -80,8 +80,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     /// Whether the failure may be over at another attempt, in the view of the code that made the
     /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
     public var isTransient: Bool?
-    /// The least number of seconds before the next attempt.
-    package var retryAfter: Double?
+    /// The least time before the next attempt.
+    package var retryAfter: Duration?
   }
 
   /// The kind of the error.
@@ -124,8 +124,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The value that represents this error on its loop, such as the value that a script raised. It
   /// can't be read on another thread; all other fields can.
   package var payload: ConfinedValue? { details.payload }
-  /// The limit of a timeout, in seconds; also for a cancel because enclosing code timed out.
-  public var seconds: Double? { details.seconds }
+  /// The limit of a timeout; also for a cancel because enclosing code timed out.
+  public var limit: Duration? { details.limit }
   /// The error that Swift code threw, if this error represents one. Its own texts may contain
   /// secrets.
   public var underlying: (any Error)? { details.underlying }
@@ -135,18 +135,18 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// Whether the failure may be over at another attempt, in the view of the code that made the
   /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
   package var isTransient: Bool? { details.isTransient }
-  /// The least number of seconds before the next attempt.
-  public var retryAfter: Double? { details.retryAfter }
+  /// The least time before the next attempt.
+  public var retryAfter: Duration? { details.retryAfter }
 
   /// Makes an error; see the properties.
   public convenience init(
     _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
     traceback: ByteString? = nil, code: Int64? = nil,
-    seconds: Double? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
-    isRetriable: Bool? = nil, retryAfter: Double? = nil
+    limit: Duration? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
+    isRetriable: Bool? = nil, retryAfter: Duration? = nil
   ) {
     self.init(
-      kind, message, op: op, traceback: traceback, code: code, payload: nil, seconds: seconds,
+      kind, message, op: op, traceback: traceback, code: code, payload: nil, limit: limit,
       process: process, underlying: underlying, isRetriable: isRetriable, retryAfter: retryAfter)
   }
 
@@ -154,13 +154,13 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   package init(
     _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
     traceback: ByteString? = nil, code: Int64? = nil, payload: ConfinedValue?,
-    seconds: Double? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
-    isRetriable: Bool? = nil, retryAfter: Double? = nil
+    limit: Duration? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
+    isRetriable: Bool? = nil, retryAfter: Duration? = nil
   ) {
     self.kind = kind
     details = Details(
       message: message, op: op, traceback: traceback, code: code, process: process,
-      payload: payload, seconds: seconds, underlying: underlying, isRetriable: isRetriable,
+      payload: payload, limit: limit, underlying: underlying, isRetriable: isRetriable,
       retryAfter: retryAfter)
   }
 
@@ -201,9 +201,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// It took longer than its timeout.
-  public static func timeout(seconds: Double) -> FlowError {
-    FlowError(
-      .timeout, "timed out after \(FlowValue.text(ofSeconds: seconds))s", seconds: seconds)
+  public static func timeout(after limit: Duration) -> FlowError {
+    FlowError(.timeout, "timed out after \(FlowValue.text(of: limit))", limit: limit)
   }
 
   /// Nothing could make progress any more while the op was waiting.
@@ -244,7 +243,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     case .missingOutput: "withMissingOutputData: \(messageBytes)"
     case .mismatchedOutput: "withMismatchOutputDataType: \(messageBytes)"
     case .timeout:
-      seconds.map { "timedOut after \(FlowValue.text(ofSeconds: $0))s" }
+      limit.map { "timedOut after \(FlowValue.text(of: $0))" }
         ?? "withError: \(messageBytes)"
     case .cancelled: messageBytes
     }
@@ -317,6 +316,6 @@ extension FlowError {
   /// The error for other code that is stopped because of this one. A timeout keeps its limit.
   package var asReason: FlowError {
     if kind == .cancelled { return self }
-    return FlowError(.cancelled, "cancelled: \(messageBytes)", seconds: seconds)
+    return FlowError(.cancelled, "cancelled: \(messageBytes)", limit: limit)
   }
 }

@@ -11,7 +11,7 @@ extension ProcessEnd {
     case .stopped(let reason, let result):
       let error: FlowError
       switch reason {
-      case let reason as ProcessTimeout: error = .timeout(seconds: reason.seconds)
+      case let reason as ProcessTimeout: error = .timeout(after: reason.limit)
       case let reason as ProcessOutputLimit:
         error = FlowError(
           .error,

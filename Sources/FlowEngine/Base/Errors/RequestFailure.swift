@@ -76,7 +76,7 @@ extension FlowError {
   ///   - mayRepeat: See `RequestFailure.mayRepeat(method:hasIdempotencyKey:)`.
   /// - Returns: The error.
   package static func http(
-    _ message: ByteString, _ response: RequestFailure.Response, retryAfter: Double? = nil,
+    _ message: ByteString, _ response: RequestFailure.Response, retryAfter: Duration? = nil,
     mayRepeat: Bool
   ) -> FlowError {
     FlowError(.http, message, code: Int64(response.status), retryAfter: retryAfter).with {

@@ -59,8 +59,12 @@ public struct RunEvent: Sendable {
     }
   }
 
-  /// Seconds since the run started.
-  public let time: Double
+  /// The time since the run started.
+  public var time: Duration { .nanoseconds(nanoseconds) }
+  /// The nanoseconds of `time`.
+  let nanoseconds: Int64
+  /// The seconds of `time`.
+  package var seconds: Double { Double(nanoseconds) / 1e9 }
   /// The kind of the event.
   public let kind: Kind
   /// The id of the execution that the event is about, unique in the run: all events of the
@@ -78,9 +82,9 @@ public struct RunEvent: Sendable {
   package let runBytes: ByteString
   /// The worker that executes it, counted from 1; 0 for the loop itself.
   package let lane: Int
-  /// For the `start` of an item, the seconds from the run's start to the group's, when the item
+  /// For the `start` of an item, the time from the run's start to the group's, when the item
   /// could have started.
-  public let queued: Double?
+  public let queued: Duration?
   /// The name of the op that the event is about.
   public var op: String { opBytes.description }
   /// The bytes of `op`.
@@ -206,9 +210,9 @@ extension EventLog {
     let (name, index) = subject(of: record)
     let queued = kind == .start ? queuedTime(of: record) : nil
     return RunEvent(
-      time: Double(record.time - began) / 1e9, kind: kind, id: id(of: record),
+      nanoseconds: record.time - began, kind: kind, id: id(of: record),
       parent: parentID(of: record), pathBytes: shown(path(of: record)), runBytes: runID,
-      lane: Int(record.lane), queued: queued.map { Double($0 - began) / 1e9 }, opBytes: shown(name),
+      lane: Int(record.lane), queued: queued.map { .nanoseconds($0 - began) }, opBytes: shown(name),
       index: index,
       labelBytes: index == 0
         ? nil : label(scope: record.scope, position: record.position).map { shown($0) },

@@ -209,6 +209,11 @@ extension FlowValue {
     ByteString(generalText(of: seconds, precision: 6))
   }
 
+  /// A duration as the log shows it: `0.5s`.
+  package static func text(of duration: Duration) -> ByteString {
+    text(ofSeconds: duration.inSeconds) + "s"
+  }
+
   private static func generalText(of number: Double, precision: Int32) -> [UInt8] {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
       guard let base = buffer.baseAddress else { return [] }

@@ -12,17 +12,17 @@ extension Flow {
   /// - Parameters:
   ///   - op: An op or flow.
   ///   - retry: How often it is retried at this place; nil leaves it to the op.
-  ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
-  ///   - grace: Seconds that its cleanups have after a stop at this place; nil leaves it to the op.
+  ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
+  ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
   ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
   /// - Returns: The flow.
   @discardableResult
   public func add(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
-    undo: (any OpBody)? = nil
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    undo: (any OpBody)? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Flow {
     let policy = OpPolicy.make(
-      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo)
+      op.policy, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
     return change { $0.append(Step(op, policy: policy)) }
   }
 
@@ -53,10 +53,12 @@ extension Flow {
   /// that had succeeded. After a stop all final steps together have the flow's `grace`.
   @discardableResult
   public func addFinally(
-    _ op: Op, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil
+    _ op: Op, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    file: StaticString = #fileID, line: UInt = #line
   ) -> Flow {
     change { blueprint in
-      let policy = OpPolicy.make(op.policy, retry: retry, timeout: timeout, grace: grace)
+      let policy = OpPolicy.make(
+        op.policy, retry: retry, timeout: timeout, grace: grace, file: file, line: line)
       blueprint.appendFinally(Step(op, policy: policy))
     }
   }
@@ -69,37 +71,50 @@ extension Flow {
   /// Steps added next belong to the branch, until the next case, `otherwise`, `combine`, or the end
   /// of the flow.
   @discardableResult
-  public func `case`(_ key: ByteString, _ value: ByteString) -> Flow {
-    branch(.equals(key: key, value: value))
+  public func `case`(
+    _ key: ByteString, _ value: ByteString, file: StaticString = #fileID, line: UInt = #line
+  ) -> Flow {
+    branch(.equals(key: key, value: value), file, line)
   }
 
   /// Starts a branch that is taken when `predicate` matches and no earlier branch is taken.
   @discardableResult
-  package func `case`(where predicate: any CasePredicate) -> Flow {
-    branch(.predicate(predicate))
+  package func `case`(
+    where predicate: any CasePredicate, file: StaticString = #fileID, line: UInt = #line
+  ) -> Flow {
+    branch(.predicate(predicate), file, line)
   }
 
   /// Starts a branch that is taken when a predicate of the data returns true; its error fails the
   /// flow.
   @discardableResult
-  public func `case`(where predicate: @escaping (DataBucket) throws -> Bool) -> Flow {
-    branch(.predicate(ClosurePredicate(predicate)))
+  public func `case`(
+    where predicate: @escaping (DataBucket) throws -> Bool, file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> Flow {
+    branch(.predicate(ClosurePredicate(predicate)), file, line)
   }
 
   /// Starts the branch that is taken when no case matched. Without it the flow then ends early and
   /// successfully.
   @discardableResult
-  public func otherwise() -> Flow { branch(.otherwise) }
+  public func otherwise(file: StaticString = #fileID, line: UInt = #line) -> Flow {
+    branch(.otherwise, file, line)
+  }
 
   /// Joins the branches: steps added next are executed after any of them.
   @discardableResult
-  public func combine() -> Flow {
-    if let problem = problemOfCombine() { misuse("flow '\(nameBytes)': \(problem)") }
+  public func combine(file: StaticString = #fileID, line: UInt = #line) -> Flow {
+    if let problem = problemOfCombine() {
+      misuse("flow '\(nameBytes)': \(problem)", file: file, line: line)
+    }
     return change { $0.combine() }
   }
 
-  private func branch(_ condition: CaseCondition) -> Flow {
-    if let problem = problem(of: condition) { misuse("flow '\(nameBytes)': \(problem)") }
+  private func branch(_ condition: CaseCondition, _ file: StaticString, _ line: UInt) -> Flow {
+    if let problem = problem(of: condition) {
+      misuse("flow '\(nameBytes)': \(problem)", file: file, line: line)
+    }
     return change { $0.beginBranch(condition) }
   }
 

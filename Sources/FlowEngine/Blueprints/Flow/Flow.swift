@@ -113,8 +113,11 @@ public final class Flow: Op {
 
   /// Declares the flow's needs, with types as scripts write them.
   @discardableResult
-  public func needs(_ needs: KeyValuePairs<ByteString, ByteString>) -> Flow {
-    self.needs(Op.declarations(needs))
+  public func needs(
+    _ needs: KeyValuePairs<ByteString, ByteString>, file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> Flow {
+    self.needs(Op.declarations(needs, file, line))
   }
 
   /// Declares the flow's gives, which replace earlier ones.
@@ -125,8 +128,11 @@ public final class Flow: Op {
 
   /// Declares the flow's gives, with types as scripts write them.
   @discardableResult
-  public func gives(_ gives: KeyValuePairs<ByteString, ByteString>) -> Flow {
-    self.gives(Op.declarations(gives))
+  public func gives(
+    _ gives: KeyValuePairs<ByteString, ByteString>, file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> Flow {
+    self.gives(Op.declarations(gives, file, line))
   }
 
   /// Sets the key under which a group passes an item to the flow, and the key that the group

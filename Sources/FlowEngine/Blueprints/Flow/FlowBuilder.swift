@@ -85,8 +85,8 @@ extension Flow {
   ///   - doc: What the flow does, for people.
   ///   - steps: The steps.
   public convenience init(
-    _ name: ByteString = "Flow", doc: ByteString? = nil,
-    @FlowBuilder steps: () -> [any FlowComponent]
+    _ name: ByteString = "Flow", doc: ByteString? = nil, file: StaticString = #fileID,
+    line: UInt = #line, @FlowBuilder steps: () -> [any FlowComponent]
   ) {
     self.init(name, doc: doc)
     for component in steps() {
@@ -97,7 +97,7 @@ extension Flow {
         case is Otherwise, is Finally: false
         default: problemOfCombine() == nil
         }
-      if isJoined { combine() }
+      if isJoined { combine(file: file, line: line) }
       component.add(to: self)
     }
   }

@@ -18,7 +18,7 @@ extension GroupDispatcher {
 
 extension RateLimit {
   /// `10 per 1s`.
-  var text: ByteString { "\(count) per \(FlowValue.text(ofSeconds: seconds))s" }
+  var text: ByteString { "\(count) per \(FlowValue.text(of: period))" }
 }
 
 extension Op {

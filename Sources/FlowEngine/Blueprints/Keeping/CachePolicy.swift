@@ -1,14 +1,14 @@
 /// Which results of an op kept runs may take from any other run of their store.
 public struct CachePolicy: Sendable, Equatable {
-  /// Seconds after which a result isn't used any more; nil for no limit.
-  public var expires: Double?
+  /// The age from which on a result isn't used any more; nil for no limit.
+  public var expires: Duration?
   /// Results of another version aren't used.
   public var version: ByteString
   /// Computes a value that counts instead of what the op is given.
   package var key: (any CacheKeyRule)?
 
   /// A policy; by default results never expire.
-  public init(expires: Double? = nil, version: ByteString = "") {
+  public init(expires: Duration? = nil, version: ByteString = "") {
     self.expires = expires
     self.version = version
   }

@@ -40,23 +40,24 @@ public class Op {
   ///   - primaryInput: The key under which a group passes an item; by default the only need.
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
   ///   - retry: How often and when it is retried; nil for never.
-  ///   - timeout: Seconds that an attempt may take; nil for no limit.
-  ///   - grace: Seconds that all cleanups have together after a stop, `.infinity` for no limit; nil
+  ///   - timeout: The time that an attempt may take; nil for no limit.
+  ///   - grace: The time that all cleanups have together after a stop, which may be very long; nil
   ///     for the loop's `cleanupGrace`.
   ///   - undo: Undoes the op after it has succeeded, when its flow fails or is stopped; see `undo`.
   ///   - body: The op's work.
   public init(
     name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
-    undo: (any OpBody)? = nil, body: any OpBody
+    retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    undo: (any OpBody)? = nil, body: any OpBody, file: StaticString = #fileID, line: UInt = #line
   ) {
     self.nameBytes = name
     self.docBytes = doc
     self.body = body
     isFlow = false
     mayBeBusy = body.mayBeBusy
-    policy = .make(nil, retry: retry, timeout: timeout, grace: grace, undo: undo)
+    policy = .make(
+      nil, retry: retry, timeout: timeout, grace: grace, undo: undo, file: file, line: line)
     declarations = Declarations(
       needs: needs, gives: gives, primaryInput: primaryInput, primaryOutput: primaryOutput)
     hasNeeds = declarations.hasNeeds
@@ -69,14 +70,15 @@ public class Op {
   public convenience init(
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, undo: ((OpContext) throws -> Void)? = nil,
-    body: @escaping (OpContext) throws -> Void
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil,
+    file: StaticString = #fileID, line: UInt = #line, body: @escaping (OpContext) throws -> Void
   ) {
     self.init(
-      name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
-      primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
-      grace: grace, undo: undo.map { ClosureBody($0) }, body: ClosureBody(body))
+      name: name, doc: doc, needs: Self.declarations(needs, file, line),
+      gives: Self.declarations(gives, file, line), primaryInput: primaryInput,
+      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace,
+      undo: undo.map { ClosureBody($0) }, body: ClosureBody(body), file: file, line: line)
   }
 
   /// Makes an op that shares all other properties with another one.
@@ -123,11 +125,11 @@ public class Op {
   package var primaryOutputBytes: ByteString? { declarations.primaryOutput }
   /// How often and when it is retried; nil for never.
   public var retry: RetryPolicy? { policy?.retry }
-  /// Seconds that an attempt may take; nil for no limit.
-  public var timeout: Double? { policy?.timeout }
-  /// Seconds that all its cleanups have together after a stop, `.infinity` for no limit; nil for
+  /// The time that an attempt may take; nil for no limit.
+  public var timeout: Duration? { policy?.timeout }
+  /// The time that all its cleanups have together after a stop, which may be very long; nil for
   /// the loop's `cleanupGrace`.
-  public var grace: Double? { policy?.grace }
+  public var grace: Duration? { policy?.grace }
   /// Whether a kept run executes it again when an earlier process may have executed it.
   public var effect: OpEffect { policy?.effect ?? .repeat }
   /// Which of its results kept runs may take from any other run of their store; nil for none, and for an op with an
@@ -148,10 +150,10 @@ public class Op {
   ///
   /// For a flow the result is a separate flow, like a copy.
   public func with(
-    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
+    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
     undo: (any OpBody)? = nil, primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil
+    primaryOutput: ByteString? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Op {
     let declarations =
       primaryInput == nil && primaryOutput == nil
@@ -162,7 +164,7 @@ public class Op {
         primaryOutput: primaryOutput ?? self.declarations.givenPrimaryOutput)
     let policy = OpPolicy.make(
       self.policy, retry: retry, timeout: timeout, grace: grace, effect: effect, cache: cache,
-      undo: undo)
+      undo: undo, file: file, line: line)
     let made = copy(name: name ?? self.nameBytes, declarations: declarations, policy: policy)
     made.madeBy = madeBy
     return made
@@ -198,12 +200,15 @@ public class Op {
     declarations.resolved(for: loop.keys).gives
   }
 
-  static func declarations(_ pairs: KeyValuePairs<ByteString, ByteString>) -> [Declaration] {
+  static func declarations(
+    _ pairs: KeyValuePairs<ByteString, ByteString>, _ file: StaticString = #fileID,
+    _ line: UInt = #line
+  ) -> [Declaration] {
     pairs.map { name, text in
       do {
         return Declaration(name, try FlowValueType.parse(text))
       } catch {
-        misuse("'\(name)' was declared with a wrong type: \(error)")
+        misuse("'\(name)' was declared with a wrong type: \(error)", file: file, line: line)
       }
     }
   }

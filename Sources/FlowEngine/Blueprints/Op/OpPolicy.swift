@@ -11,10 +11,10 @@ public enum OpEffect: String, CaseIterable, Sendable {
 /// Confined to one thread, like its op.
 final class OpPolicy {
   let retry: RetryPolicy?
-  /// Seconds that an attempt may take.
-  let timeout: Double?
-  /// Seconds that the cleanups have after a stop; nil for the loop's default.
-  let grace: Double?
+  /// The time that an attempt may take.
+  let timeout: Duration?
+  /// The time that the cleanups have after a stop; nil for the loop's default.
+  let grace: Duration?
   /// What a kept run does about it; nil for `repeat`.
   let effect: OpEffect?
   /// Which results may come from another run; nil for none.
@@ -27,7 +27,7 @@ final class OpPolicy {
   let isUnlogged: Bool
 
   private init(
-    retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?,
+    retry: RetryPolicy?, timeout: Duration?, grace: Duration?, effect: OpEffect?,
     cache: CachePolicy?, undo: (any OpBody)?, isOfUndo: Bool = false, isUnlogged: Bool = false
   ) {
     self.retry = retry
@@ -64,14 +64,15 @@ final class OpPolicy {
   /// Makes a policy from `base` and the values that replace parts of it; nil when the result would
   /// be empty.
   static func make(
-    _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Double? = nil, grace: Double? = nil,
-    effect: OpEffect? = nil, cache: CachePolicy? = nil, undo: (any OpBody)? = nil
+    _ base: OpPolicy?, retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    effect: OpEffect? = nil, cache: CachePolicy? = nil, undo: (any OpBody)? = nil,
+    file: StaticString = #fileID, line: UInt = #line
   ) -> OpPolicy? {
-    if let timeout, !(timeout > 0 && timeout.isFinite) {
-      misuse("a timeout is a finite number of seconds greater than 0")
+    if let timeout, timeout <= .zero {
+      misuse("a timeout is longer than 0, not \(timeout)", file: file, line: line)
     }
-    if let grace, !(grace >= 0) {
-      misuse("a grace is a number of seconds of at least 0, or infinite")
+    if let grace, grace < .zero {
+      misuse("a grace is at least 0, not \(grace)", file: file, line: line)
     }
     let retry = retry ?? base?.retry
     let timeout = timeout ?? base?.timeout
@@ -85,7 +86,7 @@ final class OpPolicy {
 
   /// nil when nothing is set.
   private static func made(
-    retry: RetryPolicy?, timeout: Double?, grace: Double?, effect: OpEffect?,
+    retry: RetryPolicy?, timeout: Duration?, grace: Duration?, effect: OpEffect?,
     cache: CachePolicy?, undo: (any OpBody)?
   ) -> OpPolicy? {
     if retry == nil && timeout == nil && grace == nil && effect == nil && cache == nil

@@ -7,13 +7,13 @@
 public struct RetryPolicy: Sendable {
   /// How often the op is executed at most, at least 1.
   public let attempts: Int
-  /// Seconds before the second attempt.
-  public let delay: Double
+  /// The time before the second attempt.
+  public let delay: Duration
   /// The factor by which each delay is multiplied for the next one.
   public let factor: Double
-  /// The longest delay in seconds; nil for no limit, except on a delay that an error requests
+  /// The longest delay; nil for no limit, except on a delay that an error requests
   /// (`FlowError.retryAfter`), which is then at most a minute.
-  public let maxDelay: Double?
+  public let maxDelay: Duration?
   /// The share of each delay, from 0 to 1, by which it is made longer or shorter at random.
   public let jitter: Double
   /// The functions to call after each failure; nil without functions.
@@ -26,30 +26,31 @@ public struct RetryPolicy: Sendable {
   ///
   /// - Parameters:
   ///   - attempts: How often the op is executed at most.
-  ///   - delay: Seconds before the second attempt.
+  ///   - delay: The time before the second attempt.
   ///   - factor: The factor by which each delay is multiplied for the next one.
-  ///   - maxDelay: The longest delay in seconds.
+  ///   - maxDelay: The longest delay.
   ///   - jitter: The share of each delay by which it varies at random.
   ///   - when: Whether there is another attempt, from the error and the 1-based number of the
   ///     attempt that has failed. Called only for errors whose kind allows a retry.
-  ///   - delayAfter: Seconds before the next attempt, from the same arguments; replaces `delay` and
+  ///   - delayAfter: The time before the next attempt, from the same arguments; replaces `delay` and
   ///     `factor`.
   public init(
-    attempts: Int, delay: Double = 0, factor: Double = 1, maxDelay: Double? = nil,
+    attempts: Int, delay: Duration = .zero, factor: Double = 1, maxDelay: Duration? = nil,
     jitter: Double = 0,
     when: (@Sendable (_ error: FlowError, _ attempt: Int) throws -> Bool)? = nil,
-    delayAfter: (@Sendable (_ error: FlowError, _ attempt: Int) throws -> Double)? = nil
+    delayAfter: (@Sendable (_ error: FlowError, _ attempt: Int) throws -> Duration)? = nil,
+    file: StaticString = #fileID, line: UInt = #line
   ) {
     self.init(
       attempts: attempts, delay: delay, factor: factor, maxDelay: maxDelay, jitter: jitter,
       rule: when == nil && delayAfter == nil
-        ? nil : ClosureRetryRule(when: when, delay: delayAfter))
+        ? nil : ClosureRetryRule(when: when, delay: delayAfter), file: file, line: line)
   }
 
   /// Makes a policy with the rule to ask after each failure.
   package init(
-    attempts: Int, delay: Double = 0, factor: Double = 1, maxDelay: Double? = nil,
-    jitter: Double = 0, rule: (any RetryRule)?
+    attempts: Int, delay: Duration = .zero, factor: Double = 1, maxDelay: Duration? = nil,
+    jitter: Double = 0, rule: (any RetryRule)?, file: StaticString = #fileID, line: UInt = #line
   ) {
     self.attempts = attempts
     self.delay = delay
@@ -57,13 +58,12 @@ public struct RetryPolicy: Sendable {
     self.maxDelay = maxDelay
     self.jitter = jitter
     self.rule = rule
-    let isTime = { (seconds: Double) in seconds.isFinite && seconds >= 0 }
-    guard attempts >= 1, isTime(delay), isTime(factor), isTime(maxDelay ?? 0),
+    guard attempts >= 1, delay >= .zero, factor.isFinite, factor >= 0, maxDelay ?? .zero >= .zero,
       (0...1).contains(jitter)
     else {
       misuse(
-        "a RetryPolicy has at least 1 attempt, finite delays and a factor of at least 0, "
-          + "and a jitter from 0 to 1")
+        "a RetryPolicy has at least 1 attempt, delays of at least 0, a finite factor of at least 0, "
+          + "and a jitter from 0 to 1", file: file, line: line)
     }
   }
 
@@ -74,42 +74,45 @@ public struct RetryPolicy: Sendable {
     return error.isTransient != false || rule?.questions.contains(.when) == true
   }
 
-  /// The longest delay, in seconds, that an error can request where there is no limit.
-  private static let longestAskedFor = 60.0
+  /// The longest delay that an error can request where there is no limit.
+  private static let longestAskedFor = Duration.seconds(60)
 
-  /// Seconds before `attempt`, which is 2 or more, after `error`; `asked` is the result of a
-  /// function.
+  /// The time before `attempt`, which is 2 or more, after `error`; `asked` is the result of a
+  /// function, in seconds.
   func delay(
     before attempt: Int, asked: Double?, after error: FlowError,
     using generator: inout any RandomNumberGenerator
-  ) -> Double {
-    let seconds = varied(asked ?? grown(before: attempt), using: &generator)
-    guard let least = error.retryAfter else { return seconds }
-    return max(seconds, min(least, maxDelay ?? Self.longestAskedFor))
+  ) -> Duration {
+    let delay = Duration(
+      clampingSeconds: varied(asked ?? grown(before: attempt), using: &generator))
+    guard let least = error.retryAfter else { return delay }
+    return max(delay, min(least, maxDelay ?? Self.longestAskedFor))
   }
 
-  /// The delay, multiplied by the factor for each earlier attempt.
+  /// The delay in seconds, multiplied by the factor for each earlier attempt.
   private func grown(before attempt: Int) -> Double {
-    guard delay > 0 else { return 0 }
-    var seconds = delay
+    guard delay > .zero else { return 0 }
+    var seconds = delay.inSeconds
+    let longest = maxDelay?.inSeconds
     // The exact power function would be imprecise for the usual whole factors.
     var left = attempt - 2
     while left > 0, factor != 1, seconds > 0, seconds < .greatestFiniteMagnitude {
       seconds = min(seconds * factor, .greatestFiniteMagnitude)
       left -= 1
-      if let maxDelay, factor > 1, seconds >= maxDelay { break }
+      if let longest, factor > 1, seconds >= longest { break }
     }
     return seconds
   }
 
-  /// A delay within the limit and with its random share.
+  /// A delay in seconds, within the limit and with its random share.
   private func varied(
     _ delay: Double, using generator: inout any RandomNumberGenerator
   ) -> Double {
-    let seconds = min(delay, maxDelay ?? delay)
+    let longest = maxDelay?.inSeconds ?? .infinity
+    let seconds = min(delay, longest)
     guard seconds > 0, jitter > 0 else { return seconds }
     let drawn = seconds * (1 + jitter * Double.random(in: -1...1, using: &generator))
-    return min(max(0, drawn), maxDelay ?? .greatestFiniteMagnitude)
+    return min(max(0, drawn), longest)
   }
 }
 
@@ -165,11 +168,11 @@ package enum RetryQuestion: Sendable {
 /// Swift closures as a rule.
 private final class ClosureRetryRule: RetryRule {
   private let when: (@Sendable (FlowError, Int) throws -> Bool)?
-  private let delay: (@Sendable (FlowError, Int) throws -> Double)?
+  private let delay: (@Sendable (FlowError, Int) throws -> Duration)?
 
   init(
     when: (@Sendable (FlowError, Int) throws -> Bool)?,
-    delay: (@Sendable (FlowError, Int) throws -> Double)?
+    delay: (@Sendable (FlowError, Int) throws -> Duration)?
   ) {
     self.when = when
     self.delay = delay
@@ -184,7 +187,7 @@ private final class ClosureRetryRule: RetryRule {
     do {
       switch question {
       case .when: completion.answer(try when?(error, attempt) ?? true)
-      case .delay: completion.answer(seconds: try delay?(error, attempt) ?? 0)
+      case .delay: completion.answer(seconds: try (delay?(error, attempt) ?? .zero).inSeconds)
       }
     } catch {
       completion.finish(.from(error))

@@ -160,9 +160,9 @@ final class GroupExecution: MemberGroup {
     return member
   }
 
-  override func memberPauses(_ member: Execution, for seconds: Double) -> Bool {
+  override func memberPauses(_ member: Execution, for time: Duration) -> Bool {
     let isLimited = queue?.isLimited == true
-    if !isLimited, dispatcher.holdsSlots || seconds == 0 { return false }
+    if !isLimited, dispatcher.holdsSlots || time == .zero { return false }
     if queue == nil { queue = StartQueue(nil) }
     isQueued = true
     if !dispatcher.holdsSlots {

@@ -61,7 +61,7 @@ class MemberGroup: Work {
   func list(_ ops: ContiguousArray<UndoableOp>) { parent.list(ops) }
   /// Called when a member begins to wait for its next attempt; returns whether the group decides when
   /// the attempt begins, after this many seconds or later.
-  func memberPauses(_ member: Execution, for seconds: Double) -> Bool { false }
+  func memberPauses(_ member: Execution, for time: Duration) -> Bool { false }
   /// Called when the next attempt at such a member is due; the group continues the member.
   func memberIsDue(_ member: Execution) {}
   /// Called when such a member is stopped instead.

@@ -24,16 +24,16 @@ public final class MachineOp: Op {
   ///   - primaryInput: The key under which a group passes an item.
   ///   - primaryOutput: The key that a group collects.
   ///   - retry: How often and when it is retried; nil for never.
-  ///   - timeout: Seconds that an attempt may take; nil for no limit.
-  ///   - grace: Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  ///   - timeout: The time that an attempt may take; nil for no limit.
+  ///   - grace: The time that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
   ///   - undo: Undoes the whole machine after it has succeeded, as `Op.undo`, before the ops of its steps.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
   package init(
     _ definition: MachineDefinition, logic: any MachineLogic, steps: [ByteString],
     events: [ByteString], doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
-    retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, undo: (any OpBody)? = nil
+    retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, undo: (any OpBody)? = nil
   ) throws(MachineProblem) {
     if let problem = definition.problem(steps: steps, events: events) { throw problem }
     blueprint = MachineBlueprint(definition, logic)

@@ -90,8 +90,8 @@ extension AnyFlowTask {
   ///
   /// - Parameters:
   ///   - waits: The function that it waited in, and where; nil when it was busy.
-  ///   - grace: The seconds that it had; nil for the loop's `cleanupGrace`.
-  package func reportCutClose(waits: ByteString?, grace: Double?) {
+  ///   - grace: The time that it had; nil for the loop's `cleanupGrace`.
+  package func reportCutClose(waits: ByteString?, grace: Duration?) {
     let error = FlowError.cut(
       "a __close of '\(loop.secrets.redacted(title))'", at: nil, waits: waits,
       isBusy: waits == nil, grace: grace ?? loop.cleanupGrace)

@@ -125,7 +125,7 @@ public final class OpContext {
   package var endingError: FlowError? { execution?.endingError(of: self) }
 
   /// Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
-  package var grace: Double? { execution?.opPolicy?.grace }
+  package var grace: Duration? { execution?.opPolicy?.grace }
 
   /// The end of the grace of its cleanups, on the loop's clock, for a body that closes its
   /// resources because it was stopped. The grace begins now unless it has begun.

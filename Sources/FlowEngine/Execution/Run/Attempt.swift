@@ -27,7 +27,7 @@ enum RetryAnswer {
   /// It ends with another error: one of a function that the policy has called.
   case fail(FlowError)
   /// It is retried after this many seconds.
-  case again(Double)
+  case again(Duration)
 }
 
 /// The failure of an attempt, which a policy decides about.

@@ -27,10 +27,10 @@ final class Engine: WorkScheduler {
   // Unchecked exclusivity: see HotPath.swift.
 
   @exclusivity(unchecked) var replacements: OpReplacements?
-  /// How long a body may still run after a stop, in nanoseconds.
+  /// How long a body may still run after a stop, in nanoseconds; `gracePeriod` of the loop.
   @exclusivity(unchecked) var gracePeriod: Int64 = 1_000_000_000
-  /// How many seconds all cleanups of an op or flow have together after a stop.
-  @exclusivity(unchecked) var cleanupGrace: Double = 30
+  /// How long all cleanups of an op or flow have together after a stop.
+  @exclusivity(unchecked) var cleanupGrace = Duration.seconds(30)
   /// The execution whose declarations are being checked, perhaps by functions of a script.
   /// Unmanaged: it is on the stack.
   @exclusivity(unchecked) var checking: Unmanaged<Execution>?
@@ -185,18 +185,18 @@ extension EventLoop {
     get { engine.replacements }
     set { engine.replacements = newValue }
   }
-  /// How long a body may still run after a stop, in nanoseconds; its cleanups have `cleanupGrace`.
-  public var gracePeriod: Int64 {
-    get { engine.gracePeriod }
-    set { engine.gracePeriod = newValue }
+  /// How long a body may still run after a stop, by default 1 second; its cleanups have `cleanupGrace`.
+  public var gracePeriod: Duration {
+    get { .nanoseconds(engine.gracePeriod) }
+    set { engine.gracePeriod = newValue.clampedNanoseconds }
   }
-  /// How many seconds all cleanups of an op or flow have together after a stop, from the start of
-  /// the first one: cleanups, final steps, callbacks after a flow's end. `.infinity` for no limit;
-  /// a value that isn't a number of at least 0 counts as 0. The `grace` of an op or flow takes
+  /// How long all cleanups of an op or flow have together after a stop, from the start of
+  /// the first one: cleanups, final steps, callbacks after a flow's end. By default 30 seconds;
+  /// a negative duration counts as 0. The `grace` of an op or flow takes
   /// precedence. After success and failure, cleanups have unlimited time.
-  public var cleanupGrace: Double {
+  public var cleanupGrace: Duration {
     get { engine.cleanupGrace }
-    set { engine.cleanupGrace = newValue >= 0 ? newValue : 0 }
+    set { engine.cleanupGrace = max(newValue, .zero) }
   }
   /// The source of the jitter of retries; set a `SeededGenerator` to make it predictable.
   package var randomNumberGenerator: any RandomNumberGenerator {

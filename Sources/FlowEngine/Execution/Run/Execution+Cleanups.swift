@@ -6,7 +6,7 @@ extension Execution {
   /// Shields the code that follows from stops of `level` and of enclosing levels. A stop that is
   /// there already, or was there before (`isStopped`), begins the grace.
   func beginShield(_ level: Int, isStopped: Bool = false) {
-    let limit = loop.deadline(after: grace(of: level), from: earliestLimit.time)
+    let limit = earliestLimit.time.later(by: grace(of: level).clampedNanoseconds)
     stopRequested = false
     if stops.beginShield(level, isStopped: isStopped, limit: limit) {
       beginGrace(shields.count - 1)
@@ -22,8 +22,8 @@ extension Execution {
 
   // MARK: Grace
 
-  /// Seconds that the cleanups of a level have after a stop.
-  private func grace(of level: Int) -> Double {
+  /// The time that the cleanups of a level have after a stop.
+  private func grace(of level: Int) -> Duration {
     self[attempt: level].policy?.grace ?? engine.cleanupGrace
   }
 

@@ -35,9 +35,9 @@ extension Execution {
     switch decision.answer(using: &engine.randomNumberGenerator) {
     case .end: return .ended(nil)
     case .fail(let error): return .ended(error)
-    case .again(let seconds):
-      delay = beginDelay(seconds, decision, level, scope: scope, position: position)
-      pause(level, for: seconds)
+    case .again(let time):
+      delay = beginDelay(time, decision, level, scope: scope, position: position)
+      pause(level, for: time)
       return .delayed
     }
   }
@@ -81,17 +81,17 @@ extension Execution {
 
   /// Logs that another attempt follows, and has the execution continue when it is due.
   private func beginDelay(
-    _ seconds: Double, _ decision: RetryDecision, _ level: Int, scope: UInt32, position: UInt32
+    _ time: Duration, _ decision: RetryDecision, _ level: Int, scope: UInt32, position: UInt32
   ) -> LoopTimer {
     let text: ByteString = """
       Retry \(decision.attempt + 1)/\(decision.policy.attempts) in \
-      \(FlowValue.text(ofSeconds: seconds))s: \(decision.error.messageBytes)
+      \(FlowValue.text(of: time)): \(decision.error.messageBytes)
       """
-    let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
     log.append(
       .retry, time: engine.stampedNow(), scope: scope, position: position,
-      attempt: decision.attempt, first: log.payload(text), second: .integer(nanoseconds))
+      attempt: decision.attempt, first: log.payload(text), second: .integer(time.clampedNanoseconds)
+    )
     return loop.schedule(
-      at: loop.deadline(after: seconds), WakeUp(self, level < frames.count ? .frame : .op))
+      at: loop.deadline(after: time), WakeUp(self, level < frames.count ? .frame : .op))
   }
 }

@@ -112,8 +112,8 @@ extension Execution {
 
   /// Stops a level whose attempt has timed out.
   func attemptTimedOut(_ level: Int) {
-    guard let seconds = self[attempt: level].policy?.timeout else { return }
-    let error = FlowError.timeout(seconds: seconds)
+    guard let timeout = self[attempt: level].policy?.timeout else { return }
+    let error = FlowError.timeout(after: timeout)
     request(
       .one(
         level,

@@ -316,9 +316,9 @@ final class Execution: Work {
 
   /// Has the group decide when the next attempt begins, if it wants to: when this is the attempt at the
   /// item as a whole.
-  func pause(_ level: Int, for seconds: Double) {
+  func pause(_ level: Int, for time: Duration) {
     guard level == 0, let memberOf else { return }
-    isPaused = memberOf.lend { $0.memberPauses(self, for: seconds) }
+    isPaused = memberOf.lend { $0.memberPauses(self, for: time) }
   }
 
   /// The pause is stopped.

@@ -12,9 +12,11 @@ extension Op {
   @discardableResult @_disfavoredOverload
   public func start(
     on loop: EventLoop = .current, data: InitialData, name: ByteString? = nil,
-    sinks: [any EventSink] = [], trace: TraceContext? = nil
+    sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
+    line: UInt = #line
   ) -> Run {
-    start(on: loop, data: data.entries, name: name, sinks: sinks, trace: trace)
+    start(
+      on: loop, data: data.entries, name: name, sinks: sinks, trace: trace, file: file, line: line)
   }
 }
 

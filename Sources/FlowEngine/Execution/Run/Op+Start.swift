@@ -13,9 +13,12 @@ extension Op {
   @discardableResult
   public func start(
     on loop: EventLoop = .current, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil,
-    sinks: [any EventSink] = [], trace: TraceContext? = nil
+    sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
+    line: UInt = #line
   ) -> Run {
-    start(on: loop, data: data, name: name, sinks: sinks, trace: trace, owner: nil)
+    start(
+      on: loop, data: data, name: name, sinks: sinks, trace: trace, owner: nil, file: file,
+      line: line)
   }
 
   /// Starts it for an op and, before anything is executed, calls `adopt`, which can attach the run
@@ -23,8 +26,11 @@ extension Op {
   package func start(
     on loop: EventLoop, data: [(ByteString, FlowValue)], name: ByteString? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil, owner: OpContext?,
-    adopt: ((Run) -> Void)? = nil
+    adopt: ((Run) -> Void)? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Run {
+    if loop.isShutDown {
+      misuse("an op was started on an event loop that was shut down", file: file, line: line)
+    }
     let run = Run(
       self, on: loop, name: name ?? self.nameBytes, sinks: loop.engine.eventSinks + sinks)
     if let trace { run.spanOrigin = SpanOrigin(trace) }

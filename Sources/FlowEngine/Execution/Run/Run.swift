@@ -94,17 +94,15 @@ public final class Run: FlowTask<DataBucket> {
   /// How many events its log has dropped because of `logLimit`.
   public var droppedEvents: Int { log.bound.droppedEvents }
 
-  /// Seconds from its start to its end, or to now while it is pending.
-  public var duration: Double {
-    Double((ended ?? loop.now()) - log.began) / 1e9
-  }
+  /// The time from its start to its end, or to now while it is pending.
+  public var duration: Duration { .nanoseconds((ended ?? loop.now()) - log.began) }
 
   /// The id of the run, unique across processes; `id` is its number on its loop.
   public var identifier: String { identifierBytes.description }
   /// The bytes of `identifier`.
   package var identifierBytes: ByteString { log.runID }
 
-  /// When it started: seconds since 1970-01-01 00:00:00 UTC.
+  /// When it started: seconds since 1970-01-01 00:00:00 UTC, as `Date(timeIntervalSince1970:)` takes them.
   public var started: Double { Double(log.wallBase.later(by: log.began)) / 1e9 }
 
   /// The execution that stands for this run in the run whose op has started it: the id of that run,

@@ -26,20 +26,22 @@ extension Op {
   ///   - primaryInput: The key under which a group passes an item; by default the only need.
   ///   - primaryOutput: The key that a group collects; by default the only key of `gives`.
   ///   - retry: How often and when it is retried; nil for never.
-  ///   - timeout: Seconds that an attempt may take; nil for no limit.
-  ///   - grace: Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  ///   - timeout: The time that an attempt may take; nil for no limit.
+  ///   - grace: The time that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
   ///   - body: The op's work. It has exclusive use of the values it captures, unless they are
   ///     Sendable.
   public convenience init(
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, body: sending @escaping AsyncOpBody
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    body: sending @escaping AsyncOpBody
   ) {
     self.init(
-      name: name, doc: doc, needs: Self.declarations(needs), gives: Self.declarations(gives),
-      primaryInput: primaryInput, primaryOutput: primaryOutput, retry: retry, timeout: timeout,
-      grace: grace, body: AsyncClosureBody(body))
+      name: name, doc: doc, needs: Self.declarations(needs, file, line),
+      gives: Self.declarations(gives, file, line), primaryInput: primaryInput,
+      primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace,
+      body: AsyncClosureBody(body), file: file, line: line)
   }
 }
 
@@ -155,10 +157,5 @@ extension OpContext {
   /// - Throws: `CancellationError`, at once when the op is stopped.
   public nonisolated(nonsending) func sleep(for duration: Duration) async throws {
     try await loop.sleep(for: duration)
-  }
-
-  /// Suspends the body for a number of seconds.
-  public nonisolated(nonsending) func sleep(for seconds: Double) async throws {
-    try await loop.sleep(untilTime: loop.deadline(after: seconds))
   }
 }

@@ -2,28 +2,28 @@
 public final class SleepOp: Op {
   /// Makes an op that waits on the loop's clock.
   ///
-  /// - Parameter seconds: How long; 0 and negative numbers don't wait.
-  public init(_ seconds: Double) {
-    super.init(name: "SleepOp", body: SleepBody(seconds))
+  /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
+  public init(_ duration: Duration) {
+    super.init(name: "SleepOp", body: SleepBody(duration))
   }
 }
 
 private final class SleepBody: OpBody {
-  private let seconds: Double
+  private let duration: Duration
 
-  init(_ seconds: Double) {
-    self.seconds = seconds
+  init(_ duration: Duration) {
+    self.duration = duration
   }
 
   func start(_ context: OpContext) -> CallState {
     let loop = context.loop
-    context.state = loop.schedule(at: loop.deadline(after: seconds)) { context.end() }
+    context.state = loop.schedule(after: duration) { context.end() }
     return .suspended
   }
 
   func codeForm() -> CodeForm? {
     var writer = CodeFormWriter("SleepOp")
-    writer.add(seconds)
+    writer.add(duration.inSeconds)
     return writer.form()
   }
 

@@ -65,7 +65,7 @@ public final class RunLogSink: RunSink, RecordSink {
     }
     let outcome = LoggedOutcome(run.error?.logLine)
     ending["error.type"] = run.error?.kind.nameBytes.description
-    ending["duration"] = Self.seconds(EventLoop.nanoseconds(run.duration))
+    ending["duration"] = Self.seconds(run.duration.wholeNanoseconds)
     let level: RunLogLevel =
       switch outcome.state {
       case .succeeded: .info

@@ -71,7 +71,7 @@ public final class RunMetricsSink: RunSink, RecordSink {
     metrics.increment(counter: "flow.runs.finished", dimensions: dimensions, by: 1)
     metrics.record(
       timer: "flow.runs.duration", dimensions: dimensions,
-      nanoseconds: EventLoop.nanoseconds(run.duration))
+      nanoseconds: run.duration.wholeNanoseconds)
     metrics.record(gauge: "flow.runs.active", dimensions: [], value: Double(activeCount))
   }
 

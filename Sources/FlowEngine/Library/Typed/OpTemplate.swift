@@ -26,13 +26,15 @@ public struct OpTemplate: OpConvertible, Sendable {
   public init(
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil, body: @escaping @Sendable (OpContext) throws -> Void
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    body: @escaping @Sendable (OpContext) throws -> Void
   ) {
     self.init {
       Op(
         name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
-        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, body: body)
+        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, file: file,
+        line: line, body: body)
     }
   }
 
@@ -41,14 +43,15 @@ public struct OpTemplate: OpConvertible, Sendable {
   public init(
     _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
     gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil,
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: nonisolated(nonsending) @escaping @Sendable (OpContext) async throws -> Void
   ) {
     self.init {
       Op(
         name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
-        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, body: body)
+        primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, file: file,
+        line: line, body: body)
     }
   }
 

@@ -23,17 +23,20 @@ public struct OpConfiguration: Sendable {
   public var primaryOutput: ByteString?
   /// How often and when it is retried; nil for never.
   public var retry: RetryPolicy?
-  /// Seconds that an attempt may take; nil for no limit.
-  public var timeout: Double?
-  /// Seconds that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
-  public var grace: Double?
+  /// The time that an attempt may take; nil for no limit.
+  public var timeout: Duration?
+  /// The time that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  public var grace: Duration?
+  /// Where it was made, for the sentence about a wrong timeout.
+  let (file, line): (StaticString, UInt)
 
   /// Makes a configuration; see the properties.
   public init(
     name: ByteString? = nil, doc: ByteString? = nil, primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil
+    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) {
+    (self.file, self.line) = (file, line)
     self.name = name
     self.doc = doc
     self.primaryInput = primaryInput
@@ -123,17 +126,18 @@ extension Op {
       name: schema.name, doc: configuration.doc, needs: schema.needs, gives: schema.gives,
       primaryInput: configuration.primaryInput, primaryOutput: configuration.primaryOutput,
       retry: configuration.retry, timeout: configuration.timeout, grace: configuration.grace,
-      body: body(schema))
+      body: body(schema), file: configuration.file, line: configuration.line)
   }
 }
 
 extension OpConvertible {
   /// The op with another name or other policies; nil leaves each unchanged.
   public func with(
-    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil
+    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Op {
-    makeOp().with(name: name, retry: retry, timeout: timeout, grace: grace)
+    makeOp().with(
+      name: name, retry: retry, timeout: timeout, grace: grace, file: file, line: line)
   }
 
   /// Starts the op alone and runs it until its first wait.
@@ -145,15 +149,19 @@ extension OpConvertible {
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func start(
-    on loop: EventLoop = .current, data: [(ByteString, FlowValue)] = []
+    on loop: EventLoop = .current, data: [(ByteString, FlowValue)] = [],
+    file: StaticString = #fileID, line: UInt = #line
   ) -> Run {
-    makeOp().start(on: loop, data: data)
+    makeOp().start(on: loop, data: data, file: file, line: line)
   }
 
   /// Starts the op alone, with data of values of any types; see the other `start`.
   @discardableResult @_disfavoredOverload
-  public func start(on loop: EventLoop = .current, data: InitialData) -> Run {
-    makeOp().start(on: loop, data: data.entries)
+  public func start(
+    on loop: EventLoop = .current, data: InitialData, file: StaticString = #fileID,
+    line: UInt = #line
+  ) -> Run {
+    makeOp().start(on: loop, data: data.entries, file: file, line: line)
   }
 }
 
@@ -163,15 +171,16 @@ extension Flow {
   /// - Parameters:
   ///   - definition: The typed op, machine or template.
   ///   - retry: How often it is retried at this place; nil leaves it to the op.
-  ///   - timeout: Seconds that an attempt may take at this place; nil leaves it to the op.
-  ///   - grace: Seconds that its cleanups have after a stop at this place; nil leaves it to the op.
+  ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
+  ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
   /// - Returns: The flow.
   @discardableResult
   public func add(
-    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil
+    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Flow {
-    add(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)
+    add(
+      definition.makeOp(), retry: retry, timeout: timeout, grace: grace, file: file, line: line)
   }
 
   /// Adds a step that runs a typed op once for each item of a list.
@@ -183,9 +192,10 @@ extension Flow {
   /// Adds a typed op as a final step, which runs whatever the outcome; see `addFinally` for ops.
   @discardableResult
   public func addFinally(
-    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Double? = nil,
-    grace: Double? = nil
+    _ definition: some OpConvertible, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Flow {
-    addFinally(definition.makeOp(), retry: retry, timeout: timeout, grace: grace)
+    addFinally(
+      definition.makeOp(), retry: retry, timeout: timeout, grace: grace, file: file, line: line)
   }
 }

@@ -112,9 +112,4 @@ extension EventLoop {
     timer?.cancel()
     if !isDue { throw CancellationError() }
   }
-
-  /// The time after `duration`; the latest time of the clock when that is too far.
-  func deadline(after duration: Duration) -> Int64 {
-    now().later(by: duration.clampedNanoseconds)
-  }
 }

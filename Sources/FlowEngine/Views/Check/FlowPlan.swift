@@ -45,9 +45,9 @@ final class FlowPlan: BlueprintVisitor {
     var notes: [ByteString] = []
     if let retry = policy?.retry { notes.append("\(retry.attempts) attempts") }
     if let timeout = policy?.timeout {
-      notes.append("timeout \(FlowValue.text(ofSeconds: timeout))s")
+      notes.append("timeout \(FlowValue.text(of: timeout))")
     }
-    if let grace = policy?.grace { notes.append("grace \(FlowValue.text(ofSeconds: grace))s") }
+    if let grace = policy?.grace { notes.append("grace \(FlowValue.text(of: grace))") }
     if policy?.undo != nil { notes.append("with undo") }
     let note: ByteString = notes.isEmpty ? "" : " (\(GraphText.join(notes, ", ") { $0 }))"
     let shown = GraphText.join([what], "") { ByteString(String(Self.oneLine($0))) }

@@ -103,7 +103,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
       case .failed: .failed
       case .cancelled: .cancelled
       }
-    let time = FlowValue.text(ofSeconds: run.duration)
+    let time = FlowValue.text(ofSeconds: run.duration.inSeconds)
     let text: ByteString =
       switch outcome {
       case .running: "running for \(time)s"
@@ -156,11 +156,11 @@ final class FlowGraphBuilder: BlueprintVisitor {
   private static func lines(_ name: ByteString, _ policy: OpPolicy?) -> [ByteString] {
     var lines = [name]
     if let retry = policy?.retry {
-      let delay = retry.delay > 0 ? ", delay \(FlowValue.text(ofSeconds: retry.delay))s" : ""
+      let delay = retry.delay > .zero ? ", delay \(FlowValue.text(of: retry.delay))" : ""
       lines.append("retry: \(retry.attempts) attempts\(delay)")
     }
     if let timeout = policy?.timeout {
-      lines.append("timeout: \(FlowValue.text(ofSeconds: timeout))s")
+      lines.append("timeout: \(FlowValue.text(of: timeout))")
     }
     return lines
   }

@@ -31,12 +31,14 @@ struct FlowErrorTests {
   @Test("A changed copy of an error keeps everything else")
   func aChangedErrorKeepsAllElse() {
     let error = FlowError(
-      .timeout, "late", op: "SlowOp", traceback: "here", code: 3, seconds: 5,
-      underlying: Outage(region: 1), isRetriable: false, retryAfter: 9)
+      .timeout, "late", op: "SlowOp", traceback: "here", code: 3, limit: .seconds(5),
+      underlying: Outage(region: 1), isRetriable: false, retryAfter: .seconds(9))
     let changed = error.with { $0.path = "flow/SlowOp" }
     #expect(changed.kind == .timeout && changed.message == "late" && changed.op == "SlowOp")
-    #expect(changed.traceback == "here" && changed.code == 3 && changed.seconds == 5)
-    #expect(changed.underlying is Outage && changed.isRetriable == false && changed.retryAfter == 9)
+    #expect(changed.traceback == "here" && changed.code == 3 && changed.limit == .seconds(5))
+    #expect(
+      changed.underlying is Outage && changed.isRetriable == false
+        && changed.retryAfter == .seconds(9))
     #expect(changed.path == "flow/SlowOp" && error.path == nil)
   }
 
@@ -45,12 +47,12 @@ struct FlowErrorTests {
     let loop = makeLoop()
     let policy = RetryPolicy(
       attempts: 9, when: { error, _ in (error.underlying as? Outage)?.region != 3 },
-      delayAfter: { _, attempt in Double(attempt) * 10 })
+      delayAfter: { _, attempt in .seconds(10 * attempt) })
     let op = Op("FlakyOp", retry: policy) { throw Outage(region: $0.attempt) }
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(run.error?.underlying as? Outage == Outage(region: 3))
-    #expect(run.duration == 30)
+    #expect(run.duration == .seconds(30))
     let bad = Op(
       "BadOp", retry: RetryPolicy(attempts: 2, when: { _, _ in throw Outage(region: 4) })
     ) {
@@ -94,7 +96,7 @@ struct FlowErrorTests {
     let refused = FlowError.network(
       "no", phase: .tls, sent: false, isCertificate: true, mayRepeat: true)
     #expect(try attempts(refused) == 1)
-    let late = FlowError.timeout(seconds: 1).with { $0.isTransient = false }
+    let late = FlowError.timeout(after: .seconds(1)).with { $0.isTransient = false }
     #expect(try attempts(late) == 1)
   }
 
@@ -114,9 +116,10 @@ struct FlowErrorTests {
   func response() throws {
     let body = ByteString(String(repeating: "x", count: 5000))
     let error = FlowError.http(
-      "busy", .init(status: 503, headers: [("Retry-After", "7")], body: body), retryAfter: 7,
+      "busy", .init(status: 503, headers: [("Retry-After", "7")], body: body),
+      retryAfter: .seconds(7),
       mayRepeat: true)
-    #expect(error.kind == .http && error.code == 503 && error.retryAfter == 7)
+    #expect(error.kind == .http && error.code == 503 && error.retryAfter == .seconds(7))
     #expect(error.logLine == "withError: busy")
     guard case .response(let response)? = error.with({ $0.op = "GetOp" }).request else {
       Issue.record("no response")
@@ -125,10 +128,10 @@ struct FlowErrorTests {
     #expect(response.status == 503 && response.body.bytes.count == 4096)
     #expect(response.headers.map { "\($0.name): \($0.value)" } == ["Retry-After: 7"])
     let loop = makeLoop()
-    let run = Op("GetOp", retry: RetryPolicy(attempts: 2, delay: 1)) { _ in throw error }
+    let run = Op("GetOp", retry: RetryPolicy(attempts: 2, delay: .seconds(1))) { _ in throw error }
       .start(on: loop)
     try run.waitUntilEnd()
-    #expect(run.duration == 7 && run.error?.kind == .http && run.error?.request != nil)
+    #expect(run.duration == .seconds(7) && run.error?.kind == .http && run.error?.request != nil)
   }
 
   /// How many attempts there are at an op with 3 that fails with `error`.

@@ -130,7 +130,7 @@ struct CaseTests {
       taken(run) == [
         "inner", "InnerOp", "ItemOp", "ItemOp", "LeftOp", "RightOp", "EndOp",
       ])
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
   }
 
   @Test("Predicates may wait")

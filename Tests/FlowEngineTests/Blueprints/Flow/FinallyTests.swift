@@ -60,7 +60,7 @@ struct FinallyTests {
       ])
     #expect(run.state == .cancelled)
     #expect(run.error?.message == "cancelled: first")
-    #expect(run.duration == 5)
+    #expect(run.duration == .seconds(5))
   }
 
   @Test("A cancellation during final steps cancels the run after them")
@@ -80,7 +80,7 @@ struct FinallyTests {
   func itRunsAfterATimeoutWhichDoesNotCountIt() throws {
     let loop = makeLoop()
     let inner = Flow("inner").add(waitingOp("WorkOp", 9)).addFinally(waitingOp("CloseOp", 5))
-    let run = Flow("outer").add(inner, timeout: 1).start(on: loop)
+    let run = Flow("outer").add(inner, timeout: .seconds(1)).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
@@ -88,7 +88,7 @@ struct FinallyTests {
         "[WorkOp] DidFinish: cancelled: timed out after 1s", "[CloseOp] WillStart",
         "[CloseOp] DidFinish: successfully", "[inner] DidFinish: timedOut after 1s",
       ])
-    #expect(run.duration == 6)
+    #expect(run.duration == .seconds(6))
     #expect(run.error?.kind == .timeout)
     #expect(run.error?.op == "inner")
   }
@@ -98,14 +98,14 @@ struct FinallyTests {
     let loop = makeLoop()
     let inner = Flow("inner").add(quick("WorkOp")).addFinally(waitingOp("CloseOp", 5))
     let middle = Flow("middle").add(inner).add(quick("NeverOp"))
-    let run = Flow("outer").add(middle, timeout: 1).start(on: loop)
+    let run = Flow("outer").add(middle, timeout: .seconds(1)).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
         "[CloseOp] DidFinish: successfully", "[inner] DidFinish: cancelled: timed out after 1s",
         "[middle] DidFinish: timedOut after 1s",
       ])
-    #expect(run.duration == 5)
+    #expect(run.duration == .seconds(5))
   }
 
   @Test("A failing final step fails a flow that had succeeded, and the other final steps still run")
@@ -123,8 +123,10 @@ struct FinallyTests {
   @Test("A final step keeps its own timeout")
   func theTimeoutOfAFinalStepItselfHolds() throws {
     let loop = makeLoop()
-    let run = Flow("f").add(quick("WorkOp")).addFinally(waitingOp("CloseOp", 5), timeout: 1)
-      .addFinally(waitingOp("LastOp")).start(on: loop)
+    let run = Flow("f").add(quick("WorkOp")).addFinally(
+      waitingOp("CloseOp", 5), timeout: .seconds(1)
+    )
+    .addFinally(waitingOp("LastOp")).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
@@ -146,7 +148,7 @@ struct FinallyTests {
     try run.waitUntilEnd()
     #expect(body(run).filter { $0.contains("cancelled") }.count == 1)
     #expect(body(run).last == "[closing] DidFinish: successfully")
-    #expect(run.duration == 6)
+    #expect(run.duration == .seconds(6))
     #expect(run.error?.message == "cancelled: 1")
   }
 
@@ -154,7 +156,8 @@ struct FinallyTests {
   func eachAttemptAtAFlowHasItsOwn() throws {
     let loop = makeLoop()
     let inner = Flow("inner").add(failing("BadOp", "bad")).addFinally(quick("CloseOp"))
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2, delay: 1)).start(on: loop)
+    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2, delay: .seconds(1))).start(
+      on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
@@ -174,12 +177,12 @@ struct FinallyTests {
       if count < 3 { context.fail(FlowError(.error, "\(count)")) }
     }
     let run = Flow("f").add(waitingOp("WorkOp", 9))
-      .addFinally(flaky, retry: RetryPolicy(attempts: 5, delay: 1)).start(on: loop)
+      .addFinally(flaky, retry: RetryPolicy(attempts: 5, delay: .seconds(1))).start(on: loop)
     run.cancel()
     try run.waitUntilEnd()
     #expect(count == 3)
     #expect(run.state == .cancelled)
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
   }
 
   @Test("Final steps of nested flows run from the inside out")
@@ -195,7 +198,7 @@ struct FinallyTests {
     try run.waitUntilEnd()
     let closed = run.events.filter { $0.kind == .finish && $0.op.description.hasPrefix("Close") }
     #expect(
-      closed.map { "\($0.time) \($0.op) \($0.message ?? "")" } == [
+      closed.map { "\($0.seconds) \($0.op) \($0.message ?? "")" } == [
         "1.5 Close0Op successfully", "2.5 Close1Op successfully", "3.5 Close2Op successfully",
         "4.5 Close3Op successfully",
       ])
@@ -215,7 +218,7 @@ struct FinallyTests {
         "[inner] DidFinish: cancelled: group failed", "[OuterCloseOp] WillStart",
         "[OuterCloseOp] DidFinish: successfully",
       ])
-    #expect(run.duration == 3)
+    #expect(run.duration == .seconds(3))
   }
 
   @Test("A timeout inside a final step isn't lost when the run is cancelled")
@@ -223,7 +226,8 @@ struct FinallyTests {
     let loop = makeLoop()
     let slow = Op(name: "SlowOp", body: HoldingBody { $0.addCleanup(WaitingCleanup(0.5)) })
     let closing = Flow("closing").add(slow).add(quick("NeverOp"))
-    let run = Flow("f").add(quick("WorkOp")).addFinally(closing, timeout: 1).start(on: loop)
+    let run = Flow("f").add(quick("WorkOp")).addFinally(closing, timeout: .seconds(1)).start(
+      on: loop)
     // While the op that has timed out cleans up.
     loop.schedule(at: 1_250_000_000) { run.cancel() }
     try run.waitUntilEnd()
@@ -242,11 +246,11 @@ struct FinallyTests {
     let run = Flow("f").add(waitingOp("WorkOp", 9)).addFinally(waitingOp("CloseOp", 2))
       .addFinally(waitingOp("StuckOp", 60)).addFinally(waitingOp("WaitingOp", 1))
       .addFinally(Op("QuickOp") { _ in called.append("quick") })
-      .didFinish { _ in called.append("did finish") }.with(grace: 5).start(on: loop)
+      .didFinish { _ in called.append("did finish") }.with(grace: .seconds(5)).start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "first") }
     loop.schedule(at: 4_000_000_000) { run.cancel(reason: "second") }
     try run.waitUntilEnd()
-    #expect(run.duration == 6)
+    #expect(run.duration == .seconds(6))
     #expect(run.error?.message == "cancelled: first")
     #expect(called == ["quick", "did finish"])
     #expect(
@@ -259,13 +263,15 @@ struct FinallyTests {
   @Test("A stop that arrives during final steps limits their time")
   func aStopThatArrivesWhileTheyRunLimitsThem() throws {
     let loop = makeLoop()
-    let run = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: 5).start(on: loop)
+    let run = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: .seconds(5)).start(
+      on: loop)
     loop.schedule(at: 10_000_000_000) { run.cancel() }
     try run.waitUntilEnd()
-    #expect(run.duration == 15)
-    let calm = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: 5).start(on: loop)
+    #expect(run.duration == .seconds(15))
+    let calm = Flow("f").addFinally(waitingOp("CloseOp", 60)).with(grace: .seconds(5)).start(
+      on: loop)
     try calm.waitUntilEnd()
-    #expect(calm.duration == 60)
+    #expect(calm.duration == .seconds(60))
   }
 
   @Test("Final steps don't run when the flow never began")

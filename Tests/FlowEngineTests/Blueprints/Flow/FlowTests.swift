@@ -39,9 +39,9 @@ struct FlowTests {
         ======    Ending    ======
 
         """)
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
     #expect(run.state == .succeeded)
-    let events = run.events.map { "\($0.time) \($0.kind.name) \($0.op)" }
+    let events = run.events.map { "\($0.seconds) \($0.kind.name) \($0.op)" }
     #expect(
       events == [
         "0.0 start MockAsyncLoginOp", "1.0 log MockAsyncLoginOp", "1.0 set MockAsyncLoginOp",
@@ -103,13 +103,13 @@ struct FlowTests {
       outcome(Op("ThrowingOp") { _ in throw FlowError(.error, "No such account") }, [])
         == "[ThrowingOp] DidFinish: withError: No such account")
     #expect(
-      outcome(Op("TimeoutOp") { $0.fail(.timeout(seconds: 5)) }, [])
+      outcome(Op("TimeoutOp") { $0.fail(.timeout(after: .seconds(5))) }, [])
         == "[TimeoutOp] DidFinish: timedOut after 5s")
   }
 
   @Test("The text of an error equals its log line")
   func errorsReadAsTheirLines() {
-    #expect(FlowError.timeout(seconds: 0.5).message == "timed out after 0.5s")
+    #expect(FlowError.timeout(after: .seconds(0.5)).message == "timed out after 0.5s")
     #expect(FlowError.cancelled().logLine == "cancelled")
     #expect(FlowError.cancelled(reason: "group failed").message == "cancelled: group failed")
     let names = FlowError.Kind.allCases.map(\.name.description).joined(separator: " ")
@@ -191,7 +191,7 @@ struct FlowTests {
     let runs = (0..<3).map { _ in flow.start(on: loop) }
     #expect(loop.pendingRuns.map(\.id) == runs.map(\.id))
     for run in runs { try run.wait() }
-    #expect(runs.allSatisfy { $0.data.boolean("done") == true && $0.duration == 1 })
+    #expect(runs.allSatisfy { $0.data.boolean("done") == true && $0.duration == .seconds(1) })
     #expect(loop.pendingRuns.isEmpty)
   }
 

@@ -51,7 +51,7 @@ struct ParallelTests {
         "[SlowOp] DidFinish: cancelled: group failed",
       ])
     #expect(run.error?.op == "BadOp")
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
   }
 
   @Test("No op starts after an immediate failure")
@@ -117,7 +117,7 @@ struct ParallelTests {
     #expect(run.data["left"] == nil && run.data["right"] == nil)
     // What members set isn't logged.
     #expect(body(run).filter { $0.contains("DataBucket") }.count == 1)
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
   }
 
   @Test("Of two failures at once the first counts")

@@ -49,7 +49,7 @@ struct GroupTests {
       .start(on: loop)
     try run.wait()
     #expect(run.data.value("slept", as: [Double].self) == delays)
-    #expect(run.duration == 5)
+    #expect(run.duration == .seconds(5))
   }
 
   @Test("The limit max_concurrent is exact", arguments: [1, 2, 3, 7, 100])
@@ -61,7 +61,7 @@ struct GroupTests {
       .addGrouped(op, GroupDispatcher(input: "items", maxConcurrent: limit)).start(on: loop)
     try run.wait()
     #expect(counter.most == min(limit, 20))
-    #expect(run.duration == Double((20 + limit - 1) / limit))
+    #expect(run.duration == .seconds((20 + limit - 1) / limit))
     #expect(body(run).last == "[FlowArrayGroupDispatcher] all finished. output size: 20")
   }
 
@@ -208,7 +208,7 @@ struct GroupTests {
     try run.waitUntilEnd()
     #expect(run.data.value("urls", as: [String].self) == ["url_of_a", "url_of_c"])
     #expect(body(run).contains("[inner #2] DidFinish: withError: can't upload bad"))
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
   }
 
   @Test("A failing group stops flows and groups within")
@@ -300,7 +300,7 @@ final class VaryingBody: OpBody {
   func start(_ context: OpContext) -> CallState {
     let delay = context.bucket.number("delay") ?? 0
     let loop = context.loop
-    loop.schedule(at: loop.deadline(after: delay)) {
+    loop.schedule(after: .seconds(delay)) {
       context.set("slept", delay)
       context.end()
     }

@@ -36,7 +36,7 @@ struct StopStateTests {
 
   @Test("Code at the level of a stop ends with its error, and inner code with the reason")
   func errors() {
-    let timeout = FlowError.timeout(seconds: 1)
+    let timeout = FlowError.timeout(after: .seconds(1))
     let stop = Stop.one(1, timeout)
     #expect(stop.error(at: 0) == nil)
     #expect(stop.error(at: 1)?.message == timeout.message)

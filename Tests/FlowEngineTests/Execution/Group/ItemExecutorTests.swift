@@ -262,7 +262,7 @@ private final class WaitingBody: OpBody {
 
   func start(_ context: OpContext) -> CallState {
     began()
-    context.loop.schedule(at: context.loop.deadline(after: 0.001)) { [ended] in
+    context.loop.schedule(after: .seconds(0.001)) { [ended] in
       ended()
       context.end()
     }

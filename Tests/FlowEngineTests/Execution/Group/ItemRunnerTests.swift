@@ -60,7 +60,8 @@ struct ItemRunnerTests {
       .addGrouped(
         op,
         GroupDispatcher(
-          input: "items", output: "squares", maxConcurrent: 9, rate: RateLimit(3, per: 10))
+          input: "items", output: "squares", maxConcurrent: 9, rate: RateLimit(3, per: .seconds(10))
+        )
       ).start(on: loop)
     #expect(runner.batches == ["0+3@1"])
     runner.lose(1)
@@ -72,7 +73,7 @@ struct ItemRunnerTests {
       for index in 1...4 { runner.succeed(index) }
     }
     try run.waitUntilEnd()
-    #expect(run.error == nil && run.duration == 20)
+    #expect(run.error == nil && run.duration == .seconds(20))
     #expect(runner.batches.last == "5+1@1")
   }
 
@@ -237,7 +238,10 @@ struct ItemRunnerTests {
         0, attempt: 1, output: .integer(0), error: nil, time: 900_000_000_000)
     }
     try run.wait()
-    #expect(run.events.filter { $0.op == "SquareOp" && $0.index == 1 }.map(\.time) == [2, 5])
+    #expect(
+      run.events.filter { $0.op == "SquareOp" && $0.index == 1 }.map(\.time) == [
+        .seconds(2), .seconds(5),
+      ])
   }
 
   @Test("The runner is released with its group")

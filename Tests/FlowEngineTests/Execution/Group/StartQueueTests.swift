@@ -18,7 +18,7 @@ struct StartQueueTests {
   @Test("With a limit, a start waits for its time, and what is due counts as much as new items")
   func withLimit() {
     let members = Members(1)
-    var queue = StartQueue(RateLimit(2, per: 3))
+    var queue = StartQueue(RateLimit(2, per: .seconds(3)))
     #expect(queue.isLimited && queue.available(at: 0) == 2)
     queue.starts(at: 0)
     #expect(queue.nextAction(at: second, hasNew: true) == .start)

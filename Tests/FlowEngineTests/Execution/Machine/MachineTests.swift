@@ -224,7 +224,7 @@ struct MachineTests {
     #expect(run.state == .pending)
     try run.wait()
     #expect(run.finishValue?.integer == 2)
-    #expect(run.duration == 6)
+    #expect(run.duration == .seconds(6))
   }
 
   @Test("A machine in a flow reads and writes its data")
@@ -263,7 +263,7 @@ struct MachineTests {
     try run.wait()
     #expect(run.data.value("outs", as: [Int].self) == [2, 4, 6])
     #expect(body(run).contains("[each #2] a -> b"))
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
   }
 
   @Test("A stopped machine stops the task it waits for")
@@ -283,10 +283,10 @@ struct MachineTests {
     var waiting = MachineScript("m", start: "a")
     waiting.logic.wait = 100
     waiting.step("a")
-    let timed = try waiting.make(timeout: 5).start(on: loop, from: .null)
+    let timed = try waiting.make(timeout: .seconds(5)).start(on: loop, from: .null)
     try timed.waitUntilEnd()
     #expect(timed.error?.kind == .timeout)
-    #expect(timed.duration == 5)
+    #expect(timed.duration == .seconds(5))
     #expect(waiting.logic.cancelled == 1)
   }
 
@@ -300,7 +300,7 @@ struct MachineTests {
     }
     script.step("b") { _, _ in throw FlowError(.error, "broken") }
     script.logic.reducer = { _, result in .continue(result) }
-    let run = try script.make(retry: RetryPolicy(attempts: 2, delay: 1))
+    let run = try script.make(retry: RetryPolicy(attempts: 2, delay: .seconds(1)))
       .start(on: loop, from: .integer(3))
     try run.waitUntilEnd()
     #expect(seen == [3, 3])

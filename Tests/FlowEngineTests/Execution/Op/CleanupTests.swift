@@ -47,7 +47,7 @@ struct CleanupTests {
     let stuck = StuckBody()
     let op = Op(
       name: "TidyOp", gives: outcome == "missing output" ? [Self.url] : [],
-      timeout: outcome == "timeout" ? 1 : nil,
+      timeout: outcome == "timeout" ? .seconds(1) : nil,
       body: HoldingBody { context in
         context.defer { _ in calls.append("one") }
         context.addCleanup(WaitingCleanup(0.5) { calls.append("two") })
@@ -133,7 +133,7 @@ struct CleanupTests {
   @Test("Each attempt has its own cleanups")
   func eachAttemptHasItsOwn() throws {
     let loop = makeLoop()
-    let op = Op("TidyOp", retry: RetryPolicy(attempts: 3, delay: 1)) { context in
+    let op = Op("TidyOp", retry: RetryPolicy(attempts: 3, delay: .seconds(1))) { context in
       let attempt = context.attempt
       context.defer { $0.log("tidy \(attempt) \($0.attempt)") }
       if attempt < 3 { throw FlowError(.error, "bad") }
@@ -183,7 +183,7 @@ struct CleanupTests {
     let loop = makeLoop()
     var calls: [Int] = []
     let op = Op(
-      name: "TidyOp", grace: 1,
+      name: "TidyOp", grace: .seconds(1),
       body: HoldingBody { context in
         context.defer { _ in calls.append(1) }
         context.addCleanup(WaitingCleanup(nil))
@@ -193,7 +193,7 @@ struct CleanupTests {
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
     try run.waitUntilEnd()
     #expect(calls == [3, 1])
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
     #expect(run.error?.message == "cancelled: enough")
     #expect(
       run.lateErrors.map(\.message) == [
@@ -208,17 +208,17 @@ struct CleanupTests {
     let loop = makeLoop()
     // Timers that nobody waits for any more keep what they were for.
     defer { loop.shutdown() }
-    #expect(loop.cleanupGrace == 30)
-    loop.cleanupGrace = 0.25
+    #expect(loop.cleanupGrace == .seconds(30))
+    loop.cleanupGrace = .seconds(0.25)
     let op = Op(
-      name: "TidyOp", timeout: 1,
+      name: "TidyOp", timeout: .seconds(1),
       body: HoldingBody { context in
         context.addCleanup(WaitingCleanup(9))
         context.addCleanup(WaitingCleanup(9))
       })
     let run = op.start(on: loop)
     try run.waitUntilEnd()
-    #expect(run.duration == 1.25)
+    #expect(run.duration == .seconds(1.25))
     #expect(run.lateErrors.count == 2)
     #expect(run.error?.message == "timed out after 1s")
   }
@@ -232,7 +232,7 @@ struct CleanupTests {
     }
     let run = op.start(on: loop)
     try run.waitUntilEnd()
-    #expect(run.duration == 60)
+    #expect(run.duration == .seconds(60))
     #expect(run.lateErrors.isEmpty)
   }
 
@@ -248,7 +248,7 @@ struct CleanupTests {
     loop.schedule(at: 100_000_000) { run.cancel(reason: "enough") }
     try run.waitUntilEnd()
     #expect(calls == [2, 1])
-    #expect(run.duration == 0.6)
+    #expect(run.duration == .seconds(0.6))
     #expect(
       body(run) == ["[TidyOp] WillStart", "[TidyOp] DidFinish: successfully"])
     #expect(run.error?.message == "cancelled: enough")
@@ -259,14 +259,14 @@ struct CleanupTests {
     let loop = makeLoop()
     let op = Op("TidyOp") { $0.addCleanup(WaitingCleanup(1.5)) }
     let inner = Flow("inner").add(op).add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, timeout: 1).start(on: loop)
+    let run = Flow("outer").add(inner, timeout: .seconds(1)).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
         "[inner] WillStart", "[TidyOp] WillStart", "[TidyOp] DidFinish: successfully",
         "[inner] DidFinish: timedOut after 1s",
       ])
-    #expect(run.duration == 1.5)
+    #expect(run.duration == .seconds(1.5))
     #expect(run.lateErrors.isEmpty)
   }
 
@@ -277,7 +277,7 @@ struct CleanupTests {
     let loop = makeLoop()
     defer { loop.shutdown() }
     var calls: [Int] = []
-    let op = Op("TidyOp", grace: 1) { context in
+    let op = Op("TidyOp", grace: .seconds(1)) { context in
       context.defer { _ in calls.append(1) }
       context.addCleanup(WaitingCleanup(3600))
       context.addCleanup(WaitingCleanup(2) { calls.append(3) })
@@ -285,14 +285,14 @@ struct CleanupTests {
     let flow = Flow("f")
     switch stop {
     case "cancel": flow.add(op)
-    case "timeout of the flow": flow.add(Flow("inner").add(op), timeout: 5)
+    case "timeout of the flow": flow.add(Flow("inner").add(op), timeout: .seconds(5))
     default: flow.addParallel(op, failing("BadOp", "bad", after: 5))
     }
     let run = flow.add(quick("NeverOp")).start(on: loop)
     if stop == "cancel" { loop.schedule(at: 5_000_000_000) { run.cancel() } }
     try run.waitUntilEnd()
     run.markObserved()
-    #expect(run.duration == 6)
+    #expect(run.duration == .seconds(6))
     #expect(calls == [3, 1])
     #expect(run.state == (stop == "cancel" ? .cancelled : .failed))
     let cut = "the cleanup of [TidyOp] was cut after a grace of 1s, while it waited"
@@ -312,7 +312,7 @@ struct CleanupTests {
       times(run) == [
         "0.0 start TidyOp", "0.0 start BadOp", "1.0 finish BadOp", "1.5 finish TidyOp",
       ])
-    #expect(run.duration == 1.5)
+    #expect(run.duration == .seconds(1.5))
   }
 
   @Test("A failure in a cleanup doesn't settle the run twice")

@@ -88,7 +88,7 @@ struct InnerExecutionTests {
       run.events.filter { $0.kind == .finish }.map { "\($0.op) \($0.message ?? "")" } == [
         "InnerOp successfully", "SlowOp cancelled", "AroundOp successfully",
       ])
-    #expect(run.duration == 0)
+    #expect(run.duration == .zero)
   }
 
   @Test("A settled op starts no inner op")

@@ -7,7 +7,9 @@ struct CancellationDepthTests {
   func nestedFlowsOfAnyDepthAreCancelledWithoutRecursion() throws {
     let loop = makeLoop()
     var flow = Flow("f").add(waitingOp("SlowOp", 9))
-    for _ in 0..<10_000 { flow = Flow("f").add(flow, timeout: 100).addFinally(quick("CloseOp")) }
+    for _ in 0..<10_000 {
+      flow = Flow("f").add(flow, timeout: .seconds(100)).addFinally(quick("CloseOp"))
+    }
     let run = flow.start(on: loop)
     loop.schedule(at: 1) { run.cancel() }
     try run.waitUntilEnd()
@@ -25,7 +27,7 @@ struct CancellationDepthTests {
     loop.schedule(at: 1) { run.cancel() }
     try run.waitUntilEnd()
     #expect(run.state == .cancelled)
-    #expect(run.duration == 1e-9)
+    #expect(run.duration == .seconds(1e-9))
   }
 
   @Test("A hundred thousand members are cancelled at once")

@@ -30,7 +30,7 @@ struct CancellationTests {
         GroupDispatcher(input: "items", maxConcurrent: 2, as: "i"))
     let parallel = Flow("parallel").addParallel(
       waitingOp("SleepOp", 9), group,
-      failing("FlakyOp", "bad").with(retry: RetryPolicy(attempts: 2, delay: 9)),
+      failing("FlakyOp", "bad").with(retry: RetryPolicy(attempts: 2, delay: .seconds(9))),
       Flow("calls").willStart(WaitingCallback(seconds: nil)).add(quick("NeverOp")))
     let run = Flow("top").add(Flow("nested").add(parallel)).add(quick("NeverOp")).start(on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
@@ -43,7 +43,7 @@ struct CancellationTests {
         "[item #2] DidFinish: cancelled: enough", "[group] DidFinish: cancelled: enough",
         "[parallel] DidFinish: cancelled: enough", "[nested] DidFinish: cancelled: enough",
       ])
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
     loop.runUntilIdle()
     #expect(loop.now() == 1_000_000_000)
     #expect(

@@ -9,21 +9,21 @@ struct InnerLoopTests {
     let outer = makeLoop()
     defer { outer.shutdown() }
     var ticks = 0
-    let pending = SleepOp(1).start(on: outer)
-    outer.schedule(at: outer.deadline(after: 0.5)) { ticks += 1 }
+    let pending = SleepOp(.seconds(1)).start(on: outer)
+    outer.schedule(after: .seconds(0.5)) { ticks += 1 }
     let inner = EventLoop(within: outer, clock: VirtualClock())
     let run = outer.standStill(for: inner) {
-      let run = SleepOp(3600).start(on: inner)
+      let run = SleepOp(.seconds(3600)).start(on: inner)
       inner.runUntilIdle()
       return run
     }
     #expect(run.state == .succeeded)
-    #expect(run.duration == 3600)
+    #expect(run.duration == .seconds(3600))
     #expect(ticks == 0)
     #expect(pending.state == .pending)
     outer.runUntilIdle()
     #expect(ticks == 1)
-    #expect(pending.duration == 1)
+    #expect(pending.duration == .seconds(1))
     #expect(run.id > pending.id)
   }
 

@@ -44,7 +44,7 @@ private struct Branch {
 /// How much longer everything takes for an item, so that members of a group are no ties.
 private func longer(_ time: Int, for item: Int) -> Int { time == 0 ? 0 : time + item * 7_654_321 }
 
-private func seconds(_ nanoseconds: Int) -> Double { Double(nanoseconds) / 1e9 }
+private func seconds(_ nanoseconds: Int) -> Duration { .nanoseconds(nanoseconds) }
 
 // MARK: - The model
 
@@ -99,7 +99,7 @@ private struct Model {
   private mutating func noteRetry(
     _ time: Int, _ name: ByteString, _ attempt: Int, _ retry: RetryNode, _ error: FlowError
   ) {
-    let delay = FlowError.timeout(seconds: seconds(retry.delay)).message.description.dropFirst(16)
+    let delay = FlowError.timeout(after: seconds(retry.delay)).message.description.dropFirst(16)
     note(time, "retry \(name) Retry \(attempt + 1)/\(retry.attempts) in \(delay): \(error)")
   }
 
@@ -136,7 +136,7 @@ private struct Model {
       var limit = stop
       if let timeout = op.timeout {
         limit = limit.adding(
-          ModelStop(time: time + timeout, error: .timeout(seconds: seconds(timeout))))
+          ModelStop(time: time + timeout, error: .timeout(after: seconds(timeout))))
       }
       if limit.time < end {
         end = max(limit.time, time)
@@ -174,7 +174,7 @@ private struct Model {
     while true {
       var own = ModelStop()
       if let timeout {
-        own = ModelStop(time: time + timeout, error: .timeout(seconds: seconds(timeout)))
+        own = ModelStop(time: time + timeout, error: .timeout(after: seconds(timeout)))
       }
       let inner = stop.adding(ModelStop(time: own.time, error: reason(own.error)))
       var end = run(flow.steps, time, inner)
@@ -300,7 +300,7 @@ private final class NodeBody: OpBody {
     if let cleanup = node.cleanup {
       counts.opened += 1
       context.addCleanup(
-        WaitingCleanup(seconds(longer(cleanup.wait, for: item)), cleanup.error) { [counts] in
+        WaitingCleanup(Double(longer(cleanup.wait, for: item)) / 1e9, cleanup.error) { [counts] in
           counts.closed += 1
         })
     }
@@ -534,7 +534,7 @@ struct ModelTests {
     states.insert(run.state)
 
     let happened = run.events.compactMap { event -> String? in
-      let time = Int((event.time * 1e9).rounded())
+      let time = Int(event.time.wholeNanoseconds)
       let name = event.index == 0 ? "\(event.op)" : "\(event.op) #\(event.index)"
       switch event.kind {
       case .start: return "\(time) start \(name)"
@@ -547,7 +547,7 @@ struct ModelTests {
     let lines = (real: happened.sorted(), model: model.lines.sorted())
     #expect(lines.real == lines.model, "seed \(seed)")
     let ends = (
-      run.state, run.error?.message, Int((run.duration * 1e9).rounded()), run.isFinishedEarly
+      run.state, run.error?.message, Int(run.duration.wholeNanoseconds), run.isFinishedEarly
     )
     let wanted = (state, expected.error?.message, expected.time, expected.isEarly)
     #expect(ends == wanted, "seed \(seed)")

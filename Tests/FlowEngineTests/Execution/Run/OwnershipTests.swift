@@ -58,7 +58,7 @@ struct OwnershipTests {
     let loop = makeLoop()
     let inner = Op(
       name: "InnerOp", body: HoldingBody { $0.addCleanup(WaitingCleanup(0.5)) })
-    let op = Op("StartOp", timeout: 1) { context in
+    let op = Op("StartOp", timeout: .seconds(1)) { context in
       context.defer { $0.log("tidy") }
       _ = context.start(Flow("child").add(inner).addFinally(waitingOp("CloseOp", 2)))
       throw FlowError(.error, "bad")
@@ -92,7 +92,7 @@ struct OwnershipTests {
       ])
     #expect(run.state == .succeeded)
     #expect(children.map(\.state) == [.succeeded, .cancelled])
-    #expect(run.duration == 3)
+    #expect(run.duration == .seconds(3))
   }
 
   @Test("A run settles only after its leftovers have ended")
@@ -106,14 +106,14 @@ struct OwnershipTests {
     #expect(run.state == .pending)
     try run.wait()
     #expect(seen == ["finish true"])
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
   }
 
   @Test("A stopped op stops its runs")
   func aStoppedOpTakesItsRunsWithIt() throws {
     let loop = makeLoop()
     let op = Op(
-      name: "StartOp", timeout: 1,
+      name: "StartOp", timeout: .seconds(1),
       body: HoldingBody { _ = $0.start(waitingOp("InnerOp", 9)) })
     let run = op.start(on: loop)
     try run.waitUntilEnd()
@@ -135,7 +135,7 @@ struct OwnershipTests {
   @Test("Each attempt has its own runs")
   func eachAttemptHasRunsOfItsOwn() throws {
     let loop = makeLoop()
-    let op = Op("StartOp", retry: RetryPolicy(attempts: 2, delay: 1)) { context in
+    let op = Op("StartOp", retry: RetryPolicy(attempts: 2, delay: .seconds(1))) { context in
       _ = context.start(waitingOp("InnerOp", 9))
       if context.attempt == 1 { throw FlowError(.error, "bad") }
     }
@@ -186,7 +186,7 @@ struct OwnershipTests {
     loop.schedule(at: 1_000_000_000) { #expect(run.cancel(reason: "enough")) }
     try run.waitUntilEnd()
     #expect(run.state == .cancelled)
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
   }
 
   @Test("A stuck child of a failing op is ended at last")

@@ -29,13 +29,13 @@ struct PendingAtShutdownTests {
       (
         "timeout",
         { loop, made in
-          Flow("f").add(Flow("inner").add(hold(loop, made)), timeout: 5).start(on: loop)
+          Flow("f").add(Flow("inner").add(hold(loop, made)), timeout: .seconds(5)).start(on: loop)
         }
       ),
       (
         "retry of an op",
         { loop, made in
-          let op = Op("BadOp", retry: RetryPolicy(attempts: 2, delay: 5)) { context in
+          let op = Op("BadOp", retry: RetryPolicy(attempts: 2, delay: .seconds(5))) { context in
             context.state = made
             throw FlowError(.error, "\(loop.now())")
           }
@@ -45,7 +45,7 @@ struct PendingAtShutdownTests {
       (
         "retries of items, waiting for their delay, a slot or the time of a start",
         { loop, made in
-          let op = Op("BadOp", retry: RetryPolicy(attempts: 2, delay: 5)) { context in
+          let op = Op("BadOp", retry: RetryPolicy(attempts: 2, delay: .seconds(5))) { context in
             context.state = made
             throw FlowError(.error, "\(loop.now())")
           }
@@ -56,7 +56,8 @@ struct PendingAtShutdownTests {
               Flow("delay").addGrouped(
                 op, GroupDispatcher(input: "list", maxConcurrent: 1, as: "item")),
               Flow("rate").addGrouped(
-                op, GroupDispatcher(input: "list", as: "item", rate: RateLimit(2, per: 9))),
+                op, GroupDispatcher(input: "list", as: "item", rate: RateLimit(2, per: .seconds(9)))
+              ),
               hold
             ).start(on: loop)
           for _ in 0..<20 { _ = loop.turn(mayBlock: false) }
@@ -67,7 +68,7 @@ struct PendingAtShutdownTests {
         "retry of a flow",
         { loop, made in
           let flow = Flow("f").data("x", .opaque(made)).add(failing("BadOp"))
-          return flow.with(retry: RetryPolicy(attempts: 2, delay: 5)).start(on: loop)
+          return flow.with(retry: RetryPolicy(attempts: 2, delay: .seconds(5))).start(on: loop)
         }
       ),
       (

@@ -3,7 +3,7 @@ import Testing
 
 /// An op that fails with `errors`, one attempt after another, then succeeds.
 private func flaky(
-  _ name: ByteString, _ errors: [FlowError], retry: RetryPolicy? = nil, timeout: Double? = nil,
+  _ name: ByteString, _ errors: [FlowError], retry: RetryPolicy? = nil, timeout: Duration? = nil,
   seen: @escaping (OpContext) -> Void = { _ in }
 ) -> Op {
   var left = errors
@@ -22,8 +22,8 @@ struct RetryTests {
     let loop = makeLoop()
     var attempts: [Int] = []
     let op = flaky(
-      "FlakyOp", [bad, .timeout(seconds: 5), .missingOutput("url")],
-      retry: RetryPolicy(attempts: 5, delay: 1, factor: 2)
+      "FlakyOp", [bad, .timeout(after: .seconds(5)), .missingOutput("url")],
+      retry: RetryPolicy(attempts: 5, delay: .seconds(1), factor: 2)
     ) { context in
       attempts.append(context.attempt)
       context.set("attempt", context.attempt)
@@ -86,27 +86,33 @@ struct RetryTests {
       try run.wait()
       #expect(run.state == .succeeded)
       let times = run.events.filter { $0.kind == .retry || $0.kind == .finish }.map(\.time)
-      return zip(times, times.dropFirst()).map { $1 - $0 }
+      return zip(times, times.dropFirst()).map { ($1 - $0) / .seconds(1) }
     }
     #expect(try delays(RetryPolicy(attempts: 5)) == [0, 0, 0, 0])
-    #expect(try delays(RetryPolicy(attempts: 4, delay: 2)) == [2, 2, 2])
+    #expect(try delays(RetryPolicy(attempts: 4, delay: .seconds(2))) == [2, 2, 2])
     #expect(
-      try delays(RetryPolicy(attempts: 6, delay: 1, factor: 3, maxDelay: 10)) == [1, 3, 9, 10, 10])
-    #expect(try delays(RetryPolicy(attempts: 4, delay: 8, factor: 0.5)) == [8, 4, 2])
-    #expect(try delays(RetryPolicy(attempts: 4, delay: 8, factor: 0)) == [8, 0, 0])
-    #expect(try delays(RetryPolicy(attempts: 3, delay: 8, maxDelay: 5)) == [5, 5])
-    let drawn = try delays(RetryPolicy(attempts: 200, delay: 10, maxDelay: 10.5, jitter: 0.1))
+      try delays(RetryPolicy(attempts: 6, delay: .seconds(1), factor: 3, maxDelay: .seconds(10)))
+        == [1, 3, 9, 10, 10])
+    #expect(try delays(RetryPolicy(attempts: 4, delay: .seconds(8), factor: 0.5)) == [8, 4, 2])
+    #expect(try delays(RetryPolicy(attempts: 4, delay: .seconds(8), factor: 0)) == [8, 0, 0])
+    #expect(
+      try delays(RetryPolicy(attempts: 3, delay: .seconds(8), maxDelay: .seconds(5))) == [5, 5])
+    let drawn = try delays(
+      RetryPolicy(attempts: 200, delay: .seconds(10), maxDelay: .seconds(10.5), jitter: 0.1))
     #expect(drawn.allSatisfy { $0 > 8.999 && $0 < 10.501 })
     #expect(Set(drawn).count > 50)
     #expect((drawn.min() ?? 9) < 9.2 && (drawn.max() ?? 10) > 10.4)
     // The same seed draws the same delays.
-    #expect(try delays(RetryPolicy(attempts: 200, delay: 10, maxDelay: 10.5, jitter: 0.1)) == drawn)
+    #expect(
+      try delays(
+        RetryPolicy(attempts: 200, delay: .seconds(10), maxDelay: .seconds(10.5), jitter: 0.1))
+        == drawn)
   }
 
   @Test("Endless delays don't overflow")
   func endlessDelaysDoNotOverflow() throws {
     let loop = makeLoop()
-    let policy = RetryPolicy(attempts: .max, delay: 1e300, factor: 1e300, jitter: 1)
+    let policy = RetryPolicy(attempts: .max, delay: .longest, factor: 1e300, jitter: 1)
     let run = flaky("FlakyOp", [bad], retry: policy).start(on: loop)
     #expect(run.state == .pending)
     run.cancel()
@@ -191,7 +197,7 @@ struct RetryTests {
       }
     )
     .willStart { _ in calls.append("start") }.didFinish { calls.append("finish \($0.state)") }
-    let run = flow.with(retry: RetryPolicy(attempts: 3, delay: 0.25)).start(on: loop)
+    let run = flow.with(retry: RetryPolicy(attempts: 3, delay: .seconds(0.25))).start(on: loop)
     try run.waitUntilEnd()
     #expect(calls == ["start", "finish succeeded"])
     #expect(
@@ -221,7 +227,7 @@ struct RetryTests {
     var left: [Int64: Int] = [1: 0, 2: 2, 3: 1]
     let op = Op(
       "ItemOp", needs: ["i": "integer"], gives: ["o": "integer"],
-      retry: RetryPolicy(attempts: 3, delay: 1)
+      retry: RetryPolicy(attempts: 3, delay: .seconds(1))
     ) { context in
       let item = try context.value("i", as: Int64.self)
       left[item, default: 0] -= 1
@@ -247,7 +253,9 @@ struct RetryTests {
   @Test("A failing member ends the retries of the others")
   func aFailingMemberEndsTheRetriesOfTheOthers() throws {
     let loop = makeLoop()
-    let op = Op("ItemOp", needs: ["i": "integer"], retry: RetryPolicy(attempts: 2, delay: 5)) {
+    let op = Op(
+      "ItemOp", needs: ["i": "integer"], retry: RetryPolicy(attempts: 2, delay: .seconds(5))
+    ) {
       if try $0.value("i", as: Int64.self) == 2 { throw FlowError.usage("not this") }
       throw FlowError(.error, "bad")
     }
@@ -262,16 +270,17 @@ struct RetryTests {
         "[Group] not allow failure in group. stop immediately.",
         "[ItemOp #1] DidFinish: cancelled: group failed",
       ])
-    #expect(run.duration == 0)
+    #expect(run.duration == .zero)
     #expect(run.error?.op == "ItemOp #2")
   }
 
   @Test("Cancelling ends the delay")
   func cancellingEndsTheDelay() throws {
     let loop = makeLoop()
-    let op = flaky("FlakyOp", [bad], retry: RetryPolicy(attempts: 2, delay: 10))
+    let op = flaky("FlakyOp", [bad], retry: RetryPolicy(attempts: 2, delay: .seconds(10)))
     let inner = Flow("inner").add(op)
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: 10)).start(on: loop)
+    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: .seconds(10))).start(
+      on: loop)
     loop.schedule(at: 1_000_000_000) { run.cancel(reason: "enough") }
     try run.waitUntilEnd()
     #expect(
@@ -279,7 +288,7 @@ struct RetryTests {
         "[FlakyOp] Retry 2/2 in 10s: bad", "[FlakyOp] DidFinish: cancelled: enough",
         "[inner] DidFinish: cancelled: enough",
       ])
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
     loop.runUntilIdle()
     #expect(loop.now() == 1_000_000_000)
   }
@@ -288,14 +297,15 @@ struct RetryTests {
   func cancellingEndsTheDelayOfAFlow() throws {
     let loop = makeLoop()
     let inner = Flow("inner").add(failing("BadOp", "bad"))
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: 10)).start(on: loop)
+    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 9, delay: .seconds(10))).start(
+      on: loop)
     loop.schedule(at: 11_000_000_000) { run.cancel(reason: "enough") }
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(2) == [
         "[inner] Retry 3/9 in 10s: bad", "[inner] DidFinish: cancelled: enough",
       ])
-    #expect(run.duration == 11)
+    #expect(run.duration == .seconds(11))
   }
 
   @Test("A context kept by a body doesn't belong to the next attempt")
@@ -304,7 +314,7 @@ struct RetryTests {
     var kept: [OpContext] = []
     defer { kept = [] }
     let op = Op(
-      name: "KeepOp", retry: RetryPolicy(attempts: 3), timeout: 1,
+      name: "KeepOp", retry: RetryPolicy(attempts: 3), timeout: .seconds(1),
       body: HoldingBody { context in
         kept.append(context)
         if context.attempt == 3 {
@@ -312,7 +322,7 @@ struct RetryTests {
           return
         }
         // The answer to an attempt that has timed out comes during the next one.
-        loop.schedule(at: loop.deadline(after: 1.5)) {
+        loop.schedule(after: .seconds(1.5)) {
           #expect(!context.isOpen)
           context.set("late", context.attempt)
           context.log("late")
@@ -337,17 +347,18 @@ struct RetryTests {
   func placePolicyReplacesTheOpsPartByPart() throws {
     let loop = makeLoop()
     let op = Op(
-      name: "SlowOp", retry: RetryPolicy(attempts: 2), timeout: 1, body: SleepingBody(9) { _ in })
-    let run = Flow("f").add(op, timeout: 2).start(on: loop)
+      name: "SlowOp", retry: RetryPolicy(attempts: 2), timeout: .seconds(1),
+      body: SleepingBody(9) { _ in })
+    let run = Flow("f").add(op, timeout: .seconds(2)).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       times(run) == ["0.0 start SlowOp", "2.0 retry SlowOp", "4.0 finish SlowOp"])
     let second = Flow("f").add(op, retry: RetryPolicy(attempts: 1)).start(on: loop)
     try second.waitUntilEnd()
     #expect(times(second) == ["0.0 start SlowOp", "1.0 finish SlowOp"])
-    let third = op.with(name: "OtherOp", timeout: 3).start(on: loop)
+    let third = op.with(name: "OtherOp", timeout: .seconds(3)).start(on: loop)
     try third.waitUntilEnd()
-    #expect(third.duration == 6)
-    #expect(op.timeout == 1)
+    #expect(third.duration == .seconds(6))
+    #expect(op.timeout == .seconds(1))
   }
 }

@@ -63,7 +63,7 @@ struct RunContinuationTests {
     #expect(task.state == .pending)
     #expect(run.state == .pending)
     try run.waitUntilEnd()
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
     #expect(body(run).contains("[LongOp] DidFinish: cancelled: enough"))
     #expect(text(task) == "cancelled: enough")
   }
@@ -112,7 +112,7 @@ struct RunContinuationTests {
     var task: FlowTask<Int>?
     var stateAtTheEnd: AnyFlowTask.State?
     let op = Op("StartOp") { context in
-      let delay = FlowTask.withDelay(9, 1, on: context.loop)
+      let delay = FlowTask.withDelay(.seconds(9), 1, on: context.loop)
       context.adopt(delay)
       delay.finally { _ in stateAtTheEnd = context.run.state }
       task = delay
@@ -130,19 +130,19 @@ struct RunContinuationTests {
     let tasks = Flow("f")
     var task: FlowTask<Int>?
     let op = Op(
-      name: "HoldOp", timeout: isTimeout ? 2 : nil,
+      name: "HoldOp", timeout: isTimeout ? .seconds(2) : nil,
       body: HoldingBody { context in
-        let delay = FlowTask.withDelay(9, 1, on: context.loop)
+        let delay = FlowTask.withDelay(.seconds(9), 1, on: context.loop)
         context.adopt(delay)
         task = delay
       })
-    loop.gracePeriod = 0
+    loop.gracePeriod = .zero
     let run = tasks.add(op).start(on: loop)
     if !isTimeout { loop.schedule(at: loop.now() + 2_000_000_000) { run.cancel(reason: "enough") } }
     try run.waitUntilEnd()
     #expect(
       task?.error?.message == (isTimeout ? "cancelled: timed out after 2s" : "cancelled: enough"))
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
   }
 
   @Test("Tasks of an op that succeeds pass to its run")
@@ -150,7 +150,7 @@ struct RunContinuationTests {
     var tasks: [FlowTask<Int>] = []
     let op = Op("StartOp") { context in
       for seconds in [1.0, 9] {
-        let delay = FlowTask.withDelay(seconds, 1, on: context.loop)
+        let delay = FlowTask.withDelay(.seconds(seconds), 1, on: context.loop)
         tasks.append(delay)
         context.adopt(delay)
       }
@@ -158,7 +158,7 @@ struct RunContinuationTests {
     let run = Flow("f").add(op).add(waitingOp("WorkOp", 3)).start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(run.duration == 3)
+    #expect(run.duration == .seconds(3))
     #expect(tasks.map(text) == ["1", "cancelled"])
   }
 
@@ -166,7 +166,7 @@ struct RunContinuationTests {
   func continuationsOfOwnedTasksAreNotOwned() throws {
     var last: FlowTask<String>?
     let op = Op("StartOp") { context in
-      let delay = FlowTask.withDelay(9, 1, on: context.loop)
+      let delay = FlowTask.withDelay(.seconds(9), 1, on: context.loop)
       context.adopt(delay)
       last = delay.next { "after \(text($0))" }
       throw FlowError(.error, "bad")
@@ -188,6 +188,6 @@ struct RunContinuationTests {
     let run = Flow("f").add(op).add(waitingOp("WorkOp")).start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
   }
 }

@@ -25,7 +25,7 @@ struct RunTests {
         "observed 2", "observed late",
       ])
     // What comes after the outcome doesn't count.
-    #expect(run.duration == 0.5)
+    #expect(run.duration == .seconds(0.5))
   }
 
   @Test("A wait returns the data, or throws the error, as the awaited value does")
@@ -259,7 +259,7 @@ struct RunTests {
       try run.waitUntilEnd()
       #expect(body(run) == expected, "seed \(seed)")
       #expect((run.state == .succeeded) == isFine, "seed \(seed)")
-      #expect(run.duration == Double(time), "seed \(seed)")
+      #expect(run.duration == .seconds(time), "seed \(seed)")
     }
   }
 

@@ -10,8 +10,10 @@ struct SimultaneousRunTests {
       .case("kind", "slow").add(waitingOp("SlowOp", 9)).case("kind", "bad").add(failing("BadOp"))
       .otherwise().add(waitingOp("FineOp", 1)).combine()
       .addFinally(waitingOp("CloseOp", 0.5))
-    let flow = Flow("top").add(inner, retry: RetryPolicy(attempts: 2, delay: 1), timeout: 3)
-      .addParallel(waitingOp("LeftOp"), waitingOp("RightOp"))
+    let flow = Flow("top").add(
+      inner, retry: RetryPolicy(attempts: 2, delay: .seconds(1)), timeout: .seconds(3)
+    )
+    .addParallel(waitingOp("LeftOp"), waitingOp("RightOp"))
     let kinds: [ByteString] = ["slow", "bad", "fine", "cancelled"]
     let runs = (0..<40).map { index in
       flow.start(
@@ -26,7 +28,7 @@ struct SimultaneousRunTests {
       let alone = flow.start(
         on: loop, data: [("kind", .bytes(kinds[index % 4])), ("n", .integer(Int64(index)))])
       if index % 4 == 3 {
-        loop.schedule(at: loop.deadline(after: 0.5)) { alone.cancel() }
+        loop.schedule(after: .seconds(0.5)) { alone.cancel() }
       }
       try alone.waitUntilEnd()
       alone.markObserved()

@@ -6,7 +6,7 @@ struct TimeoutTests {
   @Test("An op that waits too long times out")
   func anOpThatWaitsTooLongTimesOut() throws {
     let loop = makeLoop()
-    let slow = waitingOp("SlowOp", 9).with(timeout: 5)
+    let slow = waitingOp("SlowOp", 9).with(timeout: .seconds(5))
     let run = Flow("f").add(slow).add(quick("NeverOp")).start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -22,7 +22,7 @@ struct TimeoutTests {
         """)
     #expect(run.error?.kind == .timeout)
     #expect(run.error?.message == "timed out after 5s")
-    #expect(run.error?.seconds == 5)
+    #expect(run.error?.limit == .seconds(5))
     #expect(run.error?.op == "SlowOp")
     #expect(run.state == .failed)
   }
@@ -30,10 +30,10 @@ struct TimeoutTests {
   @Test("An op that is in time leaves no timer")
   func anOpThatIsInTimeLeavesNoTimer() throws {
     let loop = makeLoop()
-    let run = Flow("f").add(waitingOp("InTimeOp", 1), timeout: 100)
-      .add(Flow("inner").add(waitingOp("AlsoOp", 1)), timeout: 100)
+    let run = Flow("f").add(waitingOp("InTimeOp", 1), timeout: .seconds(100))
+      .add(Flow("inner").add(waitingOp("AlsoOp", 1)), timeout: .seconds(100))
       .addGrouped(
-        waitingOp("ItemOp", 1).with(timeout: 100, primaryInput: "i"),
+        waitingOp("ItemOp", 1).with(timeout: .seconds(100), primaryInput: "i"),
         GroupDispatcher(input: "items")
       ).start(on: loop, data: [("items", list(["a", "b"]))])
     try run.wait()
@@ -45,7 +45,8 @@ struct TimeoutTests {
   @Test("Each attempt has the whole time")
   func eachAttemptHasTheWholeTime() throws {
     let loop = makeLoop()
-    let op = waitingOp("SlowOp", 9).with(retry: RetryPolicy(attempts: 3, delay: 10), timeout: 2)
+    let op = waitingOp("SlowOp", 9).with(
+      retry: RetryPolicy(attempts: 3, delay: .seconds(10)), timeout: .seconds(2))
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -59,7 +60,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     let inner = Flow("inner").add(waitingOp("FirstOp", 2)).add(waitingOp("SecondOp", 2))
       .add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2), timeout: 3)
+    let run = Flow("outer").add(inner, retry: RetryPolicy(attempts: 2), timeout: .seconds(3))
       .start(on: loop)
     try run.waitUntilEnd()
     #expect(
@@ -71,7 +72,7 @@ struct TimeoutTests {
         "[SecondOp] DidFinish: cancelled: timed out after 3s",
         "[inner] DidFinish: timedOut after 3s",
       ])
-    #expect(run.duration == 6)
+    #expect(run.duration == .seconds(6))
     #expect(run.error?.op == "inner")
     #expect(run.state == .failed)
   }
@@ -81,11 +82,11 @@ struct TimeoutTests {
     let loop = makeLoop()
     let op = waitingOp("SlowOp", 99)
     func run(_ leaf: Double?, _ inner: Double?, _ outer: Double?) throws -> [String] {
-      let innerFlow = Flow("inner").add(op, timeout: leaf)
-      let outerFlow = Flow("outer").add(innerFlow, timeout: inner)
-      let run = Flow("top").add(outerFlow, timeout: outer).start(on: loop)
+      let innerFlow = Flow("inner").add(op, timeout: leaf.map { .seconds($0) })
+      let outerFlow = Flow("outer").add(innerFlow, timeout: inner.map { .seconds($0) })
+      let run = Flow("top").add(outerFlow, timeout: outer.map { .seconds($0) }).start(on: loop)
       try run.waitUntilEnd()
-      return body(run).suffix(3) + ["\(run.duration) \(run.error?.op ?? "")"]
+      return body(run).suffix(3) + ["\(run.duration.inSeconds) \(run.error?.op ?? "")"]
     }
     #expect(
       try run(1, 2, 3) == [
@@ -119,16 +120,16 @@ struct TimeoutTests {
     defer { loop.shutdown() }
     var waits = [9.0, 9, 0.5]
     let op = Op(
-      name: "SlowOp", retry: RetryPolicy(attempts: 3), timeout: 1,
+      name: "SlowOp", retry: RetryPolicy(attempts: 3), timeout: .seconds(1),
       body: HoldingBody { context in
         let seconds = waits.removeFirst()
-        context.state = loop.schedule(at: loop.deadline(after: seconds)) { context.end() }
+        context.state = loop.schedule(after: .seconds(seconds)) { context.end() }
       })
-    let run = Flow("f").add(Flow("inner").add(op), timeout: 5).add(quick("NextOp"))
+    let run = Flow("f").add(Flow("inner").add(op), timeout: .seconds(5)).add(quick("NextOp"))
       .start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(run.duration == 2.5)
+    #expect(run.duration == .seconds(2.5))
   }
 
   @Test("A member times out alone")
@@ -137,10 +138,10 @@ struct TimeoutTests {
     // Timers that nobody waits for any more keep what they were for.
     defer { loop.shutdown() }
     let op = Op(
-      name: "ItemOp", primaryInput: "i", timeout: 2,
+      name: "ItemOp", primaryInput: "i", timeout: .seconds(2),
       body: HoldingBody { context in
         let isSlow = context.index == 2
-        loop.schedule(at: loop.deadline(after: isSlow ? 9 : 1)) { context.end() }
+        loop.schedule(after: .seconds(isSlow ? 9 : 1)) { context.end() }
       })
     let run = Flow("f").data("items", [1, 2, 3])
       .addGrouped(op, GroupDispatcher(input: "items", allowFailure: true, failures: "failed"))
@@ -149,7 +150,7 @@ struct TimeoutTests {
     #expect(run.state == .succeeded)
     #expect(body(run).contains("[ItemOp #2] DidFinish: timedOut after 2s"))
     #expect(run.data["failed"]?.logText.description.contains("timed out after 2s") == true)
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
   }
 
   @Test("The timeout around a group stops its members")
@@ -159,7 +160,7 @@ struct TimeoutTests {
       .addGrouped(
         waitingOp("ItemOp", 9).with(primaryInput: "i"),
         GroupDispatcher(input: "items", allowFailure: true))
-    let run = Flow("outer").add(inner, timeout: 3).start(on: loop)
+    let run = Flow("outer").add(inner, timeout: .seconds(3)).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run).suffix(3) == [
@@ -173,11 +174,11 @@ struct TimeoutTests {
   @Test("Cleanups don't count towards the timeout")
   func cleanupsDoNotCount() throws {
     let loop = makeLoop()
-    let op = Op("TidyOp", timeout: 1) { $0.addCleanup(WaitingCleanup(5)) }
+    let op = Op("TidyOp", timeout: .seconds(1)) { $0.addCleanup(WaitingCleanup(5)) }
     let run = op.start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(run.duration == 5)
+    #expect(run.duration == .seconds(5))
   }
 
   @Test("A busy body times out at the level that is due")
@@ -190,10 +191,10 @@ struct TimeoutTests {
         context.end(context.expire())
       }
     }
-    let own = Flow("f").add(busy("OwnOp"), timeout: 1).start(on: loop)
+    let own = Flow("f").add(busy("OwnOp"), timeout: .seconds(1)).start(on: loop)
     #expect(body(own).last == "[OwnOp] DidFinish: timedOut after 1s")
     let inner = Flow("inner").add(busy("BusyOp")).add(quick("NeverOp"))
-    let around = Flow("outer").add(inner, timeout: 2).start(on: loop)
+    let around = Flow("outer").add(inner, timeout: .seconds(2)).start(on: loop)
     #expect(
       body(around).suffix(2) == [
         "[BusyOp] DidFinish: cancelled: timed out after 2s", "[inner] DidFinish: timedOut after 2s",
@@ -202,7 +203,7 @@ struct TimeoutTests {
       .addGrouped(
         Flow("member").add(busy("BusyOp")),
         GroupDispatcher(input: "items", allowFailure: true, as: "i"))
-    let group = Flow("outer").add(grouped, timeout: 2).start(on: loop)
+    let group = Flow("outer").add(grouped, timeout: .seconds(2)).start(on: loop)
     try group.waitUntilEnd()
     #expect(
       body(group).suffix(3) == [
@@ -211,7 +212,7 @@ struct TimeoutTests {
         "[grouped] DidFinish: timedOut after 2s",
       ])
     let parallel = Flow("parallel").addParallel(waitingOp("SlowOp", 9), busy("BusyOp"))
-    let both = Flow("outer").add(parallel, timeout: 2).start(on: loop)
+    let both = Flow("outer").add(parallel, timeout: .seconds(2)).start(on: loop)
     try both.waitUntilEnd()
     #expect(
       body(both).suffix(3) == [
@@ -225,7 +226,7 @@ struct TimeoutTests {
   func aWillStartThatTakesTooLongTimesItsFlowOut() throws {
     let loop = makeLoop()
     let inner = Flow("inner").willStart(WaitingCallback(seconds: nil)).add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, timeout: 2).start(on: loop)
+    let run = Flow("outer").add(inner, timeout: .seconds(2)).start(on: loop)
     try run.waitUntilEnd()
     #expect(body(run) == ["[inner] WillStart", "[inner] DidFinish: timedOut after 2s"])
     #expect(run.error?.kind == .timeout)
@@ -236,7 +237,7 @@ struct TimeoutTests {
   func aPredicateThatTakesTooLongTimesItsFlowOut() throws {
     let loop = makeLoop()
     let inner = Flow("inner").case(where: WaitingPredicate(nil)).add(quick("NeverOp"))
-    let run = Flow("outer").add(inner, timeout: 2).start(on: loop)
+    let run = Flow("outer").add(inner, timeout: .seconds(2)).start(on: loop)
     try run.waitUntilEnd()
     #expect(
       body(run) == [
@@ -249,7 +250,7 @@ struct TimeoutTests {
   func atTheVeryMomentOfTheTimeoutTheFirstOfBothCounts() throws {
     let loop = makeLoop()
     // The timeout is set before the body sets its timer.
-    let run = Flow("f").add(waitingOp("TieOp", 1), timeout: 1).start(on: loop)
+    let run = Flow("f").add(waitingOp("TieOp", 1), timeout: .seconds(1)).start(on: loop)
     try run.waitUntilEnd()
     #expect(body(run).last == "[TieOp] DidFinish: timedOut after 1s")
   }
@@ -260,8 +261,9 @@ struct TimeoutTests {
     let loop = EventLoop(clock: clock)
     var contexts: [OpContext] = []
     defer { contexts = [] }
-    let first = Op(name: "FirstOp", timeout: 1, body: HoldingBody { contexts.append($0) })
-    let run = Flow("f").add(first).add(waitingOp("SecondOp", 2).with(timeout: 9)).start(on: loop)
+    let first = Op(name: "FirstOp", timeout: .seconds(1), body: HoldingBody { contexts.append($0) })
+    let run = Flow("f").add(first).add(waitingOp("SecondOp", 2).with(timeout: .seconds(9))).start(
+      on: loop)
     // The op ends when its timeout is due. Now and then the loop looks for due timers before it is
     // out of jobs; in one of these cases just before the flow continues.
     loop.schedule(at: 999_999_999) {
@@ -290,12 +292,12 @@ struct TimeoutTests {
     }
     let deep = Flow("deep").add(look("deep")).addFinally(look("in finally"))
     let inner = Flow("inner").add(look("inner"))
-      .add(deep, timeout: 5).add(look("behind deep"))
-      .add(look("own"), timeout: 2)
-      .add(look("again"), retry: RetryPolicy(attempts: 2), timeout: 3)
-      .addParallel(look("member"), Flow("within").add(look("member's"), timeout: 50))
+      .add(deep, timeout: .seconds(5)).add(look("behind deep"))
+      .add(look("own"), timeout: .seconds(2))
+      .add(look("again"), retry: RetryPolicy(attempts: 2), timeout: .seconds(3))
+      .addParallel(look("member"), Flow("within").add(look("member's"), timeout: .seconds(50)))
       .addFinally(look("at the end"))
-    let run = Flow("outer").add(inner, timeout: 20).add(look("outer")).start(on: loop)
+    let run = Flow("outer").add(inner, timeout: .seconds(20)).add(look("outer")).start(on: loop)
     try run.waitUntilEnd()
     #expect(run.state == .succeeded)
     #expect(
@@ -308,11 +310,11 @@ struct TimeoutTests {
   @Test("An infinite timeout never fires")
   func endlessTimeoutsAreFine() throws {
     let loop = makeLoop()
-    let run = Flow("f").add(waitingOp("FirstOp"), timeout: 1e300)
-      .add(Flow("inner").add(waitingOp("SecondOp")), timeout: .greatestFiniteMagnitude)
+    let run = Flow("f").add(waitingOp("FirstOp"), timeout: .longest)
+      .add(Flow("inner").add(waitingOp("SecondOp")), timeout: .longest)
       .start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
   }
 }

@@ -112,12 +112,13 @@ struct UndoTests {
   func cancelled() throws {
     let loop = makeLoop()
     let slow = op("SlowUndoOp").with(undo: SleepingBody(100) { _ in })
-    let flow = Flow("f").add(op("AOp")).add(slow).add(waitingOp("WaitOp", 50)).with(grace: 5)
+    let flow = Flow("f").add(op("AOp")).add(slow).add(waitingOp("WaitOp", 50)).with(
+      grace: .seconds(5))
     let run = flow.start(on: loop)
-    _ = loop.schedule(at: loop.deadline(after: 1)) { run.cancel() }
+    _ = loop.schedule(after: .seconds(1)) { run.cancel() }
     try run.waitUntilEnd()
     #expect(run.state == .cancelled)
-    #expect(run.duration == 6)
+    #expect(run.duration == .seconds(6))
     #expect(
       run.lateErrors.map(\.message) == [
         "the undo of [SlowUndoOp] was cut after a grace of 5s, while it waited"

@@ -25,7 +25,7 @@ struct AsyncBodyTests {
     let loop = makeLoop()
     let op = Op("NapOp", primaryInput: "nap") { context in
       let nap = try context.value("nap", as: Double.self)
-      try await context.sleep(for: nap)
+      try await context.sleep(for: .seconds(nap))
       try await context.sleep(for: .seconds(1))
       context.log("awake")
     }
@@ -33,7 +33,7 @@ struct AsyncBodyTests {
       .addGrouped(op, GroupDispatcher(input: "naps")).start(on: loop)
     try run.wait()
     #expect(run.state == .succeeded)
-    #expect(run.duration == 101)
+    #expect(run.duration == .seconds(101))
     #expect(
       body(run).filter { $0.hasSuffix("awake") } == [
         "[NapOp #3] awake", "[NapOp #2] awake", "[NapOp #1] awake",
@@ -50,7 +50,7 @@ struct AsyncBodyTests {
     }.start(on: loop)
     #expect(early.error?.message == "it broke")
     let late = Op("LateOp") { context in
-      try await context.sleep(for: 1)
+      try await context.sleep(for: .seconds(1))
       throw FlowError(.error, "too late", code: 7)
     }.start(on: loop)
     try late.waitUntilEnd()
@@ -67,7 +67,7 @@ struct AsyncBodyTests {
   func declaredDataIsCheckedAsForAnyOp() throws {
     let loop = makeLoop()
     let op = Op("CheckOp", needs: ["in": "integer"], gives: ["out": "string"]) { context in
-      try await context.sleep(for: 1)
+      try await context.sleep(for: .seconds(1))
     }
     #expect(op.start(on: loop).error?.kind == .insufficientInput)
     let run = op.start(on: loop, data: [("in", .integer(1))])
@@ -80,7 +80,7 @@ struct AsyncBodyTests {
     let loop = makeLoop()
     let op = Op("LongOp") { context in
       do {
-        try await context.sleep(for: 1000)
+        try await context.sleep(for: .seconds(1000))
       } catch {
         #expect(Task.isCancelled)
         // What is cancelled may still take time, when it insists.
@@ -93,7 +93,7 @@ struct AsyncBodyTests {
     loop.schedule(at: 2_000_000_000) { run.cancel(reason: "enough") }
     loop.runUntilIdle()
     #expect(run.state == .cancelled)
-    #expect(run.duration == 2)
+    #expect(run.duration == .seconds(2))
     #expect(
       body(run) == [
         "[LongOp] WillStart", "[LongOp] put away", "[LongOp] DidFinish: cancelled: enough",
@@ -104,15 +104,15 @@ struct AsyncBodyTests {
   func aTimeoutCancelsTheTaskAndARetryStartsANewOne() throws {
     let loop = makeLoop()
     let op = Op(
-      "SlowOp", retry: RetryPolicy(attempts: 3, delay: 1), timeout: 5
+      "SlowOp", retry: RetryPolicy(attempts: 3, delay: .seconds(1)), timeout: .seconds(5)
     ) { context in
-      if context.attempt < 3 { try await context.sleep(for: 60) }
-      try await context.sleep(for: 1)
+      if context.attempt < 3 { try await context.sleep(for: .seconds(60)) }
+      try await context.sleep(for: .seconds(1))
     }
     let run = op.start(on: loop)
     try run.waitUntilEnd()
     #expect(run.state == .succeeded)
-    #expect(run.duration == 13)
+    #expect(run.duration == .seconds(13))
     #expect(
       body(run) == [
         "[SlowOp] WillStart", "[SlowOp] Retry 2/3 in 1s: timed out after 5s",
@@ -124,7 +124,7 @@ struct AsyncBodyTests {
   func aCancellationErrorEndsTheOpAsCancelled() throws {
     let loop = makeLoop()
     let run = Op("StopOp") { context in
-      try await context.sleep(for: 1)
+      try await context.sleep(for: .seconds(1))
       throw CancellationError()
     }.start(on: loop)
     try run.waitUntilEnd()
@@ -182,7 +182,7 @@ struct AsyncBodyTests {
     loop.schedule(at: 3_600_000_000_000) { run.cancel(reason: "the clock went on") }
     try run.waitUntilEnd()
     #expect(run.data.boolean("elsewhere") == true)
-    #expect(run.duration == 0)
+    #expect(run.duration == .zero)
     loop.runUntilIdle()
   }
 
@@ -206,7 +206,7 @@ struct AsyncBodyTests {
     let loop = makeLoop()
     let run = Op("ParentOp", gives: ["sum": "integer"]) { context in
       let child = Op("ChildOp", gives: ["n": "integer"]) { context in
-        try await context.sleep(for: 1)
+        try await context.sleep(for: .seconds(1))
         context.set("n", 4)
       }
       let first = context.start(child)
@@ -219,7 +219,7 @@ struct AsyncBodyTests {
     }.start(on: loop)
     try run.wait()
     #expect(run.data.integer("sum") == 8)
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
     #expect(loop.unobservedFailures.isEmpty)
   }
 
@@ -234,9 +234,9 @@ struct AsyncBodyTests {
       loop.schedule(at: 1_000_000_000) { outer.cancel() }
       loop.runUntilIdle()
       #expect(outer.state == .cancelled)
-      #expect(outer.duration == 1)
+      #expect(outer.duration == .seconds(1))
       #expect(inner.state == (cancelsTask ? .cancelled : .succeeded))
-      #expect(inner.duration == (cancelsTask ? 1 : 10))
+      #expect(inner.duration == .seconds(cancelsTask ? 1 : 10))
     }
   }
 
@@ -257,7 +257,7 @@ struct AsyncBodyTests {
       .start(on: loop)
     try run.wait()
     #expect(run.data.value("results", as: [Bool].self)?.count == count)
-    #expect(run.duration == 0.005)
+    #expect(run.duration == .seconds(0.005))
   }
 
   @Test("A loop that is shut down cancels and releases its tasks")
@@ -269,7 +269,7 @@ struct AsyncBodyTests {
       gone = loop
       let run = Op("SleepOp") { context in
         do {
-          try await context.sleep(for: 1000)
+          try await context.sleep(for: .seconds(1000))
         } catch {
           context.log("no longer heard")
           ended.raise()

@@ -106,10 +106,12 @@ struct FileOpTests {
   @Test("SleepOp waits on the loop's clock")
   func sleepOpsWaitOnTheLoopsClock() throws {
     let loop = makeLoop()
-    let run = Flow("sleepy").add(PrintOp("before")).add(SleepOp(3600)).add(SleepOp(-1))
-      .add(PrintOp("after")).start(on: loop)
+    let run = Flow("sleepy").add(PrintOp("before")).add(SleepOp(.seconds(3600))).add(
+      SleepOp(.seconds(-1))
+    )
+    .add(PrintOp("after")).start(on: loop)
     try run.wait()
-    #expect(run.duration == 3600)
+    #expect(run.duration == .seconds(3600))
     #expect(lines(run).contains("[PrintOp] before"))
     #expect(lines(run).contains("[PrintOp] after"))
   }

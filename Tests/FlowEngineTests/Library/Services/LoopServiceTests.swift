@@ -61,7 +61,7 @@ struct LoopServiceTests {
     let service = LoopService(on: thread, reason: "restarting") { loop in
       // Nothing waits for it: the shutdown does.
       _ = Self.waitingOp(hasStarted, notes).start(on: loop)
-      _ = try await SleepOp(3600).start(on: loop).value
+      _ = try await SleepOp(.seconds(3600)).start(on: loop).value
     }
     let task = Task { try await service.run() }
     await hasStarted.wait()
@@ -100,7 +100,7 @@ struct LoopServiceTests {
     let service = LoopService(on: thread) { loop in
       hasStarted.raise()
       do {
-        _ = try await SleepOp(3600).start(on: loop).value
+        _ = try await SleepOp(.seconds(3600)).start(on: loop).value
       } catch {
         throw FlowError(.error, "can't save")
       }
@@ -118,7 +118,7 @@ struct LoopServiceTests {
     let mailbox = thread.mailbox
     await thread.shutdown()
     let service = LoopService(on: mailbox) { loop in
-      _ = try await SleepOp(3600).start(on: loop).value
+      _ = try await SleepOp(.seconds(3600)).start(on: loop).value
     }
     let task = Task { try await service.run() }
     service.shutdown()

@@ -50,7 +50,7 @@ struct OpTemplateTests {
     let run = greetAll.start(
       on: loop, data: [("names", .opaque(ListValue([.bytes("a"), .bytes("b")])))])
     try run.wait()
-    #expect(run.duration == 1)
+    #expect(run.duration == .seconds(1))
     #expect(run.op.name == "greetAll")
     #expect(greetOp.with(name: "OtherOp").name == "OtherOp")
     #expect(greetOp.makeOp() !== greetOp.makeOp())

@@ -60,7 +60,7 @@ private func transfer(
   var confirmations = confirmations
   let navigator = DeclarativeNavigator<TransferStep, TransferResult, TransferState> {
     Perform(.amount) { state, context in
-      try await context.sleep(for: 1)
+      try await context.sleep(for: .seconds(1))
       return .amount(amounts.removeFirst())
     }
     Perform(.invalidAmount) { _, _ in .done }
@@ -107,7 +107,7 @@ struct TypedMachineTests {
         "amount -> tariffs", "tariffs -> confirmation",
         "confirmation -> success on confirmationContinue", "success -> finish",
       ])
-    #expect(run.duration == 3)
+    #expect(run.duration == .seconds(3))
     #expect(machine.op.dot().description.contains("\tinvalidAmount -> amount\n"))
   }
 
@@ -230,7 +230,7 @@ struct TypedMachineTests {
       _ transition: Transition<Int>, to step: Int, state: Int, context: OpContext
     ) async throws -> Int {
       context.log("\(transition.kindName) \(step)")
-      try await context.sleep(for: 1)
+      try await context.sleep(for: .seconds(1))
       return step * 10
     }
 

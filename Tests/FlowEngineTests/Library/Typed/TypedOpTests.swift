@@ -90,7 +90,7 @@ struct TypedOpTests {
       .start(on: makeLoop())
     try run.wait()
     #expect(run.data.value("scaled", as: [Int].self) == [60, 40, 20])
-    #expect(run.duration == 30)
+    #expect(run.duration == .seconds(30))
   }
 
   @Test("Inputs keep their values from the start of the op")

@@ -70,7 +70,7 @@ struct ActorTests {
 
 private func slowOp() -> Op {
   Op("SlowOp") { (context) async throws in
-    try await context.sleep(for: 0.001)
+    try await context.sleep(for: .seconds(0.001))
     context.set("url", "u")
   }
 }

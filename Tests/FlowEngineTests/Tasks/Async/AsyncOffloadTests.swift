@@ -73,7 +73,7 @@ struct AsyncOffloadTests {
     let order = await onLoopThread { _ in
       let loop = makeLoop()
       var order: [String] = []
-      let timer = FlowTask<Void>.withDelay(0.001, on: loop)
+      let timer = FlowTask<Void>.withDelay(.seconds(0.001), on: loop)
       timer.finally { _ in order.append("timer") }
       loop.task { try await loop.offload { 1 } }.finally { _ in order.append("work") }
       loop.runUntilIdle()

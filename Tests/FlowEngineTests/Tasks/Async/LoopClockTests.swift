@@ -14,7 +14,7 @@ struct LoopClockTests {
       #expect(took == .seconds(1))
     }.start(on: loop)
     try run.wait()
-    #expect(run.duration == 3661)
+    #expect(run.duration == .seconds(3661))
     #expect(loop.clock.isVirtual)
   }
 
@@ -36,7 +36,7 @@ struct LoopClockTests {
       context.set("winner", Int64(winner ?? 0))
     }.start(on: loop)
     #expect(try run.wait().integer("winner") == 10)
-    #expect(run.duration == 10)
+    #expect(run.duration == .seconds(10))
   }
 
   private struct NapOp: ConcurrentTypedOp {
@@ -54,12 +54,12 @@ struct LoopClockTests {
     let loop = makeLoop()
     let run = NapOp().start(on: loop)
     #expect(try run.wait().boolean("done") == true)
-    #expect(run.duration == 3600)
+    #expect(run.duration == .seconds(3600))
     let cancelled = NapOp().start(on: loop)
     loop.schedule(at: loop.now() + 1_000_000_000) { cancelled.cancel() }
     try cancelled.waitUntilEnd()
     #expect(cancelled.state == .cancelled)
-    #expect(cancelled.duration == 1)
+    #expect(cancelled.duration == .seconds(1))
   }
 
   private actor Sleeper {
@@ -73,13 +73,13 @@ struct LoopClockTests {
     let run = Op("AwaitOp") { context in try await sleeper.sleep(on: context.clock) }.start(
       on: loop)
     try run.wait()
-    #expect(run.duration == 60)
+    #expect(run.duration == .seconds(60))
   }
 
   @Test("A stop of an op ends its sleep")
   func aStopOfAnOpEndsItsSleep() throws {
     let loop = makeLoop()
-    let run = Op("NapOp", timeout: 5) { context in
+    let run = Op("NapOp", timeout: .seconds(5)) { context in
       do {
         try await context.clock.sleep(for: .seconds(60))
       } catch {
@@ -89,7 +89,7 @@ struct LoopClockTests {
     }.start(on: loop)
     try run.waitUntilEnd()
     #expect(run.error?.kind == .timeout)
-    #expect(run.duration == 5)
+    #expect(run.duration == .seconds(5))
   }
 
   @Test("Any thread reads the clock and sleeps on it")

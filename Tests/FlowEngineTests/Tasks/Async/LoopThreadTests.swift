@@ -108,7 +108,7 @@ struct LoopThreadTests {
         let op = Op("WaitOp") { (context) async throws in
           defer { isCleaned.raise() }
           hasBegun.raise()
-          try await context.sleep(for: 3600)
+          try await context.sleep(for: .seconds(3600))
         }
         return try await op.start(on: loop).value.count
       }
@@ -236,7 +236,7 @@ struct LoopThreadTests {
 
 private func slowOp(_ seconds: Double) -> Op {
   Op("SlowOp") { (context) async throws in
-    try await context.sleep(for: seconds)
+    try await context.sleep(for: .seconds(seconds))
     context.set("url", "u")
   }
 }

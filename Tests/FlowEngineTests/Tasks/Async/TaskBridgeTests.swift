@@ -53,7 +53,7 @@ struct TaskBridgeTests {
       return true
     }
     // A running clock would end this first.
-    let limit = FlowTask.withDelay(1, on: loop).finally { _ in #expect(task.isConcluded) }
+    let limit = FlowTask.withDelay(.seconds(1), on: loop).finally { _ in #expect(task.isConcluded) }
     loop.runUntilIdle()
     #expect(task.result == true)
     #expect(limit.isConcluded)
@@ -62,7 +62,7 @@ struct TaskBridgeTests {
   @Test("A task of async code can have continuations and be followed")
   func aTaskOfAsyncCodeHasContinuationsAndIsFollowed() {
     let loop = makeLoop()
-    let task = FlowTask.withDelay(1, 2, on: loop).nextOnSuccess { number in
+    let task = FlowTask.withDelay(.seconds(1), 2, on: loop).nextOnSuccess { number in
       loop.task { () async throws -> Int in
         try await loop.sleep(for: .seconds(1))
         return number + 1
@@ -113,7 +113,7 @@ struct TaskBridgeTests {
     let loop = makeLoop()
     let task = loop.task { () async throws -> [Int] in
       let settled = try await FlowTask.resolved(1, on: loop).value
-      let delayed = try await FlowTask.withDelay(5, 2, on: loop).value
+      let delayed = try await FlowTask.withDelay(.seconds(5), 2, on: loop).value
       let chained = try await FlowTask.resolved(2, on: loop).nextOnSuccess(.main) { $0 + 1 }.value
       let all = try await FlowTask.whenAllSucceed([.resolved(4, on: loop)], on: loop).value
       return [settled, delayed, chained] + all
@@ -144,7 +144,7 @@ struct TaskBridgeTests {
   @Test("A cancelled awaiter stops its task only on request", arguments: [false, true])
   func whoIsCancelledWhileItAwaitsATaskStopsItOnlyWhenAsked(_ cancelsTask: Bool) {
     let loop = makeLoop()
-    let delay = FlowTask.withDelay(10, 1, on: loop)
+    let delay = FlowTask.withDelay(.seconds(10), 1, on: loop)
     var thrown: (any Error)?
     let waiting = loop.task {
       do {
@@ -165,7 +165,7 @@ struct TaskBridgeTests {
   @Test("Many wait for one task")
   func manyWaitForOneTask() {
     let loop = makeLoop()
-    let delay = FlowTask.withDelay(1, 3, on: loop)
+    let delay = FlowTask.withDelay(.seconds(1), 3, on: loop)
     let tasks = (0..<100).map { number in
       loop.task { () async throws -> Int in try await delay.value + number }
     }
@@ -182,7 +182,7 @@ struct TaskBridgeTests {
     let mailbox = thread.mailbox
     let (good, bad, late) = try await mailbox.run { loop in
       (
-        FlowTask.withDelay(0.001, 5, on: loop).handle,
+        FlowTask.withDelay(.seconds(0.001), 5, on: loop).handle,
         FlowTask<Int>.failed(FlowError(.error, "bad"), on: loop).handle,
         FlowTask.resolved("x", on: loop).next(.main) { ($0.result ?? "") + "y" }.handle
       )
@@ -216,7 +216,7 @@ struct TaskBridgeTests {
   func aHandleCancelsItsTask() async throws {
     let thread = try LoopThread()
     let mailbox = thread.mailbox
-    let handle = try await mailbox.run { FlowTask.withDelay(1000, 1, on: $0).handle }
+    let handle = try await mailbox.run { FlowTask.withDelay(.seconds(1000), 1, on: $0).handle }
     handle.cancel(reason: "from elsewhere")
     handle.cancel(reason: "again")
     let error = await #expect(throws: FlowError.self) { try await handle.value }

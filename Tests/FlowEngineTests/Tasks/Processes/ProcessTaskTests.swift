@@ -59,7 +59,7 @@ struct ProcessTaskTests {
   func aTimeoutIsOneOfRealTime() {
     for loop in [makeLoop(), EventLoop()] {
       var request = ProcessRequest(["sleep", "100"])
-      request.timeout = 0.01
+      request.timeout = .seconds(0.01)
       let task = ProcessTask(request, on: loop)
       let begun = loop.now()
       loop.runUntilIdle()
@@ -73,7 +73,7 @@ struct ProcessTaskTests {
   func aTimeoutThatIsNotReachedIsTakenBack() {
     let loop = EventLoop()
     var request = ProcessRequest(["true"])
-    request.timeout = 100
+    request.timeout = .seconds(100)
     let task = ProcessTask(request, on: loop)
     let begun = SystemClock().now()
     loop.runUntilIdle()

@@ -7,7 +7,8 @@ private func everything() -> Flow {
   let inner = Flow("inner").case("plan", "a").add(drawnOp("TwiceOp"))
   return Flow("signup")
     .add(drawnOp("TwiceOp")).add(
-      drawnOp("RetryOp"), retry: RetryPolicy(attempts: 3, delay: 0.5), timeout: 5
+      drawnOp("RetryOp"), retry: RetryPolicy(attempts: 3, delay: .seconds(0.5)),
+      timeout: .seconds(5)
     )
     .case("plan", "pro").add(inner)
     .case { _ in true }
@@ -18,7 +19,7 @@ private func everything() -> Flow {
       GroupDispatcher(input: "images", output: "urls", maxConcurrent: 2, collect: "item")
     )
     .addParallel(
-      drawnOp("MailOp"), Flow("empty"), Flow("audit").add(drawnOp("AuditOp", timeout: 1))
+      drawnOp("MailOp"), Flow("empty"), Flow("audit").add(drawnOp("AuditOp", timeout: .seconds(1)))
     )
     .addFinally(drawnOp("CloseOp"))
 }

@@ -25,7 +25,7 @@ struct ProgressStreamTests {
     let run = op.start(on: loop)
     if delay > 0 {
       var isOver = false
-      loop.schedule(at: loop.deadline(after: delay)) { isOver = true }
+      loop.schedule(after: .seconds(delay)) { isOver = true }
       _ = loop.run { isOver }
     }
     let stream = run.progressStream(bufferingNewest: limit)
@@ -52,7 +52,7 @@ struct ProgressStreamTests {
 
   @Test("A flow counts its steps, and what is in progress in part")
   func aFlowCountsItsStepsAndWhatIsInProgressInPart() async throws {
-    let flow = Flow("publish").add(SleepOp(1)).add(copy)
+    let flow = Flow("publish").add(SleepOp(.seconds(1))).add(copy)
     let all = await lines(try stream(flow))
     #expect(all.first == "0.0 publish/SleepOp")
     #expect(all.contains("0.625 publish/CopyOp 1.0/4.0"))

@@ -138,7 +138,7 @@ struct ProgressTreeTests {
   func attempts() throws {
     let watched = Watched()
     let op = Op(
-      name: "TryOp", retry: RetryPolicy(attempts: 3, delay: 2),
+      name: "TryOp", retry: RetryPolicy(attempts: 3, delay: .seconds(2)),
       body: SleepingBody(1) { context in
         context.progress(Double(context.attempt), of: 4)
         context.fail(FlowError(.error, "no"))
@@ -156,7 +156,7 @@ struct ProgressTreeTests {
   func retriedFlows() throws {
     let watched = Watched()
     let run = Flow("f").add(waitingOp("AOp")).add(failing("FailOp", "no", after: 1))
-      .with(retry: RetryPolicy(attempts: 2, delay: 1)).start(on: watched.loop)
+      .with(retry: RetryPolicy(attempts: 2, delay: .seconds(1))).start(on: watched.loop)
     watched.run(to: 2.5)
     #expect(watched.rows() == ["f 2.5s 0.0/2.0 attempt 2 in 0.5"])
     watched.run(to: 3.5)

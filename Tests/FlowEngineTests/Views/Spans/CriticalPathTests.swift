@@ -19,7 +19,8 @@ struct CriticalPathTests {
       attempts += 1
       if attempts < 3 { context.fail(FlowError(.error, "boom")) }
     }
-    let item = Op(name: "ItemOp", retry: RetryPolicy(attempts: 3, delay: 0.25), body: body)
+    let item = Op(
+      name: "ItemOp", retry: RetryPolicy(attempts: 3, delay: .seconds(0.25)), body: body)
     let run = Flow("f").data("list", [Int64(1), 2, 3, 4, 5].flowValue)
       .add(waitingOp("FirstOp", 0.5))
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 2, as: "x"))
@@ -53,7 +54,7 @@ struct CriticalPathTests {
     let run = Flow("f").data("list", [Int64(1), 2, 3].flowValue)
       .addGrouped(
         waitingOp("ItemOp", 0.25),
-        GroupDispatcher(input: "list", as: "x", rate: RateLimit(1, per: 1))
+        GroupDispatcher(input: "list", as: "x", rate: RateLimit(1, per: .seconds(1)))
       )
       .start(on: makeLoop())
     try run.wait()
@@ -149,7 +150,7 @@ struct CriticalPathTests {
       if failures == 1 { throw FlowError(.error, "boom") }
     }
     let inner = Flow("inner").add(bad).add(create).add(fail)
-    let run = Flow("f").add(inner, retry: RetryPolicy(attempts: 2, delay: 0.25))
+    let run = Flow("f").add(inner, retry: RetryPolicy(attempts: 2, delay: .seconds(0.25)))
       .add(Op("LastOp") { _ in throw FlowError(.error, "over") })
       .start(on: loop)
     try run.waitUntilEnd()
@@ -215,7 +216,7 @@ struct SpanFlowMaker {
     let body = SleepingBody(Double(below(4)) / 4) { context in
       if fails == 0 || fails == 1 && context.attempt == 1 { context.fail(FlowError(.error, "no")) }
     }
-    let retry = below(3) == 0 ? RetryPolicy(attempts: 2, delay: Double(below(3)) / 8) : nil
+    let retry = below(3) == 0 ? RetryPolicy(attempts: 2, delay: .milliseconds(125 * below(3))) : nil
     return Op(name: "Op\(number)", retry: retry, body: body)
   }
 }

@@ -28,7 +28,8 @@ struct RunSpansTests {
         context.fail(FlowError(.error, "boom: no luck"))
       }
     }
-    let retried = Op(name: "ItemOp", retry: RetryPolicy(attempts: 3, delay: 0.5), body: item.body!)
+    let retried = Op(
+      name: "ItemOp", retry: RetryPolicy(attempts: 3, delay: .seconds(0.5)), body: item.body!)
     let starting = Op("StartOp") { context in
       _ = context.start(Flow("child").add(waitingOp("InOp")))
     }
@@ -118,7 +119,8 @@ struct RunSpansTests {
     let body = SleepingBody(1) { context in
       context.fail(FlowError(.error, context.index == 1 ? "bad" : "again"))
     }
-    let policy = RetryPolicy(attempts: 2, delay: 9) { error, _ in error.message == "again" }
+    let policy = RetryPolicy(attempts: 2, delay: .seconds(9)) { error, _ in error.message == "again"
+    }
     let item = Op(name: "ItemOp", retry: policy, body: body)
     let flow = Flow("f").data("list", [Int64(1), 2, 3].flowValue)
       .addGrouped(item, GroupDispatcher(input: "list", maxConcurrent: 2, as: "x"))

@@ -34,9 +34,9 @@ struct SummaryTests {
         """,
         "<password> in data bucket is <123456> with type <integer>, but NOT type <string>."
       ),
-      (.timeout(seconds: 5), "timedOut after 5s", "timed out after 5s"),
-      (.timeout(seconds: 0.25), "timedOut after 0.25s", "timed out after 0.25s"),
-      (.timeout(seconds: 1e7), "timedOut after 1e+07s", "timed out after 1e+07s"),
+      (.timeout(after: .seconds(5)), "timedOut after 5s", "timed out after 5s"),
+      (.timeout(after: .seconds(0.25)), "timedOut after 0.25s", "timed out after 0.25s"),
+      (.timeout(after: .seconds(1e7)), "timedOut after 1e+07s", "timed out after 1e+07s"),
       (.cancelled(), "cancelled", "cancelled"),
       (.cancelled(reason: "group failed"), "cancelled: group failed", "cancelled: group failed"),
       (

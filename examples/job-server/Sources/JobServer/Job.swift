@@ -64,7 +64,7 @@ extension Job {
           allowsWorkers: false, allowsFiles: false, allowsRequests: false, builtInOps: .safe)
       ) { host in
         let loop = host.loop
-        loop.cleanupGrace = limits.cleanup / .seconds(1)
+        loop.cleanupGrace = limits.cleanup
         loop.trace = traceparent.flatMap { TraceContext(traceparent: ByteString($0)) }
         loop.eventSinks = [JobEventSink(report), RunLogSink(JobLogger(job: id, log: log))]
         try host.registerShop(shop)

@@ -31,7 +31,8 @@ struct ReserveOp: AsyncTypedOp {
 
   var configuration: OpConfiguration {
     OpConfiguration(
-      doc: "Reserves a line of an order.", retry: RetryPolicy(attempts: 3, delay: 0.1), timeout: 60)
+      doc: "Reserves a line of an order.", retry: RetryPolicy(attempts: 3, delay: .seconds(0.1)),
+      timeout: .seconds(60))
   }
 
   func run(_ data: OpData<ReserveOp>) async throws {
