@@ -42,4 +42,36 @@ struct FoundationValueTests {
     #expect(throws: EncodingError.self) { try encoder.encode(FlowValue.secret("hidden")) }
     #expect(try encoder.encode(["x" as ByteString]) == Data(#"["x"]"#.utf8))
   }
+
+  @Test("An encoder stops at its limit, also where a few tables would become endless JSON")
+  func sizeLimit() throws {
+    let encoder = JSONEncoder()
+    func problem(_ value: FlowValue) -> String? {
+      do {
+        _ = try encoder.encode(value)
+        return nil
+      } catch EncodingError.invalidValue(_, let context) {
+        return context.debugDescription
+      } catch { return "\(error)" }
+    }
+    let error = "can't encode content beyond the limit of 1000 (flowValueSizeLimit)"
+    encoder.userInfo[.flowValueSizeLimit] = 1000
+    let text = FlowValue.bytes(ByteString([UInt8](repeating: 120, count: 100)))
+    #expect(problem(.opaque(ListValue([FlowValue](repeating: text, count: 8)))) == nil)
+    #expect(problem(.opaque(ListValue([FlowValue](repeating: text, count: 9)))) == error)
+    #expect(problem(.opaque(ListValue([FlowValue](repeating: 1, count: 62)))) == nil)
+    #expect(problem(.opaque(ListValue([FlowValue](repeating: 1, count: 63)))) == error)
+    let field: FlowValue = ["name": .bytes(ByteString([UInt8](repeating: 120, count: 80)))]
+    #expect(problem(.opaque(ListValue([FlowValue](repeating: field, count: 8)))) == nil)
+    #expect(problem(.opaque(ListValue([FlowValue](repeating: field, count: 9)))) == error)
+    let list = (1...40).reduce([:] as FlowValue) { table, _ in [table, table] }
+    let map = (1...40).reduce([:] as FlowValue) { table, _ in ["a": table, "b": table] }
+    #expect(problem(list) == error)
+    #expect(problem(map) == error)
+    encoder.userInfo = [:]
+    let long = FlowValue.bytes(ByteString([UInt8](repeating: 120, count: 1 << 20)))
+    #expect(
+      problem(.opaque(ListValue([FlowValue](repeating: long, count: 16))))
+        == "can't encode content beyond the limit of 16777216 (flowValueSizeLimit)")
+  }
 }

@@ -133,6 +133,18 @@ struct CodableTests {
     #expect(problem(first).description.hasSuffix("nested deeper than 200 levels"))
   }
 
+  @Test("A type that encodes itself as a value becomes that value, unchanged")
+  func wrappers() throws {
+    struct Wrapper: Encodable {
+      let value: FlowValue
+      func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+    }
+    let table: FlowValue = ["secret": .secret("x"), "list": [[1], .jsonNull]]
+    let encoded = try FlowValue(encoding: ["a": Wrapper(value: table)])
+    #expect(encoded == ["a": table])
+    #expect(encoded["a"]?["secret"]?.isSecret == true)
+  }
+
   @Test("A table that is nested without end is refused")
   func endless() {
     final class Node: Decodable {
