@@ -129,6 +129,8 @@ private struct JobLogger: RunLogger {
 
   func log(level: RunLogLevel, message: String, metadata: [String: String], source: String) {
     let trace = metadata["trace_id"].map { " trace=\($0)" } ?? ""
-    log("\(level) job=\(job)\(trace) \(message)")
+    // A script must not write lines that look like those of other jobs.
+    let line = message.shortened().split(separator: "\n").joined(separator: "\\n")
+    log("\(level) job=\(job)\(trace) \(line)")
   }
 }

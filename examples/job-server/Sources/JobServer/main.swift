@@ -8,8 +8,10 @@ import Foundation
 
 let path = CommandLine.arguments.dropFirst().first ?? "jobs.sock"
 let log: @Sendable (String) -> Void = { line in
-  FileHandle.standardError.write(Data((line + "\n").utf8))
+  // A server doesn't end because nobody reads its log, or the disk is full.
+  try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
 }
+signal(SIGPIPE, SIG_IGN)
 let server = Server(at: path, Jobs(log: log))
 let signals = [SIGTERM, SIGINT].map { number in
   signal(number, SIG_IGN)

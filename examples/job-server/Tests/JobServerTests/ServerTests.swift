@@ -33,10 +33,13 @@ private final class Client {
     return try Client(path)
   }
 
-  func send(_ line: String) {
-    let bytes = Array((line + "\n").utf8)
+  func send(_ line: String, end: String = "\n") {
+    let bytes = Array((line + end).utf8)
     #expect(Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
   }
+
+  /// Sends no more, but still reads.
+  func endRequests() { _ = Glibc.shutdown(descriptor, Int32(SHUT_WR)) }
 
   /// The next reply; nil when the server has closed the connection.
   func reply() throws -> [String: Any]? {
@@ -63,12 +66,13 @@ private final class Client {
 struct ServerTests {
   /// Runs a server, and a client on a thread of its own.
   private func serve(
-    grace: Duration = .seconds(10),
+    grace: Duration = .seconds(10), mostClients: Int = 100, mostRunning: Int = 16,
     _ client: @escaping @Sendable (Server, Client) throws -> Void
   ) async throws -> Server {
     let folder = FileManager.default.temporaryDirectory.path
     let server = Server(
-      at: "\(folder)/jobs-\(UUID().uuidString)", Jobs(limits: .patient), grace: grace)
+      at: "\(folder)/jobs-\(UUID().uuidString)",
+      Jobs(limits: .patient, mostRunning: mostRunning), grace: grace, mostClients: mostClients)
     async let end: Void = server.run()
     let result = await onThread { try client(server, try Client.connected(server.path)) }
     server.shutdown()
@@ -99,16 +103,127 @@ struct ServerTests {
       #expect(failure?["state"] as? String == "failed")
       #expect((failure?["error"] as? String)?.contains("b:1: no luck") == true)
 
-      client.send(#"{"run": "c", "script": "return 0/0"}"#)
-      let unwritable = try client.outcome()
-      #expect(unwritable?["id"] as? String == "c")
-      #expect(unwritable?["error"] as? String == "the result isn't JSON")
-
-      for line in ["nonsense", "{}", #"{"cancel": "none"}"#] {
+      for line in ["nonsense", "{}", #"{"cancel": "none"}"#, #"{"run": "a b"}"#, #"{"run": ""}"#] {
         client.send(line)
         #expect(try client.outcome()?["state"] as? String == "refused")
       }
     }
+  }
+
+  @Test(
+    "A result that isn't JSON, or too much of it, fails its job",
+    arguments: [
+      "return 0/0", "local t = {} for i = 1, 40 do t = {t, t} end return t",
+      "local t = {} for i = 1, 40 do t = {a = t, b = t} end return t",
+      "local t = {('x'):rep(1 << 19)} return {t, t, t}",
+      "local t = {('x'):rep(1 << 19)} return t, t, t", "return ('\\\\1'):rep(1 << 19)",
+    ])
+  func unwritable(_ script: String) async throws {
+    _ = try await serve { _, client in
+      client.send(#"{"run": "a", "script": "\#(script)"}"#)
+      let outcome = try client.outcome()
+      #expect(outcome?["id"] as? String == "a")
+      #expect(outcome?["state"] as? String == "failed")
+      #expect(outcome?["error"] as? String == "the result isn't JSON of at most 1048576 bytes")
+    }
+  }
+
+  @Test("Long texts of a script are shortened for its client")
+  func longTexts() async throws {
+    _ = try await serve { _, client in
+      client.send(
+        #"{"run": "a", "script": "local text = ('x'):rep(1 << 21) print(text) error(text)"}"#)
+      _ = try client.reply()
+      #expect((try client.reply()?["message"] as? String)?.count == 10_001)
+      #expect((try client.outcome()?["error"] as? String)?.count == 10_001)
+    }
+  }
+
+  @Test("The requests of a client take effect in their order")
+  func order() async throws {
+    _ = try await serve(mostRunning: 1) { _, client in
+      // Each job is cancelled right after it was started, and started again under the same id.
+      let wait = #"{"run": "a", "script": "require 'flow'.sleep(3600)"}"#
+      client.send(#"{"run": "first", "script": "print() require 'flow'.sleep(3600)"}"#)
+      while try client.reply()?["event"] as? String != "print" {}
+      let lines = (1...200).map { wait + "\n" + #"{"cancel": "a", "reason": "\#($0)"}"# }
+      client.send(lines.joined(separator: "\n"))
+      for number in 1...200 {
+        #expect(try client.outcome()?["error"] as? String == "cancelled: \(number)")
+      }
+    }
+  }
+
+  @Test("A client that sends no more gets its outcomes, and then the connection ends")
+  func halfClosed() async throws {
+    _ = try await serve { _, client in
+      client.send(#"{"run": "a", "script": "require 'flow'.sleep(0.05) return 1"}"#)
+      client.send(#"{"run": "b", "script": "return 2"}"#, end: "")
+      client.endRequests()
+      let outcomes = [try client.outcome(), try client.outcome()]
+      #expect(Set(outcomes.map { $0?["id"] as? String }) == ["a", "b"])
+      #expect(outcomes.allSatisfy { $0?["state"] as? String == "succeeded" })
+      #expect(try client.reply() == nil)
+    }
+  }
+
+  @Test("A request that is too long is refused, and those after it aren't")
+  func longRequests() async throws {
+    _ = try await serve { _, client in
+      client.send(#"{"run": "a", "script": "\#(String(repeating: " ", count: 1 << 20))"}"#)
+      let refusal = try client.reply()
+      #expect(refusal?["error"] as? String == "a request has at most 1048576 bytes")
+      client.send(#"{"run": "a", "script": "return 1"}"#)
+      #expect(try client.outcome()?["state"] as? String == "succeeded")
+    }
+  }
+
+  @Test("A client that doesn't read is cut off; the jobs of others continue meanwhile")
+  func unread() async throws {
+    _ = try await serve { server, client in
+      let flood = """
+        local line, flow = ('x'):rep(9000), require 'flow' \
+        while true do print(line) flow.sleep(0) end
+        """
+      for number in 1...8 { client.send(#"{"run": "\#(number)", "script": "\#(flood)"}"#) }
+      let other = try Client(server.path)
+      for _ in 1...20 {
+        other.send(#"{"run": "1", "script": "return 1"}"#)
+        #expect(try other.outcome()?["state"] as? String == "succeeded")
+      }
+      for _ in 1...30_000 where server.jobs.count > 0 { usleep(2000) }
+      #expect(server.jobs.count == 0)
+    }
+  }
+
+  @Test("A client that is one too many is refused")
+  func tooMany() async throws {
+    _ = try await serve(mostClients: 1) { server, client in
+      // The first is accepted before the second connects.
+      client.send("{}")
+      _ = try client.reply()
+      let second = try Client(server.path)
+      #expect(try second.reply()?["error"] as? String == "too many clients")
+      #expect(try second.reply() == nil)
+      client.send("{}")
+      #expect(try client.reply() != nil)
+    }
+  }
+
+  @Test("The socket of a crashed server is replaced, but no other file and no running server")
+  func paths() async throws {
+    let server = try await serve { server, _ in
+      let second = Server(at: server.path)
+      #expect(throws: POSIXError(.EADDRINUSE)) { try second.listen() }
+    }
+    #expect(FileManager.default.createFile(atPath: server.path, contents: Data("kept".utf8)))
+    #expect(throws: POSIXError(.EADDRINUSE)) { try server.listen() }
+    #expect(try String(contentsOfFile: server.path, encoding: .utf8) == "kept")
+    unlink(server.path)
+    // Nothing unlinks the socket of a process that is killed.
+    close(try server.listen())
+    close(try server.listen())
+    unlink(server.path)
   }
 
   @Test("A client cancels its job by the id that it gave it")
@@ -133,7 +248,7 @@ struct ServerTests {
       while try client.reply()?["event"] as? String != "print" {}
     }
     // Otherwise the shutdown would have waited for the job.
-    #expect(await server.jobs.count == 0)
+    #expect(server.jobs.count == 0)
   }
 
   @Test("A shutdown sends the outcomes of the last jobs, and closes the connections")
@@ -183,6 +298,32 @@ struct ServerTests {
     #expect(try log.get().hasSuffix("info ended\n"))
     #expect(program.terminationStatus == 0)
     #expect(!files.fileExists(atPath: socket))
+  }
+}
+
+@Suite("Replies that wait for a client")
+struct OutboxTests {
+  @Test("Adding never waits: too much closes it")
+  func limit() {
+    let outbox = Outbox(limit: 10)
+    #expect(outbox.add([1, 2, 3]))
+    #expect(outbox.add([4]))
+    #expect(outbox.take() == [1, 2, 3, 4])
+    #expect(outbox.add(Array(repeating: 5, count: 10)))
+    #expect(!outbox.add([6]))
+    #expect(outbox.take() == nil)
+    #expect(outbox.add([7]))
+    #expect(outbox.take() == nil)
+  }
+
+  @Test("What was added before the end is taken")
+  func end() async throws {
+    let outbox = Outbox(limit: 10)
+    let taken = Task.detached { await onThread { [outbox.take(), outbox.take()] } }
+    #expect(outbox.add([1]))
+    outbox.close()
+    #expect(outbox.add([2]))
+    #expect(try await taken.value.get() == [[1], nil])
   }
 }
 
