@@ -275,9 +275,25 @@ extension LuaVM {
 
   /// All pairs of a table, without metamethods, in no particular order.
   public func pairs(of table: LuaReference) throws -> [(key: LuaValue, value: LuaValue)] {
+    var room = Int.max
+    return try pairs(of: table, room: &room)
+  }
+
+  /// All pairs of a table for a copy that is limited, because a string that many places share is copied for each.
+  ///
+  /// - Parameters:
+  ///   - table: The table.
+  ///   - room: The bytes that may be copied, less what was copied: 16 for each pair, and the lengths of its strings.
+  ///     Lua takes as much at least, so a table whose parts are each in one place fits in the limit of its state.
+  /// - Returns: The pairs.
+  /// - Throws: A `LuaError` of code `memory` when there is too little room, before more is copied.
+  package func pairs(
+    of table: LuaReference, room: inout Int
+  ) throws -> [(key: LuaValue, value: LuaValue)] {
     try enter()
     checkHome(table)
-    let walk = PairWalk(vm: self)
+    let walk = PairWalk(vm: self, room: room)
+    defer { room = walk.room }
     let status = withExtendedLifetime(walk) {
       flowlua_each_pair(
         state, table.id,
@@ -453,13 +469,22 @@ private final class PairWalk {
   let vm: LuaVM
   var pairs: [(key: LuaValue, value: LuaValue)] = []
   var problem: (any Error)?
+  var room: Int
 
-  init(vm: LuaVM) {
+  init(vm: LuaVM, room: Int) {
     self.vm = vm
+    self.room = room
+  }
+
+  private static func length(in lua: OpaquePointer, at index: Int32) -> Int {
+    lua_type(lua, index) == LUA_TSTRING ? Int(lua_rawlen(lua, index)) : 0
   }
 
   func visitPair(_ lua: OpaquePointer) -> Bool {
     do {
+      let size = 16 + Self.length(in: lua, at: -2) + Self.length(in: lua, at: -1)
+      if size > room { throw LuaError(.memory, "not enough memory") }
+      room -= size
       pairs.append((try vm.value(in: lua, at: -2), try vm.value(in: lua, at: -1)))
       return true
     } catch {

@@ -21,7 +21,8 @@ extension ScriptHost {
   ///   - data: The fields of the table that the script gets.
   ///   - timeLimit: The time for the script, also if it is busy; nil for no limit. Its cleanups have the time
   ///     of `EventLoop.cleanupGrace` afterwards.
-  ///   - memoryLimit: The bytes that the state may use; nil for no limit.
+  ///   - memoryLimit: The bytes that the state may use, and the copies of its results and those of its data,
+  ///     each; nil for no limit.
   ///   - output: The destination of `print` and `io.write`.
   ///   - vmConfiguration: The further settings of the Lua state, such as its libraries.
   ///   - configuration: What the script may use of `flow`.
@@ -119,8 +120,14 @@ private struct ScriptCall: Sendable {
     }
     let table = try vm.makeTable(fields: try data.map { ($0, try host.luaValue($1.flowValue)) })
     var results: [LuaValue] = []
+    var room = vm.memoryLimit ?? .max
     let keep = try vm.makeFunction { call in
-      for index in 0..<call.count { results.append(try call.value(index + 1)) }
+      for index in 0..<call.count {
+        // The same string may be returned many times.
+        room -= call.withBytes(index + 1) { $0.count } ?? 0
+        if room < 0 { throw LuaError(.memory, "not enough memory") }
+        results.append(try call.value(index + 1))
+      }
       return call.answer()
     }
     let caller = try vm.loadOwn(Self.caller, name: "=[flow]")
@@ -134,17 +141,22 @@ private struct ScriptCall: Sendable {
     host.runToEnd()
     run.markObserved()
     if let error = run.error { throw error }
+    var (copier, dataCopier) = (PlainCopier(vm: vm), PlainCopier(vm: vm))
     return ScriptResult(
       values: try results.enumerated().map {
-        try copy($1, of: "result \($0 + 1)", host)
+        try copy($1, of: "result \($0 + 1)", host, by: &copier)
       },
-      data: try copy(.reference(table), of: "data", host))
+      data: try copy(.reference(table), of: "data", host, by: &dataCopier))
   }
 
   private func copy(
-    _ value: LuaValue, of part: ByteString, _ host: ScriptHost
+    _ value: LuaValue, of part: ByteString, _ host: ScriptHost, by copier: inout PlainCopier
   ) throws -> PlainValue {
-    if let copy = FlowValue(value).plainCopy() { return copy }
+    if case .reference(let table) = value, table.kind == .table {
+      if let copy = try copier.copy(value) { return copy }
+    } else if let copy = FlowValue(value).plainCopy() {
+      return copy
+    }
     let kind = host.kindName(of: value)
     throw FlowError(
       .mismatchedOutput,

@@ -3,30 +3,39 @@ internal import FlowEngine
 
 /// Copies a Lua value into one that isn't bound to a state. Cycles, sharing, and marks and nulls of JSON
 /// are kept; functions, userdata and coroutines can't be copied.
+///
+/// A string is copied for each place that refers to it, and a table for each value that contains it. So all copies
+/// together take no more than the memory limit of the state.
 struct PlainCopier {
   private let vm: LuaVM
+  /// The bytes that may still be copied.
+  private var room: Int
   private var indices: [UInt: Int] = [:]
   /// The tables found so far, in the order of their indices.
   private var open: [LuaReference] = []
 
   init(vm: LuaVM) {
     self.vm = vm
+    room = vm.memoryLimit ?? .max
   }
 
   /// A copy; nil if a part of the value can't be copied.
-  mutating func copy(_ value: LuaValue) -> PlainValue? {
+  ///
+  /// - Throws: A `LuaError` when the copies exceed the memory limit, or the state is closed.
+  mutating func copy(_ value: LuaValue) throws -> PlainValue? {
+    (indices, open) = ([:], [])
     guard let root = atom(value) else { return nil }
     var tables: [PlainValue.Table] = []
     // Tables are copied in the order in which they were found, so no depth of nesting recurses.
     while tables.count < open.count {
-      guard let table = copyTable(open[tables.count]) else { return nil }
+      guard let table = try copyTable(open[tables.count]) else { return nil }
       tables.append(table)
     }
     return PlainValue(root, tables: tables)
   }
 
-  private mutating func copyTable(_ reference: LuaReference) -> PlainValue.Table? {
-    guard let pairs = try? vm.pairs(of: reference) else { return nil }
+  private mutating func copyTable(_ reference: LuaReference) throws -> PlainValue.Table? {
+    let pairs = try vm.pairs(of: reference, room: &room)
     var listed: [Int64: PlainValue.Atom] = [:]
     var table = PlainValue.Table(mark: PlainValue.JSONMark(vm.jsonMark(of: reference)))
     for (key, value) in pairs {

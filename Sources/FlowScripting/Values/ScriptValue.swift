@@ -73,7 +73,7 @@ final class ScriptValue: OpaqueValue {
 
   func plainCopy() -> PlainValue? {
     var copier = PlainCopier(vm: reference.vm)
-    return copier.copy(.reference(reference))
+    return (try? copier.copy(.reference(reference))) ?? nil
   }
 
   func copyForRun(_ copies: ValueCopies) throws -> any OpaqueValue {

@@ -111,6 +111,36 @@ struct ScriptRunTests {
   }
 
   @Test(
+    "The memory limit holds for copies of the results, too",
+    arguments: [
+      "for i = 1, 100 do t[i] = text end return t",
+      "for i = 1, 100 do t[i] = text end return table.unpack(t)",
+      "for i = 1, 100 do data[i] = text end",
+      "t = {text} local all = {} for i = 1, 100 do all[i] = t end return table.unpack(all)",
+    ])
+  func theMemoryLimitHoldsForCopies(_ code: String) async throws {
+    let error = await #expect(throws: FlowError.self) {
+      try await ScriptHost.run(
+        script: .text("local data, t, text = ..., {}, ('x'):rep(1 << 20) " + code, name: "long"),
+        memoryLimit: 16 << 20)
+    }
+    #expect(error?.message.description.contains("not enough memory") == true)
+  }
+
+  @Test("Results and data that take most of the memory limit are copied")
+  func largeResultsAreCopied() async throws {
+    let result = try await ScriptHost.run(
+      script: """
+        local data = ...
+        data.list = {}
+        for i = 1, 1 << 19 do data.list[i] = i end
+        return data.list
+        """, memoryLimit: 9 << 20)
+    #expect(try result.value(as: [Int].self).count == 1 << 19)
+    #expect(try result.data("list", as: [Int].self).last == 1 << 19)
+  }
+
+  @Test(
     "Cancelling the calling task cancels the script",
     arguments: [
       "began() while true do pcall(function() while true do end end) end",

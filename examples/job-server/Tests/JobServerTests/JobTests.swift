@@ -143,6 +143,12 @@ struct JobTests {
     let outcome = await jobs.run(
       Job(id: "1", script: "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end"))
     #expect(outcome.error?.message.contains("not enough memory") == true)
+    // The string takes a MiB in Lua, its copies in Swift would take a hundred.
+    let copies = await jobs.run(
+      Job(
+        id: "2",
+        script: "local t, x = {}, ('x'):rep(1 << 20) for i = 1, 100 do t[i] = x end return t"))
+    #expect(copies.error?.message.contains("not enough memory") == true)
   }
 
   @Test(
