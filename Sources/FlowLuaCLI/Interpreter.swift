@@ -125,7 +125,7 @@ final class Interpreter {
       guard let value = getenv(name) else { continue }
       let text = Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
       if text.first == UInt8(ascii: "@") {
-        try call { try vm.loadFile(ByteString(Array(text.dropFirst()))) }
+        try call { try vm.loadFile(bytes: ByteString(Array(text.dropFirst()))) }
       } else {
         try call { try vm.load(ByteString(text), name: "=\(name)") }
       }
@@ -165,16 +165,16 @@ final class Interpreter {
   private func runScript() throws {
     switch arguments.script {
     case .file(let path):
-      let chunk = try reporting { try vm.loadFile(ByteString(path.bytes)) }
+      let chunk = try reporting { try vm.loadFile(bytes: ByteString(path.bytes)) }
       try reporting { try vm.callScript(chunk) }
     case .standardInput:
-      let chunk = try reporting { try vm.loadFile(nil) }
+      let chunk = try reporting { try vm.loadFile(bytes: nil) }
       try reporting { try vm.callScript(chunk) }
     case nil:
       if arguments.isInteractive || arguments.executes || arguments.showsVersion { break }
       guard isatty(STDIN_FILENO) != 0 else {
         do {
-          try call { try vm.loadFile(nil) }
+          try call { try vm.loadFile(bytes: nil) }
         } catch is Failed {
           // lua5.4 does the same with a chunk on standard input.
           throw Failed(isForgiven: true)

@@ -36,7 +36,7 @@ final class Messages {
   /// Reports the unobserved failures; returns whether there is one.
   @discardableResult
   func reportFailures(of host: ScriptHost) -> Bool {
-    let failures = host.unobservedFailures()
+    let failures = host.unobservedFailuresByBytes()
     for failure in failures { report(failure.error, of: failure.name) }
     return !failures.isEmpty
   }

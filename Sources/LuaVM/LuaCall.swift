@@ -75,8 +75,13 @@ public struct LuaCall {
     kind(index) == .number ? lua_tonumberx(lua, Int32(index), nil) : nil
   }
 
-  /// An argument that is a string.
-  public func string(_ index: Int) -> ByteString? {
+  /// An argument that is a string in UTF-8; nil for anything else.
+  public func string(_ index: Int) -> String? {
+    bytes(index).flatMap { String(validating: $0.bytes, as: UTF8.self) }
+  }
+
+  /// An argument that is a string of any bytes; nil for anything else.
+  public func bytes(_ index: Int) -> ByteString? {
     withBytes(index) { ByteString(Array($0)) }
   }
 

@@ -42,14 +42,25 @@ public struct LuaError: Error, CustomStringConvertible {
   public let value: LuaValue?
 
   /// A failure with a message. Thrown in a function that Lua called, it is raised as a string.
-  public init(_ code: Code, _ message: ByteString) {
+  // Disfavored, so that literals of this package are bytes: texts of scripts are put into them.
+  @_disfavoredOverload
+  public init(_ code: Code, _ message: String) { self.init(code, ByteString(message)) }
+
+  /// The same with a message that may have any bytes.
+  package init(_ code: Code, _ message: ByteString) {
     self.code = code
     self.messageBytes = message
     self.value = nil
   }
 
   /// A failure with a Lua value. Thrown in a function that Lua called, that value is raised.
-  public init(_ code: Code = .runtime, value: LuaValue, message: ByteString) {
+  @_disfavoredOverload
+  public init(_ code: Code = .runtime, value: LuaValue, message: String) {
+    self.init(code, value: value, message: ByteString(message))
+  }
+
+  /// The same with a message that may have any bytes.
+  package init(_ code: Code = .runtime, value: LuaValue, message: ByteString) {
     self.code = code
     self.messageBytes = message
     self.value = value

@@ -27,13 +27,13 @@ extension LuaVM {
   /// - Throws: The raised error.
   @discardableResult
   public func call(
-    global name: ByteString, _ arguments: [LuaValue] = [], traceback: Bool = false
+    global name: String, _ arguments: [LuaValue] = [], traceback: Bool = false
   ) throws -> [LuaValue] {
     try enter()
     let lua = running
     var count: Int32 = 0
     let status = withRawValues(of: self, arguments) { raw in
-      withCName(name) {
+      name.withCString {
         flowlua_call_global(state, $0, raw, Int32(arguments.count), traceback, &count)
       }
     }
@@ -53,9 +53,9 @@ extension LuaVM {
   }
 
   /// Reads a global variable, with metamethods.
-  public func global(_ name: ByteString) throws -> LuaValue {
+  public func global(_ name: String) throws -> LuaValue {
     try enter()
-    try check(withCName(name) { flowlua_read_global(state, $0) })
+    try check(name.withCString { flowlua_read_global(state, $0) })
     return try popValue(running)
   }
 

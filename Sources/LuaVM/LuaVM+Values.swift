@@ -7,6 +7,14 @@ extension LuaVM {
   /// Compiles a chunk. `name` is Lua's chunk name (`@file` or `=text`); `mode` "t", "b" or "bt", of which
   /// "b" only counts if the configuration has `loadsBytecode`.
   /// Throws a `LuaError` of code `syntax` with Lua's message.
+  @_disfavoredOverload
+  public func load(
+    _ chunk: String, name: String, mode: String = "bt"
+  ) throws -> LuaReference {
+    try load(ByteString(chunk), name: name, mode: mode)
+  }
+
+  /// Compiles a chunk that may have any bytes, such as bytecode.
   public func load(
     _ chunk: ByteString, name: String, mode: String = "bt"
   ) throws -> LuaReference {
@@ -32,7 +40,12 @@ extension LuaVM {
 
   /// Compiles a file, a leading `#` line skipped; nil reads stdin. Bytecode needs `loadsBytecode` of the
   /// configuration.
-  public func loadFile(_ path: ByteString?) throws -> LuaReference {
+  public func loadFile(_ path: String?) throws -> LuaReference {
+    try loadFile(bytes: path.map { ByteString($0) })
+  }
+
+  /// The same for a path that may have any bytes.
+  package func loadFile(bytes path: ByteString?) throws -> LuaReference {
     try enter()
     let mode = configuration.loadsBytecode ? "bt" : "t"
     guard let path else { return try finishLoad(flowlua_load_file(state, nil, mode)) }
@@ -68,7 +81,16 @@ extension LuaVM {
   // MARK: Tables
 
   /// A new table: `values` from 1 on, then `fields`.
+  @_disfavoredOverload
   public func makeTable(
+    values: [LuaValue] = [], fields: [(String, LuaValue)] = [], metatable: LuaReference? = nil
+  ) throws -> LuaReference {
+    try makeTable(
+      values: values, fields: fields.map { (ByteString($0), $1) }, metatable: metatable)
+  }
+
+  /// The same with names that may have any bytes.
+  package func makeTable(
     values: [LuaValue] = [], fields: [(ByteString, LuaValue)] = [],
     metatable: LuaReference? = nil
   ) throws -> LuaReference {
@@ -368,7 +390,10 @@ extension LuaVM {
   // MARK: Texts
 
   /// `tostring` of a value; throws any error that its `__tostring` raises.
-  public func tostring(_ value: LuaValue) throws -> ByteString {
+  public func tostring(_ value: LuaValue) throws -> String { try tostringBytes(value).description }
+
+  /// The bytes of `tostring`.
+  package func tostringBytes(_ value: LuaValue) throws -> ByteString {
     try enter()
     return try popString(withRawValues(of: self, [value]) { flowlua_tostring(state, $0) })
   }

@@ -334,13 +334,13 @@ public final class LuaVM {
         isDescribingError = true
         defer { isDescribingError = false }
         if let text = try? metafield("__tostring", of: reference), !text.isNil,
-          let shown = try? tostring(value)
+          let shown = try? tostringBytes(value)
         {
           return shown
         }
       }
       return ByteString("(error object is a \(reference.kind.name) value)")
-    case .number: return (try? tostring(value)) ?? "(error object is a number value)"
+    case .number: return (try? tostringBytes(value)) ?? "(error object is a number value)"
     case .nil: return "(error object is a nil value)"
     case .boolean: return "(error object is a boolean value)"
     case .reference(let reference):

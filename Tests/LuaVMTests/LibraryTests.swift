@@ -116,7 +116,7 @@ struct LibraryTests {
       ])
     #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x") }
     #expect(throws: LuaError.self) { try refusing.vm.load(code, name: "=x", mode: "b") }
-    #expect(throws: LuaError.self) { try refusing.vm.loadFile(ByteString(path)) }
+    #expect(throws: LuaError.self) { try refusing.vm.loadFile(path) }
 
     let loading = try vm(LuaConfiguration(loadsBytecode: true))
     let loaded = try loading.run(script, [.string(code), .string(ByteString(path))])
@@ -124,7 +124,7 @@ struct LibraryTests {
       try loaded.map { try loading.vm.tostring($0).description }
         == Array(repeating: "loaded", count: 8))
     #expect(try loading.vm.call(loading.vm.load(code, name: "=x")).count == 1)
-    #expect(try loading.vm.call(loading.vm.loadFile(ByteString(path))).count == 1)
+    #expect(try loading.vm.call(loading.vm.loadFile(path)).count == 1)
   }
 
   @Test(

@@ -45,7 +45,7 @@ struct ObjectTests {
         "X",
         [
           "new": { call in
-            call.answer(Counted(counter, name: call.string(1)?.description ?? ""), type)
+            call.answer(Counted(counter, name: call.bytes(1)?.description ?? ""), type)
           },
           "shared": { call in call.answer(shared, type) },
           "living": { call in call.answer(.integer(Int64(counter.living))) },
@@ -298,7 +298,7 @@ struct ObjectTests {
       "X",
       [
         "log": { call in
-          log.lines.append(call.string(1)?.description ?? "?")
+          log.lines.append(call.bytes(1)?.description ?? "?")
           _ = try call.vm.makeTable(values: [.integer(1)])
           return call.answer()
         }
@@ -340,7 +340,7 @@ struct ObjectTests {
       "Seen",
       [
         "text": { call in
-          texts.append(call.string(1)?.description ?? "")
+          texts.append(call.bytes(1)?.description ?? "")
           return call.answer()
         }
       ])

@@ -75,13 +75,13 @@ struct ValueTests {
     try host.install(
       "X",
       [
-        "echo": { call in call.answer(.string(try #require(call.string(1)))) },
+        "echo": { call in call.answer(.string(try #require(call.bytes(1)))) },
         "bytes": { call in
           try #require(call.withBytes(1) { call.answer(bytes: $0) })
         },
         "argument": { call in call.answer(argument: 1) },
         "raise": { call in throw LuaError(value: try call.value(1), message: "") },
-        "message": { call in throw LuaError(.memory, try #require(call.string(1))) },
+        "message": { call in throw LuaError(.memory, try #require(call.bytes(1))) },
       ])
     for value in [bytes, long, ""] {
       for name in ["echo", "bytes", "argument"] {
@@ -108,7 +108,7 @@ struct ValueTests {
         Issue.record("tables change bytes")
         continue
       }
-      #expect(try vm.tostring(.string(value)) == value)
+      #expect(try vm.tostringBytes(.string(value)) == value)
       #expect(try vm.pairs(of: table).count == 2)
     }
     // Type names are bytes, too.

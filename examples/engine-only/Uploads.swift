@@ -68,7 +68,7 @@ private struct ChecksumOp: ConcurrentTypedOp {
 private struct WelcomeOp: TypedOp {
   let name: String
 
-  func run(_ data: OpData<WelcomeOp>) { data.log("welcome, \(ByteString(name))") }
+  func run(_ data: OpData<WelcomeOp>) { data.log("welcome, \(name)") }
 }
 
 private struct LogoutOp: TypedOp {

@@ -7,7 +7,7 @@ final class Shop {
 
   func stock(of article: String) throws -> Int {
     guard let amount = stock[article] else {
-      throw FlowError(.error, "there is no article '\(ByteString(article))'")
+      throw FlowError(.error, "there is no article '\(article)'")
     }
     return amount
   }

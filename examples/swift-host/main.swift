@@ -8,7 +8,7 @@ import LuaVM
 
 /// Runs a script that returns a run; answers that run once it has ended.
 func run(_ path: String, on host: ScriptHost) throws -> Run? {
-  let script = try host.vm.loadFile(ByteString(path))
+  let script = try host.vm.loadFile(path)
   let results = try host.vm.call(script)
   // The script and all that it has started go on here.
   host.runToEnd()

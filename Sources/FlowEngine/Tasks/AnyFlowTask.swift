@@ -207,8 +207,14 @@ open class AnyFlowTask {
   ///
   /// - Parameter reason: The reason, for its log line and error.
   /// - Returns: Whether it was still pending.
+  @discardableResult @_disfavoredOverload
+  public final func cancel(reason: String? = nil) -> Bool {
+    cancel(reason: reason.map { ByteString($0) })
+  }
+
+  /// The same with a reason that may have any bytes.
   @discardableResult
-  public final func cancel(reason: ByteString? = nil) -> Bool {
+  package final func cancel(reason: ByteString? = nil) -> Bool {
     loop.checkThread()
     let isPending = storedState == .pending
     if isPending || !hasConcluded { stop(.cancelled(reason: reason)) }

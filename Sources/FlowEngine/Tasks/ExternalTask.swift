@@ -7,9 +7,9 @@ open class ExternalTask<Success>: FlowTask<Success> {
   package override init(on loop: EventLoop) { super.init(on: loop) }
 
   /// The name of such tasks in reports; `title` adds the place where this one was made.
-  open var kindName: ByteString { "task" }
+  open var kindName: String { "task" }
 
-  package final override var title: ByteString { title(of: kindName) }
+  package final override var title: ByteString { title(of: ByteString(kindName)) }
 
   /// Stops the work because of `error`, with which the task then has to end, soon. By default it
   /// ends at once.

@@ -100,7 +100,7 @@ extension FlowTask {
 
   /// Makes a task that was cancelled.
   public static func cancelled(
-    reason: ByteString? = nil, on loop: EventLoop = .current
+    reason: String? = nil, on loop: EventLoop = .current
   ) -> FlowTask<Success> {
     failed(FlowError.cancelled(reason: reason), on: loop)
   }

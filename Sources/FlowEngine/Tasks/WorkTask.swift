@@ -7,7 +7,7 @@ final class WorkTask<Success>: ExternalTask<Success> {
   fileprivate let claim = Claim()
   private var stopError: FlowError?
 
-  override var kindName: ByteString { "work on queue '\(ByteString(queue.name))'" }
+  override var kindName: String { "work on queue '\(queue.name)'" }
 
   fileprivate func finish(_ result: Result<Success, FlowError>?) {
     switch (stopError, result) {

@@ -5,7 +5,9 @@ public import FlowEngine
 /// loop.
 public final class HTTPClient {
   /// The URL that paths are relative to.
-  public let base: ByteString?
+  public var base: String? { baseBytes?.description }
+  /// The bytes of `base`.
+  package let baseBytes: ByteString?
   /// Lines for the header of each request; those of a request take precedence.
   public let headers: [HTTPHeader]
   /// The credentials of requests that have none.
@@ -29,12 +31,24 @@ public final class HTTPClient {
   ///   - cookies: The cookies of all requests.
   ///   - maxConnections: The most requests at a time; nil for no limit of its own.
   ///   - rate: How often requests start; nil for no limit.
-  public init(
+  @_disfavoredOverload
+  public convenience init(
+    base: String? = nil, headers: [HTTPHeader] = [],
+    authorization: HTTPRequest.Authorization? = nil, cookies: HTTPCookieJar? = nil,
+    maxConnections: Int? = nil, rate: RateLimit? = nil
+  ) {
+    self.init(
+      base: base.map { ByteString($0) }, headers: headers, authorization: authorization,
+      cookies: cookies, maxConnections: maxConnections, rate: rate)
+  }
+
+  /// The same with a base that may have any bytes.
+  package init(
     base: ByteString? = nil, headers: [HTTPHeader] = [],
     authorization: HTTPRequest.Authorization? = nil, cookies: HTTPCookieJar? = nil,
     maxConnections: Int? = nil, rate: RateLimit? = nil
   ) {
-    self.base = base
+    baseBytes = base
     self.headers = headers
     self.authorization = authorization
     self.cookies = cookies
@@ -47,12 +61,14 @@ public final class HTTPClient {
   /// as `Authorization` and `Cookie`.
   package func completing(_ request: HTTPRequest) -> HTTPRequest {
     var request = request
-    let isOwn = isOwn(request.url)
-    if let base, !request.url.isWholeURL { request.url = Self.join(base, request.url) }
-    let names = Set(request.headers.map(\.name.lowercased))
+    let isOwn = isOwn(request.urlBytes)
+    if let baseBytes, !request.urlBytes.isWholeURL {
+      request.urlBytes = Self.join(baseBytes, request.urlBytes)
+    }
+    let names = Set(request.headers.map(\.nameBytes.lowercased))
     request.headers += headers.filter {
-      !names.contains($0.name.lowercased)
-        && (isOwn || !$0.isSecret && !HTTPHop.isPrivate($0.name.lowercased))
+      !names.contains($0.nameBytes.lowercased)
+        && (isOwn || !$0.isSecret && !HTTPHop.isPrivate($0.nameBytes.lowercased))
     }
     let hasOwn = request.authorization != nil || names.contains("authorization")
     if isOwn, !hasOwn { request.authorization = authorization }
@@ -62,8 +78,8 @@ public final class HTTPClient {
 
   /// Whether a URL is relative to the base or of its origin; always, without a base.
   package func isOwn(_ url: ByteString) -> Bool {
-    guard let base, url.isWholeURL else { return true }
-    return Self.haveOneOrigin(url, base)
+    guard let baseBytes, url.isWholeURL else { return true }
+    return Self.haveOneOrigin(url, baseBytes)
   }
 
   private static func haveOneOrigin(_ one: ByteString, _ other: ByteString) -> Bool {

@@ -12,23 +12,33 @@ public struct HTTPOp: OpConvertible {
   /// - Parameters:
   ///   - request: The request; names in braces in its URL are keys of the data bucket.
   ///   - key: The key that gets the body; nil for none.
-  ///   - requester: Identifies the part of the program that makes the op.
   ///   - showsProgress: Whether the progress of the transfer is the op's.
   ///   - makeKey: Makes the idempotency key of each attempt's request; nil for that of `request`. The
   ///     key should be the same in all attempts of an execution, and another in the next one.
   ///   - convert: Makes the value of a body; by default its bytes.
   /// - Throws: The mistake in the request.
   public init(
-    _ request: HTTPRequest, into key: ByteString? = nil,
+    _ request: HTTPRequest, into key: String? = nil, showsProgress: Bool = false,
+    makeKey: ((OpContext) -> String)? = nil,
+    convert: @escaping (HTTPResponse) throws -> FlowValue = { .bytes($0.body) }
+  ) throws {
+    try self.init(
+      request, intoBytes: key.map { ByteString($0) }, showsProgress: showsProgress,
+      makeKey: makeKey.map { makeKey in { ByteString(makeKey($0)) } }, convert: convert)
+  }
+
+  /// The same with keys that may have any bytes; `requester` identifies the part of the program that makes the op.
+  package init(
+    _ request: HTTPRequest, intoBytes key: ByteString?,
     requester: ObjectIdentifier? = nil, showsProgress: Bool = false,
     makeKey: ((OpContext) -> ByteString)? = nil,
     convert: @escaping (HTTPResponse) throws -> FlowValue = { .bytes($0.body) }
   ) throws {
     if let misuse = request.misuse { throw misuse }
-    let pieces = try HTTPTemplate(request.url)
+    let pieces = try HTTPTemplate(request.urlBytes)
     let any = try FlowValueType.parse("any")
     op = Op(
-      name: "HTTPOp", needs: pieces.names.map { Declaration($0, any) },
+      nameBytes: "HTTPOp", needs: pieces.names.map { Declaration($0, any) },
       gives: key.map { [Declaration($0, any)] } ?? [],
       body: HTTPOpBody(request, pieces, key, requester, showsProgress, makeKey, convert))
   }
@@ -104,8 +114,8 @@ private final class HTTPOpBody: OpBody {
   func start(_ context: OpContext) -> CallState {
     do {
       var request = request
-      request.url = try template.url { name throws(FlowError) in try Self.text(name, context) }
-      if let makeKey { request.idempotencyKey = makeKey(context) }
+      request.urlBytes = try template.url { name throws(FlowError) in try Self.text(name, context) }
+      if let makeKey { request.idempotencyKeyBytes = makeKey(context) }
       if showsProgress {
         request.onProgress = { context.progress(Double($0), of: $1.map { Double($0) }) }
       }
@@ -126,17 +136,17 @@ private final class HTTPOpBody: OpBody {
   /// What is sent and what is done with the response; not how long it may take, nor by which way.
   func codeForm() -> CodeForm? {
     var writer = CodeFormWriter("HTTPOp")
-    writer.add(request.url)
+    writer.add(request.urlBytes)
     writer.add(request.effectiveMethod)
-    writer.add(request.query.count)
-    for (name, value) in request.query {
+    writer.add(request.queryBytes.count)
+    for (name, value) in request.queryBytes {
       writer.add(name)
       writer.add(value)
     }
     writer.add(request.headers.count)
     for header in request.headers {
-      writer.add(header.name)
-      writer.add(header.value)
+      writer.add(header.nameBytes)
+      writer.add(header.valueBytes)
     }
     request.body?.add(to: &writer)
     switch request.authorization {
@@ -150,11 +160,11 @@ private final class HTTPOpBody: OpBody {
     case nil: writer.add("none")
     }
     writer.add(request.isChecked)
-    writer.add(request.save)
+    writer.add(request.saveBytes)
     writer.add(request.resumes)
     writer.add(request.maxBytes ?? -1)
     writer.add(request.redirects)
-    writer.add(request.idempotencyKey)
+    writer.add(request.idempotencyKeyBytes)
     writer.add(makeKey != nil)
     writer.add(key)
     return writer.form()
@@ -165,7 +175,9 @@ private final class HTTPOpBody: OpBody {
     guard let response = task.result else { return context.end(task.error) }
     do {
       if let key {
-        context.set(key, try response.saved.map { .bytes($0) } ?? convert(response))
+        context.set(
+          context.bucket.keys.intern(key),
+          try response.savedBytes.map { .bytes($0) } ?? convert(response))
       }
       context.end()
     } catch {
@@ -208,7 +220,7 @@ extension HTTPRequest.Body {
       writer.add("parts")
       writer.add(parts.count)
       for part in parts {
-        writer.add(part.name)
+        writer.add(part.nameBytes)
         switch part.content {
         case .bytes(let bytes):
           writer.add("bytes")
@@ -217,8 +229,8 @@ extension HTTPRequest.Body {
           writer.add("file")
           writer.add(path)
         }
-        writer.add(part.type)
-        writer.add(part.fileName)
+        writer.add(part.typeBytes)
+        writer.add(part.fileNameBytes)
       }
     case .file(let path):
       writer.add("file")

@@ -73,7 +73,7 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
   /// What the task has started, which continues after it when the body is streamed.
   package var work: HTTPWork { HTTPWork(transfer) }
 
-  public override var kindName: ByteString { "http" }
+  public override var kindName: String { "http" }
 
   /// The response. Stored here, because a generic property makes each request look up its type.
   public override var result: HTTPResponse? { state == .succeeded ? response : nil }
@@ -87,8 +87,8 @@ public final class HTTPTask: ExternalTask<HTTPResponse> {
     switch outcome {
     case .success(let response):
       let size = response.stream == nil ? response.bodySize : nil
-      log(transfer, response.url, response.status, response.elapsed, size)
-      log(transfer, response.url, response.status, size, nil)
+      log(transfer, response.urlBytes, response.status, response.elapsed, size)
+      log(transfer, response.urlBytes, response.status, size, nil)
       if let stream = response.stream {
         let body = HTTPBodyTask(stream, transfer, on: loop)
         transfer.onStreamEnd = { body.finish($0) }

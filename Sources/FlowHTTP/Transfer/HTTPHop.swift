@@ -20,7 +20,9 @@ struct HTTPHop {
   /// The first request.
   init(_ request: HTTPRequest) throws(HTTPMisuse) {
     url = try HTTPURL(request.fullURL)
-    let size = request.headers.reduce(url.text.count) { $0 + $1.name.count + $1.value.count + 4 }
+    let size = request.headers.reduce(url.text.count) {
+      $0 + $1.nameBytes.count + $1.valueBytes.count + 4
+    }
     if size > HTTPRequest.headLimit {
       throw HTTPMisuse(
         field: "url",
@@ -91,7 +93,7 @@ struct HTTPHop {
     // HTTP/2 where the server offers it with its encryption.
     case nil: break
     }
-    if request.save != nil { options.set(CURLOPT_BUFFERSIZE, 1 << 18) }
+    if request.saveBytes != nil { options.set(CURLOPT_BUFFERSIZE, 1 << 18) }
     let isPlainGet = !hasBody && method.equals("GET")
     if !isPlainGet || request.onProgress != nil { ccurl_follow_body(easy) }
     if !isPlainGet { setMethod(options, request, upload) }
@@ -124,9 +126,9 @@ struct HTTPHop {
   /// The lines of the header that the program has given.
   func givenHeaders(_ request: HTTPRequest) -> [(name: ByteString, value: ByteString)] {
     let given = request.headers.filter {
-      isTrusted || !$0.isSecret && !Self.isPrivate($0.name.lowercased)
+      isTrusted || !$0.isSecret && !Self.isPrivate($0.nameBytes.lowercased)
     }
-    var lines = given.map { (name: $0.name, value: $0.value) }
+    var lines = given.map { (name: $0.nameBytes, value: $0.valueBytes) }
     if case .bearer(let token)? = sentCredentials {
       lines.append(("Authorization", "Bearer " + token))
     }
@@ -135,7 +137,7 @@ struct HTTPHop {
     {
       lines.append(("Content-Type", type))
     }
-    if let key = request.idempotencyKey { lines.append(("Idempotency-Key", key)) }
+    if let key = request.idempotencyKeyBytes { lines.append(("Idempotency-Key", key)) }
     return lines
   }
 
@@ -180,11 +182,11 @@ struct HTTPHop {
       options.set(CURLOPT_SSL_VERIFYPEER, 0)
       options.set(CURLOPT_SSL_VERIFYHOST, 0)
     }
-    if url.isEncrypted, let ca = request.ca ?? HTTPEnvironment.value("SSL_CERT_FILE") {
+    if url.isEncrypted, let ca = request.caBytes ?? HTTPEnvironment.value("SSL_CERT_FILE") {
       options.set(CURLOPT_CAINFO, ca)
     }
     guard isTrusted else { return }
-    if let certificate = request.certificate { options.set(CURLOPT_SSLCERT, certificate) }
+    if let certificate = request.certificateBytes { options.set(CURLOPT_SSLCERT, certificate) }
     if let key = request.key { options.set(CURLOPT_SSLKEY, key) }
   }
 
@@ -192,7 +194,7 @@ struct HTTPHop {
   private func setProxy(
     _ options: CurlOptions, _ request: HTTPRequest, _ environment: HTTPEnvironment
   ) -> Bool {
-    if let proxy = request.proxy {
+    if let proxy = request.proxyBytes {
       options.set(CURLOPT_PROXY, proxy)
       // This proxy was asked for, whatever NO_PROXY says.
       if !proxy.isEmpty { options.set(CURLOPT_NOPROXY, "") }
@@ -211,17 +213,17 @@ struct HTTPHop {
   /// Whether the header of a GET has no line but those of every request.
   private func hasNoLines(_ request: HTTPRequest) -> Bool {
     if case .bearer? = sentCredentials { return false }
-    return request.headers.isEmpty && request.idempotencyKey == nil && !request.resumes
+    return request.headers.isEmpty && request.idempotencyKeyBytes == nil && !request.resumes
   }
 
   private func addHeaders(_ options: CurlOptions, _ request: HTTPRequest) {
-    let names = request.headers.map(\.name.lowercased)
+    let names = request.headers.map(\.nameBytes.lowercased)
     func lacks(_ name: StaticString) -> Bool { !names.contains { $0.equals(name) } }
     for header in request.headers {
-      let name = header.name.lowercased
+      let name = header.nameBytes.lowercased
       if !isTrusted, header.isSecret || Self.isPrivate(name) { continue }
       if !hasBody, name.bytes.starts(with: "content-".utf8), request.body != nil { continue }
-      options.add(header.name, header.value)
+      options.add(header.nameBytes, header.valueBytes)
     }
     if lacks("user-agent") { options.setAgent() }
     // A part of a compressed content can't be continued.
@@ -235,7 +237,7 @@ struct HTTPHop {
     }
     // A server that doesn't know it would cost a second.
     if hasBody, lacks("expect") { options.remove("Expect") }
-    if let key = request.idempotencyKey, lacks("idempotency-key") {
+    if let key = request.idempotencyKeyBytes, lacks("idempotency-key") {
       options.add("Idempotency-Key", key)
     }
     if let part {
@@ -307,10 +309,10 @@ private final class CurlOptions {
     case .file(let file): path = file
     case .bytes(let content): bytes = content
     }
-    let added = part.name.withCString { name in
+    let added = part.nameBytes.withCString { name in
       Self.lend(path) { path in
-        Self.lend(part.type) { type in
-          Self.lend(part.fileName) { fileName in
+        Self.lend(part.typeBytes) { type in
+          Self.lend(part.fileNameBytes) { fileName in
             bytes.withUnsafeBytes {
               ccurl_add_part(easy, name, path, $0.baseAddress, $0.count, type, fileName)
             }

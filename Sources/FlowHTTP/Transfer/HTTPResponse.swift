@@ -5,16 +5,28 @@ public final class HTTPResponse {
   /// The status, such as 200.
   public let status: Int
   /// The URL of the response, after redirects; without user and password.
-  public let url: ByteString
+  public var url: String { urlBytes.description }
+  /// The bytes of `url`.
+  package let urlBytes: ByteString
   /// The lines of the header in order, the names in lower case.
-  public private(set) lazy var headers: [(name: ByteString, value: ByteString)] = lines.all
+  public var headers: [(name: String, value: String)] {
+    headersByBytes.map { ($0.name.description, $0.value.description) }
+  }
+  /// The bytes of `headers`.
+  package private(set) lazy var headersByBytes: [(name: ByteString, value: ByteString)] = lines.all
   private let lines: HTTPHeaderLines
   /// The version of the protocol: `1.1`, `2`.
-  public var version: ByteString { lines.version }
+  public var version: String { versionBytes.description }
+  /// The bytes of `version`.
+  package var versionBytes: ByteString { lines.version }
   /// The body; empty when it was saved to a file, or is streamed.
   public let body: ByteString
+  /// The body as a text in UTF-8; nil when it is none.
+  public var text: String? { String(validating: body.bytes, as: UTF8.self) }
   /// The path of the file that has the body.
-  public let saved: ByteString?
+  public var saved: String? { savedBytes?.description }
+  /// The bytes of `saved`.
+  package let savedBytes: ByteString?
   /// The number of bytes of the body, after decompression.
   public let bodySize: Int64
   /// The time from the start of the request to the end of the response; for a stream, of its
@@ -33,10 +45,10 @@ public final class HTTPResponse {
     timings: HTTPTimings, stream: HTTPStream?
   ) {
     self.status = status
-    self.url = url
+    urlBytes = url
     self.lines = lines
     self.body = body
-    self.saved = saved
+    savedBytes = saved
     self.bodySize = bodySize
     self.elapsed = elapsed
     self.timings = timings
@@ -47,7 +59,9 @@ public final class HTTPResponse {
   public var isSuccess: Bool { (200..<300).contains(status) }
 
   /// The values of a header, whatever the case of its name, joined by `, `; nil without one.
-  public func header(_ name: ByteString) -> ByteString? { Self.header(name, in: headers) }
+  public func header(_ name: String) -> String? {
+    Self.header(ByteString(name), in: headersByBytes)?.description
+  }
 
   static func header(
     _ name: ByteString, in headers: [(name: ByteString, value: ByteString)]

@@ -97,7 +97,7 @@ package final class HTTPBodyTask: ExternalTask<Void> {
     markObserved()
   }
 
-  package override var kindName: ByteString { "http body" }
+  package override var kindName: String { "http body" }
 
   /// Continues a paused transfer.
   func resume() { transfer?.resume() }

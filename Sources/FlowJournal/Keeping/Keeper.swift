@@ -245,7 +245,7 @@ package final class Keeper: RunKeeper {
   func cached(_ work: KeptWork, _ record: inout OpRecord) throws -> Answer? {
     guard let cache = work.cache else { return nil }
     let content = OpContent(code: record.code, inputs: record.inputs)
-    let version = try store.digest(cache.version)
+    let version = try store.digest(cache.versionBytes)
     let key = content.code.followed(by: content.inputs).followed(by: version)
     record.cacheKey = key
     guard usesCache, let (run, known) = try store.cached(key), known.hasOutput(of: work) else {

@@ -131,9 +131,9 @@ package final class ProcessTable: LoopPrograms {
 extension ProcessRequest {
   /// Starts the program.
   func spawn(_ spawned: inout flowsystem_spawned, keepsReserve: Bool) throws(SystemError) {
-    let words = CStrings(argv)
-    let variables = environment.isEmpty ? nil : CStrings(mergedEnvironment())
-    let folder = cwd.map { CStrings([$0]) }
+    let words = CStrings(argvBytes)
+    let variables = environmentBytes.isEmpty ? nil : CStrings(mergedEnvironment())
+    let folder = cwdBytes.map { CStrings([$0]) }
     // An incomplete list would be another command.
     for list in [words, variables, folder] where list?.isComplete == false {
       throw failure(ENOMEM)
@@ -155,7 +155,7 @@ extension ProcessRequest {
       request.streams.0 = try Self.open(path, writing: false)
       files.append(request.streams.0)
     }
-    if let output {
+    if let output = outputBytes {
       request.streams.1 = try Self.open(output, writing: true)
       files.append(request.streams.1)
     }
@@ -179,10 +179,10 @@ extension ProcessRequest {
     while let text = entry.pointee {
       let bytes = Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
       let name = ByteString(Array(bytes.prefix { $0 != UInt8(ascii: "=") }))
-      if environment[name] == nil { merged.append(ByteString(bytes)) }
+      if environmentBytes[name] == nil { merged.append(ByteString(bytes)) }
       entry += 1
     }
-    for (name, value) in environment {
+    for (name, value) in environmentBytes {
       if let value { merged.append("\(name)=\(value)") }
     }
     return merged
@@ -190,15 +190,15 @@ extension ProcessRequest {
 
   /// The reason why the program couldn't be started. The system has one number for several reasons.
   func failure(_ number: Int32) -> SystemError {
-    let program = argv[0]
+    let program = argvBytes[0]
     var reason = systemMessage(number)
-    if let cwd, let folder = Self.folderProblem(cwd) {
+    if let cwdBytes, let folder = Self.folderProblem(cwdBytes) {
       return SystemError(
-        "can't run '\(program)' in '\(cwd)': \(systemMessage(folder))", code: folder)
+        "can't run '\(program)' in '\(cwdBytes)': \(systemMessage(folder))", code: folder)
     }
     let isPath = program.bytes.contains(UInt8(ascii: "/"))
     switch number {
-    case ENOENT where isPath && cwd == nil && program.withCString { access($0, F_OK) } == 0:
+    case ENOENT where isPath && cwdBytes == nil && program.withCString { access($0, F_OK) } == 0:
       reason = "the interpreter in its first line doesn't exist"
     case ENOENT: reason = isPath ? "no such program" : "no such program on the PATH"
     case EACCES: reason = "not an executable program (\(reason))"

@@ -14,7 +14,11 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
   /// - Parameters:
   ///   - message: The call that failed, and the reason.
   ///   - code: The system's `errno`, if there is one.
-  public init(_ message: ByteString, code: Int32? = nil) {
+  @_disfavoredOverload
+  public init(_ message: String, code: Int32? = nil) { self.init(ByteString(message), code: code) }
+
+  /// The same with a message that may have any bytes.
+  package init(_ message: ByteString, code: Int32? = nil) {
     self.messageBytes = message
     self.code = code
   }

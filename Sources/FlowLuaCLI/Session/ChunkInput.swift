@@ -227,7 +227,7 @@ final class ChunkInput {
 
   /// The value of a global variable as a string; nil: the default.
   private func prompt(_ name: ByteString) -> ByteString? {
-    guard let value = try? vm.global(name), !value.isNil else { return nil }
-    return (try? vm.tostring(value)).map { ByteString($0.bytes) }
+    guard let value = try? vm.global(name.description), !value.isNil else { return nil }
+    return (try? vm.tostringBytes(value)).map { ByteString($0.bytes) }
   }
 }

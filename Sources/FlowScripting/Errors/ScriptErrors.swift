@@ -17,9 +17,9 @@ extension LuaVM {
           return text
         }
         switch value {
-        case .string, .integer, .number: return try self.tostring(value)
+        case .string, .integer, .number: return try self.tostringBytes(value)
         case .reference(let reference) where self.hasMetafield("__tostring", reference):
-          return try self.tostring(value)
+          return try self.tostringBytes(value)
         default:
           throw LuaError(
             .runtime,
@@ -222,12 +222,12 @@ extension ScriptHost {
     switch value {
     case .string(let text): return text
     case .integer, .number:
-      return position + ((try? vm.tostring(value)) ?? "a number")
+      return position + ((try? vm.tostringBytes(value)) ?? "a number")
     case .nil, .boolean:
       return "\(position)(error object is a \(vm.typeNameBytes(of: value)) value)"
     case .reference(let reference):
       if vm.hasMetafield("__tostring", reference) {
-        do { return try vm.tostring(value) } catch {
+        do { return try vm.tostringBytes(value) } catch {
           let problem = (error as? LuaError)?.messageBytes ?? ByteString(describing: error)
           return """
             \(position)(error object is a \(reference.kind.name) value; \

@@ -5,7 +5,7 @@ internal import FlowEngine
 extension Arguments {
   /// A path: a string that isn't empty and has no NUL in it.
   func path(_ index: Int) throws -> ByteString {
-    guard let path = call.string(place(index)) else { throw wrong(index, expected: "path") }
+    guard let path = call.bytes(place(index)) else { throw wrong(index, expected: "path") }
     if path.isEmpty { throw wrong(index, "path expected, got an empty string") }
     if path.bytes.contains(0) {
       throw wrong(index, "path expected, got a string with a NUL byte: '\(path.escapingNUL)'")

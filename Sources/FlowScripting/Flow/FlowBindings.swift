@@ -6,7 +6,7 @@ extension ScriptHost {
   func installFlows() throws {
     define("new") { host, call in
       let name = try Arguments(host, call, "new").name(1)
-      return call.answer(Flow(name), host.types.flow)
+      return call.answer(Flow(bytes: name), host.types.flow)
     }
   }
 
@@ -32,7 +32,8 @@ extension ScriptHost {
         let (flow, arguments) = try host.builder(call, "primary")
         // One of them may be nil.
         let input = arguments.isNil(1) && !arguments.isNil(2) ? nil : try arguments.string(1)
-        flow.primary(input: input, output: arguments.isNil(2) ? nil : try arguments.string(2))
+        flow.primary(
+          inputBytes: input, outputBytes: arguments.isNil(2) ? nil : try arguments.string(2))
         return call.answer(argument: 1)
       },
       "data": BoundMethod { host, call in
@@ -83,10 +84,10 @@ extension ScriptHost {
           flow.case(where: ScriptPredicate(host, try arguments.function(1)))
           return call.answer(argument: 1)
         }
-        guard let key = call.string(2), call.kind(2) == .string else {
+        guard let key = call.bytes(2), call.kind(2) == .string else {
           throw arguments.wrong(1, expected: "string or function")
         }
-        guard call.kind(3) == .string, let value = call.string(3) else {
+        guard call.kind(3) == .string, let value = call.bytes(3) else {
           throw arguments.wrong(2, expected: "string")
         }
         flow.case(key, value)

@@ -8,7 +8,7 @@ extension ScriptHost {
       "check": BoundMethod { host, call in
         let (flow, arguments) = try host.graphed(call, "check", host.types.flow, "flow")
         let data = arguments.isNil(1) ? nil : try arguments.data(1)
-        return call.answer(try host.table(of: flow.check(data: data)))
+        return call.answer(try host.table(of: flow.check(bytes: data)))
       },
       "dot": BoundMethod { host, call in
         let (flow, _) = try host.graphed(call, "dot", host.types.flow, "flow")

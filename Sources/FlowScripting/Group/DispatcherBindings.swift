@@ -28,7 +28,7 @@ extension ScriptHost {
       throw Arguments(host, call, method: "__index").wrongSelf("dispatcher")
     }
     let dispatcher = box.dispatcher
-    switch call.string(2) {
+    switch call.bytes(2) {
     case "input": return try host.answer(call, dispatcher.input)
     case "output": return try host.answer(call, dispatcher.output)
     case "max_concurrent": return call.answer(.integer(Int64(dispatcher.maxConcurrent)))
@@ -68,7 +68,7 @@ extension ScriptHost {
       throw arguments.wrong(index, "field 'absent': without 'output' nothing is collected")
     }
     let dispatcher = GroupDispatcher(
-      input: input, output: output,
+      inputBytes: input, output: output,
       maxConcurrent: try options.count("max_concurrent") ?? 3,
       allowFailure: try options.boolean("allow_failure") ?? false,
       allowEmpty: try options.boolean("allow_empty") ?? false,

@@ -63,7 +63,7 @@ extension ScriptHost {
     let reader = try HTTPRequestReader(arguments, method: method, defaults: client?.defaults)
     var request = try reader.request()
     if let client {
-      if !client.client.isOwn(request.url) {
+      if !client.client.isOwn(request.urlBytes) {
         // The client's certificate is for its server.
         if !reader.gives("cert") { request.certificate = nil }
         if !reader.gives("key") { request.key = nil }
@@ -144,7 +144,7 @@ final class HTTPTypes {
       "jar", of: HTTPCookieJar.self, methods: [:],
       metamethods: { _ in host.bind(ScriptHost.httpMetamethods) })
     let index = try vm.makeFunction { [unowned vm] call in
-      guard let name = call.string(2), case .reference(let table) = try call.value(1) else {
+      guard let name = call.bytes(2), case .reference(let table) = try call.value(1) else {
         return call.answer(.nil)
       }
       return call.answer(try vm.rawGet(.string(name.lowercased), in: table))
@@ -170,7 +170,7 @@ extension ScriptHost {
           call, "bad argument #1 to '__tostring' (object of flow.http expected, got \(name))")
       },
       "__newindex": BoundMethod { host, call in
-        let field = call.string(2).map { "field '\($0)'" } ?? "a field"
+        let field = call.bytes(2).map { "field '\($0)'" } ?? "a field"
         throw host.usage(call, "can't set \(field) of \(call.typeName(1))")
       },
     ]

@@ -91,7 +91,7 @@ extension ScriptHost {
     guard let client = call.object(1, try host.httpTypes().client) else {
       throw Arguments(host, call, method: "__index").wrongSelf("client")
     }
-    guard let name = call.string(2)?.description, httpMethods.contains(name) else {
+    guard let name = call.bytes(2)?.description, httpMethods.contains(name) else {
       return call.answer(.nil)
     }
     return call.answer(

@@ -11,7 +11,7 @@ extension ScriptHost {
         let (reader, request, key) = try HTTPRequestReader.op(arguments)
         do {
           return try HTTPOp(
-            request, into: key, requester: ObjectIdentifier(self),
+            request, intoBytes: key, requester: ObjectIdentifier(self),
             showsProgress: reader.reportsProgress,
             makeKey: reader.makesKey
               ? { context in IdempotencyKeys.make(for: context) } : nil
@@ -27,8 +27,8 @@ extension ScriptHost {
 
   /// The value of a body: JSON as a table, everything else as bytes.
   private func value(ofBody response: HTTPResponse) throws -> FlowValue {
-    let type = response.header("content-type")?.lowercased ?? ""
-    let essence = type.bytes.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
+    let type = response.header("content-type")?.lowercased() ?? ""
+    let essence = type.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != 32 }
     guard
       essence.elementsEqual("application/json".utf8)
         || essence.starts(with: "application/".utf8)
@@ -37,7 +37,7 @@ extension ScriptHost {
     do {
       return FlowValue(try vm.decodeJSON(response.body))
     } catch let error as JSONTextError {
-      let place = HTTPTask.shown(response.url)
+      let place = HTTPTask.shown(response.urlBytes)
       throw FlowError(.error, "'\(place)': \(error.message)")
     }
   }

@@ -138,7 +138,7 @@ struct HTTPRequestReader {
   /// The request. A body that is kept in memory is at most as large as the limit of the state.
   func request() throws -> HTTPRequest {
     var request = try unlimitedRequest()
-    if request.maxBytes == nil, request.save == nil, !request.streams,
+    if request.maxBytes == nil, request.saveBytes == nil, !request.streams,
       let limit = arguments.host.vm.memoryLimit
     {
       request.maxBytes = min(limit, HTTPRequest.memoryLimit)
@@ -156,7 +156,7 @@ struct HTTPRequestReader {
     if let field = Self.paths.first(where: { options.has($0) }) { try checkFiles(field) }
     let method = try self.method.map { ByteString($0) } ?? options.string("method")
     var request = HTTPRequest(url, method: method.map { $0.uppercased })
-    request.query = try pairs("query").map { ($0.name, $0.value.text) }
+    request.queryBytes = try pairs("query").map { ($0.name, $0.value.text) }
     request.headers = try headers(arguments, options)
     request.body = try body()
     request.authorization = try authorization(arguments, options)
@@ -164,7 +164,7 @@ struct HTTPRequestReader {
     request.connectTimeout = try options.duration("connect_timeout", orZero: false) ?? .seconds(10)
     request.idleTimeout = try options.duration("idle_timeout", orZero: false) ?? .seconds(60)
     request.isChecked = try options.boolean("check") ?? true
-    request.save = try options.string("save")
+    request.saveBytes = try options.string("save")
     request.resumes = try options.boolean("resume") ?? false
     request.maxBytes = try options.count("max_bytes")
     if let limit = request.maxBytes, limit > 1 << 53 {
@@ -176,14 +176,14 @@ struct HTTPRequestReader {
     {
       request.redirects = Int(redirects)
     }
-    request.proxy = try proxy()
-    request.ca = try options.string("ca")
-    request.certificate = try options.string("cert")
+    request.proxyBytes = try proxy()
+    request.caBytes = try options.string("ca")
+    request.certificateBytes = try options.string("cert")
     request.key = try options.string("key")
     request.isInsecure = try options.boolean("insecure") ?? false
     request.cookies = try jar()
     request.version = try version()
-    request.idempotencyKey = try idempotencyKey()
+    request.idempotencyKeyBytes = try idempotencyKey()
     if options.kind("progress") != .function, options.has("progress") {
       guard case .boolean? = options.value("progress") else {
         throw options.wrong("progress", expected: "boolean or function")
@@ -355,7 +355,7 @@ extension ScriptHost {
   func text(_ value: LuaValue) throws -> HTTPText? {
     switch value {
     case .string(let text): return HTTPText(text: text)
-    case .integer, .number: return HTTPText(text: try vm.tostring(value), isNumber: true)
+    case .integer, .number: return HTTPText(text: try vm.tostringBytes(value), isNumber: true)
     case .reference:
       guard let secret = secret(in: value) else { return nil }
       switch secret.plain {

@@ -8,13 +8,13 @@ extension ScriptHost {
     guard let response = call.object(1, try host.httpTypes().response) else {
       throw Arguments(host, call, method: "__index").wrongSelf("response")
     }
-    switch call.string(2) {
+    switch call.bytes(2) {
     case "status": return call.answer(.integer(Int64(response.status)))
     case "ok": return call.answer(.boolean(response.isSuccess))
-    case "url": return call.answer(.string(response.url))
-    case "version": return call.answer(.string(response.version))
+    case "url": return call.answer(.string(response.urlBytes))
+    case "version": return call.answer(.string(response.versionBytes))
     case "elapsed": return call.answer(.number(response.elapsed.inSeconds))
-    case "saved": return call.answer(response.saved.map { .string($0) } ?? .nil)
+    case "saved": return call.answer(response.savedBytes.map { .string($0) } ?? .nil)
     case "body":
       try host.checkWhole(response, call, "body")
       return response.body.bytes.withUnsafeBytes { call.answer(bytes: $0) }
@@ -35,7 +35,7 @@ extension ScriptHost {
   private func headers(of response: HTTPResponse) throws -> LuaReference {
     if let kept = response.attachment as? LuaReference { return kept }
     let table = try vm.makeTable(
-      fields: headerFields(response.headers), metatable: try httpTypes().headers)
+      fields: headerFields(response.headersByBytes), metatable: try httpTypes().headers)
     response.attachment = table
     return table
   }
@@ -55,13 +55,16 @@ extension ScriptHost {
         do {
           return call.answer(try host.vm.decodeJSON(response.body, options))
         } catch {
-          throw host.jsonError(call, error, in: "response:json", of: HTTPTask.shown(response.url))
+          throw host.jsonError(
+            call, error, in: "response:json", of: HTTPTask.shown(response.urlBytes))
         }
       },
       "values": BoundMethod { host, call in
         let (response, arguments) = try host.response(call, "values")
         let name = try arguments.string(1).lowercased
-        let values = response.headers.filter { $0.name == name }.map { LuaValue.string($0.value) }
+        let values = response.headersByBytes.filter { $0.name == name }.map {
+          LuaValue.string($0.value)
+        }
         return call.answer(.reference(try host.vm.makeTable(values: values)))
       },
       "chunks": BoundMethod { host, call in

@@ -101,7 +101,7 @@ extension ScriptHost {
         return ByteString(text + "\n")
       }
       for library in StandardLibraryHelp.libraries {
-        guard let global = try? vm.global(ByteString(library.name)),
+        guard let global = try? vm.global(library.name),
           case .reference(let table) = global, vm.areSame(table, reference),
           let text = StandardLibraryHelp.text(ofLibrary: library.name, in: vm.configuration)
         else { continue }

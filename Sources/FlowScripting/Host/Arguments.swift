@@ -60,7 +60,7 @@ struct Arguments {
   }
 
   func string(_ index: Int) throws -> ByteString {
-    guard let string = call.string(place(index)) else { throw wrong(index, expected: "string") }
+    guard let string = call.bytes(place(index)) else { throw wrong(index, expected: "string") }
     return string
   }
 

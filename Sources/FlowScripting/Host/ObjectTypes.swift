@@ -148,7 +148,7 @@ extension ScriptHost {
           call, "bad argument #1 to '__tostring' (object of flow expected, got \(name))")
       },
       "__newindex": BoundMethod { host, call in
-        let field = call.string(2).map { "field '\($0)'" } ?? "a field"
+        let field = call.bytes(2).map { "field '\($0)'" } ?? "a field"
         let hint = call.handle(1, host.types.context) == nil ? "" : "; use ctx:set(key, value)"
         throw host.usage(call, "can't set \(field) of \(host.shownType(call, 1))\(hint)")
       },

@@ -1,4 +1,4 @@
-public import FlowEngine
+package import FlowEngine
 internal import FlowHTTP
 @_spi(Scripting) internal import LuaVM
 
@@ -45,7 +45,13 @@ extension ScriptHost {
   /// settled. Code of a run or task must not call it.
   ///
   /// - Parameter reason: The reason that they show; nil for none.
-  public func cancelEverything(reason: ByteString?) {
+  @_disfavoredOverload
+  public func cancelEverything(reason: String?) {
+    cancelEverything(reason: reason.map { ByteString($0) })
+  }
+
+  /// The same with a reason that may have any bytes.
+  package func cancelEverything(reason: ByteString?) {
     cancelEverything(.cancelled(reason: reason))
   }
 

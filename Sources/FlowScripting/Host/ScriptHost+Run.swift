@@ -116,7 +116,7 @@ private struct ScriptCall: Sendable {
     let chunk: LuaReference
     switch script.content {
     case .text(let text, let name): chunk = try vm.load(text, name: "=" + name, mode: "t")
-    case .file(let path): chunk = try vm.loadFile(path)
+    case .file(let path): chunk = try vm.loadFile(bytes: path)
     }
     let table = try vm.makeTable(fields: try data.map { ($0, try host.luaValue($1.flowValue)) })
     var results: [LuaValue] = []
@@ -202,7 +202,7 @@ extension ScriptHost {
     case .handler(let handler): emit = handler
     }
     let function = try vm.makeFunction { call in
-      emit(call.string(1) ?? "")
+      emit(call.bytes(1) ?? "")
       return call.answer()
     }
     let definition = try vm.loadOwn(Self.outputDefinition, name: "=[flow]")

@@ -276,7 +276,12 @@ public final class ScriptHost {
   // MARK: The end of a script
 
   /// Reports about unobserved failures: the message and, if there is one, the script's traceback.
-  public func unobservedFailures() -> [(name: ByteString, error: FlowError)] {
+  public func unobservedFailures() -> [(name: String, error: FlowError)] {
+    unobservedFailuresByBytes().map { ($0.name.description, $0.error) }
+  }
+
+  /// The same with the bytes of names.
+  package func unobservedFailuresByBytes() -> [(name: ByteString, error: FlowError)] {
     loop.unobservedFailures.map { ($0.nameBytes, $0.error) }
   }
 

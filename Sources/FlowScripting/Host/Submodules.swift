@@ -30,7 +30,7 @@ extension ScriptHost {
 
   /// The result of `require` of one of these names, which is the first argument of the loader.
   func requiredModule(_ call: LuaCall) throws -> LuaAnswer {
-    guard let name = call.string(1), let dot = name.bytes.firstIndex(of: UInt8(ascii: ".")) else {
+    guard let name = call.bytes(1), let dot = name.bytes.firstIndex(of: UInt8(ascii: ".")) else {
       return call.answer(.reference(module))
     }
     let part = ByteString(Array(name.bytes[(dot + 1)...]))

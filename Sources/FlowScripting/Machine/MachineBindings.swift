@@ -182,7 +182,7 @@ extension Arguments {
     if let isStrict = try given.boolean("strict") { options.isStrict = isStrict }
     if let shape = try given.string("shape") {
       if shape.isEmpty { throw wrong(index, "field 'shape': a shape is a non-empty string") }
-      options.shape = shape
+      options.shape = shape.description
     }
     if let direction = try given.string("rankdir") {
       guard let known = MachineDOTOptions.Direction(rawValue: direction.description) else {

@@ -8,7 +8,7 @@ extension ScriptHost {
     if ops.contains(.print) {
       registerDescribed(
         OpClass("PrintOp", doc: "Logs its message.") { arguments in
-          PrintOp(try arguments.text(1))
+          PrintOp(bytes: try arguments.textBytes(1))
         })
     }
     if ops.contains(.sleep) {

@@ -12,7 +12,7 @@ extension ScriptHost {
   func codeForm(of value: LuaReference, arguments: LuaReference? = nil) throws -> CodeForm {
     let bytes = try vm.codeForm(
       of: value, arguments: arguments, describer: CodeDescriber(self))
-    return CodeForm(bytes, place: value.kind == .function ? vm.place(of: value) : nil)
+    return CodeForm(bytes, placeBytes: value.kind == .function ? vm.place(of: value) : nil)
   }
 
   /// The SHA-256 of the form of an op's code, in hexadecimal digits; nil when it has none.

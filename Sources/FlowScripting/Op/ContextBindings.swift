@@ -78,7 +78,7 @@ extension ScriptHost {
       "log": BoundMethod { host, call in
         let context = try host.context(call, "log")
         try host.checkMemory()
-        if call.count == 2, let text = call.string(2) {
+        if call.count == 2, let text = call.bytes(2) {
           context.log(text)
           return call.answer()
         }
@@ -86,7 +86,7 @@ extension ScriptHost {
         if call.count >= 2 {
           for index in 2...call.count {
             if index > 2 { line.append(UInt8(ascii: " ")) }
-            let text = try call.string(index) ?? host.vm.tostring(try call.value(index))
+            let text = try call.bytes(index) ?? host.vm.tostringBytes(try call.value(index))
             line.append(contentsOf: text.bytes)
           }
         }
@@ -132,7 +132,7 @@ extension ScriptHost {
 
   /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.key`, `ctx.run`, `ctx.error`.
   static func contextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    let name = call.string(2)?.description ?? "__index"
+    let name = call.bytes(2)?.description ?? "__index"
     let context = try host.context(call, name)
     switch name {
     case "name": return try host.answer(call, .bytes(context.displayName))
@@ -184,7 +184,7 @@ extension ScriptHost {
       throw Arguments(self, call, method: function).wrong(1, expected: "string")
     }
     if let id = call.interned(2) { return DataKey(id: UInt32(truncatingIfNeeded: id)) }
-    let key = loop.keys.intern(call.string(2) ?? "")
+    let key = loop.keys.intern(call.bytes(2) ?? "")
     try call.intern(2, as: Int64(key.id))
     return key
   }
@@ -209,14 +209,14 @@ extension ScriptHost {
 
   /// The message passed to `ctx:fail`: a string, a number, or a value with `__tostring`.
   private func failureMessage(_ arguments: Arguments) throws -> ByteString {
-    if let text = arguments.call.string(arguments.place(1)) { return text }
+    if let text = arguments.call.bytes(arguments.place(1)) { return text }
     let value = try arguments.call.value(arguments.place(1))
     switch value {
     case .integer, .number: break
     case .reference(let reference) where vm.hasMetafield("__tostring", reference): break
     default: throw arguments.wrong(1, expected: "string")
     }
-    return try vm.tostring(value)
+    return try vm.tostringBytes(value)
   }
 
   /// The fields passed to `ctx:fail`.

@@ -1,5 +1,5 @@
 public import FlowEngine
-@_spi(Scripting) public import LuaVM
+@_spi(Scripting) package import LuaVM
 
 /// The arguments with which a script called an `OpClass`, counted from 1.
 ///
@@ -38,11 +38,24 @@ public struct OpArguments {
     FlowValue(try arguments.call.value(arguments.place(index)))
   }
 
-  /// A string, as bytes.
-  public func string(_ index: Int) throws -> ByteString { try arguments.string(index) }
+  /// A string in UTF-8; an error of use for other bytes.
+  public func string(_ index: Int) throws -> String { try utf8(arguments.string(index), index) }
 
-  /// A string, or a number as `tostring` shows it.
-  public func text(_ index: Int) throws -> ByteString {
+  /// A string of any bytes.
+  public func bytes(_ index: Int) throws -> ByteString { try arguments.string(index) }
+
+  /// A string in UTF-8, or a number as `tostring` shows it.
+  public func text(_ index: Int) throws -> String { try utf8(textBytes(index), index) }
+
+  private func utf8(_ bytes: ByteString, _ index: Int) throws -> String {
+    guard let text = String(flowValue: .bytes(bytes)) else {
+      throw wrong(index, "\(String.flowWantedName) expected")
+    }
+    return text
+  }
+
+  /// A string of any bytes, or a number as `tostring` shows it.
+  package func textBytes(_ index: Int) throws -> ByteString {
     switch try value(index) {
     case .bytes(let bytes): return bytes
     case .integer(let integer): return FlowValue.integer(integer).logTextBytes
@@ -83,8 +96,13 @@ public struct OpArguments {
   /// A number of seconds, finite and not negative.
   public func duration(_ index: Int) throws -> Duration { try arguments.duration(index) }
 
-  /// A list of strings without holes; a number in it is converted as by `tostring`.
-  public func strings(_ index: Int) throws -> [ByteString] {
+  /// A list of strings in UTF-8 without holes; a number in it is converted as by `tostring`.
+  public func strings(_ index: Int) throws -> [String] {
+    try byteStrings(index).map { try utf8($0, index) }
+  }
+
+  /// A list of strings of any bytes without holes; a number in it is converted as by `tostring`.
+  package func byteStrings(_ index: Int) throws -> [ByteString] {
     guard let strings = try arguments.host.strings(in: .reference(try arguments.table(index)))
     else { throw wrong(index, "a list of strings expected") }
     return strings
@@ -112,28 +130,46 @@ public struct OpOptions {
   }
 
   /// The error of a wrong field: `bad argument #2 to 'ExecOp' (field 'cwd': what)`.
-  public func wrong(_ name: ByteString, _ what: String) -> any Error {
+  public func wrong(_ name: String, _ what: String) -> any Error {
     options.arguments.wrong(options.index, "field '\(name)': \(what)")
   }
 
   /// A field of any type; nil when it is absent.
-  public func value(_ name: ByteString) -> LuaValue? { options.value(name) }
+  public func value(_ name: String) -> FlowValue? { luaValue(name).map { FlowValue($0) } }
 
-  /// A field that is a string; nil when it is absent.
-  public func string(_ name: ByteString) throws -> ByteString? { try options.string(name) }
+  /// A field of any type, as Lua has it.
+  package func luaValue(_ name: String) -> LuaValue? { options.value(ByteString(name)) }
+
+  /// A field that is a string in UTF-8; nil when it is absent.
+  public func string(_ name: String) throws -> String? {
+    try bytes(name).map { bytes in
+      guard let text = String(flowValue: .bytes(bytes)) else {
+        throw wrong(name, "\(String.flowWantedName) expected")
+      }
+      return text
+    }
+  }
+
+  /// A field that is a string of any bytes; nil when it is absent.
+  public func bytes(_ name: String) throws -> ByteString? { try options.string(ByteString(name)) }
 
   /// A field that is a boolean; nil when it is absent.
-  public func boolean(_ name: ByteString) throws -> Bool? { try options.boolean(name) }
+  public func boolean(_ name: String) throws -> Bool? { try options.boolean(ByteString(name)) }
 
   /// A field that is a finite number of seconds, greater than 0 or, if that is allowed, 0; nil when it
   /// is absent.
-  public func duration(_ name: ByteString, orZero: Bool = true) throws -> Duration? {
-    try options.duration(name, orZero: orZero)
+  public func duration(_ name: String, orZero: Bool = true) throws -> Duration? {
+    try options.duration(ByteString(name), orZero: orZero)
   }
 
   /// The fields of a table with string keys, in the order of the keys; nil when it is absent.
-  public func fields(_ name: ByteString) throws -> [(name: ByteString, value: LuaValue)]? {
-    guard let table = try options.table(name) else { return nil }
+  public func fields(_ name: String) throws -> [(name: String, value: FlowValue)]? {
+    try luaFields(name)?.map { ($0.name.description, FlowValue($0.value)) }
+  }
+
+  /// The same as Lua has them.
+  package func luaFields(_ name: String) throws -> [(name: ByteString, value: LuaValue)]? {
+    guard let table = try options.table(ByteString(name)) else { return nil }
     let vm = options.arguments.host.vm
     return try vm.pairs(of: table).map { key, value in
       guard case .string(let key) = key else {

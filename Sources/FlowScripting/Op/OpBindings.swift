@@ -25,7 +25,7 @@ extension ScriptHost {
       let op: Op
       switch call.kind(2) {
       case .function:
-        op = Op(name: name, body: ScriptOpBody(host, try arguments.function(2)))
+        op = Op(nameBytes: name, body: ScriptOpBody(host, try arguments.function(2)))
       case .table:
         op = try host.makeOp(name, arguments)
       default:
@@ -51,7 +51,7 @@ extension ScriptHost {
       return try declaration(table) { arguments.wrong(2, "field '\(field)': \($0)") }
     }
     let op = Op(
-      name: name, doc: try options.string("doc"), needs: try declared("needs"),
+      nameBytes: name, doc: try options.string("doc"), needs: try declared("needs"),
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
       timeout: policy.timeout, grace: policy.grace, undo: policy.undo,

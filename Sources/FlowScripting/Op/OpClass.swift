@@ -32,16 +32,16 @@ public final class OpClass {
   ///     returns. An error that it throws is raised in the script; an error of `OpArguments` is an
   ///     error of use with the script's line.
   public init(
-    _ name: ByteString, doc: ByteString? = nil,
+    _ name: String, doc: String? = nil,
     make: @escaping (OpArguments) throws -> any OpConvertible
   ) {
-    self.nameBytes = name
-    self.docBytes = doc
+    self.nameBytes = ByteString(name)
+    self.docBytes = doc.map { ByteString($0) }
     self.make = { try make($0).makeOp() }
   }
 
   /// The class for scripts: an op whose arguments haven't been given yet.
-  func asOp() -> Op { Op(name: nameBytes, doc: docBytes, body: OpClassBody(self)) }
+  func asOp() -> Op { Op(nameBytes: nameBytes, doc: docBytes, body: OpClassBody(self)) }
 }
 
 extension Op {

@@ -8,7 +8,7 @@ extension ScriptHost {
     guard let op = host.op(call, 1) else {
       throw Arguments(host, call, method: "__index").wrongSelf("op")
     }
-    switch call.string(2) {
+    switch call.bytes(2) {
     case "name": return try host.answer(call, .bytes(op.nameBytes))
     case "doc": return try host.answer(call, op.docBytes)
     case "needs": return call.answer(.reference(try host.table(of: op.needs)))

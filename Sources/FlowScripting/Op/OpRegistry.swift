@@ -103,14 +103,14 @@ extension ScriptHost {
   /// - Parameter name: The name of the op or class.
   /// - Returns: Whether there was one of this name.
   @discardableResult
-  public func unregister(_ name: ByteString) -> Bool { registry.remove(name) }
+  public func unregister(_ name: String) -> Bool { registry.remove(ByteString(name)) }
 
   /// The value of `flow.ops.NAME`: the op, or nil for an unknown name, as in a table.
   static func registryProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     guard call.object(1, host.types.registry) != nil else {
       throw Arguments(host, call, method: "__index").wrongSelf("ops")
     }
-    guard let name = call.string(2) else { return call.answer(.nil) }
+    guard let name = call.bytes(2) else { return call.answer(.nil) }
     guard let op = host.registry[name] else {
       guard host.withholdsOp(name) else { return call.answer(.nil) }
       throw host.usage(
@@ -138,7 +138,7 @@ extension ScriptHost {
 
   /// `next` for `flow.ops`, in the order of the names.
   private static func nextOp(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    let last = call.string(2).map { $0 }
+    let last = call.bytes(2).map { $0 }
     guard let name = host.registry.name(after: last), let op = host.registry[name] else {
       return call.answer(.nil)
     }

@@ -77,7 +77,7 @@ struct PolicyOptions {
     default: throw fields.wrong("version", expected: "string or integer")
     }
     var policy = CachePolicy(
-      expires: try fields.duration("expires", orZero: true), version: version)
+      expires: try fields.duration("expires", orZero: true), versionBytes: version)
     policy.key = try fields.function("key").map { ScriptCacheKey(options.arguments.host, $0) }
     return policy
   }
@@ -226,7 +226,7 @@ extension ScriptHost {
     try policy.checkKeeping(of: op, options)
     let placed = try host.op(op, on: policy.thread, options)
     let made = placed.with(
-      name: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
+      nameBytes: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),
       primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"))

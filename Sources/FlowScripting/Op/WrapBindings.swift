@@ -23,7 +23,7 @@ extension ScriptHost {
     guard let context = loop.context(slot: handle.slot, generation: handle.generation),
       !context.isCleaningUp
     else { throw usage(call, "bad use of 'run' (the op around '\(inner.nameBytes)' has finished)") }
-    for (name, value) in try arguments.data(1) { context.set(name, value) }
+    for (name, value) in try arguments.data(1) { context.set(loop.keys.intern(name), value) }
     let task = context.execute(inner)
     if task.isConcluded { return try answer(call, inner, context, task) }
     return try call.wait(
@@ -99,7 +99,7 @@ final class WrappedOpBody: OpBody {
   /// An op with this body, which has the declarations of the other one and no policy of its own.
   func op(named name: ByteString) -> Op {
     Op(
-      name: name, doc: wrapped.docBytes, needs: wrapped.needs, gives: wrapped.gives,
+      nameBytes: name, doc: wrapped.docBytes, needs: wrapped.needs, gives: wrapped.gives,
       primaryInput: wrapped.primaryInputBytes, primaryOutput: wrapped.primaryOutputBytes, body: self
     )
   }
@@ -118,7 +118,7 @@ final class WrappedOpBody: OpBody {
 
   func codeForm() throws -> CodeForm? {
     let form = try host.codeForm(of: try host.vm.makeTable(values: codeValues))
-    return CodeForm(form.bytes, place: host.vm.place(of: function).map { $0 })
+    return CodeForm(form.bytes, placeBytes: host.vm.place(of: function))
   }
 
   func cancel(_ context: OpContext, _ error: FlowError) { code.cancel(context, error) }

@@ -24,21 +24,21 @@ extension ScriptHost {
   func processRequest(
     _ arguments: OpArguments, canWrite: Bool
   ) throws -> (ProcessRequest, check: Bool) {
-    var request = ProcessRequest(try arguments.strings(1))
+    var request = ProcessRequest(try arguments.byteStrings(1))
     if let problem = request.problem { throw arguments.wrong(1, problem.description) }
     let options = try arguments.options(
       2, known: ["stdin", "output", "tee", "cwd", "env", "timeout", "check", "capture"])
     request.owner = ObjectIdentifier(self)
     request.input = try processInput(options, canWrite: canWrite)
-    request.output = try options.string("output")
+    request.outputBytes = try options.bytes("output")
     request.tees = try options.boolean("tee") ?? false
-    request.cwd = try options.string("cwd")
+    request.cwdBytes = try options.bytes("cwd")
     request.timeout = try options.duration("timeout", orZero: false)
     request.capturesOutput = try options.boolean("capture") ?? true
-    for (name, value) in try options.fields("env") ?? [] {
+    for (name, value) in try options.luaFields("env") ?? [] {
       switch value {
-      case .string(let text): request.environment[name] = .some(text)
-      case .boolean(false): request.environment[name] = .some(nil)
+      case .string(let text): request.environmentBytes[name] = .some(text)
+      case .boolean(false): request.environmentBytes[name] = .some(nil)
       default: throw options.wrong("env", "'\(name)': string or false expected")
       }
     }
@@ -50,7 +50,7 @@ extension ScriptHost {
   private func processInput(
     _ options: OpOptions, canWrite: Bool
   ) throws -> ProcessRequest.Input {
-    switch options.value("stdin") {
+    switch options.luaValue("stdin") {
     case nil: return .nothing
     case .string("inherit"):
       if sessionReadsInput {
@@ -62,7 +62,7 @@ extension ScriptHost {
       return .pipe
     case .string(let bytes): return .bytes(bytes)
     case .reference(let reference)? where reference.kind == .table:
-      let fields = try options.fields("stdin") ?? []
+      let fields = try options.luaFields("stdin") ?? []
       if fields.count == 1, case .string(let text) = fields[0].value {
         switch fields[0].name {
         case "bytes": return .bytes(text)
@@ -90,7 +90,7 @@ extension ScriptHost {
   /// The fields of a program as a task: those of its result or its error, `pid`, and its methods; nil
   /// for another name.
   func programField(_ call: LuaCall, _ program: ProcessTask) throws -> LuaAnswer? {
-    guard let name = call.string(2) else { return nil }
+    guard let name = call.bytes(2) else { return nil }
     switch name {
     case "status", "signal", "stdout", "stderr":
       if program.state == .pending {

@@ -78,7 +78,7 @@ extension ScriptHost {
     let (program, arguments) = try writableProgram(call, "write")
     var bytes: [UInt8] = []
     for index in 0..<arguments.count {
-      bytes += try OpArguments(arguments).text(index + 1).bytes
+      bytes += try OpArguments(arguments).textBytes(index + 1).bytes
     }
     if program.isInputClosed {
       throw usage(call, "bad use of 'write' (close_stdin was called)")

@@ -32,7 +32,7 @@ extension ScriptHost {
     guard let run = call.object(1, host.types.run) else {
       throw Arguments(host, call, method: "__index").wrongSelf("run")
     }
-    let name = call.string(2)?.description
+    let name = call.bytes(2)?.description
     if host.mayLackOutcomes, let name, outcomeFields.contains(name) {
       try host.needOutcome(of: run, call)
     }

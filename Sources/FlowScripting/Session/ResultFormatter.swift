@@ -194,7 +194,7 @@ package struct ResultFormatter {
   /// `tostring` of a value, which may call a script's `__tostring`.
   private func plain(_ value: LuaValue) -> [UInt8] {
     do {
-      return Self.shortened(try vm.tostring(value).bytes, limit: Self.longestText)
+      return Self.shortened(try vm.tostringBytes(value).bytes, limit: Self.longestText)
     } catch {
       let problem = (error as? LuaError)?.messageBytes ?? ByteString(describing: error)
       let name = vm.typeNameBytes(of: value).bytes

@@ -68,7 +68,7 @@ extension ScriptHost {
   /// The fields of a task that isn't a run.
   static func taskProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let (task, _) = try host.task(call, "__index", "task")
-    if call.string(2) == "index", let index = (task as? JoinTask<FlowValue>)?.firstIndex {
+    if call.bytes(2) == "index", let index = (task as? JoinTask<FlowValue>)?.firstIndex {
       return call.answer(.integer(Int64(index) + 1))
     }
     if let program = task as? ProcessTask, let field = try host.programField(call, program) {
@@ -79,7 +79,7 @@ extension ScriptHost {
 
   /// A field that every task has; nil for another name.
   func taskField(_ call: LuaCall, _ task: AnyFlowTask) throws -> LuaAnswer? {
-    switch call.string(2) {
+    switch call.bytes(2) {
     case "completed": return call.answer(.boolean(task.state != .pending))
     case "cancelled": return call.answer(.boolean(task.state == .cancelled))
     case "state":

@@ -52,7 +52,7 @@ extension ScriptHost {
     guard let context = call.object(1, host.types.taskContext) else {
       throw Arguments(host, call, method: "__index").wrongSelf("context")
     }
-    guard call.string(2) == "task" else { return call.answer(.nil) }
+    guard call.bytes(2) == "task" else { return call.answer(.nil) }
     return call.answer(context.task, host.types.task)
   }
 }

@@ -92,13 +92,13 @@ final class TestRequests: HTTPReplacement {
   }
 
   private func table(of part: HTTPPart) throws -> LuaReference {
-    var fields: [(ByteString, LuaValue)] = [("name", .string(part.name))]
+    var fields: [(ByteString, LuaValue)] = [("name", .string(part.nameBytes))]
     switch part.content {
     case .bytes(let bytes): fields.append(("body", .string(bytes)))
     case .file(let path): fields.append(("path", .string(path)))
     }
-    if let type = part.type { fields.append(("type", .string(type))) }
-    if let name = part.fileName { fields.append(("filename", .string(name))) }
+    if let type = part.typeBytes { fields.append(("type", .string(type))) }
+    if let name = part.fileNameBytes { fields.append(("filename", .string(name))) }
     return try host.vm.makeTable(fields: fields)
   }
 

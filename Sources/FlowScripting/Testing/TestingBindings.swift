@@ -23,7 +23,7 @@ extension ScriptHost {
     let options = try TestOptions(arguments, 2, for: op)
     let replacements =
       options.fakes.isEmpty && options.steps.isEmpty
-      ? nil : OpReplacements(options.fakes, steps: options.steps)
+      ? nil : OpReplacements(bytes: options.fakes, steps: options.steps)
     if let name = replacements?.nameWithinItself {
       throw arguments.wrong(
         2, "field 'replace': what replaces '\(name)' contains '\(name)', and would never end")
@@ -254,13 +254,13 @@ private struct TestOptions {
     }
     if case .reference(let reference) = value {
       if reference.kind == .function {
-        return Op(name: name, body: ScriptOpBody(host, reference))
+        return Op(nameBytes: name, body: ScriptOpBody(host, reference))
       }
       if reference.kind == .table {
         let data = try host.data(in: reference, wrong)
-        return Op(name) { context in
-          for (key, value) in data { context.set(key, value) }
-        }
+        return Op("DataOp") { context in
+          for (key, value) in data { context.set(context.bucket.keys.intern(key), value) }
+        }.with(nameBytes: name)
       }
     }
     throw wrong("op, function or table of data expected, got \(host.kindName(of: value))")

@@ -196,7 +196,7 @@ extension ScriptHost {
       bind { host, call in
         let key =
           call.kind(2) == .string
-          ? "field '\(call.string(2)?.description ?? "")'" : "a key of type \(call.typeName(2))"
+          ? "field '\(call.bytes(2)?.description ?? "")'" : "a key of type \(call.typeName(2))"
         throw host.usage(
           call,
           "can't set \(key): run.data is a copy, which the run never sees; ops set data with "

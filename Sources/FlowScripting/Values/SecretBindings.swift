@@ -59,7 +59,7 @@ extension ScriptHost {
   }
 
   func shownField(_ call: LuaCall) -> String {
-    call.string(2).map { "field '\($0)'" } ?? "a field"
+    call.bytes(2).map { "field '\($0)'" } ?? "a field"
   }
 
   /// The secret in a Lua value.

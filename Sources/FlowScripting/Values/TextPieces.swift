@@ -35,7 +35,7 @@ final class TextPieces {
       reader = FileReader(path)
       return
     }
-    guard let text = arguments.call.string(index) else {
+    guard let text = arguments.call.bytes(index) else {
       throw arguments.wrong(index, expected: "string or { path = string }")
     }
     path = nil

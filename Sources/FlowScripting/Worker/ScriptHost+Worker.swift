@@ -26,10 +26,10 @@ extension ScriptHost {
 
   /// The value of `flow.name` in a worker for a name that its module doesn't have.
   func mainName(_ call: LuaCall) throws -> LuaAnswer {
-    if call.string(2) == "read" {
+    if call.bytes(2) == "read" {
       throw usage(call, "flow.read isn't there in a worker: the main script reads standard input")
     }
-    guard let name = call.string(2)?.description, Self.mainNames.contains(name) else {
+    guard let name = call.bytes(2)?.description, Self.mainNames.contains(name) else {
       return call.answer(.nil)
     }
     throw usage(
@@ -39,7 +39,7 @@ extension ScriptHost {
   /// The value of `flow.name` for a name that the module doesn't have: `checking` or a submodule,
   /// else nil or, in a worker, an error for a name that exists elsewhere.
   static func moduleProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
-    guard let name = call.string(2) else { return call.answer(.nil) }
+    guard let name = call.bytes(2) else { return call.answer(.nil) }
     if name == "checking" { return call.answer(.boolean(host.isChecking)) }
     if let submodule = try host.submodule(name) { return call.answer(.reference(submodule)) }
     return host.isWorker ? try host.mainName(call) : call.answer(.nil)

@@ -45,7 +45,7 @@ final class WorkerJobRunner: TaskObserver, EventSink {
       host, function, arguments: table, argumentCount: arguments.count)
     // Types were checked where the op was started: here its needs only list the keys it may read.
     let op = Op(
-      name: place.name, needs: place.visible.map { Declaration($0, .anything) },
+      nameBytes: place.name, needs: place.visible.map { Declaration($0, .anything) },
       grace: place.grace,
       body: StandInBody(
         body, index: place.index, label: place.label, attempt: place.attempt,

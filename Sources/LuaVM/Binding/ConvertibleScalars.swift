@@ -31,7 +31,7 @@ extension LuaValueConvertible where Self: FixedWidthInteger {
   @inlinable
   public func luaValue(in vm: LuaVM) throws -> LuaValue {
     guard let integer = Int64(exactly: self) else {
-      throw LuaError(.argument, ByteString("\(self) is larger than Lua's integers"))
+      throw LuaError(.argument, "\(self) is larger than Lua's integers" as String)
     }
     return .integer(integer)
   }

@@ -91,7 +91,7 @@ extension LuaVM {
     let known = Set(members.getters.keys).union(members.methods.keys)
     return { call in
       if let set = table.find(call) { return try set(call) }
-      guard let key = call.string(2)?.description else {
+      guard let key = call.bytes(2)?.description else {
         throw LuaError(.argument, ByteString("\(name) has no property of type \(call.typeName(2))"))
       }
       throw LuaError(

@@ -5,7 +5,7 @@ func waitingOp(
   _ name: ByteString, _ seconds: Double = 1, needs: [Declaration] = [],
   gives: [Declaration] = [], body: @escaping (OpContext) -> Void = { _ in }
 ) -> Op {
-  Op(name: name, needs: needs, gives: gives, body: SleepingBody(seconds, body))
+  Op(nameBytes: name, needs: needs, gives: gives, body: SleepingBody(seconds, body))
 }
 
 final class SleepingBody: OpBody {
@@ -78,11 +78,11 @@ final class StuckBody: OpBody {
 }
 
 /// An op that succeeds at once.
-func quick(_ name: ByteString) -> Op { Op(name) { _ in } }
+func quick(_ name: ByteString) -> Op { Op(name.description) { _ in } }
 
 /// An op that fails at once, or after `seconds`.
 func failing(_ name: ByteString, _ message: ByteString = "no", after seconds: Double? = nil) -> Op {
-  guard let seconds else { return Op(name) { $0.fail(FlowError(.error, message)) } }
+  guard let seconds else { return Op(name.description) { $0.fail(FlowError(.error, message)) } }
   return waitingOp(name, seconds) { $0.fail(FlowError(.error, message)) }
 }
 

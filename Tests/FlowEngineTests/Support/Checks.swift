@@ -3,13 +3,13 @@ import Testing
 
 /// What a check says, in the form `error UploadOp: sentence`.
 func said(_ flow: Flow, data: [(ByteString, FlowValue)]? = nil) -> [String] {
-  flow.check(data: data).map { "\($0.severity.name) \($0.op): \($0.message)" }
+  flow.check(bytes: data).map { "\($0.severity.name) \($0.op): \($0.message)" }
 }
 
 /// An op that no check executes.
 func checkedOp(
-  _ name: ByteString, needs: KeyValuePairs<ByteString, ByteString> = [:],
-  gives: KeyValuePairs<ByteString, ByteString> = ["other": "any"]
+  _ name: ByteString, needs: KeyValuePairs<String, String> = [:],
+  gives: KeyValuePairs<String, String> = ["other": "any"]
 ) -> Op {
-  Op(name, needs: needs, gives: gives) { _ in Issue.record("a check has run an op") }
+  Op(name.description, needs: needs, gives: gives) { _ in Issue.record("a check has run an op") }
 }

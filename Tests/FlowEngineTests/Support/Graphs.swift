@@ -4,7 +4,7 @@ import Testing
 
 /// An op whose name says whether it fails.
 func drawnOp(_ name: ByteString, retry: RetryPolicy? = nil, timeout: Duration? = nil) -> Op {
-  Op(name, needs: ["item": "any?"], retry: retry, timeout: timeout) { context in
+  Op(name.description, needs: ["item": "any?"], retry: retry, timeout: timeout) { context in
     if context.op.name == "FailOp" { context.fail(FlowError(.error, "with all due respect")) }
   }
 }

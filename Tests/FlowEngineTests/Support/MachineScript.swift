@@ -23,7 +23,7 @@ final class ScriptedLogic: MachineLogic {
 
   func data(of state: FlowValue) throws -> [(ByteString, FlowValue)] {
     if state.isNull { return [] }
-    guard let fields = state.fields else {
+    guard let fields = state.fieldsByBytes else {
       throw FlowError.usage("the state of an op that is a step must be a table")
     }
     return fields
@@ -31,7 +31,9 @@ final class ScriptedLogic: MachineLogic {
 
   func result(of run: Run) throws -> FlowValue { try state(of: run.data) }
 
-  func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] { value.fields ?? [] }
+  func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] {
+    value.fieldsByBytes ?? []
+  }
 
   private func answer(
     _ call: MachineCall, _ body: @escaping () throws -> MachineAnswer

@@ -31,7 +31,7 @@ struct ScriptMachineTests {
         guard let number = data.integer("n") else { throw FlowError(.error, "no n") }
         return Int(number)
       },
-      givingData: { [(ByteString("n"), $0.flowValue)] }
+      givingData: { ["n": $0] }
     ).op
   }
 

@@ -76,7 +76,7 @@ struct SwiftOpTests {
       mayRepeat: true)
     let lost = FlowError.network("lost", phase: .receive, sent: true, code: 104, mayRepeat: false)
     func op(_ name: ByteString, _ error: FlowError) throws -> LuaValue {
-      try program.host.value(of: Op(name) { _ in throw error })
+      try program.host.value(of: Op(name.description) { _ in throw error })
     }
     let results = try program.run(
       """

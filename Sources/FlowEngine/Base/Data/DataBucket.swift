@@ -284,20 +284,22 @@ extension DataBucket {
 
   /// The value under `name` as a Swift type; nil when it is absent or of another type.
   public func value<Wanted: FlowValueConvertible>(
-    _ name: ByteString, as type: Wanted.Type = Wanted.self
+    _ name: String, as type: Wanted.Type = Wanted.self
   ) -> Wanted? {
     get(keys.intern(name)).flatMap(Wanted.init(flowValue:))
   }
 
   /// The string under a name; nil when there is none, or a value of another type.
-  public func string(_ name: ByteString) -> String? { value(name) }
+  public func string(_ name: String) -> String? { value(name) }
   /// The integer under a name; nil when there is none, or a value of another type.
-  public func integer(_ name: ByteString) -> Int64? { value(name) }
+  public func integer(_ name: String) -> Int64? { value(name) }
   /// The number under a name; nil when there is none, or a value of another type.
-  public func number(_ name: ByteString) -> Double? { value(name) }
+  public func number(_ name: String) -> Double? { value(name) }
   /// The boolean under a name; nil when there is none, or a value of another type.
-  public func boolean(_ name: ByteString) -> Bool? { value(name) }
+  public func boolean(_ name: String) -> Bool? { value(name) }
 
   /// The value under a name; nil when there is none.
-  public subscript(name: ByteString) -> FlowValue? { self.get(keys.intern(name)) }
+  public subscript(name: String) -> FlowValue? { self.get(keys.intern(name)) }
+  /// The same for a name that may have any bytes.
+  package subscript(name: ByteString) -> FlowValue? { self.get(keys.intern(name)) }
 }

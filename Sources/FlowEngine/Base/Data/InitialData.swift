@@ -6,16 +6,21 @@
 ///
 /// A list or table of mixed types is written as a `FlowValue`: `["limits": ["n": 3, "x": 0.5] as FlowValue]`.
 public struct InitialData: ExpressibleByDictionaryLiteral {
-  /// The values by their keys; of two under one key the later one counts.
-  public let entries: [(name: ByteString, value: FlowValue)]
+  /// The values by the bytes of their keys; of two under one key the later one counts.
+  package let entries: [(name: ByteString, value: FlowValue)]
 
-  /// Makes data of values in order.
-  public init(_ entries: [(name: ByteString, value: FlowValue)]) {
+  /// Makes data of values in order; of two under one key the later one counts.
+  public init(_ entries: [(name: String, value: FlowValue)]) {
+    self.entries = entries.map { (ByteString($0.name), $0.value) }
+  }
+
+  /// Makes data of values in order, whose keys may have any bytes.
+  package init(bytes entries: [(name: ByteString, value: FlowValue)]) {
     self.entries = entries
   }
 
-  public init(dictionaryLiteral elements: (ByteString, any FlowValueConvertible)...) {
-    entries = elements.map { ($0, $1.flowValue) }
+  public init(dictionaryLiteral elements: (String, any FlowValueConvertible)...) {
+    entries = elements.map { (ByteString($0), $1.flowValue) }
   }
 
   /// Makes data of a dictionary, in the order of its keys.

@@ -139,7 +139,21 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public var retryAfter: Duration? { details.retryAfter }
 
   /// Makes an error; see the properties.
+  // Disfavored, as are others: literals of this package are bytes, because texts of scripts are put into them.
+  @_disfavoredOverload
   public convenience init(
+    _ kind: Kind = .error, _ message: String, op: String? = nil, traceback: String? = nil,
+    code: Int64? = nil, limit: Duration? = nil, process: ProcessResult? = nil,
+    underlying: (any Error)? = nil, isRetriable: Bool? = nil, retryAfter: Duration? = nil
+  ) {
+    self.init(
+      kind, ByteString(message), op: op.map { ByteString($0) },
+      traceback: traceback.map { ByteString($0) }, code: code, payload: nil, limit: limit,
+      process: process, underlying: underlying, isRetriable: isRetriable, retryAfter: retryAfter)
+  }
+
+  /// The same with texts that may have any bytes.
+  package convenience init(
     _ kind: Kind = .error, _ message: ByteString, op: ByteString? = nil,
     traceback: ByteString? = nil, code: Int64? = nil,
     limit: Duration? = nil, process: ProcessResult? = nil, underlying: (any Error)? = nil,
@@ -196,8 +210,14 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   }
 
   /// It was stopped, for a reason that its line shows.
-  public static func cancelled(reason: ByteString? = nil) -> FlowError {
-    FlowError(.cancelled, reason.map { "cancelled: \($0)" } ?? "cancelled")
+  @_disfavoredOverload
+  public static func cancelled(reason: String? = nil) -> FlowError {
+    cancelled(reason: reason.map { ByteString($0) })
+  }
+
+  /// The same with a reason that may have any bytes.
+  package static func cancelled(reason: ByteString? = nil) -> FlowError {
+    FlowError(.cancelled, reason.map { "cancelled: \($0)" as ByteString } ?? "cancelled")
   }
 
   /// It took longer than its timeout.

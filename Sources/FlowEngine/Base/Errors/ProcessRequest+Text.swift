@@ -1,7 +1,7 @@
 extension ProcessRequest {
   /// The command as messages show it, without secrets: words with special characters are quoted.
   func commandText(hiding secrets: SecretTexts) -> ByteString {
-    let words = argv.map { word in
+    let words = argvBytes.map { word in
       let isPlain = !word.isEmpty && word.bytes.allSatisfy { Self.plain.contains($0) }
       return isPlain ? word : "'\(word.escapingNUL)'"
     }

@@ -28,7 +28,13 @@ public struct TraceContext: Sendable {
   ///   - traceparent: The header or environment variable `traceparent`. By the rules of W3C, nil is returned
   ///     for an invalid one; later versions are read as far as they are known.
   ///   - state: The header or environment variable `tracestate`; ignored unless it is printable ASCII.
-  public init?(traceparent: ByteString, state: ByteString? = nil) {
+  @_disfavoredOverload
+  public init?(traceparent: String, state: String? = nil) {
+    self.init(traceparent: ByteString(traceparent), state: state.map { ByteString($0) })
+  }
+
+  /// The same with texts that may have any bytes.
+  package init?(traceparent: ByteString, state: ByteString? = nil) {
     let parts = traceparent.bytes.split(
       separator: UInt8(ascii: "-"), maxSplits: 4, omittingEmptySubsequences: false)
     guard parts.count >= 4, parts.map(\.count).prefix(4) == [2, 32, 16, 2],

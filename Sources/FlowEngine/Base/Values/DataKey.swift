@@ -28,7 +28,13 @@ public final class KeyTable {
     self.secrets = secrets
   }
 
-  /// Returns the key of `name`, always the same for the same bytes.
+  /// Returns the key of `name`, always the same for the same bytes; allocates nothing when the name is known.
+  public func intern(_ name: String) -> DataKey {
+    var name = name
+    return name.withUTF8 { intern($0) }
+  }
+
+  /// Returns the key of a name that may have any bytes.
   public func intern(_ name: ByteString) -> DataKey {
     name.withUnsafeBytes { bytes in
       let slot = slot(of: bytes)
@@ -47,7 +53,7 @@ public final class KeyTable {
   /// The name that a key was interned with.
   public func name(of key: DataKey) -> ByteString {
     guard Int(key.id) < names.count else {
-      misuse("a Key was used with the KeyTable of another event loop")
+      misuse("a DataKey was used with the KeyTable of another event loop")
     }
     return names[Int(key.id)]
   }

@@ -9,7 +9,7 @@ extension FlowValue {
 
 /// Each value is one of type `any`.
 extension FlowValue: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "any" }
+  public static var flowTypeName: String { "any" }
 
   public init?(flowValue: Value) { self = flowValue }
 
@@ -41,14 +41,17 @@ extension FlowValue: ExpressibleByArrayLiteral {
 
 /// A table with string keys: a `MapValue`. A later value replaces an earlier one under the same key.
 extension FlowValue: ExpressibleByDictionaryLiteral {
-  public init(dictionaryLiteral elements: (ByteString, FlowValue)...) {
-    self = .opaque(MapValue(elements))
+  public init(dictionaryLiteral elements: (String, FlowValue)...) {
+    self = .opaque(MapValue(elements.map { (ByteString($0), $1) }))
   }
 }
 
 extension FlowValue {
   /// The value in a field of a table; nil when there is none, or this isn't a table.
-  public subscript(name: ByteString) -> Value? {
+  public subscript(name: String) -> Value? { self[ByteString(name)] }
+
+  /// The same for a name that may have any bytes.
+  package subscript(name: ByteString) -> Value? {
     guard case .opaque(let table) = self else { return nil }
     return table.field(name)
   }

@@ -2,8 +2,8 @@
 
 /// nil represents an absent value; the null of JSON is read as nil, too.
 extension Optional: FlowValueConvertible where Wrapped: FlowValueConvertible {
-  public static var flowTypeName: ByteString { Wrapped.flowTypeName + "?" }
-  public static var flowWantedName: ByteString { Wrapped.flowWantedName + "?" }
+  public static var flowTypeName: String { Wrapped.flowTypeName + "?" }
+  public static var flowWantedName: String { Wrapped.flowWantedName + "?" }
 
   public init?(flowValue: FlowValue) {
     if flowValue.isNull || (flowValue.isJSONNull && Wrapped(flowValue: flowValue) == nil) {
@@ -21,7 +21,7 @@ extension Optional: FlowValueConvertible where Wrapped: FlowValueConvertible {
 /// A table with string keys, read as a copy; a table with other keys is of another type.
 extension Dictionary: FlowValueConvertible
 where Key: FlowKeyConvertible, Value: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "table" }
+  public static var flowTypeName: String { "table" }
 
   public init?(flowValue: FlowEngine.FlowValue) {
     guard case .opaque(let opaque) = flowValue, let map = MapValue(copying: opaque) else {
@@ -60,8 +60,8 @@ extension ByteString: FlowKeyConvertible {
 
 /// An enum with raw values only has to declare it: `enum Plan: String, FlowValueConvertible`.
 extension FlowValueConvertible where Self: RawRepresentable, RawValue: FlowValueConvertible {
-  public static var flowTypeName: ByteString { RawValue.flowTypeName }
-  public static var flowWantedName: ByteString { ByteString(String(describing: Self.self)) }
+  public static var flowTypeName: String { RawValue.flowTypeName }
+  public static var flowWantedName: String { String(describing: Self.self) }
 
   public init?(flowValue: FlowValue) {
     guard let rawValue = RawValue(flowValue: flowValue) else { return nil }
@@ -73,8 +73,8 @@ extension FlowValueConvertible where Self: RawRepresentable, RawValue: FlowValue
 
 /// A copy of any value that can be copied; tables keep their cycles and shared parts.
 extension PlainValue: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "any" }
-  public static var flowWantedName: ByteString { "a value that can be copied" }
+  public static var flowTypeName: String { "any" }
+  public static var flowWantedName: String { "a value that can be copied" }
 
   public init?(flowValue: FlowValue) {
     guard let copy = flowValue.plainCopy() else { return nil }

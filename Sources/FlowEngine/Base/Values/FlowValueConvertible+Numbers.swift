@@ -1,8 +1,8 @@
 // Integers of every width: a number out of range is of another type.
 
 extension FlowValueConvertible where Self: FixedWidthInteger {
-  public static var flowTypeName: ByteString { "integer" }
-  public static var flowWantedName: ByteString { ByteString(String(describing: Self.self)) }
+  public static var flowTypeName: String { "integer" }
+  public static var flowWantedName: String { String(describing: Self.self) }
 
   public init?(flowValue: FlowValue) {
     guard case .integer(let value) = flowValue else { return nil }
@@ -26,7 +26,7 @@ extension UInt: FlowValueConvertible {}
 
 /// Rounded to the nearest `Float`. An integer of the bucket is a number too.
 extension Float: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "number" }
+  public static var flowTypeName: String { "number" }
 
   public init?(flowValue: FlowValue) {
     guard let value = Double(flowValue: flowValue) else { return nil }

@@ -1,21 +1,21 @@
 /// A Swift type that can be stored in a data bucket and read from it.
 public protocol FlowValueConvertible {
   /// The name of the type in declarations: one that `FlowValueType` can parse.
-  static var flowTypeName: ByteString { get }
+  static var flowTypeName: String { get }
   /// The name of the expected type in a line, when a value of `flowTypeName` still isn't one of
   /// this Swift type; by default the same.
-  static var flowWantedName: ByteString { get }
+  static var flowWantedName: String { get }
   /// Converts a value to this type; nil when it is of another type.
   init?(flowValue: FlowValue)
   var flowValue: FlowValue { get }
 }
 
 extension FlowValueConvertible {
-  public static var flowWantedName: ByteString { flowTypeName }
+  public static var flowWantedName: String { flowTypeName }
 }
 
 extension Bool: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "boolean" }
+  public static var flowTypeName: String { "boolean" }
 
   public init?(flowValue: FlowValue) {
     guard case .boolean(let value) = flowValue else { return nil }
@@ -26,7 +26,7 @@ extension Bool: FlowValueConvertible {
 }
 
 extension Int64: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "integer" }
+  public static var flowTypeName: String { "integer" }
 
   public init?(flowValue: FlowValue) {
     guard case .integer(let value) = flowValue else { return nil }
@@ -37,7 +37,7 @@ extension Int64: FlowValueConvertible {
 }
 
 extension Int: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "integer" }
+  public static var flowTypeName: String { "integer" }
 
   public init?(flowValue: FlowValue) {
     guard case .integer(let value) = flowValue else { return nil }
@@ -49,7 +49,7 @@ extension Int: FlowValueConvertible {
 
 /// An integer of the bucket is a number too, as in Lua.
 extension Double: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "number" }
+  public static var flowTypeName: String { "number" }
 
   public init?(flowValue: FlowValue) {
     switch flowValue {
@@ -63,7 +63,7 @@ extension Double: FlowValueConvertible {
 }
 
 extension ByteString: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "string" }
+  public static var flowTypeName: String { "string" }
 
   public init?(flowValue: FlowValue) {
     guard case .bytes(let value) = flowValue else { return nil }
@@ -76,8 +76,8 @@ extension ByteString: FlowValueConvertible {
 
 /// Only bytes that are UTF-8 become a `String`; take a `ByteString` for others.
 extension String: FlowValueConvertible {
-  public static var flowTypeName: ByteString { "string" }
-  public static var flowWantedName: ByteString { "string in UTF-8" }
+  public static var flowTypeName: String { "string" }
+  public static var flowWantedName: String { "string in UTF-8" }
 
   public init?(flowValue: FlowValue) {
     guard case .bytes(let value) = flowValue,
@@ -90,8 +90,8 @@ extension String: FlowValueConvertible {
 }
 
 extension Array: FlowValueConvertible where Element: FlowValueConvertible {
-  public static var flowTypeName: ByteString { Element.flowTypeName + "[]" }
-  public static var flowWantedName: ByteString { Element.flowWantedName + "[]" }
+  public static var flowTypeName: String { Element.flowTypeName + "[]" }
+  public static var flowWantedName: String { Element.flowWantedName + "[]" }
 
   public init?(flowValue: FlowValue) {
     guard case .opaque(let list) = flowValue, let count = list.listCount() else { return nil }

@@ -56,7 +56,7 @@ extension DataBucket {
   ///
   /// - Throws: A `DecodingError`, see `FlowValueDecoder.decode`, or an error of the type itself.
   public func decoded<Content: Decodable>(
-    _ name: ByteString, as type: Content.Type = Content.self
+    _ name: String, as type: Content.Type = Content.self
   ) throws -> Content? {
     try self[name]?.decoded(as: type)
   }

@@ -62,7 +62,7 @@ final class ValueDecoding: Decoder {
     if !(type is any StandardCodable.Type), let convertible = type as? any FlowValueConvertible.Type
     {
       guard let content = convertible.init(flowValue: value) as? Content else {
-        throw mismatch(convertible.flowWantedName)
+        throw mismatch(ByteString(convertible.flowWantedName))
       }
       return content
     }
@@ -141,7 +141,8 @@ extension ValueDecoding: SingleValueDecodingContainer {
 
   func decode(_ type: String.Type) throws -> String {
     guard let text = String(flowValue: value) else {
-      throw mismatch(ByteString(flowValue: value) == nil ? "string" : String.flowWantedName)
+      throw mismatch(
+        ByteString(flowValue: value) == nil ? "string" : ByteString(String.flowWantedName))
     }
     return text
   }

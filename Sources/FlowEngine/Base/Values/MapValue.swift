@@ -1,6 +1,6 @@
 /// The engine's own table with keys that are strings or integers: made from Swift dictionaries.
 public final class MapValue: EngineTable {
-  /// The fields in the order in which they were added: the values under strings.
+  /// The fields in the order in which they were added: the values under strings, which may have any bytes.
   public private(set) var fields: [(name: ByteString, value: FlowValue)] = []
   /// The values under integers, in the order in which they were added.
   public private(set) var numbered: [(number: Int64, value: FlowValue)] = []
@@ -10,7 +10,13 @@ public final class MapValue: EngineTable {
   package let jsonMark: PlainValue.JSONMark?
 
   /// Makes a table of fields; a later one replaces an earlier one of the same name.
-  public init(_ fields: [(ByteString, FlowValue)], jsonMark: PlainValue.JSONMark? = nil) {
+  public convenience init(_ fields: [(String, FlowValue)]) {
+    self.init(fields.map { (ByteString($0), $1) })
+  }
+
+  /// The same with names that may have any bytes.
+  @_disfavoredOverload
+  package init(_ fields: [(ByteString, FlowValue)], jsonMark: PlainValue.JSONMark? = nil) {
     self.jsonMark = jsonMark
     for (name, value) in fields { set(name, value) }
   }
@@ -40,10 +46,16 @@ public final class MapValue: EngineTable {
   }
 
   /// The value of a field.
-  public subscript(name: ByteString) -> FlowValue? { index[name].map { fields[$0].value } }
+  public subscript(name: String) -> FlowValue? { self[ByteString(name)] }
+
+  /// The same for a name that may have any bytes.
+  package subscript(name: ByteString) -> FlowValue? { index[name].map { fields[$0].value } }
 
   /// Sets a field; `.null` isn't kept.
-  public func set(_ name: ByteString, _ value: FlowValue) {
+  public func set(_ name: String, _ value: FlowValue) { set(ByteString(name), value) }
+
+  /// The same for a name that may have any bytes.
+  package func set(_ name: ByteString, _ value: FlowValue) {
     if let place = index[name] {
       fields[place].value = value
     } else if !value.isNull {

@@ -68,7 +68,7 @@ extension FlowValue {
 public struct Secret<Wrapped: FlowValueConvertible>: FlowValueConvertible, CustomStringConvertible,
   CustomReflectable
 {
-  public static var flowTypeName: ByteString { Wrapped.flowTypeName }
+  public static var flowTypeName: String { Wrapped.flowTypeName }
 
   /// The inner value.
   public let value: Wrapped

@@ -72,6 +72,14 @@ extension Flow {
   /// of the flow.
   @discardableResult
   public func `case`(
+    _ key: String, _ value: String, file: StaticString = #fileID, line: UInt = #line
+  ) -> Flow {
+    `case`(ByteString(key), ByteString(value), file: file, line: line)
+  }
+
+  /// The same with texts that may have any bytes.
+  @discardableResult @_disfavoredOverload
+  package func `case`(
     _ key: ByteString, _ value: ByteString, file: StaticString = #fileID, line: UInt = #line
   ) -> Flow {
     branch(.equals(key: key, value: value), file, line)

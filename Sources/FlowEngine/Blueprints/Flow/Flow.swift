@@ -20,7 +20,12 @@ public final class Flow: Op {
   /// - Parameters:
   ///   - name: The name in lines and errors.
   ///   - doc: What the flow does, for people.
-  public init(_ name: ByteString = "Flow", doc: ByteString? = nil) {
+  public convenience init(_ name: String = "Flow", doc: String? = nil) {
+    self.init(bytes: ByteString(name), doc: doc.map { ByteString($0) })
+  }
+
+  /// A flow without steps, whose name may have any bytes.
+  package init(bytes name: ByteString, doc: ByteString? = nil) {
     blueprint = Blueprint()
     super.init(
       flowNamed: name, doc: doc, declarations: blueprint.declarations, policy: nil)
@@ -40,7 +45,10 @@ public final class Flow: Op {
   package var ownData: [(name: ByteString, value: FlowValue)] { blueprint.data }
 
   /// Makes a separate flow with the same steps, data and callbacks.
-  public func copy(name: ByteString? = nil) -> Flow {
+  public func copy(name: String? = nil) -> Flow { copy(bytes: name.map { ByteString($0) }) }
+
+  /// The same with a name that may have any bytes.
+  package func copy(bytes name: ByteString?) -> Flow {
     Flow(
       copying: self, name: name ?? self.nameBytes, declarations: declarations, policy: policy)
   }
@@ -56,25 +64,18 @@ public final class Flow: Op {
 
   /// Adds initial data; a later value replaces an earlier one under the same key.
   @discardableResult
-  public func data(_ name: ByteString, _ value: FlowValue) -> Flow {
+  public func data(_ name: String, _ value: FlowValue) -> Flow { data(ByteString(name), value) }
+
+  /// The same with a key that may have any bytes.
+  @discardableResult @_disfavoredOverload
+  package func data(_ name: ByteString, _ value: FlowValue) -> Flow {
     change { $0.setData(name, value) }
   }
 
   /// Sets one initial value; see `data(_:)`.
   @discardableResult
-  public func data(_ name: ByteString, _ value: some FlowValueConvertible) -> Flow {
+  public func data(_ name: String, _ value: some FlowValueConvertible) -> Flow {
     data(name, value.flowValue)
-  }
-
-  /// Adds initial data. Values passed when a run starts take precedence.
-  ///
-  /// Tables, including nested ones, are copied for each run, so that a run's changes don't reach
-  /// other runs.
-  @discardableResult
-  public func data(_ entries: KeyValuePairs<ByteString, any FlowValueConvertible>) -> Flow {
-    change { blueprint in
-      for (name, value) in entries { blueprint.setData(name, value.flowValue) }
-    }
   }
 
   /// Adds a callback that is called before the first step; several are called in order.
@@ -114,7 +115,7 @@ public final class Flow: Op {
   /// Declares the flow's needs, with types as scripts write them.
   @discardableResult
   public func needs(
-    _ needs: KeyValuePairs<ByteString, ByteString>, file: StaticString = #fileID,
+    _ needs: KeyValuePairs<String, String>, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Flow {
     self.needs(Op.declarations(needs, file, line))
@@ -129,7 +130,7 @@ public final class Flow: Op {
   /// Declares the flow's gives, with types as scripts write them.
   @discardableResult
   public func gives(
-    _ gives: KeyValuePairs<ByteString, ByteString>, file: StaticString = #fileID,
+    _ gives: KeyValuePairs<String, String>, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Flow {
     self.gives(Op.declarations(gives, file, line))
@@ -138,7 +139,13 @@ public final class Flow: Op {
   /// Sets the key under which a group passes an item to the flow, and the key that the group
   /// collects; nil leaves each unchanged.
   @discardableResult
-  public func primary(input: ByteString? = nil, output: ByteString? = nil) -> Flow {
+  public func primary(input: String? = nil, output: String? = nil) -> Flow {
+    primary(inputBytes: input.map { ByteString($0) }, outputBytes: output.map { ByteString($0) })
+  }
+
+  /// The same with keys that may have any bytes.
+  @discardableResult
+  package func primary(inputBytes input: ByteString?, outputBytes output: ByteString?) -> Flow {
     declare(
       needs: declarations.needs, gives: declarations.gives,
       primaryInput: input ?? declarations.givenPrimaryInput,

@@ -85,7 +85,7 @@ extension Flow {
   ///   - doc: What the flow does, for people.
   ///   - steps: The steps.
   public convenience init(
-    _ name: ByteString = "Flow", doc: ByteString? = nil, file: StaticString = #fileID,
+    _ name: String = "Flow", doc: String? = nil, file: StaticString = #fileID,
     line: UInt = #line, @FlowBuilder steps: () -> [any FlowComponent]
   ) {
     self.init(name, doc: doc)
@@ -137,7 +137,7 @@ public struct Grouped: FlowComponent {
   ///   - output: The key of the results, in the order of the list; nil collects nothing.
   ///   - maxConcurrent: How many items execute at the same time.
   public init(
-    _ op: some OpConvertible, over input: ByteString, into output: ByteString? = nil,
+    _ op: some OpConvertible, over input: String, into output: String? = nil,
     maxConcurrent: Int = 3
   ) {
     self.init(op, GroupDispatcher(input: input, output: output, maxConcurrent: maxConcurrent))
@@ -149,7 +149,7 @@ public struct Grouped: FlowComponent {
 /// A branch, taken when its condition holds and no earlier case is taken; see `Flow.case`.
 public struct Case: FlowComponent {
   private enum Condition {
-    case equals(ByteString, ByteString)
+    case equals(String, String)
     case predicate(any CasePredicate)
   }
 
@@ -158,7 +158,7 @@ public struct Case: FlowComponent {
 
   /// A branch that is taken when `key` holds the string `value`.
   public init(
-    _ key: ByteString, _ value: ByteString, @FlowBuilder steps: () -> [any FlowComponent]
+    _ key: String, _ value: String, @FlowBuilder steps: () -> [any FlowComponent]
   ) {
     condition = .equals(key, value)
     self.steps = steps()

@@ -126,5 +126,5 @@ final class ClosurePredicate: CasePredicate {
 final class NamedPlace: OpBody {
   func start(_ context: OpContext) -> CallState { .finished }
 
-  static func op(_ name: ByteString) -> Op { Op(name: name, body: NamedPlace()) }
+  static func op(_ name: ByteString) -> Op { Op(nameBytes: name, body: NamedPlace()) }
 }

@@ -33,11 +33,44 @@ public final class GroupDispatcher {
   /// `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
   /// starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
   /// label.
-  public let label: ((_ item: FlowValue) throws -> ByteString?)?
+  package let label: ((_ item: FlowValue) throws -> ByteString?)?
 
-  /// Makes the settings of a group; see the properties.
-  public init(
-    input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
+  /// Makes the settings of a group.
+  ///
+  /// - Parameters:
+  ///   - input: The key of the list.
+  ///   - output: The key under which outputs are stored, in the order of the input; nil collects nothing.
+  ///   - maxConcurrent: How many items execute at the same time, at least 1.
+  ///   - allowFailure: Whether the group continues when an item fails.
+  ///   - allowEmpty: Whether the list may be empty.
+  ///   - failures: The key under which failed items are stored.
+  ///   - itemKey: The key that holds the item; by default the op's primary input.
+  ///   - collect: The key that is collected; by default the op's primary output.
+  ///   - absent: The value in the outputs for an item that has none; see the property.
+  ///   - rate: How many items start in a time, at most; nil for no limit.
+  ///   - holdsSlots: Whether an item that waits for its next attempt counts towards `maxConcurrent`.
+  ///   - label: Makes the label of an item, which lines, paths, events and errors show after its index:
+  ///     `UploadOp #3 cat.png`. nil gives the item none. It is called for each item when the group
+  ///     starts, on the loop's thread; when it throws, the group fails. An item that is secret has no
+  ///     label.
+  public convenience init(
+    input: String, output: String? = nil, maxConcurrent: Int = 3,
+    allowFailure: Bool = false, allowEmpty: Bool = false, failures: String? = nil,
+    as itemKey: String? = nil, collect: String? = nil, absent: FlowValue? = nil,
+    rate: RateLimit? = nil, holdsSlots: Bool = false,
+    label: ((_ item: FlowValue) throws -> String?)? = nil
+  ) {
+    self.init(
+      inputBytes: ByteString(input), output: output.map { ByteString($0) },
+      maxConcurrent: maxConcurrent, allowFailure: allowFailure, allowEmpty: allowEmpty,
+      failures: failures.map { ByteString($0) }, as: itemKey.map { ByteString($0) },
+      collect: collect.map { ByteString($0) }, absent: absent, rate: rate, holdsSlots: holdsSlots,
+      label: label.map { label in { try label($0).map { ByteString($0) } } })
+  }
+
+  /// The same with keys and labels that may have any bytes.
+  package init(
+    inputBytes input: ByteString, output: ByteString? = nil, maxConcurrent: Int = 3,
     allowFailure: Bool = false, allowEmpty: Bool = false, failures: ByteString? = nil,
     as itemKey: ByteString? = nil, collect: ByteString? = nil, absent: FlowValue? = nil,
     rate: RateLimit? = nil, holdsSlots: Bool = false,

@@ -4,12 +4,19 @@ public struct CodeForm: Sendable {
   /// hashing only.
   public let bytes: [UInt8]
   /// Where the code was written, such as `ship.lua:31`; nil when that isn't known.
-  public let place: ByteString?
+  public var place: String? { placeBytes?.description }
+  /// The bytes of `place`.
+  package let placeBytes: ByteString?
 
   /// Makes a form of bytes.
-  public init(_ bytes: [UInt8], place: ByteString? = nil) {
+  public init(_ bytes: [UInt8], place: String? = nil) {
+    self.init(bytes, placeBytes: place.map { ByteString($0) })
+  }
+
+  /// The same with a place that may have any bytes.
+  package init(_ bytes: [UInt8], placeBytes: ByteString?) {
     self.bytes = bytes
-    self.place = place
+    self.placeBytes = placeBytes
   }
 }
 
@@ -45,7 +52,7 @@ package struct CodeFormWriter {
   }
 
   /// The form of what was added.
-  package func form(place: ByteString? = nil) -> CodeForm { CodeForm(bytes, place: place) }
+  package func form(place: ByteString? = nil) -> CodeForm { CodeForm(bytes, placeBytes: place) }
 
   /// Adds bytes.
   package mutating func add(_ text: ByteString) { add(text.bytes) }

@@ -8,7 +8,11 @@ public struct Declaration {
   public let type: FlowValueType
 
   /// Declares a key with its type.
-  public init(_ name: ByteString, _ type: FlowValueType) {
+  @_disfavoredOverload
+  public init(_ name: String, _ type: FlowValueType) { self.init(ByteString(name), type) }
+
+  /// The same with a key that may have any bytes.
+  package init(_ name: ByteString, _ type: FlowValueType) {
     self.nameBytes = name
     self.type = type
   }

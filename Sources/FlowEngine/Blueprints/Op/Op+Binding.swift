@@ -31,9 +31,9 @@ extension Flow {
     return false
   }
 
-  /// Adds initial data, in this order.
-  @discardableResult
-  public func data(_ entries: [(ByteString, FlowValue)]) -> Flow {
+  /// Adds initial data in this order, with keys of any bytes.
+  @discardableResult @_disfavoredOverload
+  package func data(_ entries: [(ByteString, FlowValue)]) -> Flow {
     for (name, value) in entries { data(name, value) }
     return self
   }

@@ -18,7 +18,7 @@ extension Op: CodeHolder {
       next += 1
       writer.add(own != nil)
       if let own {
-        place = place ?? own.place
+        place = place ?? own.placeBytes
         writer.add(own.bytes)
         continue
       }
@@ -39,7 +39,7 @@ extension Op: CodeHolder {
           writer.add(number)
         case .code(let holder):
           let form = try holder.codeForm()
-          place = place ?? form?.place
+          place = place ?? form?.placeBytes
           writer.add("code")
           writer.add(form?.bytes ?? [])
         }

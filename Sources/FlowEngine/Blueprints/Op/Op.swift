@@ -45,8 +45,22 @@ public class Op {
   ///     for the loop's `cleanupGrace`.
   ///   - undo: Undoes the op after it has succeeded, when its flow fails or is stopped; see `undo`.
   ///   - body: The op's work.
-  public init(
-    name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
+  public convenience init(
+    name: String, doc: String? = nil, needs: [Declaration] = [],
+    gives: [Declaration] = [], primaryInput: String? = nil, primaryOutput: String? = nil,
+    retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
+    undo: (any OpBody)? = nil, body: any OpBody, file: StaticString = #fileID, line: UInt = #line
+  ) {
+    self.init(
+      nameBytes: ByteString(name), doc: doc.map { ByteString($0) }, needs: needs, gives: gives,
+      primaryInput: primaryInput.map { ByteString($0) },
+      primaryOutput: primaryOutput.map { ByteString($0) }, retry: retry, timeout: timeout,
+      grace: grace, undo: undo, body: body, file: file, line: line)
+  }
+
+  /// The same with texts that may have any bytes.
+  package init(
+    nameBytes name: ByteString, doc: ByteString? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: ByteString? = nil, primaryOutput: ByteString? = nil,
     retry: RetryPolicy? = nil, timeout: Duration? = nil, grace: Duration? = nil,
     undo: (any OpBody)? = nil, body: any OpBody, file: StaticString = #fileID, line: UInt = #line
@@ -68,9 +82,9 @@ public class Op {
   ///
   /// `needs` and `gives` map keys to types; a malformed type ends the process with a sentence.
   public convenience init(
-    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
-    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
+    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, undo: ((OpContext) throws -> Void)? = nil,
     file: StaticString = #fileID, line: UInt = #line, body: @escaping (OpContext) throws -> Void
   ) {
@@ -150,7 +164,20 @@ public class Op {
   ///
   /// For a flow the result is a separate flow, like a copy.
   public func with(
-    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    name: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
+    undo: (any OpBody)? = nil, primaryInput: String? = nil,
+    primaryOutput: String? = nil, file: StaticString = #fileID, line: UInt = #line
+  ) -> Op {
+    with(
+      nameBytes: name.map { ByteString($0) }, retry: retry, timeout: timeout, grace: grace,
+      effect: effect, cache: cache, undo: undo, primaryInput: primaryInput.map { ByteString($0) },
+      primaryOutput: primaryOutput.map { ByteString($0) }, file: file, line: line)
+  }
+
+  /// The same with texts that may have any bytes.
+  package func with(
+    nameBytes name: ByteString?, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, effect: OpEffect? = nil, cache: CachePolicy? = nil,
     undo: (any OpBody)? = nil, primaryInput: ByteString? = nil,
     primaryOutput: ByteString? = nil, file: StaticString = #fileID, line: UInt = #line
@@ -201,12 +228,12 @@ public class Op {
   }
 
   static func declarations(
-    _ pairs: KeyValuePairs<ByteString, ByteString>, _ file: StaticString = #fileID,
+    _ pairs: KeyValuePairs<String, String>, _ file: StaticString = #fileID,
     _ line: UInt = #line
   ) -> [Declaration] {
     pairs.map { name, text in
       do {
-        return Declaration(name, try FlowValueType.parse(text))
+        return Declaration(name, try FlowValueType.parse(ByteString(text)))
       } catch {
         misuse("'\(name)' was declared with a wrong type: \(error)", file: file, line: line)
       }

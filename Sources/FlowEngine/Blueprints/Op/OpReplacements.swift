@@ -13,7 +13,14 @@ public final class OpReplacements {
   /// - Parameters:
   ///   - fakes: The ops to execute, by the names of the ops that they replace.
   ///   - steps: The replacements of steps of machines, by the names of the steps.
-  public init(_ fakes: [ByteString: Op], steps: [ByteString: StepReplacement] = [:]) {
+  public convenience init(_ fakes: [String: Op], steps: [String: StepReplacement] = [:]) {
+    self.init(
+      bytes: Dictionary(uniqueKeysWithValues: fakes.map { (ByteString($0), $1) }),
+      steps: Dictionary(uniqueKeysWithValues: steps.map { (ByteString($0), $1) }))
+  }
+
+  /// The same with names that may have any bytes.
+  package init(bytes fakes: [ByteString: Op], steps: [ByteString: StepReplacement] = [:]) {
     self.fakes = fakes
     self.steps = steps
   }

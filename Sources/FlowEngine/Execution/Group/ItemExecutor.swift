@@ -47,7 +47,7 @@ package final class ItemExecutor {
     body = ExecutorBody(
       op, keys.intern(itemKey), collectKey.map { keys.intern($0) }, limit: max(1, limit),
       stopsAtFailure: stopsAtFailure, owner: owner)
-    run = Op(name: op.nameBytes, body: body).start(on: loop, data: data)
+    run = Op(nameBytes: op.nameBytes, body: body).start(on: loop, data: data)
     run.isStandIn = true
     run.endingErrorAround = endingError
     run.lineage = lineage

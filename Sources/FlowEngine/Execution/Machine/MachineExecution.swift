@@ -161,7 +161,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
       // The lines of the bucket show the others.
       if outputs.isEmpty, let state = changedState(context) { context.logState(state) }
       for (name, field) in outputs {
-        context.set(name, secretNames.contains(name) ? .secret(field) : field)
+        context.set(
+          context.bucket.keys.intern(name), secretNames.contains(name) ? .secret(field) : field)
       }
     } catch {
       end(.from(error))
@@ -318,7 +319,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     let names = KeptNames(label: nil, path: context.pathBytes + "/" + name) { title }
     return KeptWork(
       name: title, names: { names },
-      code: { try logic.codeForm().map { ($0.bytes, $0.place) } },
+      code: { try logic.codeForm().map { ($0.bytes, $0.placeBytes) } },
       inputs: [("state", state), ("transition", .integer(way))], data: context.bucket,
       lineage: (context.placedLineage ^ visitCount).spread, loop: loop)
   }

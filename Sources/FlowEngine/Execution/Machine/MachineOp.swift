@@ -38,7 +38,7 @@ public final class MachineOp: Op {
     if let problem = definition.problem(steps: steps, events: events) { throw problem }
     blueprint = MachineBlueprint(definition, logic)
     super.init(
-      name: definition.name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
+      nameBytes: definition.name, doc: doc, needs: needs, gives: gives, primaryInput: primaryInput,
       primaryOutput: primaryOutput, retry: retry, timeout: timeout, grace: grace, undo: undo,
       body: MachineBody(blueprint, entry: nil))
   }
@@ -217,7 +217,12 @@ final class MachineBody: OpBody {
 
 extension FlowValue {
   /// The fields of a table of the engine's own, or of any table that can be copied into one.
-  public var fields: [(ByteString, FlowValue)]? {
+  public var fields: [(name: String, value: FlowValue)]? {
+    fieldsByBytes?.map { ($0.name.description, $0.value) }
+  }
+
+  /// The same with names that may have any bytes.
+  package var fieldsByBytes: [(name: ByteString, value: FlowValue)]? {
     guard case .opaque(let table) = self else { return nil }
     return MapValue(copying: table)?.fields
   }

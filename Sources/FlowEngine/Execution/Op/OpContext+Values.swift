@@ -2,16 +2,17 @@
 extension OpContext {
   /// The value under `name` as a Swift type; fails the op and throws when there is none.
   public func value<Wanted: FlowValueConvertible>(
-    _ name: ByteString, as type: Wanted.Type = Wanted.self
+    _ name: String, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let error: FlowError
-    if let value = get(bucket.keys.intern(name)) {
+    let key = bucket.keys.intern(name)
+    if let value = get(key) {
       if let result = Wanted(flowValue: value) { return result }
       error = .mismatchedInput(
-        name, bucket.shown(value, of: bucket.keys.intern(name)), wanted: Wanted.flowTypeName,
+        ByteString(name), bucket.shown(value, of: key), wanted: ByteString(Wanted.flowTypeName),
         hiding: bucket.keys.secrets)
     } else {
-      error = bucket.missingInput(bucket.keys.intern(name))
+      error = bucket.missingInput(key)
     }
     throw failing(error)
   }
@@ -21,7 +22,7 @@ extension OpContext {
   /// expects there.
   @_disfavoredOverload
   public func value<Wanted: Decodable>(
-    _ name: ByteString, as type: Wanted.Type = Wanted.self
+    _ name: String, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let key = bucket.keys.intern(name)
     let found = get(key)
@@ -36,14 +37,15 @@ extension OpContext {
   /// The Swift object under `name`, which was stored with `FlowValue.object`; fails the op and throws
   /// when there is none, or one of another type.
   public func object<Wanted>(
-    _ name: ByteString, as type: Wanted.Type = Wanted.self
+    _ name: String, as type: Wanted.Type = Wanted.self
   ) throws(FlowError) -> Wanted {
     let key = bucket.keys.intern(name)
     guard let found = get(key) else { throw failing(bucket.missingInput(key)) }
     guard let object = found.object(as: type) else {
       throw failing(
         .mismatchedInput(
-          name, bucket.shown(found, of: key), wanted: ByteString(String(describing: type)),
+          ByteString(name), bucket.shown(found, of: key),
+          wanted: ByteString(String(describing: type)),
           hiding: bucket.keys.secrets))
     }
     return object
@@ -53,19 +55,21 @@ extension OpContext {
   ///
   /// - Throws: A `FlowError` with the path of the part that has no form in a bucket.
   @_disfavoredOverload
-  public func set(_ name: ByteString, _ content: some Encodable) throws(FlowError) {
+  public func set(_ name: String, _ content: some Encodable) throws(FlowError) {
     let value: FlowValue
-    do { value = try FlowValue(encoding: content) } catch { throw .unencodable(name, error) }
+    do { value = try FlowValue(encoding: content) } catch {
+      throw .unencodable(ByteString(name), error)
+    }
     set(bucket.keys.intern(name), value)
   }
 
   /// Stores and logs a Swift value. Does nothing after the op has settled.
-  public func set(_ name: ByteString, _ value: some FlowValueConvertible) {
+  public func set(_ name: String, _ value: some FlowValueConvertible) {
     set(bucket.keys.intern(name), value.flowValue)
   }
 
   /// Stores and logs a value; `.null` removes the key. Does nothing after the op has settled.
-  public func set(_ name: ByteString, _ value: FlowValue) {
+  public func set(_ name: String, _ value: FlowValue) {
     set(bucket.keys.intern(name), value)
   }
 }

@@ -223,8 +223,8 @@ public final class OpContext {
     return .failure(failing(error))
   }
 
-  /// Adds a line of the op to the log. Does nothing after the op has settled.
-  public func log(_ text: ByteString) {
+  /// The same for bytes.
+  package func log(_ text: ByteString) {
     guard let execution, !isSettled else { return }
     execution.loop.checkThread()
     execution.log.append(
@@ -273,13 +273,11 @@ public final class OpContext {
     addCleanup(ClosureCleanup(body))
   }
 
-  /// Starts another op from this one and runs it until its first wait.
-  ///
-  /// It has data and a log of its own; this op's run logs its start and finish. When this op fails
-  /// or is stopped, it ends with this op; otherwise it ends with this op's run.
-  @discardableResult
-  public func start(_ op: Op, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil) -> Run
-  {
+  /// Starts another op from this one, with data whose keys may have any bytes; see the public `start`.
+  @discardableResult @_disfavoredOverload
+  package func start(
+    _ op: Op, data: [(ByteString, FlowValue)], name: ByteString? = nil
+  ) -> Run {
     op.start(on: loop, data: data, name: name, owner: self)
   }
 

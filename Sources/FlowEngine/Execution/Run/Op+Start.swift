@@ -5,14 +5,14 @@ extension Op {
   /// - Parameters:
   ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
   ///     thread.
-  ///   - data: The initial data, in this order; it replaces a flow's own value of the same key.
+  ///   - data: The initial data, whose keys may have any bytes; it replaces a flow's own value of the same key.
   ///   - name: The name of the run; by default the op's.
   ///   - sinks: Sinks that get each event, besides those of the loop.
   ///   - trace: The distributed trace that its ops continue; nil for the loop's.
   /// - Returns: The run, which may have settled already.
-  @discardableResult
-  public func start(
-    on loop: EventLoop = .current, data: [(ByteString, FlowValue)] = [], name: ByteString? = nil,
+  @discardableResult @_disfavoredOverload
+  package func start(
+    on loop: EventLoop = .current, data: [(ByteString, FlowValue)], name: ByteString? = nil,
     sinks: [any EventSink] = [], trace: TraceContext? = nil, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Run {

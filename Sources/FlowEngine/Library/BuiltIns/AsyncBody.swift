@@ -31,9 +31,9 @@ extension Op {
   ///   - body: The op's work. It has exclusive use of the values it captures, unless they are
   ///     Sendable.
   public convenience init(
-    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
-    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
+    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: sending @escaping AsyncOpBody
   ) {

@@ -6,7 +6,7 @@ public final class ReadFileOp: Op {
   /// Makes an op that reads the file at `path`.
   public init() {
     super.init(
-      name: "ReadFileOp", needs: Op.declarations(["path": "string"]),
+      nameBytes: "ReadFileOp", needs: Op.declarations(["path": "string"]),
       gives: Op.declarations(["content": "string"]),
       body: FileBody { context throws(FlowError) in
         let path: ByteString = try context.value("path")
@@ -24,7 +24,7 @@ public final class WriteFileOp: Op {
   /// Makes an op that writes `content` to the file at `path`.
   public init() {
     super.init(
-      name: "WriteFileOp", needs: Op.declarations(["path": "string", "content": "string"]),
+      nameBytes: "WriteFileOp", needs: Op.declarations(["path": "string", "content": "string"]),
       body: FileBody { context throws(FlowError) in
         let path: ByteString = try context.value("path")
         let content: ByteString = try context.value("content")

@@ -3,13 +3,12 @@ public final class PrintOp: Op {
   /// Makes an op that logs one message.
   ///
   /// - Parameter message: The text that the log shows after the op's name.
-  public init(_ message: ByteString) {
-    super.init(name: "PrintOp", body: PrintBody(message))
-  }
+  public convenience init(_ message: String) { self.init(bytes: ByteString(message)) }
 
-  /// Makes an op that logs one message.
-  @_disfavoredOverload
-  public convenience init(_ message: String) { self.init(ByteString(message)) }
+  /// Makes an op that logs bytes.
+  package init(bytes message: ByteString) {
+    super.init(nameBytes: "PrintOp", body: PrintBody(message))
+  }
 }
 
 private final class PrintBody: OpBody {

@@ -4,7 +4,7 @@ public final class SleepOp: Op {
   ///
   /// - Parameter duration: How long; a duration that isn't positive doesn't wait.
   public init(_ duration: Duration) {
-    super.init(name: "SleepOp", body: SleepBody(duration))
+    super.init(nameBytes: "SleepOp", body: SleepBody(duration))
   }
 }
 

@@ -9,7 +9,7 @@ public final class LoopService: Sendable {
   /// Kept for the service; nil for a loop that the program runs itself.
   private let thread: LoopThread?
   private let operation: LoopOperation<Void>
-  private let reason: ByteString
+  private let reason: String
 
   private struct State {
     var isShuttingDown = false
@@ -26,7 +26,7 @@ public final class LoopService: Sendable {
   ///   - operation: The work, on the thread: it starts flows, and awaits them or whatever tells it to start
   ///     the next one. A shutdown cancels it.
   public convenience init(
-    on thread: LoopThread, reason: ByteString = "shutting down",
+    on thread: LoopThread, reason: String = "shutting down",
     _ operation: @escaping LoopOperation<Void>
   ) {
     self.init(on: thread.mailbox, of: thread, reason: reason, operation)
@@ -39,14 +39,14 @@ public final class LoopService: Sendable {
   ///   - reason: The reason that runs show which a shutdown stops.
   ///   - operation: The work, on the loop's thread. A shutdown cancels it.
   public convenience init(
-    on mailbox: Mailbox, reason: ByteString = "shutting down",
+    on mailbox: Mailbox, reason: String = "shutting down",
     _ operation: @escaping LoopOperation<Void>
   ) {
     self.init(on: mailbox, of: nil, reason: reason, operation)
   }
 
   private init(
-    on mailbox: Mailbox, of thread: LoopThread?, reason: ByteString,
+    on mailbox: Mailbox, of thread: LoopThread?, reason: String,
     _ operation: @escaping LoopOperation<Void>
   ) {
     self.mailbox = mailbox
@@ -124,7 +124,7 @@ public final class LoopService: Sendable {
 
 extension EventLoop {
   /// Cancels all runs and tasks, also those that their cleanups start, and waits until all have ended.
-  nonisolated(nonsending) fileprivate func cancelPending(reason: ByteString) async throws {
+  nonisolated(nonsending) fileprivate func cancelPending(reason: String) async throws {
     var newest: UInt64 = 0
     // A callback may start a flow again whenever the previous one is cancelled.
     var rounds = 100

@@ -16,8 +16,8 @@ protocol ContentForm<Content>: Sendable {
 
 /// A type that defines its conversion.
 enum ConvertibleForm<Content: FlowValueConvertible>: ContentForm {
-  static var typeName: ByteString { Content.flowTypeName }
-  static var wantedName: ByteString { Content.flowWantedName }
+  static var typeName: ByteString { ByteString(Content.flowTypeName) }
+  static var wantedName: ByteString { ByteString(Content.flowWantedName) }
 
   static func content(of value: FlowValue) -> Content? { Content(flowValue: value) }
   static func value(of content: Content) -> FlowValue { content.flowValue }

@@ -40,16 +40,16 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   ///   - givingData: Makes the values for a flow's data from the result.
   /// - Throws: A `MachineProblem` when the definition is inconsistent.
   public init<Builder: MachineDSLBuilder>(
-    _ name: ByteString, start: Step,
+    _ name: String, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     reducer: some StateReducer<StepResult, State, Output>,
     provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
     maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
+    givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem)
   where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
-    let (definition, logic) = Self.declared(name, start, provider, anyStepFirst)
+    let (definition, logic) = Self.declared(ByteString(name), start, provider, anyStepFirst)
     logic.setReducer(reducer)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
@@ -58,15 +58,15 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
   /// beforehand.
   @_disfavoredOverload
   public init(
-    _ name: ByteString, start: Step,
+    _ name: String, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     reducer: some StateReducer<StepResult, State, Output>,
     provider: some TransitionProvider<Step, StepResult, State>,
     maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
+    givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
-    let (definition, logic) = Self.provided(name, start, provider)
+    let (definition, logic) = Self.provided(ByteString(name), start, provider)
     logic.setReducer(reducer)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
@@ -115,7 +115,7 @@ public struct Machine<Step: Hashable, StepResult, State, Output>: OpConvertible 
     _ definition: MachineDefinition, _ logic: Logic,
     _ navigator: some TransitionNavigator<Step, StepResult, State>, _ maxTransitions: Int,
     _ takingState: ((DataBucket) throws -> State)?,
-    _ givingData: ((Output) throws -> [(ByteString, FlowValue)])?
+    _ givingData: ((Output) throws -> InitialData)?
   ) throws(MachineProblem) {
     var definition = definition
     definition.hasNavigator = true
@@ -260,15 +260,15 @@ extension Machine where Output == State {
   /// Makes a machine whose transitions are written in the terms of `MachineDSL`, and whose state never changes;
   /// see the other initializer.
   public init<Builder: MachineDSLBuilder>(
-    _ name: ByteString, start: Step,
+    _ name: String, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     provider: DeclarativeTransitionProvider<Builder>, anyStepFirst: Bool = false,
     maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
+    givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem)
   where Builder.Step == Step, Builder.StepResult == StepResult, Builder.State == State {
-    let (definition, logic) = Self.declared(name, start, provider, anyStepFirst)
+    let (definition, logic) = Self.declared(ByteString(name), start, provider, anyStepFirst)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
 
@@ -276,14 +276,14 @@ extension Machine where Output == State {
   /// other initializer.
   @_disfavoredOverload
   public init(
-    _ name: ByteString, start: Step,
+    _ name: String, start: Step,
     navigator: some TransitionNavigator<Step, StepResult, State>,
     provider: some TransitionProvider<Step, StepResult, State>,
     maxTransitions: Int = MachineOp.defaultMaxTransitions,
     takingState: ((DataBucket) throws -> State)? = nil,
-    givingData: ((Output) throws -> [(ByteString, FlowValue)])? = nil
+    givingData: ((Output) throws -> InitialData)? = nil
   ) throws(MachineProblem) {
-    let (definition, logic) = Self.provided(name, start, provider)
+    let (definition, logic) = Self.provided(ByteString(name), start, provider)
     try self.init(definition, logic, navigator, maxTransitions, takingState, givingData)
   }
 }

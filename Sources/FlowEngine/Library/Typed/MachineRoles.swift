@@ -134,7 +134,7 @@ public struct Perform<Step: Hashable, StepResult, State> {
   public init(
     _ step: Step, _ op: some OpConvertible,
     result: @escaping (DataBucket) throws -> StepResult,
-    data: @escaping (State) -> [(ByteString, FlowValue)] = { _ in [] }
+    data: @escaping (State) -> InitialData = { _ in [:] }
   ) {
     let made = op.makeOp()
     self.init(step) { state, context in

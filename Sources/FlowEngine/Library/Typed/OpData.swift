@@ -39,18 +39,14 @@ public struct OpData<Definition: OpDefinition> {
   /// The present value of an output.
   public subscript<Content>(key: Output<Content>) -> Content? {
     get {
-      context.bucket(reading: schema.key(key.name, in: context.bucket.keys))[key]
+      context.bucket(reading: schema.key(key.nameBytes, in: context.bucket.keys))[key]
     }
     nonmutating set {
-      context.set(schema.key(key.name, in: context.bucket.keys), newValue, key)
+      context.set(schema.key(key.nameBytes, in: context.bucket.keys), newValue, key)
     }
   }
 
   /// Adds a line of the op to the log.
-  public func log(_ text: ByteString) { context.log(text) }
-
-  /// Adds a line of the op to the log.
-  @_disfavoredOverload
   public func log(_ text: String) { context.log(text) }
 
   /// Reports the op's progress, in units of its own; `total` is nil when it isn't known.
@@ -114,12 +110,12 @@ public struct ConcurrentOpData<Definition: ConcurrentTypedOp>: Sendable {
 
   /// The value that was set for an output; nil before.
   public subscript<Content>(key: Output<Content>) -> Content? {
-    get { outputs.first { $0.name == key.name }?.content as? Content }
+    get { outputs.first { $0.name == key.nameBytes }?.content as? Content }
     set {
-      outputs.removeAll { $0.name == key.name }
+      outputs.removeAll { $0.name == key.nameBytes }
       guard let newValue else { return }
       outputs.append(
-        (key.name, newValue, { $0.set($0.bucket.keys.intern(key.name), newValue, key) }))
+        (key.nameBytes, newValue, { $0.set($0.bucket.keys.intern(key.nameBytes), newValue, key) }))
     }
   }
 
@@ -135,7 +131,7 @@ extension OpContext {
     do {
       set(key, try output.form.value(of: content))
     } catch {
-      fail(.unencodable(output.name, error))
+      fail(.unencodable(output.nameBytes, error))
     }
   }
 }

@@ -10,15 +10,17 @@ final class OpSchema {
   private var inputKeys: [DataKey] = []
   private var outputKeys: [DataKey] = []
   private let inputNames: [ByteString]
+  private let outputNames: [ByteString]
 
   init(_ definition: some OpDefinition) {
-    let name =
-      definition.configuration.name ?? ByteString(String(describing: type(of: definition)))
+    let name = ByteString(
+      definition.configuration.name ?? String(describing: type(of: definition)))
     let keys = definition.declaredKeys
     self.name = name
     inputs = keys.compactMap { $0 as? any InputKey }
     outputs = keys.filter { !($0 is any InputKey) }
-    inputNames = inputs.map(\.name)
+    inputNames = inputs.map { ByteString($0.name) }
+    outputNames = outputs.map { ByteString($0.name) }
     needs = inputs.map { Self.declaration($0, of: name) }
     gives = outputs.map { Self.declaration($0, of: name) }
     for keys in [needs, gives] where Set(keys.map(\.nameBytes)).count < keys.count {
@@ -30,7 +32,7 @@ final class OpSchema {
     _ key: any OpKey, of op: ByteString
   ) -> Declaration {
     do {
-      return Declaration(key.name, try FlowValueType.parse(key.typeName))
+      return Declaration(ByteString(key.name), try FlowValueType.parse(ByteString(key.typeName)))
     } catch {
       misuse("'\(key.name)' of \(op) was declared with a wrong type: \(error)")
     }
@@ -51,15 +53,15 @@ final class OpSchema {
   /// The key of an output.
   func key(_ name: ByteString, in keys: KeyTable) -> DataKey {
     resolve(keys)
-    for index in outputs.indices where outputs[index].name == name { return outputKeys[index] }
+    for index in outputNames.indices where outputNames[index] == name { return outputKeys[index] }
     return keys.intern(name)
   }
 
   private func resolve(_ keys: KeyTable) {
     if table === keys { return }
     table = keys
-    inputKeys = inputs.map { keys.intern($0.name) }
-    outputKeys = outputs.map { keys.intern($0.name) }
+    inputKeys = inputNames.map { keys.intern($0) }
+    outputKeys = outputNames.map { keys.intern($0) }
   }
 }
 
@@ -70,7 +72,7 @@ struct OpInputs: Sendable {
 
   /// The value of an input.
   subscript<Content>(key: Input<Content>) -> Content {
-    for index in names.indices where names[index] == key.name {
+    for index in names.indices where names[index] == key.nameBytes {
       if let content = values[index] as? Content { return content }
     }
     misuse("'\(key.name)' was read, which isn't an input that the op declares")

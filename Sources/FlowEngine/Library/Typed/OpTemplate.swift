@@ -24,9 +24,9 @@ public struct OpTemplate: OpConvertible, Sendable {
 
   /// Makes a template of an op that is a closure; see `Op.init` for the parameters.
   public init(
-    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
-    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
+    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: @escaping @Sendable (OpContext) throws -> Void
   ) {
@@ -41,9 +41,9 @@ public struct OpTemplate: OpConvertible, Sendable {
   /// Makes a template of an op that is an `async` closure; see `Op.init` for the parameters, and for how such
   /// bodies run.
   public init(
-    _ name: ByteString, doc: ByteString? = nil, needs: KeyValuePairs<ByteString, ByteString> = [:],
-    gives: KeyValuePairs<ByteString, ByteString> = [:], primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    _ name: String, doc: String? = nil, needs: KeyValuePairs<String, String> = [:],
+    gives: KeyValuePairs<String, String> = [:], primaryInput: String? = nil,
+    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     body: nonisolated(nonsending) @escaping @Sendable (OpContext) async throws -> Void
   ) {

@@ -11,7 +11,7 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: Machin
   var provider:
     (nonisolated(nonsending) (Step, StepResult, State) async throws -> Transition<Step>?)?
   var takingState: ((DataBucket) throws -> State)?
-  var givingData: ((Output) throws -> [(ByteString, FlowValue)])?
+  var givingData: ((Output) throws -> InitialData)?
 
   // Grows where steps needn't be declared.
   private var steps: NameTable<Step>
@@ -74,8 +74,8 @@ final class TypedMachineLogic<Step: Hashable, StepResult, State, Output>: Machin
   }
 
   func outputs(of value: FlowValue) throws -> [(ByteString, FlowValue)] {
-    guard let result: Output = unbox(value) else { return value.fields ?? [] }
-    return try givingData?(result) ?? []
+    guard let result: Output = unbox(value) else { return value.fieldsByBytes ?? [] }
+    return try givingData?(result).entries ?? []
   }
 
   /// Never called: a navigator performs all steps.

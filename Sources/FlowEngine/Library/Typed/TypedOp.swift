@@ -14,13 +14,13 @@ public protocol OpDefinition: OpConvertible {
 /// The name, policies and primary keys of a typed op.
 public struct OpConfiguration: Sendable {
   /// The name in lines and errors; nil for the name of its type.
-  public var name: ByteString?
+  public var name: String?
   /// What the op does, for people.
-  public var doc: ByteString?
+  public var doc: String?
   /// The key under which a group passes an item; nil for the only input.
-  public var primaryInput: ByteString?
+  public var primaryInput: String?
   /// The key that a group collects; nil for the only output.
-  public var primaryOutput: ByteString?
+  public var primaryOutput: String?
   /// How often and when it is retried; nil for never.
   public var retry: RetryPolicy?
   /// The time that an attempt may take; nil for no limit.
@@ -32,8 +32,8 @@ public struct OpConfiguration: Sendable {
 
   /// Makes a configuration; see the properties.
   public init(
-    name: ByteString? = nil, doc: ByteString? = nil, primaryInput: ByteString? = nil,
-    primaryOutput: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    name: String? = nil, doc: String? = nil, primaryInput: String? = nil,
+    primaryOutput: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) {
     (self.file, self.line) = (file, line)
@@ -123,8 +123,9 @@ extension Op {
   ) {
     let configuration = definition.configuration
     self.init(
-      name: schema.name, doc: configuration.doc, needs: schema.needs, gives: schema.gives,
-      primaryInput: configuration.primaryInput, primaryOutput: configuration.primaryOutput,
+      nameBytes: schema.name, doc: configuration.doc.map { ByteString($0) }, needs: schema.needs,
+      gives: schema.gives, primaryInput: configuration.primaryInput.map { ByteString($0) },
+      primaryOutput: configuration.primaryOutput.map { ByteString($0) },
       retry: configuration.retry, timeout: configuration.timeout, grace: configuration.grace,
       body: body(schema), file: configuration.file, line: configuration.line)
   }
@@ -133,7 +134,7 @@ extension Op {
 extension OpConvertible {
   /// The op with another name or other policies; nil leaves each unchanged.
   public func with(
-    name: ByteString? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
+    name: String? = nil, retry: RetryPolicy? = nil, timeout: Duration? = nil,
     grace: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
   ) -> Op {
     makeOp().with(
@@ -149,19 +150,19 @@ extension OpConvertible {
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func start(
-    on loop: EventLoop = .current, data: [(ByteString, FlowValue)] = [],
-    file: StaticString = #fileID, line: UInt = #line
+    on loop: EventLoop = .current, data: InitialData = [:], file: StaticString = #fileID,
+    line: UInt = #line
   ) -> Run {
     makeOp().start(on: loop, data: data, file: file, line: line)
   }
 
-  /// Starts the op alone, with data of values of any types; see the other `start`.
+  /// The same with keys that may have any bytes.
   @discardableResult @_disfavoredOverload
-  public func start(
-    on loop: EventLoop = .current, data: InitialData, file: StaticString = #fileID,
-    line: UInt = #line
+  package func start(
+    on loop: EventLoop = .current, data: [(ByteString, FlowValue)],
+    file: StaticString = #fileID, line: UInt = #line
   ) -> Run {
-    makeOp().start(on: loop, data: data.entries, file: file, line: line)
+    makeOp().start(on: loop, data: data, file: file, line: line)
   }
 }
 

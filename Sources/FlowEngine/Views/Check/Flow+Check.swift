@@ -15,7 +15,10 @@ extension Flow {
   /// - Parameter data: The initial data of a run. The flow's own needs are checked only if it isn't
   ///   nil; else they count as present.
   /// - Returns: The findings, in the order of the steps.
-  public func check(data: [(ByteString, FlowValue)]? = nil) -> [FlowFinding] {
+  public func check(data: InitialData? = nil) -> [FlowFinding] { check(bytes: data?.entries) }
+
+  /// The same with data whose keys may have any bytes.
+  package func check(bytes data: [(ByteString, FlowValue)]?) -> [FlowFinding] {
     if let circular = currentSnapshot()?.circular {
       return [
         FlowFinding(.error, op: circular.nameBytes, "flow '\(circular.nameBytes)' contains itself")

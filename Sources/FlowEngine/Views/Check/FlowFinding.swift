@@ -30,7 +30,7 @@ public struct FlowFinding: Sendable, Hashable {
   package let messageBytes: ByteString
 
   /// Makes a finding about `op`.
-  public init(_ severity: Severity, op: ByteString, _ message: ByteString) {
+  package init(_ severity: Severity, op: ByteString, _ message: ByteString) {
     self.severity = severity
     self.opBytes = op
     self.messageBytes = message

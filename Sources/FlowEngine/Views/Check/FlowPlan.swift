@@ -176,7 +176,7 @@ extension Run {
   public func check() -> [FlowFinding] {
     loop.checkThread()
     let given = data.entries.map { (loop.keys.name(of: $0.key), $0.value) }
-    let flow = op as? Flow ?? Flow(op.nameBytes).add(op)
-    return flow.check(data: given)
+    let flow = op as? Flow ?? Flow(bytes: op.nameBytes).add(op)
+    return flow.check(bytes: given)
   }
 }

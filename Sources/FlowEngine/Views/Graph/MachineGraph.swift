@@ -17,11 +17,11 @@ public struct MachineDOTOptions: Sendable {
   /// The direction of the graph.
   public var direction: Direction
   /// The shape of the nodes: one that Graphviz knows.
-  public var shape: ByteString
+  public var shape: String
 
   /// Makes options; by default those of the seed.
   public init(
-    isStrict: Bool = true, direction: Direction = .leftToRight, shape: ByteString = "box"
+    isStrict: Bool = true, direction: Direction = .leftToRight, shape: String = "box"
   ) {
     self.isStrict = isStrict
     self.direction = direction
@@ -112,7 +112,7 @@ struct MachineGraph {
     var text = GraphText()
     text.writeFlush(options.isStrict ? "strict digraph {" : "digraph {")
     text.writeFlush("\trankdir=\(ByteString(options.direction.rawValue))")
-    text.writeFlush("\tnode [shape=\(Self.identifier(options.shape))]")
+    text.writeFlush("\tnode [shape=\(Self.identifier(ByteString(options.shape)))]")
     text.writeFlush("")
     let joined = Set(edges.flatMap { [$0.from, $0.to] })
     for step in blueprint.definition.steps where step.number != nil {

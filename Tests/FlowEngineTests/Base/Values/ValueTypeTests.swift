@@ -39,8 +39,8 @@ struct ValueTypeTests {
     let loop = makeLoop()
     defer { loop.shutdown() }
     for value in values {
-      let needing = Op("NeedOp", needs: ["v": ByteString(text)]) { _ in }
-      let giving = Op("GiveOp", gives: ["v": ByteString(text)]) {
+      let needing = Op("NeedOp", needs: ["v": "\(text)"]) { _ in }
+      let giving = Op("GiveOp", gives: ["v": "\(text)"]) {
         $0.set($0.bucket.key("v"), value)
       }
       let isMatch = value.isNull ? type.isOptional : type.mismatch(value) == nil

@@ -84,11 +84,11 @@ struct FlowBuilderTests {
 }
 
 private func mark(_ name: ByteString, primaryInput: ByteString? = nil) -> Op {
-  Op(name, primaryInput: primaryInput) { $0.log("done") }
+  Op(name.description, primaryInput: primaryInput?.description) { $0.log("done") }
 }
 
 private struct NoteOp: TypedOp {
   let text: ByteString
 
-  func run(_ data: OpData<NoteOp>) { data.log(text) }
+  func run(_ data: OpData<NoteOp>) { data.log("\(text)") }
 }

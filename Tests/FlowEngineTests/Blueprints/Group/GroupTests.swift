@@ -321,7 +321,7 @@ final class FailingBody: OpBody {
   }
 
   func start(_ context: OpContext) -> CallState {
-    guard context.bucket.string(key) == fails else {
+    guard context.bucket.string(key.description) == fails else {
       return otherwise?.start(context) ?? .finished
     }
     context.fail(FlowError(.error, "no"))

@@ -351,7 +351,7 @@ private struct Builder {
     switch node {
     case .op(let op):
       return Op(
-        name: op.name, retry: op.retry?.policy, timeout: op.timeout.map { seconds($0) },
+        nameBytes: op.name, retry: op.retry?.policy, timeout: op.timeout.map { seconds($0) },
         body: NodeBody(op, counts))
     case .flow(let flow, let timeout, let retry):
       return self.flow(flow).with(retry: retry?.policy, timeout: timeout.map { seconds($0) })
@@ -360,7 +360,7 @@ private struct Builder {
   }
 
   func flow(_ node: FlowNode) -> Flow {
-    let flow = Flow(node.name)
+    let flow = Flow(bytes: node.name)
     add(node.steps, to: flow)
     for step in node.finally { flow.addFinally(op(step)) }
     return flow
@@ -377,7 +377,7 @@ private struct Builder {
           op(node),
           // The model doesn't know which item takes the slot of one that waits for its next attempt.
           GroupDispatcher(
-            input: key, maxConcurrent: limit, allowFailure: allowFailure, as: "item",
+            inputBytes: key, maxConcurrent: limit, allowFailure: allowFailure, as: "item",
             holdsSlots: true))
       case .cases(let branches, let otherwise):
         for branch in branches {

@@ -7,7 +7,7 @@ private func flaky(
   seen: @escaping (OpContext) -> Void = { _ in }
 ) -> Op {
   var left = errors
-  return Op(name, retry: retry, timeout: timeout) { context in
+  return Op(name.description, retry: retry, timeout: timeout) { context in
     seen(context)
     if !left.isEmpty { context.fail(left.removeFirst()) }
   }

@@ -268,7 +268,7 @@ struct RunTests {
     _ name: String, _ depth: Int, _ random: inout SeededGenerator, _ expected: inout [String],
     _ time: inout Int, _ isFine: inout Bool
   ) -> Flow {
-    let flow = Flow(ByteString(name))
+    let flow = Flow("\(name)")
     for number in 0..<Int.random(in: 0...4, using: &random) {
       let step = "\(name)_\(number)"
       // Steps after a failure are added but must leave no line.
@@ -277,7 +277,7 @@ struct RunTests {
       switch Int.random(in: 0..<(depth < 4 ? 6 : 4), using: &random) {
       case 0:
         let fails = Int.random(in: 0..<4, using: &random) == 0
-        flow.add(Op(ByteString(step)) { if fails { $0.fail(FlowError(.error, "no")) } })
+        flow.add(Op("\(step)") { if fails { $0.fail(FlowError(.error, "no")) } })
         guard isFine else { continue }
         expected.append("[\(step)] WillStart")
         expected.append("[\(step)] DidFinish: \(fails ? "withError: no" : "successfully")")
@@ -288,7 +288,7 @@ struct RunTests {
         time += 2
         expected += ["[\(step)] WillStart", "[\(step)] DidFinish: successfully"]
       case 2:
-        flow.add(Op(ByteString(step)) { $0.set("key", ByteString(step)) })
+        flow.add(Op("\(step)") { $0.set("key", ByteString(step)) })
         guard isFine else { continue }
         let old = expected.last { $0.contains("for key: ") }?.split(separator: " ").last
         let change = old.map { "replace for key: \($0) -> \(step)" } ?? "add for key: \(step)"
@@ -297,11 +297,11 @@ struct RunTests {
         ]
       case 3:
         let items = Int.random(in: 1...3, using: &random)
-        flow.data(ByteString("in_\(step)"), Array(0..<items))
+        flow.data("in_\(step)", Array(0..<items))
         // The model knows the data of the top flow alone; deeper groups get theirs as a step.
         flow.addGrouped(
-          Op(name: ByteString(step), primaryInput: "i", body: CountingBody(seconds: nil)),
-          GroupDispatcher(input: depth == 0 ? ByteString("in_\(step)") : "missing"))
+          Op(name: "\(step)", primaryInput: "i", body: CountingBody(seconds: nil)),
+          GroupDispatcher(input: depth == 0 ? "in_\(step)" : "missing"))
         guard isFine else { continue }
         if depth > 0 {
           expected.append(

@@ -186,7 +186,7 @@ struct TimeoutTests {
     let loop = makeLoop()
     /// Is busy beyond its deadline, as far as it can tell.
     func busy(_ name: ByteString) -> Op {
-      Op(name) { context in
+      Op(name.description) { context in
         #expect(context.deadline != .max)
         context.end(context.expire())
       }

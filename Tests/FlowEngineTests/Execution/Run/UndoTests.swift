@@ -7,8 +7,8 @@ struct UndoTests {
 
   /// An op that writes its name, and whose undo logs it.
   private func op(_ name: ByteString) -> Op {
-    Op(name, undo: { $0.log("undone: \($0.endingError?.message ?? "nil")") }) {
-      $0.set(name, true)
+    Op(name.description, undo: { $0.log("undone: \($0.endingError?.message ?? "nil")") }) {
+      $0.set(name.description, true)
     }
   }
 

@@ -35,7 +35,7 @@ struct ExecOpTests {
     let loop = makeLoop()
     let script: ByteString =
       "echo first >&2; yes äöü | head -n 200 | tr -d '\\n' >&2; echo last >&2; exit 4"
-    let run = ExecOp("sh", "-c", script).start(on: loop)
+    let run = ExecOp("sh", "-c", "\(script)").start(on: loop)
     try run.waitUntilEnd()
     let error = try #require(run.error)
     #expect(error.code == 4)

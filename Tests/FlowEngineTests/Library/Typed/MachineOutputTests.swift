@@ -118,7 +118,7 @@ struct MachineOutputTests {
       "transfer", start: .amount, navigator: MyFlowNavigator(confirmation: confirmation),
       reducer: MyFlowStateReducer(), provider: DeclarativeTransitionProvider(sharedDSL),
       maxTransitions: maxTransitions,
-      givingData: { [(ByteString("amount"), $0.amount.flowValue)] })
+      givingData: { ["amount": $0.amount] })
   }
 
   private let expected = Transfer(amount: 200, tariff: "cheap", country: "DE")

@@ -87,7 +87,7 @@ private func transfer(
     "transfer", start: .amount, navigator: navigator, reducer: reducer,
     provider: DeclarativeTransitionProvider(TransferDSL.dsl),
     takingState: { TransferState(amount: Int($0.integer("amount") ?? 0)) },
-    givingData: { [(ByteString("tariff"), $0.tariff.flowValue)] })
+    givingData: { ["tariff": $0.tariff] })
 }
 
 @Suite("Typed machines")

@@ -28,7 +28,7 @@ struct CheckModelTests {
   private func compare(_ maker: FlowMaker) throws -> (clean: Bool, reached: Bool) {
     let flow = maker.flow(depth: 3)
     let data = maker.data()
-    let errors = flow.check(data: data).filter { $0.severity == .error }
+    let errors = flow.check(bytes: data).filter { $0.severity == .error }
     // Ops that need a key that nothing provides.
     let missing = Set(
       errors.filter {
@@ -120,7 +120,7 @@ private final class FlowMaker {
   private func declaration(
     _ key: ByteString, _ type: ByteString, optional: Bool = false
   ) -> Declaration {
-    Op("Any", needs: [key: optional ? type + "?" : type]) { _ in }.needs[0]
+    Op("Any", needs: ["\(key)": "\(optional ? type + "?" : type)"]) { _ in }.needs[0]
   }
 
   /// An op that sets what it gives, some of it perhaps not; it may wait, and it may fail.
@@ -134,7 +134,7 @@ private final class FlowMaker {
     let body: (OpContext) -> Void = { [self] context in
       for give in gives where !give.optional || random(2) == 0 {
         if fails, random(4) == 0 { break }
-        context.set(give.key, value(give.type))
+        context.set(give.key.description, value(give.type))
       }
       if fails, random(2) == 0 { context.fail(FlowError(.error, "failed")) }
     }
@@ -142,14 +142,14 @@ private final class FlowMaker {
     let implementation: any OpBody =
       random(3) == 0 ? SleepingBody(Double(random(3) + 1), body) : PlainBody(body)
     return Op(
-      name: name("Random") + "Op", needs: needs(), gives: declared,
+      nameBytes: name("Random") + "Op", needs: needs(), gives: declared,
       retry: random(6) == 0 ? RetryPolicy(attempts: 2) : nil, body: implementation)
   }
 
   private func step(_ depth: Int) -> Op { depth > 0 && random(4) == 0 ? flow(depth: depth) : op() }
 
   func flow(depth: Int) -> Flow {
-    let flow = Flow(name("flow")).needs(random(2) == 0 ? needs() : [])
+    let flow = Flow(bytes: name("flow")).needs(random(2) == 0 ? needs() : [])
     for key in Self.keys where random(6) == 0 {
       flow.data(key, value(type(of: key, in: Self.given)))
     }
@@ -187,7 +187,7 @@ private final class FlowMaker {
     flow.addGrouped(
       op,
       GroupDispatcher(
-        input: input, output: collect == nil ? nil : key(), maxConcurrent: random(3) + 1,
+        inputBytes: input, output: collect == nil ? nil : key(), maxConcurrent: random(3) + 1,
         allowFailure: random(2) == 0, allowEmpty: true, failures: random(3) == 0 ? "rest" : nil,
         as: input == "e" ? "a" : "b", collect: collect))
   }

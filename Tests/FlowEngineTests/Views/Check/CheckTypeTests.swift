@@ -37,11 +37,13 @@ struct CheckTypeTests {
       ("userdata", "string[]", false), ("string|integer[]", "number[]", true),
     ] as [(ByteString, ByteString, Bool)])
   func compatibility(_ given: ByteString, _ needed: ByteString, _ isCompatible: Bool) {
-    let flow = Flow("f").needs(["x": needed]).add(checkedOp("AOp", gives: ["x": given.present]))
-      .add(checkedOp("BOp", needs: ["x": needed]))
+    let flow = Flow("f").needs(["x": "\(needed)"]).add(
+      checkedOp("AOp", gives: ["x": "\(given.present)"])
+    )
+    .add(checkedOp("BOp", needs: ["x": "\(needed)"]))
     #expect(said(flow).isEmpty == isCompatible)
-    let back = Flow("f").add(checkedOp("AOp", gives: ["x": needed])).add(
-      checkedOp("BOp", needs: ["x": given]))
+    let back = Flow("f").add(checkedOp("AOp", gives: ["x": "\(needed)"])).add(
+      checkedOp("BOp", needs: ["x": "\(given)"]))
     #expect(said(back).isEmpty == isCompatible)
   }
 

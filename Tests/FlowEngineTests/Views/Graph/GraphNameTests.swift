@@ -20,10 +20,10 @@ struct GraphNameTests {
   }
 
   private static func flow(named names: [ByteString]) -> Flow {
-    let flow = Flow(names[0])
+    let flow = Flow(bytes: names[0])
     for name in names {
-      flow.add(drawnOp(name)).add(Flow(name).add(drawnOp("InnerOp")))
-        .addGrouped(drawnOp(name), GroupDispatcher(input: name, output: name))
+      flow.add(drawnOp(name)).add(Flow(bytes: name).add(drawnOp("InnerOp")))
+        .addGrouped(drawnOp(name), GroupDispatcher(inputBytes: name, output: name))
         .case(name, name).add(drawnOp(name)).otherwise().combine()
     }
     return flow
@@ -55,7 +55,7 @@ struct GraphNameTests {
   @Test("Invalid UTF-8 is replaced")
   func bytesThatAreNoTextAreReplaced() throws {
     let name = ByteString([0x61, 0xFF, 0xFE, 0x00, 0x1B, 0x7F, 0x62, 0xC3])
-    let flow = Flow(name).add(drawnOp(name)).case(name, name)
+    let flow = Flow(bytes: name).add(drawnOp(name)).case(name, name)
     let shown = "a\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}b\u{FFFD}"
     #expect(flow.dot().description.contains("n2 [label=\"\(shown)\"];"))
     #expect(flow.dotBytes().bytes.allSatisfy { $0 >= 32 || $0 == 10 })

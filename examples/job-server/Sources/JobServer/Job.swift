@@ -65,7 +65,7 @@ extension Job {
       ) { host in
         let loop = host.loop
         loop.cleanupGrace = limits.cleanup
-        loop.trace = traceparent.flatMap { TraceContext(traceparent: ByteString($0)) }
+        loop.trace = traceparent.flatMap { TraceContext(traceparent: $0) }
         loop.eventSinks = [JobEventSink(report), RunLogSink(JobLogger(job: id, log: log))]
         try host.registerShop(shop)
         cancellation.attach(host.canceller)

@@ -85,7 +85,7 @@ final class Jobs: Sendable {
     }
     guard let entry else { return false }
     if hasWaited {
-      finish(entry, .failed(.cancelled(reason: ByteString(reason))))
+      finish(entry, .failed(.cancelled(reason: reason)))
     } else {
       entry.cancellation.cancel(reason: reason)
     }

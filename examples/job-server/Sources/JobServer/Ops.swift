@@ -62,7 +62,7 @@ func notifyOp() -> OpClass {
   OpClass("NotifyOp", doc: "Tells a customer about an order.") { arguments in
     let customer = try arguments.string(1)
     return Op("NotifyOp", needs: ["invoice": "string"]) { context in
-      context.log("\(customer) gets \(try context.value("invoice", as: ByteString.self))")
+      context.log("\(customer) gets \(try context.value("invoice", as: String.self))")
     }
   }
 }

@@ -15,7 +15,7 @@ final class Shop: Sendable {
 
   func price(of article: String) throws -> Int {
     guard let cents = prices[article] else {
-      throw FlowError(.error, "there is no article '\(ByteString(article))'")
+      throw FlowError(.error, "there is no article '\(article)'")
     }
     return cents
   }
@@ -26,7 +26,7 @@ final class Shop: Sendable {
     try balances.withLock { balances in
       let balance = balances[customer] ?? 0
       guard (0...balance).contains(cents) else {
-        throw FlowError(.error, "\(ByteString(customer)) can't pay \(cents) cents")
+        throw FlowError(.error, "\(customer) can't pay \(cents) cents")
       }
       balances[customer] = balance - cents
     }
