@@ -70,7 +70,7 @@ final class Monitors: RunMonitor {
 
   /// Lets programs and requests of ops continue a trace: that of the environment, or one that `--otlp` begins.
   private func continueTrace(on host: ScriptHost) {
-    host.serviceName = title.baseName
+    host.serviceNameBytes = title.baseName
     let incoming = TraceResource.variable("TRACEPARENT").flatMap {
       TraceContext(traceparent: $0, state: TraceResource.variable("TRACESTATE"))
     }

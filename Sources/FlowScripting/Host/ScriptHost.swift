@@ -78,8 +78,14 @@ public final class ScriptHost {
   }
   /// When the fibers that wait began to; nil unless waits are logged.
   var waitBegins: [ObjectIdentifier: Int64]?
-  /// The name of the script in traces, unless the environment gives another one.
-  package var serviceName: ByteString = "flowlua"
+  /// The name of the service in the spans of `otlp(of:)`: `flowlua`, unless the program sets another one.
+  /// `OTEL_SERVICE_NAME` and a `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, if they are set, take precedence.
+  public var serviceName: String {
+    get { serviceNameBytes.description }
+    set { serviceNameBytes = ByteString(newValue) }
+  }
+  /// The bytes of `serviceName`.
+  package var serviceNameBytes: ByteString = "flowlua"
   /// What keeps the runs of the script; nil for nothing.
   package internal(set) var keeping: ScriptKeeping?
   /// How runs are kept that the script itself wants to be kept; nil, the default, refuses that.

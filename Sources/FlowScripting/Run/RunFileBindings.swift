@@ -16,7 +16,7 @@ extension ScriptHost {
         try host.give(call, "trace") { $0.traceBytes() }
       },
       "otlp": BoundMethod { host, call in
-        try host.give(call, "otlp", problem: SpanFile.problem) { host.otlp(of: $0) }
+        try host.give(call, "otlp", problem: SpanFile.problem) { host.otlpBytes(of: $0) }
       },
     ]
   }
@@ -50,6 +50,6 @@ extension ScriptHost {
 
   /// What spans say about this process.
   package var resource: TraceResource {
-    TraceResource(title: serviceName, hiding: loop.secrets)
+    TraceResource(title: serviceNameBytes, hiding: loop.secrets)
   }
 }

@@ -45,8 +45,28 @@ struct EmbeddingTests {
       run.trace().description.contains(
         "\"cat\":\"wait\",\"args\":{\"path\":\"NapOp\",\"for\":\"sleep\""))
     #expect(run.report().description.contains("tired"))
-    #expect(program.host.otlp(of: run).description.contains("\"resourceSpans\""))
     #expect(program.host.run(in: value[0])?.error?.message == "tired")
+  }
+
+  @Test("A Swift program exports the spans of a run, as a part of its own trace")
+  func spans() throws {
+    let program = try ScriptProgram()
+    #expect(program.host.serviceName == "flowlua")
+    program.host.serviceName = "shop"
+    let id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    program.host.loop.trace = TraceContext(traceparent: "00-\(id)-00f067aa0ba902b7-01")
+    let value = try program.run("return flow.op('NapOp', function() flow.sleep(2) end):start()")
+    let run = try #require(program.host.run(in: value[0]))
+    let open = program.host.otlp(of: run)
+    #expect(open.hasPrefix("{\"resourceSpans\""))
+    try run.wait()
+    let spans = program.host.otlp(of: run)
+    #expect(spans.contains("\"name\":\"NapOp\""))
+    // The environment of the tests may name another service.
+    if getenv("OTEL_SERVICE_NAME") == nil, getenv("OTEL_RESOURCE_ATTRIBUTES") == nil {
+      #expect(spans.contains("{\"key\":\"service.name\",\"value\":{\"stringValue\":\"shop\"}}"))
+    }
+    #expect(spans.contains("\"traceId\":\"\(id)\""))
   }
 
   @Test("A run that a script started can be read and waited for in Swift")

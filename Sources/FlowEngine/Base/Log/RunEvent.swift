@@ -26,19 +26,18 @@ public struct RunEvent: Sendable {
     case state
     /// An op has done `done` of `total` units.
     case progress
-    /// A program of the op has started; `work` describes it, and `message` is its command.
+    /// A program of the op has started; `message` is its command.
     case programStart
-    /// A program of the op has ended; `work` describes it, and `message` is its command.
+    /// A program of the op has ended; `message` is its command.
     case program
-    /// An HTTP request of the op has started; `work` describes it, and `message` is its method and URL.
+    /// An HTTP request of the op has started; `message` is its method and URL.
     case requestStart
-    /// An HTTP request of the op has ended; `work` describes it, and `message` is its method and URL.
+    /// An HTTP request of the op has ended; `message` is its method and URL.
     case request
-    /// A wait of the op's code has ended; `work` describes it, and `message` is what it was for. Only with
-    /// `ScriptHost.logsWaits`.
+    /// A wait of the op's code has ended; `message` is what it was for. Only while `--trace` is given to flowlua.
     case wait
     /// The op was undone, because its flow fails; `message` is the text after `Undo: `, such as
-    /// `successfully`, and `undo` describes it.
+    /// `successfully`.
     case undo
     /// The undo of the op starts.
     case undoStart
