@@ -3,7 +3,8 @@ local here = arg[0]:match "^(.*)/"
 package.path = here .. "/?.lua;examples/lib/?.lua;" .. package.path
 local flow = require "flow"
 local annotations, bindings = require "annotations", require "bindings"
-local links, page, pictures = require "links", require "page", require "pictures"
+local links, mentions = require "links", require "mentions"
+local page, pictures = require "page", require "pictures"
 local phrases, shots = require "phrases", require "shots"
 local snippets, symbols = require "snippets", require "symbols"
 local specification = require "specification"
@@ -54,7 +55,7 @@ local modules = {
   "FlowEngine@FlowBytes", "FlowEngine@FlowLoop", "FlowScripting@FlowEngine",
   "FlowScripting@LuaVM", "LuaVM@FlowBytes",
 }
-local count, documented = symbols.check(scratch .. "/symbols", modules, report)
+local counts, documented, public = symbols.check(scratch .. "/symbols", modules, report)
 
 -- The files of the repository with this pattern. One may be removed but not yet committed.
 local function files(...)
@@ -123,6 +124,7 @@ for _, each in ipairs(pages) do
 end
 
 local link_count = links.check(pages, report)
+local mention_count = mentions.check(pages, public, report)
 
 -- Files whose prose has no refused phrases.
 local prose = {
@@ -148,10 +150,18 @@ end
 assert(text_count > 0, "no file is checked for refused phrases")
 
 for _, problem in ipairs(problems) do io.stderr:write(problem, "\n") end
+local total, parts = 0, {}
+for module, count in pairs(counts) do
+  total = total + count
+  parts[#parts + 1] = ("%s %d"):format(module, count)
+end
+table.sort(parts)
 print(("docs: %d of %d public Swift declarations documented, %d names and options of flow"):format(
-  documented, count, names))
+  documented, total, names))
+print("docs: public Swift declarations: " .. table.concat(parts, ", "))
 print(("docs: %d pages, %d snippets, %d links inside the documentation"):format(
   #pages, snippet_count, link_count))
+print(("docs: %d names of Swift in prose"):format(mention_count))
 print(("docs: %d files without refused phrases"):format(text_count))
 if #problems > 0 then
   io.stderr:write(("docs: %d problems\n"):format(#problems))

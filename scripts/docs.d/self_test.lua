@@ -1,6 +1,7 @@
 -- Tests the checks: each gets a wrong input and has to report what is wrong with it.
 local annotations, bindings = require "annotations", require "bindings"
-local links, page, snippets = require "links", require "page", require "snippets"
+local links, mentions = require "links", require "mentions"
+local page, snippets = require "page", require "snippets"
 local phrases, specification = require "phrases", require "specification"
 
 local wrong = [[
@@ -105,6 +106,17 @@ return function(scratch, source)
   expect(problems, ":6: the snippet ends with status 1, not 0:",
     ":11: the snippet ends with status 0, not 1:")
   assert(count == 3 and texts[self.blocks[4]] == "one\n", "outputs aren't compared")
+
+  -- A type that isn't public, and a member that is missing; `Run.value` is inherited.
+  problems = {}
+  local prose = {
+    path = "prose.md", blocks = {},
+    lines = { "`Run.wait()`, `Run.value`", "`ProgressTree` and `Run.nothing`, `Other.nothing`" },
+  }
+  local names = { Run = true, ["Run.wait"] = true, FlowTask = true, ["FlowTask.value"] = true }
+  mentions.check({ prose }, { names = names, bases = { Run = { FlowTask = true } } }, report)
+  expect(problems, "prose.md:2: 'ProgressTree' isn't public",
+    "prose.md:2: 'Run' has no public 'nothing'")
 
   -- A field, an option and a text that are missing, and one that is too much.
   problems = {}

@@ -2,28 +2,49 @@
 local json = require "json"
 local symbols = {}
 
+-- Returns the number of declarations of each module, the number of all that are documented, and
+-- what is public: `names`, the paths of all declarations without labels, and `bases`, what a type
+-- inherits from or conforms to.
 function symbols.check(folder, modules, report)
-  local count, documented = 0, 0
+  local counts, documented = {}, 0
+  local public = { names = {}, bases = {} }
   for _, module in ipairs(modules) do
     local file <close> = assert(io.open(("%s/%s.symbols.json"):format(folder, module)))
-    for _, symbol in ipairs(json.decode(file:read "a").symbols) do
+    local graph = json.decode(file:read "a")
+    -- `FlowEngine@FlowLoop` has what the former adds to types of the latter.
+    local adding = module:match "^%w+"
+    counts[adding] = counts[adding] or 0
+    local paths = {}
+    for _, symbol in ipairs(graph.symbols) do
       local place = symbol.location
       local id = symbol.identifier.precise
+      local path = table.concat(symbol.pathComponents, ".")
+      paths[id] = path
+      public.names[path:gsub("%b()", "")] = true
       -- Others come from the standard library, are made for types that conform to a protocol, or
       -- are extensions.
       if place and not id:find("::SYNTHESIZED::", 1, true) and not id:find "^s:e:" then
-        count = count + 1
+        counts[adding] = counts[adding] + 1
         if symbol.docComment then
           documented = documented + 1
         else
-          local path = place.uri:match "/(Sources/.*)$" or place.uri
-          report(path, place.position.line + 1,
-            ("%s has no documentation"):format(table.concat(symbol.pathComponents, ".")))
+          report(place.uri:match "/(Sources/.*)$" or place.uri, place.position.line + 1,
+            path .. " has no documentation")
+        end
+      end
+    end
+    for _, each in ipairs(graph.relationships) do
+      local path = paths[each.source]
+      if path and (each.kind == "inheritsFrom" or each.kind == "conformsTo") then
+        local base = paths[each.target] or (each.targetFallback or ""):match "^Flow%w+%.(.*)$"
+        if base then
+          public.bases[path] = public.bases[path] or {}
+          public.bases[path][base] = true
         end
       end
     end
   end
-  return count, documented
+  return counts, documented, public
 end
 
 return symbols
