@@ -3,7 +3,7 @@ local here = arg[0]:match "^(.*)/"
 package.path = here .. "/?.lua;examples/lib/?.lua;" .. package.path
 local flow = require "flow"
 local annotations, bindings = require "annotations", require "bindings"
-local links, mentions = require "links", require "mentions"
+local comments, links, mentions = require "comments", require "links", require "mentions"
 local page, pictures = require "page", require "pictures"
 local phrases, shots = require "phrases", require "shots"
 local snippets, symbols = require "snippets", require "symbols"
@@ -42,7 +42,10 @@ local function lines_of(argv)
   return lines
 end
 
-require "self_test"(scratch, source)
+local module_flags = {}
+for line in io.lines(scratch .. "/module-flags") do module_flags[#module_flags + 1] = line end
+
+require "self_test"(scratch, source, module_flags)
 
 -- The Lua reference, and whether it is about what there is.
 local entries = annotations.read_all(source)
@@ -76,9 +79,10 @@ put(catalogue .. "/Specification.md",
 local pages = {}
 for _, path in ipairs(files "*.md") do pages[#pages + 1] = page.read(path) end
 
+local comment_count = comments.check(
+  files "Sources/*.swift", here .. "/names.swift", scratch .. "/comments", module_flags, report)
+
 -- The snippets of several pages at a time.
-local module_flags = {}
-for line in io.lines(scratch .. "/module-flags") do module_flags[#module_flags + 1] = line end
 local SnippetsOp = flow.op("SnippetsOp", {
   needs = { page = "table" },
   gives = { count = "integer" },
@@ -161,7 +165,8 @@ print(("docs: %d of %d public Swift declarations documented, %d names and option
 print("docs: public Swift declarations: " .. table.concat(parts, ", "))
 print(("docs: %d pages, %d snippets, %d links inside the documentation"):format(
   #pages, snippet_count, link_count))
-print(("docs: %d names of Swift in prose"):format(mention_count))
+print(("docs: %d snippets in comments, %d names of Swift in prose"):format(
+  comment_count, mention_count))
 print(("docs: %d files without refused phrases"):format(text_count))
 if #problems > 0 then
   io.stderr:write(("docs: %d problems\n"):format(#problems))

@@ -1,6 +1,7 @@
 -- Tests the checks: each gets a wrong input and has to report what is wrong with it.
+local flow = require "flow"
 local annotations, bindings = require "annotations", require "bindings"
-local links, mentions = require "links", require "mentions"
+local comments, links, mentions = require "comments", require "links", require "mentions"
 local page, snippets = require "page", require "snippets"
 local phrases, specification = require "phrases", require "specification"
 
@@ -86,7 +87,7 @@ local function expect(problems, ...)
   assert(#problems == select("#", ...), "they find too much:\n" .. table.concat(problems, "\n"))
 end
 
-return function(scratch, source)
+return function(scratch, source, module_flags)
   local path = scratch .. "/wrong.md"
   do
     local file <close> = assert(io.open(path, "w"))
@@ -117,6 +118,26 @@ return function(scratch, source)
   mentions.check({ prose }, { names = names, bases = { Run = { FlowTask = true } } }, report)
   expect(problems, "prose.md:2: 'ProgressTree' isn't public",
     "prose.md:2: 'Run' has no public 'nothing'")
+
+  -- Only the second snippet doesn't compile.
+  problems = {}
+  local commented, known = scratch .. "/commented.swift", scratch .. "/names.swift"
+  flow.fs.write(known, "let known = 1\n")
+  flow.fs.write(commented, [[
+/// ```swift
+/// let text = known + { … }()
+/// ```
+///   ```
+///   let other = =
+///   ```
+struct S {
+  /// ```swift
+  /// let text = unknown
+  /// ```
+}
+]])
+  assert(comments.check({ commented }, known, scratch .. "/comments", module_flags, report) == 2)
+  expect(problems, "commented.swift:9: the snippet doesn't compile: cannot find 'unknown' in scope")
 
   -- A field, an option and a text that are missing, and one that is too much.
   problems = {}

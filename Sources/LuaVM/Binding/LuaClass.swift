@@ -44,6 +44,8 @@ public final class LuaClass<Object: LuaObject> {
   /// - Parameters:
   ///   - name: The name in scripts and messages.
   ///   - parent: The other class.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   ///   - build: Adds the members.
   public init<Parent>(
     _ name: String, inheriting parent: LuaClass<Parent>, file: StaticString = #fileID,
@@ -162,7 +164,9 @@ public final class LuaClass<Object: LuaObject> {
   /// Adds a method that changes a structure: the object that the script has is changed.
   ///
   /// ```swift
-  /// $0.mutatingMethod("move") { (point: inout Point, dx: Double) in point.x += dx }
+  /// let points = LuaClass<Point>("Point") {
+  ///   $0.mutatingMethod("move") { (point: inout Point, dx: Double) in point.x += dx }
+  /// }
   /// ```
   ///
   /// - Parameters:

@@ -5,7 +5,8 @@ internal import CLua
 /// Swift would copy it. A `LuaClass` says what scripts can do with them.
 ///
 /// ```swift
-/// final class Account: LuaObject { … }
+/// final class Account: LuaObject { var balance = 0 }
+/// try vm.define(LuaClass<Account>("Account") { $0.property("balance", writable: \.balance) })
 /// ```
 public protocol LuaObject: LuaValueConvertible {}
 

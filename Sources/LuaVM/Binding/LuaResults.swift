@@ -11,7 +11,9 @@ public protocol LuaResult {
 /// Several results of a Swift closure that is bound for Lua.
 ///
 /// ```swift
-/// $0.method("polar") { p in LuaResults(hypot(p.x, p.y), atan2(p.y, p.x)) }
+/// let points = LuaClass<Point>("Point") {
+///   $0.method("polar") { p in LuaResults(hypot(p.x, p.y), atan2(p.y, p.x)) }
+/// }
 /// ```
 // Packs of results can't be inferred from a closure that returns one value or none.
 public struct LuaResults: LuaResult {

@@ -2,12 +2,17 @@
 ///
 /// ```swift
 /// struct TransferDSL: MachineDSLBuilder {
-///   typealias Step = MyStep, StepResult = MyResult, State = MyState
-///   enum Event { case invalidAmount, editAmount, error }
+///   typealias Step = MyStep
+///   typealias StepResult = MyResult
+///   typealias State = MyState
+///   enum Event { case error, invalidAmount }
 ///
 ///   static var dsl: MachineDSL<Self> {
 ///     MachineDSL {
-///       emit { result, state in … }
+///       emit { result, state in
+///         if case .amount(..<100) = result { return .invalidAmount }
+///         return nil
+///       }
 ///       step { on(.error) { forward(to: .alert) } }
 ///       step(.amount) {
 ///         on(.invalidAmount) { forward(to: .invalidAmount) }

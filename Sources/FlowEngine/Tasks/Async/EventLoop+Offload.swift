@@ -9,8 +9,8 @@ extension EventLoop {
   /// thread:
   ///
   /// ```swift
-  /// @concurrent func scale(_ image: Image) async -> Image { … }
-  /// let small = try await loop.offload { await scale(image) }
+  /// // `shrink` is declared as `@concurrent func`.
+  /// let small = try await loop.offload { await shrink(image) }
   /// ```
   ///
   /// Until then the loop isn't stalled, and a virtual clock doesn't advance. Cancelling the calling task cancels
