@@ -77,6 +77,8 @@ extension ScriptHost {
   ///   - op: An op, or a typed op, that takes no arguments; see `OpClass` for those that do.
   ///   - replacing: Whether it takes the place of an op of the same name, such as one of flowlua's. Ops
   ///     and flows that scripts have already made keep the replaced one.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   public func register(
     _ op: some OpConvertible, replacing: Bool = false, file: StaticString = #fileID,
     line: UInt = #line
@@ -91,6 +93,8 @@ extension ScriptHost {
   /// - Parameters:
   ///   - opClass: The class.
   ///   - replacing: Whether it takes the place of an op or class of the same name, as of an op.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   public func register(
     _ opClass: OpClass, replacing: Bool = false, file: StaticString = #fileID, line: UInt = #line
   ) {

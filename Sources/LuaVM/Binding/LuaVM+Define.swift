@@ -8,6 +8,8 @@ extension LuaVM {
   /// - Parameters:
   ///   - type: The class; one of the same Swift type mustn't be defined already.
   ///   - isGlobal: Whether the table of the class becomes the global variable of its name.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   /// - Returns: The table of the class: its initializers and functions.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
   @discardableResult

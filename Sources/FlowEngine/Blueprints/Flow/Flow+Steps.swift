@@ -15,6 +15,8 @@ extension Flow {
   ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
   ///   - undo: Undoes it at this place, as `Op.undo`; nil leaves it to the op.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   /// - Returns: The flow.
   @discardableResult
   public func add(

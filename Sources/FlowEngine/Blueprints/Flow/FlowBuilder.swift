@@ -83,6 +83,8 @@ extension Flow {
   /// - Parameters:
   ///   - name: The name in lines and errors.
   ///   - doc: What the flow does, for people.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   ///   - steps: The steps.
   public convenience init(
     _ name: String = "Flow", doc: String? = nil, file: StaticString = #fileID,

@@ -45,6 +45,8 @@ public class Op {
   ///     for the loop's `cleanupGrace`.
   ///   - undo: Undoes the op after it has succeeded, when its flow fails or is stopped; see `undo`.
   ///   - body: The op's work.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   public convenience init(
     name: String, doc: String? = nil, needs: [Declaration] = [],
     gives: [Declaration] = [], primaryInput: String? = nil, primaryOutput: String? = nil,

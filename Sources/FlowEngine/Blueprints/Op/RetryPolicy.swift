@@ -34,6 +34,8 @@ public struct RetryPolicy: Sendable {
   ///     attempt that has failed. Called only for errors whose kind allows a retry.
   ///   - delayAfter: The time before the next attempt, from the same arguments; replaces `delay` and
   ///     `factor`.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   public init(
     attempts: Int, delay: Duration = .zero, factor: Double = 1, maxDelay: Duration? = nil,
     jitter: Double = 0,

@@ -9,6 +9,8 @@ extension Op {
   ///   - name: The name of the run; by default the op's.
   ///   - sinks: Sinks that get each event, besides those of the loop.
   ///   - trace: The distributed trace that its ops continue; nil for the loop's.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   /// - Returns: The run, which may have settled already.
   @discardableResult @_disfavoredOverload
   package func start(

@@ -28,6 +28,8 @@ extension Op {
   ///   - retry: How often and when it is retried; nil for never.
   ///   - timeout: The time that an attempt may take; nil for no limit.
   ///   - grace: The time that its cleanups have after a stop; nil for the loop's `cleanupGrace`.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   ///   - body: The op's work. It has exclusive use of the values it captures, unless they are
   ///     Sendable.
   public convenience init(

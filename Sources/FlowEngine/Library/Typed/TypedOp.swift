@@ -147,6 +147,8 @@ extension OpConvertible {
   ///   - loop: The loop that the op, its data and the run belong to, by default the current one; called on its
   ///     thread.
   ///   - data: The initial data, in this order.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   /// - Returns: The run, which may have settled already.
   @discardableResult
   public func start(
@@ -174,6 +176,8 @@ extension Flow {
   ///   - retry: How often it is retried at this place; nil leaves it to the op.
   ///   - timeout: The time that an attempt may take at this place; nil leaves it to the op.
   ///   - grace: The time that its cleanups have after a stop at this place; nil leaves it to the op.
+  ///   - file: The file that a message about wrong use names.
+  ///   - line: The line that it names.
   /// - Returns: The flow.
   @discardableResult
   public func add(
