@@ -26,6 +26,8 @@ function links.check(pages, report)
         local name, heading = target:gsub("^/%w+/", ""):match "^([^#]*)#?(.*)$"
         if not articles[name] then
           report(each.path, link.line, ("no article '%s'"):format(name))
+        elseif heading ~= "" and target:find "^/" then
+          report(each.path, link.line, "DocC can't link to a heading of another module")
         elseif heading ~= "" and not articles[name].anchors[heading:lower()] then
           report(each.path, link.line, ("no heading '%s' in article '%s'"):format(heading, name))
         end

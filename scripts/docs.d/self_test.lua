@@ -9,6 +9,7 @@ local wrong = [[
 # A title
 
 [dead](nothing.md), [alive](#a-title), [no heading](#nowhere), <doc:NoArticle>
+and <doc:/A/wrong#A-title>
 
 ```lua
 local x = = 1
@@ -100,12 +101,12 @@ return function(scratch, source, module_flags)
   local self = page.read(path)
   links.check({ self }, report)
   expect(problems, ":3: dead link 'nothing.md'", ":3: no heading '#nowhere'",
-    ":3: no article 'NoArticle'")
+    ":3: no article 'NoArticle'", ":4: DocC can't link to a heading of another module")
 
   problems = {}
   local count, texts = snippets.run(self, scratch .. "/wrong", {}, report)
-  expect(problems, ":6: the snippet ends with status 1, not 0:",
-    ":11: the snippet ends with status 0, not 1:")
+  expect(problems, ":7: the snippet ends with status 1, not 0:",
+    ":12: the snippet ends with status 0, not 1:")
   assert(count == 3 and texts[self.blocks[4]] == "one\n", "outputs aren't compared")
 
   -- A type that isn't public, and a member that is missing; `Run.value` is inherited.
