@@ -135,7 +135,7 @@ bool flowlua_exceeds_memory(flowlua_state *state) {
 }
 
 void flowlua_note_outside(flowlua_state *state) {
-  if (!flowlua_exceeds_memory(state) || !flowlua_runs_scheduled(state)) return;
+  if (!flowlua_exceeds_memory(state) || atomic_load(&state->activity) == NULL) return;
   state->is_beyond = true;
   flowlua_arm_stop(state->running);
 }

@@ -157,7 +157,7 @@ int32_t flowlua_coroutine_run(
   } else {
     status = has_flag(co, PARKED) ? FLOWLUA_PARKED : FLOWLUA_YIELDED;
   }
-  if (previous == NULL && state->owes_termination) flowlua_repay_termination(state);
+  if (state->owes_termination && !flowlua_runs_scheduled(state)) flowlua_repay_termination(state);
   // What called this may have been asked to stop meanwhile.
   if (is_stopping(state)) flowlua_arm_stop(from);
   return status;

@@ -55,7 +55,7 @@ void flowlua_stop_hook(lua_State *L, lua_Debug *frame) {
   }
   // Only there it may yield.
   if (!is_in_code) return;
-  bool is_closing = flowlua_is_activity_stopped(state) && flowlua_runs_close(L);
+  bool is_closing = flowlua_runs_close(L);
   if (is_closing && flowlua_spares_close(state)) {
     flowlua_restore_hook(state, L);
     flowlua_answer_requests(L);

@@ -103,6 +103,11 @@ typedef struct watch_record {
   int64_t grace_deadline;
   /// Whether all that runs on top of it belongs to it; see `flowlua_begin_enclosure`.
   bool encloses;
+  // Owner thread only.
+  /// Whether it is the coroutine of a call, whose code belongs to the caller.
+  bool is_call;
+  /// The coroutine that made the call; NULL where none executed.
+  flowlua_coroutine *caller;
 } watch_record;
 
 /// What a message handler has noted of the error that ended a coroutine.
@@ -339,6 +344,13 @@ static inline void clear_flag(lua_State *L, uintptr_t flag) { EXTRA(L) &= ~flag;
 /// The state whose code runs on this thread; the signal handler and lua_resume look here.
 extern _Thread_local flowlua_state *flowlua_current;
 
+/// The innermost coroutine that executes and isn't that of a call; NULL without one.
+static inline flowlua_coroutine *scheduled_activity(const flowlua_state *state) {
+  flowlua_coroutine *each = atomic_load_explicit(&state->activity, memory_order_relaxed);
+  while (each != NULL && each->watch != NULL && each->watch->is_call) each = each->watch->caller;
+  return each;
+}
+
 /// Whether what runs now, or what encloses it, has been asked to stop.
 static inline bool is_asked_to_stop(const flowlua_state *state) {
   const flowlua_coroutine *activity = atomic_load_explicit(&state->activity, memory_order_relaxed);
@@ -465,6 +477,8 @@ void flowlua_forget_failure(flowlua_coroutine *coroutine);
 /// Sends the signal that arms the hook, where something is asked for. From any thread; the state must
 /// be alive. false when that can't be.
 bool flowlua_signal_owner(flowlua_state *state);
+/// Says that a coroutine, which is watched and about to run, belongs to the one that executes now.
+void flowlua_mark_call(flowlua_state *state, flowlua_coroutine *coroutine);
 void flowlua_stop_enclosed(flowlua_state *state);
 void flowlua_begin_grace(flowlua_coroutine *coroutine);
 void flowlua_end_grace(flowlua_coroutine *coroutine);

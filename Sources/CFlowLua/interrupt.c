@@ -54,7 +54,7 @@ void flowlua_answer_requests(lua_State *L) {
     if (flowlua_exceeds_memory(state)) flowlua_raise_memory(L);
   }
   // Nothing is raised in cleanups, of which a `__close` is one.
-  if (!flowlua_has_request(state) || (flowlua_runs_scheduled(state) && flowlua_runs_close(L)))
+  if (!flowlua_has_request(state) || (flowlua_activity(state) != NULL && flowlua_runs_close(L)))
     return;
   // As the stand-alone interpreter's hook, with the position of what called the interrupted function.
   if (flowlua_take_request(state, FLOWLUA_INTERRUPT)) {

@@ -22,5 +22,5 @@ void flowlua_repay_termination(flowlua_state *state) {
 }
 
 bool flowlua_runs_scheduled(const flowlua_state *state) {
-  return atomic_load_explicit(&state->activity, memory_order_relaxed) != NULL;
+  return scheduled_activity(state) != NULL;
 }

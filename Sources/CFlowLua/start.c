@@ -88,6 +88,7 @@ int32_t flowlua_start_function(flowlua_state *state, flowlua_start *start) {
   if (status == LUA_OK && start->deadline != 0
       && !flowlua_watch(state, coroutine, start->deadline, start->grace))
     status = FLOWLUA_NO_MEMORY;
+  if (status == LUA_OK && start->is_call) flowlua_mark_call(state, coroutine);
   if (status != LUA_OK) {
     if (coroutine != NULL) flowlua_coroutine_release(state, coroutine, coroutine->generation, true);
     return status;

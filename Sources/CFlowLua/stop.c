@@ -193,33 +193,56 @@ bool flowlua_watch(
   pthread_mutex_lock(&lock);
   watch_record *watch = make_record(state, coroutine);
   bool ok = watch != NULL && start_watchdog();
-  if (ok) {
-    watch->deadline = deadline;
+  bool begins = ok && !watch->watched;
+  if (begins) {
     watch->interval = first_interval;
-    watch->grace = grace > 0 ? grace : 0;
     watch->grace_deadline = 0;
     atomic_store(&coroutine->stop, 0);
-    if (!watch->watched) {
-      watch->watched = true;
-      watch->next = watched;
-      watched = watch;
-    }
+    watch->watched = true;
+    watch->next = watched;
+    watched = watch;
+  }
+  // Each that watches it relies on its own deadline, so that the earliest counts; after that the grace.
+  if (begins || (ok && watch->grace_deadline == 0 && deadline < watch->deadline)) {
+    watch->deadline = deadline;
+    watch->grace = grace > 0 ? grace : 0;
     look_at(deadline);
   }
   pthread_mutex_unlock(&lock);
   return ok;
 }
 
+/// Stops a coroutine that executes and is watched: the watchdog's signal comes later, perhaps within a
+/// C function.
+static void stop_executing(flowlua_state *state, flowlua_coroutine *coroutine) {
+  pthread_mutex_lock(&lock);
+  if (coroutine->watch->grace_deadline == 0) {
+    atomic_store(&coroutine->stop, 1);
+    if (atomic_load(&state->activity) != coroutine && coroutine->watch->encloses)
+      atomic_fetch_or(&state->requests, FLOWLUA_STOP);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 bool flowlua_watch_activity(flowlua_state *state, int64_t deadline, int64_t grace) {
-  flowlua_coroutine *activity = atomic_load(&state->activity);
+  flowlua_coroutine *activity = scheduled_activity(state);
   if (activity == NULL || !flowlua_watch(state, activity, deadline, grace)) return false;
-  // The watchdog's signal comes later, perhaps within a C function.
-  if (deadline >= 0 && deadline <= now()) atomic_store(&activity->stop, 1);
+  if (deadline >= 0 && deadline <= now()) stop_executing(state, activity);
+  return true;
+}
+
+bool flowlua_stop_calls(flowlua_state *state) {
+  flowlua_coroutine *call = atomic_load(&state->activity);
+  if (call == NULL || scheduled_activity(state) != NULL) return false;
+  while (call->watch->caller != NULL) call = call->watch->caller;
+  if (!flowlua_watch(state, call, now(), call->watch->grace)) return false;
+  stop_executing(state, call);
   return true;
 }
 
 void flowlua_unwatch(flowlua_coroutine *coroutine) {
   watch_record *watch = coroutine->watch;
+  if (watch != NULL) watch->is_call = false;
   // Nobody has asked one to stop that was never watched, and only the owner thread, which this is,
   // puts it on the list.
   if (watch == NULL || (!watch->watched && atomic_load(&coroutine->stop) == 0)) return;
@@ -255,13 +278,24 @@ void flowlua_begin_grace(flowlua_coroutine *coroutine) {
   pthread_mutex_unlock(&lock);
 }
 
+/// A coroutine that encloses others and has been asked to stop; NULL without one. The lock is held.
+static watch_record *asked_enclosure(const flowlua_state *state) {
+  watch_record *asked = watched;
+  while (
+      asked != NULL
+      && (asked->state != state || !asked->encloses || atomic_load(&asked->coroutine->stop) == 0))
+    asked = asked->next;
+  return asked;
+}
+
 /// The watchdog asks again in between, so that what comes after the `__close` is stopped.
 bool flowlua_spares_close(flowlua_state *state) {
   flowlua_coroutine *activity = atomic_load(&state->activity);
   if (activity == NULL) return false;
   bool spares = false;
   pthread_mutex_lock(&lock);
-  watch_record *watch = activity->watch;
+  watch_record *watch = asked_enclosure(state);
+  if (watch == NULL) watch = activity->watch;
   if (watch != NULL && watch->watched) {
     int64_t time = now();
     if (watch->grace_deadline == 0) {
@@ -271,7 +305,8 @@ bool flowlua_spares_close(flowlua_state *state) {
     }
     spares = time < watch->grace_deadline;
     if (spares) {
-      atomic_store(&activity->stop, 0);
+      atomic_store(&watch->coroutine->stop, 0);
+      flowlua_take_request(state, FLOWLUA_STOP);
       look_at(watch->deadline);
     }
   }
@@ -301,6 +336,11 @@ void flowlua_stop(flowlua_coroutine *coroutine) {
 
 // MARK: - What belongs to a coroutine
 
+void flowlua_mark_call(flowlua_state *state, flowlua_coroutine *coroutine) {
+  coroutine->watch->is_call = true;
+  coroutine->watch->caller = atomic_load(&state->activity);
+}
+
 flowlua_coroutine *flowlua_begin_enclosure(flowlua_state *state) {
   flowlua_coroutine *activity = atomic_load(&state->activity);
   if (activity == NULL) return NULL;
@@ -329,7 +369,10 @@ void flowlua_end_enclosure(flowlua_state *state, flowlua_coroutine *coroutine) {
     atomic_fetch_or(&state->requests, FLOWLUA_STOP);
     flowlua_arm_stop(state->running);
   }
-  if (is_in_grace) flowlua_end_grace(coroutine);
+  if (!is_in_grace) return;
+  flowlua_end_grace(coroutine);
+  // At its next instruction: a pcall must not notice.
+  flowlua_arm_stop(state->running);
 }
 
 /// What belongs to a coroutine that has been asked to stop ends; what it does about that counts into the
@@ -339,11 +382,7 @@ void flowlua_stop_enclosed(flowlua_state *state) {
   state->enclosure_stopped = true;
   flowlua_take_request(state, FLOWLUA_STOP);
   pthread_mutex_lock(&lock);
-  watch_record *asked = watched;
-  while (
-      asked != NULL
-      && (asked->state != state || !asked->encloses || atomic_load(&asked->coroutine->stop) == 0))
-    asked = asked->next;
+  watch_record *asked = asked_enclosure(state);
   pthread_mutex_unlock(&lock);
   // Only this thread takes one from the list.
   if (asked != NULL) flowlua_begin_grace(asked->coroutine);

@@ -121,7 +121,8 @@ extension LuaVM {
   // MARK: Stopping
 
   /// Tells the watchdog to stop the coroutine if it is still busy at `deadline` (nanoseconds of the
-  /// monotonic clock; negative counts from now). Its cleanups then have `grace` nanoseconds.
+  /// monotonic clock; negative counts from now). Its cleanups then have `grace` nanoseconds. Of several
+  /// deadlines the earliest counts.
   package func watch(_ coroutine: LuaCoroutine, deadline: Int64, grace: Int64) {
     guard isUsable(coroutine) else { return }
     _ = flowlua_watch(state, coroutine.raw, deadline, grace)
@@ -136,8 +137,9 @@ extension LuaVM {
     _ = flowlua_watch_operation(state, slot, generation, deadline, grace)
   }
 
-  /// Watches the innermost coroutine that is executing, below the running code; see `watch`. The
-  /// watch ends when that coroutine waits or ends.
+  /// Watches the innermost coroutine of the scheduler that is executing, below the running code; see `watch`. The
+  /// watch ends when that coroutine waits or ends. The coroutine of a call with a deadline isn't the scheduler's: its
+  /// code belongs to the caller, and stops with it.
   package func watchActivity(deadline: Int64, grace: Int64) {
     guard (try? enter()) != nil else { return }
     _ = flowlua_watch_activity(state, deadline, grace)
@@ -152,8 +154,8 @@ extension LuaVM {
   /// end: the coroutine stops once its code continues.
   package var isAskedToStop: Bool { flowlua_is_activity_stopped(state) }
 
-  /// Whether code of a `__close` may continue although the innermost executing coroutine was
-  /// stopped: until the grace of its watch is over, which begins now unless it has begun. Always
+  /// Whether code of a `__close` may continue although the innermost executing coroutine, or one that encloses
+  /// it, was stopped: until the grace of its watch is over, which begins now unless it has begun. Always
   /// false if it isn't watched.
   package var sparesClose: Bool { flowlua_spares_close(state) }
 

@@ -23,7 +23,8 @@ extension LuaVM {
   ///   - grace: The time that its `__close`s have after a stop.
   /// - Returns: All its results.
   /// - Throws: A `LuaError` of code `timeout` at the deadline; of code `stopped` if code that encloses the call was
-  ///   stopped before; otherwise the raised error, as `call(_:_:traceback:)`.
+  ///   stopped before; the error of a cancellation of its host; otherwise the raised error, as
+  ///   `call(_:_:traceback:)`.
   public func call(
     _ function: LuaReference, _ arguments: [LuaValue] = [], deadline: ContinuousClock.Instant,
     grace: Duration = .seconds(1)
@@ -37,8 +38,20 @@ extension LuaVM {
       function: function.id, deadline: isOver ? .max : end,
       grace: max(0, grace.clampedNanoseconds))
     start.wanted = UInt8(FLOWLUA_WANTS_ALL)
+    start.is_call = true
     // A stop of the code that has made this call stops what it calls.
-    return try enclose { Result { try finish(&start, arguments) } }.get()
+    let result = enclose { Result { try finish(&start, arguments) } }
+    // The outermost call throws the error, whatever its code has made of the stop.
+    if flowlua_activity(state) == nil, let error = callStopError.take() { throw error }
+    return try result.get()
+  }
+
+  /// Stops the calls with a deadline whose code runs, if it belongs to no coroutine of the scheduler: the outermost
+  /// call throws `error`. Returns false if there is none.
+  package func stopCalls(throwing error: any Error) -> Bool {
+    guard flowlua_stop_calls(state) else { return false }
+    callStopError = error
+    return true
   }
 
   /// Starts a function, and reads its results once it has ended.

@@ -48,6 +48,8 @@ public final class LuaVM {
 
   /// What the most recent interruption raises, if it isn't a text.
   var interruptionValue: LuaReference?
+  /// What the outermost call with a deadline throws after it was stopped; see `stopCalls`.
+  var callStopError: (any Error)?
   /// How marked objects travel; see `setSecretType`.
   var secrets: SecretCoding?
   /// The form of code that is being made; see `codeForm`.
@@ -144,6 +146,7 @@ public final class LuaVM {
     memoryOutside = nil
     onMemoryLimit = nil
     interruptionValue = nil
+    callStopError = nil
     secrets = nil
     begunWait = nil
     pumpedWait = nil

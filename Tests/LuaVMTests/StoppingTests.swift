@@ -136,6 +136,26 @@ struct StoppingTests {
     #expect(host.vm.stackDepth == depth)
   }
 
+  @Test("A watch doesn't move the deadline of an earlier one")
+  func aWatchDoesNotMoveADeadline() throws {
+    let host = try TestHost()
+    try host.install(
+      "T",
+      [
+        "watch": { [unowned vm = host.vm] call in
+          vm.watchActivity(deadline: LuaVM.monotonicTime + 5000 * Self.millisecond, grace: 0)
+          return call.answer()
+        }
+      ])
+    let begin = LuaVM.monotonicTime
+    let task = try host.operation(
+      "T.watch() while true do end", deadline: -20 * Self.millisecond,
+      grace: 20 * Self.millisecond)
+    #expect(task.isStopped)
+    #expect(LuaVM.monotonicTime - begin < 4000 * Self.millisecond)
+    try expectUsable(host)
+  }
+
   @Test("A stop ends code in C modules")
   func stopsForeignModules() throws {
     let host = try TestHost()

@@ -836,6 +836,9 @@ typedef struct flowlua_start {
   /// Its reference, which is given back when it is used up.
   int32_t function;
   bool is_used_up;
+  /// Whether its code belongs to what executes now: what concerns that, such as `flowlua_watch_activity`,
+  /// passes over its coroutine. It needs a deadline.
+  bool is_call;
   uint8_t handle;
   uint8_t wanted;
   /// A table, whose first values come before the arguments.
@@ -886,22 +889,26 @@ bool flowlua_watch_operation(
     int64_t grace);
 /// Has a watchdog thread stop the coroutine once the monotonic clock reads `deadline`
 /// (nanoseconds; negative counts from now), if it is executing then or as soon as it executes again. After it has stopped, its
-/// cleanups have `grace` nanoseconds. false when no thread could be started.
+/// cleanups have `grace` nanoseconds. Of several deadlines the earliest counts, with its grace, until
+/// `flowlua_unwatch`. false when no thread could be started.
 bool flowlua_watch(
     flowlua_state *_Nonnull state, flowlua_coroutine *_Nonnull coroutine, int64_t deadline,
     int64_t grace);
 void flowlua_unwatch(flowlua_coroutine *_Nonnull coroutine);
-/// The same as `flowlua_watch` for the innermost coroutine that executes now; false without one.
+/// The same as `flowlua_watch` for the innermost coroutine that executes now and isn't that of a call; false
+/// without one.
 bool flowlua_watch_activity(flowlua_state *_Nonnull state, int64_t deadline, int64_t grace);
-/// The innermost coroutine of the scheduler that executes; NULL without one.
+/// Stops all calls that execute, where no coroutine does to which they belong; false without one.
+bool flowlua_stop_calls(flowlua_state *_Nonnull state);
+/// The innermost coroutine that executes; NULL without one.
 const flowlua_coroutine *_Nullable flowlua_activity(const flowlua_state *_Nonnull state);
 /// Whether that one has been asked to stop. It stops once its code continues, for which its wait in place
 /// has to end.
 bool flowlua_is_activity_stopped(const flowlua_state *_Nonnull state);
 /// Whether the running code is that of a `__close`, or of what one has called. [-0, +0, -]
 bool flowlua_state_runs_close(const flowlua_state *_Nonnull state);
-/// Whether such code may continue although the innermost coroutine is being stopped: until its grace
-/// is over, which begins now unless it has begun. Never where nobody watches that coroutine.
+/// Whether such code may continue although the innermost coroutine, or one that encloses it, is being stopped:
+/// until the grace of that one is over, which begins now unless it has begun. Never where nobody watches it.
 bool flowlua_spares_close(flowlua_state *_Nonnull state);
 /// Says that all that runs until `flowlua_end_enclosure` belongs to the innermost coroutine that
 /// executes: a stop of that one stops what runs on top of it, too. NULL when there is none to end.
@@ -944,7 +951,7 @@ bool flowlua_take_request(flowlua_state *_Nonnull state, uint8_t what);
 /// Asks for the end of the process again as soon as no coroutine of the scheduler executes: the code
 /// below them may never wait.
 void flowlua_owe_termination(flowlua_state *_Nonnull state);
-/// Whether a coroutine of the scheduler is executing, below whatever runs now.
+/// Whether a coroutine that isn't that of a call is executing, below whatever runs now.
 bool flowlua_runs_scheduled(const flowlua_state *_Nonnull state);
 
 #ifdef __cplusplus

@@ -36,8 +36,11 @@ extension ScriptHost {
     guard isInCode else { return }
     if !vm.runsScheduledCoroutine {
       mainCancellation = nil
+      let raised = raise(error)
+      // The call of a function with a deadline throws it, whatever that function catches.
+      if vm.stopCalls(throwing: raised) { return }
       // Without memory for the error it has no reason.
-      guard case .reference(let value)? = try? luaError(error) else { return }
+      guard case .reference(let value)? = (raised as? LuaError)?.value else { return }
       vm.interrupt(raising: value)
     } else if executesCleanup {
       limitCleanup()

@@ -7,6 +7,8 @@ import Testing
 @Suite("Cancelling a host")
 struct HostCancellationTests {
   /// Calls `began` and then does what the test is about.
+  ///
+  /// The script calls `in_time(f)` for a call of Swift with a deadline that isn't reached.
   private func outcome(of source: String, reason: String? = "enough") async throws -> String {
     let scripts = try await ScriptThread()
     let canceller = scripts.canceller
@@ -18,6 +20,12 @@ struct HostCancellationTests {
         return call.answer()
       }
       try host.vm.setGlobal("began", .reference(began))
+      let inTime = try host.vm.makeFunction { [unowned vm = host.vm] call in
+        guard case .reference(let function) = try call.value(1) else { return call.answer() }
+        let results = try vm.call(function, deadline: .now.advanced(by: .seconds(3600)))
+        return call.answer(results.first ?? .nil)
+      }
+      try host.vm.setGlobal("in_time", .reference(inTime))
       let chunk = try host.vm.load(ByteString(source), name: "=script", mode: "t")
       do {
         let results = try host.vm.call(chunk)
@@ -87,6 +95,66 @@ struct HostCancellationTests {
         return run.state .. " " .. run.error.message .. " " .. cleaned
         """)
     #expect(text == "cancelled cancelled: enough cleaned")
+  }
+
+  @Test("An op in a call with a deadline is stopped with it, and no pcall of the op notices")
+  func anOpInACallWithADeadlineIsStopped() async throws {
+    let text = try await outcome(
+      of: """
+        local noticed = "no"
+        local op = flow.op("BusyOp", function()
+          pcall(in_time, function() began() while true do pcall(function() while true do end end) end end)
+          noticed = "yes"
+          while true do end
+        end)
+        local run = flow.new("f"):add(op):start()
+        pcall(function() run:await() end)
+        return run.state .. " " .. run.error.message .. " " .. noticed
+        """)
+    #expect(text == "cancelled cancelled: enough no")
+  }
+
+  @Test(
+    "A call with a deadline throws the error to its main chunk, whatever the called function catches",
+    arguments: [
+      "while true do pcall(function() while true do end end) end",
+      "in_time(function() while true do pcall(function() while true do end end) end end)",
+    ])
+  func aCallWithADeadlineThrowsTheError(_ busy: String) async throws {
+    let text = try await outcome(
+      of: """
+        local ok, e = pcall(in_time, function() began() \(busy) end)
+        return tostring(ok) .. " " .. e.kind .. " " .. e.message
+        """)
+    #expect(text == "false cancelled cancelled: enough")
+    let waiting = try await outcome(
+      of: "in_time(function() began() table.sort({2, 1}, function() flow.sleep(3600) end) end)")
+    #expect(waiting == "raised cancelled: enough")
+  }
+
+  @Test("A `__close` that runs in a call with a deadline ends before the code is stopped")
+  func aCloseInACallWithADeadlineEnds() async throws {
+    let text = try await outcome(
+      of: """
+        local cleaned = "not cleaned"
+        local op = flow.op("BusyOp", function()
+          in_time(function()
+            do
+              local c <close> = setmetatable({}, { __close = function()
+                began()
+                local finish = os.clock() + 0.1
+                while os.clock() < finish do end
+                cleaned = "cleaned"
+              end })
+            end
+            while true do end
+          end)
+        end)
+        local run = flow.new("f"):add(op):start()
+        pcall(function() run:await() end)
+        return run.state .. " " .. cleaned
+        """)
+    #expect(text == "cancelled cleaned")
   }
 
   @Test("A wait of the main chunk beside a busy op is cancelled")
