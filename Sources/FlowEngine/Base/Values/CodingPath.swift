@@ -67,6 +67,27 @@ struct IndexKey: CodingKey {
   var stringValue: String { "Index \(index)" }
 }
 
+/// The integer key of a table.
+struct NumberKey: CodingKey {
+  let number: Int64
+
+  init(_ number: Int64) {
+    self.number = number
+  }
+
+  init?(stringValue: String) {
+    guard let number = Int64(stringValue) else { return nil }
+    self.number = number
+  }
+
+  init?(intValue: Int) {
+    number = Int64(intValue)
+  }
+
+  var intValue: Int? { Int(exactly: number) }
+  var stringValue: String { String(number) }
+}
+
 /// The key of the part of a class that its superclass encodes.
 struct SuperKey: CodingKey {
   init() {}

@@ -299,3 +299,8 @@ private struct UnkeyedValueDecoding: UnkeyedDecodingContainer {
 
   mutating func superDecoder() throws -> any Decoder { try next(of: Never.self) { $0 } }
 }
+
+/// A dictionary with integer keys that can be decoded.
+protocol DecodableByNumber {
+  init(decodedBy decoding: ValueDecoding) throws
+}

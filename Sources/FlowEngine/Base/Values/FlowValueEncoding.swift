@@ -229,3 +229,8 @@ private struct UnkeyedValueEncoding: UnkeyedEncodingContainer {
     return encoding.part(IndexKey(index)) { list.replace(at: index, with: $0) }
   }
 }
+
+/// A dictionary with integer keys that can be encoded.
+protocol EncodableByNumber {
+  func encoded(by encoding: ValueEncoding) throws -> FlowValue
+}

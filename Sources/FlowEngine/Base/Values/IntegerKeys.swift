@@ -1,11 +1,6 @@
 // Dictionaries with integer keys: tables with integer keys. By their own code they would be encoded as tables with
 // the texts of the keys, or, for other types than `Int`, as lists.
 
-/// A dictionary with integer keys that can be encoded.
-protocol EncodableByNumber {
-  func encoded(by encoding: ValueEncoding) throws -> FlowValue
-}
-
 extension Dictionary: EncodableByNumber where Key: FixedWidthInteger, Value: Encodable {
   func encoded(by encoding: ValueEncoding) throws -> FlowValue {
     let map = MapValue([])
@@ -15,11 +10,6 @@ extension Dictionary: EncodableByNumber where Key: FixedWidthInteger, Value: Enc
     }
     return .opaque(map)
   }
-}
-
-/// A dictionary with integer keys that can be decoded.
-protocol DecodableByNumber {
-  init(decodedBy decoding: ValueDecoding) throws
 }
 
 extension Dictionary: DecodableByNumber where Key: FixedWidthInteger, Value: Decodable {
@@ -66,25 +56,4 @@ extension ValueDecoding {
         debugDescription: "\(type) expected as key, got \(got == "integer" ? "another " : "")\(got)"
       ))
   }
-}
-
-/// The integer key of a table.
-struct NumberKey: CodingKey {
-  let number: Int64
-
-  init(_ number: Int64) {
-    self.number = number
-  }
-
-  init?(stringValue: String) {
-    guard let number = Int64(stringValue) else { return nil }
-    self.number = number
-  }
-
-  init?(intValue: Int) {
-    number = Int64(intValue)
-  }
-
-  var intValue: Int? { Int(exactly: number) }
-  var stringValue: String { String(number) }
 }
