@@ -8,8 +8,8 @@ package protocol OutputMeter: AnyObject {
   func release(output bytes: Int)
 }
 
-/// The share of a collected output in what a meter counts, as long as the output or a result with it exists.
-// Unchecked: the bytes are only added on the loop's thread, before a result has it.
+/// The share of an output in what a meter counts, as long as the output, its lines, or a result with it exists.
+// Unchecked: the number is only changed on the loop's thread, before a result has it.
 final class HeldOutput: @unchecked Sendable {
   private let meter: any OutputMeter
   private var count = 0
@@ -20,10 +20,13 @@ final class HeldOutput: @unchecked Sendable {
 
   deinit { meter.release(output: count) }
 
-  /// Adds bytes; returns the limit if they exceed it.
-  func add(_ bytes: Int) -> Int? {
-    count += bytes
-    return meter.add(output: bytes)
+  /// Changes the number of bytes; returns the limit if there are more now, and they exceed it.
+  func set(_ bytes: Int) -> Int? {
+    let growth = bytes - count
+    count = bytes
+    if growth > 0 { return meter.add(output: growth) }
+    meter.release(output: -growth)
+    return nil
   }
 }
 

@@ -59,7 +59,11 @@ public final class ProcessLines {
   private var queue: [ProcessLine] = []
   /// The index of the first line in `queue` that wasn't taken.
   private var first = 0
-  private var byteCount = 0
+  private var byteCount = 0 {
+    didSet { if byteCount < oldValue { _ = held?.set(byteCount) } }
+  }
+  /// Counts the lines that wait, if the loop has a meter.
+  private var held: HeldOutput?
   private var waiting: [any ProcessLineReader] = []
   private var hasEnded = false
   /// Set while the bound doesn't count, because nothing else could happen any more.
@@ -154,6 +158,13 @@ public final class ProcessLines {
     guard waiting.isEmpty else { return waiting.removeFirst().received(line) }
     queue.append(line)
     byteCount += Self.weight(line)
+  }
+
+  /// Counts the lines that wait; returns the limit if they exceed it.
+  func count(by meter: any OutputMeter) -> Int? {
+    let held = held ?? HeldOutput(meter)
+    self.held = held
+    return held.set(byteCount)
   }
 
   /// There will be no more lines.

@@ -9,7 +9,7 @@ final class ProcessOutput: LoopJob {
   private var descriptor: Int32
   private var watch: DescriptorWatch?
   private var bytes: [UInt8] = []
-  /// Counts `bytes`, if the loop has a meter.
+  /// Counts `bytes` and the unfinished line, if the loop has a meter.
   private var held: HeldOutput?
   /// Whether the output didn't fit into memory, so that only its end is kept.
   private var isDropped = false
@@ -73,30 +73,40 @@ final class ProcessOutput: LoopJob {
 
   private func take(_ piece: UnsafeRawBufferPointer) {
     tee?.add(piece, stream)
-    if let lines = child.openLines {
+    if isDropped {
+      keepTail(piece)
+    } else if let lines = child.openLines {
       keepTail(piece)
       splitter.add(piece) { [stream] in lines.add(ProcessLine($0, stream)) }
-    } else if child.request.capturesOutput, !isDropped {
+      checkMemory()
+    } else if child.request.capturesOutput {
       bytes.append(contentsOf: piece)
-      count(piece.count)
+      checkMemory()
     } else {
       keepTail(piece)
     }
   }
 
-  /// Counts collected bytes; a program whose output exceeds the limit is stopped.
-  private func count(_ bytes: Int) {
+  /// Stops a program whose output exceeds the limit.
+  private func checkMemory() {
+    if let limit = count() { child.stopForMemory(limit: limit) }
+  }
+
+  /// Counts the bytes that are held here, and the lines that wait; returns the limit if they exceed it.
+  private func count() -> Int? {
     // Code that executes a program in place of the system has its output in memory already.
-    guard bytes > 0, child.replacement == nil, let meter = child.outputMeter else { return }
+    guard child.replacement == nil, let meter = child.outputMeter else { return nil }
     let held = held ?? HeldOutput(meter)
     self.held = held
-    if let limit = held.add(bytes) { child.stopForMemory(limit: limit) }
+    let limit = held.set(bytes.count + splitter.partCount)
+    return child.openLines?.count(by: meter) ?? limit
   }
 
   /// Forgets what was collected, but its end, and collects no more.
   func drop() {
     bytes.withUnsafeBytes { keepTail($0) }
     bytes = []
+    splitter = LineSplitter()
     held = nil
     isDropped = true
   }
@@ -110,11 +120,11 @@ final class ProcessOutput: LoopJob {
   func split(into lines: ProcessLines) {
     let collected = bytes
     bytes = []
-    held = nil
     collected.withUnsafeBytes { piece in
       keepTail(piece)
       splitter.add(piece) { [stream] in lines.add(ProcessLine($0, stream)) }
     }
+    checkMemory()
   }
 
   /// Collects lines again that nobody took, and what follows.
@@ -126,7 +136,7 @@ final class ProcessOutput: LoopJob {
     bytes += splitter.takePart().bytes
     // They were the last ones, and aren't in both.
     tail.removeLast(min(tail.count, bytes.count))
-    count(bytes.count)
+    checkMemory()
   }
 
   /// Stops reading; an unfinished line counts as a line.
@@ -137,7 +147,10 @@ final class ProcessOutput: LoopJob {
     descriptor = -1
     tee?.end(stream)
     let part = splitter.takePart()
-    if !part.isEmpty { child.openLines?.add(ProcessLine(part, stream, isTerminated: false)) }
+    guard !part.isEmpty else { return }
+    child.openLines?.add(ProcessLine(part, stream, isTerminated: false))
+    // There is nothing left to stop.
+    _ = count()
   }
 
   /// Returns what was collected, with its count, and forgets it.

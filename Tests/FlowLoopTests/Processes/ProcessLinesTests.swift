@@ -30,6 +30,18 @@ struct ProcessLinesTests {
     func inputAdvanced(isOpen: Bool) { self.isOpen = isOpen }
   }
 
+  /// Counts what outputs hold.
+  private final class Meter: OutputMeter {
+    private(set) var held = 0
+    private(set) var most = 0
+    func add(output bytes: Int) -> Int? {
+      held += bytes
+      most = max(most, held)
+      return held > 1_000_000 ? 1_000_000 : nil
+    }
+    func release(output bytes: Int) { held -= bytes }
+  }
+
   private func start(
     _ loop: EventLoop, _ text: ByteString, input: ProcessRequest.Input = .nothing
   ) -> (ChildProcess, () -> ProcessEnd?) {
@@ -67,6 +79,40 @@ struct ProcessLinesTests {
     other.cancel(because: Stopped())
     loop.runUntilIdle()
     #expect(result(end())?.stdout == "")
+  }
+
+  @Test("A line that waits for a reader counts until it is taken")
+  func waitingLineCounts() {
+    let (loop, meter) = (makeLoop(), Meter())
+    loop.outputMeter = meter
+    let (child, end) = start(loop, "head -c 500000 /dev/zero; echo; exec sleep 20")
+    let (lines, reader) = (child.makeLines(), Reader())
+    lines.open()
+    _ = loop.run { meter.held > 500_000 || end() != nil }
+    #expect(meter.held > 500_000)
+    _ = reader.take(lines)
+    #expect(reader.lines.map(\.count) == [500_000] && meter.held == 0)
+    lines.close()
+    child.cancel(because: Stopped())
+    loop.runUntilIdle()
+  }
+
+  @Test("A program whose line doesn't end is stopped at the limit of the memory")
+  func endlessLineCounts() {
+    let (loop, meter) = (makeLoop(), Meter())
+    loop.outputMeter = meter
+    let (child, end) = start(loop, "exec head -c 50000000 /dev/zero")
+    let (lines, reader) = (child.makeLines(), Reader())
+    lines.open()
+    while reader.take(lines) { _ = loop.run { reader.hasEnded || !reader.lines.isEmpty } }
+    loop.runUntilIdle()
+    guard case .stopped(let reason, _)? = end() else {
+      Issue.record("the program wasn't stopped: \(String(describing: end()))")
+      return
+    }
+    #expect((reason as? ProcessOutputLimit)?.limit == 1_000_000)
+    #expect(reader.lines.isEmpty && meter.most < 1_200_000 && meter.held == 0)
+    lines.close()
   }
 
   @Test("A loop with nothing else to do continues a program whose reader was forgotten")

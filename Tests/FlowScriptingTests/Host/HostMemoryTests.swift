@@ -106,6 +106,26 @@ struct HostMemoryTests {
     #expect(held(program) < 100_000)
   }
 
+  @Test("A program that writes an endless line is stopped at the limit")
+  func endlessLine() throws {
+    let program = try program()
+    let text = try program.text(
+      """
+      local task = flow.exec { "head", "-c", "100000000", "/dev/zero" }
+      local count = 0
+      pcall(function() for line in task:lines() do count = count + 1 end end)
+      local ok, e = pcall(task.await, task)
+      return count .. " " .. e.message
+      """)
+    #expect(
+      text
+        == "0 head -c 100000000 /dev/zero was stopped: its output exceeds the memory limit of "
+        + "8000000 bytes"
+    )
+    try program.collect()
+    #expect(held(program) < 100_000)
+  }
+
   @Test("Outputs count as long as a script has the tasks of their programs")
   func keptOutputs() throws {
     let program = try program()
