@@ -198,7 +198,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     if error is CancellationError { return .cancelled() }
     if let error = error as? SystemError {
       if error.isCancellation { return .cancelled() }
-      return FlowError(.error, error.messageBytes, code: error.code.map { Int64($0) })
+      return FlowError(
+        .error, error.messageBytes, code: error.code.map { Int64($0) }, underlying: error)
     }
     let text = text(ofCoding: error) ?? ByteString(String(describing: error))
     return FlowError(.error, text, underlying: error)

@@ -28,6 +28,15 @@ struct FlowErrorTests {
     #expect(run.error?.description == "[publish/inner #1/FailOp] <redacted>(region: 7)")
   }
 
+  @Test("The error of a failed system call is found in the error of its run")
+  func theErrorOfASystemCallStays() throws {
+    let op = Op("OpenOp") { _ in throw SystemError("open: no such file", code: 2) }
+    let run = op.start(on: makeLoop())
+    try run.waitUntilEnd()
+    #expect((run.error?.underlying as? SystemError)?.code == 2)
+    #expect(run.error?.message == "open: no such file" && run.error?.code == 2)
+  }
+
   @Test("A changed copy of an error keeps everything else")
   func aChangedErrorKeepsAllElse() {
     let error = FlowError(
