@@ -10,7 +10,7 @@ extension Run {
 /// Work that never ends may keep a run after its loop, so that the release of the run isn't what ends a sequence.
 class StreamSource<Element: Sendable>: RunSink, LoopExtension {
   let continuation: AsyncStream<Element>.Continuation
-  private weak var run: Run?
+  private(set) weak var run: Run?
 
   init(_ continuation: AsyncStream<Element>.Continuation) { self.continuation = continuation }
 

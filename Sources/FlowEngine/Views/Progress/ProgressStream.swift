@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// How far a run is, as `ProgressStream` reports it. Texts have no secrets.
 public struct RunProgress: Sendable, Equatable {
   /// The part of the run that is done, from 0 to 1; nil if that isn't known.
@@ -20,59 +22,136 @@ public struct RunProgress: Sendable, Equatable {
 
 /// The progress of a run as an asynchronous sequence; made by `Run.progressStream`.
 ///
-/// Its first element is the progress when it was made; one follows for each change, unless it is replaced before it is
-/// read. It may be read on any thread, by one task at a time. It ends when the run has concluded, or its loop is shut
-/// down; the last element of a run that succeeds has the `fraction` 1.
+/// Its first element is the progress when it was made. Each further one is computed when the reader waits for it, so that
+/// it is the present progress, and costs nothing without a reader: it comes as soon as something has changed since the
+/// element before. It may be read on any thread, by one task at a time. It ends when the run has concluded, or its loop
+/// is shut down; the last element of a run that succeeds has the `fraction` 1.
 public struct ProgressStream: AsyncSequence, Sendable {
   public typealias Element = RunProgress
   public typealias Failure = Never
 
   private let stream: AsyncStream<RunProgress>
+  private let demand: ProgressDemand
 
   /// Gets the elements one after another.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var iterator: AsyncStream<RunProgress>.AsyncIterator
+    fileprivate let demand: ProgressDemand
 
-    public mutating func next() async -> RunProgress? { await iterator.next() }
+    public mutating func next() async -> RunProgress? {
+      demand.wantElement()
+      return await iterator.next()
+    }
 
     public mutating func next(isolation actor: isolated (any Actor)?) async -> RunProgress? {
-      await iterator.next(isolation: actor)
+      demand.wantElement()
+      return await iterator.next(isolation: actor)
     }
   }
 
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(iterator: stream.makeAsyncIterator())
+    AsyncIterator(iterator: stream.makeAsyncIterator(), demand: demand)
   }
 
-  fileprivate init(_ stream: AsyncStream<RunProgress>) { self.stream = stream }
+  fileprivate init(_ stream: AsyncStream<RunProgress>, _ demand: ProgressDemand) {
+    self.stream = stream
+    self.demand = demand
+  }
 }
 
 extension Run {
   /// The progress of the run, from now on. Called on the loop's thread.
   ///
-  /// The loop never waits for a reader: when `limit` elements wait to be read, each further one replaces the oldest of
-  /// them. With a limit of 1 a reader always gets the present progress.
+  /// The loop never waits for a reader. Only the first element may be older than the reader's wait for it.
   ///
-  /// - Parameter limit: The most elements that wait to be read, at least 1.
   /// - Returns: The progress; the stream of a run that has concluded has at most one element.
-  public func progressStream(bufferingNewest limit: Int = 1) -> ProgressStream {
+  public func progressStream() -> ProgressStream {
     loop.checkThread()
+    // Only the first and the last element wait for a reader.
     let (stream, continuation) = AsyncStream.makeStream(
-      of: RunProgress.self, bufferingPolicy: .bufferingNewest(Swift.max(1, limit)))
-    let source = ProgressSource(self, continuation)
+      of: RunProgress.self, bufferingPolicy: .bufferingNewest(1))
+    let demand = ProgressDemand(on: loop.mailbox)
+    let source = ProgressSource(self, continuation, demand)
+    demand.source = source
+    continuation.onTermination = { _ in demand.end() }
     if reportsItsEnd { source.follow(self) } else { source.runEnded(self) }
-    return ProgressStream(stream)
+    return ProgressStream(stream, demand)
   }
+}
+
+/// What the reader of a stream and its source on the loop know of each other.
+// Unchecked: `source` is set before the stream is returned, and then only used on the loop's thread.
+private final class ProgressDemand: @unchecked Sendable {
+  /// The first element waits to be read.
+  private static let unread: UInt8 = 1
+  /// The reader waits for an element.
+  private static let wanted: UInt8 = 2
+  /// Something has changed since the last element.
+  private static let changed: UInt8 = 4
+  /// The stream has ended, or nobody reads it any more.
+  private static let ended: UInt8 = 8
+
+  private let state = Atomic<UInt8>(0)
+  private let mailbox: Mailbox
+  weak var source: ProgressSource?
+
+  init(on mailbox: Mailbox) { self.mailbox = mailbox }
+
+  /// The reader is about to wait for an element; on any thread.
+  func wantElement() {
+    var old = state.load(ordering: .acquiring)
+    while true {
+      let isUnread = old & Self.unread != 0
+      let new = isUnread ? old & ~Self.unread : old & ~Self.changed | Self.wanted
+      let (exchanged, original) = state.compareExchange(
+        expected: old, desired: new, ordering: .acquiringAndReleasing)
+      if exchanged {
+        if isUnread || old & Self.changed == 0 || old & Self.ended != 0 { return }
+        _ = mailbox.postIfOpen { _ in self.source?.update() }
+        return
+      }
+      old = original
+    }
+  }
+
+  /// The stream has ended, or its reader is gone; on any thread.
+  func end() { state.bitwiseOr(Self.ended, ordering: .acquiringAndReleasing) }
+
+  // MARK: On the loop's thread
+
+  /// Something has changed; returns whether the reader has to know now.
+  func noteChange() -> Bool {
+    var old = state.load(ordering: .relaxed)
+    if old & (Self.wanted | Self.changed) == 0 {
+      old = state.bitwiseOr(Self.changed, ordering: .acquiringAndReleasing).oldValue
+    }
+    return old & Self.wanted != 0
+  }
+
+  /// An element is about to be passed on.
+  func noteElement() {
+    state.bitwiseAnd(~(Self.wanted | Self.changed), ordering: .acquiringAndReleasing)
+  }
+
+  /// There is an element before the first reader.
+  func noteFirstElement() { state.bitwiseOr(Self.unread, ordering: .acquiringAndReleasing) }
+
+  var hasChanged: Bool { state.load(ordering: .relaxed) & Self.changed != 0 }
+  var hasEnded: Bool { state.load(ordering: .relaxed) & Self.ended != 0 }
 }
 
 /// Passes the progress of one run to its stream.
 private final class ProgressSource: StreamSource<RunProgress>, RecordSink, GroupSink {
   private let tree: ProgressTree
+  private let demand: ProgressDemand
   private var last: RunProgress?
   private var hasChanged = false
 
-  init(_ run: Run, _ continuation: AsyncStream<RunProgress>.Continuation) {
+  init(
+    _ run: Run, _ continuation: AsyncStream<RunProgress>.Continuation, _ demand: ProgressDemand
+  ) {
     tree = ProgressTree(of: run.loop)
+    self.demand = demand
     super.init(continuation)
     guard !run.isConcluded else { return }
     tree.begin(run.log, in: nil)
@@ -81,12 +160,18 @@ private final class ProgressSource: StreamSource<RunProgress>, RecordSink, Group
     for group in run.executingGroups { tree.groupStarted(group) }
     tree.observer = self
     update(run.log)
+    if last != nil { demand.noteFirstElement() }
   }
 
   func append(_ record: LogRecord, in log: EventLog) {
     hasChanged = false
     tree.append(record, in: log)
-    if hasChanged { update(log) }
+    guard hasChanged else { return }
+    if demand.hasEnded {
+      finish()
+    } else if demand.noteChange() {
+      update(log)
+    }
   }
 
   func groupStarted(_ group: GroupExecution) { tree.groupStarted(group) }
@@ -94,8 +179,15 @@ private final class ProgressSource: StreamSource<RunProgress>, RecordSink, Group
   override func runEnded(_ run: Run) {
     if run.state == .succeeded {
       _ = continuation.yield(RunProgress(fraction: 1, op: run.log.shown(run.nameBytes).description))
+    } else if demand.hasChanged {
+      update(run.log)
     }
     finish()
+  }
+
+  /// The reader wants to know what has changed.
+  func update() {
+    if !demand.hasEnded, let log = run?.log { update(log) }
   }
 
   private func update(_ log: EventLog) {
@@ -104,9 +196,9 @@ private final class ProgressSource: StreamSource<RunProgress>, RecordSink, Group
       fraction: tree.share(of: log), op: row.name.description, done: row.done, total: row.total,
       message: (row.work ?? row.transition)?.description)
     guard progress != last else { return }
+    demand.noteElement()
     last = progress
-    // Its reader has stopped.
-    if case .terminated = continuation.yield(progress) { finish() }
+    _ = continuation.yield(progress)
   }
 }
 
