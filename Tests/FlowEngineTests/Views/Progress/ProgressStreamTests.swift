@@ -39,7 +39,7 @@ struct ProgressStreamTests {
 
   @Test("A reader that keeps up gets each report of an op")
   func aReaderThatKeepsUpGetsEachReport() async throws {
-    let all = await Reader().read { copyOp(for: $0) }
+    let all = try await Reader().read { copyOp(for: $0) }
     #expect(
       all == [
         "0.25 CopyOp 1.0/4.0", "0.5 CopyOp 2.0/4.0", "0.75 CopyOp 3.0/4.0", "1.0 CopyOp 4.0/4.0",
@@ -49,7 +49,7 @@ struct ProgressStreamTests {
 
   @Test("A flow counts its steps, and what is in progress in part")
   func aFlowCountsItsStepsAndWhatIsInProgressInPart() async throws {
-    let all = await Reader().read {
+    let all = try await Reader().read {
       Flow("publish").add(SleepOp(.seconds(1))).add(copyOp(for: $0, in: "publish/", from: 0.5))
     }
     #expect(all.first == "0.0 publish/SleepOp")
@@ -63,7 +63,7 @@ struct ProgressStreamTests {
 
   @Test("A group counts its items")
   func aGroupCountsItsItems() async throws {
-    let all = await Reader().read { reader in
+    let all = try await Reader().read { reader in
       Flow("publish").data("naps", [0.0, 1, 2, 3])
         .addGrouped(
           Op("NapOp", primaryInput: "nap") { context in
@@ -79,7 +79,7 @@ struct ProgressStreamTests {
 
   @Test("A change that comes before the reader wants it is its next element")
   func aChangeBeforeTheReaderWantsItIsItsNextElement() async throws {
-    let all = await Reader().read(pausesAfterFirst: true) { reader in
+    let all = try await Reader().read(pausesAfterFirst: true) { reader in
       Op("CopyOp") { context in
         await reader.wait(for: "? CopyOp")
         for done in 1...3 { context.progress(Double(done), of: 4) }
@@ -155,25 +155,31 @@ private final class Reader: Sendable {
   private let lines = Mutex<[String]>([])
   private let isAllowed = Atomic<Bool>(false)
 
-  /// Reads the stream of a run of the op, on a loop with a thread of its own, until it ends.
+  /// Reads the stream of a run of the op until it ends. Both the run and the reader have a loop with a thread of its own:
+  /// tests that block may hold all threads of Swift's executor.
   func read(
     pausesAfterFirst: Bool = false, _ makeOp: @escaping @Sendable (Reader) -> Op
-  ) async -> [String] {
-    let reading = await onLoopThread { [self] _ in
+  ) async throws -> [String] {
+    let thread = try LoopThread()
+    let isRead = Flag()
+    await onLoopThread { [self] _ in
       let loop = makeLoop()
       defer { loop.shutdown() }
       let run = makeOp(self).start(on: loop)
       let stream = run.progressStream()
-      let reading = Task.detached { [self] in
-        for await progress in stream {
-          lines.withLock { $0.append(progress.line) }
-          while pausesAfterFirst, !isAllowed.load(ordering: .acquiring) { await Task.yield() }
-        }
+      thread.run { [self] loop in
+        Op("ReadOp") { [self] _ in
+          for await progress in stream {
+            lines.withLock { $0.append(progress.line) }
+            while pausesAfterFirst, !isAllowed.load(ordering: .acquiring) { await Task.yield() }
+          }
+          isRead.raise()
+        }.start(on: loop)
       }
       _ = try? run.wait()
-      return reading
     }
-    await reading.value
+    await isRead.wait()
+    await thread.shutdown()
     return lines.withLock { $0 }
   }
 
