@@ -18,7 +18,8 @@ extension ScriptHost {
   ///
   /// - Parameters:
   ///   - script: The script, as a text or in a file; bytecode is refused.
-  ///   - data: The fields of the table that the script gets.
+  ///   - data: The fields of the table that the script gets: a dictionary, or anything `Encodable` as
+  ///     `InitialData(encoding:)`.
   ///   - timeLimit: The time for the script, also if it is busy; nil for no limit. Its cleanups have the time
   ///     of `EventLoop.cleanupGrace` afterwards.
   ///   - memoryLimit: The bytes that the state may use, and the copies of its results and those of its data,
@@ -31,7 +32,7 @@ extension ScriptHost {
   /// - Throws: A `FlowError`: of kind `timeout` after the time limit, of kind `cancelled` when the calling task
   ///   was cancelled, and otherwise the error of the script.
   public static func run(
-    script: ScriptSource, data: [String: any FlowValueConvertible] = [:],
+    script: ScriptSource, data: InitialData = [:],
     timeLimit: Duration? = nil,
     memoryLimit: Int? = nil, output: ScriptOutput = .standardOutput,
     vmConfiguration: LuaConfiguration = LuaConfiguration(),
@@ -60,14 +61,14 @@ extension ScriptHost {
   }
 
   private static func plainFields(
-    _ data: [String: any FlowValueConvertible]
+    _ data: InitialData
   ) throws(FlowError) -> [(ByteString, PlainValue)] {
     var fields: [(ByteString, PlainValue)] = []
-    for (name, value) in data {
-      guard let copy = value.flowValue.plainCopy() else {
-        throw .usage("the data '\(ByteString(name))' of a script can't be copied")
+    for (name, value) in data.entries {
+      guard let copy = value.plainCopy() else {
+        throw .usage("the data '\(name)' of a script can't be copied")
       }
-      fields.append((ByteString(name), copy))
+      fields.append((name, copy))
     }
     return fields
   }

@@ -65,15 +65,53 @@ public struct ScriptResult: Sendable {
     return try Self.convert(value, "the script's result \(index + 1)")
   }
 
+  /// A returned value as anything `Decodable`.
+  ///
+  /// - Throws: A `FlowError` that names the value, the path of the part that is wrong, and what was expected.
+  @_disfavoredOverload
+  public func value<Content: Decodable>(
+    _ index: Int = 0, as type: Content.Type = Content.self
+  ) throws(FlowError) -> Content {
+    let value = values.indices.contains(index) ? values[index].flowValue : .null
+    return try Self.decode(value, "the script's result \(index + 1)")
+  }
+
   /// A field of the data at the end, converted; see `value`.
   public func data<Converted: FlowValueConvertible>(
     _ key: String, as type: Converted.Type = Converted.self
   ) throws(FlowError) -> Converted {
-    var value = FlowValue.null
-    if case .opaque(let table) = data.flowValue, let map = table as? MapValue {
-      value = map[ByteString(key)] ?? .null
+    try Self.convert(data.flowValue[key] ?? .null, Self.subject(key))
+  }
+
+  /// A field of the data at the end as anything `Decodable`; see `value`.
+  @_disfavoredOverload
+  public func data<Content: Decodable>(
+    _ key: String, as type: Content.Type = Content.self
+  ) throws(FlowError) -> Content {
+    try Self.decode(data.flowValue[key] ?? .null, Self.subject(key))
+  }
+
+  /// All data at the end as anything `Decodable` with named properties; see `value`.
+  public func data<Content: Decodable>(
+    as type: Content.Type = Content.self
+  ) throws(FlowError) -> Content {
+    try Self.decode(data.flowValue, "the script's data")
+  }
+
+  private static func subject(_ key: String) -> ByteString {
+    "'\(ByteString(key))' in the script's data"
+  }
+
+  private static func decode<Content: Decodable>(
+    _ value: FlowValue, _ subject: ByteString
+  ) throws(FlowError) -> Content {
+    do {
+      return try value.decoded()
+    } catch {
+      let problem = FlowError.from(error)
+      throw FlowError(
+        .mismatchedOutput, "\(subject): \(problem.messageBytes)", underlying: error)
     }
-    return try Self.convert(value, "'\(ByteString(key))' in the script's data")
   }
 
   private static func convert<Converted: FlowValueConvertible>(

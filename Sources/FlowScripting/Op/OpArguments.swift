@@ -38,6 +38,19 @@ public struct OpArguments {
     FlowValue(try arguments.call.value(arguments.place(index)))
   }
 
+  /// An argument as anything `Decodable`, such as a table as a structure.
+  ///
+  /// - Throws: An error of use that names the path of the part that is wrong, and what was expected.
+  public func value<Content: Decodable>(
+    _ index: Int, as type: Content.Type = Content.self
+  ) throws -> Content {
+    do {
+      return try value(index).decoded(as: type)
+    } catch {
+      throw wrong(index, FlowError.from(error).message)
+    }
+  }
+
   /// A string in UTF-8; an error of use for other bytes.
   public func string(_ index: Int) throws -> String { try utf8(arguments.string(index), index) }
 

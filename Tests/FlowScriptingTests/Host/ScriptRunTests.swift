@@ -29,6 +29,39 @@ struct ScriptRunTests {
     #expect(throws: FlowError.self) { try result.data("nothing", as: Int.self) }
   }
 
+  private struct Order: Codable, Equatable {
+    struct Line: Codable, Equatable {
+      var article: String
+      var amount: Int
+    }
+    var customer: String
+    var lines: [Line]
+  }
+
+  @Test("Structures that are Codable go in and come out")
+  func structures() async throws {
+    let order = Order(customer: "Ada", lines: [.init(article: "apples", amount: 3)])
+    let result = try await ScriptHost.run(
+      script: """
+        local order = ...
+        order.lines[2] = { article = "pears", amount = 2 }
+        return order.lines[2], { article = "quinces" }
+        """, data: try InitialData(encoding: order))
+    #expect(try result.value(as: Order.Line.self) == .init(article: "pears", amount: 2))
+    var changed = order
+    changed.lines.append(.init(article: "pears", amount: 2))
+    #expect(try result.data(as: Order.self) == changed)
+    #expect(try result.data("lines", as: [Order.Line].self) == changed.lines)
+    let error = #expect(throws: FlowError.self) { try result.value(1, as: Order.Line.self) }
+    #expect(error?.kind == .mismatchedOutput)
+    #expect(
+      error?.message.hasPrefix("the script's result 2: amount: ") == true, "\(error?.message ?? "")"
+    )
+    #expect(error?.underlying is DecodingError)
+    let copy = try PlainValue(encoding: order)
+    #expect(try copy.decoded(as: Order.self) == order)
+  }
+
   @Test("A script waits, and uses the ops of the program")
   func aScriptWaitsAndUsesTheOpsOfTheProgram() async throws {
     let result = try await ScriptHost.run(

@@ -140,6 +140,28 @@ struct OpRegistryTests {
         + "the program that runs the script registers what is in it")
   }
 
+  @Test("A class takes a table as a structure, and names the part that is wrong")
+  func structures() throws {
+    struct Size: Decodable {
+      var width: Int
+      var height: Int
+    }
+    let program = try ScriptProgram()
+    program.host.register(
+      OpClass("AreaOp") { arguments in
+        let size = try arguments.value(1, as: Size.self)
+        return Op("AreaOp") { $0.set("area", size.width * size.height) }
+      })
+    #expect(
+      try program.text(
+        """
+        local AreaOp = flow.ops.AreaOp
+        local _, e = pcall(function() AreaOp { width = 2, height = "x" } end)
+        return AreaOp { width = 2, height = 3 }:run().data.area .. " " .. e.message
+        """) == "6 script.lua:2: bad argument #1 to 'AreaOp' (height: integer expected, got string)"
+    )
+  }
+
   @Test("A name that is taken traps with a sentence")
   func takenName() async {
     let result = await #expect(

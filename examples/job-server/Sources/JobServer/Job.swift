@@ -54,7 +54,7 @@ extension Job {
   ) async -> JobOutcome {
     do {
       let result = try await ScriptHost.run(
-        script: .text(script, name: id), data: data, timeLimit: limits.time,
+        script: .text(script, name: id), data: InitialData(data), timeLimit: limits.time,
         memoryLimit: limits.memory,
         output: .handler { report(JobEvent(kind: "print", message: $0.description)) },
         // A client's script gets nothing that reaches outside of its state, except the ops of this server.

@@ -68,12 +68,11 @@ struct JobTests {
     """
 
   static func orderData(of customer: String, _ amount: Int) throws -> [String: PlainValue] {
-    let lines = try FlowValue(encoding: [
-      OrderLine(article: "apples", amount: amount), OrderLine(article: "pears", amount: 2),
-    ])
-    return [
-      "lines": try #require(PlainValue(flowValue: lines)),
-      "customer": PlainValue(.bytes(ByteString(customer))),
+    [
+      "lines": try PlainValue(encoding: [
+        OrderLine(article: "apples", amount: amount), OrderLine(article: "pears", amount: 2),
+      ]),
+      "customer": try PlainValue(encoding: customer),
     ]
   }
 
