@@ -157,6 +157,8 @@ static inline bool is_watched(const flowlua_coroutine *coroutine) {
 
 typedef struct pool_page pool_page;
 
+typedef struct captured_warnings captured_warnings;
+
 /// The largest block that a pool has.
 enum { POOL_LARGEST = 1024, POOL_CLASSES = POOL_LARGEST / 16 + 1 };
 
@@ -299,10 +301,11 @@ struct flowlua_state {
   // lua_topointer gives for them.
   int32_t json_marks[2];
   const void *json_mark_identities[2];
-  uint32_t withheld;  // see flowlua_configuration
-  uint8_t layout;     // whether tables are laid out as layout.c knows it
-  uint8_t frames;     // the same of frames
-  uint8_t dumps;      // and of dumps, as code_dump.c knows them
+  captured_warnings *warnings;  // NULL for Lua's own; see captured_output.c
+  uint32_t withheld;            // see flowlua_configuration
+  uint8_t layout;               // whether tables are laid out as layout.c knows it
+  uint8_t frames;               // the same of frames
+  uint8_t dumps;                // and of dumps, as code_dump.c knows them
   int32_t handle_type;
   int32_t handle_count;
   bool has_made_handles;

@@ -173,6 +173,7 @@ void flowlua_free(flowlua_state *state) {
     block = next;
   }
   flowlua_release_held(state);
+  free(state->warnings);
   free(state->held);
   free(state->buckets);
   free(state->sources);

@@ -30,7 +30,12 @@ public struct LuaConfiguration: Sendable {
   /// `flow.ops.ExecOp` of a script host. Where it is false each of them raises an error.
   public var allowsPrograms: Bool
 
-  /// Functions around the use of the terminal by scripts; the same in every state of the process.
+  /// The destination of what scripts print. A program that runs scripts of others sets it: otherwise they can
+  /// write any amount to its own output, also with the libraries of `.safe`.
+  public var output: LuaOutput
+
+  /// Functions around the use of the terminal by scripts; the same in every state of the process. Without effect
+  /// where `output` isn't standard output.
   package var outputGuard: LuaOutputGuard?
 
   /// Whether the state is that of a worker, whose `os.exit` says so.
@@ -48,7 +53,7 @@ public struct LuaConfiguration: Sendable {
   public init(
     memoryLimit: Int? = nil, libraries: LuaLibraries = .all, loadsBytecode: Bool = false,
     refusesExit: Bool = true, allowsPrograms: Bool = true, generationalCollector: Bool = true,
-    ignoresEnvironment: Bool = false
+    ignoresEnvironment: Bool = false, output: LuaOutput = .standardOutput
   ) {
     self.memoryLimit = memoryLimit
     self.libraries = libraries
@@ -57,6 +62,7 @@ public struct LuaConfiguration: Sendable {
     self.allowsPrograms = allowsPrograms
     self.generationalCollector = generationalCollector
     self.ignoresEnvironment = ignoresEnvironment
+    self.output = output
   }
 }
 

@@ -59,7 +59,7 @@ public struct LuaLibraries: OptionSet, Sendable {
   public static let debug = LuaLibraries(FLOWLUA_LIBRARY_DEBUG)
 
   /// What reaches nothing outside of the state, except that `print` and `warn` write to the output of the
-  /// process: the safe parts of the libraries, and those that are safe as a whole.
+  /// process, unless `LuaConfiguration.output` says otherwise: the safe parts of the libraries, and those that are safe as a whole.
   public static let safe: LuaLibraries = [
     .safeBase, .coroutine, .table, .safeString, .math, .utf8, .safeOS, .safePackage,
   ]

@@ -79,7 +79,7 @@ public final class LuaVM {
       unwrap: unwrapSecret, wrap: wrapSecret,
       describe_object: describeObject, describe_module: describeNamedModule,
       release: releaseObject, terminate: endProcess, interrupt: noteInterruption,
-      outside: countOutside, attend: answerAttention)
+      outside: countOutside, attend: answerAttention, write: writeOutput)
     var problem: UnsafePointer<CChar>?
     guard let opened = flowlua_open(&plain, &callbacks, &problem) else {
       if let problem { throw LuaError(.library, ByteString(String(cString: problem))) }
@@ -99,14 +99,7 @@ public final class LuaVM {
             }
           ]
         })
-      if let outputGuard = configuration.outputGuard {
-        try check(
-          flowlua_guard_output(
-            state,
-            flowlua_output_guard(
-              hide: outputGuard.hide, wrote: outputGuard.wrote,
-              includes_stdout: outputGuard.includesStdout)))
-      }
+      try prepareOutput()
       guard flowlua_refill_spare(state) else {
         throw LuaError(.memory, "not enough memory for a Lua state")
       }
@@ -114,6 +107,20 @@ public final class LuaVM {
       close()
       throw error
     }
+  }
+
+  /// Prepares the functions that write, before any script has got hold of them.
+  private func prepareOutput() throws {
+    guard case .standardOutput = configuration.output else {
+      return try check(flowlua_capture_output(state))
+    }
+    guard let outputGuard = configuration.outputGuard else { return }
+    try check(
+      flowlua_guard_output(
+        state,
+        flowlua_output_guard(
+          hide: outputGuard.hide, wrote: outputGuard.wrote,
+          includes_stdout: outputGuard.includesStdout)))
   }
 
   deinit {
@@ -598,4 +605,11 @@ private func answerAttention(_ state: OpaquePointer) {
   guard let vm = vm(of: state) else { return }
   vm.onHostAttention?()
   vm.onAttention?()
+}
+
+private func writeOutput(
+  _ state: OpaquePointer, _ bytes: UnsafePointer<CChar>, _ count: Int
+) {
+  guard case .handler(let handler)? = vm(of: state)?.configuration.output else { return }
+  handler(ByteString(UnsafeRawBufferPointer(start: bytes, count: count).bindMemory(to: UInt8.self)))
 }

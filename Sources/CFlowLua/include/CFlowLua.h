@@ -153,6 +153,9 @@ typedef struct flowlua_callbacks {
   size_t (*_Nonnull outside)(flowlua_state *_Nonnull);
   /// Another thread wants the owner to look at what it has sent, while Lua code runs: called as above.
   void (*_Nonnull attend)(flowlua_state *_Nonnull);
+  /// A script writes to standard output or standard error, in a state with `flowlua_capture_output`. It may not
+  /// use the state.
+  void (*_Nonnull write)(flowlua_state *_Nonnull, const char *_Nonnull bytes, size_t count);
 } flowlua_callbacks;
 
 // MARK: - The state
@@ -345,6 +348,9 @@ typedef struct flowlua_output_guard {
 /// Guards the standard functions that use the terminal, before any script has got hold of them; every
 /// state of the process has to have the same guard. [-0, +0|1, -]
 int32_t flowlua_guard_output(flowlua_state *_Nonnull state, flowlua_output_guard with);
+/// Gives `write` what scripts write to standard output and standard error, warnings included. Called once,
+/// before any script has got hold of the functions; not together with a guard. [-0, +0|1, -]
+int32_t flowlua_capture_output(flowlua_state *_Nonnull state);
 /// Says which metatable errors of the host have: they pass the traceback handler as they are.
 void flowlua_set_error_metatable(flowlua_state *_Nonnull state, int32_t metatable);
 /// A new table with `count` values from 1 on, then `pairs` keys and values. [-0, +1, -]

@@ -98,7 +98,7 @@ package final class ChildProcess: ProcessLineSource {
     processNumber = pid
     group = spawned.group
     exitDescriptor = spawned.pidfd
-    let tee = request.tees ? ProcessTee(request.label ?? request.programName) : nil
+    let tee = request.makeTee()
     for (descriptor, stream) in [
       (spawned.streams.1, ProcessStream.stdout), (spawned.streams.2, ProcessStream.stderr),
     ] where descriptor >= 0 {

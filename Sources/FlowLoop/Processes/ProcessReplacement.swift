@@ -19,7 +19,7 @@ extension ChildProcess {
   /// Begins a program that other code executes. Its time limit counts on the loop's clock.
   func begin(replacedBy replacement: any ProcessReplacement) {
     self.replacement = replacement
-    let tee = request.tees ? ProcessTee(request.label ?? request.programName) : nil
+    let tee = request.makeTee()
     if request.outputBytes == nil, !request.sharesOutput {
       outputs.append(ProcessOutput(-1, .stdout, self, tee))
     }

@@ -53,6 +53,8 @@ public struct ProcessRequest: Sendable {
   package var outputBytes: ByteString?
   /// Whether the output that isn't written to a file goes to this process's own as well, line by line.
   package var tees = false
+  /// Gets what goes to this process's own outputs otherwise, on the loop's thread; nil for those.
+  package var destination: (@Sendable (ByteString) -> Void)?
   /// The name before each of these lines while several programs do that; nil for the program's own.
   package var label: ByteString?
   /// How long it may run, in real time, before it is stopped; nil for no limit.
@@ -120,7 +122,14 @@ public struct ProcessRequest: Sendable {
   }
 
   /// Whether an output of it is one of this process.
-  var sharesOutput: Bool { !capturesOutput && !tees }
+  var sharesOutput: Bool { !capturesOutput && !tees && destination == nil }
+
+  /// What passes the output on, line by line; nil where nothing does.
+  func makeTee() -> ProcessTee? {
+    if tees { return ProcessTee(label ?? programName, to: destination) }
+    // As where the outputs are those of this process, no line gets a name.
+    return destination != nil && !capturesOutput ? ProcessTee(nil, to: destination) : nil
+  }
 
   /// The program without the folders of its path.
   package var programName: ByteString {

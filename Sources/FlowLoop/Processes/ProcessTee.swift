@@ -1,10 +1,13 @@
 internal import CFlowSystem
 import Synchronization
 
-/// Writes the output of a program to the output of this process too, line by line, and a very long line in
-/// pieces. While several programs do that, each line has the name of its program before it.
+/// Writes the output of a program to the output of this process or another destination, line by line, and a very
+/// long line in pieces. While several programs do that, each line has the name of its program before it.
 final class ProcessTee {
-  private let prefix: ByteString
+  /// The name before each line while there are several; nil for none.
+  private let prefix: ByteString?
+  /// Gets the lines; nil for the output of this process.
+  private let destination: (@Sendable (ByteString) -> Void)?
   private var outputs = (stdout: Output(), stderr: Output())
 
   private struct Output {
@@ -21,15 +24,16 @@ final class ProcessTee {
   private static let count = Atomic<Int>(0)
   private static let areSeveral = Atomic<Bool>(false)
 
-  init(_ label: ByteString) {
-    prefix = "[\(label)] "
-    if Self.count.add(1, ordering: .relaxed).newValue > 1 {
+  init(_ label: ByteString?, to destination: (@Sendable (ByteString) -> Void)?) {
+    prefix = label.map { "[\($0)] " }
+    self.destination = destination
+    if label != nil, Self.count.add(1, ordering: .relaxed).newValue > 1 {
       Self.areSeveral.store(true, ordering: .relaxed)
     }
   }
 
   deinit {
-    if Self.count.subtract(1, ordering: .relaxed).newValue == 0 {
+    if prefix != nil, Self.count.subtract(1, ordering: .relaxed).newValue == 0 {
       Self.areSeveral.store(false, ordering: .relaxed)
     }
   }
@@ -46,7 +50,7 @@ final class ProcessTee {
     _ piece: UnsafeRawBufferPointer, _ stream: ProcessStream, _ output: inout Output
   ) {
     var text: [UInt8] = []
-    let prefix = Self.areSeveral.load(ordering: .relaxed) ? prefix.bytes : []
+    let prefix = Self.areSeveral.load(ordering: .relaxed) ? prefix?.bytes ?? [] : []
     var isWithinLine = output.isWithinLine
     output.splitter.add(piece) { line in
       if !isWithinLine { text += prefix }
@@ -61,6 +65,7 @@ final class ProcessTee {
     }
     output.isWithinLine = isWithinLine
     guard !text.isEmpty else { return }
+    if let destination { return destination(ByteString(text)) }
     // The lines of one piece together: other output isn't in between, and there is one call.
     text.withUnsafeBytes { flowsystem_write($0.baseAddress, $0.count, stream == .stderr) }
     flowsystem_note_output(stream == .stderr, text.last == UInt8(ascii: "\n"))

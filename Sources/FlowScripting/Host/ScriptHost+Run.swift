@@ -24,7 +24,7 @@ extension ScriptHost {
   ///     of `EventLoop.cleanupGrace` afterwards.
   ///   - memoryLimit: The bytes that the state may use, and the copies of its results and those of its data,
   ///     each; nil for no limit.
-  ///   - output: The destination of `print` and `io.write`.
+  ///   - output: The destination of what the script and its workers print; nil for that of `vmConfiguration`.
   ///   - vmConfiguration: The further settings of the Lua state, such as its libraries.
   ///   - configuration: What the script may use of `flow`.
   ///   - setUp: Prepares the host before the script is loaded, on its thread: for ops and globals.
@@ -34,16 +34,17 @@ extension ScriptHost {
   public static func run(
     script: ScriptSource, data: InitialData = [:],
     timeLimit: Duration? = nil,
-    memoryLimit: Int? = nil, output: ScriptOutput = .standardOutput,
+    memoryLimit: Int? = nil, output: LuaOutput? = nil,
     vmConfiguration: LuaConfiguration = LuaConfiguration(),
     configuration: Configuration = Configuration(),
     setUp: @escaping @Sendable (ScriptHost) throws -> Void = { _ in }
   ) async throws(FlowError) -> ScriptResult {
     var vmConfiguration = vmConfiguration
     if let memoryLimit { vmConfiguration.memoryLimit = memoryLimit }
+    if let output { vmConfiguration.output = output }
     let call = ScriptCall(
       script: script, data: try plainFields(data),
-      timeLimit: timeLimit.map { max($0, .nanoseconds(1)) }, output: output,
+      timeLimit: timeLimit.map { max($0, .nanoseconds(1)) },
       vmConfiguration: vmConfiguration, configuration: configuration, setUp: setUp)
     let thread: LoopThread
     do throws(SystemError) { thread = try LoopThread(name: "script") } catch {
@@ -79,7 +80,6 @@ private struct ScriptCall: Sendable {
   let script: ScriptSource
   let data: [(ByteString, PlainValue)]
   let timeLimit: Duration?
-  let output: ScriptOutput
   let vmConfiguration: LuaConfiguration
   let configuration: ScriptHost.Configuration
   let setUp: @Sendable (ScriptHost) throws -> Void
@@ -112,7 +112,6 @@ private struct ScriptCall: Sendable {
 
   private func execute(on host: ScriptHost) throws -> ScriptResult {
     let vm = host.vm
-    try host.send(output)
     try setUp(host)
     let chunk: LuaReference
     switch script.content {
@@ -162,51 +161,5 @@ private struct ScriptCall: Sendable {
     throw FlowError(
       .mismatchedOutput,
       "the script's \(part) can't be copied to Swift: \(kind == "table" ? "a value in it" : kind)")
-  }
-}
-
-extension ScriptHost {
-  /// Defines `print` and `io.write` for a destination, with the checks of Lua's own.
-  private static let outputDefinition: ByteString = """
-    local emit = ...
-    local error, select, tostring, type = error, select, tostring, type
-    function print(...)
-      local line = ""
-      for i = 1, select("#", ...) do
-        line = line .. (i > 1 and "\\t" or "") .. tostring((select(i, ...)))
-      end
-      emit(line .. "\\n")
-    end
-    local stdout = io and io.stdout
-    if not stdout then return end
-    function io.write(...)
-      local text = ""
-      for i = 1, select("#", ...) do
-        local value = select(i, ...)
-        local kind = type(value)
-        if kind ~= "string" and kind ~= "number" then
-          error("bad argument #" .. i .. " to 'write' (string expected, got " .. kind .. ")", 2)
-        end
-        text = text .. value
-      end
-      emit(text)
-      return stdout
-    end
-    """
-
-  /// Sends what the script prints to a destination.
-  fileprivate func send(_ output: ScriptOutput) throws {
-    let emit: @Sendable (ByteString) -> Void
-    switch output {
-    case .standardOutput: return
-    case .discarded: emit = { _ in }
-    case .handler(let handler): emit = handler
-    }
-    let function = try vm.makeFunction { call in
-      emit(call.bytes(1) ?? "")
-      return call.answer()
-    }
-    let definition = try vm.loadOwn(Self.outputDefinition, name: "=[flow]")
-    _ = try vm.call(definition, [.reference(function)])
   }
 }

@@ -33,17 +33,6 @@ public struct ScriptSource: Sendable, ExpressibleByStringLiteral {
   }
 }
 
-/// The destination of what a script prints.
-public enum ScriptOutput: Sendable {
-  /// The standard output of the process.
-  case standardOutput
-  /// Nowhere.
-  case discarded
-  /// A function. It is called on the thread of the script, with the bytes of one call: a line with its line
-  /// feed from `print`, anything from `io.write`.
-  case handler(@Sendable (ByteString) -> Void)
-}
-
 /// The results of a script that has run; see `ScriptHost.run`.
 public struct ScriptResult: Sendable {
   /// What the script has returned, as copies.

@@ -29,6 +29,7 @@ extension ScriptHost {
     let options = try arguments.options(
       2, known: ["stdin", "output", "tee", "cwd", "env", "timeout", "check", "capture"])
     request.owner = ObjectIdentifier(self)
+    request.destination = vm.configuration.output.destination
     request.input = try processInput(options, canWrite: canWrite)
     request.outputBytes = try options.bytes("output")
     request.tees = try options.boolean("tee") ?? false

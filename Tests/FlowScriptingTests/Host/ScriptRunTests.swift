@@ -224,22 +224,43 @@ struct ScriptRunTests {
 
   // MARK: Output
 
-  @Test("A handler gets what the script prints")
+  @Test("A handler gets what the script, its workers and its programs print")
   func aHandlerGetsWhatTheScriptPrints() async throws {
     let text = Mutex("")
     let result = try await ScriptHost.run(
       script: """
         print("a", 1, nil, true)
-        print()
         assert(io.write("b", 2, 2.5) == io.stdout)
+        io.stdout:write("\\n")
+        local flow = require "flow"
+        local work = function() print "worker" io.stderr:write("work\\n") end
+        assert(flow.op("PrintOp", { thread = "worker", run = work }):run().ok)
+        flow.exec({ "echo", "program" }, { capture = false }):await()
+        local kept = flow.exec({ "echo", "tee" }, { tee = true }):await()
+        flow.exec({ "echo", "kept" }):await()
         local ok, message = pcall(io.write, {})
-        return message
+        return message, kept.stdout
         """,
       output: .handler { bytes in text.withLock { $0 += bytes.description } })
-    #expect(text.withLock { $0 } == "a\t1\tnil\ttrue\n\nb22.5")
+    #expect(text.withLock { $0 } == "a\t1\tnil\ttrue\nb22.5\nworker\nwork\nprogram\ntee\n")
     #expect(
       try result.value(as: String.self)
-        == "bad argument #1 to 'write' (string expected, got table)")
-    _ = try await ScriptHost.run(script: "print 'hidden' io.write 'hidden'", output: .discarded)
+        == "bad argument #1 to 'io.write' (string expected, got table)")
+    #expect(try result.value(1, as: String.self) == "tee\n")
+  }
+
+  @Test("Without an output of its own a script has that of its state's configuration")
+  func theOutputOfTheConfigurationHolds() async throws {
+    let text = Mutex("")
+    let state = LuaConfiguration(output: .handler { bytes in text.withLock { $0 += "\(bytes)" } })
+    _ = try await ScriptHost.run(script: "print 'shown'", vmConfiguration: state)
+    _ = try await ScriptHost.run(
+      script: "print 'hidden'", output: .discarded, vmConfiguration: state)
+    let scripts = try await ScriptThread(vmConfiguration: state)
+    try await scripts.perform { host in
+      _ = try host.vm.call(try host.vm.load("print 'thread'", name: "=script"))
+    }
+    await scripts.shutdown()
+    #expect(text.withLock { $0 } == "shown\nthread\n")
   }
 }
