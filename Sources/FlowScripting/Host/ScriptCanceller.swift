@@ -1,7 +1,19 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// Cancels what a host runs, from any thread; see `ScriptHost.canceller`.
+/// Cancels what a host runs, from any thread.
+///
+/// A program that lists its scripts makes one for each, before the host exists, and gives it to `ScriptHost.run`
+/// or a `ScriptThread`. A cancellation that comes before the host does holds for it. Any other host has one of
+/// its own: `ScriptHost.canceller`.
+///
+/// ```swift
+/// let canceller = ScriptCanceller()
+/// let running = Task { try await ScriptHost.run(script: "while true do end", canceller: canceller) }
+/// canceller.cancel(reason: "the client has left")
+/// ```
+///
+/// It belongs to one host at a time, from the call that it is given to until the host is closed.
 // The monitor guards all properties; the host is only used on its own thread.
 public final class ScriptCanceller: @unchecked Sendable {
   private let monitor = Monitor()
@@ -12,6 +24,9 @@ public final class ScriptCanceller: @unchecked Sendable {
   private var attention: LuaAttention?
   private var mailbox: Mailbox?
   private var isRepeating = false
+  /// Whether it belongs to a host, or to one that is about to be made; and how many it has belonged to.
+  private var isTaken = false
+  private var hosts = 0
   // Unowned: the host detaches it before its end.
   private unowned(unsafe) var host: ScriptHost?
 
@@ -19,24 +34,37 @@ public final class ScriptCanceller: @unchecked Sendable {
   private static let firstInterval: Int64 = 5_000_000
   private static let lastInterval: Int64 = 640_000_000
 
-  init() {}
+  /// Makes a canceller for a host that doesn't exist yet.
+  public init() {}
 
   /// Cancels everything that the host runs: runs, tasks, and the code that executes or waits now.
   ///
   /// Code of ops, callbacks and tasks is stopped as by a timeout, also while it is busy: no `pcall` notices.
   /// In the main chunk an error is raised. The error has the kind `cancelled`, and names the reason. Cleanups
   /// and final steps run. A host that runs nothing takes it when it next runs something; it can be used
-  /// again afterwards. Does nothing after the host was closed.
+  /// again afterwards. Without a host it is kept for the next one, which then runs nothing. Of several calls
+  /// before the host takes the cancellation, the first one gives the reason.
   ///
   /// - Parameter reason: The reason, for errors and logs.
-  public func cancel(reason: String? = nil) {
-    let mailbox = monitor.locked {
+  public func cancel(reason: String? = nil) { cancel(reason: reason, host: nil) }
+
+  /// Cancels what a certain host runs, by its number, and nothing if it is closed; or that of any host.
+  func cancel(reason: String?, host number: Int?) {
+    let mailbox = monitor.locked { () -> Mailbox? in
+      if let number, !isTaken || number != hosts { return nil }
       if request == nil { request = .cancelled(reason: reason.map { ByteString($0) }) }
       return self.mailbox
     }
     // For a host that waits.
-    mailbox?.post { [self] _ in host?.takeCancellation(isInCode: false) }
+    if let mailbox {
+      mailbox.post { [self] _ in host(of: mailbox)?.takeCancellation(isInCode: false) }
+    }
     call()
+  }
+
+  /// The host, if its mailbox is this one; on its thread. A later host may run on another one.
+  private func host(of mailbox: Mailbox) -> ScriptHost? {
+    monitor.locked { self.mailbox === mailbox ? host : nil }
   }
 
   /// Signals the host, if it is there, until it has taken the cancellation.
@@ -72,6 +100,37 @@ public final class ScriptCanceller: @unchecked Sendable {
       request = nil
       monitor.broadcast()
       return taken
+    }
+  }
+
+  // MARK: Its host
+
+  /// Takes the canceller for a host that is about to be made: the caller gives it back. A cancellation that has
+  /// come already remains.
+  ///
+  /// - Returns: The number of the host.
+  @discardableResult
+  func begin(file: StaticString = #fileID, line: UInt = #line) -> Int {
+    let number = monitor.locked { () -> Int? in
+      if isTaken { return nil }
+      isTaken = true
+      hosts += 1
+      return hosts
+    }
+    guard let number else {
+      misuse(
+        "a script canceller was given to a host while it belongs to another", file: file, line: line
+      )
+    }
+    return number
+  }
+
+  /// Gives the canceller back, after its host was closed or couldn't be made. What has come too late doesn't
+  /// hold for the next host.
+  func end() {
+    monitor.locked {
+      isTaken = false
+      request = nil
     }
   }
 

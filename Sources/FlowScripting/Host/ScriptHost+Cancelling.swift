@@ -11,6 +11,7 @@ extension ScriptHost {
   public var canceller: ScriptCanceller {
     if let openCanceller { return openCanceller }
     let made = ScriptCanceller()
+    made.begin()
     attach(made)
     return made
   }
@@ -19,7 +20,7 @@ extension ScriptHost {
   /// code or its loop continues.
   public func cancel(reason: String? = nil) { canceller.cancel(reason: reason) }
 
-  /// Lets a canceller that exists already, and may have been used, cancel what this host runs.
+  /// Lets a canceller that was taken for this host, and may have been used, cancel what the host runs.
   func attach(_ canceller: ScriptCanceller) {
     openCanceller = canceller
     if isWorker { misuse("the host of a worker has no canceller") }

@@ -25,18 +25,23 @@ extension ScriptHost {
   ///   - memoryLimit: The bytes that the state may use, and the copies of its results and those of its data,
   ///     each; nil for no limit.
   ///   - output: The destination of what the script and its workers print; nil for that of `vmConfiguration`.
+  ///   - canceller: Cancels the script from any thread, with a reason, also before this call: it then throws
+  ///     at once. It must not belong to another host.
   ///   - vmConfiguration: The further settings of the Lua state, such as its libraries.
   ///   - configuration: What the script may use of `flow`.
+  ///   - file: The file of the call, for a canceller that belongs to another host.
+  ///   - line: The line of the call.
   ///   - setUp: Prepares the host before the script is loaded, on its thread: for ops and globals.
   /// - Returns: What the script has returned, and its data at the end.
   /// - Throws: A `FlowError`: of kind `timeout` after the time limit, of kind `cancelled` when the calling task
-  ///   was cancelled, and otherwise the error of the script.
+  ///   was cancelled or the canceller was used, and otherwise the error of the script.
   public static func run(
     script: ScriptSource, data: InitialData = [:],
     timeLimit: Duration? = nil,
-    memoryLimit: Int? = nil, output: LuaOutput? = nil,
+    memoryLimit: Int? = nil, output: LuaOutput? = nil, canceller: ScriptCanceller? = nil,
     vmConfiguration: LuaConfiguration = LuaConfiguration(),
     configuration: Configuration = Configuration(),
+    file: StaticString = #fileID, line: UInt = #line,
     setUp: @escaping @Sendable (ScriptHost) throws -> Void = { _ in }
   ) async throws(FlowError) -> ScriptResult {
     var vmConfiguration = vmConfiguration
@@ -45,7 +50,10 @@ extension ScriptHost {
     let call = ScriptCall(
       script: script, data: try plainFields(data),
       timeLimit: timeLimit.map { max($0, .nanoseconds(1)) },
-      vmConfiguration: vmConfiguration, configuration: configuration, setUp: setUp)
+      vmConfiguration: vmConfiguration, configuration: configuration, setUp: setUp,
+      canceller: canceller ?? ScriptCanceller())
+    call.canceller.begin(file: file, line: line)
+    defer { call.canceller.end() }
     let thread: LoopThread
     do throws(SystemError) { thread = try LoopThread(name: "script") } catch {
       throw .from(error)
@@ -83,7 +91,8 @@ private struct ScriptCall: Sendable {
   let vmConfiguration: LuaConfiguration
   let configuration: ScriptHost.Configuration
   let setUp: @Sendable (ScriptHost) throws -> Void
-  let canceller = ScriptCanceller()
+  /// Taken for this call.
+  let canceller: ScriptCanceller
 
   /// Calls the chunk with its data, and `keep` with its results.
   private static let caller: ByteString = """
@@ -112,6 +121,7 @@ private struct ScriptCall: Sendable {
 
   private func execute(on host: ScriptHost) throws -> ScriptResult {
     let vm = host.vm
+    if let error = canceller.take() { throw error }
     try setUp(host)
     let chunk: LuaReference
     switch script.content {

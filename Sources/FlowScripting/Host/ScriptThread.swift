@@ -36,39 +36,55 @@ public final class ScriptThread: Sendable {
   ///   - name: The name of the thread.
   ///   - vmConfiguration: The settings of the Lua state.
   ///   - configuration: What scripts may use of `flow`.
+  ///   - canceller: The canceller of the host; nil for a new one. It must not belong to another host. After a
+  ///     cancellation that has come already, nothing is prepared and its error is thrown.
   ///   - virtualClock: Whether the loop has a `VirtualClock`, so that sleeps take no time: for tests.
+  ///   - file: The file of the call, for a canceller that belongs to another host.
+  ///   - line: The line of the call.
   ///   - setUp: Prepares the host, on its thread: registers ops, sets globals.
   /// - Throws: A `SystemError` if the system gives no thread, a `LuaError` or `FlowError` if no host can be
   ///   made, and any error of `setUp`.
   public init(
     name: String = "script", vmConfiguration: LuaConfiguration = LuaConfiguration(),
     configuration: ScriptHost.Configuration = ScriptHost.Configuration(),
-    virtualClock: Bool = false,
+    canceller: ScriptCanceller? = nil, virtualClock: Bool = false,
+    file: StaticString = #fileID, line: UInt = #line,
     setUp: @escaping @Sendable (ScriptHost) throws -> Void = { _ in }
   ) async throws {
-    let thread =
-      virtualClock
-      ? try LoopThread(name: name, clock: VirtualClock()) : try LoopThread(name: name)
-    self.thread = thread
+    let canceller = canceller ?? ScriptCanceller()
+    let number = canceller.begin(file: file, line: line)
     let place = place
-    canceller = try await thread.perform { loop in
-      let host = try ScriptHost(
-        vm: LuaVM(configuration: vmConfiguration), loop: loop, configuration: configuration)
-      do {
-        try setUp(host)
-      } catch {
-        host.close()
-        throw error
+    let thread: LoopThread
+    do {
+      thread =
+        virtualClock
+        ? try LoopThread(name: name, clock: VirtualClock()) : try LoopThread(name: name)
+      try await thread.perform { loop in
+        let host = try ScriptHost(
+          vm: LuaVM(configuration: vmConfiguration), loop: loop, configuration: configuration)
+        host.attach(canceller)
+        do {
+          if let error = canceller.take() { throw error }
+          try setUp(host)
+        } catch {
+          host.close()
+          throw error
+        }
+        place.host = host
       }
-      place.host = host
-      return host.canceller
+    } catch {
+      canceller.end()
+      throw error
     }
+    self.thread = thread
+    self.canceller = canceller
     thread.atEnd { _ in
       place.host?.close()
       place.host = nil
+      canceller.end()
     }
-    thread.core.add(canceller: { [canceller, reason = "the thread '\(name)' is shut down"] in
-      canceller.cancel(reason: reason)
+    thread.core.add(canceller: { [reason = "the thread '\(name)' is shut down"] in
+      canceller.cancel(reason: reason, host: number)
     })
   }
 
@@ -88,6 +104,9 @@ public final class ScriptThread: Sendable {
       return try await operation(host)
     }
   }
+
+  /// The host, on the thread: nil after its end.
+  var currentHost: ScriptHost? { place.host }
 
   /// Cancels everything that the host runs, also busy code; see `ScriptCanceller.cancel`.
   public func cancel(reason: String? = nil) { canceller.cancel(reason: reason) }
