@@ -3,33 +3,53 @@ internal import Synchronization
 /// Work of an event loop as a service of a program: `run()` has the shape of ServiceLifecycle's `Service`, and
 /// `shutdown()` ends it gracefully.
 ///
-/// The loop runs on a thread of its own, and is the service's alone: a shutdown stops all runs and tasks there.
+/// The loop runs on a thread of its own, and is the service's alone: a shutdown stops all runs and tasks there. With
+/// a grace it first lets them end by themselves.
 public final class LoopService: Sendable {
   private let mailbox: Mailbox
   /// Kept for the service; nil for a loop that the program runs itself.
   private let thread: LoopThread?
   private let operation: LoopOperation<Void>
   private let reason: String
+  private let grace: Duration
+  /// Stops code that keeps the loop from taking a stop; on any thread.
+  private let interrupt: @Sendable (_ reason: String) -> Void
 
   private struct State {
     var isShuttingDown = false
+    /// Whether everything on the loop is being cancelled.
+    var isStopped = false
     /// The operation, while it runs.
     var task: Task<Void, any Error>?
+    /// Waits for the end of the grace.
+    var timer: Task<Void, Never>?
   }
   private let state = Mutex(State())
+
+  /// 34 years, which no clock of the system overflows with.
+  private static let longestGrace: Duration = .seconds(1 << 30)
+
+  /// The service whose operation is running.
+  @TaskLocal private static var current: LoopService?
+
+  /// Whether a shutdown of the service has begun, whose operation calls this: an operation with a grace looks
+  /// at it before it begins something new.
+  public static var isShuttingDown: Bool { current?.state.withLock { $0.isShuttingDown } ?? false }
 
   /// Makes a service on a thread; `run()` starts it.
   ///
   /// - Parameters:
   ///   - thread: The thread. The service keeps it; its owner shuts it down after the service.
   ///   - reason: The reason that runs show which a shutdown stops.
+  ///   - grace: How long the operation and what runs on the loop may continue after a shutdown has begun, before
+  ///     they are cancelled; see `isShuttingDown`.
   ///   - operation: The work, on the thread: it starts flows, and awaits them or whatever tells it to start
-  ///     the next one. A shutdown cancels it.
+  ///     the next one. A shutdown cancels it after the grace.
   public convenience init(
-    on thread: LoopThread, reason: String = "shutting down",
+    on thread: LoopThread, reason: String = "shutting down", grace: Duration = .zero,
     _ operation: @escaping LoopOperation<Void>
   ) {
-    self.init(on: thread.mailbox, of: thread, reason: reason, operation)
+    self.init(on: thread.mailbox, of: thread, reason: reason, grace: grace, operation)
   }
 
   /// Makes a service on a loop that the program runs itself, until the service has ended; `run()` starts it.
@@ -37,28 +57,33 @@ public final class LoopService: Sendable {
   /// - Parameters:
   ///   - mailbox: The mailbox of the loop.
   ///   - reason: The reason that runs show which a shutdown stops.
-  ///   - operation: The work, on the loop's thread. A shutdown cancels it.
+  ///   - grace: How long the operation and what runs on the loop may continue after a shutdown has begun.
+  ///   - operation: The work, on the loop's thread. A shutdown cancels it after the grace.
   public convenience init(
-    on mailbox: Mailbox, reason: String = "shutting down",
+    on mailbox: Mailbox, reason: String = "shutting down", grace: Duration = .zero,
     _ operation: @escaping LoopOperation<Void>
   ) {
-    self.init(on: mailbox, of: nil, reason: reason, operation)
+    self.init(on: mailbox, of: nil, reason: reason, grace: grace, operation)
   }
 
-  private init(
-    on mailbox: Mailbox, of thread: LoopThread?, reason: String,
+  /// Makes a service; `interrupt` stops code that keeps the loop from taking a stop.
+  package init(
+    on mailbox: Mailbox, of thread: LoopThread?, reason: String, grace: Duration,
+    interrupt: @escaping @Sendable (_ reason: String) -> Void = { _ in },
     _ operation: @escaping LoopOperation<Void>
   ) {
     self.mailbox = mailbox
     self.thread = thread
     self.reason = reason
+    self.grace = grace
+    self.interrupt = interrupt
     self.operation = operation
   }
 
   /// Runs the operation until it returns or throws.
   ///
-  /// After `shutdown()`, and after the calling task was cancelled, it first stops everything on the loop and
-  /// waits until all cleanups have run. Ops that ignore a stop are cut off after `EventLoop.gracePeriod`,
+  /// After `shutdown()`, when the grace is over or nothing runs any more, and as soon as the calling task is
+  /// cancelled, it first stops everything on the loop and waits until all cleanups have run. Ops that ignore a stop are cut off after `EventLoop.gracePeriod`,
   /// cleanups after `EventLoop.cleanupGrace`. Call it once.
   ///
   /// - Throws: The error of the operation, unless it is about the stop; `CancellationError` when the calling
@@ -66,18 +91,22 @@ public final class LoopService: Sendable {
   public func run() async throws {
     let task = state.withLock { state -> Task<Void, any Error>? in
       if state.isShuttingDown { return nil }
-      let task = Task { [mailbox, operation] in try await mailbox.run(operation) }
+      let task = Task { try await mailbox.run { loop in try await self.perform(on: loop) } }
       state.task = task
       return task
     }
     guard let task else { return }
     let result = await withTaskCancellationHandler {
-      await task.result
+      let result = await task.result
+      await finishRest()
+      return result
     } onCancel: {
       stop(task)
     }
     let isShuttingDown = state.withLock { state in
       state.task = nil
+      state.timer?.cancel()
+      state.timer = nil
       return state.isShuttingDown
     }
     if isShuttingDown || Task.isCancelled { await stopLoop() }
@@ -89,17 +118,46 @@ public final class LoopService: Sendable {
     }
   }
 
-  /// Stops the service gracefully: its runs and tasks are cancelled with the reason, and their cleanups run;
-  /// then `run()` returns. From any thread; a service that isn't running never starts.
+  /// Stops the service gracefully: its runs and tasks may end within the grace, then they are cancelled with the
+  /// reason, and their cleanups run; then `run()` returns. From any thread; a service that isn't running
+  /// never starts.
   public func shutdown() {
-    let task = state.withLock { state in
+    let task = state.withLock { state -> Task<Void, any Error>? in
+      let isFirst = !state.isShuttingDown
       state.isShuttingDown = true
-      return state.task
+      guard isFirst, let task = state.task else { return nil }
+      guard grace > .zero else { return task }
+      state.timer = Task { [grace] in
+        do { try await Task.sleep(for: min(grace, Self.longestGrace)) } catch { return }
+        stop(task)
+      }
+      return nil
     }
     if let task { stop(task) }
   }
 
+  nonisolated(nonsending) private func perform(on loop: EventLoop) async throws {
+    try await Self.$current.withValue(self) { try await operation(loop) }
+  }
+
+  /// Waits during the grace for what the operation has left.
+  private func finishRest() async {
+    let isEnding = state.withLock { $0.isShuttingDown && !$0.isStopped }
+    guard isEnding else { return }
+    // In a task of its own: a cancellation stops what it waits for.
+    let task = Task { [mailbox] in
+      try await mailbox.run { loop in
+        while let next = loop.pendingTasks.first, !self.state.withLock({ $0.isStopped }) {
+          try await next.finish()
+        }
+      }
+    }
+    _ = await task.result
+  }
+
   private func stop(_ task: Task<Void, any Error>) {
+    state.withLock { $0.isStopped = true }
+    interrupt(reason)
     // The runs first, so that they have the reason.
     let isPosted = mailbox.postIfOpen { [reason] loop in
       for each in loop.pendingTasks { each.cancel(reason: reason) }

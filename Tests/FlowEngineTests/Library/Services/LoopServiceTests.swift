@@ -124,4 +124,88 @@ struct LoopServiceTests {
     service.shutdown()
     _ = await task.result
   }
+
+  // MARK: Grace
+
+  /// An op that waits until the flag is raised, and notes its end.
+  private static func gatedOp(_ hasStarted: Flag, until gate: Flag, _ notes: Notes) -> Op {
+    Op("GatedOp") { (context) async throws in
+      context.defer { context in notes.add("ended: \(context.endingError?.message ?? "well")") }
+      hasStarted.raise()
+      await gate.wait()
+    }
+  }
+
+  @Test("Within the grace runs end by themselves, also those that the operation has left")
+  func withinTheGraceRunsEnd() async throws {
+    let thread = try LoopThread()
+    let notes = Notes()
+    let (hasStarted, gate, hasRestStarted, restGate) = (Flag(), Flag(), Flag(), Flag())
+    let service = LoopService(on: thread, grace: .seconds(3600)) { loop in
+      #expect(!LoopService.isShuttingDown)
+      _ = Self.gatedOp(hasRestStarted, until: restGate, notes).start(on: loop)
+      while !LoopService.isShuttingDown {
+        _ = try await Self.gatedOp(hasStarted, until: gate, notes).start(on: loop).value
+      }
+      notes.add("operation: \(Task.isCancelled)")
+      restGate.raise()
+    }
+    let group = ServiceGroup(services: [FlowService(service: service)])
+    let task = Task { try await group.run() }
+    await hasStarted.wait()
+    await hasRestStarted.wait()
+    await group.triggerGracefulShutdown()
+    gate.raise()
+    try await task.value
+    #expect(notes.all == ["ended: well", "operation: false", "ended: well"])
+    #expect(!LoopService.isShuttingDown)
+  }
+
+  @Test("After the grace runs are cancelled, and cleaned up")
+  func afterTheGraceRunsAreCancelled() async throws {
+    let thread = try LoopThread()
+    let notes = Notes()
+    let hasStarted = Flag()
+    let service = LoopService(on: thread, grace: .milliseconds(20)) { loop in
+      _ = try await Self.waitingOp(hasStarted, notes).start(on: loop).value
+    }
+    let task = Task { try await service.run() }
+    await hasStarted.wait()
+    service.shutdown()
+    service.shutdown()
+    try await task.value
+    #expect(notes.all == ["cleanup: cancelled: shutting down"])
+  }
+
+  @Test("After the grace runs are cancelled that the operation has left, too")
+  func afterTheGraceTheRestIsCancelled() async throws {
+    let thread = try LoopThread()
+    let notes = Notes()
+    let hasStarted = Flag()
+    let service = LoopService(on: thread, grace: .milliseconds(20)) { loop in
+      _ = Self.waitingOp(hasStarted, notes).start(on: loop)
+      while !LoopService.isShuttingDown { try await Task.sleep(for: .milliseconds(1)) }
+    }
+    let task = Task { try await service.run() }
+    await hasStarted.wait()
+    service.shutdown()
+    try await task.value
+    #expect(notes.all == ["cleanup: cancelled: shutting down"])
+  }
+
+  @Test("Cancelling the task ends the grace")
+  func cancellationEndsTheGrace() async throws {
+    let thread = try LoopThread()
+    let notes = Notes()
+    let hasStarted = Flag()
+    let service = LoopService(on: thread, grace: .seconds(3600)) { loop in
+      _ = try await Self.waitingOp(hasStarted, notes).start(on: loop).value
+    }
+    let task = Task { try await service.run() }
+    await hasStarted.wait()
+    service.shutdown()
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(notes.all == ["cleanup: cancelled: shutting down"])
+  }
 }
