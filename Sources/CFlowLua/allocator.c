@@ -50,12 +50,20 @@ static bool is_within(const flowlua_state *state, size_t more) {
   return used <= state->memory_limit && more <= state->memory_limit - used;
 }
 
+/// Looks up what is outside of the state. It is exact if the state would be beyond its limit with so much more.
+static void look_outside(flowlua_state *state, size_t more) {
+  size_t room = state->memory_limit;
+  room -= state->memory_used < room ? state->memory_used : room;
+  room -= more < room ? more : room;
+  state->memory_outside = state->callbacks.outside(state, room);
+}
+
 /// The same with what is outside of the state now: looked up as rarely as a look can change the result, or
 /// the state has grown a lot.
 static bool fits(flowlua_state *state, size_t more) {
   if (state->memory_limit == 0) return true;
   if (is_within(state, more) && more < POOLED_FROM) return true;
-  if (!state->closing) state->memory_outside = state->callbacks.outside(state);
+  if (!state->closing) look_outside(state, more);
   return is_within(state, more);
 }
 
@@ -130,8 +138,24 @@ void flowlua_set_memory_limit(flowlua_state *state, size_t bytes) { state->memor
 
 bool flowlua_exceeds_memory(flowlua_state *state) {
   if (state->memory_limit == 0) return false;
-  state->memory_outside = state->callbacks.outside(state);
+  look_outside(state, 0);
   return !is_within(state, 0);
+}
+
+void flowlua_note_outside_collected(flowlua_state *state) {
+  if (state->memory_limit == 0 || state->closing) return;
+  state->memory_outside = state->callbacks.outside(state, 0);
+  state->outside_collected = state->memory_outside;
+}
+
+bool flowlua_needs_collection(flowlua_state *state) {
+  if (state->memory_limit == 0) return false;
+  if (state->outside_collected > state->memory_outside)
+    state->outside_collected = state->memory_outside;
+  size_t grown = state->memory_outside - state->outside_collected;
+  size_t used = state->memory_used + state->outside_collected;
+  size_t room = used < state->memory_limit ? state->memory_limit - used : 0;
+  return grown >= OUTSIDE_STEP && grown > room / 2;
 }
 
 void flowlua_note_outside(flowlua_state *state) {

@@ -216,6 +216,7 @@ int32_t flowlua_preload(flowlua_state *state, const char *names, int32_t count, 
 static int collect(lua_State *L, void *argument) {
   (void)argument;
   lua_gc(L, LUA_GCCOLLECT);
+  flowlua_note_outside_collected(state_of(L));
   return 0;
 }
 

@@ -194,6 +194,9 @@ enum {
 /// Where the pool of small blocks begins, and where a state first looks whether memory is left.
 enum { POOLED_FROM = 1 << 20 };
 
+/// How far what is outside of a state grows at least between two collections because of that.
+enum { OUTSIDE_STEP = 64 << 10 };
+
 enum { LAYOUT_UNKNOWN = 0, LAYOUT_EXPECTED = 1, LAYOUT_OTHER = 2 };
 
 struct flowlua_state {
@@ -236,6 +239,8 @@ struct flowlua_state {
   size_t memory_limit;
   /// What counted into the limit besides, when it was looked up last.
   size_t memory_outside;
+  // What was outside of the state after the last collection.
+  size_t outside_collected;
   /// Whether the code that runs is to raise the error of lack of memory.
   bool is_beyond;
   /// Beyond so many bytes a state that grows looks whether the host's reserve is left; see reserve.c.
@@ -395,6 +400,8 @@ bool flowlua_reserve_exists(void);
 bool flowlua_takes_reserve(flowlua_state *state, size_t held, size_t size);
 /// Called after a collection, which may have left memory to others.
 void flowlua_note_collection(flowlua_state *state);
+/// The same for what is outside of it, which garbage has held: called when that was released.
+void flowlua_note_outside_collected(flowlua_state *state);
 
 // room.c
 /// Raises LUA_ERRMEM. [-0, +0, m]

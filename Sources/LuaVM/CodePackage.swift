@@ -11,6 +11,8 @@ package struct CodePackage: Sendable {
   /// Trusted: bytes that aren't from `pack` may crash Lua, as any wrong bytecode does.
   let bytes: EncodedBuffer
 
+  /// The object that holds its bytes.
+  package var storage: AnyObject { bytes }
   /// Its size in bytes.
   package var count: Int { bytes.count }
 }

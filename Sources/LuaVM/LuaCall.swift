@@ -82,7 +82,7 @@ public struct LuaCall {
 
   /// An argument that is a string of any bytes; nil for anything else.
   public func bytes(_ index: Int) -> ByteString? {
-    withBytes(index) { ByteString(Array($0)) }
+    withBytes(index) { vm.copiedText($0) }
   }
 
   /// Lends the bytes of an argument that is a string; nil if it is none.

@@ -35,6 +35,9 @@ internal import CLua
     hasArgument && Int(raw.pointee.value.kind) != FLOWLUA_ARGUMENT
   }
 
+  /// Whether it is a string.
+  public var isString: Bool { hasArgument && Int(raw.pointee.value.kind) == FLOWLUA_STRING }
+
   /// That scalar or string, which is copied; nil if there is none.
   public var value: LuaValue {
     guard hasValue else { return .nil }
@@ -43,9 +46,12 @@ internal import CLua
 
   @inline(never)
   private var string: ByteString {
-    let bytes = raw.pointee.value.pointer
-    return ByteString(
-      Array(UnsafeRawBufferPointer(start: bytes, count: Int(raw.pointee.value.integer))))
+    let bytes = UnsafeRawBufferPointer(
+      start: raw.pointee.value.pointer, count: Int(raw.pointee.value.integer))
+    // C's context is the state's own address.
+    return Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef {
+      $0.copiedText(bytes)
+    }
   }
 
   /// That argument if it is a function, for one owner; nil also if memory ran out.

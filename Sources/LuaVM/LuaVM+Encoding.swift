@@ -109,8 +109,7 @@ extension LuaVM {
       switch Int(raw.kind) {
       case FLOWLUA_STRING:
         .string(
-          ByteString(
-            Array(UnsafeRawBufferPointer(start: raw.pointer, count: Int(raw.integer)))))
+          copiedText(UnsafeRawBufferPointer(start: raw.pointer, count: Int(raw.integer))))
       case FLOWLUA_REFERENCE:
         .reference(
           LuaReference(

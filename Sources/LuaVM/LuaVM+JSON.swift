@@ -176,7 +176,7 @@ extension LuaVM {
   fileprivate func text(onTopOf lua: OpaquePointer) -> ByteString {
     var count = 0
     let bytes = flowlua_bytes(lua, -1, &count)
-    return ByteString(Array(UnsafeRawBufferPointer(start: bytes, count: count)))
+    return copiedText(UnsafeRawBufferPointer(start: bytes, count: count))
   }
 
   /// An empty table that is marked as an array or as an object.

@@ -151,6 +151,7 @@ public final class LuaVM {
     onAttention = nil
     onHostAttention = nil
     memoryOutside = nil
+    onCopiedText = nil
     onMemoryLimit = nil
     interruptionValue = nil
     callStopError = nil
@@ -173,9 +174,15 @@ public final class LuaVM {
     }
   }
 
-  /// The bytes that others hold for the scripts of this state. Called while the state allocates memory, so
-  /// that it must not use the state.
-  package var memoryOutside: (() -> Int)?
+  /// The bytes that others hold for the scripts of this state: exactly if they are more than `room`, else
+  /// perhaps fewer. Called while the state allocates memory, so that it must not use the state.
+  package var memoryOutside: ((_ room: Int) -> Int)?
+  /// Called with each large text that is copied from the state; nil, the default, to call nothing.
+  package var onCopiedText: ((ByteString) -> Void)?
+  /// Texts of at least so many bytes are large.
+  package static let largeText = 513
+  /// Whether so much has grown outside of the state since its last collection that it may be for its garbage.
+  private var isCollectionDue = false
   /// Called when the limit has been set.
   package var onMemoryLimit: (() -> Void)?
 
@@ -188,7 +195,20 @@ public final class LuaVM {
 
   /// Raises "not enough memory" in the running code of an op or task if what is outside of the state has made
   /// it exceed its limit.
-  package func noteMemoryOutside() { if isOpen { flowlua_note_outside(state) } }
+  package func noteMemoryOutside() {
+    guard isOpen else { return }
+    flowlua_note_outside(state)
+    if flowlua_needs_collection(state) { isCollectionDue = true }
+  }
+
+  /// Collects what may hold memory outside. The collector doesn't know of that memory, and what it frees when
+  /// the state itself has no more comes too late: Swift references can't be released within an allocation.
+  @inline(never)
+  private func collectIfDue() {
+    guard isCollectionDue else { return }
+    isCollectionDue = false
+    try? collectGarbage()
+  }
 
   /// The number of values that Swift references.
   package var referenceCount: Int { isOpen ? Int(flowlua_reference_count(state)) : 0 }
@@ -282,13 +302,24 @@ public final class LuaVM {
     case .string:
       var count = 0
       let bytes = flowlua_bytes(lua, index, &count)
-      return .string(ByteString(Array(UnsafeRawBufferPointer(start: bytes, count: count))))
+      return .string(copiedText(UnsafeRawBufferPointer(start: bytes, count: count)))
     default:
       try check(flowlua_make_room(state, lua, 2))
       lua_pushvalue(lua, index)
       return .reference(try popReference(lua, kind))
     }
   }
+
+  /// A copy of a text of the state.
+  @inline(__always)
+  func copiedText(_ bytes: UnsafeRawBufferPointer) -> ByteString {
+    let text = ByteString(Array(bytes))
+    if bytes.count >= Self.largeText { noteCopied(text) }
+    return text
+  }
+
+  @inline(never)
+  private func noteCopied(_ text: ByteString) { onCopiedText?(text) }
 
   /// The number at an index of a stack.
   @inline(__always)
@@ -385,6 +416,7 @@ public final class LuaVM {
   fileprivate func dispatch(_ raw: UnsafeMutablePointer<flowlua_call>) -> Int32 {
     let call = LuaCall(raw: raw)
     if released.isPending { drainReleased() }
+    if isCollectionDue { collectIfDue() }
     guard let function = functions[raw.pointee.function] else {
       return call.raise(LuaError(.closed, "the Lua state is closed"))
     }
@@ -597,8 +629,8 @@ private func endProcess(_ state: OpaquePointer) {
   vm(of: state)?.onTermination?()
 }
 
-private func countOutside(_ state: OpaquePointer) -> Int {
-  vm(of: state)?.memoryOutside?() ?? 0
+private func countOutside(_ state: OpaquePointer, _ room: Int) -> Int {
+  vm(of: state)?.memoryOutside?(room) ?? 0
 }
 
 private func answerAttention(_ state: OpaquePointer) {

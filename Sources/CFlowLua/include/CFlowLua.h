@@ -149,8 +149,9 @@ typedef struct flowlua_callbacks {
   /// An interruption is about to be raised: called as above. false when the code that runs is a cleanup,
   /// in which nothing is raised: the request stays.
   bool (*_Nonnull interrupt)(flowlua_state *_Nonnull);
-  /// The bytes outside of the state that count into its limit. It may not use the state.
-  size_t (*_Nonnull outside)(flowlua_state *_Nonnull);
+  /// The bytes outside of the state that count into its limit: exactly if they are more than `room`, else
+  /// perhaps fewer. It may not use the state.
+  size_t (*_Nonnull outside)(flowlua_state *_Nonnull, size_t room);
   /// Another thread wants the owner to look at what it has sent, while Lua code runs: called as above.
   void (*_Nonnull attend)(flowlua_state *_Nonnull);
   /// A script writes to standard output or standard error, in a state with `flowlua_capture_output`. It may not
@@ -253,6 +254,9 @@ bool flowlua_exceeds_memory(flowlua_state *_Nonnull state);
 /// Has code that runs in an operation raise the error of lack of memory soon, unless a collection helps:
 /// what has grown outside of the state is beyond the limit.
 void flowlua_note_outside(flowlua_state *_Nonnull state);
+/// Whether what is outside of the state, as it was looked up last, has taken half of the room that the last
+/// collection has left.
+bool flowlua_needs_collection(flowlua_state *_Nonnull state);
 /// For tests: the n-th allocation from now fails, also when Lua repeats it after a collection;
 /// 0 for none. Returns how far the count before had got, 0 if its failure has come.
 uint64_t flowlua_fail_allocation(flowlua_state *_Nonnull state, uint64_t n);

@@ -1,12 +1,15 @@
 internal import Synchronization
 
-/// Counts the bytes that the runs of a loop hold: their logs, with the values that ops have set, the outputs
-/// that groups collect, and those of programs. A loop has one only if something limits them.
+/// Counts the bytes that Swift holds for the scripts of a loop: large texts, whatever holds them, the logs of
+/// runs, the outputs that groups collect, those of programs, and the names of keys. A loop has one only if
+/// something limits them.
 ///
-/// The count is approximate: what is small and doesn't grow with the work isn't in it.
+/// The count is approximate: small objects and texts aren't in it.
 package final class MemoryAccount {
   // Atomic, because a log may be released on any thread.
   private let count = Atomic<Int>(0)
+  /// On the loop's thread only.
+  private var blocks = HeldBlocks()
   /// Called on the loop's thread when more is held.
   private let onGrowth: () -> Void
   /// The limit if it is exceeded.
@@ -15,7 +18,7 @@ package final class MemoryAccount {
   /// Makes an account.
   ///
   /// - Parameters:
-  ///   - onGrowth: Called on the loop's thread when runs hold more.
+  ///   - onGrowth: Called on the loop's thread when more is held.
   ///   - exceededLimit: Called on the loop's thread when a program has written more: returns the limit if it
   ///     is exceeded.
   package init(onGrowth: @escaping () -> Void, exceededLimit: @escaping () -> Int?) {
@@ -23,8 +26,16 @@ package final class MemoryAccount {
     self.exceededLimit = exceededLimit
   }
 
-  /// The bytes that are held; on any thread.
-  package var held: Int { max(0, count.load(ordering: .relaxed)) }
+  /// The bytes that are held.
+  package var held: Int { held(within: -1) }
+
+  /// The bytes that are held: exactly if they are more than `room`, else perhaps fewer, which is found out
+  /// faster.
+  package func held(within room: Int) -> Int {
+    let others = max(0, count.load(ordering: .relaxed))
+    if others + blocks.bytes > room { blocks.sweep() }
+    return others + blocks.bytes
+  }
 
   /// Adds bytes, or removes some; on the loop's thread.
   func change(by bytes: Int) {
@@ -35,6 +46,27 @@ package final class MemoryAccount {
   /// Removes bytes; on any thread.
   func release(_ bytes: Int) {
     count.wrappingSubtract(bytes, ordering: .relaxed)
+  }
+
+  /// Counts a text until the last reference to its bytes is released, unless it is small; on the loop's
+  /// thread. A text that is counted again counts once.
+  package func add(_ text: ByteString) {
+    // Checked here too: most texts are small. One that was put together may have room for more.
+    guard text.count >= HeldBlocks.smallest, let storage = text.bytes._owner else { return }
+    add(storage, bytes: text.bytes.capacity)
+  }
+
+  /// Counts an object with its present size until the last reference to it is released, unless it is small;
+  /// on the loop's thread.
+  package func add(_ object: AnyObject, bytes: Int) {
+    if blocks.insert(object, bytes: bytes) { onGrowth() }
+  }
+
+  /// Stops counting a text that another loop counts from now on, whatever holds it here; on the loop's
+  /// thread.
+  package func handOver(_ text: ByteString) {
+    guard text.count >= HeldBlocks.smallest, let storage = text.bytes._owner else { return }
+    blocks.handOver(storage)
   }
 }
 

@@ -109,7 +109,8 @@ extension ScriptHost {
 
   /// The result of a request for scripts.
   func value(of response: HTTPResponse) throws -> LuaValue {
-    try vm.value(of: response, try httpTypes().response)
+    loop.memory?.add(response.body)
+    return try vm.value(of: response, try httpTypes().response)
   }
 }
 

@@ -134,6 +134,7 @@ extension ScriptHost {
       guard case .string(let name) = key else {
         throw wrong("keys of data are strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
+      try checkMemory(forKey: name)
       result.append((name, FlowValue(value)))
     }
     return result.sorted { $0.0 < $1.0 }

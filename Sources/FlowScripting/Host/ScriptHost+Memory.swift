@@ -1,9 +1,10 @@
 @_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// The part of the memory limit that is outside of the Lua state: logs, values that ops have set, and outputs.
+/// The part of the memory limit that is outside of the Lua state: texts that were copied from it, logs, outputs,
+/// and keys.
 extension ScriptHost {
-  /// Counts what runs hold into the limit of the state, if it has one.
+  /// Counts what the host holds for its scripts into the limit of the state, if it has one.
   func countMemory() {
     guard vm.memoryLimit != nil, loop.memory == nil else { return }
     let account = MemoryAccount(
@@ -15,11 +16,32 @@ extension ScriptHost {
         return vm.memoryLimit
       })
     loop.memory = account
-    vm.memoryOutside = { account.held }
+    vm.memoryOutside = { account.held(within: $0) }
+    vm.onCopiedText = { account.add($0) }
   }
 
   /// Refuses bytes that a script gives away when the limit is exceeded.
   func checkMemory() throws {
     if vm.isBeyondMemoryLimit() { throw LuaError(.memory, "not enough memory") }
   }
+
+  /// Refuses a new key when keys have taken a quarter of the limit. They are kept until the host is closed, so
+  /// they must leave the rest to others. (The state keeps the names of keys too, another quarter.)
+  func checkMemory(forKey name: ByteString) throws {
+    guard let limit = vm.memoryLimit,
+      loop.keys.counted + KeyTable.size(of: name) > limit / 4, !loop.keys.contains(name)
+    else { return }
+    throw LuaError(.memory, "not enough memory")
+  }
+
+  /// Refuses a new secret when secrets have taken a quarter of the limit: no line may ever show their texts,
+  /// which are kept until the host is closed.
+  func checkMemory(forSecret text: ByteString) throws {
+    guard let limit = vm.memoryLimit, loop.secrets.byteCount + text.count > limit / 4
+    else { return }
+    throw LuaError(.memory, "not enough memory")
+  }
+
+  /// Stops counting a text that travels to another state, where it counts from now on.
+  func handOver(_ text: ByteString) { loop.memory?.handOver(text) }
 }

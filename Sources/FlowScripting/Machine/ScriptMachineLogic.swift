@@ -114,6 +114,7 @@ final class ScriptMachineLogic: MachineLogic {
         try other(key)
         continue
       }
+      try host.checkMemory(forKey: name)
       result.append((name, FlowValue(value)))
     }
     return result.sorted { $0.0 < $1.0 }

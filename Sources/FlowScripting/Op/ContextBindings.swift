@@ -45,10 +45,10 @@ extension ScriptHost {
           guard call.hasValue, let context = host.unmanagedContext(call) else {
             return call.pass()
           }
+          // Beyond a memory limit it isn't kept.
+          if call.isString, host.vm.memoryLimit != nil { return call.pass() }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
           let value = FlowValue(call.value)
-          // Beyond a memory limit it isn't kept.
-          if case .bytes = value, host.vm.memoryLimit != nil { return call.pass() }
           context._withUnsafeGuaranteedRef { $0.set(key, value) }
           return call.answer()
         }
@@ -184,7 +184,9 @@ extension ScriptHost {
       throw Arguments(self, call, method: function).wrong(1, expected: "string")
     }
     if let id = call.interned(2) { return DataKey(id: UInt32(truncatingIfNeeded: id)) }
-    let key = loop.keys.intern(call.bytes(2) ?? "")
+    let name = call.bytes(2) ?? ""
+    try checkMemory(forKey: name)
+    let key = loop.keys.intern(name)
     try call.intern(2, as: Int64(key.id))
     return key
   }
@@ -253,9 +255,7 @@ extension LuaDirectCall {
 extension LuaCall {
   /// An argument as an engine value; strings are copied once.
   func engineValue(_ index: Int) throws -> FlowValue {
-    switch kind(index) {
-    case .string: return .bytes(ByteString(withBytes(index) { Array($0) } ?? []))
-    default: return FlowValue(try value(index))
-    }
+    if let text = bytes(index) { return .bytes(text) }
+    return FlowValue(try value(index))
   }
 }

@@ -84,7 +84,9 @@ extension ScriptHost {
       throw usage(call, "bad use of 'write' (close_stdin was called)")
     }
     let wait = WriteWait(self, program)
-    switch program.write(ByteString(bytes), for: wait) {
+    let text = ByteString(bytes)
+    loop.memory?.add(text)
+    switch program.write(text, for: wait) {
     case .done: return call.answer(argument: 1)
     case .closed: throw WriteWait.brokenPipe(self, call, program)
     case .later: return try call.wait(wait)

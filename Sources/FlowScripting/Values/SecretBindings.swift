@@ -15,7 +15,9 @@ extension ScriptHost {
       }
       // A secret of a secret is that secret.
       if call.object(1, host.types.secret) != nil { return call.answer(argument: 1) }
-      let secret = host.makeSecret(try call.engineValue(1))
+      let value = try call.engineValue(1)
+      if case .bytes(let text) = value { try host.checkMemory(forSecret: text) }
+      let secret = host.makeSecret(value)
       return call.answer(secret, host.types.secret)
     }
     // One from another state hides its text here as well. The state calls these only while its host

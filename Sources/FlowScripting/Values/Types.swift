@@ -15,7 +15,8 @@ extension ScriptHost {
     if let known = typeCache[text] { return known }
     do throws(TypeSyntaxError) {
       let type = try FlowValueType.parse(text)
-      // A script may generate any number of texts.
+      // A script may generate any number of texts, of any length.
+      if text.count >= LuaVM.largeText { return type }
       if typeCache.count >= ScriptHost.typeCacheLimit { typeCache = [:] }
       typeCache[text] = type
       return type
@@ -47,6 +48,7 @@ extension ScriptHost {
       guard case .string(let name) = key else {
         throw wrong("keys are strings, got a key of type \(vm.typeNameBytes(of: key))")
       }
+      try checkMemory(forKey: name)
       switch value {
       case .string(let text):
         let type = try type(spelled: text) { wrong("type of '\(name)': \($0)") }

@@ -89,7 +89,10 @@ extension FlowValue {
 extension ScriptHost {
   /// Makes a value ready to travel with a batch; throws a `WireProblem`.
   func wire(_ value: FlowValue, _ batch: inout WireBatch) throws(WireProblem) -> WireValue {
-    if let plain = WireValue(plain: value) { return plain }
+    if let plain = WireValue(plain: value) {
+      if isWorker, case .bytes(let text) = plain { handOver(text) }
+      return plain
+    }
     guard case .opaque(let opaque) = value else { return .null }
     if let secret = opaque as? SecretValue { return .secret(try wire(secret.plain, &batch)) }
     let buffer = batch.makeBuffer()
@@ -100,6 +103,7 @@ extension ScriptHost {
     } catch {
       throw WireProblem(error)
     }
+    if !isWorker { loop.memory?.add(buffer, bytes: buffer.count) }
     return .table(start)
   }
 

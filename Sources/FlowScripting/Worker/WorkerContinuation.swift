@@ -59,7 +59,9 @@ final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
     guard case .ended(let error, let value, let batch) = event.what else { return }
     if let error { return failed(error.error(on: host)) }
     do {
-      keep(value: try host.value(value, in: batch))
+      let result = try host.value(value, in: batch)
+      if case .bytes(let text) = result { host.loop.memory?.add(text) }
+      keep(value: result)
       returned()
     } catch {
       failed(host.flowError(thrown: error, op: nil))

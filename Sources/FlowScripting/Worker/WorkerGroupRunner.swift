@@ -157,7 +157,11 @@ final class WorkerGroupRunner: ItemExecutorOwner {
     let ends = executor?.takeEnds() ?? ItemEnds()
     var indices = ends.indices
     outputs.values.reserveCapacity(ends.count + refused.count)
-    for output in ends.outputs { outputs.values.append(WireValue(plain: output) ?? .null) }
+    let account = worker.host.loop.memory
+    for output in ends.outputs {
+      if let account, case .bytes(let text) = output { account.handOver(text) }
+      outputs.values.append(WireValue(plain: output) ?? .null)
+    }
     for (place, wired) in tables { outputs.values[place] = wired }
     for (index, error) in refused {
       failures.append((indices.count, error))

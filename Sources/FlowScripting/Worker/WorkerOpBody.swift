@@ -15,6 +15,7 @@ final class WorkerFunction {
     self.function = function
     self.position = position
     code = WorkerCode(id: host.workers.makeNumber(), package: try host.vm.pack(function))
+    host.loop.memory?.add(code.package.storage, bytes: code.package.count)
   }
 
   deinit { for pool in host.openPools { pool.forget(code) } }

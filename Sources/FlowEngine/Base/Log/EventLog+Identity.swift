@@ -65,7 +65,9 @@ extension EventLog {
         // A group has no name of its own, and the position of a child or an inner op is its owner's.
         let isNamed = place.kind != .group && place.position != LogRecord.ownPosition
         let name = displayName(scope: around, position: place.position)
-        scopePaths[next] = isNamed ? "\(known)/\(name)" : known
+        let path: ByteString = isNamed ? "\(known)/\(name)" : known
+        scopePaths[next] = path
+        account?.add(path)
       } else {
         missing.append(around)
         continue

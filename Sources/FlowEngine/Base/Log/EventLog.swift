@@ -54,11 +54,11 @@ public final class EventLog {
   /// Notified before the first events are dropped.
   var dropObserver: (any DropObserver)?
   /// Counts the memory of the log; nil unless something limits it.
-  private var account: MemoryAccount?
-  /// What is counted there.
+  private(set) var account: MemoryAccount?
+  /// What is counted there, besides the large texts.
   private var counted = 0
-  /// The bytes of the large texts, while there is an account.
-  private var largeBytes = 0
+  /// The bytes of the large texts that were kept since events were dropped, while there is an account.
+  private var heavyBytes = 0
   /// How many callers refer to records or texts, so that nothing may be dropped.
   @exclusivity(unchecked) private var holders = 0
 
@@ -105,10 +105,16 @@ public final class EventLog {
   /// Counts what has changed. Called where memory is allocated or released, never for each record.
   private func recount() {
     guard let account else { return }
-    largeBytes = largeTexts.reduce(0) { $0 + $1.count }
-    let bytes = byteCount + largeBytes
+    let bytes = byteCount
     account.change(by: bytes - counted)
     counted = bytes
+  }
+
+  private func count(_ text: ByteString, in account: MemoryAccount) {
+    account.add(text)
+    heavyBytes += text.count
+    // The next record finds that there is no room, and drops some.
+    if isHeavy { limit = cursor }
   }
 
   /// The number of records; an op that succeeds at once takes one.
@@ -176,12 +182,17 @@ public final class EventLog {
 
   @inline(never)
   private func putAfterGrowing(_ record: LogRecord, _ value: FlowValue?) {
-    grow()
+    limit = chunks.last.flatMap { $0.baseAddress?.advanced(by: $0.count) }
+    if cursor == limit { grow() }
     store(record)
     if !sinks.isEmpty { notify(record, value) }
     // Not before: the record refers to texts that move with the others.
-    if count >= bound.next, holders == 0 { dropEvents() }
+    if count >= bound.next || isHeavy, holders == 0 { dropEvents() }
   }
+
+  /// Whether it has more events than it should, and has kept so many large texts since it dropped some that
+  /// dropping a few costs less than the texts did.
+  private var isHeavy: Bool { count >= bound.limit && heavyBytes >= max(1 << 16, count * 64) }
 
   /// Drops no events while `body` appends some; those afterwards that have become too many.
   func keepingEvents(_ body: () -> Void) {
@@ -212,6 +223,7 @@ public final class EventLog {
     cursor = chunks.first?.baseAddress
     limit = chunks.first.flatMap { $0.baseAddress?.advanced(by: $0.count) }
     let texts = (arena, largeTexts)
+    if let account { for text in largeTexts { account.handOver(text) } }
     arena = []
     largeTexts = []
     recount()
@@ -244,7 +256,9 @@ public final class EventLog {
       guard payload.tag == .text || payload.tag == .largeText else { return payload }
       let isLarge = payload.tag == .largeText
       if let known = isLarge ? largeOnes[payload.bits] : texts[payload.bits] { return known }
-      let made = keep(Self.text(payload, arena: oldArena, largeTexts: oldTexts))
+      // It counts already, unless it was handed over to another loop.
+      let made = keep(
+        Self.text(payload, arena: oldArena, largeTexts: oldTexts), isNew: false)
       if isLarge { largeOnes[payload.bits] = made } else { texts[payload.bits] = made }
       return made
     }
@@ -269,6 +283,7 @@ public final class EventLog {
     while chunks.count > target.chunk + 1 { chunks.removeLast().deallocate() }
     cursor = chunks.last.flatMap { $0.baseAddress?.advanced(by: target.offset) }
     limit = chunks.last.flatMap { $0.baseAddress?.advanced(by: $0.count) }
+    heavyBytes = 0
     recount()
   }
 
@@ -309,11 +324,7 @@ public final class EventLog {
     chunks.append(chunk)
     cursor = chunk.baseAddress
     limit = chunk.baseAddress?.advanced(by: size)
-    if let account {
-      let bytes = byteCount + largeBytes
-      account.change(by: bytes - counted)
-      counted = bytes
-    }
+    recount()
   }
 
   /// Chunks grow up to 1 MiB.
@@ -361,7 +372,7 @@ public final class EventLog {
     return keep(secrets.redacted(text))
   }
 
-  private func keep(_ text: ByteString) -> Payload {
+  private func keep(_ text: ByteString, isNew: Bool = true) -> Payload {
     let length = text.count
     if length <= 7 {
       var bits = UInt64(length) << 56
@@ -369,13 +380,9 @@ public final class EventLog {
       return Payload(tag: .shortText, bits: bits)
     }
     // A large text shares its value's storage instead of being copied.
-    if length > 512 || arena.count >= 1 << 40 {
+    if length >= HeldBlocks.smallest || arena.count >= 1 << 40 {
       largeTexts.append(text)
-      if let account {
-        largeBytes += length
-        counted += length
-        account.change(by: length)
-      }
+      if isNew, let account { count(text, in: account) }
       return Payload(tag: .largeText, bits: UInt64(largeTexts.count - 1))
     }
     let offset = UInt64(arena.count)

@@ -24,6 +24,8 @@ struct SecretPatterns {
   private var shift: UInt32 = 32 - 12
   /// The number of texts.
   private(set) var count = 0
+  /// The bytes that they take.
+  private(set) var byteCount = 0
   /// The length of the longest text.
   private var longest = 0
 
@@ -45,7 +47,13 @@ struct SecretPatterns {
       mark(word)
     }
     count += 1
+    byteCount += Self.size(of: text)
     longest = max(longest, text.count)
+  }
+
+  /// The bytes that a text takes: its own, its beginning's, and about 100 for both.
+  static func size(of text: ByteString) -> Int {
+    text.count + min(text.count, longestKept) + 100
   }
 
   /// Sets the bit of a word in the filter, which has at least 32 bits for each word.

@@ -21,6 +21,8 @@ package final class SecretTexts: Sendable {
 
   /// The number of texts.
   package var count: Int { patterns.withLock { $0.count } }
+  /// The bytes of the texts.
+  package var byteCount: Int { patterns.withLock { $0.byteCount } }
 
   /// Adds the text that a value prints as: a string or a number, secret or plain.
   ///

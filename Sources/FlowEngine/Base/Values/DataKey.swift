@@ -21,6 +21,11 @@ public final class KeyTable {
   /// The texts that messages about the values of keys may not show.
   let secrets: SecretTexts
 
+  /// Counts the memory of keys that are interned from now on; nil unless something limits it.
+  var account: MemoryAccount?
+  /// The bytes that these keys take.
+  package private(set) var counted = 0
+
   /// Makes a table without keys.
   ///
   /// - Parameter secrets: The texts that messages about the values of keys may not show.
@@ -74,7 +79,26 @@ public final class KeyTable {
     names.append(name)
     slots[slot] = key.id + 1
     if names.count * 2 > slots.count { grow() }
+    if let account { count(name, in: account) }
     return key
+  }
+
+  private func count(_ name: ByteString, in account: MemoryAccount) {
+    counted += Self.size(of: name)
+    // A large name may share its bytes with other texts.
+    let isLarge = name.count >= HeldBlocks.smallest
+    account.change(by: isLarge ? Self.place : Self.size(of: name))
+    if isLarge { account.add(name) }
+  }
+
+  /// The bytes that a key takes.
+  package static func size(of name: ByteString) -> Int { name.count + place }
+  /// What a key takes besides the bytes of its name: the header of their array, and its places here.
+  private static let place = 64
+
+  /// Whether there is a key with this name.
+  package func contains(_ name: ByteString) -> Bool {
+    name.withUnsafeBytes { slots[slot(of: $0)] != 0 }
   }
 
   private func grow() {

@@ -35,7 +35,7 @@ final class GroupExecution: MemberGroup {
   @exclusivity(unchecked) private var outputs: ContiguousArray<FlowValue> = []
   /// Counts the memory of the outputs; nil unless something limits it.
   private let account: MemoryAccount?
-  /// What is counted there.
+  /// What is counted there, besides large texts.
   private var counted = 0
 
   init(
@@ -65,6 +65,7 @@ final class GroupExecution: MemberGroup {
   @inline(never)
   private func count(_ output: FlowValue, in account: MemoryAccount) {
     guard case .bytes(let bytes) = output.plain else { return }
+    if bytes.count >= HeldBlocks.smallest { return account.add(bytes) }
     counted += bytes.count
     account.change(by: bytes.count)
   }

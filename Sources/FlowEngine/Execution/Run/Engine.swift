@@ -159,12 +159,13 @@ extension EventLoop {
     get { engine.runMonitors }
     set { engine.runMonitors = newValue }
   }
-  /// Counts the memory of each run that starts from now on, and the outputs of programs; nil, the default, to
-  /// count nothing.
+  /// Counts the memory of each run that starts from now on, new keys, and the outputs of programs; nil, the
+  /// default, to count nothing.
   package var memory: MemoryAccount? {
     get { engine.memory }
     set {
       engine.memory = newValue
+      keys.account = newValue
       outputMeter = newValue
     }
   }
