@@ -44,12 +44,12 @@ extension Job {
   /// - Parameters:
   ///   - shop: What the ops of the server use.
   ///   - limits: What the script may use.
-  ///   - cancellation: Cancels the job.
+  ///   - canceller: Cancels the job from any thread, also before its host exists.
   ///   - report: Gets the events, on the thread of the job.
   ///   - log: Writes a line to the log of the server, on any thread.
   /// - Returns: How it has ended.
   func run(
-    in shop: Shop, limits: JobLimits, cancellation: JobCancellation,
+    in shop: Shop, limits: JobLimits, canceller: ScriptCanceller,
     report: @escaping @Sendable (JobEvent) -> Void, log: @escaping @Sendable (String) -> Void
   ) async -> JobOutcome {
     do {
@@ -57,6 +57,7 @@ extension Job {
         script: .text(script, name: id), data: InitialData(data), timeLimit: limits.time,
         memoryLimit: limits.memory,
         output: .handler { report(JobEvent(kind: "print", message: $0.description)) },
+        canceller: canceller,
         // A client's script gets nothing that reaches outside of its state, except the ops of this server.
         vmConfiguration: LuaConfiguration(
           libraries: .safe, allowsPrograms: false, ignoresEnvironment: true),
@@ -68,36 +69,11 @@ extension Job {
         loop.trace = traceparent.flatMap { TraceContext(traceparent: $0) }
         loop.eventSinks = [JobEventSink(report), RunLogSink(JobLogger(job: id, log: log))]
         try host.registerShop(shop)
-        cancellation.attach(host.canceller)
       }
       return .succeeded(result.values)
     } catch {
       return .failed(error)
     }
-  }
-}
-
-/// Cancels a job from any thread, also before its host exists.
-final class JobCancellation: Sendable {
-  private let state = Locked<(canceller: ScriptCanceller?, reason: String?)>((nil, nil))
-
-  /// The reason of a cancellation; nil without one.
-  var reason: String? { state.withLock { $0.reason } }
-
-  func cancel(reason: String) {
-    let canceller = state.withLock { state in
-      if state.reason == nil { state.reason = reason }
-      return state.canceller
-    }
-    canceller?.cancel(reason: reason)
-  }
-
-  func attach(_ canceller: ScriptCanceller) {
-    let reason = state.withLock { state in
-      state.canceller = canceller
-      return state.reason
-    }
-    if let reason { canceller.cancel(reason: reason) }
   }
 }
 

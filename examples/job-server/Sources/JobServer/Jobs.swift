@@ -1,5 +1,6 @@
 import Dispatch
 import FlowEngine
+import FlowScripting
 
 /// All jobs of the server: so many run at a time, further ones wait for their turn, and more are refused.
 ///
@@ -17,7 +18,7 @@ final class Jobs: Sendable {
   /// A job that runs or waits.
   private struct Entry: Sendable {
     let job: Job
-    let cancellation = JobCancellation()
+    let canceller = ScriptCanceller()
     let report: @Sendable (JobEvent) -> Void
     let end: @Sendable (JobOutcome) -> Void
   }
@@ -87,7 +88,7 @@ final class Jobs: Sendable {
     if hasWaited {
       finish(entry, .failed(.cancelled(reason: reason)))
     } else {
-      entry.cancellation.cancel(reason: reason)
+      entry.canceller.cancel(reason: reason)
     }
     return true
   }
@@ -136,7 +137,7 @@ final class Jobs: Sendable {
   private func run(_ entry: Entry) {
     Task {
       let outcome = await entry.job.run(
-        in: shop, limits: limits, cancellation: entry.cancellation, report: entry.report, log: log)
+        in: shop, limits: limits, canceller: entry.canceller, report: entry.report, log: log)
       let next = state.withLock { state -> Entry? in
         state.entries[entry.job.id] = nil
         // The turn is passed on.
