@@ -148,14 +148,21 @@ void flowlua_note_outside_collected(flowlua_state *state) {
   state->outside_collected = state->memory_outside;
 }
 
-bool flowlua_needs_collection(flowlua_state *state) {
-  if (state->memory_limit == 0) return false;
+/// Whether what is outside has taken half of the room, as it was looked up last.
+static bool has_taken_half(flowlua_state *state) {
   if (state->outside_collected > state->memory_outside)
     state->outside_collected = state->memory_outside;
   size_t grown = state->memory_outside - state->outside_collected;
   size_t used = state->memory_used + state->outside_collected;
   size_t room = used < state->memory_limit ? state->memory_limit - used : 0;
   return grown >= OUTSIDE_STEP && grown > room / 2;
+}
+
+bool flowlua_needs_collection(flowlua_state *state) {
+  if (state->memory_limit == 0 || state->closing || !has_taken_half(state)) return false;
+  // Perhaps some of it was released since.
+  state->memory_outside = state->callbacks.outside(state, 0);
+  return has_taken_half(state);
 }
 
 void flowlua_note_outside(flowlua_state *state) {

@@ -239,7 +239,7 @@ struct flowlua_state {
   size_t memory_limit;
   /// What counted into the limit besides, when it was looked up last.
   size_t memory_outside;
-  // What was outside of the state after the last collection.
+  // What was outside of the state after the last `flowlua_collect`, or less.
   size_t outside_collected;
   /// Whether the code that runs is to raise the error of lack of memory.
   bool is_beyond;
@@ -400,7 +400,7 @@ bool flowlua_reserve_exists(void);
 bool flowlua_takes_reserve(flowlua_state *state, size_t held, size_t size);
 /// Called after a collection, which may have left memory to others.
 void flowlua_note_collection(flowlua_state *state);
-/// The same for what is outside of it, which garbage has held: called when that was released.
+/// Called after a whole collection, which has released what garbage held outside.
 void flowlua_note_outside_collected(flowlua_state *state);
 
 // room.c

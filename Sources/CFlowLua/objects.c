@@ -240,7 +240,6 @@ static int sentinel_end(lua_State *L) {
   if (state->closing) return 0;
   flowlua_note_collection(state);
   release_dead(state);
-  flowlua_note_outside_collected(state);
   make_sentinel(L, state);
   return 0;
 }

@@ -254,8 +254,8 @@ bool flowlua_exceeds_memory(flowlua_state *_Nonnull state);
 /// Has code that runs in an operation raise the error of lack of memory soon, unless a collection helps:
 /// what has grown outside of the state is beyond the limit.
 void flowlua_note_outside(flowlua_state *_Nonnull state);
-/// Whether what is outside of the state, as it was looked up last, has taken half of the room that the last
-/// collection has left.
+/// Whether what is outside of the state has taken half of the room that was left after the last collection
+/// by `flowlua_collect`. The collector's own rounds don't count: they leave what has died meanwhile.
 bool flowlua_needs_collection(flowlua_state *_Nonnull state);
 /// For tests: the n-th allocation from now fails, also when Lua repeats it after a collection;
 /// 0 for none. Returns how far the count before had got, 0 if its failure has come.
