@@ -103,6 +103,9 @@ public final class EventLoop: ThreadConfined {
   /// The parts of adapters that this loop has needed, by their classes, or by themselves where a loop has several.
   package var extensions: [ObjectIdentifier: any LoopExtension] = [:]
 
+  /// When the loop began to wait for async code without an event; see `BlockingWait`.
+  private var blockedSince: Int64 = 0
+
   // Work on other threads: see EventLoop+Offload.swift.
   var offloaded: [UInt64: AnyObject] = [:]
   var lastOffload: UInt64 = 0
@@ -384,8 +387,12 @@ public final class EventLoop: ThreadConfined {
       timeout = timeout < 0 ? left : min(left, timeout)
     }
     let isPolling = poller.isActive
+    // A copy: what arrives may run code that waits, too.
+    var blockedSince = blockedSince
+    defer { self.blockedSince = blockedSince }
     BlockingWait.perform(
-      awaitsSwift: outsideWork > 0, runsMainActor: runsMainActor, timeout: timeout
+      awaitsSwift: outsideWork > 0, runsMainActor: runsMainActor, timeout: timeout,
+      since: &blockedSince
     ) { timeout in
       if isPolling {
         poller.wait(timeout: timeout, or: mainQueue)

@@ -21,33 +21,40 @@ package enum BlockingWait {
   ///   - awaitsSwift: Whether the loop waits for async code that isn't on its thread.
   ///   - runsMainActor: Whether the loop runs the code of the main actor meanwhile.
   ///   - timeout: Its limit in nanoseconds, negative for none.
+  ///   - begun: When the first of the loop's waits without an event began, 0 without one: a timer that is due now and
+  ///     then doesn't end the wait for async code.
   ///   - wait: Waits until that limit.
   @inline(__always)
   static func perform(
-    awaitsSwift: Bool, runsMainActor: Bool, timeout: Int64, _ wait: (Int64) -> Void
+    awaitsSwift: Bool, runsMainActor: Bool, timeout: Int64, since begun: inout Int64,
+    _ wait: (Int64) -> Void
   ) {
     if timeout == 0 { return wait(0) }
     if let threads = HelperThreads.current {
       threads.standAside { wait(timeout) }
     } else if awaitsSwift, !runsMainActor, !isReported.load(ordering: .relaxed) {
-      watch(timeout, wait)
+      watch(timeout, &begun, wait)
     } else {
+      begun = 0
       wait(timeout)
     }
   }
 
   @inline(never)
-  private static func watch(_ timeout: Int64, _ wait: (Int64) -> Void) {
+  private static func watch(_ timeout: Int64, _ begun: inout Int64, _ wait: (Int64) -> Void) {
     let place = flowsystem_blocked_place()
     if place == FLOWSYSTEM_OWN_THREAD { return wait(timeout) }
     let isPool = place == FLOWSYSTEM_POOL_THREAD
     if isPool { blocked.add(1, ordering: .relaxed) }
     defer { if isPool { blocked.subtract(1, ordering: .relaxed) } }
     let patience = patience.load(ordering: .relaxed)
-    if timeout >= 0, timeout < patience { return wait(timeout) }
     let begin = SystemClock.read(CLOCK_MONOTONIC)
-    wait(patience)
-    guard SystemClock.read(CLOCK_MONOTONIC) - begin >= patience else { return }
+    if begun == 0 { begun = begin }
+    let limit = timeout < 0 ? patience : min(timeout, patience)
+    wait(limit)
+    let end = SystemClock.read(CLOCK_MONOTONIC)
+    if end - begin < limit { begun = 0 }
+    guard begun > 0, end - begun >= patience else { return }
     let isStarving =
       !isPool || blocked.load(ordering: .relaxed) >= sysconf(Int32(_SC_NPROCESSORS_ONLN))
     if isStarving, !isReported.exchange(true, ordering: .relaxed) {

@@ -38,6 +38,24 @@ struct BlockingWaitTests {
     #expect(lines.first?.contains("block all threads of Swift's cooperative pool") == true)
   }
 
+  @Test("Timers of the loop, such as timeouts of ops, don't hide that it blocks such a thread")
+  func timers() async throws {
+    let result = try await #require(
+      processExitsWith: .success, observing: [\.standardErrorContent]
+    ) {
+      BlockingWait.patience.store(5_000_000, ordering: .relaxed)
+      await MainActor.run {
+        let loop = EventLoop()
+        defer { loop.shutdown() }
+        let run = start(on: loop)
+        for index in 1...30 { loop.schedule(after: .milliseconds(index)) {} }
+        _ = try? run.wait()
+      }
+      exit(0)
+    }
+    #expect(reports(in: result.standardErrorContent).count == 1)
+  }
+
   @Test("Loops whose waits end soon, or on threads of their own, aren't reported")
   func others() async throws {
     let result = try await #require(
