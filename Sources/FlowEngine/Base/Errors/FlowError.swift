@@ -131,10 +131,10 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   public var underlying: (any Error)? { details.underlying }
   /// Whether another attempt is allowed; false ends the attempts, nil leaves the decision to the
   /// policy, `isTransient` and the kind.
-  package var isRetriable: Bool? { details.isRetriable }
+  public var isRetriable: Bool? { details.isRetriable }
   /// Whether the failure may be over at another attempt, in the view of the code that made the
   /// error. Counts where the policy has no `when` and `isRetriable` is nil; nil counts as true.
-  package var isTransient: Bool? { details.isTransient }
+  public var isTransient: Bool? { details.isTransient }
   /// The least time before the next attempt.
   public var retryAfter: Duration? { details.retryAfter }
 
