@@ -17,6 +17,15 @@ let strict: [SwiftSetting] =
 let strictC: [CSetting] =
   [.define("_GNU_SOURCE")] + (refusesWarnings ? [.treatAllWarnings(as: .error)] : [])
 
+/// The folder with liblua as an object, with which the release program is linked; scripts/lib/liblua.sh makes it and
+/// says why. Nil for the shared library.
+let liblua = Context.environment["FLOWLUA_LIBLUA"].map { folder in
+  [
+    "-Xlinker", "\(folder)/liblua.o", "-Xlinker",
+    "--dynamic-list=\(Context.packageDirectory)/scripts/link/lua.symbols",
+  ]
+}
+
 let package = Package(
   name: "flowlua",
   products: [
@@ -84,6 +93,12 @@ let package = Package(
         // times with `-static-stdlib` alone. Debug, test and sanitizer builds stay dynamic.
         .unsafeFlags(
           [
+            // The linker of the toolchain: it folds functions with the same code into one (`--icf`), 0.4 MB, which
+            // concerns the Swift ones, whose addresses nothing compares, and can leave sections out.
+            "-use-ld=lld", "-Xlinker", "--icf=all",
+            // No tables for exceptions, 1.9 MB: frames.ld says why.
+            "-Xlinker", "--no-eh-frame-hdr",
+            "-Xlinker", "--script=\(Context.packageDirectory)/scripts/link/frames.ld",
             // No shared Swift runtime.
             "-static-stdlib",
             // No shared libstdc++: `-static-stdlib` asks for `-lstdc++`, finds the empty linker
@@ -92,8 +107,8 @@ let package = Package(
             "-Xlinker", "-l:libstdc++.a",
             // Nor libgcc_s: only the C++ runtime needs its unwinder, and no exception crosses Lua.
             "-Xclang-linker", "-static-libgcc",
-            // A fixed address: otherwise 20,000 relative relocations are done at each start. Lua's
-            // library, the C library and all C modules are still placed at random.
+            // A fixed address: otherwise 20,000 relative relocations are done at each start. The C
+            // library and all C modules are still placed at random.
             "-Xclang-linker", "-no-pie",
             // `-static-stdlib` exports every symbol. What a shared library calls and this program
             // defines (`lua_resume`, which thereby replaces liblua's own) is exported regardless.
@@ -101,7 +116,7 @@ let package = Package(
             // What Swift can't allocate ends the program with a sentence, not by SIGABRT:
             // CFlowSystem/memory.c has what is called in place of this function of the runtime.
             "-Xlinker", "--wrap=_ZN5swift28swift_abortAllocationFailureEmm",
-          ], .when(configuration: .release))
+          ] + (liblua ?? []), .when(configuration: .release))
       ]),
     // A program that uses the engine alone: proof that it needs no Lua.
     .executableTarget(

@@ -6,7 +6,8 @@ void flowlua_arm_stop(lua_State *L) {
   lua_Hook present = lua_gethook(L);
   flowlua_state *state = state_of(L);
   if (present == state->stop_hook) return;
-  if (present != NULL) {
+  // Where instructions are counted, no coroutine has a hook of a script.
+  if (present != NULL && !state->counts) {
     saved_hook *place = &state->saved_hooks[0];
     for (int i = 0; i < SAVED_HOOKS; i++) {
       saved_hook *saved = &state->saved_hooks[i];
@@ -31,6 +32,10 @@ void flowlua_forget_hook(flowlua_state *state, lua_State *L) {
 
 /// Gives a coroutine the hook that the stop hook has taken the place of.
 void flowlua_restore_hook(flowlua_state *state, lua_State *L) {
+  if (state->counts) {
+    flowlua_grant_instructions(state, L);
+    return;
+  }
   for (int i = 0; i < SAVED_HOOKS; i++) {
     saved_hook *saved = &state->saved_hooks[i];
     if (saved->L != L) continue;

@@ -19,7 +19,7 @@ static int note_failure(lua_State *L) {
   // Without memory for them, an error has neither position nor traceback.
   if (coroutine->failure == NULL) return 1;
   flowlua_where(L, 1, coroutine->failure->position, FLOWLUA_POSITION);
-  luaL_traceback(L, L, NULL, 1);
+  flowlua_push_traceback(L, L, NULL, 1);
   free(coroutine->failure->traceback);
   coroutine->failure->traceback = flowlua_copy_own(lua_tostring(L, -1));
   lua_settop(L, 1);

@@ -138,18 +138,21 @@ static inline bool read_self(flowlua_state *state, lua_State *L, flowlua_direct_
 
 /// Reads an argument; false when it is neither a scalar nor a string or function.
 static inline bool read_value(lua_State *L, int index, flowlua_value *value) {
+  size_t length;
   int type = lua_type(L, index);
-  if (type == LUA_TFUNCTION) {
+  switch (type) {
+  case LUA_TSTRING:
+    value->kind = FLOWLUA_STRING;
+    // Raises nothing: it is a string already.
+    value->pointer = lua_tolstring(L, index, &length);
+    value->integer = (int64_t)length;
+    return true;
+  case LUA_TFUNCTION:
     value->kind = FLOWLUA_ARGUMENT;
     value->reference = index;
     return true;
+  default: return flowlua_read_scalar_of(L, index, type, value);
   }
-  if (type != LUA_TSTRING) return flowlua_read_scalar(L, index, value);
-  size_t length;
-  value->pointer = flowlua_bytes(L, index, &length);
-  value->kind = FLOWLUA_STRING;
-  value->integer = (int64_t)length;
-  return true;
 }
 
 /// Calls Swift with the arguments of a method ready to use, and without the means to raise. Whatever is
@@ -162,10 +165,7 @@ static inline __attribute__((always_inline)) int call_directly(lua_State *L, boo
   if ((count != value && count != value - 1) || !read_self(state, L, &call)) return trampoline(L);
   if (has_key && (call.key = flowlua_interned(state, L, 2)) < 0) return trampoline(L);
   call.has_value = count == value;
-  // With a key, the value is mostly a scalar.
-  if (call.has_value && !(has_key && flowlua_read_scalar(L, value, &call.value))
-      && !read_value(L, value, &call.value))
-    return trampoline(L);
+  if (call.has_value && !read_value(L, value, &call.value)) return trampoline(L);
   call.L = L;
   call.state = state;
   call.context = state->context;
@@ -176,16 +176,20 @@ static inline __attribute__((always_inline)) int call_directly(lua_State *L, boo
   int32_t results = state->callbacks.direct_call(&call);
   flowlua_current = state;
   int32_t status = LUA_OK;
-  // A C function has room for the result. A string stands on the stack already.
+  bool has_text = false;
+  // A C function has room for the result. A long string stands on the stack already.
   if (results == 1 && call.value.kind == FLOWLUA_OBJECT) {
     if (!flowlua_push_object(L, state, &call.value))
       status = flowlua_push_protected(state, &call.value);
     else flowlua_dispose(state, &call.value);
-  } else if (results == 1 && call.value.kind != FLOWLUA_STRING) {
+  } else if (results == 1 && call.value.kind == FLOWLUA_STRING) {
+    has_text = call.value.pointer != NULL;
+  } else if (results == 1) {
     flowlua_push_plain(L, state, &call.value);
   }
   state->running = previous;
   if (results < 0) return trampoline(L);
+  if (has_text) lua_pushlstring(L, call.text, (size_t)call.value.integer);
   if (status == FLOWLUA_NO_ROOM) return luaL_error(L, "stack overflow");
   if (status == FLOWLUA_NO_MEMORY) flowlua_raise_memory(L);
   return status == LUA_OK ? results : lua_error(L);

@@ -80,7 +80,7 @@ static void add_traceback(lua_State *L) {
   lua_pushliteral(L, "traceback");
   if (lua_rawget(L, 1) == LUA_TNIL) {
     lua_pushliteral(L, "traceback");
-    luaL_traceback(L, L, NULL, 1);
+    flowlua_push_traceback(L, L, NULL, 1);
     lua_rawset(L, 1);
   }
   lua_settop(L, 1);
@@ -104,7 +104,7 @@ int flowlua_traceback_handler(lua_State *L) {
     if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) return 1;
     message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
   }
-  luaL_traceback(L, L, message, 1);
+  flowlua_push_traceback(L, L, message, 1);
   return 1;
 }
 
@@ -177,7 +177,7 @@ typedef struct traceback_argument {
 
 static int make_traceback(lua_State *L, void *argument) {
   const traceback_argument *what = argument;
-  luaL_traceback(L, what->coroutine, what->message, what->level);
+  flowlua_push_traceback(L, what->coroutine, what->message, what->level);
   return 1;
 }
 

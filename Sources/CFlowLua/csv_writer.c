@@ -121,7 +121,9 @@ static lua_Integer last_index(lua_State *L) {
 static bool find_columns(csv_writer *w) {
   lua_State *L = w->L;
   bool has_names = lua_type(L, CSV_COLUMNS) == LUA_TTABLE;
-  if (flowlua_list_count(L, CSV_ROWS) < 0) return fail(w, "rows that aren't a list", 0);
+  uint32_t kinds;
+  if (flowlua_list_count(state_of(L), L, CSV_ROWS, &kinds) < 0)
+    return fail(w, "rows that aren't a list", 0);
   bool is_known = false;
   lua_createtable(L, 0, 0);
   for (w->row = 1;; w->row++) {

@@ -19,7 +19,7 @@ static bool is_internal(lua_State *L, lua_Debug *frame) {
 /// Argument: where the traceback goes. The function that was stopped is its caller. [-1, +0, m]
 static int make_stop_traceback(lua_State *L) {
   char **place = lua_touserdata(L, 1);
-  luaL_traceback(L, L, NULL, 1);
+  flowlua_push_traceback(L, L, NULL, 1);
   *place = flowlua_copy_own(lua_tostring(L, -1));
   return 0;
 }
@@ -91,8 +91,11 @@ static void note_main_hook(lua_State *L, flowlua_state *state, int index) {
   state->hook_version = state->last_hook_version;
 }
 
-/// debug.sethook, which can't take the stop hook away.
+/// debug.sethook, which can't take the stop hook away, nor that which counts.
 static int debug_sethook(lua_State *L) {
+  if (state_of(L)->counts)
+    return luaL_error(
+        L, "debug.sethook isn't allowed by the host of the script, which limits its instructions");
   lua_State *target = lua_isthread(L, 1) ? lua_tothread(L, 1) : L;
   int function = lua_isthread(L, 1) ? 2 : 1;
   // Called as the function itself, so that its messages name this one.
@@ -131,6 +134,7 @@ static int inherit_hook(lua_State *L, void *argument) {
 }
 
 void flowlua_inherit_hook(flowlua_state *state, flowlua_coroutine *coroutine) {
+  if (state->counts) return;
   // What its own code has set stays until it ends.
   if (coroutine->hook_version == OWN_HOOK && has_flag(coroutine->L, PARKED)) return;
   coroutine->hook_version = state->hook_version;

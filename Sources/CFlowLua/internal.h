@@ -168,11 +168,13 @@ typedef struct small_pool {
   void *mapped;
   size_t used;
   size_t committed;
-  bool tried;       // to reserve address space
-  bool is_closing;  // all of it is given back soon
-  uint32_t page_count;
+  bool tried;           // to reserve address space
+  bool is_closing;      // all of it is given back soon
+  uint32_t page_count;  // of those that have memory
   uint32_t empty_count;
   pool_page *empty;
+  uint32_t bare_count;
+  uint16_t *bare;                    // the numbers of pages that were used and have no memory now
   pool_page *partial[POOL_CLASSES];  // pages with a free block, by size
 } small_pool;
 
@@ -196,6 +198,13 @@ enum { POOLED_FROM = 1 << 20 };
 
 /// How far what is outside of a state grows at least between two collections because of that.
 enum { OUTSIDE_STEP = 64 << 10 };
+
+enum {
+  /// How much room a state takes from its budget at a time.
+  BUDGET_STEP = 64 << 10,
+  /// How much more than it uses it keeps, so that it doesn't return what it takes again at once.
+  BUDGET_KEPT = 8 * BUDGET_STEP,
+};
 
 enum { LAYOUT_UNKNOWN = 0, LAYOUT_EXPECTED = 1, LAYOUT_OTHER = 2 };
 
@@ -224,6 +233,15 @@ struct flowlua_state {
   uint16_t last_hook_version;
   lua_CFunction set_hook;  // the standard debug.sethook
   lua_Hook stop_hook;      // of the coroutines that are to stop
+  // The limit of instructions; see counting.c.
+  bool counts;
+  bool has_exceeded_instructions;
+  bool raises_by_message;
+  int64_t instructions_left;  // that were granted to no coroutine
+  uint16_t
+      close_depth;  // how many coroutines are being closed, each by a `__close` of the one before
+  /// Whether no metatable of a script may have a finalizer; see finalizers.c.
+  bool refuses_finalizers;
   void *parked_wait;
   bool closing;
   bool spare_used;
@@ -233,10 +251,27 @@ struct flowlua_state {
   bool enclosure_stopped;
   // Memory.
   size_t memory_used;
+  /// A new block comes from malloc, without another look, while less than this is used with it; see
+  /// `be_watchful`.
+  size_t plain_below;
+  /// The sizes of blocks that aren't just freed, each as the bit of `size_bit`.
+  uint64_t noted_sizes;
   /// From so many bytes on, small blocks come from the pool: a small state would only touch more pages.
   /// 0 once it pays in any case.
   size_t pooled_from;
+  /// What it may hold without asking; 0 for no limit. It is `own_limit` or, in a state that shares a budget, at
+  /// most what the state was granted.
   size_t memory_limit;
+  /// The most that it may ever hold; 0 for no limit. Only a state with one takes room from its budget.
+  size_t own_limit;
+  flowlua_budget *budget;  // NULL without one
+  size_t granted;
+  // What it was granted after it last returned all that it could, and after it did so when it had no work.
+  size_t settled, settled_idle;
+  /// The refusals of the budget until then.
+  size_t seen_refusals;
+  /// If it uses less than this, it returns room; 0 without a budget.
+  size_t returns_below;
   /// What counted into the limit besides, when it was looked up last.
   size_t memory_outside;
   // What was outside of the state after the last `flowlua_collect`, or less.
@@ -318,6 +353,7 @@ struct flowlua_state {
   /// Those of the standard library, to be known on a stack.
   lua_CFunction pcall, xpcall;
   flowlua_coroutine *idle;
+  uint32_t idle_count;
   uint32_t coroutine_count;  // of those that have one
   int32_t error_metatable;
   flowlua_coroutine *bare;
@@ -331,8 +367,21 @@ enum {
   STOPPED = 2,  // the stop hook has made it yield: its resumer closes it
   CHAINED = 4,  // it is parked because the coroutine on top of its stack is
   CLOSING = 8,  // it is being closed because it has failed or was stopped
+  CUT = 16,     // the hook that counts has raised its error in it
   EXTRA_FLAGS = 63,
 };
+
+/// To be called wherever the allocator gets something to heed: a limit, a failure for a test, another way to take
+/// blocks. It looks for itself when that is over.
+static inline void be_watchful(flowlua_state *state) { state->plain_below = 0; }
+
+/// Takes small blocks from the pool from now on.
+static inline void pool_from_now(flowlua_state *state) {
+  state->pooled_from = 0;
+  be_watchful(state);
+}
+
+static inline uint64_t size_bit(size_t size) { return (uint64_t)1 << (size / 8 % 64); }
 
 #define EXTRA(L) (*(uintptr_t *)lua_getextraspace(L))
 
@@ -359,17 +408,21 @@ static inline flowlua_coroutine *scheduled_activity(const flowlua_state *state) 
   return each;
 }
 
+/// Whether what runs now has been asked to stop.
+static inline bool is_activity_asked_to_stop(const flowlua_state *state) {
+  const flowlua_coroutine *activity = atomic_load_explicit(&state->activity, memory_order_relaxed);
+  return activity != NULL && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0;
+}
+
 /// Whether what runs now, or what encloses it, has been asked to stop.
 static inline bool is_asked_to_stop(const flowlua_state *state) {
-  const flowlua_coroutine *activity = atomic_load_explicit(&state->activity, memory_order_relaxed);
-  if (activity != NULL && atomic_load_explicit(&activity->stop, memory_order_relaxed) != 0)
-    return true;
-  return (atomic_load_explicit(&state->requests, memory_order_relaxed) & FLOWLUA_STOP) != 0;
+  return is_activity_asked_to_stop(state)
+      || (atomic_load_explicit(&state->requests, memory_order_relaxed) & FLOWLUA_STOP) != 0;
 }
 
 /// Whether the code that runs next needs the hook: a stop or something else was requested.
 static inline bool is_stopping(const flowlua_state *state) {
-  return is_asked_to_stop(state)
+  return is_activity_asked_to_stop(state)
       || atomic_load_explicit(&state->requests, memory_order_relaxed) != 0;
 }
 
@@ -393,6 +446,19 @@ void flowlua_pool_give(small_pool *pool, void *block);
 /// How large a block of the pool really is.
 size_t flowlua_pool_size(void *block);
 
+// budget.c
+/// The bytes that are left.
+size_t flowlua_budget_room(const flowlua_budget *budget);
+/// How often a state didn't get what it needed.
+size_t flowlua_budget_refusals(const flowlua_budget *budget);
+/// Takes at least as many bytes as are needed; 0 if there aren't so many. From any thread, as all of these.
+size_t flowlua_take_room(flowlua_budget *budget, size_t needed);
+/// Takes what is left, up to so many bytes.
+size_t flowlua_take_rest(flowlua_budget *budget, size_t most);
+/// Takes bytes that are held already, also beyond the limit.
+void flowlua_take_anyway(flowlua_budget *budget, size_t bytes);
+void flowlua_give_room(flowlua_budget *budget, size_t bytes);
+
 // reserve.c
 /// Whether the system still gives what a host needs.
 bool flowlua_reserve_exists(void);
@@ -412,6 +478,21 @@ void flowlua_require_room(lua_State *L, int32_t count, const char *purpose);
 // requests.c
 /// Asks for the termination that flowlua_owe_termination has put off. [-0, +0, -]
 void flowlua_repay_termination(flowlua_state *state);
+
+// counting.c
+/// Lets a coroutine execute its next instructions, as many as are left and as it gets at a time. [-0, +0, -]
+void flowlua_grant_instructions(flowlua_state *state, lua_State *L);
+/// Called before a coroutine is resumed, in states with a limit.
+void flowlua_begin_counting(flowlua_state *state, lua_State *co);
+/// Called for a coroutine that continues to execute, or is closed.
+void flowlua_continue_counting(flowlua_state *state, lua_State *L);
+
+// finalizers.c
+/// Refuses `__gc` in the metatables of scripts. Called when the libraries are open. [-0, +0, m]
+void flowlua_refuse_finalizers(lua_State *L);
+/// Takes `__gc` out of the metatable on top, where it is refused: before the host sets one that scripts can
+/// reach. [-0, +0, v]
+void flowlua_strip_finalizer(lua_State *L);
 
 // arming.c
 /// Has the coroutine call the stop hook at its next instruction. Safe in a signal handler.
@@ -457,19 +538,30 @@ flowlua_value *flowlua_results_of(flowlua_call *call);
 int flowlua_push_heavy_body(lua_State *L);
 /// Reads a scalar at an index; false for anything else. [-0, +0, -]
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value);
+/// The same where the type of the value is known already.
+bool flowlua_read_scalar_of(lua_State *L, int index, int type, flowlua_value *value);
 void flowlua_make_spare(lua_State *L);
 
 // view.c
-/// What a view has its table at, as its only key.
+/// What a view has its source at, as its only key: the table that it shows, or an object that is read key by
+/// key, until all of it is wanted.
 extern const char flowlua_view_key;
+/// Pushes the table that the view at an index shows; false for any other value. [-0, +(0|1), e]
+bool flowlua_push_viewed(lua_State *L, int32_t index);
 
 // json_marks.c
 /// Pushes the metatable that marks arrays, or objects; made when it is first needed. [-0, +1, m]
 void flowlua_push_json_mark(lua_State *L, flowlua_state *state, bool is_array);
 
 // allocator.c
+/// Returns all room to the budget, and leaves it: for a state that is closed.
+void flowlua_leave_budget(flowlua_state *state);
 /// Lua's allocator; the context is the state.
 void *flowlua_allocate(void *context, void *block, size_t old_size, size_t new_size);
+
+// traceback.c
+/// As luaL_traceback, for which this target has no other use. [-0, +1, m]
+void flowlua_push_traceback(lua_State *L, lua_State *co, const char *message, int level);
 
 // chunks.c
 int flowlua_traceback_handler(lua_State *L);
@@ -526,6 +618,8 @@ void flowlua_unpark(lua_State *co);
 /// Parks the running coroutine, or waits in place; `continuation` runs when the wait is over.
 int flowlua_begin_wait(lua_State *L, flowlua_state *state, void *wait, lua_KFunction continuation);
 int flowlua_close_coroutine(flowlua_state *state, lua_State *co);
+/// Whether another coroutine may be closed now: each that a `__close` of another one closes takes stack. [-0, +0, -]
+bool flowlua_can_close(const flowlua_state *state);
 void flowlua_close_chain(flowlua_state *state, lua_State *co);
 void flowlua_close_stopped(flowlua_state *state, lua_State *co);
 

@@ -20,6 +20,7 @@ void flowlua_push_json_mark(lua_State *L, flowlua_state *state, bool is_array) {
     lua_settop(L, -2);
   }
   flowlua_push_reference(state, L, *mark);
+  flowlua_strip_finalizer(L);
 }
 
 int32_t flowlua_json_mark_of(flowlua_state *state, lua_State *L, int32_t index) {

@@ -43,7 +43,7 @@ typedef struct table_layout {
   void *next_object;
   uint8_t type, mark, flags, log_of_nodes;
   unsigned limit;
-  const list_slot *array;
+  list_slot *array;
   const table_node *nodes;
   void *last_free;  // NULL while there are no keys but those of the array
   const void *metatable;
@@ -97,7 +97,12 @@ bool flowlua_knows_layout(flowlua_state *state, lua_State *L);
 /// The slots of a table that has nothing but numbers as 1, 2, …; NULL for any other, or when it isn't
 /// known how to look. [-0, +0, m]
 const list_slot *flowlua_list_slots(flowlua_state *state, lua_State *L, int index, size_t *count);
-/// Writes numbers, 9 bytes each.
-void flowlua_write_slots(uint8_t *at, const list_slot *slots, size_t count);
+/// Finds the length of a list, or -1 for another table, and the kinds of its values: see
+/// `flowlua_list_count`. False when it isn't known how to look. [-0, +0, -]
+bool flowlua_look_at_list(
+    flowlua_state *state, lua_State *L, int index, int64_t *count, uint32_t *kinds);
+/// The slots of a new table, which may be set to numbers; NULL if it hasn't as many, or when it isn't known how to
+/// look. [-0, +0, m]
+list_slot *flowlua_slots_for(flowlua_state *state, lua_State *L, int index, size_t count);
 
 #endif

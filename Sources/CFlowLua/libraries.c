@@ -207,4 +207,5 @@ void flowlua_open_libraries(lua_State *L, const flowlua_configuration *configura
   if (libraries & FLOWLUA_LIBRARY_SAFE_OS) install_exit(L, configuration->exits);
   flowlua_refuse_missing(L, libraries);
   if (!configuration->loads_bytecode) refuse_bytecode(L, libraries);
+  if (configuration->refuses_finalizers) flowlua_refuse_finalizers(L);
 }

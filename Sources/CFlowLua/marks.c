@@ -21,6 +21,7 @@ static int mark_value(lua_State *L) {
   lua_setiuservalue(L, -2, 1);
   lua_pushvalue(L, lua_upvalueindex(2));
   // Only a table counts: debug.setupvalue may have put anything there.
+  flowlua_strip_finalizer(L);
   if (lua_type(L, -1) == LUA_TTABLE) lua_setmetatable(L, -2);
   lua_settop(L, 2);
   return 1;

@@ -319,6 +319,7 @@ bool flowlua_decode_metatable(flowlua_reader *r, lua_State *L) {
     return decode_fail(r, "a metatable isn't named");
   }
   if (lua_type(L, -1) != LUA_TTABLE) return decode_fail(r, "a metatable is no table");
+  flowlua_strip_finalizer(L);
   lua_setmetatable(L, table);
   return true;
 }

@@ -277,6 +277,7 @@ static void learn_size(lua_State *L, flowlua_state *state) {
   if ((state->withheld & FLOWLUA_FREED_OBJECTS) == 0 && state->observed.count == 1
       && content + sizeof(object_block) == end)
     state->object_size = state->observed.size;
+  if (state->object_size != NO_OBJECT_SIZE) state->noted_sizes |= size_bit(state->object_size);
 }
 
 void flowlua_prepare_objects(lua_State *L) {
@@ -338,7 +339,7 @@ static void make_reserve(lua_State *L, flowlua_state *state, int32_t type) {
     lua_settop(L, -2);
   } else {
     // As with handles: the memory of those that are collected is used again.
-    state->pooled_from = 0;
+    pool_from_now(state);
   }
   push_tables(L, state, type);
   while (state->types[type].reserve_count < OBJECT_BATCH) {

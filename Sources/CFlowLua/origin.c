@@ -131,6 +131,8 @@ static uint64_t find_origin(flowlua_state *state, lua_State *L, lua_Debug *frame
     lua_getinfo(L, "S", frame);
     state->last_source = source_number(state, frame->short_src);
     state->origin_function = function;
+    // Whatever its size.
+    state->noted_sizes = UINT64_MAX;
     memset(state->origins, 0, sizeof state->origins);
   }
   uint64_t origin = (uint64_t)state->last_source << 32 | (uint32_t)frame->currentline;

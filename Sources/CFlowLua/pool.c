@@ -16,12 +16,16 @@ enum {
   PAGE = 32 << 10,
   /// Memory is taken from the system in steps.
   STEP = 256 << 10,
-  /// So many empty pages keep their memory, whatever the others need.
+  /// So many empty pages keep their memory; of more, as many as are in use.
   KEPT_PAGES = 256,
+  PAGES = 1 << 15,
 };
 
-/// The address space of a state's pool. Reserved only: it takes no memory.
-static const size_t space = (size_t)1 << 30;
+/// The address space of a state's pool. Reserved only: it takes no memory. The numbers of
+/// pages without memory stand after it.
+static const size_t space = (size_t)PAGES * PAGE;
+static const size_t numbers = PAGES * sizeof(uint16_t);
+_Static_assert(PAGES - 1 <= UINT16_MAX, "a page has a number");
 
 // The address sanitizer knows which blocks are in use: all others are poisoned.
 #if defined(__has_feature)
@@ -63,17 +67,23 @@ void flowlua_pool_open(small_pool *pool) {
   // Of limited address space everybody else needs what the pool would only reserve.
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return;
-  void *start =
-      mmap(NULL, space + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  size_t size = space + STEP + numbers;
+  void *start = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return;
+  uintptr_t base = ((uintptr_t)start + STEP - 1) & ~(uintptr_t)(STEP - 1);
+  if (mprotect((void *)(base + space), numbers, PROT_READ | PROT_WRITE) != 0) {
+    munmap(start, size);
+    return;
+  }
   pool->mapped = start;
-  pool->base = ((uintptr_t)start + STEP - 1) & ~(uintptr_t)(STEP - 1);
+  pool->base = base;
+  pool->bare = (void *)(base + space);
 }
 
 void flowlua_pool_close(small_pool *pool) {
   if (pool->mapped != NULL) {
-    unpoison(pool->mapped, space + STEP);
-    munmap(pool->mapped, space + STEP);
+    unpoison(pool->mapped, space + STEP + numbers);
+    munmap(pool->mapped, space + STEP + numbers);
   }
   memset(pool, 0, sizeof *pool);
 }
@@ -113,14 +123,31 @@ static void unlink_page(pool_page **list, pool_page *page) {
   if (page->next != NULL) page->next->previous = page->previous;
 }
 
+/// A page that was used and has no memory; NULL without one.
+static pool_page *bare_page(small_pool *pool) {
+  if (pool->bare_count == 0) return NULL;
+  pool_page *page = (pool_page *)(pool->base + (size_t)pool->bare[--pool->bare_count] * PAGE);
+  madvise(page, PAGE, MADV_POPULATE_WRITE);
+  pool->page_count += 1;
+  return page;
+}
+
+/// Gives the memory of a page without blocks back.
+static void strip_page(small_pool *pool, pool_page *page) {
+  unlink_page(&pool->empty, page);
+  pool->empty_count -= 1;
+  pool->page_count -= 1;
+  madvise(page, PAGE, MADV_DONTNEED);
+  pool->bare[pool->bare_count++] = (uint16_t)(((uintptr_t)page - pool->base) / PAGE);
+}
+
 static pool_page *add_page(small_pool *pool, size_t class) {
   pool_page *page = pool->empty;
   if (page != NULL) {
     unlink_page(&pool->empty, page);
     pool->empty_count -= 1;
-  } else {
-    page = fresh_page(pool);
-    if (page == NULL) return NULL;
+  } else if ((page = bare_page(pool)) == NULL && (page = fresh_page(pool)) == NULL) {
+    return NULL;
   }
   page->free = NULL;
   page->fresh = FIRST_BLOCK;
@@ -166,9 +193,9 @@ void flowlua_pool_give(small_pool *pool, void *block) {
   // The last page of a size stays, for what comes next.
   if (page->live != 0 || (pool->partial[class] == page && page->next == NULL)) return;
   unlink_page(&pool->partial[class], page);
-  if (!pool->is_closing && pool->empty_count >= KEPT_PAGES
-      && pool->empty_count > pool->page_count / 2)
-    madvise(page, PAGE, MADV_DONTNEED);
   link_page(&pool->empty, page);
   pool->empty_count += 1;
+  while (!pool->is_closing && pool->empty_count > KEPT_PAGES
+         && pool->empty_count > pool->page_count / 2)
+    strip_page(pool, pool->empty);
 }

@@ -15,9 +15,16 @@
 /// liblua's lua_resume, which the one of this file replaces and calls.
 resume_function flowlua_real_resume;
 
+/// The name of liblua's lua_resume in a program that is linked with the library's archive; scripts/lib/liblua.sh
+/// gives it that name.
+__attribute__((weak)) int flowlua_library_resume(
+    lua_State *L, lua_State *from, int count, int *result_count);
+
 __attribute__((constructor)) static void find_real_resume(void) {
-  if (flowlua_real_resume == NULL)
-    flowlua_real_resume = (resume_function)dlsym(RTLD_NEXT, "lua_resume");
+  if (flowlua_real_resume != NULL) return;
+  flowlua_real_resume = flowlua_library_resume != NULL
+      ? flowlua_library_resume
+      : (resume_function)dlsym(RTLD_NEXT, "lua_resume");
 }
 
 /// Whether both functions are of the same library.
@@ -60,30 +67,56 @@ int flowlua_resume_tracked(
     flowlua_state *state, lua_State *co, lua_State *from, int count, int *result_count) {
   lua_State *previous = state->running;
   state->running = co;
+  if (state->counts) flowlua_begin_counting(state, co);
   if (is_stopping(state)) flowlua_arm_stop(co);
   int status = flowlua_real_resume(co, from, count, result_count);
   state->running = previous;
+  // The limit may have been set meanwhile.
+  if (state->counts) flowlua_continue_counting(state, previous);
   if (is_stopping(state)) flowlua_arm_stop(previous);
   return status;
 }
 
 // MARK: - Closing
 
+/// How deep coroutines can be in each other: Lua allows 200 levels of C.
+enum { MOST_CHAINED = 200 };
+
+/// Pushes a text of the anchor onto a coroutine from outside. [-0, +1, -]
+static void push_text(flowlua_state *state, lua_State *co, int text) {
+  lua_pushvalue(state->anchor, text);
+  lua_xmove(state->anchor, co, 1);
+}
+
+bool flowlua_can_close(const flowlua_state *state) { return state->close_depth < MOST_CHAINED; }
+
 /// lua_resetthread, with what its handlers do counted as running in the coroutine. On failure the
 /// error is on its stack, else nothing is. [-?, +0|1, -]
 int flowlua_close_coroutine(flowlua_state *state, lua_State *co) {
+  if (has_flag(co, CUT) && lua_status(co) > LUA_YIELD) {
+    // Lua leaves the hooks of a coroutine off in which one has raised an error, so that nothing would stop its
+    // `__close`s. With the hook, they would end at their first instruction.
+    if (lua_gettop(co) == 0 && lua_checkstack(co, 1)) push_text(state, co, ANCHOR_STOPPED);
+    return lua_status(co);
+  }
+  if (!flowlua_can_close(state) && lua_status(co) > LUA_YIELD) {
+    // Lua doesn't count them: the stack of C would overflow.
+    if (lua_gettop(co) == 0 && lua_checkstack(co, 1)) push_text(state, co, ANCHOR_STOPPED);
+    return lua_status(co);
+  }
   lua_State *previous = state->running;
   state->running = co;
+  state->close_depth += 1;
+  if (state->counts) flowlua_continue_counting(state, co);
   if (is_stopping(state)) flowlua_arm_stop(co);
   int status = lua_resetthread(co);
+  state->close_depth -= 1;
   state->running = previous;
+  if (state->counts) flowlua_continue_counting(state, previous);
   flowlua_forget_hook(state, co);
   if (is_stopping(state)) flowlua_arm_stop(previous);
   return status;
 }
-
-/// How deep coroutines can be in each other: Lua allows 200 levels of C.
-enum { MOST_CHAINED = 200 };
 
 /// Closes a coroutine and, innermost first, those that it is parked for: together they were one
 /// stack, whose cleanups all run. Errors of the cleanups are dropped. [-?, +0, -]
@@ -117,12 +150,6 @@ void flowlua_close_stopped(flowlua_state *state, lua_State *co) {
 }
 
 // MARK: - Resumers that know nothing of waits
-
-/// Pushes a text of the anchor onto a coroutine from outside. [-0, +1, -]
-static void push_text(flowlua_state *state, lua_State *co, int text) {
-  lua_pushvalue(state->anchor, text);
-  lua_xmove(state->anchor, co, 1);
-}
 
 /// Waits where the running coroutine can't yield.
 void flowlua_wait_in_place(flowlua_state *state, void *wait) {

@@ -5,6 +5,7 @@
 /// [-0, +0, m]
 void flowlua_raise_memory(lua_State *L) {
   flowlua_state *state = state_of(L);
+  be_watchful(state);
   state->silent_failures = 2;
   lua_newuserdatauv(L, 1 << 16, 0);
   // Memory was there all the same (the collector was off): nothing has been raised.

@@ -342,7 +342,7 @@ static int note_traceback(lua_State *L) {
     is_keeper = lua_tocfunction(L, -1) == keep_local;
     lua_pop(L, 1);
   }
-  luaL_traceback(L, L, NULL, is_keeper ? 2 : 1);
+  flowlua_push_traceback(L, L, NULL, is_keeper ? 2 : 1);
   lua_rawseti(L, lua_upvalueindex(1), 1);
   flowlua_state *state = state_of(L);
   if (state->error_metatable != 0 && lua_type(L, 1) == LUA_TTABLE && lua_getmetatable(L, 1)) {

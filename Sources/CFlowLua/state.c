@@ -103,7 +103,9 @@ flowlua_state *flowlua_open(
   state->stop_hook = flowlua_stop_hook;
   state->memory_used =
       (size_t)lua_gc(state->main, LUA_GCCOUNT) * 1024 + (size_t)lua_gc(state->main, LUA_GCCOUNTB);
+  state->own_limit = configuration->memory_limit;
   state->memory_limit = configuration->memory_limit;
+  if (configuration->budget != NULL) flowlua_share_budget(state, configuration->budget);
   state->failing_allocation = configuration->failing_allocation;
   state->withheld = configuration->withheld;
   lua_setallocf(state->main, flowlua_allocate, state);
@@ -126,6 +128,7 @@ flowlua_state *flowlua_open(
   flowlua_make_current(previous != NULL ? previous : state);
   return state;
 failed:
+  flowlua_leave_budget(state);
   free(state->free_references);
   free(state->shares);
   free(state->types);
@@ -144,6 +147,7 @@ void flowlua_close(flowlua_state *state) {
   atomic_store(&state->activity, NULL);
   lua_close(state->main);
   flowlua_pool_close(&state->small);
+  flowlua_leave_budget(state);
   flowlua_make_current(previous != state ? previous : NULL);
   state->main = NULL;
   state->running = NULL;

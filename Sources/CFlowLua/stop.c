@@ -5,8 +5,12 @@
 // runs (lua_sethook is made for that); the hook yields, which neither pcall nor a message handler
 // sees. Where a yield can't be (inside a C function), the hook makes an allocation fail, as no
 // message handler is called for LUA_ERRMEM, and stays armed. It costs nothing while nothing is due.
+//
+// The thread also calls functions at their time: alarms. A signal handler couldn't, so without a thread
+// there are none.
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "internal.h"
@@ -40,6 +44,21 @@ static bool started;
 static watch_record *watched;
 /// When the watchdog next looks by itself.
 static int64_t wakes_at = INT64_MAX;
+
+struct flowlua_alarm {
+  int64_t time;
+  void (*action)(void *);
+  void *context;
+  flowlua_alarm *next;
+};
+
+/// The alarms whose time hasn't come, and the one whose action runs.
+static flowlua_alarm *alarms;
+static flowlua_alarm *ringing;
+static pthread_cond_t rung = PTHREAD_COND_INITIALIZER;
+static pthread_t watchdog;
+/// Whether the thread is to end.
+static bool pauses;
 
 /// Asks the coroutines whose time is over to stop; returns when the next one's is. The lock is held. A
 /// coroutine that isn't executing needs no signal: it checks when it is resumed. One that encloses what
@@ -105,14 +124,55 @@ static void on_signal(int signal) {
   if (running != NULL && is_stopping(state)) flowlua_arm_stop(running);
 }
 
+/// Removes an alarm from those to come; whether it was one. The lock is held.
+static bool unlink_alarm(flowlua_alarm *alarm) {
+  flowlua_alarm **link = &alarms;
+  while (*link != NULL && *link != alarm) link = &(*link)->next;
+  if (*link == NULL) return false;
+  *link = alarm->next;
+  return true;
+}
+
+/// The earliest alarm; NULL without one. The lock is held.
+static flowlua_alarm *first_alarm(void) {
+  flowlua_alarm *first = alarms;
+  for (flowlua_alarm *each = alarms; each != NULL; each = each->next) {
+    if (each->time < first->time) first = each;
+  }
+  return first;
+}
+
+/// Calls the action of an alarm, without the lock: it may take any other lock, and set and cancel alarms.
+/// It may also free this one. The lock is held.
+static void ring(flowlua_alarm *alarm) {
+  unlink_alarm(alarm);
+  ringing = alarm;
+  void (*action)(void *) = alarm->action;
+  void *context = alarm->context;
+  pthread_mutex_unlock(&lock);
+  action(context);
+  pthread_mutex_lock(&lock);
+  ringing = NULL;
+  pthread_cond_broadcast(&rung);
+}
+
 static void *watch(void *argument) {
   (void)argument;
   pthread_mutex_lock(&lock);
-  for (;;) {
+  while (!pauses) {
     // Woken for an earlier time, it only sleeps on: a deadline that comes and goes over and over needs
     // one signal until it is really due.
     int64_t time = now();
-    if (time >= wakes_at) wakes_at = stop_due(time);
+    if (time >= wakes_at) {
+      wakes_at = stop_due(time);
+      flowlua_alarm *alarm = first_alarm();
+      if (alarm != NULL && alarm->time < wakes_at) wakes_at = alarm->time;
+      if (alarm != NULL && alarm->time <= time) {
+        ring(alarm);
+        // The time has passed meanwhile, and others may be due.
+        continue;
+      }
+    }
     if (wakes_at == INT64_MAX) {
       pthread_cond_wait(&changed, &lock);
     } else {
@@ -120,6 +180,7 @@ static void *watch(void *argument) {
       pthread_cond_timedwait(&changed, &lock, &until);
     }
   }
+  pthread_mutex_unlock(&lock);
   return NULL;
 }
 
@@ -141,12 +202,9 @@ static bool start_watchdog(void) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  pthread_t thread;
-  int error = pthread_create(&thread, NULL, watch, NULL);
+  int error = pthread_create(&watchdog, NULL, watch, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (error == 0) {
-    pthread_detach(thread);
-  } else {
+  if (error != 0) {
     // Any thread that runs Lua may get the signal: only those don't block it.
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = STOP_SIGNAL};
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return false;
@@ -154,6 +212,36 @@ static bool start_watchdog(void) {
   }
   started = true;
   return true;
+}
+
+void flowlua_pause_watchdog(void) {
+  pthread_mutex_lock(&lock);
+  bool has_thread = started && !atomic_load(&has_timer);
+  if (has_thread) {
+    pauses = true;
+    pthread_cond_signal(&changed);
+  }
+  pthread_mutex_unlock(&lock);
+  if (has_thread) pthread_join(watchdog, NULL);
+}
+
+bool flowlua_continue_watchdog(void) {
+  pthread_mutex_lock(&lock);
+  bool ok = true;
+  if (pauses) {
+    pauses = false;
+    started = false;
+    // It looks at once.
+    wakes_at = 0;
+    ok = start_watchdog();
+    // A timer doesn't ring alarms.
+    if (ok && atomic_load(&has_timer)) {
+      ok = alarms == NULL;
+      set_timer(now());
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return ok;
 }
 
 /// Lets the signal reach the owner thread, which this is: threads of Dispatch, among others, begin with
@@ -332,6 +420,41 @@ void flowlua_stop(flowlua_coroutine *coroutine) {
     look_at(coroutine->watch->deadline);
   }
   pthread_mutex_unlock(&lock);
+}
+
+// MARK: - Alarms
+
+flowlua_alarm *flowlua_set_alarm(int64_t time, void (*action)(void *), void *context) {
+  flowlua_alarm *alarm = flowlua_zeroed_own(sizeof *alarm);
+  if (alarm == NULL) return NULL;
+  alarm->time = time;
+  alarm->action = action;
+  alarm->context = context;
+  pthread_mutex_lock(&lock);
+  bool has_thread = start_watchdog() && !atomic_load(&has_timer);
+  if (has_thread) {
+    alarm->next = alarms;
+    alarms = alarm;
+    look_at(time);
+  }
+  pthread_mutex_unlock(&lock);
+  if (has_thread) return alarm;
+  free(alarm);
+  return NULL;
+}
+
+void flowlua_cancel_alarm(flowlua_alarm *alarm) {
+  pthread_mutex_lock(&lock);
+  // The action itself can't wait for its own end.
+  if (!unlink_alarm(alarm) && !(ringing == alarm && pthread_equal(pthread_self(), watchdog))) {
+    while (ringing == alarm) pthread_cond_wait(&rung, &lock);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void flowlua_free_alarm(flowlua_alarm *alarm) {
+  flowlua_cancel_alarm(alarm);
+  free(alarm);
 }
 
 // MARK: - What belongs to a coroutine

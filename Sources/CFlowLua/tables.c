@@ -29,6 +29,7 @@ static int make_table(lua_State *L, void *argument) {
   set_fields_of_top(L, state, what);
   if (what->reference > 0) {
     flowlua_push_reference(state, L, what->reference);
+    flowlua_strip_finalizer(L);
     lua_setmetatable(L, -2);
   }
   return 1;
@@ -57,6 +58,27 @@ int32_t flowlua_set_elements(
     int32_t count) {
   table_argument what = {.values = values, .count = count, .reference = table, .first = first};
   return flowlua_protect(state, set_elements, &what);
+}
+
+bool flowlua_read_element(
+    flowlua_state *state, int32_t table, int64_t index, flowlua_value *value) {
+  // The anchor has room for what is in transit.
+  lua_State *L = state->anchor;
+  lua_rawgeti(L, ANCHOR_REFERENCES, table);
+  lua_rawgeti(L, -1, (lua_Integer)index);
+  int type = lua_type(L, -1);
+  bool result = true;
+  if (type == LUA_TSTRING) {
+    size_t count;
+    value->kind = FLOWLUA_STRING;
+    // The table holds it. Nothing is converted, so nothing is raised.
+    value->pointer = lua_tolstring(L, -1, &count);
+    value->integer = (int64_t)count;
+  } else {
+    result = flowlua_read_scalar_of(L, -1, type, value);
+  }
+  lua_settop(L, -3);
+  return result;
 }
 
 static int make_list(lua_State *L, void *argument) {
@@ -97,6 +119,8 @@ int32_t flowlua_get_field(flowlua_state *state, int32_t table, const flowlua_val
 
 typedef struct walk_argument {
   int32_t table;
+  /// Of fields: the names, each of which ends with NUL.
+  const char *names, *end;
   bool (*each)(lua_State *, void *);
   void *argument;
 } walk_argument;
@@ -116,6 +140,28 @@ static int walk_pairs(lua_State *L, void *argument) {
 
 int32_t flowlua_each_pair(
     flowlua_state *state, int32_t table, bool (*each)(lua_State *, void *), void *argument) {
-  walk_argument what = {table, each, argument};
+  walk_argument what = {.table = table, .each = each, .argument = argument};
   return flowlua_protect(state, walk_pairs, &what);
+}
+
+static int walk_fields(lua_State *L, void *argument) {
+  const walk_argument *what = argument;
+  flowlua_push_reference(state_of(L), L, what->table);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  if (flowlua_push_viewed(L, 1)) lua_replace(L, 1);
+  for (const char *name = what->names; name < what->end; name += strlen(name) + 1) {
+    lua_pushstring(L, name);
+    lua_rawget(L, 1);
+    if (!what->each(L, what->argument)) break;
+    lua_settop(L, 1);
+  }
+  return 0;
+}
+
+int32_t flowlua_each_field(
+    flowlua_state *state, int32_t table, const char *names, size_t length,
+    bool (*each)(lua_State *, void *), void *argument) {
+  walk_argument what = {
+      .table = table, .names = names, .end = names + length, .each = each, .argument = argument};
+  return flowlua_protect(state, walk_fields, &what);
 }

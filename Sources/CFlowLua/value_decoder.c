@@ -1,6 +1,7 @@
 // Values, and functions with what they refer to, from bytes into a state.
 
 #include "codec.h"
+#include "layout.h"
 
 static bool decode_table(flowlua_reader *r, lua_State *L) {
   uint32_t counts[2];
@@ -135,11 +136,29 @@ static bool is_key(flowlua_reader *r, lua_State *L) {
   return true;
 }
 
+/// Sets 1, 2, … of the new table on top to the numbers that come next, up to the first other value; how many they
+/// are. [-0, +0, m]
+static size_t decode_numbers(flowlua_reader *r, lua_State *L, size_t count) {
+  list_slot *slots = count > 0 ? flowlua_slots_for(r->state, L, -1, count) : NULL;
+  if (slots == NULL) return 0;
+  if (count > remaining(r) / 9) count = remaining(r) / 9;
+  const uint8_t *bytes = r->bytes + r->offset;
+  size_t numbers = 0;
+  for (; numbers < count && (*bytes == TAG_INTEGER || *bytes == TAG_FLOAT); numbers++, bytes += 9) {
+    memcpy(&slots[numbers].value, bytes + 1, 8);
+    slots[numbers].type = *bytes == TAG_INTEGER ? SLOT_INTEGER : SLOT_FLOAT;
+  }
+  r->offset += numbers * 9;
+  return numbers;
+}
+
 /// Fills the table on top. [-0, +0, m]
 static bool decode_body(flowlua_reader *r, lua_State *L, announced counts) {
   int table = lua_gettop(L);
   r->promised -= (size_t)counts.list + 2 * (size_t)counts.entries;
-  for (uint32_t i = 1; i <= counts.list; i++) {
+  // Mostly lists have nothing but numbers.
+  size_t numbers = decode_numbers(r, L, counts.list);
+  for (uint32_t i = (uint32_t)numbers + 1; i <= counts.list; i++) {
     if (!decode_number(r, L) && !decode_value(r, L)) return false;
     lua_rawseti(L, table, i);
   }

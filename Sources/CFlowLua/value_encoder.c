@@ -229,6 +229,14 @@ static int64_t encode_entries(encoder *e, lua_State *L, int table, int64_t liste
   return count;
 }
 
+/// Writes numbers, 9 bytes each.
+static void write_slots(uint8_t *at, const list_slot *slots, size_t count) {
+  for (size_t i = 0; i < count; i++, at += 9) {
+    at[0] = slots[i].type == SLOT_INTEGER ? TAG_INTEGER : TAG_FLOAT;
+    memcpy(at + 1, &slots[i].value, 8);
+  }
+}
+
 /// Writes the table on top: list values and entries. [-0, +0, m]
 static bool encode_body(encoder *e, lua_State *L) {
   int table = lua_gettop(L);
@@ -241,7 +249,7 @@ static bool encode_body(encoder *e, lua_State *L) {
   size_t numbers;
   const list_slot *slots = flowlua_list_slots(e->state, L, table, &numbers);
   if (slots != NULL) {
-    flowlua_write_slots(space(L, e->out, numbers * 9), slots, numbers);
+    write_slots(space(L, e->out, numbers * 9), slots, numbers);
     e->out->count += numbers * 9;
     listed = (int64_t)numbers;
   } else {

@@ -1,7 +1,7 @@
 // Values from Swift to Lua and back, errors of Swift, and handles.
 #include <stdlib.h>
 
-#include "internal.h"
+#include "layout.h"
 
 // MARK: - Swift errors on their way through Lua
 
@@ -143,7 +143,7 @@ static int make_handles(lua_State *L, void *argument) {
   }
   // From the second batch on, new ones take the memory of those that are collected meanwhile, which
   // the pool makes cheap.
-  if (state->has_made_handles) state->pooled_from = 0;
+  if (state->has_made_handles) pool_from_now(state);
   state->has_made_handles = true;
   return 0;
 }
@@ -190,7 +190,10 @@ const char *flowlua_bytes(lua_State *L, int32_t index, size_t *count) {
 }
 
 bool flowlua_read_scalar(lua_State *L, int index, flowlua_value *value) {
-  int type = lua_type(L, index);
+  return flowlua_read_scalar_of(L, index, lua_type(L, index), value);
+}
+
+bool flowlua_read_scalar_of(lua_State *L, int index, int type, flowlua_value *value) {
   switch (type) {
   case LUA_TNIL: value->kind = FLOWLUA_NIL; return true;
   case LUA_TBOOLEAN:
@@ -236,15 +239,15 @@ const char *flowlua_type_name(flowlua_state *state, lua_State *L, int32_t index,
   return name;
 }
 
-int64_t flowlua_list_count(lua_State *L, int32_t index) {
-  if (lua_type(L, index) != LUA_TTABLE || !lua_checkstack(L, 3)) return -1;
-  index = lua_absindex(L, index);
-  // A walk over an unchanged table raises nothing and allocates nothing. If every key is an integer
-  // from 1 to n and there are n of them, the table is the list 1…n.
+/// A walk over an unchanged table raises nothing and allocates nothing. If every key is an integer from 1 to
+/// n and there are n of them, the table is the list 1…n.
+static int64_t walk_list(lua_State *L, int32_t index, uint32_t *kinds) {
   lua_Integer largest = 0;
   int64_t count = 0;
   lua_pushnil(L);
   while (lua_next(L, index)) {
+    *kinds |= lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1) ? FLOWLUA_FLOATS
+                                                                      : 1U << lua_type(L, -1);
     lua_settop(L, -2);
     lua_Integer key = lua_isinteger(L, -1) ? lua_tointegerx(L, -1, NULL) : 0;
     if (key < 1) {
@@ -255,6 +258,14 @@ int64_t flowlua_list_count(lua_State *L, int32_t index) {
     count += 1;
   }
   return largest == count ? count : -1;
+}
+
+int64_t flowlua_list_count(flowlua_state *state, lua_State *L, int32_t index, uint32_t *kinds) {
+  *kinds = 0;
+  if (lua_type(L, index) != LUA_TTABLE || !lua_checkstack(L, 3)) return -1;
+  index = lua_absindex(L, index);
+  int64_t count;
+  return flowlua_look_at_list(state, L, index, &count, kinds) ? count : walk_list(L, index, kinds);
 }
 
 bool flowlua_in_finalizer(lua_State *L) {

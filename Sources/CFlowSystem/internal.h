@@ -46,6 +46,9 @@ void flowsystem_wake_loop(void);
 /// Returns the name at the start of messages.
 const char *flowsystem_program(void);
 
+/// Closes all descriptors from this one on. Returns 0 or an errno.
+int flowsystem_close_from(int first);
+
 // MARK: - The terminal
 
 // All but the first are safe in a signal handler.

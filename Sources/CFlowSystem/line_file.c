@@ -40,6 +40,7 @@ struct flowsystem_line_file {
   int problem;
   bool ends;
   bool has_ended;
+  bool has_thread;
 
   // The rest is the thread's.
   pthread_t thread;
@@ -293,6 +294,46 @@ static void *write_until_end(void *context) {
   return NULL;
 }
 
+/// Makes room for a line; returns 0 or an errno. Called with the lock held.
+static int make_room(flowsystem_line_file *file, size_t count) {
+  if (count > LIMIT || file->count > LIMIT - count) return ENOBUFS;
+  if (file->room - file->count >= count) return 0;
+  size_t room = file->room == 0 ? 4096 : file->room;
+  while (room - file->count < count) room *= 2;
+  char *queue = flowsystem_resize(file->queue, room);
+  if (queue == NULL) return ENOMEM;
+  file->queue = queue;
+  file->room = room;
+  return 0;
+}
+
+/// Queues a line; returns 0 or an errno. Called with the lock held.
+static int queue_line(flowsystem_line_file *file, const char *line, size_t count) {
+  int problem = make_room(file, count);
+  if (problem != 0) return problem;
+  memcpy(file->queue + file->count, line, count);
+  file->count += count;
+  file->waiting++;
+  file->taken++;
+  return 0;
+}
+
+/// Starts the thread, unless it was started; returns 0 or an errno. Called with the lock held.
+///
+/// It starts with the first line, not when the file is opened: a process enters a sandbox after that, while it
+/// has one thread.
+static int start_thread(flowsystem_line_file *file) {
+  if (file->has_thread) return 0;
+  // Signals are for the threads of the program; a pipe without a reader is an error here.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  int problem = pthread_create(&file->thread, NULL, write_until_end, file);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  file->has_thread = problem == 0;
+  return problem;
+}
+
 /// Opens the file; returns 0 or an errno.
 static int open_file(flowsystem_line_file *file, const char *path) {
   struct stat status;
@@ -317,7 +358,7 @@ static int open_file(flowsystem_line_file *file, const char *path) {
   int reader = open(path, O_RDONLY | O_CLOEXEC);
   char last = '\n';
   if (reader >= 0 && pread(reader, &last, 1, status.st_size - 1) == 1 && last != '\n')
-    flowsystem_line_file_append(file, "\n", 1);
+    queue_line(file, "\n", 1);
   if (reader >= 0) close(reader);
   return start_process(file);
 }
@@ -348,44 +389,20 @@ flowsystem_line_file *flowsystem_line_file_open(const char *path) {
   pthread_cond_init(&file->changed, &attributes);
   pthread_condattr_destroy(&attributes);
   int problem = open_file(file, path);
-  if (problem == 0) {
-    // Signals are for the threads of the program; a pipe without a reader is an error here.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    problem = pthread_create(&file->thread, NULL, write_until_end, file);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-  }
   if (problem == 0) return file;
   release(file);
   errno = problem;
   return NULL;
 }
 
-/// Makes room for a line; returns 0 or an errno. Called with the lock held.
-static int make_room(flowsystem_line_file *file, size_t count) {
-  if (count > LIMIT || file->count > LIMIT - count) return ENOBUFS;
-  if (file->room - file->count >= count) return 0;
-  size_t room = file->room == 0 ? 4096 : file->room;
-  while (room - file->count < count) room *= 2;
-  char *queue = flowsystem_resize(file->queue, room);
-  if (queue == NULL) return ENOMEM;
-  file->queue = queue;
-  file->room = room;
-  return 0;
-}
-
 int flowsystem_line_file_append(flowsystem_line_file *file, const char *line, size_t count) {
   pthread_mutex_lock(&file->mutex);
   int problem = file->problem;
-  if (problem == 0) problem = make_room(file, count);
+  bool was_small = file->count < BATCH;
+  bool was_empty = file->count == 0;
+  if (problem == 0) problem = start_thread(file);
+  if (problem == 0) problem = queue_line(file, line, count);
   if (problem == 0) {
-    bool was_small = file->count < BATCH;
-    bool was_empty = file->count == 0;
-    memcpy(file->queue + file->count, line, count);
-    file->count += count;
-    file->waiting++;
-    file->taken++;
     if (was_empty || (was_small && file->count >= BATCH)) pthread_cond_signal(&file->changed);
   } else {
     // What comes after a line that was dropped is dropped too: no reader sees a gap.
@@ -400,6 +417,8 @@ uint64_t flowsystem_line_file_close(flowsystem_line_file *file, int64_t timeout_
   struct timespec until = time_after(timeout_ns);
   pthread_mutex_lock(&file->mutex);
   file->ends = true;
+  // It also opens a pipe with a name, whose reader waits for that, and ends the other process.
+  if (start_thread(file) != 0) file->has_ended = true;
   pthread_cond_broadcast(&file->changed);
   while (!file->has_ended && pthread_cond_timedwait(&file->changed, &file->mutex, &until) == 0) {
   }
@@ -409,7 +428,7 @@ uint64_t flowsystem_line_file_close(flowsystem_line_file *file, int64_t timeout_
   pthread_mutex_unlock(&file->mutex);
   // A thread that waits for a reader still uses the file; it ends with the process.
   if (!has_ended) return lost;
-  pthread_join(file->thread, NULL);
+  if (file->has_thread) pthread_join(file->thread, NULL);
   release(file);
   return lost;
 }

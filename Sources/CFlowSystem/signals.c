@@ -150,6 +150,8 @@ int flowsystem_termination_signal(void) {
 
 void flowsystem_note_cleanups(bool are_running) { atomic_store(&is_cleaning_up, are_running); }
 
+bool flowsystem_runs_cleanups(void) { return atomic_load(&is_cleaning_up); }
+
 void flowsystem_end_requests(void) {
   struct sigaction present;
   if (sigaction(SIGINT, NULL, &present) == 0 && present.sa_handler == on_interruption)

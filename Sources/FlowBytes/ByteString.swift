@@ -25,6 +25,11 @@ public struct ByteString: Hashable, Comparable, Sendable {
     bytes = Array(string.utf8)
   }
 
+  /// The bytes of a literal.
+  package init(_ literal: StaticString) {
+    bytes = literal.withUTF8Buffer { Array($0) }
+  }
+
   /// The number of bytes.
   @inlinable
   public var count: Int { bytes.count }

@@ -68,7 +68,17 @@ final class CommandLineArguments {
       scriptIndex = index
       script =
         vector[index] == "-" && !isAfterDashes ? .standardInput : .file(vector[index])
+      if !isAfterDashes { lateSandbox = vector[(index + 1)...].first(where: Self.asksForSandbox) }
     }
+    try options.confinement?.check()
+  }
+
+  /// A word after the script that would be an option before it, and with which the user may believe that the script is
+  /// in a sandbox; nil without one.
+  private(set) var lateSandbox: ByteString?
+
+  private static func asksForSandbox(_ word: ByteString) -> Bool {
+    word == "--sandbox" || word == "--sandbox=strict"
   }
 
   /// The program's name in messages.

@@ -23,21 +23,35 @@ final class Interpreter {
 
   init(_ arguments: CommandLineArguments) throws {
     self.arguments = arguments
+    let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
     keeping = try Keeping(arguments)
     monitors = try Monitors(
       arguments.options, messages, title: arguments.title,
       showsProgress: keeping?.rehearses != true)
+    try confinement.begin(keeping)
+    let limits = arguments.options.confinement
     var configuration = LuaConfiguration(
-      loadsBytecode: true, refusesExit: false, ignoresEnvironment: arguments.ignoresEnvironment)
+      memoryLimit: limits?.memory?.bytes, loadsBytecode: true, refusesExit: false,
+      ignoresEnvironment: arguments.ignoresEnvironment)
     configuration.outputGuard = monitors.progress?.outputGuard
-    let vm = try LuaVM(configuration: configuration)
+    let vm: LuaVM
+    do {
+      vm = try LuaVM(configuration: configuration)
+    } catch {
+      guard let memory = limits?.memory else { throw error }
+      throw LongOptions.misuse("option '--memory-limit' \(memory.text) is too small to start Lua")
+    }
+    if let present = Sandbox.present {
+      try vm.confine(deniesPrograms: !present.allowsPrograms, temporaryFolder: Sandbox.folder)
+    }
     let isVirtual = arguments.options.usesVirtualClock
     deferred = try DeferredScriptHost(vm: vm) {
       EventLoop(clock: isVirtual ? VirtualClock() : SystemClock())
     }
     signals = Signals(vm)
     deferred.onMake = { [signals, messages, monitors, keeping] host in
+      host.sandbox = { confinement.narrowing(keeping) }
       keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
@@ -65,9 +79,13 @@ final class Interpreter {
   func run() -> Int32 {
     if arguments.showsVersion { printVersions() }
     signals.catchInterruption()
-    let end = ScriptEnd(deferred, messages)
     var succeeds: Bool
+    var limit: TimeLimit?
+    let end = ScriptEnd(deferred, messages) { limit?.message ?? "interrupted!" }
     do {
+      if arguments.options.confinement?.limitsTime == true {
+        limit = try TimeLimit.begin(arguments, try deferred.makeHost())
+      }
       try setArguments()
       if arguments.options.checks || keeping?.explains == true {
         try CheckedLibrary.install(in: vm)
@@ -93,6 +111,11 @@ final class Interpreter {
     if Keeping.hasFailed { succeeds = false }
     deferred.close()
     if monitors.hasFailed { succeeds = false }
+    if let exceeded = limit?.message {
+      // Code may have caught the error.
+      if succeeds { messages.say(exceeded) }
+      return TimeLimit.status
+    }
     return succeeds ? 0 : 1
   }
 

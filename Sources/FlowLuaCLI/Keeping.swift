@@ -71,6 +71,19 @@ final class Keeping {
       ? ByteString(Array(script.bytes[start.count...])) : script
   }
 
+  /// The folder of the store; nil if the options ask for none.
+  var folder: ByteString? {
+    if choice == nil { return nil }
+    return arguments.options.kept?.store ?? Self.folder(besides: Self.absolute(path))
+  }
+
+  /// Makes the folder of the store, so that a sandbox can allow it; returns its path.
+  func makeFolder() throws(FlowError) -> ByteString? {
+    guard let folder else { return nil }
+    try StoreKey.makeFolder(folder)
+    return folder
+  }
+
   /// Keeps the runs of a host, or lets its script ask for that.
   func begin(_ host: ScriptHost, _ messages: Messages) {
     if rehearses {

@@ -1,7 +1,6 @@
 internal import FlowEngine
 internal import FlowScripting
 internal import Glibc
-internal import Synchronization
 
 /// Writes the page of `--timeline` again and again while the script executes.
 ///
@@ -83,6 +82,6 @@ extension LivePage {
   /// What both threads know of the file.
   private final class Target: Sendable {
     /// Whether no further page may be written. Held while one is written.
-    let isFinal = Mutex(false)
+    let isFinal = Locked(false)
   }
 }

@@ -26,10 +26,22 @@ extension LongOptions {
     throw misuse("option '--graph' needs a file that ends in .dot, .mmd or .svg, not '\(path)'")
   }
 
+  /// A decimal number without a sign; nil for another text.
+  static func decimal(_ text: ByteString) -> Double? {
+    let isPlain = text.bytes.allSatisfy {
+      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".")
+    }
+    return isPlain ? Double(text.description) : nil
+  }
+
+  /// A whole number without a sign; nil for another text, and for one that is too large.
+  static func whole(_ text: ByteString) -> Int? {
+    text.bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+      ? Int(text.description) : nil
+  }
+
   static func number(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Int {
-    guard let number = Int(text.description), number >= 1, number <= 1024,
-      text.bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-    else {
+    guard let number = whole(text), (1...1024).contains(number) else {
       throw misuse("option '--workers' needs a number from 1 to 1024, not '\(text)'")
     }
     return number
@@ -38,10 +50,7 @@ extension LongOptions {
   /// Seconds as a decimal number, or `inf`.
   static func seconds(_ text: ByteString) throws(CommandLineArguments.Misuse) -> Double {
     if text == "inf" { return .infinity }
-    let isPlain = text.bytes.allSatisfy {
-      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".")
-    }
-    guard isPlain, let seconds = Double(text.description) else {
+    guard let seconds = decimal(text) else {
       throw misuse(
         "option '--grace' needs a number of seconds of at least 0, or 'inf', not '\(text)'")
     }

@@ -65,6 +65,8 @@ struct LongOptions {
   /// What is said about kept runs. Made by the first option about them: fields of these many types would cost each
   /// start.
   private(set) var kept: KeepingOptions?
+  /// The limits and permissions of the script; nil without any.
+  private(set) var confinement: ConfinementOptions?
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
   private(set) var annotations: ByteString?
 
@@ -74,9 +76,19 @@ struct LongOptions {
     case progress, report, resume, runs, settle, show, store, summary, timeline, trace, verify,
       version
     case why, workers
+    case sandbox
+    case allowEnv = "allow-env"
+    case allowNet = "allow-net"
+    case allowRead = "allow-read"
+    case allowRun = "allow-run"
+    case allowWrite = "allow-write"
+    case cpuLimit = "cpu-limit"
+    case memoryLimit = "memory-limit"
     case noCache = "no-cache"
     case olderThan = "older-than"
+    case openFiles = "open-files"
     case storeLimit = "store-limit"
+    case timeLimit = "time-limit"
     case trustCode = "trust-code"
     case noProgress = "no-progress"
     case virtualClock = "virtual-clock"
@@ -89,6 +101,13 @@ struct LongOptions {
     /// The kind of value that an option takes.
     var value: ByteString {
       switch self {
+      case .allowEnv: "the name of a variable: --allow-env=NAME"
+      case .allowRead: "a path: --allow-read=PATH"
+      case .allowWrite: "a path: --allow-write=PATH"
+      case .cpuLimit: "a number of seconds: --cpu-limit 60"
+      case .memoryLimit: "a size: --memory-limit 512M"
+      case .openFiles: "a number: --open-files 256"
+      case .timeLimit: "a number of seconds: --time-limit 60"
       case .color: "a word: --color auto, always or never"
       case .events: "a file: --events FILE"
       case .from: "an op: --from UploadOp"
@@ -121,6 +140,28 @@ struct LongOptions {
     }
   }
 
+  /// Limits and permissions, so that more can be said.
+  private var limits: ConfinementOptions {
+    mutating get {
+      if let confinement { return confinement }
+      let made = ConfinementOptions()
+      confinement = made
+      return made
+    }
+  }
+
+  /// The files that are written when the script ends, with their options.
+  var writtenAtEnd: [(option: ByteString, path: ByteString)] {
+    var files: [(ByteString, ByteString?)] = [
+      ("--report", report), ("--timeline", timeline), ("--trace", trace), ("--graph", graph?.path),
+      ("--summary", summaryFile?.path),
+    ]
+    if case .file(let path)? = otlp { files.append(("--otlp", path)) }
+    return files.compactMap { option, path in
+      path.flatMap { $0 == "-" ? nil : (option, $0) }
+    }
+  }
+
   /// Parses an option; returns the number of its words.
   mutating func parse(
     _ word: ByteString, next: ByteString?
@@ -133,8 +174,11 @@ struct LongOptions {
       throw Self.misuse(Self.unknown(written))
     }
     switch name {
-    case .annotations, .color, .events, .from, .grace, .graph, .olderThan, .only, .progress,
-      .report, .settle, .show, .store, .storeLimit, .timeline, .trace, .workers:
+    case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .from,
+      .grace,
+      .graph, .memoryLimit, .olderThan, .only, .openFiles, .progress, .report, .settle, .show,
+      .store,
+      .storeLimit, .timeLimit, .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
         value != nil || given.bytes.first != UInt8(ascii: "-") || given == "-" && name.mayBeStdout,
@@ -143,6 +187,13 @@ struct LongOptions {
         throw Self.misuse("option '\(written)' needs \(name.value)")
       }
       switch name {
+      case .allowEnv: try limits.allowVariables(written, given)
+      case .allowRead: try limits.allow(written, given, writing: false)
+      case .allowWrite: try limits.allow(written, given, writing: true)
+      case .cpuLimit: try limits.limitProcessorTime(given)
+      case .memoryLimit: try limits.limitMemory(given)
+      case .openFiles: try limits.limitOpenFiles(given)
+      case .timeLimit: try limits.limitTime(given)
       case .color: color = try Self.color(given)
       case .events: events = given
       case .from: try about.choose(.from(given))
@@ -162,6 +213,9 @@ struct LongOptions {
       default: annotations = given
       }
       return value == nil ? 2 : 1
+    case .sandbox:
+      try limits.useSandbox(value)
+      return 1
     case .summary:
       try parseSummary(value ?? "text")
       return 1
@@ -189,6 +243,12 @@ struct LongOptions {
     }
     if value != nil { throw Self.misuse("option '\(written)' takes no value") }
     switch name {
+    case .allowNet:
+      limits.allowsNetwork = true
+      limits.note(written)
+    case .allowRun:
+      limits.allowsPrograms = true
+      limits.note(written)
     case .help: showsHelp = true
     case .version: showsVersion = true
     case .virtualClock: usesVirtualClock = true
@@ -201,8 +261,11 @@ struct LongOptions {
     case .runs: about.stored.note(written, .list)
     case .verify: about.stored.note(written, .verify)
     case .why: try about.choose(.nothing)
-    case .annotations, .color, .events, .forget, .from, .grace, .graph, .olderThan, .only, .otlp,
-      .progress, .report, .resume, .settle, .show, .store, .storeLimit, .summary, .timeline, .trace,
+    case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .forget,
+      .from,
+      .grace, .graph, .memoryLimit, .olderThan, .only, .openFiles, .otlp, .progress, .report,
+      .resume,
+      .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
       .workers:
       break
     }
@@ -214,7 +277,7 @@ struct LongOptions {
   private static func isTarget(_ word: ByteString) -> Bool {
     if word == "-" { return true }
     guard word.bytes.first != UInt8(ascii: "-") else { return false }
-    return word.bytes.firstRange(of: Array("://".utf8)) != nil
+    return word.contains("://")
       || [".json", ".jsonl", ".ndjson"].contains {
         word.bytes.reversed().starts(with: $0.utf8.reversed())
       }

@@ -94,14 +94,20 @@ final class Monitors: RunMonitor {
     // A run that was only checked or rehearsed has no summary.
     if !run.hasOutcome { return }
     files?.runEnded(run)
-    if let form = options.summary { Output.write(summary(of: run, form), toError: true) }
-    if let file = options.summaryFile { summaries?.add(summary(of: run, file.form)) }
+    if let form = options.summary {
+      writeSummary(of: run, form) { Output.write($0, toError: true) }
+    }
+    if let file = options.summaryFile {
+      writeSummary(of: run, file.form) { summaries?.add($0) }
+    }
   }
 
-  private func summary(of run: Run, _ form: LongOptions.SummaryForm) -> ByteString {
+  private func writeSummary(
+    of run: Run, _ form: LongOptions.SummaryForm, _ write: (ByteString) -> Void
+  ) {
     switch form {
-    case .text: run.summaryBytes()
-    case .json: RunJSON.text(of: run, messages.host) + "\n"
+    case .text: write(run.summaryBytes())
+    case .json: RunJSON.write(run, messages.host, write)
     }
   }
 

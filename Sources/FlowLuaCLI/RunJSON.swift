@@ -4,7 +4,11 @@ internal import LuaVM
 
 /// A run as one line of JSON, for programs that read summaries.
 enum RunJSON {
-  static func text(of run: Run, _ host: ScriptHost?) -> ByteString {
+  /// How many bytes are written at once, or a few more: the text of a long log takes more memory than the log.
+  private static let portion = 1 << 16
+
+  /// Writes the line in portions.
+  static func write(_ run: Run, _ host: ScriptHost?, _ write: (ByteString) -> Void) {
     var json = JSONText()
     json.append(raw: "{")
     json.field("run", run.loop.secrets.redacted(run.nameBytes))
@@ -29,6 +33,10 @@ enum RunJSON {
       if !isFirst { json.append(raw: ",") }
       isFirst = false
       json.append(event)
+      if json.bytes.count >= portion {
+        write(ByteString(json.bytes))
+        json = JSONText()
+      }
       switch event.kind {
       case .undo: if event.undo?.outcome == .succeeded { undone += 1 } else { undosFailed += 1 }
       case .kept: kept += 1
@@ -39,7 +47,7 @@ enum RunJSON {
     if undone > 0 { json.field("undone", undone) }
     if undosFailed > 0 { json.field("undos_failed", undosFailed) }
     if kept > 0 { json.field("kept", kept) }
-    json.append(raw: "}")
-    return ByteString(json.bytes)
+    json.append(raw: "}\n")
+    write(ByteString(json.bytes))
   }
 }

@@ -5,10 +5,16 @@ internal import FlowScripting
 struct ScriptEnd {
   private let deferred: DeferredScriptHost
   private let messages: Messages
+  /// The message about what has cancelled everything.
+  private let interruption: () -> ByteString
 
-  init(_ deferred: DeferredScriptHost, _ messages: Messages) {
+  init(
+    _ deferred: DeferredScriptHost, _ messages: Messages,
+    interruption: @escaping () -> ByteString
+  ) {
     self.deferred = deferred
     self.messages = messages
+    self.interruption = interruption
   }
 
   /// The main chunk has returned: waits until everything has settled. Returns whether the script
@@ -17,7 +23,7 @@ struct ScriptEnd {
     guard let host = deferred.host else { return true }
     let ending = host.runToEnd()
     // As at a wait of the main chunk, where it would have been an error.
-    if ending == .interrupted { messages.say("interrupted!") }
+    if ending == .interrupted { messages.say(interruption()) }
     return !reportFailures(host) && ending == .settled
   }
 

@@ -19,7 +19,7 @@ enum SpanExport {
     if let value {
       if Self.isURL(value) {
         self = .collector(url: Self.complete(value))
-      } else if let place = value.bytes.firstRange(of: Array("://".utf8)),
+      } else if let place = value.bytes.place(of: "://"),
         !value.bytes[..<place.lowerBound].contains(UInt8(ascii: "/"))
       {
         throw Misuse(
@@ -178,8 +178,7 @@ enum SpanExport {
   /// How many spans a response says to be rejected; nil for none. A reader of JSON needs a state of Lua, which may
   /// have ended.
   private static func rejectedCount(in body: ByteString) -> UInt64? {
-    let name = Array("\"rejectedSpans\"".utf8)
-    guard let place = body.bytes.firstRange(of: name) else { return nil }
+    guard let place = body.bytes.place(of: "\"rejectedSpans\"") else { return nil }
     let marks = Set(" \t\r\n:\"".utf8)
     let digits = body.bytes[place.upperBound...].drop { marks.contains($0) }
       .prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }

@@ -82,6 +82,23 @@ enum Usage {
       --version              show the version
       --help                 show this help
 
+    Limits and permissions of the script:
+      --memory-limit SIZE    limit the memory of the script and its workers, such as 512M: more is the
+                             error 'not enough memory'
+      --time-limit S         cancel everything after S seconds; cleanups have their grace
+      --cpu-limit S          the same after S seconds of processor time, a whole number; each program
+                             that the script starts has the same limit
+      --open-files N         have at most N files and connections open, 20 or more; each program has
+                             the same limit
+      --sandbox[=strict]     let the kernel restrict the script, its C libraries and its programs: it
+                             reads its folder and libraries, and writes a temporary folder; needs
+                             Linux 5.19, or 6.12 if it is strict
+      --allow-read=PATH,...  in the sandbox: reading of files, and of folders with all in them
+      --allow-write=PATH,... reading, writing and removing of files there
+      --allow-net            internet sockets (TCP and UDP), not those between processes
+      --allow-run            starting of programs, to which all other restrictions apply
+      --allow-env=NAME,...   these variables of the environment
+
     Options of lua5.4:
       -e STAT                execute a statement
       -l MOD                 require a module into the global of its name
@@ -94,8 +111,9 @@ enum Usage {
       -                      end of the options; run standard input
 
     The exit status is 0 for success; 1 for an error of the script, an unobserved failure, or wrong
-    use of an option of lua5.4; 2 for wrong use of an option of flowlua; 129 after SIGHUP, 130 after
-    a second Ctrl-C, 143 after SIGTERM.
+    use of an option of lua5.4; 2 for wrong use of an option of flowlua, or a sandbox that the kernel
+    can't provide; 124 after --time-limit or --cpu-limit; 129 after SIGHUP, 130 after a second
+    Ctrl-C, 143 after SIGTERM.
 
     """
   }

@@ -233,6 +233,9 @@ public struct LuaCall {
     if let error = error as? LuaError {
       if let value = error.value {
         append(value)
+      } else if error.code == .instructions {
+        // As it came: no message handler is called, and the caller gets an error of the limit.
+        append(.string(LuaVM.memoryError))
       } else if error.code == .memory || error.code == .overflow {
         append(.string(error.messageBytes))
       } else {

@@ -4,9 +4,19 @@ internal import CFlowLua
 /// configuration.
 public struct LuaConfiguration: Sendable {
   /// The most bytes that the state may use, with the logs and values that a script host holds for its
-  /// scripts; nil for no limit. A script that needs more gets Lua's own "not enough memory", which it can
+  /// scripts, and with the states of its workers; nil for no limit. A script that needs more gets Lua's own "not enough memory", which it can
   /// catch.
   public var memoryLimit: Int?
+
+  /// The number of instructions of Lua that the code of the state may execute in total; nil for no limit. When they
+  /// are used up, all code ends with an error of code `instructions`, which no script can catch for longer
+  /// than one instruction: no `pcall`, message handler or `__close` continues. `LuaVM.instructionLimit` can be
+  /// set again.
+  ///
+  /// They are counted in steps: each coroutine that begins uses up 128 at once. A function of C counts as the one
+  /// instruction that calls it, however long it takes, and the code of finalizers (`__gc`) isn't counted at all:
+  /// set `allowsFinalizers` to false. Counting makes Lua code take about twice as long.
+  public var instructionLimit: Int?
 
   /// The standard libraries that scripts have; by default all of them.
   public var libraries: LuaLibraries
@@ -30,6 +40,10 @@ public struct LuaConfiguration: Sendable {
   /// `flow.ops.ExecOp` of a script host. Where it is false each of them raises an error.
   public var allowsPrograms: Bool
 
+  /// Whether the metatables of scripts may have finalizers, `__gc`, which nothing can stop or count. True by
+  /// default; where it is false, `setmetatable` with such a metatable raises an error.
+  public var allowsFinalizers: Bool
+
   /// The destination of what scripts print. A program that runs scripts of others sets it: otherwise they can
   /// write any amount to its own output, also with the libraries of `.safe`.
   public var output: LuaOutput
@@ -37,6 +51,9 @@ public struct LuaConfiguration: Sendable {
   /// Functions around the use of the terminal by scripts; the same in every state of the process. Without effect
   /// where `output` isn't standard output.
   package var outputGuard: LuaOutputGuard?
+
+  /// The memory that the state shares with others, if it has a limit of its own.
+  package var memoryBudget: LuaMemoryBudget?
 
   /// Whether the state is that of a worker, whose `os.exit` says so.
   package var isWorker = false
@@ -51,18 +68,43 @@ public struct LuaConfiguration: Sendable {
   /// A configuration; without arguments that of the stand-alone interpreter, except that scripts can't
   /// load bytecode or end the process. See each property.
   public init(
-    memoryLimit: Int? = nil, libraries: LuaLibraries = .all, loadsBytecode: Bool = false,
-    refusesExit: Bool = true, allowsPrograms: Bool = true, generationalCollector: Bool = true,
+    memoryLimit: Int? = nil, instructionLimit: Int? = nil, libraries: LuaLibraries = .all,
+    loadsBytecode: Bool = false, refusesExit: Bool = true, allowsPrograms: Bool = true,
+    allowsFinalizers: Bool = true, generationalCollector: Bool = true,
     ignoresEnvironment: Bool = false, output: LuaOutput = .standardOutput
   ) {
     self.memoryLimit = memoryLimit
+    self.instructionLimit = instructionLimit
     self.libraries = libraries
     self.loadsBytecode = loadsBytecode
     self.refusesExit = refusesExit
     self.allowsPrograms = allowsPrograms
+    self.allowsFinalizers = allowsFinalizers
     self.generationalCollector = generationalCollector
     self.ignoresEnvironment = ignoresEnvironment
     self.output = output
+  }
+}
+
+extension LuaConfiguration {
+  /// A state for scripts that share the process with others: only what reaches nothing outside of the state, text
+  /// instead of bytecode, and no finalizers.
+  ///
+  /// ```swift
+  /// var configuration = LuaConfiguration.restricted
+  /// configuration.memoryLimit = 64 << 20
+  /// configuration.instructionLimit = 1_000_000_000
+  /// let vm = try LuaVM(configuration: configuration)
+  /// ```
+  ///
+  /// Each state has its own library tables, globals and metatable of strings: what a script changes in them,
+  /// no script of another state sees. It has no limit of memory or instructions, and `print` and `warn` write to the
+  /// output of the process, unless the program sets that. It holds against accidents and curious scripts; against
+  /// enemies use a process.
+  public static var restricted: LuaConfiguration {
+    LuaConfiguration(
+      libraries: .safe, loadsBytecode: false, refusesExit: true, allowsPrograms: false,
+      allowsFinalizers: false, ignoresEnvironment: true)
   }
 }
 

@@ -46,11 +46,9 @@ internal import CLua
 
   @inline(never)
   private var string: ByteString {
-    let bytes = UnsafeRawBufferPointer(
-      start: raw.pointee.value.pointer, count: Int(raw.pointee.value.integer))
     // C's context is the state's own address.
-    return Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef {
-      $0.copiedText(bytes)
+    Unmanaged<LuaVM>.fromOpaque(raw.pointee.context)._withUnsafeGuaranteedRef {
+      $0.copiedText(raw.pointee.value.lentBytes)
     }
   }
 
@@ -102,11 +100,19 @@ internal import CLua
   /// Bytes as the result; passes the call on if there is no memory for them.
   public func answer(bytes: UnsafeRawBufferPointer) -> LuaDirectAnswer {
     raw.pointee.value = flowlua_value(lending: bytes)
+    if bytes.count <= Int(FLOWLUA_SHORT_TEXT) {
+      withUnsafeMutableBytes(of: &raw.pointee.text) { text in
+        text.copyMemory(from: bytes)
+        raw.pointee.value.pointer = UnsafeRawPointer(text.baseAddress)
+      }
+      return LuaDirectAnswer(results: 1)
+    }
     let status = flowlua_push_protected(raw.pointee.state, &raw.pointee.value)
     guard status == LUA_OK else {
       flowlua_discard_error(raw.pointee.state, status)
       return pass()
     }
+    raw.pointee.value.pointer = nil
     return LuaDirectAnswer(results: 1)
   }
 

@@ -3,7 +3,8 @@ public struct LuaError: Error, CustomStringConvertible {
   /// What kind of failure it is.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     enum Kind: String {
-      case runtime, syntax, file, memory, overflow, argument, closed, library, timeout, stopped
+      case runtime, syntax, file, memory, instructions, overflow, argument, closed, library,
+        timeout, stopped
     }
     let kind: Kind
 
@@ -15,6 +16,8 @@ public struct LuaError: Error, CustomStringConvertible {
     public static let file = Code(kind: .file)
     /// Memory ran out, or the state reached its limit.
     public static let memory = Code(kind: .memory)
+    /// The state has executed as many instructions as it may.
+    public static let instructions = Code(kind: .instructions)
     /// The stack is full.
     public static let overflow = Code(kind: .overflow)
     /// A function of the host was misused.
@@ -72,6 +75,11 @@ public struct LuaError: Error, CustomStringConvertible {
 
 // The value inside is bound to its state, which checks the thread at every use.
 extension LuaValue: @unchecked Sendable {}
+
+extension LuaVM {
+  /// Lua's message for lack of memory.
+  package static let memoryError: ByteString = "not enough memory"
+}
 
 /// Carries a Swift error through Lua: the contents of a userdata of the failure type.
 final class LuaFailureBox {

@@ -76,7 +76,8 @@ extension LuaVM {
   package func parkedWait() -> LuaWait? { takeParkedWait() }
 
   /// The error of a failed coroutine with its place: the position of its innermost Lua function at
-  /// that time.
+  /// that time. The message of an error that isn't a string says only its type: the host has a text of its own
+  /// for it, and a `__tostring` takes as long as ten ops.
   package func failure(
     _ coroutine: LuaCoroutine
   ) -> (error: any Error, position: ByteString, traceback: ByteString) {
@@ -89,7 +90,8 @@ extension LuaVM {
     let noted = flowlua_coroutine_error_status(coroutine.raw)
     let code = noted != LUA_OK ? noted : lua_status(lua)
     return (
-      takeError(code, from: lua), text(flowlua_coroutine_position(coroutine.raw)),
+      takeError(code, from: lua, isDescribed: false),
+      text(flowlua_coroutine_position(coroutine.raw)),
       text(flowlua_coroutine_traceback(coroutine.raw))
     )
   }

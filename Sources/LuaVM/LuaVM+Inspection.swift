@@ -56,7 +56,6 @@ extension LuaVM {
     }
     let walk = EntryWalk(self, listed: list.count, limit: limit - list.count)
     try walkPairs(of: table, walk)
-    if let problem = walk.problem { throw problem }
     var keyed: [(key: LuaValue, value: LuaValue)] = []
     for key in walk.keys { keyed.append((key, try rawGet(key, in: table))) }
     return (list, keyed, walk.isCut)
@@ -73,28 +72,14 @@ extension LuaVM {
     try enter()
     checkHome(table)
     guard table.kind == .table else { return }
-    let status = withExtendedLifetime(walk) {
-      flowlua_each_pair(
-        state, table.id,
-        { lua, context in
-          guard let context else { return false }
-          return Unmanaged<TableWalk>.fromOpaque(context).takeUnretainedValue().visitPair(lua)
-        }, Unmanaged.passUnretained(walk).toOpaque())
-    }
-    try check(status)
+    try walk.run(on: self) { flowlua_each_pair(state, table.id, $0, $1) }
   }
-}
-
-/// A visitor of the pairs of a table.
-private class TableWalk {
-  /// Visits the pair on top of the stack; false ends the iteration.
-  func visitPair(_ lua: OpaquePointer) -> Bool { false }
 }
 
 private final class CountWalk: TableWalk {
   private(set) var count = 0
 
-  override func visitPair(_ lua: OpaquePointer) -> Bool {
+  override func visit(_ lua: OpaquePointer) -> Bool {
     count += 1
     return true
   }
@@ -110,7 +95,7 @@ private final class KeyWalk: TableWalk {
     self.limit = limit
   }
 
-  override func visitPair(_ lua: OpaquePointer) -> Bool {
+  override func visit(_ lua: OpaquePointer) -> Bool {
     var count = 0
     guard let bytes = flowlua_bytes(lua, -2, &count) else { return true }
     let key = UnsafeRawBufferPointer(start: bytes, count: count)
@@ -123,7 +108,6 @@ private final class KeyWalk: TableWalk {
 private final class EntryWalk: TableWalk {
   private(set) var keys: [LuaValue] = []
   private(set) var isCut = false
-  private(set) var problem: (any Error)?
   private let vm: LuaVM
   private let listed: Int
   private let limit: Int
@@ -134,26 +118,21 @@ private final class EntryWalk: TableWalk {
     self.limit = limit
   }
 
-  override func visitPair(_ lua: OpaquePointer) -> Bool {
-    do {
-      let key = try vm.value(in: lua, at: -2)
-      if case .integer(let index) = key, index >= 1, index <= Int64(listed) { return true }
-      if keys.count >= limit {
-        isCut = true
-        guard let last = keys.last, Self.comesBefore(key, last) else { return true }
-        keys.removeLast()
-      }
-      var (low, high) = (0, keys.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if Self.comesBefore(key, keys[middle]) { high = middle } else { low = middle + 1 }
-      }
-      keys.insert(key, at: low)
-      return true
-    } catch {
-      problem = error
-      return false
+  override func visit(_ lua: OpaquePointer) throws -> Bool {
+    let key = try vm.value(in: lua, at: -2)
+    if case .integer(let index) = key, index >= 1, index <= Int64(listed) { return true }
+    if keys.count >= limit {
+      isCut = true
+      guard let last = keys.last, Self.comesBefore(key, last) else { return true }
+      keys.removeLast()
     }
+    var (low, high) = (0, keys.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if Self.comesBefore(key, keys[middle]) { high = middle } else { low = middle + 1 }
+    }
+    keys.insert(key, at: low)
+    return true
   }
 
   private static func comesBefore(_ a: LuaValue, _ b: LuaValue) -> Bool {

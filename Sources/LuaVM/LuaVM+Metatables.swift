@@ -40,8 +40,7 @@ extension LuaVM {
     try enter()
     let L = running
     guard table.kind == .table, lua_checkstack(L, 6) != 0 else { return .nil }
-    flowlua_push_reference(state, L, table.id)
-    if flowlua_push_viewed(L, -1) { lua_rotate(L, -2, 1); flowlua_pop(L, 1) }
+    try check(flowlua_push_shown(state, table.id))
     defer { flowlua_pop(L, 1) }
     try check(withRawValues(of: self, [key]) { flowlua_push_protected(state, $0) })
     lua_rawget(L, -2)
@@ -49,7 +48,7 @@ extension LuaVM {
   }
 
   /// Whether a value has a field in its metatable.
-  package func hasMetafield(_ name: String, _ reference: LuaReference) -> Bool {
+  package func hasMetafield(_ name: StaticString, _ reference: LuaReference) -> Bool {
     guard let value = try? metafield(name, of: reference) else { return false }
     return !value.isNil
   }

@@ -59,4 +59,23 @@ extension LuaVM {
   package func isClosing(_ coroutine: LuaCoroutine) -> Bool {
     isUsable(coroutine) && flowlua_coroutine_is_closing(coroutine.raw)
   }
+
+  /// `file:line: ` of the innermost Lua function at or above a level of a stack.
+  func position(in lua: OpaquePointer, level: Int32) -> ByteString {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+      guard let base = buffer.baseAddress else { return ByteString([]) }
+      let length = flowlua_where(lua, level, base, 160)
+      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+    }
+  }
+
+  /// `file:line` for a `LuaCall.origin`.
+  package func text(ofOrigin origin: UInt64) -> ByteString {
+    guard (try? enter()) != nil else { return "?" }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+      guard let base = buffer.baseAddress else { return ByteString([]) }
+      let length = flowlua_origin_text(state, origin, base, 160)
+      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
+    }
+  }
 }

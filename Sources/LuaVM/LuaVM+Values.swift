@@ -137,34 +137,45 @@ extension LuaVM {
     checkHome(list)
     var next = 0
     while next < count {
-      if let other = try setScalars(&next, count, in: list, value) {
+      if let other = try setPlain(&next, count, in: list, value) {
         try setSome(&next, count, in: list, from: other, value)
       }
     }
   }
 
-  /// Sets scalars of a list from index `next` on, and advances `next`; at most `valuesAtOnce`.
-  /// Returns the first value that isn't a scalar, if there is one.
+  /// Sets scalars and short strings of a list from index `next` on, and advances `next`; at most
+  /// `valuesAtOnce`. Returns the first other value, if there is one.
   @inline(__always)
-  private func setScalars(
+  private func setPlain(
     _ next: inout Int, _ count: Int, in list: LuaReference, _ value: (Int) throws -> LuaValue
   ) throws -> LuaValue? {
     let first = next
     var other: LuaValue?
     let status = try withUnsafeTemporaryAllocation(
-      of: flowlua_value.self, capacity: Self.valuesAtOnce
-    ) { raw in
-      while next < count, next - first < Self.valuesAtOnce {
-        let value = try value(next)
-        guard let plain = flowlua_value(scalar: value) else {
-          other = value
-          break
+      byteCount: Self.valuesAtOnce * Self.shortString, alignment: 1
+    ) { bytes in
+      try withUnsafeTemporaryAllocation(of: flowlua_value.self, capacity: Self.valuesAtOnce) {
+        raw in
+        while next < count, next - first < Self.valuesAtOnce {
+          let value = try value(next)
+          let place = next - first
+          if let plain = flowlua_value(scalar: value) {
+            raw.initializeElement(at: place, to: plain)
+          } else if case .string(let string) = value, string.count <= Self.shortString {
+            let start = place * Self.shortString
+            let room = UnsafeMutableRawBufferPointer(rebasing: bytes[start..<start + string.count])
+            string.withUnsafeBytes { room.copyBytes(from: $0) }
+            raw.initializeElement(
+              at: place, to: flowlua_value(lending: UnsafeRawBufferPointer(room)))
+          } else {
+            other = value
+            break
+          }
+          next += 1
         }
-        raw.initializeElement(at: next - first, to: plain)
-        next += 1
+        guard next > first, let base = raw.baseAddress else { return Int32(LUA_OK) }
+        return flowlua_set_elements(state, list.id, Int64(first + 1), base, Int32(next - first))
       }
-      guard next > first, let base = raw.baseAddress else { return Int32(LUA_OK) }
-      return flowlua_set_elements(state, list.id, Int64(first + 1), base, Int32(next - first))
     }
     try check(status)
     return other
@@ -195,6 +206,8 @@ extension LuaVM {
   }
 
   private static let valuesAtOnce = 64
+  /// Those of which Lua has only one each.
+  private static let shortString = Int(FLOWLUA_SHORT_TEXT)
   /// Longer ones are passed to C without a copy, each by itself, because a copy costs more than a
   /// call.
   private static let longString = 256
@@ -252,8 +265,13 @@ extension LuaVM {
   package func element(_ index: Int, of table: LuaReference) throws -> LuaValue {
     try enter()
     checkHome(table)
-    let lua = running
     guard table.kind == .table else { return .nil }
+    // Most elements are scalars and strings.
+    var plain = flowlua_value.empty
+    if flowlua_read_element(state, table.id, Int64(index), &plain) {
+      return plain.kind == FLOWLUA_STRING ? .string(copiedText(plain.lentBytes)) : plain.scalar
+    }
+    let lua = running
     try check(flowlua_make_room(state, lua, 4))
     flowlua_push_reference(state, lua, table.id)
     lua_rawgeti(lua, -1, lua_Integer(index))
@@ -284,15 +302,20 @@ extension LuaVM {
   }
 
   /// The length of a list without holes and without other keys; nil for any other table.
-  public func listCount(_ table: LuaReference) -> Int? {
+  public func listCount(_ table: LuaReference) -> Int? { list(table)?.count }
+
+  /// The length of a list without holes and without other keys, and the kinds of its values; nil for any
+  /// other table.
+  package func list(_ table: LuaReference) -> (count: Int, kinds: LuaKinds)? {
     guard table.kind == .table, (try? enter()) != nil else { return nil }
     checkHome(table)
     let lua = running
     guard lua_checkstack(lua, 8) != 0 else { return nil }
     flowlua_push_reference(state, lua, table.id)
     defer { flowlua_pop(lua, 1) }
-    let count = flowlua_list_count(lua, -1)
-    return count >= 0 ? Int(count) : nil
+    var kinds: UInt32 = 0
+    let count = flowlua_list_count(state, lua, -1, &kinds)
+    return count >= 0 ? (Int(count), LuaKinds(rawValue: kinds)) : nil
   }
 
   /// All pairs of a table, without metamethods, in no particular order.
@@ -316,17 +339,7 @@ extension LuaVM {
     checkHome(table)
     let walk = PairWalk(vm: self, room: room)
     defer { room = walk.room }
-    let status = withExtendedLifetime(walk) {
-      flowlua_each_pair(
-        state, table.id,
-        { lua, context in
-          guard let context else { return false }
-          let walk = Unmanaged<PairWalk>.fromOpaque(context).takeUnretainedValue()
-          return walk.visitPair(lua)
-        }, Unmanaged.passUnretained(walk).toOpaque())
-    }
-    try check(status)
-    if let problem = walk.problem { throw problem }
+    try walk.run(on: self) { flowlua_each_pair(state, table.id, $0, $1) }
     return walk.pairs
   }
 
@@ -351,26 +364,33 @@ extension LuaVM {
 
   /// A metatable for views.
   ///
-  /// - Parameter refuse: The function that is called with view, key and value when a script tries
-  ///   to change a view. It should raise an error.
+  /// - Parameters:
+  ///   - refuse: The function that is called with view, key and value when a script tries to change a
+  ///     view. It should raise an error.
+  ///   - read: The function that is called with the source of a view and a key, for views that have an
+  ///     object as their source. It returns the value, and whether `readAll` should be called now.
+  ///   - readAll: The function that is called with such a source when all of it is wanted. It returns the
+  ///     table that the view shows from then on.
   /// - Returns: The metatable.
   /// - Throws: A `LuaError` when memory runs out or the state is closed.
-  package func makeViewMetatable(refuse: LuaReference) throws -> LuaReference {
+  package func makeViewMetatable(
+    refuse: LuaReference, read: LuaReference, readAll: LuaReference
+  ) throws -> LuaReference {
     try enter()
-    checkHome(refuse)
-    try check(flowlua_make_view_metatable(state, refuse.id))
+    for function in [refuse, read, readAll] { checkHome(function) }
+    try check(flowlua_make_view_metatable(state, refuse.id, read.id, readAll.id))
     return try popReference(running, .table)
   }
 
-  /// A read-only view of a table, which must not be changed afterwards.
+  /// A read-only view of a table, which must not be changed afterwards, or of an object that isn't empty.
   ///
   /// Reading, `pairs` and `#` work as on the table; so do all functions of this class that read
-  /// tables.
-  package func makeView(of table: LuaReference, metatable: LuaReference) throws -> LuaReference {
+  /// tables. An object is read by the functions of the metatable.
+  package func makeView(of source: LuaReference, metatable: LuaReference) throws -> LuaReference {
     try enter()
-    checkHome(table)
+    checkHome(source)
     checkHome(metatable)
-    try check(flowlua_make_view(state, table.id, metatable.id))
+    try check(flowlua_make_view(state, source.id, metatable.id))
     return try popReference(running, .table)
   }
 
@@ -379,12 +399,9 @@ extension LuaVM {
     guard case .reference(let reference) = value, reference.kind == .table else { return value }
     try enter()
     checkHome(reference)
-    let lua = running
-    try check(flowlua_make_room(state, lua, 4))
-    flowlua_push_reference(state, lua, reference.id)
-    defer { flowlua_pop(lua, 1) }
-    guard flowlua_push_viewed(lua, -1) else { return value }
-    return .reference(try popReference(lua, .table))
+    try check(flowlua_push_shown(state, reference.id))
+    let shown = try popReference(running, .table)
+    return areSame(shown, reference) ? value : .reference(shown)
   }
 
   // MARK: Texts
@@ -426,24 +443,6 @@ extension LuaVM {
       let name = flowlua_type_name(state, running, -1, &length)
       return ByteString(Array(UnsafeRawBufferPointer(start: name, count: length)))
     }
-  }
-
-  /// A field of a value's metatable; nil without metatable.
-  func metafield(_ name: String, of reference: LuaReference) throws -> LuaValue {
-    try enter()
-    let lua = running
-    try check(flowlua_make_room(state, lua, 4))
-    flowlua_push_reference(state, lua, reference.id)
-    guard lua_getmetatable(lua, -1) != 0 else {
-      flowlua_pop(lua, 1)
-      return .nil
-    }
-    let metatable = try popReference(lua, .table)
-    flowlua_pop(lua, 1)
-    for (key, value) in try pairs(of: metatable) {
-      if case .string(let key) = key, key == ByteString(name) { return value }
-    }
-    return .nil
   }
 
   /// The script's place, `file:line: `; empty if no script calls.
@@ -490,11 +489,10 @@ extension LuaVM {
 private nonisolated(unsafe) let emptyChunk = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
 /// Collects the pairs of a table.
-private final class PairWalk {
-  let vm: LuaVM
-  var pairs: [(key: LuaValue, value: LuaValue)] = []
-  var problem: (any Error)?
-  var room: Int
+private final class PairWalk: TableWalk {
+  private let vm: LuaVM
+  private(set) var pairs: [(key: LuaValue, value: LuaValue)] = []
+  private(set) var room: Int
 
   init(vm: LuaVM, room: Int) {
     self.vm = vm
@@ -505,18 +503,37 @@ private final class PairWalk {
     lua_type(lua, index) == LUA_TSTRING ? Int(lua_rawlen(lua, index)) : 0
   }
 
-  func visitPair(_ lua: OpaquePointer) -> Bool {
-    do {
-      let size = 16 + Self.length(in: lua, at: -2) + Self.length(in: lua, at: -1)
-      if size > room { throw LuaError(.memory, "not enough memory") }
-      room -= size
-      pairs.append((try vm.value(in: lua, at: -2), try vm.value(in: lua, at: -1)))
-      return true
-    } catch {
-      problem = error
-      return false
-    }
+  override func visit(_ lua: OpaquePointer) throws -> Bool {
+    let size = 16 + Self.length(in: lua, at: -2) + Self.length(in: lua, at: -1)
+    if size > room { throw LuaError(.memory, "not enough memory") }
+    room -= size
+    pairs.append((try vm.value(in: lua, at: -2), try vm.value(in: lua, at: -1)))
+    return true
   }
+}
+
+/// Kinds of values.
+package struct LuaKinds: OptionSet {
+  /// A bit for each kind.
+  package let rawValue: UInt32
+
+  /// Makes a set of the kinds of these bits.
+  package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  private init(_ type: Int32) { rawValue = 1 << UInt32(type) }
+
+  /// True and false.
+  package static let boolean = LuaKinds(LUA_TBOOLEAN)
+  /// Integers.
+  package static let integer = LuaKinds(LUA_TNUMBER)
+  /// Numbers that are no integers.
+  package static let float = LuaKinds(rawValue: UInt32(FLOWLUA_FLOATS))
+  /// Strings.
+  package static let string = LuaKinds(LUA_TSTRING)
+  /// Tables.
+  package static let table = LuaKinds(LUA_TTABLE)
+  /// Functions.
+  package static let function = LuaKinds(LUA_TFUNCTION)
 }
 
 extension LuaVM {

@@ -20,8 +20,11 @@ public final class LuaVM {
   /// taken.
   @exclusivity(unchecked) private var pumpedWait: LuaWait?
   @exclusivity(unchecked) private var isPumping = false
-  private var isDescribingError = false
+  var isDescribingError = false
   private(set) var failureType = LuaObjectType<LuaFailureBox>(name: "error", id: 1)
+
+  /// The short texts that were copied last.
+  private let recentTexts = RecentTexts()
 
   /// How many calls from Swift are being made, whose arguments and results stand on a stack.
   @exclusivity(unchecked) var openCalls = 0
@@ -67,8 +70,10 @@ public final class LuaVM {
     self.configuration = configuration
     var plain = flowlua_configuration(
       memory_limit: configuration.memoryLimit ?? 0,
+      budget: configuration.memoryBudget?.budget,
       libraries: configuration.libraryBits,
       loads_bytecode: configuration.loadsBytecode,
+      refuses_finalizers: !configuration.allowsFinalizers,
       generational: configuration.generationalCollector,
       ignores_environment: configuration.ignoresEnvironment,
       exits: configuration.exits,
@@ -87,6 +92,7 @@ public final class LuaVM {
     }
     state = opened
     memoryLimit = configuration.memoryLimit
+    instructionLimit = configuration.instructionLimit
     flowlua_set_context(state, Unmanaged.passUnretained(self).toOpaque())
     do {
       failureType = try defineObjectType(
@@ -103,6 +109,7 @@ public final class LuaVM {
       guard flowlua_refill_spare(state) else {
         throw LuaError(.memory, "not enough memory for a Lua state")
       }
+      if instructionLimit != nil { limitInstructions() }
     } catch {
       close()
       throw error
@@ -166,12 +173,33 @@ public final class LuaVM {
   public var memoryUsed: Int { isOpen ? flowlua_memory_used(state) : 0 }
 
   /// The most bytes that the state may hold; nil for no limit. What `memoryOutside` returns counts, too.
-  public var memoryLimit: Int? {
+  // Unchecked exclusivity, because `hasMemoryLimit` is read for each string that a script sets: see HotPath.swift.
+  @exclusivity(unchecked) public var memoryLimit: Int? {
     didSet {
       checkOwner()
       flowlua_set_memory_limit(state, memoryLimit ?? 0)
       onMemoryLimit?()
     }
+  }
+
+  /// Whether `memoryLimit` is set.
+  // Never inlined: the attribute is lost on the way to another module.
+  package var hasMemoryLimit: Bool {
+    @inline(never) get { memoryLimit != nil }
+  }
+
+  /// The number of instructions of Lua that the state may execute from now on; nil for any number. Setting it again,
+  /// also to the same number, begins a new count: scripts continue although they have exceeded the limit before.
+  /// See `LuaConfiguration.instructionLimit`.
+  public var instructionLimit: Int? {
+    didSet {
+      checkOwner()
+      if isOpen { limitInstructions() }
+    }
+  }
+
+  private func limitInstructions() {
+    flowlua_set_instruction_limit(state, instructionLimit.map { Int64(max($0, 0)) } ?? -1)
   }
 
   /// The bytes that others hold for the scripts of this state: exactly if they are more than `room`, else
@@ -183,6 +211,8 @@ public final class LuaVM {
   package static let largeText = 513
   /// Whether so much has grown outside of the state since its last collection that it may be for its garbage.
   private var isCollectionDue = false
+  /// The time from which on a state that has work may collect for the sake of its budget again.
+  var settlesFrom: Int64 = 0
   /// Called when the limit has been set.
   package var onMemoryLimit: (() -> Void)?
 
@@ -313,6 +343,7 @@ public final class LuaVM {
   /// A copy of a text of the state.
   @inline(__always)
   func copiedText(_ bytes: UnsafeRawBufferPointer) -> ByteString {
+    if bytes.count <= RecentTexts.longest { return recentTexts.copy(of: bytes) }
     let text = ByteString(Array(bytes))
     if bytes.count >= Self.largeText { noteCopied(text) }
     return text
@@ -326,86 +357,6 @@ public final class LuaVM {
   func number(in lua: OpaquePointer, at index: Int32) -> LuaValue {
     lua_isinteger(lua, index) != 0
       ? .integer(lua_tointegerx(lua, index, nil)) : .number(lua_tonumberx(lua, index, nil))
-  }
-
-  // MARK: Errors
-
-  /// Throws the error that a failed operation has left.
-  func check(_ status: Int32) throws {
-    if status != LUA_OK { throw takeError(status) }
-  }
-
-  /// The error value on top of the running coroutine's stack, as a Swift error.
-  func takeError(_ status: Int32) -> any Error {
-    if status == FLOWLUA_NO_ROOM { return LuaError(.overflow, "stack overflow") }
-    if status == FLOWLUA_NO_MEMORY { return LuaError(.memory, "not enough memory") }
-    return takeError(status, from: running)
-  }
-
-  func takeError(_ status: Int32, from lua: OpaquePointer) -> any Error {
-    if let pointer = flowlua_object(state, lua, -1, failureType.id) {
-      // A Swift error that passed through Lua.
-      let box = Unmanaged<LuaFailureBox>.fromOpaque(pointer).takeUnretainedValue()
-      flowlua_pop(lua, 1)
-      return box.error
-    }
-    let code: LuaError.Code =
-      switch status {
-      case LUA_ERRMEM: .memory
-      case LUA_ERRSYNTAX: .syntax
-      case LUA_ERRERR + 1: .file  // LUA_ERRFILE, a macro that isn't imported
-      default: .runtime
-      }
-    do {
-      let value = try popValue(lua)
-      return LuaError(code, value: value, message: message(of: value))
-    } catch {
-      return error
-    }
-  }
-
-  /// An error value as text, as the stand-alone interpreter shows it.
-  func message(of value: LuaValue) -> ByteString {
-    switch value {
-    case .string(let string): return string
-    case .integer(let integer): return ByteString(String(integer))
-    case .reference(let reference) where reference.kind == .table || reference.kind == .userdata:
-      // A `__tostring` may raise a value that has one itself, perhaps the same.
-      if !isDescribingError {
-        isDescribingError = true
-        defer { isDescribingError = false }
-        if let text = try? metafield("__tostring", of: reference), !text.isNil,
-          let shown = try? tostringBytes(value)
-        {
-          return shown
-        }
-      }
-      return ByteString("(error object is a \(reference.kind.name) value)")
-    case .number: return (try? tostringBytes(value)) ?? "(error object is a number value)"
-    case .nil: return "(error object is a nil value)"
-    case .boolean: return "(error object is a boolean value)"
-    case .reference(let reference):
-      return ByteString("(error object is a \(reference.kind.name) value)")
-    }
-  }
-
-  /// `file:line: ` of the innermost Lua function at or above a level of a stack.
-  func position(in lua: OpaquePointer, level: Int32) -> ByteString {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-      guard let base = buffer.baseAddress else { return ByteString([]) }
-      let length = flowlua_where(lua, level, base, 160)
-      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
-    }
-  }
-
-  /// `file:line` for a `LuaCall.origin`.
-  package func text(ofOrigin origin: UInt64) -> ByteString {
-    guard (try? enter()) != nil else { return "?" }
-    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
-      guard let base = buffer.baseAddress else { return ByteString([]) }
-      let length = flowlua_origin_text(state, origin, base, 160)
-      return ByteString(Array(UnsafeRawBufferPointer(start: base, count: Int(length))))
-    }
   }
 
   // MARK: Functions
@@ -546,7 +497,7 @@ private final class FunctionList {
 
 /// Releases from other threads.
 private final class ReleaseQueue: Sendable {
-  private let ids = Mutex<[Int32]>([])
+  private let ids = Locked<[Int32]>([])
   /// Lets the owner check without taking the lock.
   private let pending = Atomic<Bool>(false)
 

@@ -125,6 +125,11 @@ extension flowlua_value {
     pointer = bytes.baseAddress
   }
 
+  /// The bytes of a string.
+  var lentBytes: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: pointer, count: Int(integer))
+  }
+
   /// The scalar that it holds; nil for anything else.
   var scalar: LuaValue {
     switch Int(kind) {

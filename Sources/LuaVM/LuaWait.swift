@@ -7,20 +7,38 @@
   // Unchecked exclusivity, of these: only the owner thread uses them, and no access lasts into a
   // call. There can be many waits at a time, so they are small.
 
-  /// Whether the wait has ended.
-  public final var isReady: Bool { hasEnded }
+  private enum State {
+    case pending, ready
+    /// The wait is about to end with an error.
+    case failing(any Error)
+    case failed(any Error)
+  }
+
   // Not public, because the attribute is lost on the way to another module, as with `storedWaiter`.
-  @exclusivity(unchecked) private final var hasEnded = false
+  @exclusivity(unchecked) private final var state = State.pending
+
+  /// Whether the wait has ended.
+  public final var isReady: Bool {
+    switch state {
+    case .pending, .failing: false
+    case .ready, .failed: true
+    }
+  }
 
   /// The error that is raised at the wait instead of its results.
-  @exclusivity(unchecked) public final private(set) var problem: (any Error)?
+  public final var problem: (any Error)? {
+    switch state {
+    case .pending, .ready: nil
+    case .failing(let error), .failed(let error): error
+    }
+  }
 
   /// Notified once, when the wait becomes ready: the scheduler's. Kept until then.
-  package final var waiter: (any LuaWaiter)? {
+  package final var waiter: LuaWaiter? {
     get { storedWaiter }
     set { storedWaiter = newValue }
   }
-  @exclusivity(unchecked) private final var storedWaiter: (any LuaWaiter)?
+  @exclusivity(unchecked) private final var storedWaiter: LuaWaiter?
 
   /// A wait that isn't ready.
   public init() {}
@@ -28,7 +46,7 @@
   /// Ends the wait. Only the first end counts.
   public final func ready() {
     guard !isReady else { return }
-    hasEnded = true
+    noteEnd()
     guard let waiter else { return }
     self.waiter = nil
     waiter.waitIsReady()
@@ -37,14 +55,22 @@
   /// Ends the wait as `ready` does, for a caller that continues the waiter itself: the waiter isn't
   /// notified.
   public final func readyForWaiter() {
-    hasEnded = true
+    noteEnd()
     waiter = nil
+  }
+
+  private final func noteEnd() {
+    switch state {
+    case .pending: state = .ready
+    case .failing(let error): state = .failed(error)
+    case .ready, .failed: break
+    }
   }
 
   /// Ends the wait with an error that is raised at it, also if it was ready but hasn't continued.
   public final func fail(_ error: any Error) {
     let isFirst = problem == nil
-    if isFirst { problem = error }
+    if isFirst { state = isReady ? .failed(error) : .failing(error) }
     if !isReady {
       abandon()
       ready()
@@ -70,9 +96,13 @@
 }
 
 /// The side that continues when a wait is ready.
-package protocol LuaWaiter: AnyObject {
+// A class, because a wait refers to it in half the memory that a protocol takes.
+@_spi(Scripting) open class LuaWaiter {
+  /// A waiter.
+  public init() {}
+
   /// The wait has become ready: from now on its coroutine can be resumed.
-  func waitIsReady()
+  open func waitIsReady() {}
 }
 
 /// The owner of the coroutines and their waits.

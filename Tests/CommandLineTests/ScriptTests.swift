@@ -29,23 +29,28 @@ struct ScriptTests {
   @Test(
     "A script of Tests/scripts ends as its first lines say",
     arguments: all.filter { !leftOut.contains($0) })
-  func script(_ name: String) throws {
+  func script(_ name: String) async throws {
     let path = "Tests/scripts/\(name)"
     let source = try String(contentsOf: Project.root.appending(path: path), encoding: .isoLatin1)
     let expected = try ScriptExpectation(source: source)
-    for module in expected.pythonModules where !TestPython.has(module) {
+    let missing = try await Self.onAThreadOfItsOwn {
+      expected.pythonModules.filter { !TestPython.has($0) }
+    }
+    for module in missing {
       // Printed, too: the runner shows no reason for a case. `scripts/check` repeats these lines.
       let reason = "\(name) needs the Python module \(module), which isn't installed"
       print("skipped: \(reason)")
       try Test.cancel("\(reason)")
     }
-    let run = try ChildProcess.run(
-      Project.binary, expected.options + [path] + expected.arguments,
-      environment: [
-        "LUA_PATH": "Tests/scripts/lib/?.lua;;", "LUA_INIT": "", "LUA_INIT_5_4": "", "TZ": "UTC",
-        "LC_ALL": "C.UTF-8", "FLOWLUA_TEST_PYTHON": TestPython.path,
-      ],
-      in: Project.root.path)
+    let run = try await Self.onAThreadOfItsOwn {
+      try ChildProcess.run(
+        Project.binary, expected.options + [path] + expected.arguments,
+        environment: [
+          "LUA_PATH": "Tests/scripts/lib/?.lua;;", "LUA_INIT": "", "LUA_INIT_5_4": "", "TZ": "UTC",
+          "LC_ALL": "C.UTF-8", "FLOWLUA_TEST_PYTHON": TestPython.path,
+        ],
+        in: Project.root.path)
+    }
     let output = Self.masked(String(decoding: run.standardOutput, as: UTF8.self))
     let errors = String(decoding: run.standardError, as: UTF8.self)
 
@@ -60,6 +65,22 @@ struct ScriptTests {
     }
     for part in expected.standardErrorParts {
       #expect(errors.contains(part))
+    }
+  }
+
+  private static let threads = {
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = ProcessInfo.processInfo.activeProcessorCount
+    return queue
+  }()
+
+  /// Does what blocks, while the threads of Swift's tasks stay free for other tests. Hundreds of scripts that wait
+  /// there would keep the tasks from them which stop busy code, so that it took the time of all scripts.
+  private static func onAThreadOfItsOwn<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      threads.addOperation { continuation.resume(with: .init(catching: body)) }
     }
   }
 

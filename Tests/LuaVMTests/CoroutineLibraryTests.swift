@@ -37,6 +37,15 @@ struct CoroutineLibraryTests {
       show(name, pcall(function() local f = co[name] f(io.stdout) end))
     end
     show(pcall(function() co.yield(1) end)) show(select(2, co.running())) show(co.isyieldable())
+    -- switches without values, at any depth of the stack
+    local function deep(n, f) if n > 0 then local x, y = deep(n - 1, f) return x, y end return f() end
+    for n = 0, 60 do
+      local without = co.wrap(function() deep(n, co.yield) deep(n, co.yield) end)
+      show(n, without()) show(n, without()) show(n, without()) show(n, pcall(without))
+      local counts = co.create(function(...) co.yield() co.yield(...) return select('#', ...) end)
+      show(co.resume(counts, table.unpack({}, 1, n * 5))) show(co.resume(counts))
+      show(deep(n, function() return co.resume(counts) end)) show(co.resume(counts))
+    end
     -- running, normal, dead
     show(pcall(co.close, co.running())) show(pcall(function() co.close(co.running()) end))
     local outer

@@ -6,18 +6,20 @@ import Testing
 struct DirectCallTests {
   /// Counts the direct calls and returns results according to its mode.
   private final class Direct: LuaDirectMethod {
-    enum Mode { case pass, nothing, argument, object, key }
+    enum Mode { case pass, nothing, argument, object, key, text }
 
     var mode = Mode.pass
     var count = 0
     var type: LuaObjectType<Counted>?
     var function: LuaUniqueReference?
+    var text = ByteString([])
 
     override func answer(_ call: LuaDirectCall) -> LuaDirectAnswer {
       count += 1
       switch mode {
       case .pass: return call.pass()
       case .nothing: return call.answer()
+      case .text: return text.bytes.withUnsafeBytes { call.answer(bytes: $0) }
       case .key: return call.answer(takesKey ? call.key + Int64(call.slot) : 0)
       case .object:
         guard let type, let object = call.object(type) else { return call.pass() }
@@ -109,6 +111,48 @@ struct DirectCallTests {
     ] {
       #expect(try host.text("return object:call(\(value))") == shown)
     }
+    #expect(host.vm.stackDepth == 0)
+  }
+
+  @Test("A text of any length is returned with all its bytes")
+  func texts() throws {
+    let fixture = try Fixture()
+    let (host, direct) = (fixture.host, fixture.direct)
+    direct.mode = .text
+    for count in [0, 1, 7, 39, 40, 41, 42, 1000] {
+      direct.text = ByteString((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37) })
+      try host.setGlobal("expected", .string(direct.text))
+      #expect(
+        try host.text("return select('#', object:call()), object:call() == expected") == "1 true")
+    }
+    #expect(direct.count == 16)
+    #expect(host.vm.stackDepth == 0)
+  }
+
+  @Test(
+    "A short text without memory for it is an error, and a long one is left to the general call",
+    arguments: [20, 40, 41, 400])
+  func textsWithoutMemory(_ count: Int) throws {
+    let fixture = try Fixture()
+    let (host, direct) = (fixture.host, fixture.direct)
+    direct.mode = .text
+    let caller = try host.load("return #object:call()")
+    var number = 0
+    var failures = 0
+    try MemoryTests.failEach(host, "a text of \(count) bytes") {
+      number += 1
+      // Lua would find a short text that it has.
+      let digits = String(number)
+      direct.text = ByteString(digits + String(repeating: "-", count: count - digits.utf8.count))
+      failures += 1
+      let length = try host.vm.call(caller).first
+      if case .integer(Int64(count)) = length {
+        failures -= 1
+      } else if count <= 40 || length != .integer(Int64("other".utf8.count)) {
+        Issue.record("\(count) expected")
+      }
+    }
+    #expect(failures > 0)
     #expect(host.vm.stackDepth == 0)
   }
 

@@ -1,13 +1,12 @@
 import Glibc
 import LuaVM
-import Synchronization
 import Testing
 
 @Suite("The output of a state")
 struct OutputTests {
   /// The pieces that a handler has got.
   private final class Pieces: Sendable {
-    private let pieces = Mutex<[String]>([])
+    private let pieces = Locked<[String]>([])
 
     var output: LuaOutput {
       .handler { [self] bytes in pieces.withLock { $0.append(bytes.description) } }

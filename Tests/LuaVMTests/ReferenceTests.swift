@@ -1,6 +1,5 @@
 import Glibc
 @_spi(Scripting) import LuaVM
-import Synchronization
 import Testing
 
 /// References know the state they belong to.
@@ -148,9 +147,27 @@ struct ReferenceTests {
     #expect(host.vm.referenceCount <= before + 1)
   }
 
+  @Test("Of the coroutines that many functions waited in at the same time a thousand stay")
+  func fewCoroutinesStay() throws {
+    let host = try TestHost()
+    let before = host.vm.referenceCount
+    for _ in 0..<3 {
+      let text = try host.operationText(
+        """
+        local tasks = {}
+        for i = 1, 3000 do tasks[i] = S.spawn(function() S.sleep(1) return i end) end
+        for i = 1, 3000 do assert(S.await(tasks[i]) == i) end
+        return "all"
+        """)
+      #expect(text == "all")
+      try host.vm.collectGarbage()
+      #expect((1024...1040).contains(host.vm.referenceCount - before))
+    }
+  }
+
   @Test("States on many threads are independent")
   func statesOfManyThreadsDoNotMeet() {
-    let failures = Mutex(0)
+    let failures = Locked(0)
     let threads = (0..<4).map { number in
       startThread {
         do {

@@ -87,6 +87,8 @@ struct ValueCodecTests {
     "Tables of all shapes are copied",
     arguments: [
       "{}", "{1, 2, 3}", "{1, nil, 3}", "{n = 1, 10, 20, [4] = 40, ['1'] = 'x', [1.5] = 2}",
+      "{1, 2.5, -3, 4e300, -0.0, math.mininteger, 1/0}", "{1, 2, 'three', 4, 5.5}", "{'one', 2}",
+      "{1, 2.5, 3, n = 3, [10] = 4}", "{{1, 2}, {3.5, {4, 5, 'six'}, 7}}",
       "{[3] = 3, [2] = 2, [1] = 1}", "{[-1] = 1, [0] = 0, [1] = 1}", "{false, true, 'x', {}, 2.5}",
       "table.pack(nil, 2, nil)",
       "(function() local t = {} for i = 300, 1, -1 do t[i] = i end "
@@ -300,6 +302,34 @@ struct ValueCodecTests {
         == "1 two nil")
   }
 
+  @Test("A list that grows after its arrival keeps its numbers")
+  func arrivedListsGrow() throws {
+    let question =
+      """
+      for i = 101, 300 do v[i] = i end
+      local sum = 0
+      for i, n in ipairs(v) do sum = sum + n end
+      collectgarbage()
+      return #v, sum, v[1], math.type(v[2]), next(v), #table.move(v, 1, 300, 301)
+      """
+    #expect(
+      try told(
+        "local t = {} for i = 1, 100 do t[i] = i % 2 == 0 and i + 0.0 or i end return t", question)
+        == "300 45150.0 1 float 1 600")
+  }
+
+  @Test("A list that ends among its numbers is refused")
+  func listsThatEndEarly() throws {
+    let buffer = EncodedBuffer()
+    try home.vm.encode(try home.run("return {1, 2.5, 3, 4}")[0], into: buffer)
+    for count in 1...36 {
+      #expect(throws: LuaError.self) {
+        try away.vm.decode(EncodedBuffer(Array(buffer.bytes.dropLast(count))))
+      }
+    }
+    #expect(away.vm.stackDepth == 0)
+  }
+
   @Test("Decoding any bytes ends in a value or an error")
   func anyBytesEndInAValueOrAnError() throws {
     let seed = UInt64.random(in: 0...(.max))
@@ -307,7 +337,9 @@ struct ValueCodecTests {
     var random = SplitMix(state: seed)
     let sample = EncodedBuffer()
     try home.vm.encode(
-      try home.run("local t = {7, 'hello', {k = 2.5}, x = {}} t.t = t return t")[0], into: sample)
+      try home.run(
+        "local t = {7, 2.5, -1, 'hello', {k = 2.5}, {1, 2, 3}, x = {}} t.t = t return t")[0],
+      into: sample)
     let limit = 30_000_000
     away.vm.memoryLimit = limit
     for round in 0..<repetitions(30_000) {

@@ -4,19 +4,85 @@ import Testing
 /// Values keep their bits, subtypes and identity on every way.
 @Suite("Conversion and printing of values")
 struct ValueTests {
+  @Test("Lists of strings of all short lengths keep their values", arguments: [1, 64, 65, 200])
+  func listsOfShortStrings(count: Int) throws {
+    let host = try TestHost()
+    let value: (Int) -> LuaValue = { index in
+      let digits = String(index)
+      return .string(ByteString(digits + String(repeating: "-", count: index % 41)))
+    }
+    let list = try host.vm.makeList(count: count, value)
+    for index in 0..<count {
+      #expect(try host.vm.element(index + 1, of: list) == value(index))
+    }
+    #expect(host.vm.stackDepth == 0)
+  }
+
+  /// Strings that are collected leave their addresses to others of the same length, and many share a slot.
+  @Test("Short texts that are copied again are the right ones, and share their bytes")
+  func shortTextsAreCopiedAgain() throws {
+    let host = try TestHost()
+    let make = try host.load(
+      "local i, length = ...; return (('%08d'):format(i)):rep(5):sub(1, length)")
+    for index in 0..<repetitions(5000) {
+      let length = 1 + index % 41
+      let expected = String(
+        repeating: String(repeating: "0", count: 8 - String(index).count) + String(index), count: 5
+      ).prefix(length)
+      let results = try host.vm.call(make, [.integer(Int64(index)), .integer(Int64(length))])
+      #expect(results == [.string(ByteString(String(expected)))])
+      if index % 100 == 0 { try host.run("collectgarbage()") }
+    }
+    let list = try host.vm.makeList(count: 2) { .string($0 == 0 ? "the same" : "another") }
+    func address(_ index: Int) throws -> UnsafePointer<UInt8>? {
+      guard case .string(let text) = try host.vm.element(index, of: list) else { return nil }
+      return text.withUnsafeBytes { $0.baseAddress }
+    }
+    let first = try address(1)
+    #expect(try first != nil && first == address(1))
+    #expect(try first != address(2))
+  }
+
+  @Test("Some fields of a table are read in their order, without metamethods")
+  func fieldsAreRead() throws {
+    let host = try TestHost()
+    let results = try host.run(
+      """
+      return setmetatable({ a = 1, long_name = "text", [1] = "one", b = false },
+        { __index = function() error "called" end }), { a = {} }
+      """)
+    guard case .reference(let table) = results[0], case .reference(let other) = results[1] else {
+      Issue.record("no tables")
+      return
+    }
+    #expect(
+      try host.vm.fields("b\0missing\0long_name\0a", of: table)
+        == [.boolean(false), .nil, .string("text"), .integer(1)])
+    #expect(try host.vm.fields("a", of: table) == [.integer(1)])
+    guard case .reference(let inner)? = try host.vm.fields("a", of: other).first else {
+      Issue.record("no inner table")
+      return
+    }
+    #expect(inner.kind == .table)
+    #expect(host.vm.stackDepth == 0)
+  }
+
   /// Short and long strings, a value of each kind, and none, at all places of what is passed at once.
   @Test("Lists of any length keep their values", arguments: [0, 1, 63, 64, 65, 200])
   func listsOfAnyLengthKeepTheirValues(count: Int) throws {
     let host = try TestHost()
     let table = try host.vm.makeTable()
     let value: (Int) -> LuaValue = { index in
-      switch index % 7 {
+      switch index % 10 {
       case 0: .integer(Int64(index))
       case 1: .string(ByteString("short \(index)"))
       case 2: .string(ByteString(String(repeating: "\(index),", count: 300)))
       case 3: .boolean(index % 2 == 0)
       case 4: .number(Double(index) / 2)
       case 5: .nil
+      case 6: .string(ByteString(String(repeating: "x", count: 40)))
+      case 7: .string(ByteString(String(repeating: "x", count: 41)))
+      case 8: .string("")
       default: .reference(table)
       }
     }
@@ -248,6 +314,31 @@ struct ValueTests {
     let host = try TestHost()
     guard case .reference(let table)? = try host.run("return \(source)").first else { return }
     #expect(host.vm.listCount(table) == count)
+  }
+
+  @Test("The kinds of a list's values are known, whether Lua's tables are read directly or not")
+  func theKindsOfAListAreKnown() throws {
+    for withheld in [[], LuaMechanisms.tableLayout] {
+      try TestHost.$withheld.withValue(withheld) {
+        let host = try TestHost()
+        for (source, kinds) in [
+          ("{}", []), ("{1, 2}", .integer), ("{1.5}", .float), ("{1, 1.5}", [.integer, .float]),
+          ("{'a', ('b'):rep(99)}", .string), ("{true, false}", .boolean),
+          ("{{}, print, function() end, 'a'}", [.table, .function, .string]),
+          ("{[3] = true, [1] = 1, [2] = 2}", [.integer, .boolean]), ("{1, io.stdout}", nil),
+          ("{1, nil, 3}", nil), ("{1, x = 2}", nil), ("{[0] = 1}", nil), ("{1, [1.5] = 1}", nil),
+        ] as [(String, LuaKinds?)] {
+          guard case .reference(let table)? = try host.run("return \(source)").first else {
+            Issue.record("no table: \(source)")
+            continue
+          }
+          let all: LuaKinds = [.boolean, .integer, .float, .string, .table, .function]
+          let known = host.vm.list(table).flatMap { all.isSuperset(of: $0.kinds) ? $0.kinds : nil }
+          #expect(known == kinds, "\(source)")
+        }
+        #expect(try host.text("return 1") == "1")
+      }
+    }
   }
 
   @Test(

@@ -1,116 +1,154 @@
 -- What scripts/bench measures with: both sides of a row in turn, A B A B; a figure is the median of
--- the rounds.
+-- the rounds. A figure of time has two numbers, the time that passed (`wall`) and the CPU time of
+-- all threads (`cpu`), and a row says which of them judges: the CPU time where one thread works,
+-- because it swings less; the other where several threads, processes or the disk work.
+local counting = require "counting"
 local harness = { rows = {}, missed = 0 }
 
 local flowlua, compiled, rounds = arg[1], arg[2], tonumber(arg[3])
 local here = arg[0]:match("^(.*)/")
 harness.flowlua, harness.compiled, harness.rounds, harness.here = flowlua, compiled, rounds, here
 
--- Runs a program, which prints numbers, a line each, and returns them.
+-- Runs a program, which prints numbers, and returns them.
 function harness.output_of(...)
   local words = { ... }
-  for i, word in ipairs(words) do words[i] = "'" .. word:gsub("'", [['\'']]) .. "'" end
+  for i, word in ipairs(words) do words[i] = "'" .. tostring(word):gsub("'", [['\'']]) .. "'" end
   local command = table.concat(words, " ")
   local pipe = assert(io.popen(command, "r"))
   local text = pipe:read("a")
   if not pipe:close() then error("failed: " .. command, 0) end
   local numbers = {}
-  for line in text:gmatch("[^\n]+") do
-    numbers[#numbers + 1] = assert(tonumber(line), "no number: " .. line)
+  for word in text:gmatch("%S+") do
+    numbers[#numbers + 1] = assert(tonumber(word), "no number: " .. word)
   end
-  return table.unpack(numbers)
+  return numbers
 end
 
-function harness.median(values)
+local function median(values)
   table.sort(values)
   local middle = #values // 2
   if #values % 2 == 1 then return values[middle + 1] end
   return (values[middle] + values[middle + 1]) / 2
 end
 
--- Medians of as many functions, called in turn.
-function harness.in_turn(...)
-  local sides, values = { ... }, {}
-  for _ = 1, rounds do
+local function least(values) return math.min(table.unpack(values)) end
+
+-- What functions that return numbers return in turn, a list for each: the choice among the rounds.
+local function chosen(choose, sides)
+  local lists = {}
+  for round = 1, rounds do
     for i, side in ipairs(sides) do
-      values[i] = values[i] or {}
-      table.insert(values[i], (side()))
+      lists[i] = lists[i] or {}
+      for k, number in ipairs(side()) do
+        lists[i][k] = lists[i][k] or {}
+        lists[i][k][round] = number
+      end
     end
   end
-  for i in ipairs(sides) do values[i] = harness.median(values[i]) end
-  return table.unpack(values)
+  for _, list in ipairs(lists) do
+    for k, values in ipairs(list) do list[k] = choose(values) end
+  end
+  return table.unpack(lists)
 end
 
--- A function that runs a script of this folder with a program.
-function harness.with(program, script, ...)
-  local words = { program, here .. "/" .. script, ... }
+-- Medians, or the least numbers: what disturbs a benchmark only ever makes it slower.
+function harness.in_turn(...) return chosen(median, { ... }) end
+function harness.best_of(...) return chosen(least, { ... }) end
+
+-- The figure whose two numbers begin at a place of a list, times a factor.
+function harness.time(list, place, factor)
+  place, factor = place or 1, factor or 1
+  return { wall = list[place] * factor, cpu = list[place + 1] * factor }
+end
+
+-- A function that runs a program.
+function harness.running(...)
+  local words = { ... }
   return function() return harness.output_of(table.unpack(words)) end
 end
 
--- The same with flowlua, and with lua5.4.
-function harness.ours(script, ...) return harness.with(flowlua, script, ...) end
-function harness.lua(script, ...) return harness.with("lua5.4", script, ...) end
-
--- A function that runs a peer that was compiled.
-function harness.peer(name, ...)
-  local words = { compiled .. "/" .. name, ... }
-  return function() return harness.output_of(table.unpack(words)) end
-end
-
--- A function that measures how long a command takes, in milliseconds.
-function harness.wall(...)
-  local words = { here .. "/wall", ... }
-  return function() return harness.output_of(table.unpack(words)) end
-end
-
--- A function that measures the CPU time that a command takes, in milliseconds.
-function harness.cpu(...)
-  local words = { here .. "/cpu", ... }
-  return function() return harness.output_of(table.unpack(words)) end
-end
+-- Functions that run a script of this folder with flowlua, and with lua5.4; a peer that was
+-- compiled; and any command, to measure the milliseconds that it takes.
+function harness.ours(script, ...) return harness.running(flowlua, here .. "/" .. script, ...) end
+function harness.lua(script, ...) return harness.running("lua5.4", here .. "/" .. script, ...) end
+function harness.peer(name, ...) return harness.running(compiled .. "/" .. name, ...) end
+function harness.took(...) return harness.running(here .. "/took", ...) end
 
 -- A function that runs a script of this folder without a mechanism, which may be "none".
 function harness.without(mechanism, script, ...)
-  local words = { compiled .. "/host", mechanism, here .. "/" .. script, ... }
-  return function() return harness.output_of(table.unpack(words)) end
+  return harness.running(compiled .. "/host", mechanism, here .. "/" .. script, ...)
 end
 
--- How many instructions each of the `many` things takes for which a script of this folder is run
--- without a mechanism. The few things of another run are subtracted: what starts the script.
-function harness.instructions(mechanism, script, many, ...)
-  local words = { ... }
-  local function count(n)
-    words[#words + 1] = ("%d"):format(n)
-    local counted = harness.output_of(
-      here .. "/instructions", compiled .. "/host", mechanism, here .. "/" .. script,
-      table.unpack(words))
-    words[#words] = nil
-    return assert(counted, "no instructions were counted")
-  end
+-- How many instructions a unit of a kind takes without a mechanism: those of few of them, which
+-- start the script, are subtracted.
+function harness.instructions(mechanism, kind, many)
   local few = many // 10
-  return (count(many) - count(few)) / (many - few)
+  local function count(n)
+    return counting(compiled .. "/host", mechanism, here .. "/units.lua", kind, n)
+  end
+  local less, more = count(few), count(many)
+  return (more() - less()) / (many - few)
 end
 
-local FORMAT = "%-41s %12s %12s %9s   %-22s %s"
+local FORMAT = "%-52s %9s %9s %9s %9s %-6s %9s  %-24s %s"
 
-local function figure(value, unit)
+local function figure(value)
   if not value then return "-" end
-  return (value < 10 and unit ~= "KiB" and "%.1f %s" or "%.0f %s"):format(value, unit)
+  return (value < 10 and "%.1f" or "%.0f"):format(value)
 end
 
 function harness.head()
-  print((FORMAT:format("measure", "flowlua", "peer", "ratio", "target", "verdict")))
+  print(FORMAT:format("", "flowlua", "flowlua", "peer", "peer", "", "", "", ""))
+  print(FORMAT:format(
+    "measure", "wall", "CPU", "wall", "CPU", "unit", "ratio", "target", "verdict"))
 end
 
--- Prints a row, and keeps it for the chart: `name`, `ours` and `peer` in a `unit`, their `ratio`
--- (ours to the peer's unless given), the `target` in words, and whether it is `met`.
+-- Whether a row meets its target, and the target in words.
+local function judged(row, ours, theirs)
+  local clock = row.by and (row.by == "cpu" and "CPU " or "wall ") or ""
+  if row.at_most then
+    return ours <= row.at_most, ("%s<= %g %s"):format(clock, row.at_most, row.unit)
+  elseif row.at_least then
+    return ours >= row.at_least and ours > theirs,
+      ("%s>= %g %s, ahead"):format(clock, row.at_least, row.unit)
+  elseif row.times then
+    return ours <= row.times * theirs, ("%s<= %.2f x"):format(clock, row.times)
+  elseif row.faster then
+    return theirs >= row.faster * ours, ("%s>= %.2f x"):format(clock, row.faster)
+  elseif row.more then
+    return ours - theirs <= row.more, ("%s<= %g %s more"):format(clock, row.more, row.unit)
+  end
+end
+
+-- Prints a row, and keeps it for the chart. Its fields:
+--
+--   name           what is measured / with what it is compared
+--   ours, peer     numbers in a `unit`, or figures of time
+--   by             "cpu" or "wall", the time that judges
+--   at_most, at_least, times, faster, more
+--                  the target: the most; the least, which is more than the peer's; how many times
+--                  the peer's; how many times as fast as the peer; how much more than the peer's
+--   ratio          ours to the peer's unless given; the peer's to ours with `faster`
+--   chart, against the words of the chart
 function harness.row(row)
   harness.rows[#harness.rows + 1] = row
-  if not row.ratio and row.ours and row.peer then row.ratio = row.ours / row.peer end
-  if row.met == false then harness.missed = harness.missed + 1 end
-  print((FORMAT:format(row.name, figure(row.ours, row.unit), figure(row.peer, row.unit),
-    row.ratio and ("%.2f x"):format(row.ratio) or "-", row.target or "-",
-    row.met == nil and "-" or row.met and "met" or "MISSED")))
+  local function judging(side) return type(side) == "table" and side[row.by] or side end
+  local ours, theirs = judging(row.ours), judging(row.peer)
+  if ours and theirs then
+    row.charted = ours / theirs
+    row.ratio = row.faster and theirs / ours or row.charted
+  end
+  local met, target = judged(row, ours or row.ratio, theirs or 1)
+  if met == false then harness.missed = harness.missed + 1 end
+  local cells = {}
+  for _, side in ipairs { row.ours or false, row.peer or false } do
+    local both = type(side) == "table" and side or { wall = side }
+    cells[#cells + 1] = figure(both.wall)
+    cells[#cells + 1] = figure(both.cpu)
+  end
+  print((FORMAT:format(row.name, cells[1], cells[2], cells[3], cells[4], row.unit,
+    row.ratio and ("%.2f x"):format(row.ratio) or "-", target or "-",
+    met == nil and "-" or met and "met" or "MISSED")))
   io.flush()
 end
 

@@ -1,5 +1,5 @@
--- Requests to a server: http.lua get URL COUNT prints the microseconds of CPU time of each of COUNT
--- GETs, 64 at once; http.lua save URL FILE saves one body to a file.
+-- Requests to a server: http.lua get URL COUNT prints the microseconds of time and of CPU time of
+-- each of COUNT GETs, 64 at once; http.lua save URL FILE saves one body to a file.
 local flow = require "flow"
 local mode, url, last = table.unpack(arg)
 
@@ -11,7 +11,7 @@ end
 local count, started = tonumber(last), 0
 -- Loading the library and connecting aren't part of a request.
 flow.http(url):await()
-local from = os.clock()
+local stop = require "clock"()
 local loops = {}
 for i = 1, 64 do
   loops[i] = flow.spawn(function()
@@ -22,4 +22,4 @@ for i = 1, 64 do
   end)
 end
 flow.when_all_succeed(loops):await()
-print((os.clock() - from) / count * 1e6)
+print(stop(1e6 / count))

@@ -1,5 +1,5 @@
 -- The timeline of a run of arg[1] items in the file arg[2]; needs --virtual-clock. Prints the ms of
--- CPU time that making and writing it takes, and its MB.
+-- time and of CPU time that making and writing it takes, and its MB.
 local flow, fs = require "flow", require "flow.fs"
 local n, file = tonumber(arg[1]), arg[2]
 local ItemOp = flow.op("ItemOp", {
@@ -19,7 +19,7 @@ local run = flow.new("timeline"):data { items = items }
   :add_grouped(ItemOp, { input = "items", max_concurrent = 8, allow_failure = true })
   :run()
 collectgarbage()
-local before = os.clock()
+local stop = require "clock"()
 run:timeline(file)
-print((os.clock() - before) * 1e3)
+print(stop(1e3))
 print(fs.stat(file).size / 1e6)

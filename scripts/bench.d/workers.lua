@@ -1,5 +1,6 @@
 -- Groups in workers: `workers.lua KIND COUNT THREAD`, with --workers as the caller likes. Prints
--- what an item takes, the median of five groups after the first one: nanoseconds of trivial items,
+-- the time and the CPU time of an item: in the first group, which starts the workers, in the second
+-- one, and the medians of the third to the seventh. They are nanoseconds of trivial items,
 -- microseconds of 10 KB strings and of tables of 1,000 numbers there and back, milliseconds of
 -- items that compute for about 20 ms.
 local flow = require "flow"
@@ -49,14 +50,8 @@ for i = 1, count do items[i] = chosen.item(i) end
 local blueprint = flow.new("group")
   :data { items = items }
   :add_grouped(ItemOp, { input = "items", output = "results", max_concurrent = 3 })
-local times = {}
-for round = 0, 5 do
-  collectgarbage()
-  local before = flow.now()
-  local run = blueprint:run()
-  times[round] = flow.now() - before
+local run
+require "rounds"(chosen.unit / count, function() run = blueprint:run() end, function()
   assert(run.ok, run.error)
   for i = 1, count do assert(chosen.check(run.data.results[i], i)) end
-end
-table.sort(times)
-print(times[3] / count * chosen.unit)
+end)

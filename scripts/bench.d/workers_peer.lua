@@ -15,13 +15,13 @@ end
 local function same(item) return item end
 
 local kinds = {
-  trivial = { unit = 1, item = same, pack = same, unpack = same },
+  trivial = { unit = 1e9, item = same, pack = same, unpack = same },
   string = {
-    unit = 1e3, pack = same, unpack = same,
+    unit = 1e6, pack = same, unpack = same,
     item = function(i) return string.char(i % 256):rep(10240) end,
   },
   table = {
-    unit = 1e3, pack = packed, unpack = unpacked,
+    unit = 1e6, pack = packed, unpack = unpacked,
     item = function(i)
       local numbers = {}
       for k = 1, 1000 do numbers[k] = k + i end
@@ -52,16 +52,8 @@ else
   work = uv.new_work(function(index, item) return index, item end, done)
 end
 
--- The first round starts the threads.
-local times = {}
-for round = 0, 5 do
-  collectgarbage()
+require "rounds"(chosen.unit / count, function()
   finished = 0
-  local before = uv.hrtime()
   for i = 1, count do work:queue(i, chosen.pack(items[i])) end
   uv.run()
-  times[round] = uv.hrtime() - before
-  assert(finished == count and #results == count)
-end
-table.sort(times)
-print(times[3] / count / chosen.unit)
+end, function() assert(finished == count and #results == count) end)

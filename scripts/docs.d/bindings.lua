@@ -35,6 +35,7 @@ local options = {
   { "flow.JSONWriting", function(t) flow.json.encode(1, t) end },
   { "flow.CSVReading", function(t) flow.csv.rows("", t) end },
   { "flow.CSVWriting", function(t) flow.csv.encode({}, t) end },
+  { "flow.SandboxOptions", function(t) flow.sandbox(t) end },
   { "flow.FileListOptions", function(t) flow.fs.list("/", t) end },
   { "flow.FileStatOptions", function(t) flow.fs.stat("/", t) end },
   { "flow.FileRemoveOptions", function(t) flow.fs.remove("/", t) end },

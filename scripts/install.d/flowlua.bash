@@ -15,26 +15,36 @@ _flowlua() {
   elif [[ $before == --graph || $before == --color || $before == --events || $before == --workers ||
     $before == --annotations || $before == --grace || $before == --progress || $before == --report ||
     $before == --older-than || $before == --settle || $before == --show || $before == --forget ||
-    $before == --from || $before == --only || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
+    $before == --from || $before == --only || $before == --allow-env || $before == --allow-read ||
+    $before == --allow-write || $before == --cpu-limit || $before == --memory-limit || $before == --open-files ||
+    $before == --time-limit || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
+
+  # Paths and names of variables with commas between them: the last one is completed.
+  local list=''
+  if [[ $word == *,* ]]; then list=${word%,*},; fi
 
   case $option in
     --summary) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
     --progress) mapfile -t COMPREPLY < <(compgen -W 'auto plain never' -- "$word") ;;
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
+    --sandbox) mapfile -t COMPREPLY < <(compgen -W 'strict' -- "$word") ;;
+    --allow-env) mapfile -t COMPREPLY < <(compgen -P "$list" -e -- "${word#"$list"}") ;;
+    --allow-read | --allow-write) mapfile -t COMPREPLY < <(compgen -P "$list" -f -- "${word#"$list"}") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations | --store) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --graph | --events | --otlp | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --forget)
       # Only ages go without a run.
       if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W '--older-than' -- "$word"); fi ;;
-    --from | --grace | --older-than | --only | --resume | --settle | --show | --store-limit | -e | -l) ;;
+    --cpu-limit | --from | --grace | --memory-limit | --older-than | --only | --open-files | --time-limit | --resume | --settle | --show | --store-limit | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
           --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
+            --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time-limit | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
           --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
@@ -46,9 +56,11 @@ _flowlua() {
         esac
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--annotations --check --color --events --follow --forget --from --grace --graph --help --keep
-          --no-cache --no-progress --older-than --only --otlp --progress --report --resume --runs --settle --show --store --store-limit
-          --summary --summary=json --timeline --trace --trust-code --verify --version
+        mapfile -t COMPREPLY < <(compgen -W '--allow-env --allow-net --allow-read --allow-run --allow-write
+          --annotations --check --color --cpu-limit --events --follow --forget --from --grace --graph --help --keep
+          --memory-limit --no-cache --no-progress --older-than --only --open-files --otlp --progress --report --resume --runs
+          --sandbox --sandbox=strict --settle --show --store --store-limit
+          --summary --summary=json --time-limit --timeline --trace --trust-code --verify --version
           --virtual-clock --why --workers
           -e -i -l -v -E -W' -- "$word")
       else

@@ -13,6 +13,19 @@ STAMP=$ROOT/.build/release/flowlua.built
 # Package.swift: warnings are errors. `export FLOWLUA_STRICT=1` in a shell keeps `swift build` from building all again.
 export FLOWLUA_STRICT=1
 
+# What release builds have that a manifest can't say, because no package could then depend on this one; all scripts use
+# the same, or each would compile everything again.
+#   A section for each function of Swift: the linker drops those that nothing calls, and a start touches fewer pages.
+#   No search for shared libraries beside the program: 24 calls of the kernel at each start.
+RELEASE=(--configuration release -Xswiftc -Xfrontend -Xswiftc -function-sections --disable-local-rpath)
+
+# So many tests at a time. Without a limit the runner begins all of them, and their tasks stand in one queue: a test
+# whose task is to stop busy code kept the processors until hundreds of others had had their turns.
+SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((2 * $(nproc)))
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH
+
+source "$ROOT/scripts/lib/liblua.sh"
+
 die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
   exit 1
@@ -86,7 +99,7 @@ need_swift() {
   command -v swift >/dev/null || die "swift isn't on the PATH: install the Swift 6.3 toolchain"
 }
 
-need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev pkg-config libstdc++-12-dev; }
+need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev pkg-config libstdc++-12-dev binutils; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
 # handles signals with luv; Chromium shows the pages of runs; the others are servers for requests, and curl to
 # compare with; faketime sets the clock of a program.
@@ -116,7 +129,7 @@ need_to_lint() { need_swift && need_packages lua5.4 lua-check mandoc clang-forma
 
 release_is_current() {
   [[ -x $BINARY && -e $STAMP ]] || return 1
-  local inputs=("$ROOT/Package.swift" "$ROOT/Sources" "$ROOT/scripts/link") newer
+  local inputs=("$ROOT/Package.swift" "$ROOT/Sources" "$ROOT/scripts/link" "$ROOT/scripts/lib") newer
   [[ ! -e $ROOT/Package.resolved ]] || inputs+=("$ROOT/Package.resolved")
   # Folders count too: a file that was removed leaves only the folder's time. Articles don't.
   newer=$(find "${inputs[@]}" -name '*.docc' -prune -o -newer "$STAMP" -print -quit)
@@ -130,7 +143,7 @@ build_release() {
   note "building .build/release/flowlua…"
   local begun
   begun=$(mktemp)
-  if ! (cd "$ROOT" && quietly swift build --configuration release --product flowlua); then
+  if ! (cd "$ROOT" && with_liblua quietly swift build "${RELEASE[@]}" --product flowlua); then
     rm -f "$begun"
     return 1
   fi

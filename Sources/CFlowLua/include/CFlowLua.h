@@ -94,6 +94,10 @@ enum {
   FLOWLUA_WAIT = 2,    // park the coroutine (or pump the loop) until `wait` is ready
 };
 
+/// The most bytes of a result that is pushed after Swift has returned, which needs no protected call. Lua has
+/// longer strings apart, and copying such a one takes longer than the call.
+enum { FLOWLUA_SHORT_TEXT = 40 };
+
 /// A call of a method with its object or handle, at most one interned string and at most one value; see
 /// `FLOWLUA_DIRECT_FUNCTION`.
 typedef struct flowlua_direct_call {
@@ -112,8 +116,10 @@ typedef struct flowlua_direct_call {
   /// What is kept for the interned string.
   int64_t key;
   /// The last argument: a scalar, a string whose bytes are lent or, as FLOWLUA_ARGUMENT, a function.
-  /// Afterwards the result: a scalar, an object, or a string, which is on top of the stack.
+  /// Afterwards the result: a scalar, an object, or a string. That is in `text` if there is a pointer, else on
+  /// top of the stack.
   flowlua_value value;
+  char text[FLOWLUA_SHORT_TEXT];
 } flowlua_direct_call;
 
 /// How Swift is called. All are called on the owner thread and must not raise.
@@ -161,13 +167,20 @@ typedef struct flowlua_callbacks {
 
 // MARK: - The state
 
+/// Memory that several states share; see `flowlua_share_budget`.
+typedef struct flowlua_budget flowlua_budget;
+
 typedef struct flowlua_configuration {
   /// Bytes that the state may hold; 0 for no limit.
   size_t memory_limit;
+  /// The budget that it shares; NULL for none.
+  flowlua_budget *_Nullable budget;
   /// The standard libraries to open, in bits.
   uint32_t libraries;
   /// Whether scripts can load bytecode.
   bool loads_bytecode;
+  /// Whether their metatables may have no `__gc`.
+  bool refuses_finalizers;
   /// The collector in generational mode, as the stand-alone interpreter has it.
   bool generational;
   /// The libraries read no environment variables.
@@ -249,6 +262,29 @@ bool flowlua_is_closing(const flowlua_state *_Nonnull state);
 /// Bytes that the state holds now.
 size_t flowlua_memory_used(const flowlua_state *_Nonnull state);
 void flowlua_set_memory_limit(flowlua_state *_Nonnull state, size_t bytes);
+/// How many instructions of Lua the state may execute from now on; negative for any number. When they are used up,
+/// LUA_ERRMEM is raised, at each further instruction again. [-0, +0, -]
+void flowlua_set_instruction_limit(flowlua_state *_Nonnull state, int64_t limit);
+/// Whether it has raised that error since the limit was set.
+bool flowlua_has_exceeded_instructions(const flowlua_state *_Nonnull state);
+/// Makes a budget with one owner; NULL when memory ran out. A limit of 0 is none. All functions of budgets may
+/// be called from any thread.
+flowlua_budget *_Nullable flowlua_make_budget(size_t limit);
+void flowlua_retain_budget(flowlua_budget *_Nonnull budget);
+void flowlua_release_budget(flowlua_budget *_Nonnull budget);
+void flowlua_set_budget_limit(flowlua_budget *_Nonnull budget, size_t bytes);
+size_t flowlua_budget_limit(const flowlua_budget *_Nonnull budget);
+/// The bytes that all states together have taken: at least what they hold.
+size_t flowlua_budget_taken(const flowlua_budget *_Nonnull budget);
+/// Has a state share a budget as long as it has a limit of its own: what it holds, with what is outside of it,
+/// counts into both. What it holds by now is taken even if that is more than is left.
+void flowlua_share_budget(flowlua_state *_Nonnull state, flowlua_budget *_Nonnull budget);
+/// Whether the state should collect and then settle, because others need the room, or may: it has taken much
+/// more from its budget than after the last time or, in a state without work, than after the last time that it
+/// had none.
+bool flowlua_needs_settling(const flowlua_state *_Nonnull state, bool is_idle);
+/// Returns the room to the budget that the state doesn't use. `collected` says that it has just collected.
+void flowlua_settle(flowlua_state *_Nonnull state, bool is_idle, bool collected);
 /// Whether the state and what counts into its limit are beyond it.
 bool flowlua_exceeds_memory(flowlua_state *_Nonnull state);
 /// Has code that runs in an operation raise the error of lack of memory soon, unless a collection helps:
@@ -352,6 +388,10 @@ typedef struct flowlua_output_guard {
 /// Guards the standard functions that use the terminal, before any script has got hold of them; every
 /// state of the process has to have the same guard. [-0, +0|1, -]
 int32_t flowlua_guard_output(flowlua_state *_Nonnull state, flowlua_output_guard with);
+/// Adapts the standard libraries to a sandbox that the process has entered: io.popen reports that it can't start
+/// programs, if so, and temporary files are made in a folder, if one is given. [-0, +0|1, -]
+int32_t flowlua_confine(
+    flowlua_state *_Nonnull state, bool denies_programs, const char *_Nullable folder);
 /// Gives `write` what scripts write to standard output and standard error, warnings included. Called once,
 /// before any script has got hold of the functions; not together with a guard. [-0, +0|1, -]
 int32_t flowlua_capture_output(flowlua_state *_Nonnull state);
@@ -363,6 +403,10 @@ int32_t flowlua_make_table(
     const flowlua_value *_Nullable keyed, int32_t pairs, int32_t metatable);
 /// An empty list with room for `capacity` values. [-0, +1, -]
 int32_t flowlua_make_list(flowlua_state *_Nonnull state, int32_t capacity);
+/// Reads the scalar or string at an index of a table, without metamethods; false for anything else. The bytes of
+/// a string are lent until the state is used again. [-0, +0, -]
+bool flowlua_read_element(
+    flowlua_state *_Nonnull state, int32_t table, int64_t index, flowlua_value *_Nonnull value);
 /// Sets the values of a list from index `first` on, without metamethods. [-0, +0|1, -]
 int32_t flowlua_set_elements(
     flowlua_state *_Nonnull state, int32_t table, int64_t first,
@@ -392,13 +436,21 @@ int32_t flowlua_traceback(
 int32_t flowlua_each_pair(
     flowlua_state *_Nonnull state, int32_t table,
     bool (*_Nonnull each)(lua_State *_Nonnull, void *_Nullable), void *_Nullable argument);
-/// A metatable for views; `refuse` is the function that is called when one is to be changed. [-0, +1, -]
-int32_t flowlua_make_view_metatable(flowlua_state *_Nonnull state, int32_t refuse);
-/// A table that shows another one, as long as that isn't changed, and refuses to be changed itself.
-/// [-0, +1, -]
-int32_t flowlua_make_view(flowlua_state *_Nonnull state, int32_t table, int32_t metatable);
-/// Pushes what the view at an index shows; false for any other value. [-0, +(0|1), -]
-bool flowlua_push_viewed(lua_State *_Nonnull L, int32_t index);
+/// Calls `each` for some fields of a table, without metamethods, as flowlua_each_pair does: the value is at -1.
+/// `names` has `length` bytes, in which names are separated by NUL, and then a NUL. [-0, +0|1, -]
+int32_t flowlua_each_field(
+    flowlua_state *_Nonnull state, int32_t table, const char *_Nonnull names, size_t length,
+    bool (*_Nonnull each)(lua_State *_Nonnull, void *_Nullable), void *_Nullable argument);
+/// A metatable for views; `refuse` is the function that is called when one is to be changed. `read` and
+/// `read_all` are called with a source that isn't a table, `read` also with a string: it returns the value
+/// under that, and whether to call `read_all` now, which returns a table. [-0, +1, -]
+int32_t flowlua_make_view_metatable(
+    flowlua_state *_Nonnull state, int32_t refuse, int32_t read, int32_t read_all);
+/// A table that shows another one, as long as that isn't changed, or what the functions of the metatable
+/// read from a userdata. It refuses to be changed itself. [-0, +1, -]
+int32_t flowlua_make_view(flowlua_state *_Nonnull state, int32_t source, int32_t metatable);
+/// Pushes the table that a view shows; any other table itself. [-0, +1, -]
+int32_t flowlua_push_shown(flowlua_state *_Nonnull state, int32_t table);
 /// A copy of a table without metatable, in which such tables are copies too; others stay as they are.
 /// `memo` is a table of the copies that were made so far, by their originals. [-0, +1, -]
 int32_t flowlua_copy_table(flowlua_state *_Nonnull state, int32_t table, int32_t memo);
@@ -529,9 +581,13 @@ int64_t flowlua_interned(flowlua_state *_Nonnull state, lua_State *_Nonnull L, i
 /// Keeps an integer for the string at an index. [-0, +0|1, -]
 int32_t flowlua_intern(
     flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, int64_t integer);
+/// The bit that stands for floats among kinds of values; `1 << LUA_T…` stands for the others, and
+/// `1 << LUA_TNUMBER` for integers.
+enum { FLOWLUA_FLOATS = 1 << 15 };
 /// The length of a table that is a list without holes: the values 1…n and no other keys. -1 for
-/// any other value. [-0, +0, -]
-int64_t flowlua_list_count(lua_State *_Nonnull L, int32_t index);
+/// any other value. `kinds` gets the bits of all kinds of its values. [-0, +0, -]
+int64_t flowlua_list_count(
+    flowlua_state *_Nonnull state, lua_State *_Nonnull L, int32_t index, uint32_t *_Nonnull kinds);
 /// LUA_COPYRIGHT, a macro that Swift can't import.
 static inline const char *_Nonnull flowlua_copyright(void) { return LUA_COPYRIGHT; }
 /// LUA_REGISTRYINDEX, a macro that Swift can't import.
@@ -930,6 +986,24 @@ void flowlua_end_enclosure(flowlua_state *_Nonnull state, flowlua_coroutine *_No
 bool flowlua_is_enclosure_stopped(flowlua_state *_Nonnull state);
 /// Asks for a stop now, from any thread, while the coroutine is watched.
 void flowlua_stop(flowlua_coroutine *_Nonnull coroutine);
+
+// MARK: - Alarms
+
+/// A function that is called once at a time.
+typedef struct flowlua_alarm flowlua_alarm;
+/// Ends the watchdog's thread, if there is one: before the process enters a sandbox. Until it continues, no deadline
+/// and no alarm takes effect, and no other thread may set one.
+void flowlua_pause_watchdog(void);
+/// Starts it again if it was paused; returns whether it is there.
+bool flowlua_continue_watchdog(void);
+/// Has the watchdog thread call `action` once the monotonic clock reads `time` (nanoseconds). It takes no signals, and
+/// as long as the action runs it stops no code. NULL when the system gives no thread, or without memory.
+flowlua_alarm *_Nullable flowlua_set_alarm(
+    int64_t time, void (*_Nonnull action)(void *_Nullable), void *_Nullable context);
+/// From any thread. Afterwards the action isn't called and doesn't run, unless it has called this itself.
+void flowlua_cancel_alarm(flowlua_alarm *_Nonnull alarm);
+/// Cancels and frees an alarm; also called by its own action.
+void flowlua_free_alarm(flowlua_alarm *_Nonnull alarm);
 
 // MARK: - Requests of signals
 

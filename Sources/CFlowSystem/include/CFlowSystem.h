@@ -9,6 +9,7 @@
 
 #include "Files.h"
 #include "LineEditor.h"
+#include "Sandbox.h"
 
 /// Returns the words of the command line, and sets their number. They stay valid.
 char *const *flowsystem_arguments(int *count);
@@ -176,6 +177,9 @@ int flowsystem_termination_signal(void);
 /// Sets whether cleanups are running because of a signal: a second signal then prints that it cuts
 /// them off.
 void flowsystem_note_cleanups(bool are_running);
+
+/// Whether they are running. Any thread.
+bool flowsystem_runs_cleanups(void);
 
 /// Records that the end that a signal has requested has begun.
 void flowsystem_begin_termination(void);

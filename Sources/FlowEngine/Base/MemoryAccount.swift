@@ -12,19 +12,29 @@ package final class MemoryAccount {
   private var blocks = HeldBlocks()
   /// Called on the loop's thread when more is held.
   private let onGrowth: () -> Void
+  /// The limit; nil for none.
+  private let presentLimit: () -> Int?
   /// The limit if it is exceeded.
   private let exceededLimit: () -> Int?
 
   /// Makes an account.
   ///
   /// - Parameters:
+  ///   - limit: Returns the limit, if there is one; called on the loop's thread.
   ///   - onGrowth: Called on the loop's thread when more is held.
   ///   - exceededLimit: Called on the loop's thread when a program has written more: returns the limit if it
   ///     is exceeded.
-  package init(onGrowth: @escaping () -> Void, exceededLimit: @escaping () -> Int?) {
+  package init(
+    limit: @escaping () -> Int? = { nil }, onGrowth: @escaping () -> Void,
+    exceededLimit: @escaping () -> Int?
+  ) {
+    presentLimit = limit
     self.onGrowth = onGrowth
     self.exceededLimit = exceededLimit
   }
+
+  /// The most bytes that one thing may have that is read at once; nil for any number. On the loop's thread.
+  package var limit: Int? { presentLimit() }
 
   /// The bytes that are held.
   package var held: Int { held(within: -1) }

@@ -161,7 +161,7 @@ public final class HTTPClient {
 extension ByteString {
   /// Whether it begins with `http://`, or another scheme.
   var isWholeURL: Bool {
-    guard let colon = bytes.firstRange(of: Array("://".utf8)) else { return false }
+    guard let colon = bytes.place(of: "://") else { return false }
     return bytes[..<colon.lowerBound].allSatisfy {
       (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
         || "+-.".utf8.contains($0)

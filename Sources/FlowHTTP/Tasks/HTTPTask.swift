@@ -178,17 +178,20 @@ package struct HTTPWork {
 extension EventLoop {
   /// Stops the requests, and the bodies that are received, of a part of the program.
   package func cancelRequests(of requester: ObjectIdentifier) {
-    cancelRequests(of: requester, looseOnly: false)
+    cancelRequests(
+      of: requester, looseOnly: false,
+      because: .cancelled(reason: "the host of the script was closed"))
   }
 
   /// Stops those of them that neither an op nor another task owns.
-  package func cancelLooseRequests(of requester: ObjectIdentifier) {
-    cancelRequests(of: requester, looseOnly: true)
+  package func cancelLooseRequests(of requester: ObjectIdentifier, because error: FlowError) {
+    cancelRequests(of: requester, looseOnly: true, because: error)
   }
 
-  private func cancelRequests(of requester: ObjectIdentifier, looseOnly: Bool) {
+  private func cancelRequests(
+    of requester: ObjectIdentifier, looseOnly: Bool, because error: FlowError
+  ) {
     checkThread()
-    let error = FlowError.cancelled(reason: "the host of the script was closed")
     for transfer in HTTPMulti.existing(of: self)?.transfers ?? [] {
       guard let task = transfer.task, transfer.requester == requester else { continue }
       if !looseOnly || task.owner == nil { transfer.stop(error) }

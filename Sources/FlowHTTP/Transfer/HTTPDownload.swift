@@ -73,7 +73,11 @@ final class HTTPDownload {
 
   private func open(_ path: ByteString, _ flags: Int32) throws(FlowError) -> Int32 {
     let all = O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags
-    guard let opened = path.withCString({ Glibc.open($0, all, 0o666) }), opened >= 0 else {
+    // A file that is replaced keeps its permissions. In a sandbox they can't be changed later.
+    var status = stat()
+    let isThere = self.path.withCString { stat($0, &status) } == .some(0)
+    let mode = isThere ? status.st_mode & 0o777 : 0o666
+    guard let opened = path.withCString({ Glibc.open($0, all, mode) }), opened >= 0 else {
       throw failure("write", errno)
     }
     return opened
@@ -147,17 +151,17 @@ final class HTTPDownload {
     // Another descriptor of the same file keeps its lock until it has its name.
     let lock = resumes && descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1
     defer { if lock >= 0 { close(lock) } }
+    var status = stat()
+    let replaces = !isDevice && path.withCString({ stat($0, &status) }) == .some(0)
+    // By its descriptor: in a sandbox no path's permissions can be changed.
+    if replaces, descriptor >= 0 { fchmod(descriptor, status.st_mode & 0o7777) }
     let closed = descriptor < 0 ? 0 : close(descriptor)
     descriptor = -1
     // A full disk, or a network, may report its error only here.
     if closed != 0, errno != EINTR { throw failure("write", errno) }
     if isDevice { return }
-    var status = stat()
-    if path.withCString({ stat($0, &status) }) == .some(0) {
-      // Renaming would replace a folder or device that is there by now.
-      guard status.st_mode & S_IFMT == S_IFREG else { throw failure("write", EISDIR) }
-      _ = temporary.withCString { chmod($0, status.st_mode & 0o7777) }
-    }
+    // Renaming would replace a folder or device that is there by now.
+    if replaces, status.st_mode & S_IFMT != S_IFREG { throw failure("write", EISDIR) }
     let target = path.withCString { name -> ByteString? in
       guard let real = realpath(name, nil) else { return nil }
       defer { free(real) }

@@ -43,6 +43,7 @@ extension HTTPTransfer {
     {
       reason = "\(reason): \(text)"
     }
+    reason = reason + Sandbox.hintAboutNetwork
     return .network(
       hidden("\(title) failed: \(reason)"), phase: phase(easy, code), sent: wasSent,
       code: number == 0 ? nil : Int64(number),

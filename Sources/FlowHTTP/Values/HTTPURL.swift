@@ -111,7 +111,7 @@ struct HTTPURL: Equatable {
   /// A text that couldn't be read as a URL, for messages: all before the last `@` may be a password.
   private static func shownUnread(_ text: ByteString) -> ByteString {
     guard let at = text.bytes.lastIndex(of: UInt8(ascii: "@")) else { return shown(text) }
-    let start = text.bytes.firstRange(of: Array("//".utf8)).map { text.bytes[..<$0.upperBound] }
+    let start = text.bytes.place(of: "//").map { text.bytes[..<$0.upperBound] }
     let hidden = ByteString(Array(start ?? [])) + SecretValue.mark
     return hidden + shown(ByteString(Array(text.bytes[at...])))
   }
@@ -119,8 +119,9 @@ struct HTTPURL: Equatable {
   /// A URL without user, password, query and fragment.
   static func bare(_ url: ByteString) -> ByteString {
     let shown = shown(url).bytes.prefix { $0 != UInt8(ascii: "?") }
-    let mark = SecretValue.mark.bytes + [UInt8(ascii: "@")]
-    guard let user = shown.firstRange(of: mark) else { return ByteString(Array(shown)) }
+    guard let user = shown.place(of: SecretValue.mark + "@") else {
+      return ByteString(Array(shown))
+    }
     return ByteString(Array(shown[..<user.lowerBound]) + Array(shown[user.upperBound...]))
   }
 
@@ -143,7 +144,7 @@ struct HTTPURL: Equatable {
       query = "?" + ByteString(Array(shown.joined(separator: [UInt8(ascii: "&")])))
       bytes = bytes[..<mark]
     }
-    if let slashes = bytes.firstRange(of: Array("//".utf8)) {
+    if let slashes = bytes.place(of: "//") {
       let rest = bytes[slashes.upperBound...]
       let authority = rest.prefix { $0 != UInt8(ascii: "/") }
       if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
@@ -219,9 +220,6 @@ extension ByteString {
   package var uppercased: ByteString {
     ByteString(bytes.map { (97...122).contains($0) ? $0 - 32 : $0 })
   }
-
-  /// Whether a text is a part of this one.
-  func contains(_ text: ByteString) -> Bool { bytes.firstRange(of: text.bytes) != nil }
 
   /// The text for a part of a URL: all bytes but letters, digits and `-._~` are encoded.
   package var percentEncoded: ByteString {

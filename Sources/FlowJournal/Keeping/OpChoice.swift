@@ -20,14 +20,13 @@ extension KeptWork {
   func isWithin(_ name: ByteString) -> Bool {
     let names = names()
     if self.name == name || names.shown == name { return true }
-    let slash = [UInt8(ascii: "/")]
-    let around = slash + names.path.bytes + slash
+    let around: ByteString = "/\(names.path)/"
     // Without its number a name is that of all items of a group, and with it that of an item with any label.
     let hasNumber = name.bytes.lastIndex(of: UInt8(ascii: "#")).map { sign in
       let digits = name.bytes[(sign + 1)...]
       return !digits.isEmpty && digits.allSatisfy { (0x30...0x39).contains($0) }
     }
     let item: ByteString = hasNumber == true ? " " : " #"
-    return [slash, item.bytes].contains { around.firstRange(of: slash + name.bytes + $0) != nil }
+    return around.contains("/\(name)/") || around.contains("/\(name)\(item)")
   }
 }

@@ -148,7 +148,9 @@ final class StoreDatabase {
       if code == Int32(CSQLITE_READONLY_MOVED) {
         return StoreProblem.removed.error("the store '\(folder)' was removed while it was in use")
       }
-      return StoreProblem.notAllowed.error("can't write the store '\(folder)': it is read-only")
+      return StoreProblem.notAllowed.error(
+        "can't write the store '\(folder)': it is read-only\(Sandbox.hint(EACCES, isWritten: true))"
+      )
     case SQLITE_CORRUPT, SQLITE_NOTADB:
       return StoreProblem.damaged.error(
         "the store '\(folder)' is damaged: \(text) (--verify shows what)")

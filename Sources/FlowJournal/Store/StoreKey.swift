@@ -1,14 +1,14 @@
 internal import CFlowSystem
-internal import FlowEngine
+package import FlowEngine
 internal import Glibc
 
 /// The folder of a store and the key in it.
-enum StoreKey {
+package enum StoreKey {
   /// The number of bytes of a key.
   static let size = 32
 
   /// Makes the folder of a store unless it exists, for this user only.
-  static func makeFolder(_ folder: ByteString) throws(FlowError) {
+  package static func makeFolder(_ folder: ByteString) throws(FlowError) {
     guard let made = folder.withCString({ mkdir($0, 0o700) }) else {
       throw StoreProblem.other.error("the path '\(folder.escapingNUL)' has a NUL byte in it")
     }

@@ -35,6 +35,8 @@ package enum StoreProblem: Error, Sendable {
   /// Makes the error of a failed call of the system for the store of a folder.
   static func system(_ verb: String, _ folder: ByteString, _ number: Int32) -> FlowError {
     let text = "can't \(verb) the store '\(folder)': \(systemMessage(number))" as ByteString
+    let hint = Sandbox.hint(number, isWritten: true)
+    if !hint.isEmpty { return of(number).error(text + hint, code: number) }
     let isOfOther = number == EACCES || number == EPERM
     return of(number).error(isOfOther ? text + owner(of: folder) : text, code: number)
   }

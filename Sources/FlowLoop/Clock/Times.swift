@@ -6,6 +6,12 @@ extension Int64 {
     let (sum, overflow) = addingReportingOverflow(nanoseconds)
     return overflow ? (nanoseconds < 0 ? .min : .max) : sum
   }
+
+  /// The nearest number of whole nanoseconds: 0 for a negative number of seconds and for one that isn't a number, the
+  /// largest number for one that is too large.
+  package init(clampingSeconds seconds: Double) {
+    self = seconds > 0 ? Int64(exactly: (seconds * 1e9).rounded()) ?? .max : 0
+  }
 }
 
 extension Duration {
@@ -32,7 +38,7 @@ extension Duration {
       self = .zero
       return
     }
-    let nanoseconds = Int64(exactly: (seconds * 1e9).rounded()) ?? .max
+    let nanoseconds = Int64(clampingSeconds: seconds)
     self = nanoseconds > 0 ? .nanoseconds(nanoseconds) : Duration(attoseconds: 1)
   }
 

@@ -28,9 +28,12 @@ final class AtomicFile {
     replacing path: ByteString, mode: mode_t? = nil, failure: @escaping (Int32) -> SystemError
   ) throws(SystemError) {
     let (target, present) = try Self.target(of: path, failure)
-    let (temporary, descriptor) = try Self.makeTemporary(beside: target, for: path, failure)
-    if let mode = mode ?? present, fchmod(descriptor, mode) != 0 {
-      let number = errno
+    let (temporary, descriptor) = try Self.makeTemporary(
+      beside: target, for: path, mode: (mode ?? present ?? 0o666) & 0o777, failure)
+    // In a sandbox the permissions of no file can be changed: the umask has removed what it does.
+    if let mode = mode ?? present, fchmod(descriptor, mode) != 0,
+      case let number = errno, number != EPERM
+    {
       close(descriptor)
       Self.remove(temporary)
       throw failure(number)
@@ -101,16 +104,17 @@ final class AtomicFile {
   }
 
   private static func makeTemporary(
-    beside target: ByteString, for path: ByteString, _ failure: (Int32) -> SystemError
+    beside target: ByteString, for path: ByteString, mode: mode_t,
+    _ failure: (Int32) -> SystemError
   ) throws(SystemError) -> (ByteString, Int32) {
     let folder = folder(of: target)
     // The name isn't derived from the file's own, which may have the maximum length already.
     for _ in 0..<100 {
       let number = Array(String(UInt64.random(in: 0 ... .max), radix: 36).utf8)
       let name = ByteString(folder.bytes + namePrefix + number + nameSuffix)
-      // 0666: the system applies the umask, as for any new file.
+      // The system applies the umask, as for any new file.
       let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-      guard let descriptor = name.withCString({ open($0, flags, 0o666) }) else {
+      guard let descriptor = name.withCString({ open($0, flags, mode) }) else {
         throw .nul(in: path)
       }
       if descriptor >= 0 {

@@ -5,12 +5,15 @@ internal import Glibc
 extension SystemError {
   /// `can't read 'notes.txt': No such file or directory`.
   package init(_ verb: String, _ path: ByteString, _ number: Int32) {
-    self.init("can't \(verb) '\(path.escapingNUL)': \(systemMessage(number))", code: number)
+    let hint = Sandbox.hint(number, isWritten: !["read", "stat", "list", "watch"].contains(verb))
+    self.init("can't \(verb) '\(path.escapingNUL)': \(systemMessage(number))\(hint)", code: number)
   }
 
   /// `can't copy 'a' to 'b': No space left on device`.
   init(_ verb: String, _ path: ByteString, to target: ByteString, _ number: Int32) {
-    self.init("can't \(verb) '\(path)' to '\(target)': \(systemMessage(number))", code: number)
+    let hint = Sandbox.hint(number, isWritten: true)
+    self.init(
+      "can't \(verb) '\(path)' to '\(target)': \(systemMessage(number))\(hint)", code: number)
   }
 
   /// The error of a path that the system would take for a shorter one.

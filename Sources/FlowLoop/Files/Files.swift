@@ -111,7 +111,7 @@ package enum Files {
     }
   }
 
-  private static func writeAll(
+  fileprivate static func writeAll(
     _ content: some RandomAccessCollection<UInt8>, to descriptor: Int32,
     _ cancellation: Cancellation, _ failure: (Int32) -> SystemError
   ) throws(SystemError) {
@@ -143,4 +143,35 @@ package enum Files {
     }
     return 0
   }
+}
+
+/// A new file that replaces another one in one step, as `Files.write` does, and is written in parts. Without a
+/// `commit` the other one stays.
+package final class FileReplacement {
+  private let path: ByteString
+  private let file: AtomicFile
+
+  /// Makes the new file, beside the other one.
+  ///
+  /// - Parameter path: The path of the file to replace or make.
+  /// - Throws: A `SystemError` when it can't be replaced.
+  package init(of path: ByteString) throws(SystemError) {
+    self.path = path
+    file = try AtomicFile(replacing: path) { SystemError("write", path, $0) }
+  }
+
+  /// Adds content at the end of the new file.
+  ///
+  /// - Parameter content: The content.
+  /// - Throws: A `SystemError` when it can't be written.
+  package func append(_ content: ByteString) throws(SystemError) {
+    try Files.writeAll(content.bytes[...], to: file.descriptor, Cancellation()) {
+      SystemError("write", path, $0)
+    }
+  }
+
+  /// Gives the new file the name of the other one, once it is on the disk.
+  ///
+  /// - Throws: A `SystemError` when that fails; the other one stays then.
+  package func commit() throws(SystemError) { try file.commit(Cancellation()) }
 }

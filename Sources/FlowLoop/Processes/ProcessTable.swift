@@ -169,8 +169,7 @@ extension ProcessRequest {
     let opened = path.withCString { flowsystem_open_stream($0, writing) }
     guard let opened, opened < 0 else { return opened ?? -1 }
     let number = errno
-    throw SystemError(
-      "can't \(writing ? "write" : "read") '\(path)': \(systemMessage(number))", code: number)
+    throw SystemError(writing ? "write" : "read", path, number)
   }
 
   private func mergedEnvironment() -> [ByteString] {
@@ -201,6 +200,10 @@ extension ProcessRequest {
     case ENOENT where isPath && cwdBytes == nil && program.withCString { access($0, F_OK) } == 0:
       reason = "the interpreter in its first line doesn't exist"
     case ENOENT: reason = isPath ? "no such program" : "no such program on the PATH"
+    case EACCES where Sandbox.present?.allowsPrograms == false:
+      reason = "the sandbox allows no programs (--allow-run)"
+    case EACCES where Sandbox.present != nil:
+      reason = "not an executable program, or not one of the sandbox's folders (--allow-read)"
     case EACCES: reason = "not an executable program (\(reason))"
     case ENOEXEC: reason = "not a program of this system, nor a script with a first line '#!'"
     default: break

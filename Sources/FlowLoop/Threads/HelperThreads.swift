@@ -33,6 +33,8 @@ package final class HelperThreads: @unchecked Sendable {
   private var idle = 0
   /// The threads that stand aside.
   private var aside = 0
+  /// Whether idle threads end.
+  private var isRetiring = false
 
   private init(limit: Int) {
     self.limit = limit
@@ -88,13 +90,28 @@ package final class HelperThreads: @unchecked Sendable {
     return thread != nil
   }
 
+  /// Ends the threads that have no work, and waits until they are about to exit. Further work starts new ones.
+  package func retire() {
+    monitor.locked {
+      isRetiring = true
+      monitor.broadcast()
+      var now = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &now)
+      // One that just takes work isn't waited for.
+      let end = (Int64(now.tv_sec) + 1) * 1_000_000_000
+      while idle > 0, monitor.wait(until: end) {}
+      isRetiring = false
+    }
+  }
+
   private func nextWork(waits: Bool) -> (@Sendable () -> Void)? {
     monitor.locked {
       while next == waiting.count {
         if !waits { return nil }
         // It took the place of one that stood aside.
-        if count - aside > limit {
+        if count - aside > limit || isRetiring {
           count -= 1
+          if isRetiring { monitor.broadcast() }
           return nil
         }
         idle += 1

@@ -46,15 +46,12 @@ struct StoreOptions {
 
   /// Notes `--store-limit`.
   mutating func setLimit(_ text: ByteString) throws(CommandLineArguments.Misuse) {
-    guard
-      let bytes = Self.number(
-        text, units: [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)]), bytes > 0
-    else {
+    guard let count = ByteCount(parsing: text), count.bytes > 0 else {
       throw Self.misuse(
         "option '--store-limit' needs a number with the unit K, M, G or T, such as 500M, not '\(text)'"
       )
     }
-    limit = bytes
+    limit = Int64(count.bytes)
   }
 
   /// What is to be done with the store; nil when a script is to be executed.

@@ -47,7 +47,7 @@ final class ProgressDisplay: ProgressTree.Observer {
   private static var usesUTF8: Bool {
     for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
       guard let value = getenv(name), value[0] != 0 else { continue }
-      let text = String(cString: value).lowercased()
+      let text = ByteString(String(cString: value).lowercased())
       return text.contains("utf-8") || text.contains("utf8")
     }
     return false

@@ -8,12 +8,11 @@ struct FailureFields {
   let fields: [(ByteString, LuaValue)]
 
   init(_ table: LuaReference, _ host: ScriptHost) {
-    fields = Self.names.compactMap { name in
-      guard let value = try? host.vm.field(name, of: table), !value.isNil else { return nil }
-      return (name, value)
-    }
+    let values = (try? host.vm.fields("code\0retry\0retry_after", of: table)) ?? []
+    fields = zip(Self.names, values).filter { !$0.1.isNil }
   }
 
+  /// In the order in which they are read.
   private static let names: [ByteString] = ["code", "retry", "retry_after"]
 
   /// Adopts the values that the engine understands: an integer, `false`, a number of seconds.

@@ -36,12 +36,10 @@ extension LuaVM {
   /// The `tostring` of an error table: its message with its place and suggestion; nil for a table
   /// without a message.
   private func errorText(_ value: LuaValue) throws -> ByteString? {
-    guard case .reference(let table) = value, table.kind == .table,
-      let message = try text("message", of: table)
-    else { return nil }
-    return FlowError.text(
-      message, path: try text("path", of: table),
-      suggestion: try text("suggestion", of: table), place: try text("place", of: table))
+    guard case .reference(let table) = value, table.kind == .table else { return nil }
+    let texts = try texts("message\0path\0suggestion\0place", of: table)
+    guard let message = texts[0] else { return nil }
+    return FlowError.text(message, path: texts[1], suggestion: texts[2], place: texts[3])
   }
 
   /// A field of a table without metamethods.
@@ -49,10 +47,13 @@ extension LuaVM {
     try rawGet(.string(name), in: table)
   }
 
-  /// The string in a field of a table, without metamethods.
-  fileprivate func text(_ name: ByteString, of table: LuaReference) throws -> ByteString? {
-    guard case .string(let string) = try field(name, of: table) else { return nil }
-    return string
+  /// The strings in some fields of a table, whose names are separated by NUL, without metamethods; nil for a field
+  /// that has none.
+  fileprivate func texts(_ names: StaticString, of table: LuaReference) throws -> [ByteString?] {
+    try fields(names, of: table).map { value in
+      guard case .string(let string) = value else { return nil }
+      return string
+    }
   }
 }
 
@@ -75,11 +76,12 @@ extension ScriptHost {
     _ error: FlowError, cause: LuaValue = .nil, fields: [(ByteString, LuaValue)] = []
   ) throws -> LuaReference {
     var all = fields
-    func add(_ name: ByteString, _ value: LuaValue?) {
-      if let value, !value.isNil { all.append((name, value)) }
+    // The name is made only for a field that there is.
+    func add(_ name: @autoclosure () -> ByteString, _ value: LuaValue?) {
+      if let value, !value.isNil { all.append((name(), value)) }
     }
-    func add(_ name: ByteString, _ text: ByteString?) {
-      add(name, text.map { .string($0) })
+    func add(_ name: @autoclosure () -> ByteString, _ text: ByteString?) {
+      add(name(), text.map { .string($0) })
     }
     if fields.isEmpty {
       if let process = error.process { all += self.fields(of: process) }
@@ -134,23 +136,20 @@ extension ScriptHost {
 
   /// The engine error that belongs to an error table.
   func flowError(table: LuaReference) throws -> FlowError {
-    let name = try vm.text("kind", of: table)
-    let kind = FlowError.Kind.allCases.first { $0.nameBytes == name } ?? .error
+    let texts = try vm.texts(
+      "kind\0message\0op\0path\0suggestion\0place\0traceback", of: table)
+    let kind = texts[0].flatMap { FlowError.Kind(named: $0) } ?? .error
     let kept = keptErrors.error(of: table, self)
     let base = kept?.kind == kind ? kept : nil
-    let message = try vm.text("message", of: table) ?? ""
+    let message = texts[1] ?? ""
     let details = FailureFields(table, self)
-    let (op, path) = (try vm.text("op", of: table), try vm.text("path", of: table))
-    let suggestion = try vm.text("suggestion", of: table)
-    let place = try vm.text("place", of: table)
-    let traceback = try vm.text("traceback", of: table)
     return (base ?? FlowError(kind, message)).with {
       $0.message = message
-      $0.op = op
-      $0.path = path
-      $0.suggestion = suggestion
-      $0.place = place
-      $0.traceback = traceback
+      $0.op = texts[2]
+      $0.path = texts[3]
+      $0.suggestion = texts[4]
+      $0.place = texts[5]
+      $0.traceback = texts[6]
       details.apply(to: &$0)
       $0.payload = ConfinedValue(.opaque(ScriptValue(table)), on: loop)
     }
@@ -176,7 +175,7 @@ extension ScriptHost {
     of failure: (error: any Error, position: ByteString, traceback: ByteString), op: ByteString?
   ) -> FlowError {
     let traceback = failure.traceback
-    guard let raised = failure.error as? LuaError, let value = raised.value else {
+    guard let raised = failure.error as? LuaError, let value = ownValue(of: raised) else {
       return (failure.error as? FlowError)
         ?? FlowError.from(failure.error).with {
           $0.op = op
@@ -187,8 +186,14 @@ extension ScriptHost {
       return try flowError(
         raised: value, at: failure.position, op: op, traceback: traceback)
     } catch {
-      return FlowError(.error, raised.messageBytes, op: op, traceback: traceback)
+      return FlowError(raised.flowKind, raised.messageBytes, op: op, traceback: traceback)
     }
+  }
+
+  /// The value that was raised; nil also for one of another state, of which only the message is known here.
+  private func ownValue(of error: LuaError) -> LuaValue? {
+    if case .reference(let reference)? = error.value, reference.vm !== vm { return nil }
+    return error.value
   }
 
   /// A raised or passed error value as an engine error: an error table unchanged, any other value
@@ -204,8 +209,11 @@ extension ScriptHost {
       }
       return try flowError(table: table)
     }
+    // Also one that was caught and raised again.
+    let isMemory = value == .string(LuaVM.memoryError)
     var error = FlowError(
-      .error, describe(value, position: position), op: op, traceback: traceback)
+      isMemory ? .memory : .error, describe(value, position: position), op: op,
+      traceback: traceback)
     var fields: [(ByteString, LuaValue)] = []
     if case .reference(let table) = value, table.kind == .table {
       // A table of the script's own has its own text.
@@ -235,7 +243,11 @@ extension ScriptHost {
             """
         }
       }
-      if let message = try? vm.text("message", of: reference) { return message }
+      if reference.kind == .table,
+        let message = try? vm.texts("message", of: reference).first ?? nil
+      {
+        return message
+      }
       let shown =
         (try? loop.secrets.shownText(limit: FlowValue.logLimit) {
           try vm.render(value, limit: $0)
@@ -252,7 +264,9 @@ extension ScriptHost {
   /// function that the script called, that is its `underlying`. Any other value is the payload of a new
   /// error. On the thread of the host.
   public func flowError(from error: any Error) -> FlowError {
-    guard let error = error as? LuaError, let value = error.value else { return .from(error) }
+    guard let error = error as? LuaError, let value = ownValue(of: error) else {
+      return .from(error)
+    }
     return (try? flowError(raised: value, at: "")) ?? .from(error)
   }
 
@@ -328,6 +342,16 @@ extension ScriptHost {
   }
 }
 
+extension LuaError: ErrorWithKind {
+  package var flowKind: FlowError.Kind {
+    switch code {
+    case .memory: .memory
+    case .instructions: .time
+    default: .error
+    }
+  }
+}
+
 extension FlowError {
   /// The same error with its table for scripts.
   func with(payload table: LuaReference, on loop: EventLoop) -> FlowError {
@@ -360,7 +384,7 @@ extension FlowError {
         let quote = UInt8(ascii: "'")
         let parts = line.split(separator: quote, omittingEmptySubsequences: false)
         callee = parts.count == 3 ? ByteString(Array(parts[1])) : nil
-      } else if let end = line.firstRange(of: Array(": in ".utf8))?.lowerBound {
+      } else if let end = line.place(of: ": in ")?.lowerBound {
         let place = ByteString(Array(line[..<end]))
         return callee.map { "\(place), in \($0)" } ?? place
       }

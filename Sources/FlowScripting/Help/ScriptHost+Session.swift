@@ -202,6 +202,7 @@ extension ScriptHost {
       text = text + "\n"
     }
     if let timeout = op.timeout { text = text + "timeout: \(Self.seconds(timeout))\n" }
+    if let memory = op.memoryLimit { text = text + "memory: \(memory.text)\n" }
     if op is Flow { return text + "plan:\n" + op.planBytes() }
     if let machine = op as? MachineOp, let logic = machine.logic as? ScriptMachineLogic {
       text = text + "steps:\n"

@@ -24,10 +24,10 @@ enum StandardLibraryHelp {
   static func text(
     of name: String, in configuration: LuaConfiguration = LuaConfiguration(refusesExit: false)
   ) -> String? {
-    let wanted = name.replacing(":", with: ".")
+    let wanted = withPoints(name)
     for library in libraries {
       for line in library.lines
-      where Self.name(of: line).replacing(":", with: ".") == wanted {
+      where withPoints(Self.name(of: line)) == wanted {
         return configuration.hasFunction(Self.name(of: line)) ? shown(line) : nil
       }
     }
@@ -42,11 +42,22 @@ enum StandardLibraryHelp {
     }
     let lines = found.lines.filter { configuration.hasFunction(Self.name(of: $0)) }
     if lines.isEmpty { return nil }
-    return (["the library \(name)"] + lines.map { "  " + $0.replacing(" | ", with: "  –  ") })
+    return (["the library \(name)"] + lines.map { "  " + shown($0, between: "  –  ") })
       .joined(separator: "\n")
   }
 
-  private static func shown(_ line: String) -> String { line.replacing(" | ", with: "\n") }
+  /// A line with something between the signature and the description.
+  private static func shown(_ line: String, between mark: String = "\n") -> String {
+    let bytes = Array(line.utf8)
+    guard let place = bytes.place(of: " | ") else { return line }
+    return String(decoding: bytes[..<place.lowerBound], as: UTF8.self) + mark
+      + String(decoding: bytes[place.upperBound...], as: UTF8.self)
+  }
+
+  /// A name as of a field: `file.read` for the method `file:read`.
+  private static func withPoints(_ name: String) -> String {
+    String(name.map { $0 == ":" ? "." : $0 })
+  }
 
   private static func name(of line: String) -> String {
     String(line.prefix { $0 != "(" && $0 != " " })

@@ -50,6 +50,8 @@ local flow = {}
 ---| "usage" # A function was used wrongly.
 ---| "http" # The status of a response is a failure.
 ---| "network" # A request got no whole response.
+---| "memory" # The memory limit was reached, or memory ran out.
+---| "time" # The limit for everything that the script runs was exceeded: that of its time, or of its instructions.
 
 ---The thread on which an op's function runs: the main thread, or a worker, which is a Lua state of its
 ---own and runs in parallel. Code for a worker travels with the upvalues that it has when the op is
@@ -62,8 +64,8 @@ local flow = {}
 ---and posted when continuations are nested more than 20 deep.
 ---@alias flow.Thread "main"|"immediate"|"worker"
 
----How often an op is tried. Errors of the kinds `error`, `timeout`, `missing_output`, `http` and `network`
----are retried, unless their field `retry` is false. Without `when`, `http` is retried for the statuses 408,
+---How often an op is tried. Errors of the kinds `error`, `timeout`, `missing_output`, `http`, `network` and
+---`memory` are retried, unless their field `retry` is false. Without `when`, `http` is retried for the statuses 408,
 ---425, 429, 500, 502, 503 and 504 only, and `network` unless a certificate was refused; a request that may
 ---have reached the server is repeated only if its method is GET, HEAD, PUT, DELETE or OPTIONS, or if it has
 ---an idempotency key. The data bucket isn't rolled back between attempts.
@@ -94,10 +96,11 @@ local flow = {}
 ---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like that of the op, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
 
----The policy of one place in a flow. `effect` and `cache` are only for ops.
+---The policy of one place in a flow. `effect`, `cache` and `memory` are only for ops.
 ---@class flow.PolicyOptions: flow.CommonPolicyOptions
 ---@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
 ---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
+---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
 
 ---The properties that `Op:with` changes.
 ---@class flow.WithOptions: flow.PolicyOptions
@@ -253,6 +256,7 @@ local flow = {}
 ---@field grace number? Seconds for all cleanups together after a stop.
 ---@field effect flow.Effect What a kept run does about it when it may have been executed already.
 ---@field thread flow.OpThread The thread on which its function runs.
+---@field memory integer? The bytes that each execution may allocate.
 ---@overload fun(...: any): flow.Op
 local Op = {}
 
@@ -929,6 +933,22 @@ function flow.read(...) end
 ---unfinished, so that the next process executes the op again.
 ---@param options? flow.KeepOptions
 function flow.keep(options) end
+
+---Permissions that `flow.sandbox` leaves to the process.
+---@class flow.SandboxOptions
+---@field read? string|string[] Files that may be read, and folders with all that is in them. A path must exist.
+---@field write? string|string[] The same for reading, writing, making, renaming and removing of files.
+---@field net? boolean Whether internet sockets may be made (TCP and UDP).
+---@field run? boolean Whether programs may be started. They are in the sandbox, too.
+
+---Restricts the process from now on, and all workers and programs that it starts, by the kernel's means. The script
+---keeps the permissions that are named here, and those that each sandbox has: its folder, libraries, modules,
+---certificates and time zones, the temporary folder of `--sandbox`, and the store of kept runs. A further call can
+---only restrict more, as can a call after `--sandbox`. The environment and open files remain. Call it before the first
+---run: it is an error of kind `usage` once the process has threads that stay, such as those of workers, of requests and,
+---after the first run, of `--events`. In a Swift program it is an error.
+---@param options? flow.SandboxOptions
+function flow.sandbox(options) end
 
 ---Returns the seconds since an arbitrary moment; the value never decreases. On a virtual clock the time is
 ---virtual too.

@@ -72,7 +72,11 @@ struct Arguments {
 
   /// A number of seconds: finite and not negative.
   func duration(_ index: Int) throws -> Duration {
-    Duration(clampingSeconds: try amount(index, expected: "a finite number of seconds"))
+    Duration(clampingSeconds: try seconds(index))
+  }
+
+  func seconds(_ index: Int) throws -> Double {
+    try amount(index, expected: "a finite number of seconds")
   }
 
   /// A finite number that isn't negative; `expected` is what an error asks for.

@@ -5,7 +5,7 @@
 /// ready.
 ///
 /// There can be many at a time, so rarely used data is stored elsewhere.
-final class Fiber: LoopJob, LuaWaiter, Abandonable {
+final class Fiber: LuaWaiter, LoopJob, Abandonable {
   /// The outcome of a fiber.
   enum End {
     case returned(LuaValue)
@@ -35,7 +35,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
 
   private let host: ScriptHost
   /// The loop on which it runs. That loop may be paused when the wait becomes ready.
-  private let loop: EventLoop
+  private var loop: EventLoop { host.loop }
   private let coroutine: LuaCoroutine
 
   // Unchecked exclusivity, of these: only the loop's thread uses them, and no access lasts into a
@@ -54,7 +54,6 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
 
   init(_ host: ScriptHost, _ coroutine: LuaCoroutine, owner: FiberOwner) {
     self.host = host
-    loop = host.loop
     self.coroutine = coroutine
     self.owner = owner
   }
@@ -95,7 +94,7 @@ final class Fiber: LoopJob, LuaWaiter, Abandonable {
     }
   }
 
-  func waitIsReady() { loop.enqueue(self) }
+  override func waitIsReady() { loop.enqueue(self) }
 
   /// Raises an error at the wait, and at all later ones. A coroutine that ignores the error is
   /// closed after the grace period, even if it is busy.

@@ -1,4 +1,4 @@
-internal import FlowEngine
+package import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// Cancels what a host runs, from any thread.
@@ -23,7 +23,8 @@ public final class ScriptCanceller: @unchecked Sendable {
   /// released, and the call only sends a signal.
   private var attention: LuaAttention?
   private var mailbox: Mailbox?
-  private var isRepeating = false
+  /// The alarm that repeats the signal; only its own action replaces and releases it.
+  private var repetition: LuaAlarm?
   /// Whether it belongs to a host, or to one that is about to be made; and how many it has belonged to.
   private var isTaken = false
   private var hosts = 0
@@ -50,9 +51,14 @@ public final class ScriptCanceller: @unchecked Sendable {
 
   /// Cancels what a certain host runs, by its number, and nothing if it is closed; or that of any host.
   func cancel(reason: String?, host number: Int?) {
+    cancel(.cancelled(reason: reason.map { ByteString($0) }), host: number)
+  }
+
+  /// The same because of another error, such as that of a time limit, which stops everything.
+  package func cancel(_ error: FlowError, host number: Int? = nil) {
     let mailbox = monitor.locked { () -> Mailbox? in
       if let number, !isTaken || number != hosts { return nil }
-      if request == nil { request = .cancelled(reason: reason.map { ByteString($0) }) }
+      if request == nil { request = error }
       return self.mailbox
     }
     // For a host that waits.
@@ -69,27 +75,29 @@ public final class ScriptCanceller: @unchecked Sendable {
 
   /// Signals the host, if it is there, until it has taken the cancellation.
   private func call() {
-    let begins = monitor.locked {
-      guard let attention, request != nil else { return false }
+    monitor.locked {
+      guard let attention, request != nil else { return }
       attention.call()
-      defer { isRepeating = true }
-      return !isRepeating
+      if repetition == nil { repeatCall(after: Self.firstInterval) }
     }
-    if begins { HelperThreads.shared.run { [self] in HelperThreads.shared.standAside(insist) } }
   }
 
-  /// Repeats the signal until the host has taken the cancellation: code that is just about to begin may miss
-  /// it.
-  private func insist() {
-    var interval = Self.firstInterval
+  /// Repeats the signal until the host has taken the cancellation: code that is just about to begin may miss it. Called
+  /// with the lock held.
+  private func repeatCall(after interval: Int64) {
+    let time = LuaVM.monotonicTime.later(by: interval)
+    // Without a thread for it there is one signal.
+    repetition = LuaAlarm(at: time) { [weak self] in self?.callAgain(after: interval) }
+  }
+
+  private func callAgain(after interval: Int64) {
     monitor.locked {
-      while request != nil, attention != nil {
-        let end = LuaVM.monotonicTime.later(by: interval)
-        while request != nil, attention != nil, monitor.wait(until: end) {}
-        if request != nil { attention?.call() }
-        interval = min(interval * 2, Self.lastInterval)
+      guard let attention, request != nil else {
+        repetition = nil
+        return
       }
-      isRepeating = false
+      attention.call()
+      repeatCall(after: min(interval * 2, Self.lastInterval))
     }
   }
 

@@ -59,9 +59,7 @@ extension ScriptHost {
   func cancelEverything(_ error: FlowError) {
     onCancellation?(true)
     defer { if !isTerminating { onCancellation?(false) } }
-    // Those of ops are stopped by them, unless they belong to a cleanup.
-    loop.cancelLooseProcesses(of: ObjectIdentifier(self))
-    loop.cancelLooseRequests(of: ObjectIdentifier(self))
+    stopLooseWork(error)
     var stalls = StallPass(times: 2)
     var newest: UInt64 = 0
     // A callback may start a flow again whenever the previous one is cancelled.

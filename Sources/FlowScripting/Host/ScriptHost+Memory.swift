@@ -8,6 +8,7 @@ extension ScriptHost {
   func countMemory() {
     guard vm.memoryLimit != nil, loop.memory == nil else { return }
     let account = MemoryAccount(
+      limit: { [weak vm] in vm?.memoryLimit },
       // A run may log after its host was closed.
       onGrowth: { [weak vm] in vm?.noteMemoryOutside() },
       exceededLimit: { [weak vm] in
@@ -18,6 +19,13 @@ extension ScriptHost {
     loop.memory = account
     vm.memoryOutside = { account.held(within: $0) }
     vm.onCopiedText = { account.add($0) }
+  }
+
+  /// The state has another limit, or none: so do all workers together.
+  func memoryLimitChanged() {
+    countMemory()
+    memoryBudget?.limit = vm.memoryLimit
+    for pool in openPools { pool.memoryLimitChanged() }
   }
 
   /// Refuses bytes that a script gives away when the limit is exceeded.

@@ -39,6 +39,26 @@ public final class ScriptHost {
   @exclusivity(unchecked) var fiber: Unmanaged<Fiber>?
   /// Cancels what the host runs, from any thread; see `canceller`.
   var openCanceller: ScriptCanceller?
+  /// The alarm at the end of the time limit; see `timeLimit`.
+  var timeAlarm: LuaAlarm?
+  /// How long the host may run scripts from the time at which this is set; nil, the default, for any time. Set on
+  /// the thread of the host; setting it again replaces the limit, and nil removes it.
+  ///
+  /// At its end everything that the host runs is stopped as by `ScriptCanceller.cancel`, busy code as well: runs,
+  /// tasks and the code that executes or waits then, with an error of kind `time`. Cleanups and final steps run. The
+  /// time is that of the system, also on a loop with a virtual clock.
+  ///
+  /// ```swift
+  /// host.timeLimit = .seconds(60)
+  /// ```
+  ///
+  /// The error is thrown once: a host that runs nothing at the end of the limit throws it when it next runs
+  /// something, and can be used again afterwards. The main chunk of `vm.call` can catch the error; code of ops and
+  /// tasks and of `call(_:_:deadline:)` can't. If the system gives no thread for the limit, everything ends at
+  /// once with an error that says so.
+  public var timeLimit: Duration? {
+    didSet { limitTime() }
+  }
   /// How many waits of the main chunk run the loop.
   var mainWaits = 0
   /// The error for the innermost of those waits, if code above it has taken a cancellation.
@@ -77,7 +97,8 @@ public final class ScriptHost {
     set { waitBegins = newValue ? [:] : nil }
   }
   /// When the fibers that wait began to; nil unless waits are logged.
-  var waitBegins: [ObjectIdentifier: Int64]?
+  // Unchecked exclusivity, because each wait looks: see HotPath.swift.
+  @exclusivity(unchecked) var waitBegins: [ObjectIdentifier: Int64]?
   /// The name of the service in the spans of `otlp(of:)`: `flowlua`, unless the program sets another one.
   /// `OTEL_SERVICE_NAME` and a `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, if they are set, take precedence.
   public var serviceName: String {
@@ -86,6 +107,9 @@ public final class ScriptHost {
   }
   /// The bytes of `serviceName`.
   package var serviceNameBytes: ByteString = "flowlua"
+  /// What `flow.sandbox` grants in addition to what the script names; nil, the default, refuses the function: it
+  /// restricts the whole process.
+  package var sandbox: (() -> Sandbox)?
   /// What keeps the runs of the script; nil for nothing.
   package internal(set) var keeping: ScriptKeeping?
   /// How runs are kept that the script itself wants to be kept; nil, the default, refuses that.
@@ -96,8 +120,8 @@ public final class ScriptHost {
   package var onKeepingWarning: ((ByteString) -> Void)?
   /// The trace of spans while the loop has none.
   private(set) lazy var ownTrace = TraceContext()
-  /// The metatable of `run.data`, once it has been needed.
-  var viewMetatable: LuaReference?
+  /// For values of `run.data`, once one has been needed.
+  var openDataViews: RunDataViews?
   /// The digests of modules, once a form of code has needed one.
   lazy var moduleDigests = ModuleDigests(vm)
   /// Parsed type texts by their spelling: scripts use a few of them often.
@@ -151,9 +175,12 @@ public final class ScriptHost {
   /// The maximum number of workers, 0 for none: making an op that runs in a worker is an error then. Set it
   /// before the first one is needed. By default one per core.
   public var workerLimit = ScriptHost.coreCount
-  /// The most bytes that the state of each worker may use; set it before the first one is needed.
-  /// By default as many as the state of the host.
-  public lazy var workerMemoryLimit: Int? = vm.memoryLimit
+  /// The most bytes that each single worker may use, with what is held outside of its state; set it before the
+  /// first one is needed. nil, the default, for no such limit: the host and all its workers share the limit of
+  /// the host's state, so that a worker may use what the others leave.
+  public var workerMemoryLimit: Int?
+  /// The memory that the host shares with its workers, once they have been needed.
+  package private(set) var memoryBudget: LuaMemoryBudget?
   /// Called when a loop needs workers, before it starts the first one, so that a program may
   /// prepare for more threads. On the thread of the host.
   package var onNeedOfWorkers: (() -> Void)?
@@ -177,7 +204,7 @@ public final class ScriptHost {
   private let binder = Binder()
   /// The loop's value before this host: it outlives the host.
   private let previousMakers: Makers
-  private var isOpen = false
+  private(set) var isOpen = false
 
   private typealias Makers = (
     list: (ContiguousArray<FlowValue>) -> FlowValue,
@@ -217,7 +244,7 @@ public final class ScriptHost {
     vm.onTermination = { [unowned self] in terminate() }
     loop.onLook = { [unowned self] in if vm.hasRequest { noteRequests() } }
     vm.onInterruption = { [unowned self] in noteInterruption() }
-    vm.onMemoryLimit = { [unowned self] in countMemory() }
+    vm.onMemoryLimit = { [unowned self] in memoryLimitChanged() }
     countMemory()
     loop.makeList = { [unowned self] values in self.makeList(values) }
     loop.makeFailure = { [unowned self] index, input, error in
@@ -238,6 +265,7 @@ public final class ScriptHost {
   public func close() {
     guard isOpen else { return }
     isOpen = false
+    timeAlarm = nil
     openCanceller?.detach()
     for pool in openPools { pool.close() }
     openPool = nil
@@ -305,8 +333,18 @@ public final class ScriptHost {
   /// The workers of the active loop.
   var workers: WorkerPool {
     if let openPool { return openPool }
+    if memoryBudget == nil, let budget = LuaMemoryBudget(limit: vm.memoryLimit) {
+      memoryBudget = budget
+      vm.share(budget)
+    }
     var configuration = vm.configuration
+    configuration.memoryBudget = memoryBudget
     configuration.memoryLimit = workerMemoryLimit
+    if memoryBudget == nil, let limit = vm.memoryLimit {
+      // There was no memory for a budget: each worker has the host's limit for itself.
+      configuration.memoryLimit = min(limit, workerMemoryLimit ?? limit)
+    }
+    configuration.instructionLimit = vm.instructionLimit
     onNeedOfWorkers?()
     let made = WorkerPool(self, size: workerLimit, configuration: configuration)
     if isOpen { openPool = made }
@@ -325,6 +363,7 @@ public final class ScriptHost {
       try installMachines()
       try installInput()
       installKeeping()
+      installSandbox()
     }
     try installTime()
     try installTasks()

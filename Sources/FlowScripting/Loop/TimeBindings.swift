@@ -5,8 +5,13 @@ internal import FlowEngine
 extension ScriptHost {
   func installTime() throws {
     define("sleep") { host, call in
-      let duration = try Arguments(host, call, "sleep").duration(1)
-      return try call.wait(SleepWait(host.loop, until: host.loop.deadline(after: duration)))
+      // Not as a duration, whose 128 bits would cost as much as the timer.
+      let time = Int64(clampingSeconds: try Arguments(host, call, "sleep").seconds(1))
+      // Unretained, because there are weak references to the loop, which make a retain slow. Safe: the host holds it.
+      return try call.wait(
+        Unmanaged.passUnretained(host.loop)._withUnsafeGuaranteedRef {
+          SleepWait($0, until: $0.now().later(by: time))
+        })
     }
     define("now") { host, call in
       call.answer(.number(Double(host.loop.now()) / 1e9))
@@ -16,11 +21,12 @@ extension ScriptHost {
 
 /// Waits until a time of the loop's clock.
 final class SleepWait: LuaWait, TimedJob {
-  // Set until the time has come. Safe: the loop calls `takeJob` at its own end at the latest.
-  @exclusivity(unchecked) private unowned(unsafe) var loop: EventLoop?
+  // Set until the time has come. Safe: the loop calls `takeJob` at its own end at the latest. Unmanaged, because
+  // a look whether it is set would retain the loop otherwise.
+  @exclusivity(unchecked) private var loop: Unmanaged<EventLoop>?
 
   init(_ loop: EventLoop, until deadline: Int64) {
-    self.loop = loop
+    self.loop = .passUnretained(loop)
     super.init()
     loop.schedule(at: deadline, timed: self)
   }
@@ -42,6 +48,6 @@ final class SleepWait: LuaWait, TimedJob {
   override func abandon() {
     guard let loop else { return }
     self.loop = nil
-    loop.noteCancelledTimer()
+    loop.takeUnretainedValue().noteCancelledTimer()
   }
 }

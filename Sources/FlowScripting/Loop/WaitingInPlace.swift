@@ -76,7 +76,8 @@ struct CodeInPlace {
   /// The error that stops the code; nil if only the watchdog stops it.
   var stopError: FlowError? {
     if let error = fiber?._withUnsafeGuaranteedRef({ $0.stopError }) { return error }
-    if let error = host.loop.checkStopError { return error }
+    let loop = Unmanaged.passUnretained(host.loop)
+    if let error = loop._withUnsafeGuaranteedRef({ $0.checkStopError }) { return error }
     if let task = current.task?.takeUnretainedValue() {
       return task.stopError ?? task.owner?.stopError
     }

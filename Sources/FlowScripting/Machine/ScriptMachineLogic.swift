@@ -264,7 +264,7 @@ final class ScriptMachineLogic: MachineLogic {
         return ResultFollower.follow(task, call, host)
       }
       return (try? host.changeable(value)).map { .result(FlowValue($0)) }
-        ?? .failed(FlowError(.error, "not enough memory"))
+        ?? .failed(FlowError(.memory, LuaVM.memoryError))
     case .reduce:
       if let reduction = reduction(mark, FlowValue(value)) { return .reduction(reduction) }
     case .emit where mark == 0:

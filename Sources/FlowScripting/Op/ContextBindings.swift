@@ -46,7 +46,7 @@ extension ScriptHost {
             return call.pass()
           }
           // Beyond a memory limit it isn't kept.
-          if call.isString, host.vm.memoryLimit != nil { return call.pass() }
+          if call.isString, host.vm.hasMemoryLimit { return call.pass() }
           let key = DataKey(id: UInt32(truncatingIfNeeded: call.key))
           let value = FlowValue(call.value)
           context._withUnsafeGuaranteedRef { $0.set(key, value) }
@@ -155,7 +155,11 @@ extension ScriptHost {
   /// it only between two waits of its body.
   @inline(__always)
   private func unmanagedContext(_ call: LuaDirectCall) -> Unmanaged<OpContext>? {
-    loop.unmanagedContext(slot: call.slot, generation: call.generation)
+    // Nor is the loop, which the host holds: there are weak references to it, so that a retain and a release
+    // would take 170 instructions.
+    Unmanaged.passUnretained(activeLoop)._withUnsafeGuaranteedRef {
+      $0.unmanagedContext(slot: call.slot, generation: call.generation)
+    }
   }
 
   /// The op that a `ctx` belongs to, if it hasn't finished.

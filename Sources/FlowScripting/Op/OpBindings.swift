@@ -55,7 +55,7 @@ extension ScriptHost {
       gives: try declared("gives"), primaryInput: try options.string("primary_input"),
       primaryOutput: try options.string("primary_output"), retry: policy.retry,
       timeout: policy.timeout, grace: policy.grace, undo: policy.undo,
-      body: try body(function, policy.thread, options, of: name)
+      body: try body(function, policy, options, of: name)
     )
     return policy.keeping(op)
   }

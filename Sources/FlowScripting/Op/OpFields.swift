@@ -19,6 +19,8 @@ extension ScriptHost {
       return call.answer(try op.retry.map { .reference(try host.table(of: $0)) } ?? .nil)
     case "timeout": return call.answer(op.timeout.map { .number($0.inSeconds) } ?? .nil)
     case "grace": return call.answer(op.grace.map { .number($0.inSeconds) } ?? .nil)
+    case "memory":
+      return call.answer(op.memoryLimit.map { .integer(Int64($0.bytes)) } ?? .nil)
     case "effect": return try host.answer(call, .bytes(ByteString(op.effect.rawValue)))
     case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
     default: return call.answer(.nil)

@@ -9,10 +9,10 @@ enum OpThread: String {
   case worker
 }
 
-/// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo` and `thread` as scripts write them.
+/// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo`, `thread` and `memory` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
-  static let fields = ["retry", "timeout", "grace", "effect", "cache", "undo", "thread"]
+  static let fields = ["retry", "timeout", "grace", "effect", "cache", "undo", "thread", "memory"]
 
   let retry: RetryPolicy?
   let timeout: Duration?
@@ -26,6 +26,8 @@ struct PolicyOptions {
   let undo: ScriptOpBody?
   /// The thread on which it runs; nil keeps the previous one.
   let thread: OpThread?
+  /// The most that its executions may allocate in a worker; nil keeps the previous value.
+  let memory: ByteCount?
 
   init(_ options: Options) throws {
     retry = try Self.retry(options)
@@ -49,11 +51,41 @@ struct PolicyOptions {
       }
       return thread
     }
+    memory = try Self.memory(options)
     if cache != nil, undo != nil {
       throw options.arguments.wrong(
         options.index,
         "field 'cache': not with 'undo', which could undo what another run relies on")
     }
+  }
+
+  /// With less, hardly any function can be called; with more, a machine has no such address space.
+  private static let memoryRange = ByteCount(64 << 10)...ByteCount(16 << 40)
+
+  /// A number of bytes, or a text such as `64M`.
+  private static func memory(_ options: Options) throws -> ByteCount? {
+    let count: ByteCount?
+    let shown: ByteString
+    switch options.value("memory") {
+    case nil: return nil
+    case .integer(let bytes)?:
+      count = Int(exactly: bytes).map { ByteCount($0) }
+      shown = FlowValue.integer(bytes).logTextBytes
+    case .number(let bytes)?:
+      count = Int(exactly: bytes).map { ByteCount($0) }
+      shown = FlowValue.number(bytes).logTextBytes
+    case .string(let text)?:
+      count = ByteCount(parsing: text)
+      shown = "\"\(text)\""
+    default: throw options.wrong("memory", expected: "number or string")
+    }
+    guard let count, memoryRange.contains(count) else {
+      throw options.arguments.wrong(
+        options.index,
+        "field 'memory': a number of bytes, or a text such as \"64M\", from 64K to 16T expected, got \(shown)"
+      )
+    }
+    return count
   }
 
   /// `true`, or a table.
@@ -160,12 +192,30 @@ extension ScriptHost {
     let options = try arguments.options(index, known: PolicyOptions.fields)
     let policy = try PolicyOptions(options)
     try policy.checkKeeping(of: op, options)
-    let placed = policy.keeping(try self.op(op, on: policy.thread, options))
+    let placed = policy.keeping(try self.op(op, with: policy, options))
     return (placed, policy.retry, policy.timeout, policy.grace, policy.undo(of: placed))
   }
 
-  /// An op that runs on a certain thread; the op itself if it already does.
-  func op(_ op: Op, on thread: OpThread?, _ options: Options) throws -> Op {
+  /// An op that runs on the thread and with the memory of a policy; the op itself if it already does.
+  func op(_ op: Op, with policy: PolicyOptions, _ options: Options) throws -> Op {
+    let placed = try self.op(op, on: policy.thread, options)
+    if policy.memory == nil, placed === op { return op }
+    guard let body = placed.body as? WorkerOpBody else {
+      if let problem = Self.problem(ofMemory: policy.memory ?? op.memoryLimit) {
+        throw options.arguments.wrong(options.index, problem)
+      }
+      return placed
+    }
+    guard let memory = policy.memory, memory != body.memory else { return placed }
+    return placed.withBody(body.limited(to: memory))
+  }
+
+  /// The reason why an op that doesn't run in a worker can't have a limit.
+  private static func problem(ofMemory memory: ByteCount?) -> String? {
+    memory == nil ? nil : "field 'memory': only an op with thread = \"worker\" can have it"
+  }
+
+  private func op(_ op: Op, on thread: OpThread?, _ options: Options) throws -> Op {
     switch (thread, op.body) {
     case (nil, _), (.main?, is ScriptOpBody), (.worker?, is WorkerOpBody): return op
     case (.main?, let body as WorkerOpBody): return op.withBody(body.onMain())
@@ -206,10 +256,16 @@ extension ScriptHost {
 
   /// The body of an op whose options are these.
   func body(
-    _ function: LuaReference, _ thread: OpThread?, _ options: Options, of name: ByteString
+    _ function: LuaReference, _ policy: PolicyOptions, _ options: Options, of name: ByteString
   ) throws -> any OpBody {
-    thread == .worker
-      ? try workerBody(function, options, of: name) : ScriptOpBody(self, function)
+    guard policy.thread == .worker else {
+      if let problem = Self.problem(ofMemory: policy.memory) {
+        throw options.arguments.wrong(options.index, problem)
+      }
+      return ScriptOpBody(self, function)
+    }
+    let body = try workerBody(function, options, of: name)
+    return policy.memory.map { body.limited(to: $0) } ?? body
   }
 
   /// `Op:with { … }`.
@@ -224,7 +280,7 @@ extension ScriptHost {
       throw arguments.wrong(1, "field 'name': a name is a non-empty string")
     }
     try policy.checkKeeping(of: op, options)
-    let placed = try host.op(op, on: policy.thread, options)
+    let placed = try host.op(op, with: policy, options)
     let made = placed.with(
       nameBytes: name, retry: policy.retry, timeout: policy.timeout, grace: policy.grace,
       effect: policy.effect, cache: policy.cache, undo: policy.undo(of: placed),

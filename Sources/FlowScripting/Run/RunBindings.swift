@@ -39,7 +39,7 @@ extension ScriptHost {
     switch name {
     case "name": return try host.answer(call, .bytes(run.nameBytes))
     case "id": return call.answer(.integer(Int64(run.id)))
-    case "data": return call.answer(.reference(try host.view(of: run.data)))
+    case "data": return call.answer(.reference(try host.dataView(of: run)))
     case "ok":
       run.markObserved()
       return call.answer(.boolean(run.state == .succeeded))

@@ -142,7 +142,7 @@ extension ScriptHost {
     switch task {
     case let run as Run:
       if let value = run.plainFinishValue { return try luaValue(value) }
-      return .reference(try view(of: run.data))
+      return .reference(try dataView(of: run))
     case let program as ProcessTask:
       if let kept = program.attachment as? LuaReference { return .reference(kept) }
       guard let result = program.result else { return .nil }

@@ -71,11 +71,11 @@ package struct TimelinePage {
     page.reserveCapacity(data.bytes.count + data.bytes.count / 8 + (1 << 16))
     // Each mark of the frame stands for a part; the parts come in this order.
     var rest = PackageResources.timeline_html[...]
-    for (mark, part) in [
+    for (mark, part): (ByteString, [UInt8]) in [
       ("/* timeline.css */", PackageResources.timeline_css), ("/* data */", escaped(data.bytes)),
       ("/* timeline.js */", code),
     ] {
-      guard let place = rest.firstRange(of: Array(mark.utf8)) else { continue }
+      guard let place = rest.place(of: mark) else { continue }
       page += rest[..<place.lowerBound]
       page += part
       rest = rest[place.upperBound...]

@@ -33,14 +33,16 @@ extension ScriptHost {
   /// time, and takes its place in the bucket: from then on all that read the key get that table, with
   /// the changes that others have made. The Swift object that it was made of stays as it is. The same
   /// holds for a structure of a bound class.
-  func shared(_ value: FlowValue, _ key: DataKey, in bucket: DataBucket) throws -> FlowValue {
+  func shared(
+    _ value: FlowValue, _ key: DataKey, in bucket: @autoclosure () -> DataBucket
+  ) throws -> FlowValue {
     guard case .opaque(let opaque) = value, !(opaque is ScriptValue),
       opaque is MapValue || opaque is ListValue || isStructure(opaque)
     else { return value }
     let table = FlowValue(try luaValue(notOwn: opaque))
     // An object that scripts can only pass on.
     if case .opaque(let same) = table, same === opaque { return value }
-    bucket.substitute(table, for: opaque, under: key)
+    bucket().substitute(table, for: opaque, under: key)
     return table
   }
 

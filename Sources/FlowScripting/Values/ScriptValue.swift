@@ -2,7 +2,7 @@ internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
 /// A Lua value with identity (a table, a function, a userdata, a coroutine) as an engine value.
-final class ScriptValue: OpaqueValue {
+final class ScriptValue: KindedList {
   let reference: LuaReference
 
   init(_ reference: LuaReference) {
@@ -23,6 +23,21 @@ final class ScriptValue: OpaqueValue {
   }
 
   func listCount() -> Int? { reference.vm.listCount(reference) }
+
+  func elementKinds() -> ValueKinds? {
+    guard let present = reference.vm.list(reference)?.kinds else { return nil }
+    var left = present
+    var kinds = ValueKinds()
+    for (kind, counterpart) in Self.kinds where left.remove(kind) != nil {
+      kinds.insert(counterpart)
+    }
+    return left.isEmpty ? kinds : kinds.union(.opaque)
+  }
+
+  private static let kinds: [(LuaKinds, ValueKinds)] = [
+    (.boolean, .boolean), (.integer, .integer), (.float, .number), (.string, .bytes),
+    (.table, .table), (.function, .function),
+  ]
 
   func element(at index: Int) -> FlowValue {
     guard let value = try? reference.vm.element(index + 1, of: reference) else { return .null }
@@ -182,36 +197,6 @@ extension ScriptHost {
 
   private func sharedValue(_ entry: DataBucket.Entry, of bucket: DataBucket) throws -> LuaValue {
     try luaValue(try shared(entry.value, entry.key, in: bucket))
-  }
-
-  /// A bucket's content as a run's data: scripts can read it, but setting a field is an error,
-  /// because the run would never see the change.
-  func view(of bucket: DataBucket) throws -> LuaReference {
-    try vm.makeView(of: try table(of: bucket), metatable: try runDataMetatable())
-  }
-
-  private func runDataMetatable() throws -> LuaReference {
-    if let known = viewMetatable { return known }
-    let refuse = try vm.makeFunction(
-      bind { host, call in
-        let key =
-          call.kind(2) == .string
-          ? "field '\(call.bytes(2)?.description ?? "")'" : "a key of type \(call.typeName(2))"
-        throw host.usage(
-          call,
-          "can't set \(key): run.data is a copy, which the run never sees; ops set data with "
-            + "ctx:set, and start takes the data to begin with")
-      })
-    let made = try vm.makeViewMetatable(refuse: refuse)
-    viewMetatable = made
-    return made
-  }
-
-  /// A value that a script may want to change, such as the state of a machine: for a run's data,
-  /// the table that it shows.
-  @inline(__always)
-  func changeable(_ value: LuaValue) throws -> LuaValue {
-    viewMetatable == nil ? value : try vm.shown(by: value)
   }
 
   /// A bucket's content as a fresh table.

@@ -3,6 +3,9 @@
 /// A *task* is one execution of an op, a call, or the share of a group that one worker executes. A
 /// worker is *free* if it has no task, or if all its tasks wait for something. Tasks without a free
 /// worker wait, the oldest first.
+///
+/// An *exclusive* task has its worker for itself: it waits for one without tasks, which gets no other
+/// task until its end.
 package struct PoolState {
   /// An action of the pool; they are performed in order.
   package enum Action: Equatable {
@@ -16,12 +19,15 @@ package struct PoolState {
     var isAlive = true
     var isAsleep = false
     var tasks: Set<UInt64> = []
+    /// Whether its task is exclusive.
+    var isExclusive = false
   }
 
   private struct Waiting {
     let task: UInt64
     /// A worker has at most one task of a group.
     let group: UInt64?
+    let isExclusive: Bool
   }
 
   /// The maximum number of living workers.
@@ -29,6 +35,9 @@ package struct PoolState {
   private var workers: [Worker] = []
   private var waiting: [Waiting] = []
   private var groups: [UInt64: UInt64] = [:]
+  /// The worker that gets no task because an older one, which is exclusive, waits until it has none. Without
+  /// it the exclusive one could wait forever while others come and go.
+  private var reserved: Int?
 
   package init(size: Int) {
     self.size = max(1, size)
@@ -48,21 +57,25 @@ package struct PoolState {
   package func isAsleep(_ worker: Int) -> Bool { workers[worker].isAsleep }
 
   /// Takes a new task; `group` is nil unless it is a group's.
-  package mutating func submit(_ task: UInt64, group: UInt64? = nil) -> [Action] {
-    waiting.append(Waiting(task: task, group: group))
+  package mutating func submit(
+    _ task: UInt64, group: UInt64? = nil, isExclusive: Bool = false
+  ) -> [Action] {
+    waiting.append(Waiting(task: task, group: group, isExclusive: isExclusive))
     return assign()
   }
 
-  /// Drops a waiting task; false if it isn't waiting.
-  package mutating func withdraw(_ task: UInt64) -> Bool {
-    guard let place = waiting.firstIndex(where: { $0.task == task }) else { return false }
-    waiting.remove(at: place)
-    return true
+  /// Drops a waiting task; nil if it isn't waiting. Others may have waited for an exclusive one.
+  package mutating func withdraw(_ task: UInt64) -> [Action]? {
+    guard let place = waiting.firstIndex(where: { $0.task == task }) else { return nil }
+    return waiting.remove(at: place).isExclusive ? assign() : []
   }
 
   /// A task has ended.
   package mutating func ended(_ task: UInt64) -> [Action] {
-    if let worker = worker(of: task) { workers[worker].tasks.remove(task) }
+    if let worker = worker(of: task) {
+      workers[worker].tasks.remove(task)
+      workers[worker].isExclusive = false
+    }
     groups[task] = nil
     return assign()
   }
@@ -80,8 +93,8 @@ package struct PoolState {
   /// A worker that has been executing items of a group is between two of them. One waiting task may
   /// run first, so that a long group doesn't delay others too much.
   package mutating func passedBoundary(_ worker: Int) -> [Action] {
-    guard workers[worker].isAlive,
-      let place = waiting.firstIndex(where: { $0.group == nil })
+    guard workers[worker].isAlive, !workers[worker].isExclusive,
+      let place = waiting.firstIndex(where: { $0.group == nil && !$0.isExclusive })
     else { return [] }
     return [give(waiting.remove(at: place), to: worker)]
   }
@@ -92,6 +105,7 @@ package struct PoolState {
     let tasks = tasks(of: worker)
     workers[worker].isAlive = false
     workers[worker].tasks = []
+    workers[worker].isExclusive = false
     for task in tasks { groups[task] = nil }
     return (tasks, assign())
   }
@@ -99,10 +113,16 @@ package struct PoolState {
   private mutating func assign() -> [Action] {
     var actions: [Action] = []
     var place = 0
+    reserved = nil
     while place < waiting.count {
       guard let (worker, isNew) = freeWorker(for: waiting[place]) else {
-        // A task of a group may wait for a certain worker; other tasks needn't.
-        if waiting[place].group == nil { break }
+        // A task of a group may wait for a certain worker, and an exclusive one for one without tasks;
+        // other tasks needn't.
+        if waiting[place].isExclusive {
+          reserved = reserved ?? emptiestWorker
+        } else if waiting[place].group == nil {
+          break
+        }
         place += 1
         continue
       }
@@ -115,6 +135,7 @@ package struct PoolState {
   private mutating func give(_ next: Waiting, to worker: Int) -> Action {
     workers[worker].tasks.insert(next.task)
     workers[worker].isAsleep = false
+    workers[worker].isExclusive = next.isExclusive
     if let group = next.group { groups[next.task] = group }
     return .assign(task: next.task, worker: worker)
   }
@@ -123,7 +144,10 @@ package struct PoolState {
   /// waiting tasks are fewest.
   private mutating func freeWorker(for next: Waiting) -> (Int, isNew: Bool)? {
     let open = workers.indices.filter { worker in
-      guard workers[worker].isAlive else { return false }
+      guard workers[worker].isAlive, !workers[worker].isExclusive, worker != reserved else {
+        return false
+      }
+      if next.isExclusive { return workers[worker].tasks.isEmpty }
       guard let group = next.group else { return true }
       return !workers[worker].tasks.contains { groups[$0] == group }
     }
@@ -134,5 +158,11 @@ package struct PoolState {
     }
     let asleep = open.filter { workers[$0].isAsleep }
     return asleep.min { workers[$0].tasks.count < workers[$1].tasks.count }.map { ($0, false) }
+  }
+
+  /// The worker that will probably have no tasks first; nil if exclusive tasks have all.
+  private var emptiestWorker: Int? {
+    workers.indices.filter { workers[$0].isAlive && !workers[$0].isExclusive }
+      .min { workers[$0].tasks.count < workers[$1].tasks.count }
   }
 }

@@ -21,7 +21,7 @@ extension ScriptHost {
   private static let mainNames: Set<String> = [
     "op", "wrap", "new", "dispatcher", "machine", "step", "any_step", "on", "next", "forward",
     "back",
-    "stay", "continue", "finish", "retry", "ops", "testing",
+    "stay", "continue", "finish", "retry", "ops", "sandbox", "testing",
   ]
 
   /// The value of `flow.name` in a worker for a name that its module doesn't have.
@@ -83,8 +83,9 @@ extension ScriptHost {
   /// have raised.
   func flowError(unpacking error: any Error) -> FlowError {
     guard let raised = error as? LuaError else { return .from(error) }
+    if raised.code == .instructions { return .from(raised) }
     return (try? flowError(raised: raised.value ?? .string(raised.messageBytes), at: ""))
-      ?? FlowError(.error, raised.messageBytes)
+      ?? FlowError(raised.flowKind, raised.messageBytes)
   }
 }
 

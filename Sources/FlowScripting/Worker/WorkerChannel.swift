@@ -56,6 +56,15 @@ final class WorkerChannel: @unchecked Sendable {
     return number
   }
 
+  /// Has the worker look at everything that concerns it, whether it is busy or sleeps.
+  func callAttention() {
+    post(
+      monitor.locked {
+        attention?.call()
+        return takeWake()
+      })
+  }
+
   /// Interrupts the worker once more for stops that it hasn't taken.
   func nudge() { monitor.locked { attention?.call() } }
 

@@ -44,6 +44,8 @@ struct WorkerJob: Sendable {
     let span: SpanOrigin?
     /// The seconds that its cleanups have after a stop; nil for the default.
     let grace: Duration?
+    /// The bytes that it may allocate; nil for no limit. It has the worker for itself then.
+    let memory: Int?
     /// For a final step, the error with which its flow is ending.
     let endingError: WireError?
     /// The keys that it may read.

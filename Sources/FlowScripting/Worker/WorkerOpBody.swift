@@ -42,24 +42,35 @@ final class WorkerFunction {
 /// started, as for any other op: the worker executes one attempt at its function. The time that an
 /// op waits for a free worker doesn't count towards its timeout. Groups of ops without a policy are
 /// left to `WorkerItemRunner`, so that tiny items can travel many at a time.
-final class WorkerOpBody: ItemRunnerProvider {
+final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
   private let shared: WorkerFunction
   let arguments: LuaReference?
   let argumentCount: Int
+  /// The most that one execution may allocate in the worker; nil for no limit.
+  let memory: ByteCount?
   private var host: ScriptHost { shared.host }
 
   /// The function, without the bound arguments.
   var function: LuaReference { shared.function }
 
-  init(_ shared: WorkerFunction, arguments: LuaReference? = nil, argumentCount: Int = 0) {
+  init(
+    _ shared: WorkerFunction, arguments: LuaReference? = nil, argumentCount: Int = 0,
+    memory: ByteCount? = nil
+  ) {
     self.shared = shared
     self.arguments = arguments
     self.argumentCount = argumentCount
+    self.memory = memory
   }
 
   /// The same with bound arguments.
   func binding(_ arguments: LuaReference?, count: Int) -> WorkerOpBody {
-    WorkerOpBody(shared, arguments: arguments, argumentCount: count)
+    WorkerOpBody(shared, arguments: arguments, argumentCount: count, memory: memory)
+  }
+
+  /// The same with a limit.
+  func limited(to memory: ByteCount) -> WorkerOpBody {
+    WorkerOpBody(shared, arguments: arguments, argumentCount: argumentCount, memory: memory)
   }
 
   /// The same on the main thread.
@@ -116,7 +127,7 @@ final class WorkerOpBody: ItemRunnerProvider {
     return WorkerJob.OpPlace(
       name: context.op.nameBytes, index: context.index, label: context.labelBytes,
       attempt: context.attempt, lineage: context.lineage, span: context.spanOrigin,
-      grace: context.grace,
+      grace: context.grace, memory: memory?.bytes,
       endingError: context.endingError.map { WireError($0, from: host) },
       visible: visible, keys: keys, data: data)
   }
@@ -130,8 +141,11 @@ final class WorkerOpBody: ItemRunnerProvider {
 
   func itemRunner(for work: ItemWork) -> (any ItemRunner)? {
     let declared = work.op.needs + work.op.gives
-    guard !work.hasPolicy, work.count > 0, !declared.contains(where: { $0.type.isTested }) else {
-      // Each item by itself, with the only implementation of policies.
+    guard !work.hasPolicy, memory == nil, work.count > 0,
+      !declared.contains(where: { $0.type.isTested })
+    else {
+      // Each item by itself, with the only implementation of policies, and in a worker for itself if its
+      // memory is limited.
       return nil
     }
     do throws(FlowError) {
@@ -194,6 +208,11 @@ private final class WorkerExecution: WorkerTask {
   }
 
   var grace: Duration? { context?.grace }
+
+  var isExclusive: Bool {
+    if case .op(let place) = job.kind { return place.memory != nil }
+    return false
+  }
 
   func cancel(_ error: FlowError) { host.stopWork(number, error) }
 

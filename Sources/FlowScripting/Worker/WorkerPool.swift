@@ -14,11 +14,15 @@ protocol WorkerTask: AnyObject {
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
   /// The seconds that its cleanups have after a stop; nil for the default.
   var grace: Duration? { get }
+  /// Whether it has its worker for itself.
+  var isExclusive: Bool { get }
 }
 
 extension WorkerTask {
   /// The default.
   var grace: Duration? { nil }
+  /// It shares its worker.
+  var isExclusive: Bool { false }
 }
 
 /// A group whose shares workers execute, on the main loop.
@@ -102,7 +106,9 @@ final class WorkerPool {
   /// Passes a task to the first free worker.
   func submit(_ task: any WorkerTask, _ number: UInt64, group: UInt64? = nil) {
     tasks[number] = task
-    perform(state.submit(number, group: group))
+    // Workers may need what the garbage of the host takes.
+    host.vm.settleBudget()
+    perform(state.submit(number, group: group, isExclusive: task.isExclusive))
   }
 
   /// Connects a group to the events of its items.
@@ -112,9 +118,10 @@ final class WorkerPool {
 
   /// Makes a task stop, whether it waits or is executed by a worker: it ends sooner or later.
   func stop(_ number: UInt64, _ error: FlowError) {
-    if state.withdraw(number) {
+    if let actions = state.withdraw(number) {
       let task = tasks.removeValue(forKey: number)
       task?.lost(error, worker: -1, isReplaced: false)
+      perform(actions)
     } else if let worker = state.worker(of: number) {
       stop(number, error, of: worker, order: number)
     }
@@ -140,13 +147,18 @@ final class WorkerPool {
   /// orders. Afterwards the worker sends nothing about it any more, not even an unobserved failure.
   func end(_ number: UInt64) {
     guard tasks.removeValue(forKey: number) != nil else { return }
-    if state.withdraw(number) { return }
+    if let actions = state.withdraw(number) { return perform(actions) }
     guard let worker = state.worker(of: number) else { return }
     workers[worker].closing.append((number, workers[worker].sent))
   }
 
   /// Notifies workers that no group with this number exists any more.
   func disconnect(_ number: UInt64) { groups[number] = nil }
+
+  /// Notifies workers that the limit of the host's memory, which is theirs too, has changed.
+  func memoryLimitChanged() {
+    for worker in workers where worker.isAlive { worker.channel.callAttention() }
+  }
 
   /// Notifies workers that a function isn't used any more.
   func forget(_ code: WorkerCode) {
@@ -193,7 +205,10 @@ final class WorkerPool {
       refuse: { [mailbox = loop.mailbox, link] problem in
         mailbox.post { _ in
           link.pool?.giveUp(
-            index, FlowError(.error, "no worker could be made: \(ByteString(describing: problem))"))
+            index,
+            FlowError(
+              FlowError.from(problem).kind,
+              "no worker could be made: \(ByteString(describing: problem))"))
         }
       })
     if !WorkerThread.start(setting) {
@@ -223,6 +238,7 @@ final class WorkerPool {
   private func handle(_ report: WorkerReport, from worker: Int) {
     guard workers[worker].isAlive else { return }
     workers[worker].hasReported = true
+    host.vm.settleBudget()
     for event in report.jobs {
       guard let task = tasks[event.id] else { continue }
       if case .ended = event.what {

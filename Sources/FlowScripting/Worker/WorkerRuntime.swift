@@ -17,6 +17,23 @@ final class WorkerRuntime {
   private var functions: [UInt64: LuaReference] = [:]
   private var jobs: [UInt64: WorkerJobRunner] = [:]
   private var groups: [UInt64: WorkerGroupRunner] = [:]
+  /// The limit of this worker alone, and that of all together, as it was applied last.
+  private let ownMemoryLimit: Int?
+  private let budget: LuaMemoryBudget?
+  private var sharedMemoryLimit: Int?
+  /// The limit of the state while a job with a limit of its own executes, which has the worker for itself.
+  private var jobLimit: JobLimit?
+  /// What the state held after the last collection for such a job.
+  private var collectedUse = 0
+  /// Whether such a job has left much garbage.
+  private var isCollectionDue = false
+  private struct JobLimit {
+    let id: UInt64
+    /// What the state may hold, with what is outside of it.
+    let limit: Int
+    /// From here on the job has used most of its room.
+    let most: Int
+  }
   /// Stops that arrived before their targets.
   private var early: [UInt64: FlowError] = [:]
 
@@ -26,6 +43,10 @@ final class WorkerRuntime {
     outbox = WorkerOutbox(setting.deliver)
     var configuration = setting.configuration
     configuration.isWorker = true
+    budget = configuration.memoryBudget
+    ownMemoryLimit = configuration.memoryLimit
+    sharedMemoryLimit = budget?.limit
+    configuration.memoryLimit = Self.least(ownMemoryLimit, sharedMemoryLimit)
     let clock = setting.isVirtual ? WorkerClock(channel) : nil
     let vm = try LuaVM(configuration: configuration)
     do {
@@ -69,6 +90,12 @@ final class WorkerRuntime {
         continue
       }
       reportFailures()
+      if isCollectionDue {
+        collect()
+        continue
+      }
+      // Before others learn that the worker sleeps, so that they find its room.
+      if vm.settleBudget(isBusy: hasWork) { continue }
       if turn == .waiting {
         outbox.flush(groups.values, sleep: .busyElsewhere)
         _ = loop.turn(mayBlock: true)
@@ -132,7 +159,11 @@ final class WorkerRuntime {
       do {
         let runner = WorkerJobRunner(id, self)
         jobs[id] = runner
-        try runner.start(job, try function(job.code))
+        let function = try self.function(job.code)
+        if case .op(let place) = job.kind, let memory = place.memory {
+          limitMemory(of: id, to: memory)
+        }
+        try runner.start(job, function)
       } catch {
         ended(job: id, host.flowError(unpacking: error), result: .null)
       }
@@ -161,9 +192,57 @@ final class WorkerRuntime {
     return made
   }
 
+  /// The lower one of two limits.
+  private static func least(_ one: Int?, _ other: Int?) -> Int? {
+    guard let one, let other else { return one ?? other }
+    return min(one, other)
+  }
+
+  /// Applies the limit of the host's memory, if it has changed.
+  private func lookAtMemoryLimit() {
+    let limit = budget?.limit
+    guard limit != sharedMemoryLimit else { return }
+    sharedMemoryLimit = limit
+    applyMemoryLimits()
+  }
+
+  private func applyMemoryLimits() {
+    vm.memoryLimit = Self.least(
+      Self.least(ownMemoryLimit, sharedMemoryLimit), jobLimit.map { $0.limit })
+  }
+
+  /// What the state holds, with what is held outside of it.
+  private var memoryUse: Int { vm.memoryUsed + (loop.memory?.held ?? 0) }
+
+  /// Lets a job allocate so many bytes, beyond what the state holds.
+  private func limitMemory(of id: UInt64, to bytes: Int) {
+    // Otherwise garbage of earlier jobs would be room for this one.
+    if isCollectionDue || memoryUse - collectedUse > bytes / 16 { collect() }
+    let used = memoryUse
+    let (limit, isTooLarge) = used.addingReportingOverflow(bytes)
+    jobLimit = JobLimit(id: id, limit: isTooLarge ? .max : limit, most: used + bytes / 4 * 3)
+    applyMemoryLimits()
+  }
+
+  private func collect() {
+    isCollectionDue = false
+    try? vm.collectGarbage()
+    collectedUse = memoryUse
+  }
+
+  /// Restores the limit for other jobs.
+  private func endMemoryLimit(of id: UInt64) {
+    guard let ended = jobLimit, ended.id == id else { return }
+    // Garbage is collected between jobs: finalizers may run any code.
+    isCollectionDue = memoryUse > ended.most
+    jobLimit = nil
+    applyMemoryLimits()
+  }
+
   /// Takes the received stops, perhaps while a script is busy below on the stack.
   private func takeStops() {
     _ = vm.takeAttention()
+    lookAtMemoryLimit()
     if channel.shallEnd {
       for job in jobs.values { job.cancel(.cancelled(reason: ScriptHost.termination)) }
       for group in groups.values { group.cancel(.cancelled(reason: ScriptHost.termination)) }
@@ -202,6 +281,7 @@ final class WorkerRuntime {
   /// A job has ended.
   func ended(job id: UInt64, _ error: FlowError?, result: FlowValue) {
     jobs[id] = nil
+    endMemoryLimit(of: id)
     var batch = WireBatch()
     var wired = WireValue.null
     var error = error

@@ -31,7 +31,7 @@ struct WorkerSetting: Sendable {
   /// Receives a report, from any thread.
   let deliver: @Sendable (WorkerReport) -> Void
   /// Receives the reason why there is no worker.
-  let refuse: @Sendable (String) -> Void
+  let refuse: @Sendable (any Error) -> Void
 }
 
 /// The threads of workers: each has a Lua state and an event loop of its own.
@@ -49,7 +49,7 @@ enum WorkerThread {
     do {
       try WorkerRuntime(setting).run()
     } catch {
-      setting.refuse(String(describing: error))
+      setting.refuse(error)
     }
   }
 }

@@ -51,6 +51,9 @@ struct ChildProcess {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, output.path, writing, 0o600)
     posix_spawn_file_actions_addopen(&actions, 2, errors.path, writing, 0o600)
+    // Not those of tests that execute at the same time: a script may count what it can open.
+    // To close one that isn't open is no error.
+    for descriptor in Int32(3)..<1024 { posix_spawn_file_actions_addclose(&actions, descriptor) }
 
     let variables = ProcessInfo.processInfo.environment
       .merging(environment) { _, new in new }

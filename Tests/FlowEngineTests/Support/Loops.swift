@@ -1,6 +1,5 @@
 import FlowEngine
 import Glibc
-import Synchronization
 
 /// The machine's zone must not matter to golden summaries.
 private let useUTC: Bool = {
@@ -32,4 +31,4 @@ func keepReachable(_ object: AnyObject) {
   reachable.withLock { $0.append(UInt(bitPattern: Unmanaged.passRetained(object).toOpaque())) }
 }
 
-private let reachable = Mutex<[UInt]>([])
+private let reachable = Locked<[UInt]>([])

@@ -84,7 +84,7 @@ func onLoopThread<Result: Sendable>(
 
 /// A flag that is raised once, on any thread.
 final class Flag: Sendable {
-  private let state = Mutex<(isRaised: Bool, continuation: UnsafeContinuation<Void, Never>?)>(
+  private let state = Locked<(isRaised: Bool, continuation: UnsafeContinuation<Void, Never>?)>(
     (false, nil))
 
   var isRaised: Bool { state.withLock { $0.isRaised } }

@@ -1,6 +1,5 @@
 import FlowEngine
 import Glibc
-import Synchronization
 import Testing
 
 /// Continuations off the loop's thread.
@@ -59,7 +58,7 @@ struct ContinuationQueueTests {
   @Test("A serial queue runs its work in order, one piece at a time")
   func aSerialQueueRunsItsWorkInOrder() async {
     let queue = WorkQueue("images")
-    let state = Mutex<(order: [Int], running: Int, most: Int)>(([], 0, 0))
+    let state = Locked<(order: [Int], running: Int, most: Int)>(([], 0, 0))
     let results = await onLoopThread { loop in
       let tasks = (0..<50).map { number in
         FlowTask.resolved(number, on: loop).nextOnSuccess(queue) { number in

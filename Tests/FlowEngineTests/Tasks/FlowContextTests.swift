@@ -1,6 +1,5 @@
 import FlowEngine
 import Glibc
-import Synchronization
 import Testing
 
 /// The producer's side of a task: it is settled exactly once, from any thread.
@@ -174,7 +173,7 @@ struct FlowContextTests {
     for round in 0..<50 {
       let isRight = await onLoopThread { loop in
         let context = FlowContext<Int>(on: loop)
-        let wins = Mutex<[Int]>([])
+        let wins = Locked<[Int]>([])
         let gate = Gate(4)
         for number in 0..<3 {
           let external = loop.mailbox.begin()
@@ -213,7 +212,7 @@ struct FlowContextTests {
         gone = token
         // The task holds its continuation, that the token.
         context?.task.next { _ in token.touch() }
-        let sent = Mutex(context)
+        let sent = Locked(context)
         context = nil
         startThread { sent.withLock { $0 = nil } }
       }

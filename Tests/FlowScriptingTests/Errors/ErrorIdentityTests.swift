@@ -192,4 +192,17 @@ struct ErrorIdentityTests {
       program.host.flowError(from: try #require(raised)).message == "script.lua:1: no paper")
     #expect(program.host.flowError(from: Token(number: 4)).underlying as? Token == Token(number: 4))
   }
+
+  @Test("Of a table that another state has raised, the message is known")
+  func otherState() throws {
+    let (program, other) = (try ScriptProgram(), try ScriptProgram())
+    let raised = #expect(throws: LuaError.self) {
+      try other.run("error(setmetatable({}, { __tostring = function() return 'no paper' end }))")
+    }
+    let foreign = try #require(raised)
+    #expect(program.host.flowError(from: foreign).message.contains("no paper"))
+    let run = Op("FailingOp") { _ in throw foreign }.start(on: program.loop)
+    try run.waitUntilEnd()
+    #expect(run.error?.message.contains("no paper") == true)
+  }
 }

@@ -101,6 +101,17 @@ struct HelpTests {
     #expect(found == wanted.joined(separator: "\n"))
   }
 
+  @Test("Help about an op says how much memory it may allocate")
+  func memory() throws {
+    let program = try ScriptProgram()
+    let made = try program.run(
+      """
+      return flow.op("LimitedOp", { thread = "worker", memory = "64M", timeout = 2, run = function() end })
+      """)
+    let text = program.host.help(about: made.first).description
+    #expect(text.contains("timeout: 2s\nmemory: 64M\n"))
+  }
+
   @Test("A program has the methods of a task and its own")
   func programs() throws {
     let program = try ScriptProgram()
@@ -153,7 +164,8 @@ struct HelpTests {
         look("ctx", ctx)
       end })
       local policy = { gives = { m = "any" }, retry = 2, timeout = 1, grace = 1, run = print }
-      look("op", ItemOp, flow.op("PolicyOp", policy))
+      local LimitedOp = flow.op("LimitedOp", { thread = "worker", memory = "64M", run = function() end })
+      look("op", ItemOp, flow.op("PolicyOp", policy), LimitedOp)
       local good = flow.new("good"):add_grouped(ItemOp, { input = "ns" }):run { ns = { 1 } }
       local bad = flow.op("BadOp", function() error({}) end):run()
       local exec = flow.exec({ "sh", "-c", "kill -9 $$" })

@@ -98,7 +98,7 @@ struct HostMemoryTests {
     let texts = try results.map { try program.vm.tostring($0).description }
     #expect(
       texts == [
-        "yes was stopped: its output exceeds the memory limit of 8000000 bytes", "error",
+        "yes was stopped: its output exceeds the memory limit of 8000000 bytes", "memory",
         "sh -c 'echo problem >&2; exec yes' was stopped: its output exceeds the memory limit of "
           + "8000000 bytes: problem",
       ])

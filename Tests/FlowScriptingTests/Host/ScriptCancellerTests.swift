@@ -1,7 +1,6 @@
 import FlowEngine
 import FlowScripting
 import LuaVM
-import Synchronization
 import Testing
 
 @Suite("Cancellers that exist before their hosts")
@@ -26,7 +25,7 @@ struct ScriptCancellerTests {
     let canceller = ScriptCanceller()
     canceller.cancel(reason: "first")
     canceller.cancel(reason: "second")
-    let preparations = Mutex(0)
+    let preparations = Locked(0)
     let error = await #expect(throws: FlowError.self) {
       try await ScriptHost.run(script: Self.busy, canceller: canceller) { _ in
         preparations.withLock { $0 += 1 }

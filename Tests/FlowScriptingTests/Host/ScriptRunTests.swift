@@ -1,7 +1,6 @@
 import FlowEngine
 import FlowScripting
 @_spi(Scripting) import LuaVM
-import Synchronization
 import Testing
 
 @Suite("Scripts run by one call")
@@ -137,10 +136,12 @@ struct ScriptRunTests {
         memoryLimit: 16 << 20)
     }
     #expect(error?.message.description.contains("not enough memory") == true)
+    #expect(error?.kind == .memory)
     let tiny = await #expect(throws: FlowError.self) {
       try await ScriptHost.run(script: "return 1", memoryLimit: 1000)
     }
     #expect(tiny?.message.description.contains("not enough memory") == true)
+    #expect(tiny?.kind == .memory)
   }
 
   @Test(
@@ -158,6 +159,7 @@ struct ScriptRunTests {
         memoryLimit: 16 << 20)
     }
     #expect(error?.message.description.contains("not enough memory") == true)
+    #expect(error?.kind == .memory)
   }
 
   @Test("Results and data that take most of the memory limit are copied")
@@ -226,7 +228,7 @@ struct ScriptRunTests {
 
   @Test("A handler gets what the script, its workers and its programs print")
   func aHandlerGetsWhatTheScriptPrints() async throws {
-    let text = Mutex("")
+    let text = Locked("")
     let result = try await ScriptHost.run(
       script: """
         print("a", 1, nil, true)
@@ -251,7 +253,7 @@ struct ScriptRunTests {
 
   @Test("Without an output of its own a script has that of its state's configuration")
   func theOutputOfTheConfigurationHolds() async throws {
-    let text = Mutex("")
+    let text = Locked("")
     let state = LuaConfiguration(output: .handler { bytes in text.withLock { $0 += "\(bytes)" } })
     _ = try await ScriptHost.run(script: "print 'shown'", vmConfiguration: state)
     _ = try await ScriptHost.run(

@@ -33,7 +33,7 @@ struct PoolStateTests {
     #expect(state.submit(4) == [])
     #expect(state.fellAsleep(0) == [.assign(task: 3, worker: 0)])
     #expect(state.tasks(of: 0) == [1, 2, 3])
-    #expect(state.withdraw(4) && !state.withdraw(4) && !state.withdraw(1))
+    #expect(state.withdraw(4) == [] && state.withdraw(4) == nil && state.withdraw(1) == nil)
   }
 
   @Test("A group gets at most one share in each worker, and doesn't keep others from theirs")
@@ -65,6 +65,61 @@ struct PoolStateTests {
     #expect(state.fellAsleep(0) == [] && state.passedBoundary(0) == [])
   }
 
+  @Test("An exclusive task has its worker for itself, also while it waits for something")
+  func exclusive() {
+    var state = PoolState(size: 2)
+    #expect(
+      state.submit(1, isExclusive: true) == [.start(worker: 0), .assign(task: 1, worker: 0)])
+    #expect(state.fellAsleep(0) == [])
+    #expect(state.submit(2) == [.start(worker: 1), .assign(task: 2, worker: 1)])
+    #expect(state.submit(3) == [] && state.submit(10, group: 9) == [])
+    #expect(state.passedBoundary(0) == [])
+    #expect(state.fellAsleep(1) == [.assign(task: 3, worker: 1)])
+    #expect(state.ended(1) == [.assign(task: 10, worker: 0)])
+    // Its worker is like any other afterwards.
+    #expect(state.submit(4) == [])
+    #expect(state.fellAsleep(0) == [.assign(task: 4, worker: 0)])
+  }
+
+  @Test("An exclusive task waits for a worker without tasks, and younger ones leave it one")
+  func reserved() {
+    var state = PoolState(size: 2)
+    _ = state.submit(1)
+    _ = state.submit(2)
+    #expect(state.submit(3, isExclusive: true) == [])
+    #expect(state.fellAsleep(0) == [])
+    #expect(state.submit(4) == [])
+    #expect(state.fellAsleep(1) == [.assign(task: 4, worker: 1)])
+    #expect(state.ended(1) == [.assign(task: 3, worker: 0)])
+    #expect(state.ended(3) == [] && state.isIdle == false)
+  }
+
+  @Test("An exclusive task doesn't run between the items of a group, but others do")
+  func exclusiveBesideAGroup() {
+    var state = PoolState(size: 1)
+    _ = state.submit(10, group: 9)
+    #expect(state.submit(1, isExclusive: true) == [])
+    #expect(state.passedBoundary(0) == [])
+    #expect(state.submit(2) == [])
+    #expect(state.passedBoundary(0) == [.assign(task: 2, worker: 0)])
+    #expect(state.ended(2) == [])
+    #expect(state.ended(10) == [.assign(task: 1, worker: 0)])
+  }
+
+  @Test("An exclusive task that is withdrawn, or whose worker is lost, keeps nobody waiting")
+  func exclusiveWithdrawn() {
+    var state = PoolState(size: 1)
+    _ = state.submit(1)
+    _ = state.fellAsleep(0)
+    #expect(state.submit(2, isExclusive: true) == [] && state.submit(3) == [])
+    #expect(state.withdraw(2) == [.assign(task: 3, worker: 0)])
+    _ = state.ended(1)
+    _ = state.ended(3)
+    #expect(state.submit(4, isExclusive: true) == [.assign(task: 4, worker: 0)])
+    #expect(state.submit(5) == [])
+    #expect(state.lost(0).actions == [.start(worker: 1), .assign(task: 5, worker: 1)])
+  }
+
   @Test("In any order of events no task is lost or executed twice, and no limit is exceeded")
   func model() {
     var random = SystemRandomNumberGenerator()
@@ -73,10 +128,16 @@ struct PoolStateTests {
       var waiting: Set<UInt64> = []
       var running: [UInt64: Int] = [:]
       var group: [UInt64: UInt64] = [:]
+      var exclusive: Set<UInt64> = []
       var next: UInt64 = 0
       func take(_ actions: [PoolState.Action]) {
         for case .assign(let task, let worker) in actions {
           if waiting.remove(task) == nil { Issue.record("\(task) was done twice") }
+          if running.contains(where: {
+            $0.value == worker && (exclusive.contains(task) || exclusive.contains($0.key))
+          }) {
+            Issue.record("an exclusive task has no worker for itself")
+          }
           if let mine = group[task] {
             if running.contains(where: { $0.value == worker && group[$0.key] == mine }) {
               Issue.record("a worker has two shares of group \(mine)")
@@ -86,15 +147,19 @@ struct PoolStateTests {
         }
       }
       for _ in 0..<100 {
-        switch Int.random(in: 0..<8, using: &random) {
+        switch Int.random(in: 0..<9, using: &random) {
         case 0...2:
           next += 1
           let number = next
           if Bool.random(using: &random) {
             group[number] = UInt64.random(in: 1...3, using: &random)
+          } else if Int.random(in: 0..<3, using: &random) == 0 {
+            exclusive.insert(number)
           }
           waiting.insert(number)
-          take(state.submit(number, group: group[number]))
+          take(
+            state.submit(
+              number, group: group[number], isExclusive: exclusive.contains(number)))
         case 3...4:
           guard let task = running.keys.randomElement(using: &random) else { continue }
           running[task] = nil
@@ -107,6 +172,14 @@ struct PoolStateTests {
           if let worker = running.values.randomElement(using: &random) {
             take(state.passedBoundary(worker))
           }
+        case 7:
+          guard let task = waiting.randomElement(using: &random) else { continue }
+          waiting.remove(task)
+          guard let actions = state.withdraw(task) else {
+            Issue.record("\(task) didn't wait")
+            continue
+          }
+          take(actions)
         default:
           guard let worker = running.values.randomElement(using: &random) else { continue }
           let (tasks, actions) = state.lost(worker)

@@ -164,6 +164,7 @@ struct WorkerStressTests {
       } do
         local run = flow.op("BigOp", { thread = "worker", run = body }):run()
         assert(run.error.message:find("not enough memory"), run.error.message)
+        assert(run.error.kind == "memory", run.error.kind)
       end
       local run = flow.new("g"):data { ns = { 1, 30, 3 } }
         :add_grouped(flow.op("RepOp", { thread = "worker", primary_input = "n", primary_output = "m",
@@ -187,6 +188,7 @@ struct WorkerStressTests {
       local NoOp = flow.op("NoOp", { thread = "worker", primary_input = "n", run = function() end })
       local run = NoOp:run()
       assert(run.error.message:find("no worker could be made: not enough memory"), run.error.message)
+      assert(run.error.kind == "memory", run.error.kind)
       run = flow.new("g"):data { ns = { 1, 2, 3 } }:add_grouped(NoOp, { input = "ns" }):run()
       assert(run.error.message:find("no worker could be made"), run.error.message)
       """)

@@ -174,5 +174,5 @@ private final class Waiter: LuaWaiter {
     self.fiber = fiber
   }
 
-  func waitIsReady() { scheduler.ready.append(fiber) }
+  override func waitIsReady() { scheduler.ready.append(fiber) }
 }

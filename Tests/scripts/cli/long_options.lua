@@ -31,6 +31,14 @@ for _, case in ipairs {
   { "--grace", "--grace S" }, { "--grace=", "--grace S" }, { "--grace=-1", "not '-1'" },
   { "--grace=nan", "not 'nan'" }, { "--grace=1.2.3", "not '1.2.3'" }, { "--grace=1e3", "not '1e3'" },
   { "--workers=99999999999999999999", "from 1 to 1024" },
+  { "--memory-limit", "--memory-limit 512M" }, { "--memory-limit=100", "not '100'" },
+  { "--memory-limit=1K", "'--memory-limit' 1K is too small" },
+  { "--time-limit=0", "not '0'" }, { "--time-limit=inf", "not 'inf'" }, { "--cpu-limit=1.5", "not '1.5'" },
+  { "--cpu-limit=0", "not '0'" }, { "--open-files=19", "at least 20, not '19'" },
+  { "--sandbox=lax", "or 'strict'" }, { "--allow-net", "belongs to '--sandbox'" },
+  { "--allow-read=/", "belongs to '--sandbox'" }, { "--allow-read=", "--allow-read=PATH" },
+  { "--allow-write=a,,b", "one is empty" }, { "--allow-env=A=B", "without values" },
+  { "--allow-run=ls", "takes no value" },
 } do
   result = host.run(host.binary, { case[1] })
   check.equal(result.status, 2, case[1])

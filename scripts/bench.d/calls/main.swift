@@ -1,16 +1,24 @@
-// The nanoseconds of a call of a Lua function from Swift, and of one of Swift from Lua:
+// The nanoseconds, of time and of CPU time, of a call of a Lua function from Swift, and of one of Swift from Lua:
 //
 //   BenchCalls call|list|callback|method COUNT
+import Glibc
 import LuaVM
 
 final class Counter: LuaObject {
   var value = 0
 }
 
-func measure(_ name: String, _ count: Int64) throws -> Duration? {
+typealias Taken = (wall: Duration, cpu: Double)
+
+func timed(_ work: () throws -> Void) rethrows -> Taken {
+  let begun = clock()
+  let wall = try ContinuousClock().measure(work)
+  return (wall, Double(clock() - begun) / Double(CLOCKS_PER_SEC))
+}
+
+func measure(_ name: String, _ count: Int64) throws -> Taken? {
   let vm = try LuaVM()
   defer { vm.close() }
-  let clock = ContinuousClock()
   var sum: Int64 = 0
   func function(_ text: ByteString) throws -> LuaReference {
     guard case .reference(let function)? = try vm.call(vm.load(text, name: "=bench")).first else {
@@ -21,7 +29,7 @@ func measure(_ name: String, _ count: Int64) throws -> Duration? {
   let add = try function("return function(a, b) return a + b end")
   switch name {
   case "list":
-    return try clock.measure {
+    return try timed {
       for index in 0..<count {
         if case .integer(let result)? = try vm.call(add, [.integer(index), .integer(1)]).first {
           sum += result
@@ -29,7 +37,7 @@ func measure(_ name: String, _ count: Int64) throws -> Duration? {
       }
     }
   case "call":
-    return try clock.measure {
+    return try timed {
       for index in 0..<count { sum += try vm.call(add, index, 1, as: Int64.self) }
     }
   case "method":
@@ -43,7 +51,7 @@ func measure(_ name: String, _ count: Int64) throws -> Duration? {
       })
     let loop = try function(
       "return function(n) local c, x = Counter(), 0 for i = 1, n do x = c:add(i) end end")
-    return try clock.measure { _ = try vm.call(loop, [.integer(count)]) }
+    return try timed { _ = try vm.call(loop, [.integer(count)]) }
   case "callback":
     try vm.setGlobal(
       "add",
@@ -54,7 +62,7 @@ func measure(_ name: String, _ count: Int64) throws -> Duration? {
         }))
     let loop = try function(
       "return function(n) local add, x = add, 0 for i = 1, n do x = add(x, i) end end")
-    return try clock.measure { _ = try vm.call(loop, [.integer(count)]) }
+    return try timed { _ = try vm.call(loop, [.integer(count)]) }
   default:
     return nil
   }
@@ -64,4 +72,4 @@ let words = Array(CommandLine.arguments.dropFirst())
 guard words.count == 2, let count = Int64(words[1]), count > 0,
   let taken = try measure(words[0], count)
 else { fatalError("usage: BenchCalls call|list|callback|method COUNT") }
-print(taken / Duration.nanoseconds(1) / Double(count))
+print(taken.wall / Duration.nanoseconds(1) / Double(count), taken.cpu * 1e9 / Double(count))

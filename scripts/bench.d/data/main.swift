@@ -1,4 +1,4 @@
-// The nanoseconds of getting a list of Swift in a script, and of a record as it is encoded and decoded:
+// The nanoseconds, of time and of CPU time, of getting a list of Swift in a script, and of a record as it is encoded and decoded:
 //
 //   BenchData get|get_small|encode|build|decode|read COUNT
 //
@@ -6,7 +6,16 @@
 // Codable, `build` the same by hand; `decode` and `read` make records of them.
 import FlowEngine
 import FlowScripting
+import Glibc
 import LuaVM
+
+typealias Taken = (wall: Duration, cpu: Double)
+
+func timed(_ work: () throws -> Void) rethrows -> Taken {
+  let begun = clock()
+  let wall = try ContinuousClock().measure(work)
+  return (wall, Double(clock() - begun) / Double(CLOCKS_PER_SEC))
+}
 
 struct Record: Codable {
   var id: Int
@@ -16,7 +25,7 @@ struct Record: Codable {
 }
 
 /// The time of a script that gets a list, again and again.
-func measureGet(_ size: Int, _ count: Int64) throws -> Duration {
+func measureGet(_ size: Int, _ count: Int64) throws -> Taken {
   let host = try ScriptHost(vm: LuaVM())
   defer { host.close() }
   let chunk = try host.vm.load(
@@ -32,9 +41,9 @@ func measureGet(_ size: Int, _ count: Int64) throws -> Duration {
   }
   let list = FlowValue.opaque(ListValue([FlowValue](repeating: 1, count: size)))
   // The first reading makes the table.
-  var taken = Duration.zero
+  var taken: Taken = (.zero, 0)
   for times in [1, count] {
-    taken = try ContinuousClock().measure {
+    taken = try timed {
       let run = op.start(on: host.loop, data: [("list", list), ("count", .integer(times))])
       try run.wait()
       guard run.data.integer("sum") == times else { fatalError("a wrong sum") }
@@ -75,8 +84,7 @@ func read(_ value: FlowValue) -> [Record] {
   }
 }
 
-func measure(_ name: String, _ count: Int64) throws -> Duration? {
-  let clock = ContinuousClock()
+func measure(_ name: String, _ count: Int64) throws -> Taken? {
   var kept: Any?
   defer { withExtendedLifetime(kept) {} }
   switch name {
@@ -84,16 +92,16 @@ func measure(_ name: String, _ count: Int64) throws -> Duration? {
   case "get_small": return try measureGet(1, count)
   case "encode":
     let records = makeRecords(count)
-    return try clock.measure { kept = try FlowValue(encoding: records) }
+    return try timed { kept = try FlowValue(encoding: records) }
   case "build":
     let records = makeRecords(count)
-    return clock.measure { kept = build(records) }
+    return timed { kept = build(records) }
   case "decode":
     let value = build(makeRecords(count))
-    return try clock.measure { kept = try value.decoded(as: [Record].self) }
+    return try timed { kept = try value.decoded(as: [Record].self) }
   case "read":
     let value = build(makeRecords(count))
-    return clock.measure { kept = read(value) }
+    return timed { kept = read(value) }
   default: return nil
   }
 }
@@ -102,4 +110,4 @@ let words = Array(CommandLine.arguments.dropFirst())
 guard words.count == 2, let count = Int64(words[1]), count > 0,
   let taken = try measure(words[0], count)
 else { fatalError("usage: BenchData get|get_small|encode|build|decode|read COUNT") }
-print(taken / Duration.nanoseconds(1) / Double(count))
+print(taken.wall / Duration.nanoseconds(1) / Double(count), taken.cpu * 1e9 / Double(count))

@@ -24,6 +24,11 @@ public final class DataBucket {
   /// The first entry of a bucket that started with an item, stored in place: most have no other.
   /// `.null` when there is none.
   @exclusivity(unchecked) private var item: FlowValue = .null
+  /// Whether other buckets may read through to this one.
+  @exclusivity(unchecked) private var isParent = false
+  /// How many buckets it is below the nearest one that remembers what it inherits; 0 for such a bucket. See
+  /// `holder(of:)`.
+  private let steps: UInt8
   @exclusivity(unchecked) private var itemKey = DataKey(id: .max)
   /// In order of addition; a removed entry's value is `.null` until the next compaction.
   @exclusivity(unchecked) private var slots: ContiguousArray<Entry> = []
@@ -36,12 +41,23 @@ public final class DataBucket {
     @exclusivity(unchecked) var removed = 0
     /// Keys that were ever set to a secret.
     @exclusivity(unchecked) var secretKeys: Set<DataKey> = []
+    /// The keys that were searched above the bucket, as long as they are in the same buckets.
+    @exclusivity(unchecked) var inherited: [DataKey: Inherited] = [:]
+  }
+
+  /// Where a key was found above a bucket.
+  private struct Inherited {
+    /// The nearest bucket that has the key; nil for none. Safe: each bucket holds those above it.
+    let holder: Unmanaged<DataBucket>?
+    let changes: UInt32
   }
 
   /// Makes an empty bucket; keys of another table can't be used with it.
   package init(keys: KeyTable, parent: DataBucket? = nil) {
     self.keys = keys
     self.parent = parent
+    steps = parent.map { $0.steps == Self.longestWalk ? 0 : $0.steps + 1 } ?? 1
+    parent?.isParent = true
   }
 
   /// The number of keys of this bucket itself.
@@ -57,12 +73,7 @@ public final class DataBucket {
   public func get(_ key: DataKey) -> FlowValue? {
     keys.identity.check()
     if let value = ownValue(of: key) { return value }
-    var next = parent
-    while let bucket = next {
-      if let value = bucket.ownValue(of: key) { return value }
-      next = bucket.parent
-    }
-    return nil
+    return inheritedValue(of: key)
   }
 
   /// The kind of the value of `key`, here or in the nearest parent that has one.
@@ -76,12 +87,59 @@ public final class DataBucket {
 
   @inline(never)
   private func inheritedKind(of key: DataKey) -> ValueKinds {
+    inheritedValue(of: key)?.kind ?? .absent
+  }
+
+  @inline(__always)
+  private func inheritedValue(of key: DataKey) -> FlowValue? {
+    guard let parent else { return nil }
+    // Most values are in the next bucket.
+    if let value = parent.ownValue(of: key) { return value }
+    return parent.parent == nil ? nil : holder(of: key)?.ownValue(of: key)
+  }
+
+  /// How many buckets are searched before one that remembers what it inherits.
+  private static let longestWalk: UInt8 = 15
+  /// The most keys that it remembers.
+  private static let inheritedLimit = 64
+
+  /// The nearest bucket above this one that has `key`.
+  ///
+  /// Each group within a group adds a bucket to the chain. In a long chain every sixteenth bucket remembers
+  /// where it has found a key, until a bucket that others read through to gets or loses that key.
+  private func holder(of key: DataKey) -> DataBucket? {
+    var passed: ContiguousArray<DataBucket> = []
+    var found: Unmanaged<DataBucket>?
     var next = parent
     while let bucket = next {
-      if let value = bucket.ownValue(of: key) { return value.kind }
+      if bucket.hasOwn(key) {
+        found = .passUnretained(bucket)
+        break
+      }
+      if bucket.steps == 0 {
+        if let known = bucket.records?.inherited[key], known.changes == keys.changes(of: key) {
+          found = known.holder
+          break
+        }
+        passed.append(bucket)
+      }
       next = bucket.parent
     }
-    return .absent
+    for bucket in passed {
+      let records = bucket.makeRecords()
+      if records.inherited.count == Self.inheritedLimit { records.inherited = [:] }
+      records.inherited[key] = Inherited(holder: found, changes: keys.changes(of: key))
+    }
+    return found?.takeUnretainedValue()
+  }
+
+  /// The keys of which it remembers where they were found.
+  var rememberedKeys: Set<DataKey> { Set(records?.inherited.keys.map { $0 } ?? []) }
+
+  /// Notes that the bucket has got or lost a key.
+  @inline(__always)
+  private func noteChange(of key: DataKey) {
+    if isParent { keys.noteChange(of: key) }
   }
 
   /// The value of `key` in this bucket itself.
@@ -98,13 +156,7 @@ public final class DataBucket {
   /// Whether there is a value under a key, here or in a parent.
   public func has(_ key: DataKey) -> Bool {
     keys.identity.check()
-    if hasOwn(key) { return true }
-    var next = parent
-    while let bucket = next {
-      if bucket.hasOwn(key) { return true }
-      next = bucket.parent
-    }
-    return false
+    return hasOwn(key) || holder(of: key) != nil
   }
 
   /// Stores `value` and returns the replaced value; `.null` removes the key.
@@ -115,7 +167,7 @@ public final class DataBucket {
     keys.identity.check()
     if value.isNull { return remove(key) }
     if value.isSecret {
-      makeRecords().secretKeys.insert(key)
+      noteSecret(key)
       return store(key, value.plain)
     }
     return store(key, value)
@@ -124,24 +176,32 @@ public final class DataBucket {
   /// Replaces a table by the form of it that a front end has made. Nothing happens if there is no such
   /// table under `key` any more.
   package func substitute(_ value: FlowValue, for table: any OpaqueValue, under key: DataKey) {
-    var next: DataBucket? = self
-    while let bucket = next {
-      if let own = bucket.ownValue(of: key) {
-        if case .opaque(let present) = own, present === table { _ = bucket.store(key, value) }
-        return
-      }
-      next = bucket.parent
-    }
+    guard let bucket = hasOwn(key) ? self : holder(of: key),
+      case .opaque(let present)? = bucket.ownValue(of: key), present === table
+    else { return }
+    _ = bucket.store(key, value)
   }
 
   /// Whether `key` was ever set to a secret, here or in a parent.
   public func isSecret(_ key: DataKey) -> Bool {
+    guard keys.isSecret(key) else { return false }
+    var passed: ContiguousArray<DataBucket> = []
     var next: DataBucket? = self
     while let bucket = next {
-      if let records = bucket.records, records.secretKeys.contains(key) { return true }
+      if let records = bucket.records, records.secretKeys.contains(key) {
+        // It stays secret there for as long as these live.
+        for bucket in passed { bucket.makeRecords().secretKeys.insert(key) }
+        return true
+      }
+      if bucket.steps == 0 { passed.append(bucket) }
       next = bucket.parent
     }
     return false
+  }
+
+  private func noteSecret(_ key: DataKey) {
+    makeRecords().secretKeys.insert(key)
+    keys.noteSecret(key)
   }
 
   @inline(__always)
@@ -152,10 +212,12 @@ public final class DataBucket {
       return old
     }
     if let slot = slot(of: key) {
-      let old = slots[slot].value
-      slots[slot].value = value
+      // Exchanged, which copies neither.
+      var old = value
+      swap(&slots[slot].value, &old)
       return old
     }
+    noteChange(of: key)
     slots.append(Entry(key: key, value: value))
     if let records, records.index != nil {
       records.index?[key] = slots.count - 1
@@ -170,10 +232,12 @@ public final class DataBucket {
   public func remove(_ key: DataKey) -> FlowValue? {
     if key == itemKey {
       let old = item
+      noteChange(of: key)
       dropItem()
       return old
     }
     guard let slot = slot(of: key) else { return nil }
+    noteChange(of: key)
     let old = slots[slot].value
     if let records, records.index != nil {
       slots[slot].value = .null
@@ -188,6 +252,8 @@ public final class DataBucket {
 
   /// Empties the bucket for its next use, keeping its memory.
   func reset() {
+    // Nothing reads through to it any more.
+    isParent = false
     dropItem()
     if let records {
       if records.index != nil { slots = [] }
@@ -200,8 +266,12 @@ public final class DataBucket {
   @inline(__always)
   func begin(_ key: DataKey, _ value: FlowValue) {
     if value.isNull { return }
-    if value.isSecret { makeRecords().secretKeys.insert(key) }
-    item = value.plain
+    if value.isSecret {
+      noteSecret(key)
+      item = value.plain
+    } else {
+      item = value
+    }
     itemKey = key
   }
 

@@ -24,11 +24,24 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     case http
     /// A request got no whole response.
     case network
+    /// The memory limit was reached, or memory ran out.
+    case memory
+    /// The limit of everything that the script or its host runs was exceeded: that of its time, or of its
+    /// instructions.
+    case time
 
     /// The name that scripts and reports use.
     public var name: String { nameBytes.description }
     /// The bytes of `name`.
-    package var nameBytes: ByteString {
+    package var nameBytes: ByteString { ByteString(literal) }
+
+    /// The kind with a name; nil for any other text.
+    package init?(named name: ByteString) {
+      guard let kind = Self.allCases.first(where: { name.equals($0.literal) }) else { return nil }
+      self = kind
+    }
+
+    private var literal: StaticString {
       switch self {
       case .error: "error"
       case .insufficientInput: "insufficient_input"
@@ -41,6 +54,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       case .usage: "usage"
       case .http: "http"
       case .network: "network"
+      case .memory: "memory"
+      case .time: "time"
       }
     }
   }
@@ -202,7 +217,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
         .error, error.messageBytes, code: error.code.map { Int64($0) }, underlying: error)
     }
     let text = text(ofCoding: error) ?? ByteString(String(describing: error))
-    return FlowError(.error, text, underlying: error)
+    let kind = (error as? any ErrorWithKind)?.flowKind ?? .error
+    return FlowError(kind, text, underlying: error)
   }
 
   /// Something was used wrongly.
@@ -258,7 +274,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The text of the log line, after `DidFinish: `.
   package var logLine: ByteString {
     switch kind {
-    case .error, .usage, .stalled, .http, .network: "withError: \(messageBytes)"
+    case .error, .usage, .stalled, .http, .network, .memory, .time: "withError: \(messageBytes)"
     case .insufficientInput: "withInsufficientInputData: \(messageBytes)"
     case .mismatchedInput: "withMismatchInputDataType: \(messageBytes)"
     case .missingOutput: "withMissingOutputData: \(messageBytes)"
@@ -339,4 +355,10 @@ extension FlowError {
     if kind == .cancelled { return self }
     return FlowError(.cancelled, "cancelled: \(messageBytes)", limit: limit)
   }
+}
+
+/// An error of Swift code whose kind as an error of the engine isn't always `error`.
+package protocol ErrorWithKind: Error {
+  /// Its kind.
+  var flowKind: FlowError.Kind { get }
 }

@@ -14,7 +14,7 @@ extension ProcessEnd {
       case let reason as ProcessTimeout: error = .timeout(after: reason.limit)
       case let reason as ProcessOutputLimit:
         error = FlowError(
-          .error,
+          .memory,
           """
           \(request.commandText(hiding: secrets)) was stopped: its output exceeds the memory limit of \
           \(reason.limit) bytes

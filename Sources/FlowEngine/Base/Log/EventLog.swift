@@ -47,8 +47,8 @@ public final class EventLog {
   @exclusivity(unchecked) private var barrier = 0
   @exclusivity(unchecked) private var cursor: UnsafeMutablePointer<LogRecord>?
   @exclusivity(unchecked) private var limit: UnsafeMutablePointer<LogRecord>?
-  private var arena: ContiguousArray<UInt8> = []
-  private var largeTexts: ContiguousArray<ByteString> = []
+  @exclusivity(unchecked) private var arena = TextArena()
+  @exclusivity(unchecked) private var largeTexts: ContiguousArray<ByteString> = []
   /// The most events that it keeps, and what has been dropped for that; see EventLog+Limit.swift.
   package var bound = LogBound()
   /// Notified before the first events are dropped.
@@ -222,9 +222,8 @@ public final class EventLog {
     while chunks.count > 1 { chunks.removeFirst().deallocate() }
     cursor = chunks.first?.baseAddress
     limit = chunks.first.flatMap { $0.baseAddress?.advanced(by: $0.count) }
-    let texts = (arena, largeTexts)
+    let texts = (arena.take().withBytes { ContiguousArray($0) }, largeTexts)
     if let account { for text in largeTexts { account.handOver(text) } }
-    arena = []
     largeTexts = []
     recount()
     return (records, texts.0, texts.1)
@@ -247,20 +246,26 @@ public final class EventLog {
     // The new index of each record, and of the end.
     var places = ContiguousArray<Int>(repeating: 0, count: total + 1)
     for index in 0..<total { places[index + 1] = places[index] + (isRemoved[index] ? 0 : 1) }
-    let (oldArena, oldTexts) = (arena, largeTexts)
-    (arena, largeTexts) = ([], [])
+    let oldArena = arena.take()
+    let oldTexts = largeTexts
+    largeTexts = []
     // Records share texts: those of a machine's transitions.
-    var texts: [UInt64: Payload] = [:]
-    var largeOnes: [UInt64: Payload] = [:]
+    var texts = MovedTexts()
+    var largeOnes = MovedTexts()
     func moved(_ payload: Payload) -> Payload {
-      guard payload.tag == .text || payload.tag == .largeText else { return payload }
-      let isLarge = payload.tag == .largeText
-      if let known = isLarge ? largeOnes[payload.bits] : texts[payload.bits] { return known }
-      // It counts already, unless it was handed over to another loop.
-      let made = keep(
-        Self.text(payload, arena: oldArena, largeTexts: oldTexts), isNew: false)
-      if isLarge { largeOnes[payload.bits] = made } else { texts[payload.bits] = made }
-      return made
+      switch payload.tag {
+      case .text:
+        return texts.moved(payload) {
+          oldArena.withBytes { bytes in
+            let text = UnsafeBufferPointer(rebasing: bytes[payload.range])
+            return .text(at: arena.append(text), count: text.count)
+          }
+        }
+      case .largeText:
+        // It counts already, unless it was handed over to another loop.
+        return largeOnes.moved(payload) { keep(oldTexts[Int(payload.bits)], isNew: false) }
+      case .none, .falsehood, .truth, .integer, .number, .shortText: return payload
+      }
     }
     var target = (chunk: 0, offset: 0)
     forEachStoredRecord { index, record in
@@ -385,9 +390,18 @@ public final class EventLog {
       if isNew, let account { count(text, in: account) }
       return Payload(tag: .largeText, bits: UInt64(largeTexts.count - 1))
     }
-    let offset = UInt64(arena.count)
-    arena.append(contentsOf: text.bytes)
-    return Payload(tag: .text, bits: UInt64(length) << 40 | offset)
+    // Not the array itself, which would be retained.
+    let offset = text.withUnsafeBytes { arena.append($0) }
+    return .text(at: offset, count: length)
+  }
+
+  /// Keeps a value if there is one. (`map` would copy it.)
+  @inline(__always)
+  func payload(_ value: FlowValue?) -> Payload {
+    switch value {
+    case .none: .none
+    case .some(let value): payload(value)
+    }
   }
 
   /// Keeps a value: scalars unchanged, others as the text that a line shows of them now.
@@ -405,11 +419,11 @@ public final class EventLog {
 
   /// The text of a payload as a line shows it.
   func text(_ payload: Payload) -> ByteString {
-    Self.text(payload, arena: arena, largeTexts: largeTexts)
+    arena.withBytes { Self.text(payload, arena: $0, largeTexts: largeTexts) }
   }
 
   static func text(
-    _ payload: Payload, arena: ContiguousArray<UInt8>, largeTexts: ContiguousArray<ByteString>
+    _ payload: Payload, arena: UnsafeBufferPointer<UInt8>, largeTexts: ContiguousArray<ByteString>
   ) -> ByteString {
     switch payload.tag {
     case .none: return "nil"
@@ -422,8 +436,7 @@ public final class EventLog {
       return ByteString(
         (0..<length).map { UInt8(truncatingIfNeeded: payload.bits >> UInt64($0 * 8)) })
     case .text:
-      let offset = Int(payload.bits & (1 << 40 - 1))
-      return ByteString(Array(arena[offset..<offset + Int(payload.bits >> 40)]))
+      return ByteString(Array(arena[payload.range]))
     case .largeText: return largeTexts[Int(payload.bits)]
     }
   }

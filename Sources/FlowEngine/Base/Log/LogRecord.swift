@@ -59,6 +59,16 @@ struct Payload {
     Payload(tag: .number, bits: value.bitPattern)
   }
 
+  /// A text in the arena.
+  static func text(at offset: Int, count: Int) -> Payload {
+    Payload(tag: .text, bits: UInt64(count) << 40 | UInt64(offset))
+  }
+
+  /// Where a text begins in the arena; of a large text the index.
+  var offset: Int { Int(bits & (1 << 40 - 1)) }
+  /// Where the text is in the arena.
+  var range: Range<Int> { offset..<offset + Int(bits >> 40) }
+
   /// The number in the payload; nil when it holds none.
   var number: Double? { tag == .number ? Double(bitPattern: bits) : nil }
 }

@@ -83,8 +83,10 @@ extension EventLog {
     case .none, .falsehood, .truth, .integer, .number: return payload
     case .shortText where secrets == nil: return payload
     case .shortText, .text, .largeText:
-      return self.payload(
-        Self.text(payload, arena: slice.arena, largeTexts: slice.largeTexts))
+      let text = slice.arena.withUnsafeBufferPointer { arena in
+        Self.text(payload, arena: arena, largeTexts: slice.largeTexts)
+      }
+      return self.payload(text)
     }
   }
 }

@@ -28,6 +28,8 @@ struct SecretPatterns {
   private(set) var byteCount = 0
   /// The length of the longest text.
   private var longest = 0
+  /// Finds the ends and the middles of the texts. Shared by the copies, as it finds the same for all.
+  private let inner = SecretParts()
 
   /// Adds a text of at least four bytes.
   mutating func add(_ text: ByteString) {
@@ -46,14 +48,16 @@ struct SecretPatterns {
         Pattern(beginning: beginning, wholes: [text]), at: place)
       mark(word)
     }
+    inner.add(text)
     count += 1
     byteCount += Self.size(of: text)
     longest = max(longest, text.count)
   }
 
-  /// The bytes that a text takes: its own, its beginning's, and about 100 for both.
+  /// The bytes that a text takes: its own, its beginning's, about 100 for both, and those of its parts in an
+  /// index.
   static func size(of text: ByteString) -> Int {
-    text.count + min(text.count, longestKept) + 100
+    text.count + min(text.count, longestKept) + 100 + SecretParts.size(of: text)
   }
 
   /// Sets the bit of a word in the filter, which has at least 32 bits for each word.
@@ -199,24 +203,7 @@ struct SecretPatterns {
     guard longest > SecretTexts.shortest, place >= 3,
       Self.isEndOfName(bytes, end, from: place - 3)
     else { return nil }
-    let rest = UnsafeBufferPointer(rebasing: bytes[place..<end])
-    let wanted = UnsafeRawBufferPointer(rest).loadUnaligned(as: UInt32.self)
-    var found = 0
-    for pattern in patterns.values.joined() {
-      for text in pattern.wholes where text.count > SecretTexts.shortest {
-        text.withUnsafeBytes { text in
-          let bytes = UnsafeRawBufferPointer(text)
-          for offset in 1...text.count - SecretTexts.shortest
-          where bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self) == wanted {
-            let length = min(size, text.count - offset)
-            if text[offset..<offset + length].elementsEqual(rest[..<length]) {
-              found = max(found, length)
-            }
-          }
-        }
-      }
-    }
-    return found > 0 ? found : nil
+    return inner.longestMatch(with: UnsafeBufferPointer(rebasing: bytes[place..<end]))
   }
 
   // MARK: Order

@@ -9,7 +9,7 @@ package final class SecretTexts: Sendable {
   /// Shorter texts occur by chance, and aren't replaced.
   package static let shortest = 4
 
-  private let patterns = Mutex(SecretPatterns())
+  private let patterns = Locked(SecretPatterns())
   private let isUsed = Atomic<Bool>(false)
 
   /// Makes an empty set of texts.

@@ -18,6 +18,12 @@ public final class KeyTable {
   /// Open addressing: 0 is free, else the id of a key plus one. At most half full.
   private var slots = ContiguousArray<UInt32>(repeating: 0, count: 64)
 
+  /// How often each key has come into or gone out of buckets that others read through to; those at the end
+  /// that never have are left out.
+  private var changes: ContiguousArray<UInt32> = []
+  /// The keys that were secret in any bucket.
+  private var secretKeys: Set<DataKey> = []
+
   /// The texts that messages about the values of keys may not show.
   let secrets: SecretTexts
 
@@ -95,6 +101,23 @@ public final class KeyTable {
   package static func size(of name: ByteString) -> Int { name.count + place }
   /// What a key takes besides the bytes of its name: the header of their array, and its places here.
   private static let place = 64
+
+  /// A number that changes whenever a bucket that others read through to gets or loses a key.
+  func changes(of key: DataKey) -> UInt32 {
+    Int(key.id) < changes.count ? changes[Int(key.id)] : 0
+  }
+
+  /// Notes that a bucket that others read through to has got or lost a key.
+  func noteChange(of key: DataKey) {
+    while changes.count <= Int(key.id) { changes.append(0) }
+    changes[Int(key.id)] &+= 1
+  }
+
+  /// Whether a key was secret in any bucket.
+  func isSecret(_ key: DataKey) -> Bool { secretKeys.contains(key) }
+
+  /// Notes that a key is secret in a bucket.
+  func noteSecret(_ key: DataKey) { secretKeys.insert(key) }
 
   /// Whether there is a key with this name.
   package func contains(_ name: ByteString) -> Bool {

@@ -45,12 +45,14 @@ public final class FlowValueType {
 
   private static func kinds(_ shape: Shape) -> ValueKinds {
     switch shape {
-    case .any: [.boolean, .integer, .number, .bytes, .opaque]
+    case .any: [.boolean, .integer, .number, .bytes, .opaque, .table, .function]
     case .builtin(.boolean): .boolean
     case .builtin(.string): .bytes
     case .builtin(.integer): .integer
     case .builtin(.float): .number
     case .builtin(.number): [.integer, .number]
+    case .builtin(.table): .table
+    case .builtin(.function): .function
     case .union(let members):
       members.reduce(into: ValueKinds()) { $0.formUnion($1.kinds.subtracting(.absent)) }
     case .builtin, .named, .list, .predicate: []
@@ -114,7 +116,12 @@ public final class FlowValueType {
       guard case .opaque(let opaque) = value else { return false }
       return opaque.matches(typeName: name)
     case .list(let element):
-      guard case .opaque(let list) = value, let count = list.listCount() else { return false }
+      guard case .opaque(let list) = value else { return false }
+      if let list = list as? any KindedList {
+        guard let present = list.elementKinds() else { return false }
+        if element.kinds.isSuperset(of: present) { return true }
+      }
+      guard let count = list.listCount() else { return false }
       return (0..<count).allSatisfy { element.mismatch(list.element(at: $0)) == nil }
     }
   }

@@ -1,5 +1,5 @@
 /// The engine's own list: groups collect it when there is no Lua.
-public final class ListValue: EngineTable {
+public final class ListValue: EngineTable, KindedList {
   /// The values in order.
   public private(set) var elements: ContiguousArray<FlowValue>
   /// What it is in JSON, if it is marked: an empty list that isn't may be written as `{}`.
@@ -52,6 +52,10 @@ public final class ListValue: EngineTable {
   public func matches(typeName: ByteString) -> Bool { typeName == "table" }
 
   public func listCount() -> Int? { elements.count }
+
+  package func elementKinds() -> ValueKinds? {
+    elements.reduce(into: ValueKinds()) { $0.formUnion($1.kind) }
+  }
 
   public func element(at index: Int) -> FlowValue {
     elements.indices.contains(index) ? elements[index] : .null

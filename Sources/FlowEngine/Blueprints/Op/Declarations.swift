@@ -65,8 +65,8 @@ final class Declarations {
   /// Whether a bucket meets all needs, judged by the kinds of its values alone: also false when
   /// only `inputError` can decide. Calls nothing that could release anything.
   @inline(__always)
-  func clearlyMeetsNeeds(_ bucket: DataBucket) -> Bool {
-    quick?.lend { $0.clearlyMeetsNeeds(bucket) } ?? false
+  func clearlyMeetsNeeds(_ bucket: DataBucket, and itemKey: DataKey, _ item: ValueKinds) -> Bool {
+    quick?.lend { $0.clearlyMeetsNeeds(bucket, and: itemKey, item) } ?? false
   }
 
   /// Whether a bucket meets all gives, judged in the same way.
@@ -145,8 +145,11 @@ final class ResolvedDeclarations {
 
   /// Whether a bucket meets all needs; also false when only a closer check can decide.
   @inline(__always)
-  func clearlyMeetsNeeds(_ bucket: DataBucket) -> Bool {
-    bucket.keys === keys && quickNeeds.allSatisfy { $0.kinds.contains(bucket.kind(of: $0.key)) }
+  func clearlyMeetsNeeds(_ bucket: DataBucket, and itemKey: DataKey, _ item: ValueKinds) -> Bool {
+    bucket.keys === keys
+      && quickNeeds.allSatisfy {
+        $0.kinds.contains($0.key == itemKey ? item : bucket.kind(of: $0.key))
+      }
   }
 
   /// Whether a bucket meets all gives, in the same way.

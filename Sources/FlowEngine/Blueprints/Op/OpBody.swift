@@ -31,6 +31,17 @@ extension OpBody {
   public var inner: Op? { nil }
 }
 
+/// A body whose code may allocate a limited amount of memory. Views of blueprints show it.
+package protocol MemoryLimitedBody: OpBody {
+  /// nil for no limit.
+  var memory: ByteCount? { get }
+}
+
+extension Op {
+  /// The most memory that its code may allocate; nil for no limit.
+  package var memoryLimit: ByteCount? { (body as? any MemoryLimitedBody)?.memory }
+}
+
 /// A synchronous Swift closure as a body.
 final class ClosureBody: OpBody {
   private let body: (OpContext) throws -> Void

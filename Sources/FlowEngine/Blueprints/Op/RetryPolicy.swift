@@ -122,8 +122,9 @@ extension FlowError.Kind {
   /// Whether another attempt may succeed after this error.
   var isRetriable: Bool {
     switch self {
-    case .error, .timeout, .missingOutput, .http, .network: true
-    case .insufficientInput, .mismatchedInput, .mismatchedOutput, .cancelled, .stalled, .usage:
+    case .error, .timeout, .missingOutput, .http, .network, .memory: true
+    case .insufficientInput, .mismatchedInput, .mismatchedOutput, .cancelled, .stalled, .usage,
+      .time:
       false
     }
   }

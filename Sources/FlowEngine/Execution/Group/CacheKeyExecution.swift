@@ -19,7 +19,7 @@ final class CacheKeyExecution: MemberGroup, KeptReading {
     self.bucket = DataBucket(keys: bucket.keys, parent: bucket)
     keyName = bucket.keys.intern(CachePolicy.keyName)
     super.init(parent: parent)
-    member = Execution(run: parent.run, bucket: self.bucket, group: self)
+    member = Execution(run: parent.run, data: self.bucket, group: self)
   }
 
   /// Sets the place of the op in the log.

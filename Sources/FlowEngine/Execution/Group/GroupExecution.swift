@@ -349,9 +349,9 @@ final class GroupExecution: MemberGroup {
       if let collectKey = collected {
         unretained(member.bucket) {
           guard let output = $0.ownValue(of: collectKey) else { return }
-          outputs[index] = output
           if let account { count(output, in: account) }
           if hasSecrets, $0.isSecret(collectKey) { isOutputSecret = true }
+          outputs[index] = output
         }
       }
     }

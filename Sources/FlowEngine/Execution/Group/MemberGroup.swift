@@ -5,6 +5,7 @@ class MemberGroup: Work {
   private let unretainedParent: Unmanaged<Execution>
   /// The execution whose step this is.
   final var parent: Execution { unretainedParent.takeUnretainedValue() }
+  final let loop: EventLoop
 
   // Unchecked exclusivity: see HotPath.swift.
 
@@ -17,7 +18,8 @@ class MemberGroup: Work {
 
   init(parent: Execution) {
     unretainedParent = .passUnretained(parent)
-    super.init(loop: parent.loop)
+    loop = parent.loop
+    super.init(scheduler: parent.scheduler)
   }
 
   /// The limits that enclose its members: when they time out, and whether stops from outside reach

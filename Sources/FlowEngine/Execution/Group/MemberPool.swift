@@ -44,8 +44,7 @@ struct MemberPool {
   private mutating func makeExecution(
     _ group: MemberGroup, _ run: Run, _ data: DataBucket
   ) -> Unmanaged<Execution> {
-    let bucket = DataBucket(keys: data.keys, parent: data)
-    let member = Execution(run: run, bucket: bucket, group: group)
+    let member = Execution(run: run, data: data, hasBucket: false, group: group)
     member.memberSlot = executions.count
     executions.append(member)
     return .passUnretained(member)

@@ -4,7 +4,10 @@ final class ParallelExecution: MemberGroup {
   private let scope: UInt32
   private let position: UInt32
   private let logs: Bool
-  private var executions: [Execution] = []
+  /// The executions of the steps that have started, each at its `memberSlot`; nil where one has ended.
+  private var executions: ContiguousArray<Execution?> = []
+  /// How many of them haven't ended.
+  private var running = 0
   private var next: Int
   private let isRehearsed: Bool
   /// The first error of a rehearsal, which stops nothing.
@@ -26,7 +29,7 @@ final class ParallelExecution: MemberGroup {
   }
 
   override var logsSets: Bool { logs }
-  override var members: [Execution] { executions }
+  override var members: [Execution] { executions.compactMap { $0 } }
 
   override func proceed() {
     let waits = startMembers {
@@ -34,8 +37,10 @@ final class ParallelExecution: MemberGroup {
     } _: {
       let step = steps[next]
       next += 1
-      let member = Execution(run: parent.run, bucket: parent.bucket, group: self)
+      let member = Execution(run: parent.run, data: parent.bucket, group: self)
+      member.memberSlot = executions.count
       executions.append(member)
+      running += 1
       starting = member
       member.prepare(
         step.op, policy: step.policy, scope: scope,
@@ -44,13 +49,13 @@ final class ParallelExecution: MemberGroup {
     }
     guard waits else { return }
     starting = nil
-    guard executions.isEmpty else { return }
+    guard running == 0 else { return }
     isScheduled = true
     parent.groupEnded(stop ?? firstError)
   }
 
   override func cancelMembers(_ error: FlowError) {
-    for member in executions { member.cancel(error) }
+    for member in members { member.cancel(error) }
   }
 
   override func memberFailed(_ error: FlowError) {
@@ -67,7 +72,8 @@ final class ParallelExecution: MemberGroup {
   }
 
   override func memberEnded(_ member: Execution, _ error: FlowError?) {
-    executions.removeAll { $0 === member }
+    executions[member.memberSlot] = nil
+    running -= 1
     if let error { memberFailed(error) }
     continueAsWork()
   }

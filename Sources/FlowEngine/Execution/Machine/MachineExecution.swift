@@ -17,6 +17,7 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
   private unowned(unsafe) let logic: any MachineLogic
   private unowned(unsafe) let table: TransitionTable
   private let call: MachineCall
+  let loop: EventLoop
   // Cleared at the end, so that the context can be reused.
   private var context: OpContext?
 
@@ -62,7 +63,8 @@ final class MachineExecution: Work, TaskObserver, Abandonable {
     countsTransitions = !blueprint.logic.mayBeBusy
     let unbound = MachineCall(context)
     call = unbound
-    super.init(loop: context.loop)
+    loop = context.loop
+    super.init(scheduler: loop.engine)
     unbound.bind(self)
   }
 

@@ -82,7 +82,7 @@ final class InnerExecution: MemberGroup {
         attempt: UInt32(truncatingIfNeeded: context.attempt),
         number: context.nextInnerNumber(), kind: .inner, name: op.nameBytes,
         queued: parent.engine.takeStamp()))
-    let member = Execution(run: parent.run, bucket: parent.bucket, group: self)
+    let member = Execution(run: parent.run, data: parent.bucket, group: self)
     member.prepare(
       op, policy: op.policy, scope: scope, position: UInt32(truncatingIfNeeded: index),
       index: index)

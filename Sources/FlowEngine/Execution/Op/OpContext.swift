@@ -36,7 +36,10 @@ public final class OpContext {
   /// The 1-based number of the attempt.
   public var attempt: Int { Int(attempt32) }
   /// Set while an op of a kept run executes.
-  @exclusivity(unchecked) var keeping: (any KeptExecution)?
+  var keeping: (any KeptExecution)? {
+    get { rare?.keeping }
+    set { if rare != nil || newValue != nil { makeRareState().keeping = newValue } }
+  }
   /// Cleanups and tasks of this attempt; nil for most.
   @exclusivity(unchecked) private(set) var resources: AttemptResources?
 
@@ -53,13 +56,31 @@ public final class OpContext {
 
   // Unchecked exclusivity: see HotPath.swift.
 
-  @exclusivity(unchecked) private(set) var outcome: FlowError?
+  /// What most contexts never have, because most ops succeed and aren't kept: there can be very many contexts.
+  private final class RareState {
+    @exclusivity(unchecked) var keeping: (any KeptExecution)?
+    @exclusivity(unchecked) var outcome: FlowError?
+  }
+  @exclusivity(unchecked) private var rare: RareState?
+  /// The error that the op has ended with.
+  private(set) var outcome: FlowError? {
+    get { rare?.outcome }
+    set { if rare != nil || newValue != nil { makeRareState().outcome = newValue } }
+  }
   @exclusivity(unchecked) private(set) var scope: UInt32 = 0
   @exclusivity(unchecked) private(set) var position: UInt32 = 0
   @exclusivity(unchecked) private var began: Int64 = 0
 
   init(slot: UInt32) {
     self.slot = slot
+  }
+
+  @inline(never)
+  private func makeRareState() -> RareState {
+    if let rare { return rare }
+    let made = RareState()
+    rare = made
+    return made
   }
 
   // MARK: Owners
@@ -165,10 +186,8 @@ public final class OpContext {
   /// The value under a key; nil when there is none.
   public func get(_ key: DataKey) -> FlowValue? {
     guard let owner else { return bucket.get(key) }
-    // Unretained. Safe: a lookup replaces no bucket.
-    let bucket = owner.lend { Unmanaged.passUnretained($0.bucket) }
     if keeping != nil { willRead(key) }
-    return bucket.lend { $0.get(key) }
+    return owner.lend { $0.value(of: key) }
   }
 
   /// Whether there is a value under a key.
@@ -388,7 +407,8 @@ public final class OpContext {
   public func end(_ error: FlowError? = nil) {
     // Retained, also for the calls below: a sink may do anything, even release the run.
     guard let execution, phase == .inBody || phase == .suspended else { return }
-    execution.loop.checkThread()
+    // Unretained: see `Execution.init`.
+    unretained(execution.loop) { $0.checkThread() }
     settle(error)
     let wasSuspended = phase == .suspended
     phase = .ended

@@ -35,7 +35,7 @@ final class UndoExecution: MemberGroup {
           queued: engine.takeStamp()))
       position = UInt32(truncatingIfNeeded: undo.index)
     }
-    let member = Execution(run: parent.run, bucket: undo.bucket, group: self)
+    let member = Execution(run: parent.run, data: undo.bucket, group: self)
     member.prepare(
       undo.op, policy: undo.policy, scope: scope, position: position, index: undo.index)
     member.prepareUndo()

@@ -27,20 +27,23 @@ final class Execution: Work {
 
   let run: Run
   var log: EventLog { run.log }
+  var loop: EventLoop { run.loop }
   // Safe: a group holds its members until they have ended.
-  private let memberOf: Unmanaged<MemberGroup>?
+  let memberOf: Unmanaged<MemberGroup>?
   /// The group that it is a member of.
   var group: MemberGroup? { memberOf?.takeUnretainedValue() }
-  /// Whether it is a member whose success depends on a value under the group's `collectKey`.
-  private let isCollected: Bool
-  /// Whether stored values are logged: not those in a bucket of an item.
-  let logsSets: Bool
 
   // Unchecked exclusivity: see HotPath.swift.
   //
   // There can be very many executions, one for each item that waits: properties that few of them
-  // need are in `Supervision`.
+  // need are in `Supervision`. The smallest ones stand together, where they fill the rest of a word.
 
+  /// The item of a member that has no bucket yet.
+  @exclusivity(unchecked) private var item: FlowValue = .null
+  /// Whether it is a member whose success depends on a value under the group's `collectKey`.
+  let isCollected: Bool
+  /// Whether stored values are logged: not those in a bucket of an item.
+  let logsSets: Bool
   @exclusivity(unchecked) var resume: Resume = .none
   @exclusivity(unchecked) var opCursor = OpCursor()
   /// Whether the thing that the execution waits for has been stopped.
@@ -54,16 +57,18 @@ final class Execution: Work {
   @exclusivity(unchecked) var isExecuting = false
   /// Whether stops of the enclosing group don't reach into it.
   @exclusivity(unchecked) private(set) var isShieldedAround = false
-  @exclusivity(unchecked) private(set) var bucket: DataBucket
-  @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
-  @exclusivity(unchecked) private(set) var context: OpContext
-  @exclusivity(unchecked) private(set) var op: Op
+  @exclusivity(unchecked) private var hasBucket: Bool
+  /// The key of `item`; that of no key without one.
+  @exclusivity(unchecked) private var itemKey = DataKey(id: .max)
   @exclusivity(unchecked) private(set) var scope: UInt32 = 0
   @exclusivity(unchecked) private(set) var position: UInt32 = 0
   @exclusivity(unchecked) private var index32: UInt32 = 0
   @exclusivity(unchecked) private var slot32: UInt32 = 0
-  /// The error of the latest op, flow or predicate of this execution; nil after success.
-  @exclusivity(unchecked) var lastError: FlowError?
+  /// The bucket of the execution, or the one around it as long as a member has no bucket of its own.
+  @exclusivity(unchecked) private var data: DataBucket
+  @exclusivity(unchecked) var frames: ContiguousArray<Frame> = []
+  @exclusivity(unchecked) private(set) var context: OpContext
+  @exclusivity(unchecked) private(set) var op: Op
   /// When the code that encloses the execution times out.
   @exclusivity(unchecked) private var enclosingDeadline: Int64 = .max
   @exclusivity(unchecked) private var supervision: Supervision?
@@ -89,6 +94,7 @@ final class Execution: Work {
     @exclusivity(unchecked) var opAttempt = Attempt(nil)
     @exclusivity(unchecked) var policy: OpPolicy?
     @exclusivity(unchecked) var undecided: UndecidedOp?
+    @exclusivity(unchecked) var lastError: FlowError?
   }
 
   @inline(never)
@@ -173,6 +179,15 @@ final class Execution: Work {
       }
     }
   }
+  /// The error of the latest op, flow or predicate of this execution; nil after success.
+  var lastError: FlowError? {
+    get { supervision?.lastError }
+    set {
+      if supervision != nil || newValue != nil {
+        (supervision ?? makeSupervision()).lastError = newValue
+      }
+    }
+  }
   /// The attempt at the executing op.
   private var opAttempt: Attempt {
     get { supervision?.opAttempt ?? Attempt(nil) }
@@ -225,15 +240,20 @@ final class Execution: Work {
     }
   }
 
-  init(run: Run, bucket: DataBucket, group: MemberGroup?) {
+  /// `data` is its bucket, or with `hasBucket` false the one around the bucket that it gets when it needs one.
+  init(run: Run, data: DataBucket, hasBucket: Bool = true, group: MemberGroup?) {
+    // Unretained: there are weak references to the loop, so that a retain and a release would take 170 instructions.
+    // Safe: the run holds it, and it holds its engine.
+    let engine = unretained(run.loop) { $0.engine }
     self.run = run
-    self.bucket = bucket
+    self.data = data
+    self.hasBucket = hasBucket
     memberOf = group.map { .passUnretained($0) }
     logsSets = group?.logsSets ?? true
     op = run.op
     isCollected = group?.collectKey != nil
-    context = run.loop.engine.takeContext()
-    super.init(loop: run.loop)
+    context = engine.takeContext()
+    super.init(scheduler: engine)
     context.execution = self
   }
 
@@ -268,27 +288,75 @@ final class Execution: Work {
   /// Whether it undoes an op.
   var isUndo: Bool { opPolicy?.isOfUndo == true }
 
-  /// Puts an item into the bucket of a member, which is empty.
-  @inline(__always)
-  func beginItem(_ key: DataKey, _ item: FlowValue) {
-    if item.isSecret { log.hide(item) }
-    bucket.begin(key, item)
-  }
+  // MARK: Data
 
-  /// Empties the bucket of a member for the next item.
-  @inline(__always)
-  func resetBucket() {
-    if isKnownUniquelyReferenced(&bucket) {
-      unretained(bucket) { $0.reset() }
-    } else {
-      bucket = DataBucket(keys: bucket.keys, parent: bucket.parent)
+  /// The data of the run, or of the item. The bucket of an item is made when it is needed: an op that waits has
+  /// often set nothing yet, and the bucket would take half as much memory as the execution.
+  var bucket: DataBucket {
+    @inline(__always) get {
+      if !hasBucket { makeBucket() }
+      return data
     }
   }
+
+  @inline(never)
+  private func makeBucket() {
+    data.keys.identity.check()
+    let made = DataBucket(keys: data.keys, parent: data)
+    if !item.isNull { made.begin(itemKey, item) }
+    dropItem()
+    data = made
+    hasBucket = true
+  }
+
+  private func dropItem() {
+    item = .null
+    itemKey = DataKey(id: .max)
+  }
+
+  /// The value under a key; nil when there is none.
+  @inline(__always)
+  func value(of key: DataKey) -> FlowValue? {
+    // Unretained. Safe: a lookup replaces no bucket.
+    unretained(data) {
+      if key != itemKey { return $0.get(key) }
+      $0.keys.identity.check()
+      return item
+    }
+  }
+
+  /// Gives a member, which has no data, its item.
+  @inline(__always)
+  func beginItem(_ key: DataKey, _ item: FlowValue) {
+    if item.isSecret {
+      log.hide(item)
+      bucket.begin(key, item)
+    } else if hasBucket {
+      unretained(data) { $0.begin(key, item) }
+    } else if !item.isNull {
+      self.item = item
+      itemKey = key
+    }
+  }
+
+  /// Removes the data of a member for the next item.
+  @inline(__always)
+  func resetBucket() {
+    if !hasBucket {
+      dropItem()
+    } else if isKnownUniquelyReferenced(&data) {
+      unretained(data) { $0.reset() }
+    } else {
+      data = DataBucket(keys: data.keys, parent: data.parent)
+    }
+  }
+
+  // MARK: Progress
 
   /// Has the loop continue the execution, which waited for `reason`.
   func wake(_ reason: Resume) {
     resume = reason
-    loop.enqueue(self)
+    unretained(loop) { $0.enqueue(self) }
   }
 
   /// Continues at once, as the loop's next work: for callers that run as a work themselves.
@@ -522,62 +590,8 @@ final class Execution: Work {
   @inline(__always)
   private func inputError(of op: Op) -> FlowError? {
     let isMet = unretained(op.declarations) { declarations in
-      unretained(bucket) { declarations.clearlyMeetsNeeds($0) }
+      unretained(data) { declarations.clearlyMeetsNeeds($0, and: itemKey, item.kind) }
     }
     return isMet ? nil : checking { op.declarations.inputError(in: bucket) }
-  }
-
-  func outputError(of op: Op) -> FlowError? {
-    // Most ops declare nothing.
-    guard op.hasGives || isCollected else { return nil }
-    if op.hasGives {
-      let isKept = unretained(op.declarations) { declarations in
-        unretained(bucket) { declarations.clearlyKeepsGives($0) }
-      }
-      if !isKept, let error = checking({ op.declarations.outputError(in: bucket) }) {
-        return error
-      }
-    }
-    guard frames.isEmpty, let memberOf else { return nil }
-    // Safe: the execution holds its bucket, and its group, which holds the execution, is held as long.
-    return memberOf.lend { group in
-      unretained(bucket) { group.collectError(in: $0) }
-    }
-  }
-
-  /// Stores a value in the execution's bucket and logs it, unless the bucket is that of an item.
-  /// `time` is when it happened, if not now.
-  func store(
-    _ key: DataKey, _ value: FlowValue, scope: UInt32, position: UInt32, attempt: Int,
-    at time: Int64? = nil
-  ) {
-    if run.keeper != nil { noteSet(key) }
-    // Unretained. Safe: storing replaces no bucket.
-    let old = Unmanaged.passUnretained(bucket).lend { $0.set(key, value) }
-    guard log.hasSecrets || value.isSecret else {
-      logSet(
-        key, value, replacing: old, scope: scope, position: position, attempt: attempt, at: time)
-      return
-    }
-    let shown = log.shown(value, of: key, in: bucket)
-    let oldShown = old.map { log.shown($0, of: key, in: bucket) }
-    logSet(
-      key, shown, replacing: oldShown, scope: scope, position: position, attempt: attempt, at: time)
-  }
-
-  @inline(__always)
-  private func logSet(
-    _ key: DataKey, _ value: FlowValue, replacing old: FlowValue?, scope: UInt32, position: UInt32,
-    attempt: Int, at time: Int64?
-  ) {
-    if !logsSets || (old == nil && value.isNull) { return }
-    let kind: LogKind = value.isNull ? .remove : old == nil ? .add : .replace
-    let time = time ?? engine.stampedNow()
-    // Unretained. Safe: the run holds its log, and the execution its run.
-    Unmanaged.passUnretained(log).lend {
-      $0.append(
-        kind, time: time, scope: scope, position: position, key: key.id, attempt: attempt,
-        first: $0.payload(value), second: old.map($0.payload) ?? .none, value: value)
-    }
   }
 }

@@ -240,7 +240,7 @@ public final class Run: FlowTask<DataBucket> {
     }
     notifySinksOfStart()
     if let watch = loop.engine.runWatch { log.dropObserver = watch }
-    let execution = Execution(run: self, bucket: data, group: nil)
+    let execution = Execution(run: self, data: data, group: nil)
     self.execution = execution
     if owner == nil { adopt?(self) }
     execution.prepare(

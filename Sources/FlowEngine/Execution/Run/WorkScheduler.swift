@@ -3,15 +3,10 @@ internal import FlowLoop
 /// An execution or a group. The scheduler keeps those that can continue in a stack, so that no depth of
 /// nesting needs recursion.
 class Work: LoopJob {
-  let loop: EventLoop
-  /// The scheduler that continues it. Retained like the loop, because each use of an unretained object
-  /// costs a retain.
+  /// The scheduler that continues it. Retained, because each use of an unretained object costs a retain.
   let scheduler: WorkScheduler
 
-  init(loop: EventLoop) {
-    self.loop = loop
-    scheduler = loop.engine
-  }
+  init(scheduler: WorkScheduler) { self.scheduler = scheduler }
 
   /// Continues as far as it can without waiting, or pushes the work that has to be done first.
   func proceed() {}
@@ -78,8 +73,11 @@ class WorkScheduler: TaskRegistry {
 
   /// Executes `work` and everything that it pushes, until it waits or has used up its turn.
   final func drive(_ work: Work) {
-    loop.checkThread()
-    if loop.isShutDown { return }
+    let isOver = unretained(loop) { loop in
+      loop.checkThread()
+      return loop.isShutDown
+    }
+    if isOver { return }
     let base = works.count
     let outerEnd = turnEnd
     turnEnd = generation &+ Self.turnLength

@@ -10,7 +10,10 @@ public final class ReadFileOp: Op {
       gives: Op.declarations(["content": "string"]),
       body: FileBody { context throws(FlowError) in
         let path: ByteString = try context.value("path")
-        return { cancellation throws(SystemError) in try Files.read(path, cancellation) }
+        let limit = context.loop.engine.memory?.limit
+        return { cancellation throws(SystemError) in
+          try Files.read(path, atMost: limit, cancellation)
+        }
       })
   }
 }

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// Work of an event loop as a service of a program: `run()` has the shape of ServiceLifecycle's `Service`, and
 /// `shutdown()` ends it gracefully.
 ///
@@ -24,7 +22,7 @@ public final class LoopService: Sendable {
     /// Waits for the end of the grace.
     var timer: Task<Void, Never>?
   }
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// 34 years, which no clock of the system overflows with.
   private static let longestGrace: Duration = .seconds(1 << 30)

@@ -17,23 +17,25 @@ extension EventLoop {
 
   /// Stops all programs whose request names this owner.
   package func cancelProcesses(of owner: ObjectIdentifier) {
-    cancelProcesses(of: owner) { _ in true }
+    cancelProcesses(of: owner, .cancelled(reason: "the host of the script was closed")) { _ in
+      true
+    }
   }
 
   /// Stops those of them that were started as tasks, and neither by an op nor by another task.
-  package func cancelLooseProcesses(of owner: ObjectIdentifier) {
-    cancelProcesses(of: owner) { child in
+  package func cancelLooseProcesses(of owner: ObjectIdentifier, because error: FlowError) {
+    cancelProcesses(of: owner, error) { child in
       guard let task = child.starter as? ProcessTask else { return false }
       return task.owner == nil
     }
   }
 
   private func cancelProcesses(
-    of owner: ObjectIdentifier, where isMeant: (ChildProcess) -> Bool
+    of owner: ObjectIdentifier, _ error: FlowError, where isMeant: (ChildProcess) -> Bool
   ) {
     checkThread()
     guard hasProcesses else { return }
-    processes.cancelAll(FlowError.cancelled(reason: "the host of the script was closed")) {
+    processes.cancelAll(error) {
       $0.request.owner == owner && isMeant($0)
     }
   }

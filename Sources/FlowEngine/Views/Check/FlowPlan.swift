@@ -29,7 +29,7 @@ final class FlowPlan: BlueprintVisitor {
   static func text(ofStep op: Op) -> ByteString {
     let plan = FlowPlan()
     plan.levels.append(0)
-    plan.step(op.nameBytes, op.policy)
+    plan.step(op.nameBytes, op.policy, memory: op.memoryLimit)
     return ByteString(plan.text)
   }
 
@@ -41,13 +41,16 @@ final class FlowPlan: BlueprintVisitor {
     text.append(UInt8(ascii: "\n"))
   }
 
-  private func step(_ what: ByteString, _ policy: OpPolicy?, _ end: ByteString = "") {
+  private func step(
+    _ what: ByteString, _ policy: OpPolicy?, _ end: ByteString = "", memory: ByteCount? = nil
+  ) {
     var notes: [ByteString] = []
     if let retry = policy?.retry { notes.append("\(retry.attempts) attempts") }
     if let timeout = policy?.timeout {
       notes.append("timeout \(FlowValue.text(of: timeout))")
     }
     if let grace = policy?.grace { notes.append("grace \(FlowValue.text(of: grace))") }
+    if let memory { notes.append("memory \(memory.text)") }
     if policy?.undo != nil { notes.append("with undo") }
     let note: ByteString = notes.isEmpty ? "" : " (\(GraphText.join(notes, ", ") { $0 }))"
     let shown = GraphText.join([what], "") { ByteString(String(Self.oneLine($0))) }
@@ -91,7 +94,7 @@ final class FlowPlan: BlueprintVisitor {
   }
 
   func visit(_ op: Op, _ place: StepPlace) {
-    step(op.nameBytes, place.step.policy)
+    step(op.nameBytes, place.step.policy, memory: op.memoryLimit)
   }
 
   func beginGroup(_ dispatcher: GroupDispatcher, _ place: StepPlace) {

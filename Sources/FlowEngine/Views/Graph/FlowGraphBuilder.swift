@@ -175,6 +175,7 @@ final class FlowGraphBuilder: BlueprintVisitor {
     _ shape: FlowGraph.Node.Shape = .op
   ) {
     var lines = Self.lines(op.nameBytes, policy)
+    if let memory = op.memoryLimit { lines.append("memory: \(memory.text)") }
     let outcome = outcomes?.outcome(at: place, isGrouped: isGrouped)
     if let outcome { lines.append(outcome.text) }
     append(shape, lines, outcome?.outcome)

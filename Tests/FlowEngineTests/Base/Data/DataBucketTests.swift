@@ -1,4 +1,4 @@
-import FlowEngine
+@testable import FlowEngine
 import Testing
 
 @Suite("Data buckets")
@@ -50,6 +50,70 @@ struct DataBucketTests {
     child.remove(keys.intern("a"))
     #expect(child.integer("a") == 1)
     #expect(child.ownValue(of: keys.intern("a")) == nil)
+  }
+
+  @Test("A bucket at any depth has the values that are nearest to it, whatever changes above it")
+  func hasTheNearestValuesAtAnyDepth() {
+    let seed = UInt64.random(in: 0...(.max))
+    print("chain seed: \(seed)")
+    var random = SeededGenerator(state: seed)
+    let keys = KeyTable()
+    let names = (0..<4).map { keys.intern("k\($0)") }
+    var chain = [DataBucket(keys: keys)]
+    var model: [[DataKey: Int64]] = [[:]]
+    for step in 0..<20_000 {
+      let depth = Int.random(in: 0..<chain.count, using: &random)
+      let key = names[Int.random(in: 0..<4, using: &random)]
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0 where chain.count < 200:
+        chain.append(DataBucket(keys: keys, parent: chain[chain.count - 1]))
+        model.append([:])
+      case 1:
+        chain[depth].set(key, .integer(Int64(step)))
+        model[depth][key] = Int64(step)
+      case 2, 3:
+        chain[depth].remove(key)
+        model[depth][key] = nil
+      default:
+        let found = chain[depth].get(key)?.logText
+        let wanted = model[...depth].last { $0[key] != nil }?[key].map { "\($0)" }
+        #expect(found == wanted, "seed \(seed), step \(step)")
+        #expect(chain[depth].has(key) == (wanted != nil))
+        #expect(chain[depth].kind(of: key) == (wanted == nil ? .absent : .integer))
+      }
+    }
+  }
+
+  @Test("Of many buckets a key is searched in a few: every sixteenth remembers where it was found")
+  func everySixteenthBucketRemembersAKey() {
+    let keys = KeyTable()
+    let key = keys.intern("k")
+    var chain = [DataBucket(keys: keys)]
+    chain[0].set(key, .integer(1))
+    for _ in 0..<1000 { chain.append(DataBucket(keys: keys, parent: chain[chain.count - 1])) }
+    #expect(chain[1000].get(key)?.logText == "1")
+    let places = chain.indices.filter { chain[$0].rememberedKeys == [key] }
+    #expect(places.count == 1000 / 16)
+    #expect(zip(places, places.dropFirst()).allSatisfy { $1 - $0 == 16 })
+    // A script that looks for ever new keys doesn't fill the memory.
+    for number in 0..<1000 { #expect(!chain[1000].has(keys.intern("other \(number)"))) }
+    #expect(chain.allSatisfy { $0.rememberedKeys.count <= 64 })
+  }
+
+  @Test("A key is secret at any depth below a bucket where it is, and nowhere else")
+  func aKeyIsSecretBelowABucketWhereItIs() {
+    let keys = KeyTable()
+    let (key, other) = (keys.intern("k"), keys.intern("other"))
+    var chain = [DataBucket(keys: keys)]
+    for _ in 0..<100 { chain.append(DataBucket(keys: keys, parent: chain[chain.count - 1])) }
+    let beside = DataBucket(keys: keys, parent: chain[30])
+    #expect(!chain[100].isSecret(key))
+    chain[40].set(key, .secret(.integer(1)))
+    for _ in 0..<2 {
+      #expect(chain.indices.filter { chain[$0].isSecret(key) } == Array(40...100))
+      #expect(!beside.isSecret(key))
+      #expect(!chain[100].isSecret(other))
+    }
   }
 
   @Test("Typed access never mistakes one type for another")

@@ -26,6 +26,24 @@ struct LogLimitTests {
     #expect(run.events.filter { $0.kind == .start || $0.kind == .finish }.count == 2)
   }
 
+  @Test("Texts of every length stay the same while old events are dropped", arguments: [10, 100])
+  func texts(limit: Int) throws {
+    let loop = EventLoop(clock: VirtualClock())
+    defer { loop.shutdown() }
+    func text(_ number: Int) -> String {
+      "\(number)" + String(repeating: "-", count: number % 50 == 0 ? 2000 : number % 45)
+    }
+    let log = Op("LogOp") { context in
+      context.run.logLimit = limit
+      for number in 1...2000 { context.log(text(number)) }
+    }
+    let run = log.start(on: loop)
+    try run.wait()
+    let messages = run.events.compactMap { $0.kind == .log ? $0.message?.description : nil }
+    #expect(messages.count + run.droppedEvents == 2000)
+    #expect(messages == (1...2000).suffix(messages.count).map(text))
+  }
+
   @Test("Failures stay in the log, even if they exceed its limit")
   func failures() throws {
     let loop = EventLoop(clock: VirtualClock())

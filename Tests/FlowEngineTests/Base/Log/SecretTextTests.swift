@@ -1,4 +1,4 @@
-import FlowEngine
+@testable import FlowEngine
 import Glibc
 import Testing
 
@@ -85,6 +85,51 @@ struct SecretTextTests {
     log.hide("redacted".flowValue)
     log.hide("hunter22".flowValue)
     #expect(log.logged("redacted hunter22") == "redacted <redacted>")
+  }
+
+  @Test("The end or the middle of a secret in a place that Lua has shortened is replaced")
+  func shortenedPlacesShowNoPartOfASecret() {
+    let secrets = SecretTexts()
+    func secret(_ number: Int, _ count: Int) -> String {
+      let letters = (0..<count).map {
+        UInt8(97 + ($0 * 7 + number * 3 + $0 / 26 + $0 * number) % 26)
+      }
+      return String(decoding: letters, as: UTF8.self)
+    }
+    let texts = (0..<40).map { secret($0, 5 + $0 * 9) }
+    // Added before and after the first search.
+    for text in texts.dropLast(5) { secrets.add(.bytes(ByteString(text))) }
+    let filler = String(repeating: "/", count: 60)
+    let harmless = "...\(filler.prefix(56)):1:"
+    #expect(secrets.redacted(ByteString(harmless)).description == harmless)
+    for text in texts.suffix(5) { secrets.add(.bytes(ByteString(text))) }
+    for text in texts {
+      for start in 1..<text.count - 3 {
+        let part = text.dropFirst(start).prefix(56)
+        let line = "...\(part)\(filler.prefix(56 - part.count)):1: boom"
+        let shown = secrets.redacted(ByteString(line)).description
+        #expect(shown.hasPrefix("...<redacted>"), "\(line)")
+        #expect(shown.hasSuffix(":1: boom"), "\(line)")
+      }
+    }
+    // Three bytes occur by chance.
+    let line = "...\(texts[3].suffix(3))\(filler.prefix(53)):1: boom"
+    #expect(secrets.redacted(ByteString(line)).description == line)
+  }
+
+  @Test("However many secrets there are, few of their places are kept to find parts of them")
+  func fewPlacesOfSecretsAreKept() {
+    let parts = SecretParts()
+    var bytes = 0
+    for number in 0..<1000 {
+      let text = ByteString(String(repeating: "secret \(number) ", count: 40))
+      parts.add(text)
+      bytes += text.count
+    }
+    let wanted = Array("nowhere".utf8) + [UInt8](repeating: 0, count: 49)
+    wanted.withUnsafeBufferPointer { #expect(parts.longestMatch(with: $0) == nil) }
+    #expect(parts.placeCount > 0)
+    #expect(parts.placeCount <= bytes / 16 + 1000)
   }
 
   @Test("A shortened table shows no beginning of a secret")

@@ -62,7 +62,7 @@ struct StartQueueTests {
       let run = quick("QuickOp").start(on: makeLoop())
       self.run = run
       all = (1...count).map { index in
-        let member = Execution(run: run, bucket: run.data, group: nil)
+        let member = Execution(run: run, data: run.data, group: nil)
         member.prepare(run.op, policy: nil, scope: 0, position: 0, index: index)
         return member
       }

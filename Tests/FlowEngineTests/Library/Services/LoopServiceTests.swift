@@ -1,5 +1,4 @@
 import FlowEngine
-import Synchronization
 import Testing
 
 /// The adapter that the documentation shows.
@@ -18,7 +17,7 @@ private struct FlowService: Service {
 @Suite("Services of a loop")
 struct LoopServiceTests {
   private final class Notes: Sendable {
-    private let lines = Mutex<[String]>([])
+    private let lines = Locked<[String]>([])
 
     func add(_ line: String) { lines.withLock { $0.append(line) } }
 

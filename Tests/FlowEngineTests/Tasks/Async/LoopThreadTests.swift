@@ -1,6 +1,5 @@
 import FlowEngine
 import Glibc
-import Synchronization
 import Testing
 
 @Suite("Threads with a loop")
@@ -28,7 +27,7 @@ struct LoopThreadTests {
   @Test("Work that is handed over runs in order")
   func workThatIsHandedOverRunsInOrder() async throws {
     let thread = try LoopThread()
-    let seen = Mutex<[Int]>([])
+    let seen = Locked<[Int]>([])
     for number in 0..<100 {
       let isTaken = thread.run { _ in seen.withLock { $0.append(number) } }
       #expect(isTaken)
@@ -176,7 +175,7 @@ struct LoopThreadTests {
   @Test("Calls for the end run on the thread, the last one first")
   func callsForTheEndRunOnTheThread() async throws {
     let thread = try LoopThread()
-    let seen = Mutex<[Int]>([])
+    let seen = Locked<[Int]>([])
     for number in 0..<3 {
       thread.atEnd { _ in seen.withLock { $0.append(thread.isCurrent ? number : -1) } }
     }
@@ -200,7 +199,7 @@ struct LoopThreadTests {
   @Test("Synchronous code shuts a thread down")
   func synchronousCodeShutsAThreadDown() throws {
     let thread = try LoopThread()
-    let count = Mutex(0)
+    let count = Locked(0)
     thread.run { _ in count.withLock { $0 += 1 } }
     thread.shutdownAndWait()
     thread.shutdownAndWait()

@@ -1,6 +1,5 @@
 import FlowEngine
 import Glibc
-import Synchronization
 import Testing
 
 /// Tasks of a loop that Swift's tasks wait for, and the other way round.
@@ -252,7 +251,7 @@ struct TaskBridgeTests {
   func aHandleThatIsReleasedElsewhereReleasesItsTaskAtHome() async {
     let isRight = await onLoopThread { loop in
       let home = pthread_self()
-      let ended = Mutex<Bool?>(nil)
+      let ended = Locked<Bool?>(nil)
       let external = loop.mailbox.begin()
       do {
         let token = Counted { change in
@@ -260,7 +259,7 @@ struct TaskBridgeTests {
         }
         let context = FlowContext<Int>(on: loop, keepsLoop: false)
         context.task.next { _ in withExtendedLifetime(token) {} }
-        let sent = Mutex<FlowTaskHandle<Int>?>(context.task.handle)
+        let sent = Locked<FlowTaskHandle<Int>?>(context.task.handle)
         startThread {
           sent.withLock { $0 = nil }
           external.end()

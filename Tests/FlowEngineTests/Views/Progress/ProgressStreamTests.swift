@@ -152,7 +152,7 @@ extension RunProgress {
 
 /// A reader of a stream on another thread, for which ops can wait.
 private final class Reader: Sendable {
-  private let lines = Mutex<[String]>([])
+  private let lines = Locked<[String]>([])
   private let isAllowed = Atomic<Bool>(false)
 
   /// Reads the stream of a run of the op until it ends. Both the run and the reader have a loop with a thread of its own:

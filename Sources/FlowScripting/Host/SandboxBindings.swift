@@ -1,0 +1,82 @@
+internal import FlowEngine
+internal import Glibc
+@_spi(Scripting) internal import LuaVM
+
+/// `flow.sandbox`: restricts the process from now on, and never allows it more.
+extension ScriptHost {
+  func installSandbox() {
+    define("sandbox") { host, call in
+      let arguments = Arguments(host, call, "sandbox")
+      guard var sandbox = host.sandbox?() else {
+        throw host.usage(call, "bad use of 'sandbox' (the host of the script doesn't allow it)")
+      }
+      if !arguments.isNil(1) {
+        let options = try arguments.options(1, known: ["read", "write", "net", "run"])
+        sandbox.grants += try host.grants(options, "read", .execute)
+        sandbox.grants += try host.grants(options, "write", .write)
+        sandbox.allowsNetwork = try options.boolean("net") ?? false
+        sandbox.allowsPrograms = try options.boolean("run") ?? false
+      }
+      if sandbox.allowsPrograms { sandbox.grants += Sandbox.programs }
+      do throws(SystemError) {
+        try host.enter(&sandbox)
+      } catch {
+        let advice =
+          error.code == EAGAIN
+          ? "; call it before the script starts workers, requests or async code, and with --events before the first run"
+          : ""
+        throw host.usage(call, "can't enter the sandbox: \(error.messageBytes)\(advice)")
+      }
+      try host.vm.confine(
+        deniesPrograms: !sandbox.allowsPrograms, temporaryFolder: Sandbox.folder)
+      return call.answer()
+    }
+  }
+
+  /// Ends the threads that have nothing to do, and enters the sandbox, with a folder for temporary files.
+  private func enter(_ sandbox: inout Sandbox) throws(SystemError) {
+    HelperThreads.shared.retire()
+    HelperThreads.computing.retire()
+    LuaWatchdog.pause()
+    defer {
+      if !LuaWatchdog.resume() { Sandbox.endWithoutThread() }
+    }
+    // The kernel knows of a thread a little longer than the code that ends it.
+    for _ in 0..<100 where Sandbox.hasOtherThreads { usleep(500) }
+    if !Sandbox.hasOtherThreads, Sandbox.folder == nil {
+      let folder = try Sandbox.makeFolder()
+      sandbox.grants.append(Sandbox.Grant(folder, .write))
+      try sandbox.enter()
+      Sandbox.useFolder(folder)
+    } else {
+      try sandbox.enter()
+    }
+  }
+
+  /// The paths of a field: a string, or a list of strings.
+  private func grants(
+    _ options: Options, _ name: ByteString, _ access: Sandbox.Access
+  ) throws -> [Sandbox.Grant] {
+    let expected = "path or list of paths"
+    var paths: [ByteString] = []
+    switch options.value(name) {
+    case nil: break
+    case .string(let path)?: paths = [path]
+    case .reference(let table)? where table.kind == .table:
+      for (place, pair) in try vm.pairs(of: table).enumerated() {
+        guard case .integer = pair.key, case .string(let path) = pair.value else {
+          throw options.arguments.wrong(
+            options.index,
+            "field '\(name)': \(expected) expected, got \(kindName(of: pair.value)) at #\(place + 1)"
+          )
+        }
+        paths.append(path)
+      }
+    default: throw options.wrong(name, expected: expected)
+    }
+    for path in paths where path.isEmpty {
+      throw options.arguments.wrong(options.index, "field '\(name)': a path is a non-empty string")
+    }
+    return paths.map { Sandbox.Grant($0, access) }
+  }
+}

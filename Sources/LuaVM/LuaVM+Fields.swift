@@ -1,0 +1,54 @@
+internal import CFlowLua
+internal import CLua
+
+extension LuaVM {
+  /// Some fields of a table, without metamethods, read at once.
+  ///
+  /// - Parameters:
+  ///   - names: The names, separated by NUL.
+  ///   - table: The table.
+  /// - Returns: A value for each name, in their order.
+  /// - Throws: A `LuaError` when memory runs out, the stack is full or the state is closed.
+  package func fields(_ names: StaticString, of table: LuaReference) throws -> [LuaValue] {
+    try enter()
+    checkHome(table)
+    let walk = FieldWalk(vm: self)
+    try walk.run(on: self) {
+      flowlua_each_field(
+        state, table.id, UnsafeRawPointer(names.utf8Start).assumingMemoryBound(to: CChar.self),
+        names.utf8CodeUnitCount, $0, $1)
+    }
+    return walk.values
+  }
+
+  /// A field of a value's metatable; nil without metatable.
+  func metafield(_ name: StaticString, of reference: LuaReference) throws -> LuaValue {
+    try enter()
+    let lua = running
+    try check(flowlua_make_room(state, lua, 4))
+    flowlua_push_reference(state, lua, reference.id)
+    guard lua_getmetatable(lua, -1) != 0 else {
+      flowlua_pop(lua, 1)
+      return .nil
+    }
+    let metatable = try popReference(lua, .table)
+    flowlua_pop(lua, 1)
+    return try fields(name, of: metatable).first ?? .nil
+  }
+}
+
+/// Collects the values of fields.
+private final class FieldWalk: TableWalk {
+  private let vm: LuaVM
+  private(set) var values: [LuaValue] = []
+
+  init(vm: LuaVM) {
+    self.vm = vm
+    values.reserveCapacity(8)
+  }
+
+  override func visit(_ lua: OpaquePointer) throws -> Bool {
+    values.append(try vm.value(in: lua, at: -1))
+    return true
+  }
+}

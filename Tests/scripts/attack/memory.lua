@@ -1,0 +1,102 @@
+-- Code that wants all memory gets an error under `--memory-limit`, and the script can continue.
+-- clock: real: the virtual clock stands still while a program runs
+-- Skipped: a sanitizer takes memory of its own.
+if os.getenv "FLOWLUA_SANITIZER" then return end
+local attack, check = require "attack", require "check"
+
+-- Runs an attack, and prints its error and how many MB the process has had at most.
+local PRELUDE = [[
+  local flow, json = require "flow", require "flow.json"
+  local function attack(body)
+    local ok, problem = pcall(body)
+    problem = tostring(problem)
+    collectgarbage() collectgarbage()
+    assert(#("x"):rep(1e6) == 1e6 and flow.op("NextOp", function() flow.sleep(0.001) end):run().ok)
+    local peak = 0
+    for line in io.lines "/proc/self/status" do peak = tonumber(line:match "^VmHWM:%s*(%d+)") or peak end
+    print(not ok and "error" or "success", peak // 1024, problem:sub(1, 200))
+  end
+  local function fails(run) if run.error then error(run.error, 0) end end
+]]
+-- Much more than the limit, much less than what the attacks want.
+local MOST = 300
+
+local function survives(result)
+  check.equal(result.status, 0)
+  local outcome, peak = result.stdout:match "^(%a+)\t(%d+)"
+  assert(outcome, result.stdout)
+  if tonumber(peak) > MOST then error(("it had %s MB"):format(peak), 0) end
+  return outcome
+end
+local function is_refused(result)
+  check.equal(survives(result), "error")
+  check.contains(result.stdout, "not enough memory")
+end
+local function is_refused_for(text)
+  return function(result)
+    check.equal(survives(result), "error")
+    check.contains(result.stdout, text)
+  end
+end
+
+local attacks = {
+  { 19, "A string has a GB", [[return ("x"):rep(1e9)]] },
+  { 20, "A string is doubled", [[local s = "x" while true do s = s .. s end]] },
+  { 21, "Strings of 200 MB are joined", [[
+    local t, s = {}, ("x"):rep(1e5) for i = 1, 2000 do t[i] = s end return table.concat(t)]] },
+  { 22, "There are millions of strings", [[local t = {} for i = 1, 3e6 do t[i] = "a string with the number " .. i end]] },
+  { 23, "The collector has been stopped", [[
+    collectgarbage "stop" for i = 1, 1e7 do local x = { {}, {} } end collectgarbage "restart"]], expect = survives },
+  { 24, "There are a million coroutines", [[local t = {} for i = 1, 1e6 do t[i] = coroutine.create(print) end]] },
+  { 25, "A constructor has 10 MB", [[return load("return {" .. ("{1,2},"):rep(2e6) .. "}")]], expect = survives },
+  { 26, "A million values are unpacked", [[return table.unpack({}, 1, 1e6)]], expect = is_refused_for "too many results" },
+  { 26, "Nearly a million values are unpacked a thousand times", [[
+    local t = {} for i = 1, 1000 do t[i] = { table.unpack({}, 1, 9e5) } end]] },
+  { 27, "A format is wide", [[return ("%99999d"):format(1)]], expect = is_refused_for "invalid conversion" },
+  { 27, "A text of many formats is wide", [[return (("%99d"):rep(1e6):format(table.unpack({}, 1, 1e6)))]], expect = survives },
+  { 28, "A log is flooded", [[
+    fails(flow.op("LogOp", function(ctx) for i = 1, 1e6 do ctx:log(("x"):rep(1000) .. i) end end):run())]] },
+  { 29, "A bucket has a GB", [[
+    fails(flow.op("SetOp", function(ctx) for i = 1, 1e6 do ctx:set("k" .. i, ("x"):rep(1e6) .. i) end end):run())]] },
+  { 29, "A bucket has a million keys", [[
+    fails(flow.op("SetOp", function(ctx) for i = 1, 1e9 do ctx:set("k" .. i, i) end end):run())]] },
+  { 30, "A JSON text is deeply nested", [[return json.decode(("["):rep(1e6))]], expect = is_refused_for "max_depth" },
+  { 30, "A JSON text is large", [[return json.decode("[" .. ("{},"):rep(5e6) .. "1]")]] },
+  { 30, "A deeply nested table is printed as JSON", [[
+    local t = {} for i = 1, 1e5 do t = { t } end return json.encode(t)]], expect = survives },
+  { 30, "A table that contains itself is printed as JSON", [[
+    local t = {} t[1] = t return json.encode(t)]], expect = is_refused_for "" },
+  { 30, "A CSV text is large", [[
+    local t = {} for row in require "flow.csv".rows(("a,b\n"):rep(1e7)) do t[#t + 1] = row end]], expect = survives },
+  -- Beyond the list: what gives memory elsewhere.
+  { "flow", "A file without an end is read by Lua", [[return io.open "/dev/zero":read "a"]] },
+  { "flow", "A file without an end has one line", [[return io.open "/dev/zero":read "l"]] },
+  { "flow", "A file without an end is read by an op", [[fails(flow.ops.ReadFileOp:run { path = "/dev/zero" })]],
+    shell = "ulimit -v 4000000; exec \"$@\"", expect = is_refused_for "File too large" },
+  { "flow", "A file without an end is read by flow.fs", [[
+    return require "flow.fs".read "/dev/zero"]], expect = is_refused_for "" },
+  { "flow", "A program prints without an end", [[flow.exec { "cat", "/dev/zero" }:await()]], expect = is_refused_for "memory" },
+  { "flow", "Tasks sleep", [[for i = 1, 1e7 do flow.spawn(flow.sleep, 1000) end]],
+    -- With so little memory their end takes long.
+    options = { "--memory-limit", "64M", "--time-limit", "4", "--grace", "1" },
+    expect = function(result)
+      assert(result.status == 1 or result.status == 124)
+    end },
+  { "flow", "Workers fill their states at a time", [[
+    local runs = {}
+    for i = 1, 8 do
+      runs[i] = flow.op("FillOp", { thread = "worker", run = function()
+        local t = {} for j = 1, 1e9 do t[j] = ("x"):rep(1e5) .. j end
+      end }):start()
+    end
+    for i = 1, 8 do runs[i]:wait() assert(runs[i].error) end
+    fails(runs[8])]] },
+  { "flow", "Patterns capture large texts", [[
+    return (("x"):rep(1e6):gsub(".", ("y"):rep(1e6)))]] },
+  { "flow", "A buffer of a file has a GB", [[
+    local files = {}
+    for i = 1, 100 do files[i] = io.tmpfile() files[i]:setvbuf("full", 1e9) files[i]:write(("x"):rep(1e6)) end]],
+    expect = survives },
+}
+for _, each in ipairs(attacks) do each[3] = ("%s attack(function() %s end)"):format(PRELUDE, each[3]) end
+attack.all(attacks, { "--memory-limit", "64M", "--time-limit", "60", "--grace", "1" }, is_refused, 3)
