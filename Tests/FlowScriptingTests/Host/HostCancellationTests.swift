@@ -8,6 +8,9 @@ import Testing
 struct HostCancellationTests {
   /// Calls `began` and then does what the test is about.
   ///
+  /// A busy op is stopped within `start()`, in which it starts. One that waits sleeps before it calls `began`: its main
+  /// chunk then awaits it in its `pcall`, where the cancellation is to come.
+  ///
   /// The script calls `in_time(f)` for a call of Swift with a deadline that isn't reached.
   private func outcome(of source: String, reason: String? = "enough") async throws -> String {
     let scripts = try await ScriptThread()
@@ -86,6 +89,7 @@ struct HostCancellationTests {
         local cleaned = "not"
         local op = flow.op("WaitOp", function(ctx)
           ctx:defer(function() flow.sleep(0.001) cleaned = "cleaned" end)
+          flow.sleep(0.001)
           began()
           flow.sleep(3600)
         end)
