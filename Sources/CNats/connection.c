@@ -1,0 +1,49 @@
+// Connections.
+#include "internal.h"
+
+natsStatus cnats_connect(natsOptions *options, natsConnection **connection) {
+  *connection = NULL;
+  sigset_t before = cnats_block_signals();
+  natsStatus status = cnats_library.natsConnection_Connect(connection, options);
+  cnats_restore_signals(before);
+  return status;
+}
+
+void cnats_close(natsConnection *connection) { cnats_library.natsConnection_Close(connection); }
+
+void cnats_destroy(natsConnection *connection) {
+  cnats_library.natsConnection_Destroy(connection);
+}
+
+natsStatus cnats_flush(natsConnection *connection, int64_t milliseconds) {
+  return cnats_library.natsConnection_FlushTimeout(connection, milliseconds);
+}
+
+natsStatus cnats_round_trip(natsConnection *connection, int64_t *nanoseconds) {
+  *nanoseconds = 0;
+  return cnats_library.natsConnection_GetRTT(connection, nanoseconds);
+}
+
+bool cnats_is_connected(natsConnection *connection) {
+  return cnats_library.natsConnection_Status(connection) == NATS_CONN_STATUS_CONNECTED;
+}
+
+bool cnats_is_closed(natsConnection *connection) {
+  return cnats_library.natsConnection_Status(connection) == NATS_CONN_STATUS_CLOSED;
+}
+
+int64_t cnats_max_payload(natsConnection *connection) {
+  return cnats_library.natsConnection_GetMaxPayload(connection);
+}
+
+bool cnats_url(natsConnection *connection, char *buffer, size_t size) {
+  if (size == 0) return false;
+  buffer[0] = '\0';
+  return cnats_library.natsConnection_GetConnectedUrl(connection, buffer, size) == NATS_OK;
+}
+
+const char *cnats_problem(natsConnection *connection) {
+  const char *text = NULL;
+  cnats_library.natsConnection_GetLastError(connection, &text);
+  return text == NULL ? "" : text;
+}

@@ -1,0 +1,123 @@
+// libnats, opened when it is first needed: linking it would cost each start of a script some
+// milliseconds, and most machines don't have it.
+//
+// Every function but cnats_load needs the success of cnats_load. Strings are copied by the library.
+#ifndef CNATS_H
+#define CNATS_H
+
+#include <nats/nats.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Opens the library, once for the process. Returns NULL, or a sentence that says why that isn't
+/// possible. May be called from any thread.
+const char *cnats_load(void);
+
+/// The library's text for a code.
+const char *cnats_status_text(natsStatus status);
+/// The library's text for the last failure of a call of this thread; empty if there is none.
+const char *cnats_last_problem(void);
+
+// MARK: - Options. One thread uses them at a time.
+
+/// An option that is a text.
+typedef enum cnats_text {
+  /// The name of the connection, which the server shows.
+  CNATS_NAME,
+  CNATS_TOKEN,
+  /// The path of a file with a JWT and a seed.
+  CNATS_CREDENTIALS,
+  /// The path of a file with the certificates of trusted authorities.
+  CNATS_AUTHORITIES,
+  /// The name that the server's certificate must have.
+  CNATS_HOST_NAME,
+} cnats_text;
+
+/// A change of a connection.
+typedef enum cnats_change {
+  CNATS_DISCONNECTED,
+  CNATS_RECONNECTED,
+  /// It doesn't connect again.
+  CNATS_CLOSED,
+} cnats_change;
+
+/// The callbacks of all connections, called on threads of the library. The context is that of the
+/// connection or subscription.
+typedef struct cnats_events {
+  /// A message of a subscription; it is released afterwards.
+  void (*received)(uint64_t context, natsMsg *message);
+  void (*changed)(uint64_t context, cnats_change change);
+  /// Something failed that no call of the program is responsible for.
+  void (*failed)(uint64_t context, natsStatus status, const char *text);
+} cnats_events;
+
+/// Sets the callbacks, before the first connection is made.
+void cnats_set_events(const cnats_events *events);
+/// Makes options that reconnect for ever and notice a dead server within seconds; NULL without
+/// memory.
+natsOptions *cnats_options_make(uint64_t context);
+void cnats_options_free(natsOptions *options);
+/// Sets the URLs of the servers, separated by commas.
+natsStatus cnats_set_servers(natsOptions *options, const char *urls);
+natsStatus cnats_set_text(natsOptions *options, cnats_text option, const char *text);
+natsStatus cnats_set_user(natsOptions *options, const char *user, const char *password);
+/// Demands TLS.
+natsStatus cnats_set_secure(natsOptions *options);
+/// Sets the files of the client's certificate and of its key.
+natsStatus cnats_set_certificate(natsOptions *options, const char *certificate, const char *key);
+/// Limits the time of an attempt to connect.
+natsStatus cnats_set_timeout(natsOptions *options, int64_t milliseconds);
+/// Whether each message is sent by its own call of the system, instead of up to a millisecond
+/// later.
+natsStatus cnats_set_prompt(natsOptions *options, bool prompt);
+
+// MARK: - Connections. Any thread; all threads that they start take no signals.
+
+/// Connects; blocks. The options may be released afterwards.
+natsStatus cnats_connect(natsOptions *options, natsConnection **connection);
+/// Closes a connection, and waits for its threads and half a second for its last messages.
+void cnats_close(natsConnection *connection);
+/// Closes and releases a connection. No other call may be in progress.
+void cnats_destroy(natsConnection *connection);
+/// Waits until the server has processed everything that was published.
+natsStatus cnats_flush(natsConnection *connection, int64_t milliseconds);
+/// Measures the time of a message to the server and back, in nanoseconds; blocks.
+natsStatus cnats_round_trip(natsConnection *connection, int64_t *nanoseconds);
+bool cnats_is_connected(natsConnection *connection);
+/// Whether the connection has been closed, by the program or for good by the server.
+bool cnats_is_closed(natsConnection *connection);
+/// The most bytes of a message, its headers included.
+int64_t cnats_max_payload(natsConnection *connection);
+/// Stores the URL of the connected server.
+bool cnats_url(natsConnection *connection, char *buffer, size_t size);
+/// The text of the last failure of a connection; empty if there is none.
+const char *cnats_problem(natsConnection *connection);
+
+// MARK: - Messages
+
+/// Publishes a message; may block for the write deadline when the server doesn't read.
+///
+/// `reply` may be NULL. `headers` are `headers_size` bytes: the keys, each with its value after it,
+/// all with a NUL at the end.
+natsStatus cnats_publish(
+    natsConnection *connection, const char *subject, const char *reply, const void *data,
+    size_t count, const char *headers, size_t headers_size);
+
+/// Subscribes; `queue` may be NULL.
+natsStatus cnats_subscribe(
+    natsConnection *connection, const char *subject, const char *queue, uint64_t context,
+    natsSubscription **subscription);
+/// Ends a subscription, and releases it.
+void cnats_unsubscribe(natsSubscription *subscription);
+
+const char *cnats_subject(natsMsg *message);
+/// The subject for replies; NULL if there is none.
+const char *cnats_reply(natsMsg *message);
+const char *cnats_data(natsMsg *message, size_t *count);
+/// The headers in the form of cnats_publish, to be released by `free`; NULL if there are none.
+char *cnats_headers(natsMsg *message, size_t *size);
+/// Whether the message says that nobody handles a request.
+bool cnats_has_no_responders(natsMsg *message);
+
+#endif

@@ -1,0 +1,95 @@
+// Opening the library: no program that uses one machine only pays for it.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct cnats_library cnats_library;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char problem[256];
+
+static bool find(void *library, const char *name, void *place) {
+  void *symbol = dlsym(library, name);
+  if (symbol == NULL) {
+    snprintf(problem, sizeof problem, "libnats is too old: it has no %s", name);
+    return false;
+  }
+  // A pointer to a function: C has no conversion from one to data.
+  memcpy(place, &symbol, sizeof symbol);
+  return true;
+}
+
+static bool find_all(void *library) {
+#define FIND(NAME) find(library, #NAME, &cnats_library.NAME)
+  return FIND(nats_Open) && FIND(nats_GetLastError) && FIND(natsStatus_GetText)
+      && FIND(natsOptions_Create) && FIND(natsOptions_Destroy) && FIND(natsOptions_SetServers)
+      && FIND(natsOptions_SetName) && FIND(natsOptions_SetToken) && FIND(natsOptions_SetUserInfo)
+      && FIND(natsOptions_SetUserCredentialsFromFiles) && FIND(natsOptions_SetSecure)
+      && FIND(natsOptions_LoadCATrustedCertificates) && FIND(natsOptions_LoadCertificatesChain)
+      && FIND(natsOptions_SetExpectedHostname) && FIND(natsOptions_SetTimeout)
+      && FIND(natsOptions_SetPingInterval) && FIND(natsOptions_SetMaxPingsOut)
+      && FIND(natsOptions_SetIOBufSize) && FIND(natsOptions_SetMaxReconnect)
+      && FIND(natsOptions_SetReconnectWait) && FIND(natsOptions_SetReconnectJitter)
+      && FIND(natsOptions_SetMaxPendingMsgs) && FIND(natsOptions_SetErrorHandler)
+      && FIND(natsOptions_SetClosedCB) && FIND(natsOptions_SetDisconnectedCB)
+      && FIND(natsOptions_SetReconnectedCB) && FIND(natsOptions_UseGlobalMessageDelivery)
+      && FIND(natsOptions_SetSendAsap) && FIND(natsOptions_SetWriteDeadline)
+      && FIND(natsConnection_Connect) && FIND(natsConnection_Close) && FIND(natsConnection_Destroy)
+      && FIND(natsConnection_FlushTimeout) && FIND(natsConnection_GetRTT)
+      && FIND(natsConnection_Status) && FIND(natsConnection_GetMaxPayload)
+      && FIND(natsConnection_GetConnectedUrl) && FIND(natsConnection_GetLastError)
+      && FIND(natsConnection_Publish) && FIND(natsConnection_PublishRequest)
+      && FIND(natsConnection_PublishMsg) && FIND(natsConnection_Subscribe)
+      && FIND(natsConnection_QueueSubscribe) && FIND(natsSubscription_Unsubscribe)
+      && FIND(natsSubscription_SetPendingLimits) && FIND(natsSubscription_Destroy)
+      && FIND(natsMsg_Create) && FIND(natsMsg_Destroy) && FIND(natsMsg_GetSubject)
+      && FIND(natsMsg_GetReply) && FIND(natsMsg_GetData) && FIND(natsMsg_GetDataLength)
+      && FIND(natsMsg_IsNoResponders) && FIND(natsMsgHeader_Add) && FIND(natsMsgHeader_Keys)
+      && FIND(natsMsgHeader_Values);
+#undef FIND
+}
+
+sigset_t cnats_block_signals(void) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  return before;
+}
+
+void cnats_restore_signals(sigset_t before) { pthread_sigmask(SIG_SETMASK, &before, NULL); }
+
+static void load(void) {
+  void *library = dlopen("libnats.so.3.4", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    snprintf(problem, sizeof problem, "libnats isn't installed: apt install libnats3.4");
+    return;
+  }
+  if (!find_all(library)) return;
+  sigset_t before = cnats_block_signals();
+  // The library's own number of spins.
+  natsStatus status = cnats_library.nats_Open(-1);
+  cnats_restore_signals(before);
+  if (status != NATS_OK) {
+    snprintf(
+        problem, sizeof problem, "libnats can't be initialized: %s",
+        cnats_library.natsStatus_GetText(status));
+  }
+}
+
+const char *cnats_load(void) {
+  pthread_once(&once, load);
+  return problem[0] == '\0' ? NULL : problem;
+}
+
+const char *cnats_status_text(natsStatus status) {
+  const char *text = cnats_library.natsStatus_GetText(status);
+  return text == NULL ? "" : text;
+}
+
+const char *cnats_last_problem(void) {
+  const char *text = cnats_library.nats_GetLastError(NULL);
+  return text == NULL ? "" : text;
+}

@@ -1,0 +1,143 @@
+// Messages, and subscriptions to them.
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+static natsStatus add_headers(natsMsg *message, const char *headers, size_t size) {
+  const char *next = headers, *end = headers + size;
+  while (next < end) {
+    const char *key = next;
+    const char *value = key + strnlen(key, (size_t)(end - key)) + 1;
+    if (value >= end) return NATS_INVALID_ARG;
+    next = value + strnlen(value, (size_t)(end - value)) + 1;
+    if (next > end) return NATS_INVALID_ARG;
+    natsStatus status = cnats_library.natsMsgHeader_Add(message, key, value);
+    if (status != NATS_OK) return status;
+  }
+  return NATS_OK;
+}
+
+natsStatus cnats_publish(
+    natsConnection *connection, const char *subject, const char *reply, const void *data,
+    size_t count, const char *headers, size_t headers_size) {
+  if (count > INT_MAX) return NATS_MAX_PAYLOAD;
+  int size = (int)count;
+  if (headers_size == 0) {
+    if (reply == NULL) {
+      return cnats_library.natsConnection_Publish(connection, subject, data, size);
+    }
+    return cnats_library.natsConnection_PublishRequest(connection, subject, reply, data, size);
+  }
+  natsMsg *message = NULL;
+  natsStatus status = cnats_library.natsMsg_Create(&message, subject, reply, data, size);
+  if (status != NATS_OK) return status;
+  status = add_headers(message, headers, headers_size);
+  if (status == NATS_OK) status = cnats_library.natsConnection_PublishMsg(connection, message);
+  cnats_library.natsMsg_Destroy(message);
+  return status;
+}
+
+static void receive_one(
+    natsConnection *connection, natsSubscription *subscription, natsMsg *message, void *context) {
+  (void)connection;
+  (void)subscription;
+  cnats_used_events()->received((uint64_t)(uintptr_t)context, message);
+  cnats_library.natsMsg_Destroy(message);
+}
+
+natsStatus cnats_subscribe(
+    natsConnection *connection, const char *subject, const char *queue, uint64_t context,
+    natsSubscription **subscription) {
+  *subscription = NULL;
+  void *pointer = (void *)(uintptr_t)context;
+  // The first subscription starts the thread that delivers.
+  sigset_t before = cnats_block_signals();
+  natsStatus status =
+      queue == NULL
+          ? cnats_library.natsConnection_Subscribe(
+                subscription, connection, subject, receive_one, pointer)
+          : cnats_library.natsConnection_QueueSubscribe(
+                subscription, connection, subject, queue, receive_one, pointer);
+  cnats_restore_signals(before);
+  if (status == NATS_OK) {
+    // No limit of the library: messages only pass through.
+    cnats_library.natsSubscription_SetPendingLimits(*subscription, -1, -1);
+  }
+  return status;
+}
+
+void cnats_unsubscribe(natsSubscription *subscription) {
+  cnats_library.natsSubscription_Unsubscribe(subscription);
+  cnats_library.natsSubscription_Destroy(subscription);
+}
+
+const char *cnats_subject(natsMsg *message) {
+  const char *subject = cnats_library.natsMsg_GetSubject(message);
+  return subject == NULL ? "" : subject;
+}
+
+const char *cnats_reply(natsMsg *message) {
+  const char *reply = cnats_library.natsMsg_GetReply(message);
+  return reply == NULL || reply[0] == '\0' ? NULL : reply;
+}
+
+const char *cnats_data(natsMsg *message, size_t *count) {
+  int size = cnats_library.natsMsg_GetDataLength(message);
+  *count = size > 0 ? (size_t)size : 0;
+  return cnats_library.natsMsg_GetData(message);
+}
+
+/// A text that grows; `bytes` is NULL after a lack of memory.
+typedef struct block {
+  char *bytes;
+  size_t size, room;
+} block;
+
+static bool add_text(block *block, const char *text) {
+  size_t count = strlen(text) + 1;
+  if (block->room - block->size < count) {
+    size_t room = 2 * block->room + count + 64;
+    char *larger = realloc(block->bytes, room);
+    if (larger == NULL) return false;
+    block->bytes = larger;
+    block->room = room;
+  }
+  memcpy(block->bytes + block->size, text, count);
+  block->size += count;
+  return true;
+}
+
+static bool add_values(block *block, natsMsg *message, const char *key) {
+  const char **values = NULL;
+  int count = 0;
+  if (cnats_library.natsMsgHeader_Values(message, key, &values, &count) != NATS_OK) return true;
+  bool is_added = true;
+  for (int i = 0; i < count && is_added; i++) {
+    is_added = add_text(block, key) && add_text(block, values[i]);
+  }
+  free(values);
+  return is_added;
+}
+
+char *cnats_headers(natsMsg *message, size_t *size) {
+  block block = {NULL, 0, 0};
+  *size = 0;
+  const char **keys = NULL;
+  int count = 0;
+  if (cnats_library.natsMsgHeader_Keys(message, &keys, &count) != NATS_OK) return NULL;
+  bool is_added = true;
+  for (int i = 0; i < count && is_added; i++) is_added = add_values(&block, message, keys[i]);
+  free(keys);
+  if (!is_added) {
+    free(block.bytes);
+    return NULL;
+  }
+  *size = block.size;
+  return block.bytes;
+}
+
+bool cnats_has_no_responders(natsMsg *message) {
+  return cnats_library.natsMsg_IsNoResponders(message);
+}

@@ -1,0 +1,162 @@
+package import FlowEngine
+
+/// Where the servers are, and who connects.
+package struct NATSSettings: Sendable {
+  /// How a connection is encrypted. The certificate of the server is always checked.
+  package struct TLS: Sendable {
+    /// Whether a connection without encryption fails. A server may demand it without that.
+    package var isRequired = false
+    /// The path of the certificates that are trusted; nil for those of the system.
+    package var authorities: ByteString?
+    /// The paths of the client's certificate and of its key.
+    package var certificate: ByteString?
+    package var key: ByteString?
+    /// The name that the server's certificate must have; nil for that of the URL.
+    package var hostName: ByteString?
+
+    package init() {}
+  }
+
+  /// URLs without user and password: `nats://host:port` or `tls://host:port`.
+  package private(set) var servers: [String] = []
+  /// The name that the server shows for the connection.
+  package var name: ByteString = "flowlua"
+  package var token: ByteString?
+  package var user: ByteString?
+  package var password: ByteString?
+  /// The path of a file with a JWT and its seed.
+  package var credentials: ByteString?
+  package var tls = TLS()
+  /// The limit of the time for one server.
+  package var connectTimeout: Duration = .seconds(5)
+  /// Whether each message is sent at once. Otherwise messages wait for up to a millisecond and are sent
+  /// together, which takes less time in all.
+  package var sendsAtOnce = true
+
+  /// The port of a URL without one.
+  private static let usualPort = 4222
+  private static let mostServers = 64
+
+  /// Reads the URLs of servers of one cluster, separated by commas: `nats://host`, `tls://host:port`,
+  /// `nats://token@host`, `nats://user:password@host`.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` that says which form is expected.
+  package init(_ urls: ByteString) throws(FlowError) {
+    let parts = urls.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+    if parts.count > Self.mostServers {
+      throw .usage("at most \(Self.mostServers) servers can be given")
+    }
+    for part in parts { try add(ByteString(Array(part))) }
+  }
+
+  /// The servers for error messages.
+  package var place: ByteString { ByteString(servers.joined(separator: ",")) }
+
+  private mutating func add(_ url: ByteString) throws(FlowError) {
+    guard let parts = URLParts(url) else { throw Self.wrongForm(url) }
+    if parts.isEncrypted { tls.isRequired = true }
+    servers.append("\(parts.isEncrypted ? "tls" : "nats")://\(parts.host):\(parts.port)")
+    guard let first = parts.user else { return }
+    let others = (token, user, password)
+    if let second = parts.password {
+      (token, user, password) = (nil, first, second)
+    } else {
+      (token, user, password) = (first, nil, nil)
+    }
+    let isOther = others.0 != nil || others.1 != nil
+    if isOther, (token, user, password) != others {
+      throw .usage("the URLs of the servers have different users; all servers get the same one")
+    }
+  }
+
+  /// The error for a URL, of which it doesn't show the user and password.
+  private static func wrongForm(_ url: ByteString) -> FlowError {
+    let at = url.bytes.lastIndex(of: UInt8(ascii: "@"))
+    let shown = at.map { "…\(ByteString(Array(url.bytes[$0...])))" as ByteString } ?? url
+    return .usage(
+      "'\(shown)' isn't the URL of a NATS server: nats://HOST[:PORT] or tls://HOST[:PORT] is expected, also with "
+        + "TOKEN@ or USER:PASSWORD@ before the host")
+  }
+
+  /// The parts of a URL.
+  private struct URLParts {
+    var isEncrypted = false
+    var host = ""
+    var port = NATSSettings.usualPort
+    /// Decoded.
+    var user: ByteString?
+    var password: ByteString?
+
+    init?(_ url: ByteString) {
+      var rest = url.bytes[...]
+      if rest.starts(with: "nats://".utf8) {
+        rest = rest.dropFirst(7)
+      } else if rest.starts(with: "tls://".utf8) {
+        rest = rest.dropFirst(6)
+        isEncrypted = true
+      } else {
+        return nil
+      }
+      if rest.last == UInt8(ascii: "/") { rest = rest.dropLast() }
+      if let at = rest.lastIndex(of: UInt8(ascii: "@")) {
+        guard readUser(rest[..<at]) else { return nil }
+        rest = rest[(at + 1)...]
+      }
+      guard readHost(rest) else { return nil }
+    }
+
+    private mutating func readUser(_ text: ArraySlice<UInt8>) -> Bool {
+      let parts = text.split(
+        separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+      guard let first = Self.decoded(parts[0]), !first.isEmpty else { return false }
+      user = first
+      if parts.count == 1 { return true }
+      password = Self.decoded(parts[1])
+      return password != nil
+    }
+
+    private mutating func readHost(_ text: ArraySlice<UInt8>) -> Bool {
+      var name = text
+      var digits: ArraySlice<UInt8>?
+      let colon = UInt8(ascii: ":")
+      if text.first == UInt8(ascii: "[") {
+        guard let end = text.firstIndex(of: UInt8(ascii: "]")) else { return false }
+        name = text[...end]
+        let rest = text[(end + 1)...]
+        if !rest.isEmpty {
+          guard rest.first == colon else { return false }
+          digits = rest.dropFirst()
+        }
+      } else if let place = text.firstIndex(of: colon) {
+        name = text[..<place]
+        digits = text[(place + 1)...]
+      }
+      let isName = name.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
+      guard !name.isEmpty, isName else { return false }
+      host = String(decoding: name, as: UTF8.self)
+      guard let digits else { return true }
+      guard let number = UInt16(String(decoding: digits, as: UTF8.self)), number > 0,
+        digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
+      else { return false }
+      port = Int(number)
+      return true
+    }
+
+    /// The text with the bytes that `%` and two digits stand for; nil for a wrong form, and for a NUL byte.
+    private static func decoded(_ text: ArraySlice<UInt8>) -> ByteString? {
+      var bytes: [UInt8] = []
+      var rest = text
+      while let byte = rest.popFirst() {
+        guard byte == UInt8(ascii: "%") else {
+          bytes.append(byte)
+          continue
+        }
+        let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard digits.count == 2 else { return nil }
+        bytes.append(UInt8(digits[0] << 4 | digits[1]))
+        rest = rest.dropFirst(2)
+      }
+      return bytes.allSatisfy { $0 != 0 } ? ByteString(bytes) : nil
+    }
+  }
+}
