@@ -1,4 +1,4 @@
-internal import FlowEngine
+package import FlowEngine
 
 /// A value of JSON, as the API of JetStream has it.
 ///

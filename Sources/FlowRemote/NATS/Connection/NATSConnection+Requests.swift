@@ -1,0 +1,123 @@
+package import FlowEngine
+
+/// The pending requests of a connection, and the subject for their replies.
+final class NATSRequests {
+  final class Pending {
+    let subject: ByteString
+    var timer: LoopTimer?
+    /// Keeps the loop from being idle, even where its clock is a virtual one.
+    let external: ExternalWork
+    let then: (Result<NATSMessage, FlowError>) -> Void
+
+    init(
+      _ subject: ByteString, _ external: ExternalWork,
+      _ then: @escaping (Result<NATSMessage, FlowError>) -> Void
+    ) {
+      self.subject = subject
+      self.external = external
+      self.then = then
+    }
+
+    func end() {
+      timer?.cancel()
+      external.endOnLoop()
+    }
+  }
+
+  /// The start of the subjects of all replies to this connection.
+  let inbox: ByteString = "_INBOX.\(NATSUniqueName.make())."
+  var pending: [UInt64: Pending] = [:]
+  var last: UInt64 = 0
+  var isSubscribed = false
+
+  func remove(_ number: UInt64) -> Pending? {
+    guard let request = pending.removeValue(forKey: number) else { return nil }
+    request.end()
+    return request
+  }
+
+  /// Forgets all requests, whose code isn't called.
+  func drop() {
+    let dropped = pending.values
+    pending = [:]
+    for request in dropped { request.end() }
+  }
+}
+
+/// A request that has a subject for its reply, and is sent later.
+struct NATSPreparedRequest: Sendable {
+  fileprivate let number: UInt64
+  let reply: ByteString
+}
+
+extension NATSConnection {
+  /// A subject for replies that nobody else uses, without wildcards.
+  package static func newInbox() -> ByteString { "_INBOX.\(NATSUniqueName.make())" }
+
+  /// Publishes a message and calls `then` with the first reply, or with an error: at once when nobody handles
+  /// the subject, of kind `timeout` when there is no reply in time.
+  package func request(
+    _ subject: ByteString, _ data: ByteString, headers: [NATSHeader] = [],
+    timeout: Duration = .seconds(5), then: @escaping (Result<NATSMessage, FlowError>) -> Void
+  ) {
+    do throws(FlowError) {
+      let prepared = try prepareRequest(subject, timeout: timeout, then: then)
+      do throws(FlowError) {
+        try publish(subject, data, reply: prepared.reply, headers: headers)
+      } catch {
+        cancel(prepared)
+        throw error
+      }
+    } catch {
+      // In a turn of its own, as all results.
+      loop.enqueue { then(.failure(error)) }
+    }
+  }
+
+  /// Prepares a request that a helper thread sends, and begins to wait for the reply.
+  func prepareRequest(
+    _ subject: ByteString, timeout: Duration,
+    then: @escaping (Result<NATSMessage, FlowError>) -> Void
+  ) throws(FlowError) -> NATSPreparedRequest {
+    if !requests.isSubscribed {
+      _ = try subscribe("\(requests.inbox)*") { [weak self] message in
+        self?.handleReply(message)
+      }
+      requests.isSubscribed = true
+    }
+    requests.last += 1
+    let number = requests.last
+    let request = NATSRequests.Pending(subject, loop.mailbox.begin(), then)
+    request.timer = loop.scheduleOutside(after: timeout) { [weak self] in
+      guard let self, let request = requests.remove(number) else { return }
+      let limit = FlowValue.text(of: timeout)
+      request.then(
+        .failure(
+          FlowError(
+            .timeout, "\(place): no reply to '\(subject)' within \(limit)", limit: timeout)))
+    }
+    requests.pending[number] = request
+    return NATSPreparedRequest(number: number, reply: "\(requests.inbox)\(number)")
+  }
+
+  /// Forgets a request; its code isn't called.
+  func cancel(_ request: NATSPreparedRequest) { _ = requests.remove(request.number) }
+
+  private func handleReply(_ message: NATSMessage) {
+    let token = message.subject.bytes.dropFirst(requests.inbox.count)
+    guard let number = UInt64(String(decoding: token, as: UTF8.self)),
+      let request = requests.remove(number)
+    else { return }
+    guard message.status == 503, message.data.isEmpty else { return request.then(.success(message)) }
+    request.then(.failure(NATSConnection.noResponders(request.subject, at: place)))
+  }
+
+  private static func noResponders(_ subject: ByteString, at place: ByteString) -> FlowError {
+    FlowError(
+      .error, "\(place): nobody handles '\(subject)' (no responders)",
+      underlying: NATSNoResponders())
+  }
+}
+
+/// The reason of a failed request: no program has subscribed to its subject.
+package struct NATSNoResponders: Error {}

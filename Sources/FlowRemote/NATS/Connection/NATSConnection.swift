@@ -1,0 +1,322 @@
+internal import CNats
+package import FlowEngine
+
+/// A connection to the servers of one cluster, which connects again by itself when it is lost.
+///
+/// It belongs to the thread of its loop, and stays open until `close` or the end of the loop. An open
+/// connection doesn't keep the loop from ending; a pending request does. Nothing here waits for a server,
+/// except a publication while the server doesn't read and the buffers of the system are full: 2 s at most.
+package final class NATSConnection: LoopExtension {
+  /// Holds its extensions until it is shut down.
+  package unowned let loop: EventLoop
+  let settings: NATSSettings
+  private let handle: NATSHandle
+  private let receiver: NATSReceiver
+  private var subscriptions: [UInt32: NATSSubscription] = [:]
+  private var lastSubscription: UInt32 = 0
+  /// Events that have come to the loop's thread, and the place of the first that hasn't been handled.
+  private var events: [NATSReceiver.Event] = []
+  private var nextEvent = 0
+  private var isHandling = false
+  /// Further code that wants to know of a new connection, by numbers.
+  private var reconnectHandlers: [UInt32: () -> Void] = [:]
+  private var lastHandler: UInt32 = 0
+  let requests = NATSRequests()
+
+  /// Whether `close` was called, or the loop has ended.
+  package private(set) var isClosed = false
+  /// Whether the connection isn't interrupted, as far as is known.
+  package private(set) var isConnected = true
+  /// Called when the connection is lost.
+  package var onDisconnect: (() -> Void)?
+  /// Called when there is a connection again. All subscriptions are in effect then.
+  package var onReconnect: (() -> Void)?
+  /// Called for a failure that belongs to no call, such as a subject that the user may not use.
+  package var onError: ((FlowError) -> Void)?
+
+  /// How many events are handled in one turn of the loop.
+  private static let eventsPerTurn = 256
+
+  private init(
+    _ handle: NATSHandle, _ receiver: NATSReceiver, _ settings: NATSSettings, _ loop: EventLoop
+  ) {
+    self.handle = handle
+    self.receiver = receiver
+    self.settings = settings
+    self.loop = loop
+  }
+
+  deinit { handle.close([], nil) }
+
+  /// Connects on a helper thread, and then calls `then` on the loop. Until then the loop isn't idle.
+  package static func connect(
+    _ settings: NATSSettings, on loop: EventLoop,
+    then: @escaping (Result<NATSConnection, FlowError>) -> Void
+  ) {
+    let receiver = NATSReceiver.make(for: loop.mailbox)
+    loop.offload {
+      var result: Result<NATSHandle, FlowError> = .failure(.cancelled(reason: nil))
+      // A server that doesn't respond takes all of the time.
+      HelperThreads.shared.standAside {
+        do throws(FlowError) {
+          result = .success(try NATSHandle.connect(settings, receiver))
+        } catch {
+          receiver.close()
+          result = .failure(error)
+        }
+      }
+      return result
+    } then: { [unowned loop] result in
+      then(
+        result.map { handle in
+          let made = NATSConnection(handle, receiver, settings, loop)
+          receiver.connection = made
+          loop.extensions[ObjectIdentifier(made)] = made
+          // What has come meanwhile.
+          made.handleEvents()
+          return made
+        })
+    }
+  }
+
+  // MARK: State
+
+  /// The most bytes of a message, its headers included.
+  package var maxPayload: Int { isClosed ? 0 : Int(exactly: cnats_max_payload(handle.raw)) ?? 0 }
+
+  /// The URL of the server of the connection; nil while there is none.
+  package var serverURL: String? {
+    guard !isClosed, isConnected else { return nil }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
+      guard let start = buffer.baseAddress, cnats_url(handle.raw, start, buffer.count),
+        start[0] != 0
+      else { return nil }
+      return String(cString: start)
+    }
+  }
+
+  /// The server for error messages.
+  var place: ByteString { serverURL.map { ByteString($0) } ?? settings.place }
+
+  func failure(_ text: ByteString) -> FlowError { FlowError(.error, "\(place): \(text)") }
+
+  private func failure(_ failure: NATSFailure) -> FlowError {
+    if failure.is(NATS_INSUFFICIENT_BUFFER) {
+      return self.failure("the connection is lost, and the buffer for messages to send is full")
+    }
+    return self.failure(failure.text)
+  }
+
+  private func checkOpen() throws(FlowError) {
+    loop.checkThread()
+    if isClosed { throw .usage("the connection to \(settings.place) is closed") }
+  }
+
+  // MARK: Messages
+
+  /// Publishes a message. While the connection is lost, up to 8 MiB of messages wait for the next one.
+  package func publish(
+    _ subject: ByteString, _ data: ByteString, reply: ByteString? = nil, headers: [NATSHeader] = []
+  ) throws(FlowError) {
+    try checkOpen()
+    guard subject.isNATSSubject else { throw .usage("'\(subject)' isn't a subject") }
+    if let reply, !reply.isNATSSubject { throw .usage("'\(reply)' isn't a subject") }
+    if let wrong = headers.first(where: { !$0.isValid }) {
+      throw .usage("'\(wrong.name)' can't be a header with this value")
+    }
+    guard let problem = handle.publish(subject, data, reply: reply, headers: headers) else { return }
+    if problem.is(NATS_MAX_PAYLOAD) {
+      throw failure("a message of \(data.count) bytes is too large: the server takes \(maxPayload)")
+    }
+    throw failure(problem)
+  }
+
+  /// A function for helper threads that publishes a message with a reply subject; it returns the problem.
+  func publisher() throws(FlowError) -> @Sendable (
+    _ subject: ByteString, _ data: ByteString, _ reply: ByteString
+  ) -> ByteString? {
+    try checkOpen()
+    return { [handle] subject, data, reply in
+      handle.publish(subject, data, reply: reply, headers: [])?.text
+    }
+  }
+
+  /// Subscribes to a subject, which may have wildcards; of the subscribers of a queue, one gets a message.
+  ///
+  /// The handler is called on the loop's thread, as long as the subscription and the connection are open.
+  package func subscribe(
+    _ subject: ByteString, queue: ByteString? = nil, handler: @escaping (NATSMessage) -> Void
+  ) throws(FlowError) -> NATSSubscription {
+    try checkOpen()
+    guard subject.isNATSSubject else { throw .usage("'\(subject)' isn't a subject") }
+    if let queue, !queue.isNATSSubject { throw .usage("'\(queue)' isn't the name of a queue") }
+    repeat { lastSubscription &+= 1 } while lastSubscription == 0
+      || subscriptions[lastSubscription] != nil
+    let number = lastSubscription
+    let context = receiver.context(of: number)
+    var raw: OpaquePointer?
+    let status: natsStatus?? = subject.withCString { subject in
+      guard let queue else { return cnats_subscribe(handle.raw, subject, nil, context, &raw) }
+      return queue.withCString { cnats_subscribe(handle.raw, subject, $0, context, &raw) }
+    }
+    guard let status = status ?? nil else { throw .usage("'\(subject)' isn't a subject") }
+    guard status == NATS_OK, let raw else { throw failure(NATSFailure(status)) }
+    let made = NATSSubscription(
+      number, subject, NATSRawSubscription(raw: raw), handler, of: self)
+    subscriptions[number] = made
+    return made
+  }
+
+  func end(_ subscription: NATSSubscription) {
+    guard subscriptions.removeValue(forKey: subscription.number) != nil else { return }
+    subscription.raw.end()
+  }
+
+  /// Has `body` called after each new connection, after `onReconnect`; returns a function that ends that.
+  func afterReconnects(_ body: @escaping () -> Void) -> () -> Void {
+    lastHandler &+= 1
+    let number = lastHandler
+    reconnectHandlers[number] = body
+    return { [weak self] in self?.reconnectHandlers[number] = nil }
+  }
+
+  // MARK: Waits
+
+  /// Calls `then` once the server has all that was published, or with an error after 10 s.
+  package func flush(then: @escaping (FlowError?) -> Void) {
+    offload({ cnats_flush($0, 10_000) }) { [weak self] failure in
+      guard let self else { return }
+      then(failure.map { self.failure($0) })
+    }
+  }
+
+  /// Measures the time of a message to the server and back.
+  package func roundTripTime(then: @escaping (Result<Duration, FlowError>) -> Void) {
+    let time = Locked<Int64>(0)
+    offload({ raw in
+      var nanoseconds: Int64 = 0
+      let status = cnats_round_trip(raw, &nanoseconds)
+      time.withLock { $0 = nanoseconds }
+      return status
+    }) { [weak self] failure in
+      guard let self else { return }
+      if let failure { return then(.failure(self.failure(failure))) }
+      then(.success(.nanoseconds(time.withLock { $0 })))
+    }
+  }
+
+  /// Calls the library on a helper thread, and `then` with its problem on the loop, unless the connection is
+  /// closed by then.
+  private func offload(
+    _ work: @escaping @Sendable (OpaquePointer) -> natsStatus,
+    then: @escaping (NATSFailure?) -> Void
+  ) {
+    loop.checkThread()
+    if isClosed { return }
+    loop.offload { [handle] in
+      var failure: NATSFailure?
+      HelperThreads.shared.standAside {
+        let status = work(handle.raw)
+        if status != NATS_OK { failure = NATSFailure(status) }
+      }
+      return failure
+    } then: { [weak self] failure in
+      if self?.isClosed == false { then(failure) }
+    }
+  }
+
+  // MARK: Events
+
+  /// Handles events that the library's threads have passed on. A long row of them leaves turns to other jobs.
+  func handleEvents() {
+    if isHandling || isClosed { return }
+    isHandling = true
+    defer { isHandling = false }
+    var left = Self.eventsPerTurn
+    while left > 0, !isClosed {
+      if nextEvent == events.count {
+        nextEvent = 0
+        events = receiver.takeAll()
+        if events.isEmpty { return }
+      }
+      let event = events[nextEvent]
+      nextEvent += 1
+      left -= 1
+      handle(event)
+    }
+    if !isClosed { loop.enqueue { [weak self] in self?.handleEvents() } }
+  }
+
+  private func handle(_ event: NATSReceiver.Event) {
+    switch event {
+    case .message(let number, let message): subscriptions[number]?.handler(message)
+    case .disconnected:
+      guard isConnected else { return }
+      isConnected = false
+      onDisconnect?()
+    case .reconnected:
+      isConnected = true
+      onReconnect?()
+      for (_, handler) in reconnectHandlers.sorted(by: { $0.key < $1.key }) where !isClosed {
+        handler()
+      }
+    case .closed:
+      isConnected = false
+      onError?(FlowError(.error, "\(settings.place): the server ended the connection for good"))
+    case .failed(let text): onError?(failure(text))
+    }
+  }
+
+  // MARK: The end
+
+  /// Closes the connection. What has been published is still sent, for which the loop waits up to 1 s; no
+  /// handler is called any more, not even those of pending requests.
+  package func close() {
+    loop.checkThread()
+    if isClosed { return }
+    let external = loop.mailbox.begin()
+    loop.scheduleAside(after: .seconds(1)) { external.end() }
+    end(external)
+    loop.extensions[ObjectIdentifier(self)] = nil
+  }
+
+  package func loopIsShutDown() {
+    if !isClosed { end(nil) }
+  }
+
+  private func end(_ external: ExternalWork?) {
+    isClosed = true
+    isConnected = false
+    let ended = subscriptions.values.map(\.raw)
+    subscriptions = [:]
+    events = []
+    nextEvent = 0
+    requests.drop()
+    reconnectHandlers = [:]
+    (onDisconnect, onReconnect, onError) = (nil, nil, nil)
+    handle.close(ended, external)
+  }
+}
+
+/// A subscription of a connection; it lasts until `unsubscribe` or the end of the connection.
+package final class NATSSubscription {
+  package let subject: ByteString
+  let number: UInt32
+  let raw: NATSRawSubscription
+  let handler: (NATSMessage) -> Void
+  private weak var connection: NATSConnection?
+
+  fileprivate init(
+    _ number: UInt32, _ subject: ByteString, _ raw: NATSRawSubscription,
+    _ handler: @escaping (NATSMessage) -> Void, of connection: NATSConnection
+  ) {
+    self.number = number
+    self.subject = subject
+    self.raw = raw
+    self.handler = handler
+    self.connection = connection
+  }
+
+  /// Ends it at once: the handler isn't called any more.
+  package func unsubscribe() { connection?.end(self) }
+}
