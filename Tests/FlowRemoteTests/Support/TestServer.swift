@@ -1,1 +1,164 @@
+import FlowEngine
+import FlowRemote
+import Glibc
+import Testing
 
+/// A `nats-server` on a free port of 127.0.0.1 with a folder of its own, until it is released.
+final class TestServer {
+  let port: Int
+  let folder: ByteString
+  private let options: [String]
+  private var process: pid_t = 0
+
+  /// Starts a server; it has JetStream unless told otherwise.
+  init(hasJetStream: Bool = true, _ options: [String] = []) throws {
+    port = try TestServer.freePort()
+    folder = try Folders.makeTemporary()
+    self.options = options + (hasJetStream ? ["-js", "-sd", "\(folder)/store"] : [])
+    try start()
+  }
+
+  deinit {
+    kill()
+    try? FileRemoval.remove(folder, recursive: true, Cancellation())
+  }
+
+  var url: ByteString { "nats://127.0.0.1:\(port)" }
+
+  /// Starts it with the same port and folder, and waits until it takes connections.
+  func start() throws {
+    let arguments =
+      ["nats-server", "-a", "127.0.0.1", "-p", "\(port)", "-l", "\(folder)/log"] + options
+    var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    try #require(posix_spawnp(&process, "nats-server", nil, nil, &words, environ) == 0)
+    for _ in 0..<500 {
+      if TestServer.accepts(port) { return }
+      usleep(20_000)
+    }
+    Issue.record("nats-server takes no connections")
+  }
+
+  /// Ends it as a crash would.
+  func kill() {
+    guard process > 0 else { return }
+    Glibc.kill(process, SIGKILL)
+    waitpid(process, nil, 0)
+    process = 0
+  }
+
+  private static func withAddress<Result>(
+    _ port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) -> Result {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(UInt16(port)).bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    return withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, size) }
+    }
+  }
+
+  /// A port that nobody listens on.
+  static func freePort() throws -> Int {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    try #require(withAddress(0) { bind(descriptor, $0, $1) } == 0)
+    var address = sockaddr_in()
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let status = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+    }
+    try #require(status == 0)
+    return Int(UInt16(bigEndian: address.sin_port))
+  }
+
+  private static func accepts(_ port: Int) -> Bool {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    return withAddress(port) { Glibc.connect(descriptor, $0, $1) } == 0
+  }
+}
+
+/// A server, a loop, and a connection between them, which ends with the test.
+final class Fixture {
+  let server: TestServer
+  let loop = EventLoop(timedBy: SystemClock())
+  let connection: NATSConnection
+  let jetStream: JetStream
+
+  init(_ server: TestServer? = nil) throws {
+    let server = try server ?? TestServer()
+    self.server = server
+    connection = try loop.connect(server.url).get()
+    jetStream = JetStream(connection)
+  }
+
+  deinit {
+    connection.close()
+    loop.shutdown()
+  }
+
+  /// Turns the loop until `done` returns true; records an issue when that takes too long.
+  func wait(
+    seconds: Int = 20, until done: () -> Bool, at place: SourceLocation = #_sourceLocation
+  ) {
+    loop.wait(seconds: seconds, until: done, at: place)
+  }
+
+  /// The result that `start` passes to its closure.
+  func result<Value>(
+    at place: SourceLocation = #_sourceLocation,
+    _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+  ) throws -> Value {
+    var result: Result<Value, FlowError>?
+    start { result = $0 }
+    wait(until: { result != nil }, at: place)
+    return try #require(result, sourceLocation: place).get()
+  }
+
+  /// The error that `start` passes to its closure.
+  func error<Value>(
+    at place: SourceLocation = #_sourceLocation,
+    _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+  ) throws -> FlowError {
+    do throws(any Error) {
+      _ = try result(at: place, start)
+    } catch {
+      return try #require(error as? FlowError, sourceLocation: place)
+    }
+    Issue.record("no error", sourceLocation: place)
+    return .cancelled(reason: nil)
+  }
+}
+
+extension EventLoop {
+  func wait(
+    seconds: Int = 20, until done: () -> Bool, at place: SourceLocation = #_sourceLocation
+  ) {
+    var isLate = false
+    let timer = schedule(after: .seconds(seconds)) { isLate = true }
+    defer { timer.cancel() }
+    _ = run { done() || isLate }
+    if !done() { Issue.record("nothing happened for \(seconds) s", sourceLocation: place) }
+  }
+
+  /// Connects, and waits until that has succeeded or failed.
+  func connect(_ url: ByteString) throws -> Result<NATSConnection, FlowError> {
+    try connect(NATSSettings(url))
+  }
+
+  func connect(_ settings: NATSSettings) throws -> Result<NATSConnection, FlowError> {
+    var result: Result<NATSConnection, FlowError>?
+    NATSConnection.connect(settings, on: self) { result = $0 }
+    wait { result != nil }
+    return try #require(result)
+  }
+}
+
+extension Result where Failure == FlowError {
+  var error: FlowError? {
+    if case .failure(let error) = self { error } else { nil }
+  }
+}

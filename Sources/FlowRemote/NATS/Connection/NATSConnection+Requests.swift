@@ -69,8 +69,8 @@ extension NATSConnection {
         throw error
       }
     } catch {
-      // In a turn of its own, as all results.
-      loop.enqueue { then(.failure(error)) }
+      // In a turn of its own, as all results; a closed connection calls nothing.
+      if !isClosed { loop.enqueue { then(.failure(error)) } }
     }
   }
 

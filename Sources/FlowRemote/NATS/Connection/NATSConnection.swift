@@ -108,8 +108,9 @@ package final class NATSConnection: LoopExtension {
   }
 
   private func checkOpen() throws(FlowError) {
-    loop.checkThread()
+    // The loop may have ended then.
     if isClosed { throw .usage("the connection to \(settings.place) is closed") }
+    loop.checkThread()
   }
 
   // MARK: Messages
@@ -211,8 +212,8 @@ package final class NATSConnection: LoopExtension {
     _ work: @escaping @Sendable (OpaquePointer) -> natsStatus,
     then: @escaping (NATSFailure?) -> Void
   ) {
-    loop.checkThread()
     if isClosed { return }
+    loop.checkThread()
     loop.offload { [handle] in
       var failure: NATSFailure?
       HelperThreads.shared.standAside {
@@ -272,8 +273,8 @@ package final class NATSConnection: LoopExtension {
   /// Closes the connection. What has been published is still sent, for which the loop waits up to 1 s; no
   /// handler is called any more, not even those of pending requests.
   package func close() {
-    loop.checkThread()
     if isClosed { return }
+    loop.checkThread()
     let external = loop.mailbox.begin()
     loop.scheduleAside(after: .seconds(1)) { external.end() }
     end(external)

@@ -1,0 +1,74 @@
+package import FlowEngine
+internal import Glibc
+
+/// The description of an object, in the form that the `nats` tool and other clients read.
+package struct ObjectInfo: Sendable, Equatable {
+  package let name: ByteString
+  /// The name of its parts.
+  package let nuid: ByteString
+  /// The number of bytes.
+  package let size: Int
+  /// The number of parts.
+  package let chunks: Int
+  /// `SHA-256=` and the digest in base64.
+  package let digest: ByteString
+  /// When it was stored, in the form of RFC 3339.
+  package let modified: ByteString
+  package let isDeleted: Bool
+
+  init(
+    name: ByteString, nuid: ByteString, size: Int, chunks: Int, digest: ByteString,
+    modified: ByteString, isDeleted: Bool = false
+  ) {
+    self.name = name
+    self.nuid = nuid
+    self.size = size
+    self.chunks = chunks
+    self.digest = digest
+    self.modified = modified
+    self.isDeleted = isDeleted
+  }
+
+  /// Reads a description; nil for one of another form, or with numbers that can't be.
+  init?(_ json: NATSJSON) {
+    guard let name = json["name"]?.asBytes, let nuid = json["nuid"]?.asBytes,
+      nuid.isNATSName || nuid.isEmpty
+    else { return nil }
+    let size = json["size"]?.asInteger ?? 0
+    let chunks = json["chunks"]?.asInteger ?? 0
+    guard size >= 0, chunks >= 0, let wholeSize = Int(exactly: size),
+      let wholeChunks = Int(exactly: chunks)
+    else { return nil }
+    self.init(
+      name: name, nuid: nuid, size: wholeSize, chunks: wholeChunks,
+      digest: json["digest"]?.asBytes ?? "", modified: json["mtime"]?.asBytes ?? "",
+      isDeleted: json["deleted"]?.asBool ?? false)
+  }
+
+  func json(bucket: ByteString, chunkSize: Int) -> NATSJSON {
+    NATSJSON.members([
+      ("name", .string(name)),
+      ("options", .members([("max_chunk_size", .integer(chunkSize))])),
+      ("bucket", .string(bucket)), ("nuid", .string(nuid)), ("size", .integer(size)),
+      ("mtime", .string(modified)), ("chunks", .integer(chunks)), ("digest", .string(digest)),
+      ("deleted", isDeleted ? .bool(true) : nil),
+    ])
+  }
+
+  /// The time now, in the form of RFC 3339, in UTC.
+  static func currentTime() -> ByteString {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    var parts = tm()
+    gmtime_r(&now.tv_sec, &parts)
+    func digits(_ number: some BinaryInteger, _ count: Int) -> String {
+      let text = String(number)
+      return String(repeating: "0", count: max(0, count - text.count)) + text
+    }
+    let day =
+      "\(digits(parts.tm_year + 1900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
+    let time =
+      "\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))"
+    return ByteString("\(day)T\(time).\(digits(now.tv_nsec, 9))Z")
+  }
+}

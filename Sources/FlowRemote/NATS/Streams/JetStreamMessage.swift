@@ -1,0 +1,82 @@
+package import FlowEngine
+
+/// A message that a consumer has delivered, until it is acknowledged.
+package struct JetStreamMessage {
+  package let subject: ByteString
+  package let data: ByteString
+  package let headers: [NATSHeader]
+  package let stream: ByteString
+  package let consumer: ByteString
+  /// How often it has been delivered, this time included.
+  package let deliveries: UInt64
+  /// Its number in the stream.
+  package let streamSequence: UInt64
+  /// The number of this delivery of the consumer.
+  package let consumerSequence: UInt64
+  /// When it was stored, in nanoseconds since 1970.
+  package let time: Int64
+  /// How many messages follow that haven't been delivered yet.
+  package let pending: UInt64
+  /// Where it is acknowledged.
+  package let reply: ByteString
+  private let connection: NATSConnection
+
+  /// Makes one of a message; nil if its reply subject doesn't have the form of a consumer.
+  init?(_ message: NATSMessage, _ connection: NATSConnection) {
+    guard let reply = message.reply, let place = Self.place(of: reply) else { return nil }
+    self.connection = connection
+    self.reply = reply
+    subject = message.subject
+    data = message.data
+    headers = message.headers
+    stream = place.stream
+    consumer = place.consumer
+    let numbers = place.numbers
+    deliveries = numbers[0]
+    streamSequence = numbers[1]
+    consumerSequence = numbers[2]
+    time = Int64(clamping: numbers[3])
+    pending = numbers[4]
+  }
+
+  /// Reads `$JS.ACK.stream.consumer.deliveries.sequence.sequence.time.pending`, or the form of later servers,
+  /// which has a domain and an account before the stream, and may have more at the end.
+  private static func place(
+    of reply: ByteString
+  ) -> (stream: ByteString, consumer: ByteString, numbers: [UInt64])? {
+    let tokens = reply.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      .map { ByteString(Array($0)) }
+    guard tokens.count == 9 || tokens.count >= 11, tokens[0].equals("$JS"), tokens[1].equals("ACK")
+    else { return nil }
+    let first = tokens.count == 9 ? 2 : 4
+    let numbers = tokens[(first + 2)...].prefix(5).compactMap { UInt64($0.description) }
+    guard numbers.count == 5 else { return nil }
+    return (tokens[first], tokens[first + 1], numbers)
+  }
+
+  // MARK: Acknowledgement
+
+  /// Acknowledges it; the server doesn't confirm that.
+  package func ack() throws(FlowError) { try send("+ACK") }
+
+  /// Acknowledges it, and calls `then` once the server has noted that.
+  package func ackSync(
+    timeout: Duration = .seconds(5), then: @escaping (Result<Void, FlowError>) -> Void
+  ) {
+    connection.request(reply, "+ACK", timeout: timeout) { then($0.map { _ in () }) }
+  }
+
+  /// Has it delivered again, at once or after a delay.
+  package func nak(delay: Duration? = nil) throws(FlowError) {
+    guard let delay else { return try send("-NAK") }
+    try send("-NAK \(NATSJSON.members([("delay", .nanoseconds(delay))]).text)")
+  }
+
+  /// Begins the time again after which it would be delivered again.
+  package func inProgress() throws(FlowError) { try send("+WPI") }
+
+  /// Ends its deliveries without success.
+  package func term() throws(FlowError) { try send("+TERM") }
+
+  private func send(_ text: ByteString) throws(FlowError) { try connection.publish(reply, text) }
+}
