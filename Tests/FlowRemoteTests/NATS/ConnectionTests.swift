@@ -127,7 +127,7 @@ struct ConnectionTests {
     it.loop.runUntilIdle()
     let error = try #require(result?.error)
     #expect(error.kind == .timeout)
-    #expect(error.message == "\(it.server.url): no reply to 'silent' within 0.2 s")
+    #expect(error.message == "\(it.server.url): no reply to 'silent' within 0.2s")
   }
 
   @Test("doesn't keep its loop from ending, and calls nothing after its end")

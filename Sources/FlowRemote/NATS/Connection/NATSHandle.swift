@@ -16,10 +16,10 @@ final class NATSHandle: @unchecked Sendable {
   deinit {
     receiver.close()
     let raw = UInt(bitPattern: raw)
-    // It may wait for the library's threads.
-    HelperThreads.shared.run {
-      guard let raw = OpaquePointer(bitPattern: raw) else { return }
-      HelperThreads.shared.standAside { cnats_destroy(raw) }
+    // It may wait for the library's threads. A thread of its own: the last reference may end while the helper
+    // threads' lock is held, with a piece of work.
+    _ = try? SignalFreeThread.start {
+      if let raw = OpaquePointer(bitPattern: raw) { cnats_destroy(raw) }
     }
   }
 
@@ -37,7 +37,7 @@ final class NATSHandle: @unchecked Sendable {
     var raw: OpaquePointer?
     let status = cnats_connect(options, &raw)
     guard status == NATS_OK, let raw else {
-      throw settings.failure(status, ByteString(cText: cnats_last_problem()))
+      throw settings.failure(status, ByteString.lastNATSProblem)
     }
     return NATSHandle(raw, receiver)
   }
@@ -97,6 +97,17 @@ struct NATSRawSubscription: @unchecked Sendable {
   func end() { cnats_unsubscribe(raw) }
 }
 
+extension ByteString {
+  /// The library's text for the last failure of this thread, without the place in its source that it begins with.
+  fileprivate static var lastNATSProblem: ByteString {
+    let text = ByteString(cText: cnats_last_problem())
+    guard text.bytes.first == UInt8(ascii: "("), let end = text.bytes.place(of: "): ") else {
+      return text
+    }
+    return ByteString(Array(text.bytes[end.upperBound...]))
+  }
+}
+
 /// A failed call of the library.
 struct NATSFailure: Sendable {
   /// The library's number of it.
@@ -107,7 +118,7 @@ struct NATSFailure: Sendable {
   init(_ status: natsStatus) {
     self.status = status.rawValue
     let name = ByteString(cText: cnats_status_text(status))
-    let last = ByteString(cText: cnats_last_problem())
+    let last = ByteString.lastNATSProblem
     text = last.isEmpty || last == name ? name : "\(last) (\(name))"
   }
 
