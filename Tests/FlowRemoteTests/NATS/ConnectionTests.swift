@@ -104,9 +104,11 @@ struct ConnectionTests {
   @Test("gets a reply to a request, and an error at once when nobody handles it")
   func requests() throws {
     let it = try Fixture()
-    _ = try it.connection.subscribe("double") { message in
+    // Not `it`, which would never be released then.
+    let connection = it.connection
+    _ = try connection.subscribe("double") { message in
       guard let reply = message.reply else { return }
-      try? it.connection.publish(reply, message.data + message.data)
+      try? connection.publish(reply, message.data + message.data)
     }
     let replies = try (0..<50).map { number in
       try it.result { it.connection.request("double", "\(number)", then: $0) }
@@ -133,10 +135,11 @@ struct ConnectionTests {
   @Test("doesn't keep its loop from ending, and calls nothing after its end")
   func end() throws {
     let it = try Fixture()
+    let connection = it.connection
     var count = 0
-    _ = try it.connection.subscribe("s") { _ in
+    _ = try connection.subscribe("s") { _ in
       count += 1
-      if count == 3 { it.connection.close() }
+      if count == 3 { connection.close() }
     }
     it.loop.runUntilIdle()
     for _ in 0..<100 { try it.connection.publish("s", "x") }

@@ -31,7 +31,14 @@ final class TestServer {
       ["nats-server", "-a", "127.0.0.1", "-p", "\(port)", "-l", "\(folder)/log"] + options
     var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     defer { for word in words { free(word) } }
-    try #require(posix_spawnp(&process, "nats-server", nil, nil, &words, environ) == 0)
+    // The runner of the tests waits for all who have its output open.
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    for descriptor: Int32 in 0...2 {
+      posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+    }
+    try #require(posix_spawnp(&process, "nats-server", &actions, nil, &words, environ) == 0)
     for _ in 0..<500 {
       if TestServer.accepts(port) { return }
       usleep(20_000)

@@ -1,0 +1,257 @@
+import FlowEngine
+@testable import FlowRemote
+import Testing
+
+@Suite("JetStream")
+struct JetStreamTests {
+  @Test("is missing in a server without it, with a sentence")
+  func noJetStream() throws {
+    let it = try Fixture(TestServer(hasJetStream: false))
+    let error = try it.error { it.jetStream.info(then: $0) }
+    #expect(
+      error.message
+        == "\(it.server.url): the server has no JetStream: start it with `nats-server -js`")
+    let publish = try it.error { it.jetStream.publish("a", "x", then: $0) }
+    #expect(publish.message == "\(it.server.url): no stream takes messages of 'a'")
+  }
+
+  @Test("creates, changes, empties and deletes streams")
+  func streams() throws {
+    let it = try Fixture()
+    #expect(try it.result { it.jetStream.info(then: $0) }.streams == 0)
+    var settings = StreamSettings("S", subjects: ["s.>"])
+    settings.maxAge = .seconds(60)
+    settings.duplicateWindow = .seconds(30)
+    let made = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    #expect(made.name == "S" && made.messages == 0)
+    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    settings.maxBytes = 1 << 20
+    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    for subject: ByteString in ["s.a", "s.a", "s.b"] {
+      _ = try it.result { it.jetStream.publish(subject, "x", then: $0) }
+    }
+    let full = try it.result { it.jetStream.streamInfo("S", then: $0) }
+    #expect(full.messages == 3 && full.lastSequence == 3 && full.bytes > 0)
+    #expect(try it.result { it.jetStream.purge("S", subject: "s.a", then: $0) } == 2)
+    #expect(try it.result { it.jetStream.streamInfo("S", then: $0) }.messages == 1)
+    settings.retention = .workQueue
+    let fixed = try it.error { it.jetStream.ensureStream(settings, then: $0) }
+    #expect(fixed.message.hasSuffix("(nats_10052)"))
+    try it.result { it.jetStream.deleteStream("S", then: $0) }
+    let missing = try it.error { it.jetStream.streamInfo("S", then: $0) }
+    #expect(missing.message == "\(it.server.url): stream not found (nats_10059)")
+    #expect(missing.jetStreamCode == JetStreamProblem.missingStream)
+    let name = try it.error { it.jetStream.deleteStream("a.b", then: $0) }
+    #expect(name.kind == .usage)
+  }
+
+  @Test("stores a message with an id once, and returns the last one of a subject")
+  func messages() throws {
+    let it = try Fixture()
+    _ = try it.result { it.jetStream.ensureStream(StreamSettings("S", subjects: ["s.*"]), then: $0) }
+    let none = try it.result { it.jetStream.getLastMessage("S", "s.a", then: $0) }
+    #expect(none == nil)
+    let numbers = try ["1", "2", "1"].map { (id: ByteString) in
+      try it.result {
+        it.jetStream.publish("s.a", id, id: id, headers: [NATSHeader("K", "v")], then: $0)
+      }
+    }
+    #expect(numbers == [1, 2, 1])
+    let last = try #require(try it.result { it.jetStream.getLastMessage("S", "s.a", then: $0) })
+    #expect(last.data == "2" && last.sequence == 2 && last.subject == "s.a")
+    #expect(last.headers.contains(NATSHeader("Nats-Msg-Id", "2")))
+    #expect(last.headers.contains(NATSHeader("K", "v")))
+    let stray = try it.error { it.jetStream.publish("elsewhere", "x", then: $0) }
+    #expect(stray.message == "\(it.server.url): no stream takes messages of 'elsewhere'")
+  }
+
+  @Test("reads both forms of the subject for acknowledgements, and nothing else")
+  func acknowledgementSubjects() throws {
+    let it = try Fixture(TestServer(hasJetStream: false))
+    func read(_ reply: ByteString?) -> JetStreamMessage? {
+      JetStreamMessage(
+        NATSMessage(subject: "s", reply: reply, data: "", headers: []), it.connection)
+    }
+    for reply: ByteString in [
+      "$JS.ACK.S.C.2.30.4.500.6", "$JS.ACK._.hash.S.C.2.30.4.500.6", "$JS.ACK.d.h.S.C.2.30.4.500.6.x",
+    ] {
+      let message = try #require(read(reply))
+      #expect(message.stream == "S" && message.consumer == "C" && message.deliveries == 2)
+      #expect(message.streamSequence == 30 && message.consumerSequence == 4)
+      #expect(message.time == 500 && message.pending == 6)
+    }
+    for reply: ByteString? in [
+      nil, "", "x", "$JS.ACK", "$JS.ACK.S.C.2.30.4.500", "$JS.ACK.S.C.2.30.4.500.6.7",
+      "$JS.ACK.S.C.-2.30.4.500.6", "$JS.NAK.S.C.2.30.4.500.6", "$JS.ACK.S.C.2.30.4.x.6",
+    ] {
+      #expect(read(reply) == nil)
+    }
+  }
+}
+
+@Suite("A puller of a JetStream consumer")
+struct PullerTests {
+  /// A fixture with a work queue `Q` of the subject `q`, and a consumer `W`.
+  private func makeQueue(ackWait: Duration = .seconds(30)) throws -> Fixture {
+    let it = try Fixture()
+    var settings = StreamSettings("Q", subjects: ["q"])
+    settings.retention = .workQueue
+    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    var consumer = ConsumerSettings(durable: "W")
+    consumer.ackWait = ackWait
+    consumer.maxAckPending = 1000
+    _ = try it.result { it.jetStream.ensureConsumer("Q", consumer, then: $0) }
+    return it
+  }
+
+  private func add(_ count: Int, to it: Fixture, from first: Int = 0) throws {
+    var stored = 0
+    for number in first..<(first + count) {
+      it.jetStream.publish("q", "\(number)") { result in
+        if result.error == nil { stored += 1 }
+      }
+    }
+    it.wait { stored == count }
+  }
+
+  @Test("delivers as many messages as are demanded")
+  func demand() throws {
+    let it = try makeQueue()
+    try add(50, to: it)
+    var got: [JetStreamMessage] = []
+    let puller = try JetStreamPuller(it.jetStream, stream: "Q", consumer: "W") {
+      got.append($0)
+    } fail: { Issue.record($0) }
+    it.loop.runUntilIdle()
+    #expect(got.isEmpty)
+    puller.demand = 7
+    it.wait { got.count == 7 }
+    try it.flush()
+    #expect(got.count == 7 && puller.demand == 0)
+    #expect(got.map(\.data) == (0..<7).map { "\($0)" })
+    #expect(got[6].streamSequence == 7 && got[6].pending == 43 && got[6].deliveries == 1)
+    for message in got { try message.ack() }
+    puller.demand = 100
+    it.wait { got.count == 50 }
+    try it.result { got[49].ackSync(then: $0) }
+    let info = try it.result { it.jetStream.consumerInfo("Q", "W", then: $0) }
+    #expect(info.pending == 0 && info.ackPending == 42)
+    #expect(try it.result { it.jetStream.streamInfo("Q", then: $0) }.messages == 42)
+    try add(10, to: it, from: 50)
+    it.wait { got.count == 60 }
+    puller.stop()
+  }
+
+  @Test("delivers many messages while its owner demands as much as it has handled")
+  func throughput() throws {
+    let it = try makeQueue()
+    let count = 10_000
+    try add(count, to: it)
+    var got = 0
+    var puller: JetStreamPuller?
+    puller = try JetStreamPuller(it.jetStream, stream: "Q", consumer: "W") { message in
+      got += 1
+      #expect(throws: Never.self) { try message.ack() }
+      puller?.demand += 1
+    } fail: { Issue.record($0) }
+    puller?.demand = 200
+    it.wait { got == count }
+    try it.flush()
+    #expect(try it.result { it.jetStream.streamInfo("Q", then: $0) }.messages == 0)
+    #expect(got == count)
+    puller?.stop()
+    puller = nil
+  }
+
+  @Test("gets a message again that isn't acknowledged in time, is refused, or not when its time is extended")
+  func redelivery() throws {
+    let it = try makeQueue(ackWait: .milliseconds(400))
+    try add(3, to: it)
+    var got: [JetStreamMessage] = []
+    let puller = try JetStreamPuller(it.jetStream, stream: "Q", consumer: "W") {
+      got.append($0)
+    } fail: { Issue.record($0) }
+    puller.demand = 10
+    it.wait { got.count == 3 }
+    try got[0].nak()
+    try got[1].term()
+    it.wait { got.count == 4 }
+    #expect(got[3].data == "0" && got[3].deliveries == 2)
+    try got[3].nak(delay: .seconds(30))
+    for _ in 0..<4 {
+      try got[2].inProgress()
+      var isLater = false
+      it.loop.schedule(after: .milliseconds(200)) { isLater = true }
+      it.wait { isLater }
+    }
+    #expect(got.count == 4)
+    it.wait { got.count == 5 }
+    #expect(got[4].data == "2" && got[4].deliveries == 2)
+    try it.result { got[4].ackSync(then: $0) }
+    puller.stop()
+  }
+
+  @Test("continues after its server was killed and started again")
+  func reconnect() throws {
+    let it = try makeQueue()
+    var got: [ByteString] = []
+    let puller = try JetStreamPuller(it.jetStream, stream: "Q", consumer: "W") { message in
+      got.append(message.data)
+      #expect(throws: Never.self) { try message.ack() }
+    } fail: { Issue.record($0) }
+    puller.demand = 100
+    try add(3, to: it)
+    it.wait { got.count == 3 }
+    try it.flush()
+    it.server.kill()
+    it.wait { !it.connection.isConnected }
+    try it.server.start()
+    it.wait { it.connection.isConnected }
+    try add(3, to: it, from: 3)
+    it.wait { got.count >= 6 }
+    #expect(Set(got) == Set((0..<6).map { "\($0)" }))
+    puller.stop()
+  }
+
+  @Test("asks again when a request expires")
+  func expiry() throws {
+    let it = try makeQueue()
+    var got = 0
+    let puller = try JetStreamPuller(
+      it.jetStream, stream: "Q", consumer: "W", heartbeat: .milliseconds(100)
+    ) { _ in
+      got += 1
+    } fail: { Issue.record($0) }
+    puller.demand = 2
+    var isLater = false
+    it.loop.schedule(after: .milliseconds(1500)) { isLater = true }
+    it.wait { isLater }
+    try add(3, to: it)
+    it.wait { got == 2 }
+    try it.flush()
+    #expect(got == 2)
+    puller.stop()
+  }
+
+  @Test("fails when its consumer is deleted, or was never there")
+  func missingConsumer() throws {
+    let it = try makeQueue()
+    var errors: [FlowError] = []
+    let deleted = try JetStreamPuller(
+      it.jetStream, stream: "Q", consumer: "W", heartbeat: .milliseconds(200)
+    ) { _ in
+    } fail: { errors.append($0) }
+    deleted.demand = 1
+    try it.flush()
+    try it.result { it.jetStream.deleteConsumer("Q", "W", then: $0) }
+    it.wait { errors.count == 1 }
+    let missing = try JetStreamPuller(
+      it.jetStream, stream: "Q", consumer: "none", heartbeat: .milliseconds(200)
+    ) { _ in
+    } fail: { errors.append($0) }
+    missing.demand = 1
+    it.wait { errors.count == 2 }
+    #expect(errors[1].message == "\(it.server.url): consumer not found (nats_10014)")
+    #expect(deleted.isStopped && missing.isStopped)
+  }
+}
