@@ -1,6 +1,9 @@
 // Connections.
 #include "internal.h"
 
+/// How long the end of a connection waits for its last messages, in milliseconds.
+enum { LAST_FLUSH = 900 };
+
 natsStatus cnats_connect(natsOptions *options, natsConnection **connection) {
   *connection = NULL;
   sigset_t before = cnats_block_signals();
@@ -9,11 +12,13 @@ natsStatus cnats_connect(natsOptions *options, natsConnection **connection) {
   return status;
 }
 
-void cnats_close(natsConnection *connection) { cnats_library.natsConnection_Close(connection); }
-
-void cnats_destroy(natsConnection *connection) {
-  cnats_library.natsConnection_Destroy(connection);
+void cnats_close(natsConnection *connection) {
+  // The library would close the socket at once: what the server hasn't read may be lost then.
+  if (cnats_is_connected(connection)) cnats_flush(connection, LAST_FLUSH);
+  cnats_library.natsConnection_Close(connection);
 }
+
+void cnats_destroy(natsConnection *connection) { cnats_library.natsConnection_Destroy(connection); }
 
 natsStatus cnats_flush(natsConnection *connection, int64_t milliseconds) {
   return cnats_library.natsConnection_FlushTimeout(connection, milliseconds);

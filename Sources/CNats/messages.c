@@ -54,12 +54,11 @@ natsStatus cnats_subscribe(
   void *pointer = (void *)(uintptr_t)context;
   // The first subscription starts the thread that delivers.
   sigset_t before = cnats_block_signals();
-  natsStatus status =
-      queue == NULL
-          ? cnats_library.natsConnection_Subscribe(
-                subscription, connection, subject, receive_one, pointer)
-          : cnats_library.natsConnection_QueueSubscribe(
-                subscription, connection, subject, queue, receive_one, pointer);
+  natsStatus status = queue == NULL
+      ? cnats_library.natsConnection_Subscribe(
+          subscription, connection, subject, receive_one, pointer)
+      : cnats_library.natsConnection_QueueSubscribe(
+          subscription, connection, subject, queue, receive_one, pointer);
   cnats_restore_signals(before);
   if (status == NATS_OK) {
     // No limit of the library: messages only pass through.

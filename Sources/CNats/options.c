@@ -101,8 +101,7 @@ natsStatus cnats_set_text(natsOptions *options, cnats_text option, const char *t
   case CNATS_TOKEN: return cnats_library.natsOptions_SetToken(options, text);
   case CNATS_CREDENTIALS:
     return cnats_library.natsOptions_SetUserCredentialsFromFiles(options, text, NULL);
-  case CNATS_AUTHORITIES:
-    return cnats_library.natsOptions_LoadCATrustedCertificates(options, text);
+  case CNATS_AUTHORITIES: return cnats_library.natsOptions_LoadCATrustedCertificates(options, text);
   case CNATS_HOST_NAME: return cnats_library.natsOptions_SetExpectedHostname(options, text);
   }
   return NATS_INVALID_ARG;

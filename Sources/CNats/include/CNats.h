@@ -76,7 +76,7 @@ natsStatus cnats_set_prompt(natsOptions *options, bool prompt);
 
 /// Connects; blocks. The options may be released afterwards.
 natsStatus cnats_connect(natsOptions *options, natsConnection **connection);
-/// Closes a connection, and waits for its threads and half a second for its last messages.
+/// Closes a connection; waits up to a second for its last messages, and for its threads.
 void cnats_close(natsConnection *connection);
 /// Closes and releases a connection. No other call may be in progress.
 void cnats_destroy(natsConnection *connection);

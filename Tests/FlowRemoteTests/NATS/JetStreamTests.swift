@@ -48,7 +48,9 @@ struct JetStreamTests {
   @Test("stores a message with an id once, and returns the last one of a subject")
   func messages() throws {
     let it = try Fixture()
-    _ = try it.result { it.jetStream.ensureStream(StreamSettings("S", subjects: ["s.*"]), then: $0) }
+    _ = try it.result {
+      it.jetStream.ensureStream(StreamSettings("S", subjects: ["s.*"]), then: $0)
+    }
     let none = try it.result { it.jetStream.getLastMessage("S", "s.a", then: $0) }
     #expect(none == nil)
     let numbers = try ["1", "2", "1"].map { (id: ByteString) in
@@ -73,7 +75,8 @@ struct JetStreamTests {
         NATSMessage(subject: "s", reply: reply, data: "", headers: []), it.connection)
     }
     for reply: ByteString in [
-      "$JS.ACK.S.C.2.30.4.500.6", "$JS.ACK._.hash.S.C.2.30.4.500.6", "$JS.ACK.d.h.S.C.2.30.4.500.6.x",
+      "$JS.ACK.S.C.2.30.4.500.6", "$JS.ACK._.hash.S.C.2.30.4.500.6",
+      "$JS.ACK.d.h.S.C.2.30.4.500.6.x",
     ] {
       let message = try #require(read(reply))
       #expect(message.stream == "S" && message.consumer == "C" && message.deliveries == 2)
@@ -121,7 +124,9 @@ struct PullerTests {
     var got: [JetStreamMessage] = []
     let puller = try JetStreamPuller(it.jetStream, stream: "Q", consumer: "W") {
       got.append($0)
-    } fail: { Issue.record($0) }
+    } fail: {
+      Issue.record($0)
+    }
     it.loop.runUntilIdle()
     #expect(got.isEmpty)
     puller.demand = 7
@@ -153,7 +158,9 @@ struct PullerTests {
       got += 1
       #expect(throws: Never.self) { try message.ack() }
       puller?.demand += 1
-    } fail: { Issue.record($0) }
+    } fail: {
+      Issue.record($0)
+    }
     puller?.demand = 200
     it.wait { got == count }
     try it.flush()
@@ -163,14 +170,18 @@ struct PullerTests {
     puller = nil
   }
 
-  @Test("gets a message again that isn't acknowledged in time, is refused, or not when its time is extended")
+  @Test(
+    "gets a message again that isn't acknowledged in time, is refused, or not when its time is extended"
+  )
   func redelivery() throws {
     let it = try makeQueue(ackWait: .milliseconds(400))
     try add(3, to: it)
     var got: [JetStreamMessage] = []
     let puller = try JetStreamPuller(it.jetStream, stream: "Q", consumer: "W") {
       got.append($0)
-    } fail: { Issue.record($0) }
+    } fail: {
+      Issue.record($0)
+    }
     puller.demand = 10
     it.wait { got.count == 3 }
     try got[0].nak()
@@ -198,7 +209,9 @@ struct PullerTests {
     let puller = try JetStreamPuller(it.jetStream, stream: "Q", consumer: "W") { message in
       got.append(message.data)
       #expect(throws: Never.self) { try message.ack() }
-    } fail: { Issue.record($0) }
+    } fail: {
+      Issue.record($0)
+    }
     puller.demand = 100
     try add(3, to: it)
     it.wait { got.count == 3 }
@@ -221,7 +234,9 @@ struct PullerTests {
       it.jetStream, stream: "Q", consumer: "W", heartbeat: .milliseconds(100)
     ) { _ in
       got += 1
-    } fail: { Issue.record($0) }
+    } fail: {
+      Issue.record($0)
+    }
     puller.demand = 2
     var isLater = false
     it.loop.schedule(after: .milliseconds(1500)) { isLater = true }
@@ -240,7 +255,9 @@ struct PullerTests {
     let deleted = try JetStreamPuller(
       it.jetStream, stream: "Q", consumer: "W", heartbeat: .milliseconds(200)
     ) { _ in
-    } fail: { errors.append($0) }
+    } fail: {
+      errors.append($0)
+    }
     deleted.demand = 1
     try it.flush()
     try it.result { it.jetStream.deleteConsumer("Q", "W", then: $0) }
@@ -248,7 +265,9 @@ struct PullerTests {
     let missing = try JetStreamPuller(
       it.jetStream, stream: "Q", consumer: "none", heartbeat: .milliseconds(200)
     ) { _ in
-    } fail: { errors.append($0) }
+    } fail: {
+      errors.append($0)
+    }
     missing.demand = 1
     it.wait { errors.count == 2 }
     #expect(errors[1].message == "\(it.server.url): consumer not found (nats_10014)")

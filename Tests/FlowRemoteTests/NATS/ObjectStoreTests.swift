@@ -87,7 +87,9 @@ struct ObjectStoreTests {
   func damage() throws {
     let (it, store) = try makeStore()
     let info = try it.result { store.put("x", "hello", then: $0) }
-    _ = try it.result { it.jetStream.purge("OBJ_code_1", subject: store.chunkSubject(info.nuid), then: $0) }
+    _ = try it.result {
+      it.jetStream.purge("OBJ_code_1", subject: store.chunkSubject(info.nuid), then: $0)
+    }
     _ = try it.result { it.jetStream.publish(store.chunkSubject(info.nuid), "hallo", then: $0) }
     let path = it.server.folder + "/file"
     try Files.write("old", to: path, Cancellation())

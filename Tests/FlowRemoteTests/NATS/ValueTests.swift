@@ -70,7 +70,8 @@ struct NATSSettingsTests {
   @Test(
     "of another form is refused, without its password",
     arguments: [
-      "", "host", "http://host", "nats://", "nats://:1", "nats://h:", "nats://h:0", "nats://h:65536",
+      "", "host", "http://host", "nats://", "nats://:1", "nats://h:", "nats://h:0",
+      "nats://h:65536",
       "nats://h:1x", "nats://h:+1", "nats://@h", "nats://a%zz@h", "nats://a%00@h", "nats://h/path",
       "nats://[::1", "nats://[::1]x", "nats://h,", "nats://h h", "nats://a@x,nats://b@y",
       "nats://u:secret@h:0",

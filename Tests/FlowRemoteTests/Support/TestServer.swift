@@ -27,8 +27,23 @@ final class TestServer {
 
   /// Starts it with the same port and folder, and waits until it takes connections.
   func start() throws {
-    let arguments =
-      ["nats-server", "-a", "127.0.0.1", "-p", "\(port)", "-l", "\(folder)/log"] + options
+    process = try TestServer.launch(
+      ["nats-server", "-a", "127.0.0.1", "-p", "\(port)", "-l", "\(folder)/log"] + options)
+    for _ in 0..<500 {
+      if TestServer.accepts(port) { return }
+      usleep(20_000)
+    }
+    Issue.record("nats-server takes no connections")
+  }
+
+  /// Runs a program to its end, which has to be a success.
+  static func run(_ arguments: [String]) throws {
+    var status: Int32 = 0
+    waitpid(try launch(arguments), &status, 0)
+    try #require(status == 0)
+  }
+
+  private static func launch(_ arguments: [String]) throws -> pid_t {
     var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     defer { for word in words { free(word) } }
     // The runner of the tests waits for all who have its output open.
@@ -38,12 +53,9 @@ final class TestServer {
     for descriptor: Int32 in 0...2 {
       posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
     }
-    try #require(posix_spawnp(&process, "nats-server", &actions, nil, &words, environ) == 0)
-    for _ in 0..<500 {
-      if TestServer.accepts(port) { return }
-      usleep(20_000)
-    }
-    Issue.record("nats-server takes no connections")
+    var process: pid_t = 0
+    try #require(posix_spawnp(&process, arguments[0], &actions, nil, &words, environ) == 0)
+    return process
   }
 
   /// Ends it as a crash would.

@@ -125,7 +125,9 @@ package final class NATSConnection: LoopExtension {
     if let wrong = headers.first(where: { !$0.isValid }) {
       throw .usage("'\(wrong.name)' can't be a header with this value")
     }
-    guard let problem = handle.publish(subject, data, reply: reply, headers: headers) else { return }
+    guard let problem = handle.publish(subject, data, reply: reply, headers: headers) else {
+      return
+    }
     if problem.is(NATS_MAX_PAYLOAD) {
       throw failure("a message of \(data.count) bytes is too large: the server takes \(maxPayload)")
     }
@@ -133,9 +135,11 @@ package final class NATSConnection: LoopExtension {
   }
 
   /// A function for helper threads that publishes a message with a reply subject; it returns the problem.
-  func publisher() throws(FlowError) -> @Sendable (
-    _ subject: ByteString, _ data: ByteString, _ reply: ByteString
-  ) -> ByteString? {
+  func publisher() throws(FlowError)
+    -> @Sendable (
+      _ subject: ByteString, _ data: ByteString, _ reply: ByteString
+    ) -> ByteString?
+  {
     try checkOpen()
     return { [handle] subject, data, reply in
       handle.publish(subject, data, reply: reply, headers: [])?.text
@@ -151,7 +155,9 @@ package final class NATSConnection: LoopExtension {
     try checkOpen()
     guard subject.isNATSSubject else { throw .usage("'\(subject)' isn't a subject") }
     if let queue, !queue.isNATSSubject { throw .usage("'\(queue)' isn't the name of a queue") }
-    repeat { lastSubscription &+= 1 } while lastSubscription == 0
+    repeat {
+      lastSubscription &+= 1
+    } while lastSubscription == 0
       || subscriptions[lastSubscription] != nil
     let number = lastSubscription
     let context = receiver.context(of: number)

@@ -180,9 +180,13 @@ extension NATSSettings {
       return FlowError(.error, "\(place): \(shown) listens there (\(reason))")
     case NATS_CONNECTION_AUTH_FAILED:
       let refused: ByteString =
-        token != nil ? "the token" : user != nil ? "the user or password"
-        : credentials != nil ? "the credentials"
-        : tls.certificate != nil ? "the certificate" : "a connection without credentials"
+        token != nil
+        ? "the token"
+        : user != nil
+          ? "the user or password"
+          : credentials != nil
+            ? "the credentials"
+            : tls.certificate != nil ? "the certificate" : "a connection without credentials"
       return FlowError(.error, "\(place) refused \(refused): \(reason)")
     case NATS_SSL_ERROR: return FlowError(.error, "\(place): TLS failed: \(reason)")
     case NATS_SECURE_CONNECTION_REQUIRED:

@@ -132,7 +132,8 @@ extension NATSMessage {
     reply = cnats_reply(message).map { ByteString(cText: $0) }
     var count = 0
     let data = cnats_data(message, &count)
-    self.data = ByteString(Array(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count)))
+    self.data = ByteString(
+      Array(UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count)))
     var size = 0
     guard let block = cnats_headers(message, &size) else {
       headers = []
@@ -141,6 +142,8 @@ extension NATSMessage {
     defer { free(block) }
     let texts = UnsafeRawBufferPointer(start: block, count: size)
       .split(separator: 0, omittingEmptySubsequences: false).map { ByteString(Array($0)) }
-    headers = stride(from: 0, to: texts.count - 1, by: 2).map { NATSHeader(texts[$0], texts[$0 + 1]) }
+    headers = stride(from: 0, to: texts.count - 1, by: 2).map {
+      NATSHeader(texts[$0], texts[$0 + 1])
+    }
   }
 }

@@ -85,7 +85,9 @@ final class ObjectSource: @unchecked Sendable {
   }
 
   /// A source with the same content, from its start.
-  func restarted() -> ObjectSource { bytes.map { ObjectSource(bytes: $0) } ?? ObjectSource(path: path) }
+  func restarted() -> ObjectSource {
+    bytes.map { ObjectSource(bytes: $0) } ?? ObjectSource(path: path)
+  }
 
   /// The digest of all that is left.
   func digest(_ size: Int) throws(FlowError) -> ByteString {
@@ -136,7 +138,8 @@ final class ObjectSink: @unchecked Sendable {
     guard digest.withoutPadding == info.digest.withoutPadding else {
       throw FlowError(
         .error,
-        "object '\(info.name)' is damaged: its digest is \(digest), but its description says \(info.digest)")
+        "object '\(info.name)' is damaged: its digest is \(digest), but its description says \(info.digest)"
+      )
     }
     do throws(SystemError) { try file?.commit() } catch { throw .from(error) }
   }

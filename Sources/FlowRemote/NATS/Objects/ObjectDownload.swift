@@ -95,7 +95,8 @@ final class ObjectDownload {
     delivered = 0
     do throws(FlowError) {
       puller = try JetStreamPuller(store.jetStream, stream: store.stream, consumer: name) {
-        [weak self] in self?.receive($0)
+        [weak self] in
+        self?.receive($0)
       } fail: { [weak self] in
         self?.continueAgain($0)
       }
@@ -146,7 +147,8 @@ final class ObjectDownload {
     receivedBytes += message.data.count
     // More than described would fill the memory or the disk.
     guard receivedBytes <= info.size, received <= info.chunks else {
-      return fail(store.connection.failure("object '\(info.name)' has more than its description says"))
+      return fail(
+        store.connection.failure("object '\(info.name)' has more than its description says"))
     }
     parts.append(message.data)
     // All of the demanded ones are on their way again when half of them have come.

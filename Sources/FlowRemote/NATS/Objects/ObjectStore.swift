@@ -22,7 +22,8 @@ package final class ObjectStore {
       return byte < 0x80 && (scalar.isLetter || scalar.isNumber) || byte == 0x2D || byte == 0x5F
     }
     guard isName, !bucket.isEmpty, bucket.count < 200 else {
-      throw .usage("'\(bucket)' can't be the name of a bucket: letters, digits, '-' and '_' are expected")
+      throw .usage(
+        "'\(bucket)' can't be the name of a bucket: letters, digits, '-' and '_' are expected")
     }
     self.jetStream = jetStream
     self.bucket = bucket
@@ -138,7 +139,9 @@ package final class ObjectStore {
   ) {
     connection.loop.offload {
       Result { () throws(FlowError) in try source.digest(Self.chunkSize) }
-    } then: { then($0) }
+    } then: {
+      then($0)
+    }
   }
 
   private func send(

@@ -52,6 +52,7 @@ package final class JetStreamPuller {
   ///   - heartbeat: How often the server shows that it still has the requests.
   ///   - deliver: Called for each message.
   ///   - fail: Called once when pulling has ended because of an error, such as a deleted consumer.
+  /// - Throws: A `FlowError` when the names can't be used, or the connection is closed.
   package init(
     _ jetStream: JetStream, stream: ByteString, consumer: ByteString,
     heartbeat: Duration = .seconds(5), deliver: @escaping (JetStreamMessage) -> Void,
@@ -153,6 +154,8 @@ package final class JetStreamPuller {
     retry = nil
     lastSign = SystemClock().now()
     begin()
+    // One that was kept in memory is gone when the server was started again.
+    if demand > 0 { checkConsumer() }
   }
 
   // MARK: Heartbeats

@@ -131,7 +131,9 @@ package struct NATSSettings: Sendable {
         name = text[..<place]
         digits = text[(place + 1)...]
       }
-      let isName = name.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
+      let isName = name.allSatisfy {
+        $0 > 0x20 && $0 != 0x7F && $0 != 0x2F && $0 != 0x3F && $0 != 0x23
+      }
       guard !name.isEmpty, isName else { return false }
       host = String(decoding: name, as: UTF8.self)
       guard let digits else { return true }

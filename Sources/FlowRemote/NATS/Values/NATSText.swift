@@ -14,7 +14,9 @@ extension ByteString {
   /// characters.
   var isNATSSubject: Bool {
     let tokens = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    return tokens.allSatisfy { token in !token.isEmpty && token.allSatisfy { $0 > 0x20 && $0 != 0x7F } }
+    return tokens.allSatisfy { token in
+      !token.isEmpty && token.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+    }
   }
 
   /// Whether the text is the name of a stream or consumer: one token of a subject, without wildcards and slashes.
