@@ -116,7 +116,24 @@ struct ObjectStoreTests {
     #expect(noBucket.message == "\(it.server.url): stream not found (nats_10059)")
   }
 
-  @Test("continues to send and to receive after its server was killed")
+  @Test("reports a bucket without room, and keeps the earlier object")
+  func fullBucket() throws {
+    let it = try Fixture()
+    let store = try ObjectStore(it.jetStream, bucket: "small")
+    try it.result { then in
+      store.ensureBucket(maxBytes: 1 << 20) { error in
+        then(error.map { .failure($0) } ?? .success(()))
+      }
+    }
+    let bytes = randomBytes(1000)
+    _ = try it.result { store.put("x", bytes, then: $0) }
+    let error = try it.error { store.put("x", randomBytes(3 << 20), then: $0) }
+    #expect(error.jetStreamCode == 10077, "\(error.message)")
+    #expect(try it.result { store.get("x", then: $0) } == bytes)
+    #expect(try it.result { it.jetStream.streamInfo("OBJ_small", then: $0) }.messages == 2)
+  }
+
+  @Test("continues to receive after its server was killed and started again")
   func reconnect() throws {
     let (it, store) = try makeStore()
     let bytes = randomBytes(4 << 20)

@@ -26,6 +26,8 @@ final class ObjectUpload {
   private var sent = Sent()
   private var unacknowledged = 0
   private var isSending = false
+  /// The failure of a part while others were being sent.
+  private var failure: FlowError?
   private var hasEnded = false
   private var then: ((Result<Sent, FlowError>) -> Void)?
 
@@ -45,7 +47,12 @@ final class ObjectUpload {
     sendMore()
   }
 
+  /// Ends the upload, once no thread sends: what it left is removed then.
   private func finish(_ result: Result<Sent, FlowError>) {
+    if isSending {
+      failure = failure ?? result.failure
+      return
+    }
     let then = then
     self.then = nil
     then?(result)
@@ -107,6 +114,7 @@ final class ObjectUpload {
   }
 
   private func take(_ result: Result<Step, FlowError>) {
+    if let failure { return finish(.failure(failure)) }
     switch result {
     case .failure(let error): finish(.failure(error))
     case .success(let step):
