@@ -75,7 +75,7 @@ let package = Package(
     // Shows the engine to Lua, and runs ops written in Lua.
     .target(
       name: "FlowScripting",
-      dependencies: ["FlowEngine", "FlowHTTP", "FlowJournal", "LuaVM"],
+      dependencies: ["FlowEngine", "FlowHTTP", "FlowJournal", "FlowRemote", "LuaVM"],
       // Editors read the annotations, browsers the page; the program has them within itself.
       resources: [
         .embedInCode("Help/flow.d.lua"), .embedInCode("Help/flow.csv.d.lua"),

@@ -21,12 +21,20 @@ void cnats_close(natsConnection *connection) {
 void cnats_destroy(natsConnection *connection) { cnats_library.natsConnection_Destroy(connection); }
 
 natsStatus cnats_flush(natsConnection *connection, int64_t milliseconds) {
-  return cnats_library.natsConnection_FlushTimeout(connection, milliseconds);
+  sigset_t before;
+  bool was_pending = cnats_begin_writing(&before);
+  natsStatus status = cnats_library.natsConnection_FlushTimeout(connection, milliseconds);
+  cnats_end_writing(was_pending, before);
+  return status;
 }
 
 natsStatus cnats_round_trip(natsConnection *connection, int64_t *nanoseconds) {
   *nanoseconds = 0;
-  return cnats_library.natsConnection_GetRTT(connection, nanoseconds);
+  sigset_t before;
+  bool was_pending = cnats_begin_writing(&before);
+  natsStatus status = cnats_library.natsConnection_GetRTT(connection, nanoseconds);
+  cnats_end_writing(was_pending, before);
+  return status;
 }
 
 bool cnats_is_connected(natsConnection *connection) {

@@ -93,5 +93,10 @@ const cnats_events *cnats_used_events(void);
 /// function.
 sigset_t cnats_block_signals(void);
 void cnats_restore_signals(sigset_t before);
+/// Begins calls that may write to a connection that the server has closed: SIGPIPE would end the process. Returns whether
+/// that signal was pending.
+bool cnats_begin_writing(sigset_t *before);
+/// Ends such calls, and removes the signal that they have caused.
+void cnats_end_writing(bool was_pending, sigset_t before);
 
 #endif

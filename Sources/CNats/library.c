@@ -1,5 +1,6 @@
 // Opening the library: no program that uses one machine only pays for it.
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +62,27 @@ sigset_t cnats_block_signals(void) {
 
 void cnats_restore_signals(sigset_t before) { pthread_sigmask(SIG_SETMASK, &before, NULL); }
 
+bool cnats_begin_writing(sigset_t *before) {
+  sigset_t pipe, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe, before);
+  return sigismember(&pending, SIGPIPE) == 1;
+}
+
+void cnats_end_writing(bool was_pending, sigset_t before) {
+  if (!was_pending) {
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    struct timespec now = {0, 0};
+    while (sigtimedwait(&pipe, NULL, &now) == -1 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static void load(void) {
   void *library = dlopen("libnats.so.3.4", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
@@ -70,7 +92,11 @@ static void load(void) {
   if (!find_all(library)) return;
   sigset_t before = cnats_block_signals();
   // The library's own number of spins.
+  struct sigaction pipe;
+  bool is_known = sigaction(SIGPIPE, NULL, &pipe) == 0;
   natsStatus status = cnats_library.nats_Open(-1);
+  // The library ignores the signal, for the whole process and the programs that it starts.
+  if (is_known) sigaction(SIGPIPE, &pipe, NULL);
   cnats_restore_signals(before);
   if (status != NATS_OK) {
     snprintf(

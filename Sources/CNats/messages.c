@@ -19,7 +19,7 @@ static natsStatus add_headers(natsMsg *message, const char *headers, size_t size
   return NATS_OK;
 }
 
-natsStatus cnats_publish(
+static natsStatus publish(
     natsConnection *connection, const char *subject, const char *reply, const void *data,
     size_t count, const char *headers, size_t headers_size) {
   if (count > INT_MAX) return NATS_MAX_PAYLOAD;
@@ -39,6 +39,16 @@ natsStatus cnats_publish(
   return status;
 }
 
+natsStatus cnats_publish(
+    natsConnection *connection, const char *subject, const char *reply, const void *data,
+    size_t count, const char *headers, size_t headers_size) {
+  sigset_t before;
+  bool was_pending = cnats_begin_writing(&before);
+  natsStatus status = publish(connection, subject, reply, data, count, headers, headers_size);
+  cnats_end_writing(was_pending, before);
+  return status;
+}
+
 static void receive_one(
     natsConnection *connection, natsSubscription *subscription, natsMsg *message, void *context) {
   (void)connection;
@@ -53,13 +63,16 @@ natsStatus cnats_subscribe(
   *subscription = NULL;
   void *pointer = (void *)(uintptr_t)context;
   // The first subscription starts the thread that delivers.
-  sigset_t before = cnats_block_signals();
+  sigset_t unpiped, before;
+  bool was_pending = cnats_begin_writing(&unpiped);
+  before = cnats_block_signals();
   natsStatus status = queue == NULL
       ? cnats_library.natsConnection_Subscribe(
           subscription, connection, subject, receive_one, pointer)
       : cnats_library.natsConnection_QueueSubscribe(
           subscription, connection, subject, queue, receive_one, pointer);
   cnats_restore_signals(before);
+  cnats_end_writing(was_pending, unpiped);
   if (status == NATS_OK) {
     // No limit of the library: messages only pass through.
     cnats_library.natsSubscription_SetPendingLimits(*subscription, -1, -1);
@@ -68,8 +81,11 @@ natsStatus cnats_subscribe(
 }
 
 void cnats_unsubscribe(natsSubscription *subscription) {
+  sigset_t before;
+  bool was_pending = cnats_begin_writing(&before);
   cnats_library.natsSubscription_Unsubscribe(subscription);
   cnats_library.natsSubscription_Destroy(subscription);
+  cnats_end_writing(was_pending, before);
 }
 
 const char *cnats_subject(natsMsg *message) {

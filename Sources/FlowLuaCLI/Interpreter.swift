@@ -23,6 +23,8 @@ final class Interpreter {
 
   init(_ arguments: CommandLineArguments) throws {
     self.arguments = arguments
+    // Before a sandbox removes the variables.
+    let remote = try RemoteOptions.settings(arguments)
     let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
     keeping = try Keeping(arguments)
@@ -54,6 +56,8 @@ final class Interpreter {
       host.sandbox = { confinement.narrowing(keeping) }
       keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
+      host.remoteSettings = remote
+      host.onRemoteWarning = { messages.say($0) }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host
       signals.catchTermination(host) {

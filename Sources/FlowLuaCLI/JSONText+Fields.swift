@@ -40,7 +40,7 @@ extension JSONText {
     if let parent = event.parent { field("parent", parent) }
     field("path", event.pathBytes)
     field("run", event.runBytes)
-    field("lane", event.lane)
+    if let name = event.laneName { field("lane", name) } else { field("lane", event.lane) }
     if let queued = event.queued { field("queued", queued.inSeconds) }
     field("op", event.opBytes)
     if event.index > 0 { field("index", event.index) }

@@ -65,6 +65,8 @@ struct LongOptions {
   /// What is said about kept runs. Made by the first option about them: fields of these many types would cost each
   /// start.
   private(set) var kept: KeepingOptions?
+  /// What is said about other machines; nil without such an option.
+  private(set) var remote: RemoteOptions?
   /// The limits and permissions of the script; nil without any.
   private(set) var confinement: ConfinementOptions?
   /// The folder for the annotations, if they are to be written and nothing else is to be done.
@@ -77,6 +79,9 @@ struct LongOptions {
       version
     case why, workers
     case sandbox
+    case insecure, join, name, remote, tags
+    case remoteCheck = "remote-check"
+    case remoteTimeout = "remote-timeout"
     case allowEnv = "allow-env"
     case allowNet = "allow-net"
     case allowRead = "allow-read"
@@ -107,6 +112,11 @@ struct LongOptions {
       case .cpuLimit: "a number of seconds: --cpu-limit 60"
       case .memoryLimit: "a size: --memory-limit 512M"
       case .openFiles: "a number: --open-files 256"
+      case .join: "a URL: --join nats://HOST"
+      case .name: "a name: --name gpu1"
+      case .remote: "a URL: --remote nats://HOST"
+      case .remoteTimeout: "a number of seconds: --remote-timeout 60"
+      case .tags: "words: --tags gpu,big"
       case .timeLimit: "a number of seconds: --time-limit 60"
       case .color: "a word: --color auto, always or never"
       case .events: "a file: --events FILE"
@@ -136,6 +146,16 @@ struct LongOptions {
       if let kept { return kept }
       let made = KeepingOptions()
       kept = made
+      return made
+    }
+  }
+
+  /// What is said about other machines, so that more can be said.
+  private var machines: RemoteOptions {
+    mutating get {
+      if let remote { return remote }
+      let made = RemoteOptions()
+      remote = made
       return made
     }
   }
@@ -176,8 +196,8 @@ struct LongOptions {
     switch name {
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .from,
       .grace,
-      .graph, .memoryLimit, .olderThan, .only, .openFiles, .progress, .report, .settle, .show,
-      .store,
+      .graph, .join, .memoryLimit, .name, .olderThan, .only, .openFiles, .progress, .remote,
+      .remoteTimeout, .report, .settle, .show, .store, .tags,
       .storeLimit, .timeLimit, .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
@@ -193,6 +213,11 @@ struct LongOptions {
       case .cpuLimit: try limits.limitProcessorTime(given)
       case .memoryLimit: try limits.limitMemory(given)
       case .openFiles: try limits.limitOpenFiles(given)
+      case .join: machines.joined = given
+      case .name: try machines.setName(given)
+      case .remote: machines.server = given
+      case .remoteTimeout: try machines.setTimeout(given)
+      case .tags: machines.setTags(given)
       case .timeLimit: try limits.limitTime(given)
       case .color: color = try Self.color(given)
       case .events: events = given
@@ -249,6 +274,8 @@ struct LongOptions {
     case .allowRun:
       limits.allowsPrograms = true
       limits.note(written)
+    case .insecure: machines.isInsecure = true
+    case .remoteCheck: machines.checks = true
     case .help: showsHelp = true
     case .version: showsVersion = true
     case .virtualClock: usesVirtualClock = true
@@ -263,8 +290,8 @@ struct LongOptions {
     case .why: try about.choose(.nothing)
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .forget,
       .from,
-      .grace, .graph, .memoryLimit, .olderThan, .only, .openFiles, .otlp, .progress, .report,
-      .resume,
+      .grace, .graph, .join, .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress,
+      .remote, .remoteTimeout, .report, .resume, .tags,
       .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
       .workers:
       break

@@ -107,7 +107,7 @@ final class RunFileWriter {
   private static func page(
     of entries: [TimelinePage.Entry], _ script: ByteString, _ stage: TimelinePage.Stage
   ) -> ByteString {
-    TimelinePage.text(of: entries, script: script, version: Version.number, stage)
+    TimelinePage.text(of: entries, script: script, version: FlowLuaVersion.number, stage)
   }
 
   private func export(

@@ -1,8 +1,9 @@
 internal import FlowEngine
+internal import FlowScripting
 
 /// The usage texts of the program.
 enum Usage {
-  static let version: ByteString = "flowlua \(Version.number)"
+  static let version: ByteString = "flowlua \(FlowLuaVersion.number)"
 
   /// The text for wrong use of an option of the interpreter: that of lua5.4.
   static func interpreter(_ program: ByteString) -> ByteString {
@@ -81,6 +82,19 @@ enum Usage {
       --annotations DIR      write the annotations of 'flow' for LuaLS into a folder
       --version              show the version
       --help                 show this help
+
+    Other machines:
+      --remote URL           execute ops with thread = "remote" on the machines that have joined this
+                             server of NATS: nats://HOST, tls://TOKEN@HOST, or several URLs of a
+                             cluster with commas
+      --remote-timeout S     how long such ops wait while no machine can execute them (default 60)
+      --remote-check         list the machines that have joined; status 1 if none can execute ops
+                             of this version; no script is executed
+      --join URL             execute the ops of scripts elsewhere until SIGTERM or Ctrl-C, with as many
+                             workers as there are cores, or --workers N; no script is executed
+      --name NAME            with --join: the name of this machine (default: its host name)
+      --tags TAG,...         with --join: what this machine has, at most 4 words: ops can demand them
+      --insecure             let servers of other machines be reached without TLS
 
     Limits and permissions of the script:
       --memory-limit SIZE    limit the memory of the script and its workers, such as 512M: more is the

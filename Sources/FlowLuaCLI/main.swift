@@ -29,7 +29,17 @@ do throws(CommandLineArguments.Misuse) {
     status = writeAnnotations(to: folder, arguments.program)
   } else if let command = try arguments.options.kept?.stored.command() {
     status = try KeptRuns(arguments).perform(command)
+  } else if let remote = arguments.options.remote, remote.joined != nil || remote.checks {
+    try remote.check(arguments.script)
+    EventLoop.endProgramsWithProcess()
+    let commands = RemoteCommands(arguments, remote)
+    if let url = remote.joined {
+      status = try commands.join(url)
+    } else {
+      status = try commands.check()
+    }
   } else {
+    try arguments.options.remote?.check(arguments.script)
     EventLoop.endProgramsWithProcess()
     status = start(arguments)
   }

@@ -11,6 +11,22 @@ package struct CodePackage: Sendable {
   /// Trusted: bytes that aren't from `pack` may crash Lua, as any wrong bytecode does.
   let bytes: EncodedBuffer
 
+  /// A package that another process has made. The bytes must be those of `withUnsafeBytes` there: see `bytes`.
+  package init(trusting bytes: [UInt8]) {
+    self.bytes = EncodedBuffer(bytes)
+  }
+
+  fileprivate init(bytes: EncodedBuffer) {
+    self.bytes = bytes
+  }
+
+  /// Lends its bytes, for another process with the same version of Lua.
+  package func withUnsafeBytes<Result>(
+    _ body: (UnsafeRawBufferPointer) throws -> Result
+  ) rethrows -> Result {
+    try bytes.withUnsafeBytes(body)
+  }
+
   /// The object that holds its bytes.
   package var storage: AnyObject { bytes }
   /// Its size in bytes.

@@ -6,6 +6,11 @@ extension LuaVM {
   /// The version of Lua, as the interpreter prints it.
   package static var copyright: String { String(cString: flowlua_copyright()) }
 
+  /// The release of Lua: `5.4.4`.
+  package static var release: String {
+    copyright.split(separator: " ").dropFirst().first.map(String.init) ?? ""
+  }
+
   /// Calls a script with the current arguments in the global table `arg`; drops its results.
   ///
   /// - Parameter function: The script's main chunk.

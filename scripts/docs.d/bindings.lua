@@ -36,6 +36,7 @@ local options = {
   { "flow.CSVReading", function(t) flow.csv.rows("", t) end },
   { "flow.CSVWriting", function(t) flow.csv.encode({}, t) end },
   { "flow.SandboxOptions", function(t) flow.sandbox(t) end },
+  { "flow.RemoteOptions", function(t) flow.remote(t) end },
   { "flow.FileListOptions", function(t) flow.fs.list("/", t) end },
   { "flow.FileStatOptions", function(t) flow.fs.stat("/", t) end },
   { "flow.FileRemoveOptions", function(t) flow.fs.remove("/", t) end },

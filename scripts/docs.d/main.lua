@@ -135,7 +135,8 @@ local prose = {
   "*.md", "scripts/install.d/flowlua.1", "*.d.lua", "Sources/LuaVM",
   "Sources/FlowLuaCLI", "Sources/FlowScripting", "Sources/FlowEngine", "Sources/FlowHTTP",
   "Sources/FlowBytes", "Sources/FlowLoop", "Sources/CFlowSystem", "Sources/CFlowLua",
-  "Sources/CLua/shim.h", "Sources/CCurl", "Sources/CSQLite", "Sources/FlowJournal",
+  "Sources/CLua/shim.h", "Sources/CCurl", "Sources/CSQLite", "Sources/CNats",
+  "Sources/FlowJournal", "Sources/FlowRemote",
 }
 -- Files that aren't checked yet, or are generated from others.
 local unchecked = {

@@ -17,7 +17,8 @@ _flowlua() {
     $before == --older-than || $before == --settle || $before == --show || $before == --forget ||
     $before == --from || $before == --only || $before == --allow-env || $before == --allow-read ||
     $before == --allow-write || $before == --cpu-limit || $before == --memory-limit || $before == --open-files ||
-    $before == --time-limit || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
+    $before == --time-limit || $before == --join || $before == --name || $before == --remote ||
+    $before == --remote-timeout || $before == --tags || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -38,13 +39,14 @@ _flowlua() {
     --forget)
       # Only ages go without a run.
       if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W '--older-than' -- "$word"); fi ;;
-    --cpu-limit | --from | --grace | --memory-limit | --older-than | --only | --open-files | --time-limit | --resume | --settle | --show | --store-limit | -e | -l) ;;
+    --cpu-limit | --from | --grace | --join | --memory-limit | --name | --older-than | --only | --open-files | --remote | --remote-timeout | --tags | --time-limit | --resume | --settle | --show | --store-limit | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
           --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
             --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time-limit | \
+            --join | --name | --remote | --remote-timeout | --tags | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
           --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
@@ -57,10 +59,11 @@ _flowlua() {
       done
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W '--allow-env --allow-net --allow-read --allow-run --allow-write
-          --annotations --check --color --cpu-limit --events --follow --forget --from --grace --graph --help --keep
-          --memory-limit --no-cache --no-progress --older-than --only --open-files --otlp --progress --report --resume --runs
+          --annotations --check --color --cpu-limit --events --follow --forget --from --grace --graph --help
+          --insecure --join --keep --memory-limit --name --no-cache --no-progress --older-than --only --open-files --otlp
+          --progress --remote --remote-check --remote-timeout --report --resume --runs
           --sandbox --sandbox=strict --settle --show --store --store-limit
-          --summary --summary=json --time-limit --timeline --trace --trust-code --verify --version
+          --summary --summary=json --tags --time-limit --timeline --trace --trust-code --verify --version
           --virtual-clock --why --workers
           -e -i -l -v -E -W' -- "$word")
       else

@@ -18,8 +18,11 @@ _arguments -S -s \
   '--grace=[give cleanups this many seconds after a stop]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
+  '--insecure[let servers of other machines be reached without TLS]' \
+  '--join=[execute ops of scripts elsewhere]:URL of the server:' \
   '--keep[keep what the ops finish]' \
   '--memory-limit=[limit the memory of the script and its workers]:size:' \
+  '--name=[with --join, the name of this machine]:name:' \
   '--no-cache[execute ops although a kept run has their result]' \
   '--no-progress[disable the progress]' \
   '--older-than=[remove kept runs of more than this age]:age:' \
@@ -27,6 +30,9 @@ _arguments -S -s \
   '--open-files=[limit the number of open files]:number:' \
   '--otlp=[write the runs as spans of OpenTelemetry]::file or URL:_files -g "*.json"' \
   '--progress=[how the progress is shown]:word:(auto plain never)' \
+  '--remote=[execute ops on the machines that have joined a server]:URL of the server:' \
+  '--remote-check[list the machines that have joined]' \
+  '--remote-timeout=[how long ops wait while no machine can execute them]:seconds:' \
   '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
   '--resume=-[continue a kept run]::run:' \
   '--runs[list the kept runs]' \
@@ -36,6 +42,7 @@ _arguments -S -s \
   '--store=[keep runs in this folder]:folder:_files -/' \
   '--store-limit=[how large the store of runs may become]:size:' \
   '--summary=-[print the summary of each run]::form:(text json)' \
+  '--tags=[with --join, what this machine has]:words:' \
   '--time-limit=[cancel everything after this many seconds]:seconds:' \
   '--timeline=[write a page with the timeline of the runs]:file:_files -g "*.html"' \
   '--trace=[write the runs as Chrome trace events]:file:_files -g "*.json"' \

@@ -2,25 +2,15 @@ internal import FlowEngine
 
 /// Writes lists of a record as bytes.
 struct RecordWriter {
-  private(set) var bytes: [UInt8] = []
+  private var writer = ByteWriter()
+  var bytes: [UInt8] { writer.bytes }
 
-  /// Seven bits a byte, the lowest first.
-  mutating func add(_ number: Int) {
-    var rest = UInt64(max(number, 0))
-    while rest > 0x7F {
-      bytes.append(UInt8(rest & 0x7F) | 0x80)
-      rest >>= 7
-    }
-    bytes.append(UInt8(rest))
-  }
+  mutating func add(_ number: Int) { writer.add(count: number) }
 
-  mutating func add(_ text: ByteString) {
-    add(text.count)
-    bytes.append(contentsOf: text.bytes)
-  }
+  mutating func add(_ text: ByteString) { writer.add(text) }
 
   mutating func add(_ digest: Digest) {
-    digest.withBytes { bytes.append(contentsOf: $0) }
+    digest.withBytes { writer.add(raw: $0) }
   }
 
   mutating func add(_ inputs: [KeptInput]) {
@@ -66,9 +56,8 @@ struct RecordWriter {
 
 /// Reads the bytes of a `RecordWriter`; whatever the bytes are, it returns nil rather than trapping.
 struct RecordReader {
-  private let bytes: UnsafeRawBufferPointer
+  private var reader: ByteReader
   private let expected: ByteString?
-  private var offset = 0
 
   fileprivate static let removed = 0
   fileprivate static let inline = 1
@@ -79,33 +68,16 @@ struct RecordReader {
 
   /// The bytes have to stay until the last read. A name that is equal to an expected one shares its memory.
   init(_ bytes: UnsafeRawBufferPointer, expecting name: ByteString? = nil) {
-    self.bytes = bytes
+    reader = ByteReader(bytes)
     expected = name
   }
 
-  private var rest: Int { bytes.count - offset }
   /// Whether everything has been read.
-  var isAtEnd: Bool { rest == 0 }
+  var isAtEnd: Bool { reader.isAtEnd }
 
-  mutating func number() -> Int? {
-    var number: UInt64 = 0
-    var shift: UInt64 = 0
-    while rest > 0, shift < 63 {
-      let byte = bytes[offset]
-      offset += 1
-      number |= UInt64(byte & 0x7F) << shift
-      if byte & 0x80 == 0 { return Int(exactly: number) }
-      shift += 7
-    }
-    return nil
-  }
+  mutating func number() -> Int? { try? reader.integer() }
 
-  private mutating func part(_ count: Int) -> UnsafeRawBufferPointer? {
-    guard count >= 0, count <= rest else { return nil }
-    let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
-    offset += count
-    return part
-  }
+  private mutating func part(_ count: Int) -> UnsafeRawBufferPointer? { try? reader.part(count) }
 
   mutating func text() -> ByteString? {
     guard let count = number(), let part = part(count) else { return nil }
@@ -124,7 +96,7 @@ struct RecordReader {
   private mutating func list<Element>(
     _ element: (inout RecordReader) -> Element?
   ) -> [Element]? {
-    guard let count = number(), count <= rest else { return nil }
+    guard let count = number(), count <= reader.rest else { return nil }
     var list: [Element] = []
     list.reserveCapacity(count)
     for _ in 0..<count {

@@ -23,6 +23,17 @@ public struct ProcessResult: Sendable {
   /// Count the outputs.
   private let held: [HeldOutput]
 
+  /// The status as the system has it: negative for a signal.
+  package var rawStatus: Int32 {
+    Int32(truncatingIfNeeded: signal.map { -$0 } ?? exitStatus)
+  }
+
+  /// The result of a program of another process.
+  package init(rawStatus: Int32, stdout: ByteString?, stderr: ByteString?, stderrEnd: ByteString) {
+    self.init(
+      rawStatus: rawStatus, stdout: stdout, stderr: stderr, stderrEnd: stderrEnd, held: [])
+  }
+
   init(
     rawStatus: Int32, stdout: ByteString?, stderr: ByteString?, stderrEnd: ByteString,
     held: [HeldOutput]

@@ -52,20 +52,21 @@ local flow = {}
 ---| "network" # A request got no whole response.
 ---| "memory" # The memory limit was reached, or memory ran out.
 ---| "time" # The limit for everything that the script runs was exceeded: that of its time, or of its instructions.
+---| "crashed" # The machines that executed it were lost, three times.
 
 ---The thread on which an op's function runs: the main thread, or a worker, which is a Lua state of its
----own and runs in parallel. Code for a worker travels with the upvalues that it has when the op is
----made. Values are copied in both directions. A value that can't travel causes an error that names it.
----A worker has only the standard globals.
----@alias flow.OpThread "main"|"worker"
+---own and runs in parallel; `"remote"` is a worker of any machine that has joined (`flow.remote`). Code for
+---a worker travels with the upvalues that it has when the op is made. Values are copied in both directions.
+---A value that can't travel causes an error that names it. A worker has only the standard globals.
+---@alias flow.OpThread "main"|"worker"|"remote"
 
 ---The thread on which a continuation runs: posted to the main loop, called at once on completion, or
----called in a worker, which gets a read-only copy of the settled task. By default it is called at once,
----and posted when continuations are nested more than 20 deep.
----@alias flow.Thread "main"|"immediate"|"worker"
+---called in a worker, here or on another machine, which gets a read-only copy of the settled task. By default
+---it is called at once, and posted when continuations are nested more than 20 deep.
+---@alias flow.Thread "main"|"immediate"|"worker"|"remote"
 
----How often an op is tried. Errors of the kinds `error`, `timeout`, `missing_output`, `http`, `network` and
----`memory` are retried, unless their field `retry` is false. Without `when`, `http` is retried for the statuses 408,
+---How often an op is tried. Errors of the kinds `error`, `timeout`, `missing_output`, `http`, `network`,
+---`memory` and `crashed` are retried, unless their field `retry` is false. Without `when`, `http` is retried for the statuses 408,
 ---425, 429, 500, 502, 503 and 504 only, and `network` unless a certificate was refused; a request that may
 ---have reached the server is repeated only if its method is GET, HEAD, PUT, DELETE or OPTIONS, or if it has
 ---an idempotency key. The data bucket isn't rolled back between attempts.
@@ -96,11 +97,12 @@ local flow = {}
 ---@field undo? async fun(ctx: flow.Ctx, ...: any) Undoes the op after it has succeeded, when its flow fails or is stopped: the last op first, before the final steps. It gets a `ctx` like that of the op, whose `error` is the error of the flow, and the bound arguments. A final step is never undone.
 ---@field thread? flow.OpThread The thread of an op written in Lua.
 
----The policy of one place in a flow. `effect`, `cache` and `memory` are only for ops.
+---The policy of one place in a flow. `effect`, `cache`, `memory` and `tags` are only for ops.
 ---@class flow.PolicyOptions: flow.CommonPolicyOptions
 ---@field effect? flow.Effect What a kept run does about an op that may have been executed already; `"repeat"` by default.
 ---@field cache? boolean|flow.CacheOptions Whether a kept run may take the result of an execution in any other run of the store that had the same code and inputs, instead of executing the op. All that the op reads must be in its `needs`. Not for an op that uses the time or random numbers.
----@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
+---@field memory? integer|string Bytes, from 64 KiB on, or a text such as `"64M"`, `"512K"` or `"1G"`: what each execution of an op with `thread = "worker"` or `"remote"` may allocate. Beyond that it fails alone, with `not enough memory`. It has a worker for itself.
+---@field tags? string|string[] Of an op with `thread = "remote"`: words such as `"gpu"`, at most 4; only machines that have all of them (`--join URL --tags gpu,big`) execute it. A text may have several, with spaces or commas between them.
 
 ---The properties that `Op:with` changes.
 ---@class flow.WithOptions: flow.PolicyOptions
@@ -219,7 +221,7 @@ local flow = {}
 ---@field parent? integer The `id` of the flow, group or op that encloses the execution.
 ---@field path string The names of all that encloses the execution, and its own: `publish/ShardsOp #2/CountOp #1`.
 ---@field run string The id of the run, unique across processes.
----@field lane integer The number of the worker that executes it; 0 for the main thread.
+---@field lane integer|string The number of the worker that executes it, 0 for the main thread, or the name of a worker of another machine: `gpu1/3`.
 ---@field queued? number Of the `start` of a group's item: when it could have begun, in seconds since the run began.
 ---@field op string The name of the op it is about.
 ---@field index? integer The op's index in a group, from 1 on.
@@ -257,6 +259,7 @@ local flow = {}
 ---@field effect flow.Effect What a kept run does about it when it may have been executed already.
 ---@field thread flow.OpThread The thread on which its function runs.
 ---@field memory integer? The bytes that each execution may allocate.
+---@field tags string? The tags that a machine needs to execute it, sorted, with spaces between them; nil without tags.
 ---@overload fun(...: any): flow.Op
 local Op = {}
 
@@ -617,6 +620,7 @@ function Run:dot() end
 ---@field name string The op's display name, `UploadOp #3` in a group.
 ---@field attempt integer The number of this attempt, from 1 on.
 ---@field index integer? The index of this item in a group, from 1 on.
+---@field lane integer|string Where it executes: 0 on the main thread, the number of the worker, or the name of a worker of another machine, `gpu1/3`.
 ---@field key string 26 characters that identify this execution: the same in all its attempts, and in each process that resumes a kept run, until it is undone; for file names, job names and idempotency keys.
 ---@field run flow.Run The run that the op belongs to.
 ---@field error flow.Error? In a cleanup the error with which the op is ending, in a final step or an undo that of its flow; nil after success.
@@ -949,6 +953,17 @@ function flow.keep(options) end
 ---after the first run, of `--events`. In a Swift program it is an error.
 ---@param options? flow.SandboxOptions
 function flow.sandbox(options) end
+
+---The server whose machines execute ops with `thread = "remote"`.
+---@class flow.RemoteOptions
+---@field url string The URL of a server of NATS with JetStream: `nats://HOST`, `tls://HOST:PORT`, also with `TOKEN@` or `USER:PASSWORD@` before the host; several servers of a cluster with commas between them.
+---@field timeout? number Seconds that ops wait while no machine can execute them; 60 by default.
+---@field insecure? boolean Whether servers of other machines may be reached without TLS.
+
+---Sets the server whose machines execute ops with `thread = "remote"`, instead of that of `--remote` and
+---`FLOWLUA_REMOTE`. Nothing is connected before the first such op starts; after that, a call is an error of kind `usage`.
+---@param options flow.RemoteOptions
+function flow.remote(options) end
 
 ---Returns the seconds since an arbitrary moment; the value never decreases. On a virtual clock the time is
 ---virtual too.

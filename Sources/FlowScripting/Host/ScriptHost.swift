@@ -188,6 +188,15 @@ public final class ScriptHost {
   var openPool: WorkerPool?
   /// Those of the paused loops, if they have some.
   var waitingPools: [WorkerPool?] = []
+  /// The server whose machines execute ops with `thread = "remote"`; nil for none. Set it before the first of them
+  /// starts.
+  package var remoteSettings: RemoteSettings?
+  /// Called with a sentence about a machine that can't be used.
+  package var onRemoteWarning: ((ByteString) -> Void)?
+  /// The jobs on other machines, once there have been some.
+  var openRemote: RemoteDispatcher?
+  /// The workers of scripts of other machines; see `RemoteMachine`.
+  var sessionPools: [WorkerPool] = []
   /// The function of calls with a deadline, once there has been one; see `call(_:_:deadline:)`.
   var openCallRunner: LuaReference?
   /// The results of those calls, by their numbers.
@@ -196,6 +205,9 @@ public final class ScriptHost {
   var lastCall: Int64 = 0
   /// The last number given to an object that is sent to workers.
   var lastWorkNumber: UInt64 = 0
+  /// The place in logs of the code that it executes: 0 for the main thread, the number of a worker, or the name of one
+  /// of another machine.
+  var lane: FlowValue = .integer(0)
   /// Whether this is the host of a worker: its module has only the functions that work there.
   let isWorker: Bool
   /// What scripts can use.
@@ -267,8 +279,11 @@ public final class ScriptHost {
     isOpen = false
     timeAlarm = nil
     openCanceller?.detach()
+    openRemote?.close()
+    openRemote = nil
     for pool in openPools { pool.close() }
     openPool = nil
+    sessionPools = []
     waitingPools = []
     for loop in waitingLoops + [loop] {
       loop.cancelProcesses(of: ObjectIdentifier(self))
@@ -295,6 +310,7 @@ public final class ScriptHost {
     keepingDefaults = nil
     onKeeping = nil
     onKeepingWarning = nil
+    onRemoteWarning = nil
     wrapperFactory = nil
     openCallRunner = nil
     openPrograms = nil
@@ -333,6 +349,13 @@ public final class ScriptHost {
   /// The workers of the active loop.
   var workers: WorkerPool {
     if let openPool { return openPool }
+    let made = makePool()
+    if isOpen { openPool = made }
+    return made
+  }
+
+  /// Makes a pool of workers.
+  func makePool() -> WorkerPool {
     if memoryBudget == nil, let budget = LuaMemoryBudget(limit: vm.memoryLimit) {
       memoryBudget = budget
       vm.share(budget)
@@ -346,13 +369,11 @@ public final class ScriptHost {
     }
     configuration.instructionLimit = vm.instructionLimit
     onNeedOfWorkers?()
-    let made = WorkerPool(self, size: workerLimit, configuration: configuration)
-    if isOpen { openPool = made }
-    return made
+    return WorkerPool(self, size: workerLimit, configuration: configuration)
   }
 
   /// The workers of all loops.
-  var openPools: [WorkerPool] { (waitingPools + [openPool]).compactMap { $0 } }
+  var openPools: [WorkerPool] { (waitingPools + [openPool]).compactMap { $0 } + sessionPools }
 
   private func installModule() throws {
     if !isWorker {
@@ -364,6 +385,7 @@ public final class ScriptHost {
       try installInput()
       installKeeping()
       installSandbox()
+      installRemote()
     }
     try installTime()
     try installTasks()

@@ -211,7 +211,7 @@ private struct MachineReader {
       [
         "name", "start", "emit", "reduce", "navigate", "transition", "any", "max_transitions",
         "doc", "needs", "gives", "primary_input", "primary_output",
-      ] + PolicyOptions.fields.filter { !["effect", "cache", "memory"].contains($0) })
+      ] + PolicyOptions.fields.filter { !["effect", "cache", "memory", "tags"].contains($0) })
   }
 
   func machine() throws -> MachineOp {

@@ -130,7 +130,7 @@ extension ScriptHost {
     ]
   }
 
-  /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.key`, `ctx.run`, `ctx.error`.
+  /// `ctx.name`, `ctx.attempt`, `ctx.index`, `ctx.lane`, `ctx.key`, `ctx.run`, `ctx.error`.
   static func contextProperty(_ host: ScriptHost, _ call: LuaCall) throws -> LuaAnswer {
     let name = call.bytes(2)?.description ?? "__index"
     let context = try host.context(call, name)
@@ -142,6 +142,7 @@ extension ScriptHost {
     case "error":
       guard let error = context.endingError else { return call.answer(.nil) }
       return call.answer(try host.luaError(error))
+    case "lane": return try host.answer(call, host.lane)
     case "key": return try host.answer(call, .bytes(context.key))
     case "history": return call.answer(try host.list(of: context.history))
     case "run" where host.isWorker:

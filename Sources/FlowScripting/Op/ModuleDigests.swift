@@ -1,6 +1,14 @@
 internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
+/// A module in Lua.
+struct ModuleSource: Sendable, Equatable {
+  let name: ByteString
+  /// Its file, for messages.
+  let path: ByteString
+  let text: ByteString
+}
+
 /// Digests of the modules that scripts require: of a module's file and of the files of the modules that its
 /// text requires, so that a change of any of them changes the digest.
 ///
@@ -64,6 +72,29 @@ final class ModuleDigests {
     let text = lines.sorted().reduce(into: [UInt8]()) { $0 += $1.bytes + [UInt8(ascii: "\n")] }
     let digest = try FileHash.sha256.digest(of: ByteString(text), Cancellation())
     return .digest(digest.bytes.pairsOfHexadecimalDigits)
+  }
+
+  /// The modules of this name, and those that their texts require: those in Lua with their texts, and the names of
+  /// the others. What has no file is left out, as libraries of Lua are.
+  func sources(of names: [ByteString]) throws -> (lua: [ModuleSource], native: [ByteString]) {
+    var lua: [ModuleSource] = []
+    var native: [ByteString] = []
+    var open = names
+    var seen = Set(names)
+    while let name = open.popLast() {
+      switch try source(of: name) {
+      case .library, .none: break
+      case .native: native.append(name)
+      case .lua(let path):
+        guard let text = try? Files.read(path, Cancellation()) else { continue }
+        lua.append(ModuleSource(name: name, path: path, text: text))
+        for required in Self.required(in: text.bytes) where seen.insert(required).inserted {
+          open.append(required)
+        }
+      }
+    }
+    lua.sort { $0.name < $1.name }
+    return (lua, native.sorted())
   }
 
   // MARK: Finding files

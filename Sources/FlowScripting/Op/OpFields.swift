@@ -22,6 +22,7 @@ extension ScriptHost {
     case "memory":
       return call.answer(op.memoryLimit.map { .integer(Int64($0.bytes)) } ?? .nil)
     case "effect": return try host.answer(call, .bytes(ByteString(op.effect.rawValue)))
+    case "tags": return try host.answer(call, op.tags)
     case "thread": return try host.answer(call, .bytes(ByteString(op.thread.rawValue)))
     default: return call.answer(.nil)
     }
@@ -62,5 +63,13 @@ extension ScriptHost {
 
 extension Op {
   /// The thread on which its function runs.
-  fileprivate var thread: OpThread { body is WorkerOpBody ? .worker : .main }
+  fileprivate var thread: OpThread { (body as? WorkerOpBody)?.thread ?? .main }
+
+  /// What a machine has to have that executes it, as text; nil for any machine.
+  fileprivate var tags: ByteString? {
+    guard let body = body as? WorkerOpBody, body.thread == .remote, !body.tags.isEmpty else {
+      return nil
+    }
+    return body.tags.text
+  }
 }

@@ -7,12 +7,19 @@ enum OpThread: String {
   case main
   /// In a worker.
   case worker
+  /// In a worker of any machine that has joined.
+  case remote
+
+  /// The words that scripts write, for messages.
+  static let expected = "\"main\", \"worker\" or \"remote\" expected"
 }
 
-/// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo`, `thread` and `memory` as scripts write them.
+/// `retry`, `timeout`, `grace`, `effect`, `cache`, `undo`, `thread`, `memory` and `tags` as scripts write them.
 struct PolicyOptions {
   /// The fields of an options table that this type reads.
-  static let fields = ["retry", "timeout", "grace", "effect", "cache", "undo", "thread", "memory"]
+  static let fields = [
+    "retry", "timeout", "grace", "effect", "cache", "undo", "thread", "memory", "tags",
+  ]
 
   let retry: RetryPolicy?
   let timeout: Duration?
@@ -28,6 +35,8 @@ struct PolicyOptions {
   let thread: OpThread?
   /// The most that its executions may allocate in a worker; nil keeps the previous value.
   let memory: ByteCount?
+  /// What a machine has to have that executes it; nil keeps the previous value.
+  let tags: RemoteTags?
 
   init(_ options: Options) throws {
     retry = try Self.retry(options)
@@ -47,11 +56,12 @@ struct PolicyOptions {
     thread = try options.string("thread").map { name in
       guard let thread = OpThread(rawValue: name.description) else {
         throw options.arguments.wrong(
-          options.index, "field 'thread': \"main\" or \"worker\" expected, got \"\(name)\"")
+          options.index, "field 'thread': \(OpThread.expected), got \"\(name)\"")
       }
       return thread
     }
     memory = try Self.memory(options)
+    tags = try RemoteTags(options)
     if cache != nil, undo != nil {
       throw options.arguments.wrong(
         options.index,
@@ -199,37 +209,60 @@ extension ScriptHost {
   /// An op that runs on the thread and with the memory of a policy; the op itself if it already does.
   func op(_ op: Op, with policy: PolicyOptions, _ options: Options) throws -> Op {
     let placed = try self.op(op, on: policy.thread, options)
-    if policy.memory == nil, placed === op { return op }
+    if policy.memory == nil, policy.tags == nil, placed === op { return op }
     guard let body = placed.body as? WorkerOpBody else {
-      if let problem = Self.problem(ofMemory: policy.memory ?? op.memoryLimit) {
+      if let problem = Self.problem(ofMemory: policy.memory ?? op.memoryLimit)
+        ?? Self.problem(ofTags: policy.tags, isRemote: false)
+      {
         throw options.arguments.wrong(options.index, problem)
       }
       return placed
     }
-    guard let memory = policy.memory, memory != body.memory else { return placed }
-    return placed.withBody(body.limited(to: memory))
+    return placed.withBody(try self.body(body, policy, options))
+  }
+
+  /// A body with the limit and the tags of a policy.
+  private func body(
+    _ body: WorkerOpBody, _ policy: PolicyOptions, _ options: Options
+  ) throws -> WorkerOpBody {
+    if let problem = Self.problem(ofTags: policy.tags, isRemote: body.thread == .remote) {
+      throw options.arguments.wrong(options.index, problem)
+    }
+    var body = body
+    if let memory = policy.memory { body = body.limited(to: memory) }
+    if let tags = policy.tags { body = body.placed(.remote, tags) }
+    return body
+  }
+
+  /// The reason why an op that doesn't run on other machines can't have tags.
+  private static func problem(ofTags tags: RemoteTags?, isRemote: Bool) -> String? {
+    tags == nil || isRemote
+      ? nil : "field 'tags': only an op with thread = \"remote\" can have them"
   }
 
   /// The reason why an op that doesn't run in a worker can't have a limit.
   private static func problem(ofMemory memory: ByteCount?) -> String? {
-    memory == nil ? nil : "field 'memory': only an op with thread = \"worker\" can have it"
+    memory == nil
+      ? nil : "field 'memory': only an op with thread = \"worker\" or \"remote\" can have it"
   }
 
   private func op(_ op: Op, on thread: OpThread?, _ options: Options) throws -> Op {
     switch (thread, op.body) {
-    case (nil, _), (.main?, is ScriptOpBody), (.worker?, is WorkerOpBody): return op
+    case (nil, _), (.main?, is ScriptOpBody): return op
     case (.main?, let body as WorkerOpBody): return op.withBody(body.onMain())
     case (.main?, _): return op
-    case (.worker?, let body as ScriptOpBody):
+    case (let thread?, let body as WorkerOpBody):
+      return body.thread == thread ? op : op.withBody(body.placed(thread, body.tags))
+    case (let thread?, let body as ScriptOpBody):
       return op.withBody(
-        try workerBody(body.function, options, of: op.nameBytes)
+        try workerBody(body.function, options, of: op.nameBytes).placed(thread, RemoteTags())
           .binding(body.arguments, count: body.argumentCount))
-    case (.worker?, let body as WrappedOpBody):
+    case (_?, let body as WrappedOpBody):
       throw options.arguments.wrong(
         options.index,
         "field 'thread': a wrapper of '\(body.wrapped.nameBytes)' runs on the main thread; give it an op "
           + "that runs in a worker")
-    case (.worker?, _):
+    case (_?, _):
       throw options.arguments.wrong(
         options.index,
         "field 'thread': only ops written in Lua can run in a worker, not '\(op.nameBytes)'")
@@ -258,14 +291,16 @@ extension ScriptHost {
   func body(
     _ function: LuaReference, _ policy: PolicyOptions, _ options: Options, of name: ByteString
   ) throws -> any OpBody {
-    guard policy.thread == .worker else {
-      if let problem = Self.problem(ofMemory: policy.memory) {
+    guard let thread = policy.thread, thread != .main else {
+      if let problem = Self.problem(ofMemory: policy.memory)
+        ?? Self.problem(ofTags: policy.tags, isRemote: false)
+      {
         throw options.arguments.wrong(options.index, problem)
       }
       return ScriptOpBody(self, function)
     }
-    let body = try workerBody(function, options, of: name)
-    return policy.memory.map { body.limited(to: $0) } ?? body
+    let body = try workerBody(function, options, of: name).placed(thread, RemoteTags())
+    return try self.body(body, policy, options)
   }
 
   /// `Op:with { … }`.

@@ -13,7 +13,7 @@ internal import FlowEngine
 /// | `parent` | the `id` of the flow, group or op that encloses it |
 /// | `path` | the names of all that encloses it and its own: `publish/ShardsOp #2/CountOp #1` |
 /// | `run` | the id of the run, unique across processes |
-/// | `lane` | 0 for the main thread, else the number of the worker |
+/// | `lane` | 0 for the main thread, else the number of the worker, or the name of one of another machine: `gpu1/3` |
 /// | `queued` | of an item's `start`: when it could have begun, in seconds since the run began |
 /// | `op` | the name of the op it is about |
 /// | `index` | the op's index in a group, from 1; absent outside of one |
@@ -63,7 +63,8 @@ struct EventTables {
     }
     add(Name.path, event.pathBytes)
     add(Name.run, event.runBytes)
-    fields.append((Name.lane, .integer(Int64(event.lane))))
+    fields.append(
+      (Name.lane, event.laneName.map { .string($0) } ?? .integer(Int64(event.lane))))
     if let queued = event.queued { fields.append((Name.queued, .number(queued.inSeconds))) }
     fields.append((Name.op, .string(event.opBytes)))
     if event.index > 0 { fields.append((Name.index, .integer(Int64(event.index)))) }

@@ -82,7 +82,11 @@ package struct RunOTLP {
     if !span.isInChildRun { text.add("flowlua.id", Int64(truncatingIfNeeded: span.id)) }
     if span.index > 0 { text.add("flowlua.index", Int64(span.index)) }
     if let label = run.label(of: span) { text.add("flowlua.label", label) }
-    if span.lane > 0 { text.add("flowlua.worker", Int64(span.lane)) }
+    if let name = run.lanes[span.lane] {
+      text.add("flowlua.worker", name)
+    } else if span.lane > 0 {
+      text.add("flowlua.worker", Int64(span.lane))
+    }
     if span.start > span.queued { text.add("flowlua.queued", duration: span.start - span.queued) }
     if let line = run.keptLine(of: span) { text.add("flowlua.kept", line) }
     if attempts.count > 1 { text.add("flowlua.attempts", Int64(attempts.count)) }

@@ -38,8 +38,9 @@ extension ScriptHost {
             guard let function = try call.uniqueFunction(arguments.place(place)) else {
               throw arguments.wrong(place, expected: "function")
             }
-            guard let thread = wanted else {
-              let made = try host.continueInWorker(task, continuation, arguments, place)
+            guard case .here(let thread) = wanted else {
+              let made = try host.continueInWorker(
+                task, continuation, arguments, place, isRemote: wanted == .remote)
               return call.answer(made, host.types.task)
             }
             let made = host.continue(task, continuation, thread, function, call.origin)
@@ -60,9 +61,10 @@ extension ScriptHost {
     return made
   }
 
-  /// The same with a function that is called in a worker.
+  /// The same with a function that is called in a worker, of this or of another machine.
   private func continueInWorker(
-    _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments, _ place: Int
+    _ task: AnyFlowTask, _ kind: ContinuationKind, _ arguments: Arguments, _ place: Int,
+    isRemote: Bool
   ) throws -> FlowTask<FlowValue> {
     if isWorker {
       throw place == 2
@@ -81,22 +83,31 @@ extension ScriptHost {
     } catch let error as EncodeError {
       throw usage(arguments.call, error.description)
     }
-    let made = WorkerContinuation(self, kind, function)
+    let made = WorkerContinuation(self, kind, function, isRemote: isRemote)
     begin(made, arguments.call.origin)
     made.begin(after: task)
     return made
   }
 
-  /// The thread in `opts.thread`; nil for a worker.
-  private func threadOption(_ arguments: Arguments, _ index: Int) throws -> ContinuationThread? {
-    if arguments.isNil(index) { return .automatic }
+  /// Where a continuation's function is called.
+  private enum Place: Equatable {
+    /// On the loop.
+    case here(ContinuationThread)
+    case worker
+    /// In a worker of any machine that has joined.
+    case remote
+  }
+
+  /// The thread in `opts.thread`.
+  private func threadOption(_ arguments: Arguments, _ index: Int) throws -> Place {
+    if arguments.isNil(index) { return .here(.automatic) }
     let options = try arguments.options(index, known: ["thread"])
-    guard let name = try options.string("thread") else { return .automatic }
+    guard let name = try options.string("thread") else { return .here(.automatic) }
     return try Self.thread(named: name) { arguments.wrong(index, "field 'thread': \($0)") }
   }
 
-  /// The thread named by a first argument that is followed by the function only; nil for a worker.
-  private func threadName(_ arguments: Arguments) throws -> ContinuationThread? {
+  /// The thread named by a first argument that is followed by the function only.
+  private func threadName(_ arguments: Arguments) throws -> Place {
     if !arguments.isNil(3) {
       throw arguments.wrong(3, "the thread is given already, got \(arguments.got(3))")
     }
@@ -105,12 +116,14 @@ extension ScriptHost {
 
   private static func thread(
     named name: ByteString, _ wrong: (String) -> any Error
-  ) throws -> ContinuationThread? {
+  ) throws -> Place {
     switch name {
-    case "main": return .main
-    case "immediate": return .immediate
-    case "worker": return nil
-    default: throw wrong("\"main\", \"immediate\" or \"worker\" expected, got \"\(name)\"")
+    case "main": return .here(.main)
+    case "immediate": return .here(.immediate)
+    case "worker": return .worker
+    case "remote": return .remote
+    default:
+      throw wrong("\"main\", \"immediate\", \"worker\" or \"remote\" expected, got \"\(name)\"")
     }
   }
 }

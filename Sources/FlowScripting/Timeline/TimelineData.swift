@@ -244,7 +244,11 @@ struct TimelineData {
       })
     text.append(raw: "],\"lane\":[")
     text.append(shown.lazy.map { Int64(run.spans[$0].lane) })
-    text.append(raw: "]},\"attempts\":[")
+    text.append(raw: "],\"lanes\":{")
+    for (index, lane) in run.lanes.sorted(by: { $0.key < $1.key }).enumerated() {
+      append(index > 0 ? ",\"\(lane.key)\":" : "\"\(lane.key)\":", lane.value, to: &text)
+    }
+    text.append(raw: "}},\"attempts\":[")
     appendAttempts(to: &text)
     text.append(raw: "],\"works\":[")
     appendWorks(to: &text)

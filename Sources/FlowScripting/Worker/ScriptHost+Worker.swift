@@ -14,6 +14,7 @@ extension ScriptHost {
 
   /// Makes a task of workers stop, of any loop.
   func stopWork(_ number: UInt64, _ error: FlowError) {
+    if openRemote?.stop(number, error) == true { return }
     for pool in openPools { pool.stop(number, error) }
   }
 
@@ -21,7 +22,7 @@ extension ScriptHost {
   private static let mainNames: Set<String> = [
     "op", "wrap", "new", "dispatcher", "machine", "step", "any_step", "on", "next", "forward",
     "back",
-    "stay", "continue", "finish", "retry", "ops", "sandbox", "testing",
+    "stay", "continue", "finish", "retry", "ops", "remote", "sandbox", "testing",
   ]
 
   /// The value of `flow.name` in a worker for a name that its module doesn't have.
@@ -90,6 +91,24 @@ extension ScriptHost {
 }
 
 extension LuaVM {
+  /// Makes modules known to `require`, unless modules of their names are known already.
+  func preload(_ modules: [ModuleSource]) throws {
+    guard !modules.isEmpty, case .reference(let package) = try global("package"),
+      case .reference(let preload) = try rawGet("preload", in: package)
+    else { return }
+    for module in modules {
+      guard try rawGet(.string(module.name), in: preload).isNil else { continue }
+      let loader: LuaReference
+      do {
+        loader = try load(module.text, name: "@\(module.path)", mode: "t")
+      } catch {
+        // It is raised where the module is required.
+        loader = try makeFunction { _ in throw error }
+      }
+      try set(.reference(loader), at: .string(module.name), in: preload)
+    }
+  }
+
   /// Sets the module paths.
   func setPackagePaths(_ paths: [(field: ByteString, text: ByteString)]) throws {
     guard case .reference(let package) = try global("package") else { return }

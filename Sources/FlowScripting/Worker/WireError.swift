@@ -3,19 +3,30 @@ internal import FlowEngine
 
 /// An error on its way between the main state and a worker: the data for its table there.
 final class WireError: Sendable {
-  private let plain: FlowError
-  private let values: WireBatch
+  let plain: FlowError
+  let values: WireBatch
   /// The fields of its table that the script gave, by name; the values are in `values`.
-  private let fields: [(name: ByteString, value: WireValue)]
-  private let cause: Cause?
+  let fields: [(name: ByteString, value: WireValue)]
+  let cause: Cause?
 
-  private enum Cause {
+  enum Cause {
     case value(WireValue)
     case error(WireError)
   }
 
   /// The maximum depth of nested causes.
-  private static let depthLimit = 16
+  static let depthLimit = 16
+
+  /// An error of another process.
+  init(
+    plain: FlowError, values: WireBatch, fields: [(name: ByteString, value: WireValue)],
+    cause: Cause?
+  ) {
+    self.plain = plain
+    self.values = values
+    self.fields = fields
+    self.cause = cause
+  }
 
   /// An error of the host's loop; `depth` is the number of errors it is the cause of.
   init(_ error: FlowError, from host: ScriptHost, depth: Int = 0) {

@@ -25,6 +25,12 @@ struct WireBatch: Sendable {
 
   init() {}
 
+  /// A batch of another process.
+  init(values: ContiguousArray<WireValue>, buffer: EncodedBuffer?) {
+    self.values = values
+    self.buffer = buffer
+  }
+
   /// The buffer for encoded tables.
   fileprivate mutating func makeBuffer() -> EncodedBuffer {
     if let buffer { return buffer }

@@ -1,7 +1,7 @@
 @_spi(Scripting) internal import FlowEngine
 @_spi(Scripting) internal import LuaVM
 
-/// A continuation whose function is called in a worker: it gets a copy of the previous task's
+/// A continuation whose function is called in a worker, of this or of another machine: it gets a copy of the previous task's
 /// outcome, and its result is copied back.
 final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
   private let host: ScriptHost
@@ -10,8 +10,12 @@ final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
   private var number: UInt64 = 0
   private var job: WorkerJob?
   private var place: WorkPlace?
+  private let isRemote: Bool
 
-  init(_ host: ScriptHost, _ kind: ContinuationKind, _ function: WorkerFunction) {
+  init(
+    _ host: ScriptHost, _ kind: ContinuationKind, _ function: WorkerFunction, isRemote: Bool
+  ) {
+    self.isRemote = isRemote
     self.host = host
     self.kind = kind
     self.function = function
@@ -42,10 +46,16 @@ final class WorkerContinuation: ContinuationTask<FlowValue>, WorkerTask {
     }
     place = owner?.workPlace
     number = host.workers.makeNumber()
-    job = WorkerJob(
+    let job = WorkerJob(
       code: function.code, arguments: batch, kind: .call(input, span: place?.spanOrigin))
+    self.job = job
     hold()
-    host.workers.submit(self, number)
+    guard isRemote, host.usesRemote else { return host.workers.submit(self, number) }
+    do throws(FlowError) {
+      try host.remote.submit(self, number, job, function, RemoteTags())
+    } catch {
+      failed(error)
+    }
   }
 
   // MARK: For the pool

@@ -5,10 +5,13 @@ internal import FlowEngine
 final class WorkerCode: Sendable {
   let id: UInt64
   let package: CodePackage
+  /// The modules that it may require, where the files of the script aren't.
+  let modules: [ModuleSource]
 
-  init(id: UInt64, package: CodePackage) {
+  init(id: UInt64, package: CodePackage, modules: [ModuleSource] = []) {
     self.id = id
     self.package = package
+    self.modules = modules
   }
 }
 
@@ -25,6 +28,13 @@ struct WorkerJob: Sendable {
   /// The arguments of the function, after `ctx` if there is one.
   let arguments: WireBatch
   let kind: Kind
+
+  /// Whether a value of it is secret.
+  var hasSecrets: Bool {
+    var values = arguments.values
+    if case .op(let place) = kind { values += place.data.values }
+    return values.contains { if case .secret = $0 { true } else { false } }
+  }
 
   enum Kind: Sendable {
     case op(OpPlace)

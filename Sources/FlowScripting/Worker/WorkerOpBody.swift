@@ -20,6 +20,20 @@ final class WorkerFunction {
 
   deinit { for pool in host.openPools { pool.forget(code) } }
 
+  private var madeRemoteCode: RemoteCode?
+
+  /// The function with its modules, for other machines.
+  func remoteCode() throws(FlowError) -> RemoteCode {
+    if let madeRemoteCode { return madeRemoteCode }
+    do {
+      let made = try RemoteCode(function, code.package, of: host)
+      madeRemoteCode = made
+      return made
+    } catch {
+      throw host.flowError(unpacking: error)
+    }
+  }
+
   /// The reason why the function isn't the packed one any more; nil if it is.
   func problem(of name: ByteString) -> FlowError? {
     do {
@@ -48,6 +62,10 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
   let argumentCount: Int
   /// The most that one execution may allocate in the worker; nil for no limit.
   let memory: ByteCount?
+  /// `worker` or `remote`.
+  let thread: OpThread
+  /// What a machine has to have that executes it.
+  let tags: RemoteTags
   private var host: ScriptHost { shared.host }
 
   /// The function, without the bound arguments.
@@ -55,8 +73,10 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
 
   init(
     _ shared: WorkerFunction, arguments: LuaReference? = nil, argumentCount: Int = 0,
-    memory: ByteCount? = nil
+    memory: ByteCount? = nil, thread: OpThread = .worker, tags: RemoteTags = RemoteTags()
   ) {
+    self.thread = thread
+    self.tags = tags
     self.shared = shared
     self.arguments = arguments
     self.argumentCount = argumentCount
@@ -65,12 +85,23 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
 
   /// The same with bound arguments.
   func binding(_ arguments: LuaReference?, count: Int) -> WorkerOpBody {
-    WorkerOpBody(shared, arguments: arguments, argumentCount: count, memory: memory)
+    WorkerOpBody(
+      shared, arguments: arguments, argumentCount: count, memory: memory, thread: thread, tags: tags
+    )
   }
 
   /// The same with a limit.
   func limited(to memory: ByteCount) -> WorkerOpBody {
-    WorkerOpBody(shared, arguments: arguments, argumentCount: argumentCount, memory: memory)
+    WorkerOpBody(
+      shared, arguments: arguments, argumentCount: argumentCount, memory: memory, thread: thread,
+      tags: tags)
+  }
+
+  /// The same elsewhere.
+  func placed(_ thread: OpThread, _ tags: RemoteTags) -> WorkerOpBody {
+    WorkerOpBody(
+      shared, arguments: arguments, argumentCount: argumentCount, memory: memory, thread: thread,
+      tags: tags)
   }
 
   /// The same on the main thread.
@@ -105,7 +136,11 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
       let execution = WorkerExecution(host, number, job, context)
       context.state = execution
       context.beginWaiting()
-      host.workers.submit(execution, number)
+      if thread == .remote, host.usesRemote {
+        try host.remote.submit(execution, number, job, shared, tags)
+      } else {
+        host.workers.submit(execution, number)
+      }
       return .suspended
     } catch {
       context.fail(error)
@@ -141,11 +176,11 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
 
   func itemRunner(for work: ItemWork) -> (any ItemRunner)? {
     let declared = work.op.needs + work.op.gives
-    guard !work.hasPolicy, memory == nil, work.count > 0,
+    guard !work.hasPolicy, memory == nil, work.count > 0, thread == .worker || !host.usesRemote,
       !declared.contains(where: { $0.type.isTested })
     else {
       // Each item by itself, with the only implementation of policies, and in a worker for itself if its
-      // memory is limited.
+      // memory is limited; of another machine, because each item has a hand-out of its own.
       return nil
     }
     do throws(FlowError) {
@@ -202,9 +237,17 @@ private final class WorkerExecution: WorkerTask {
   }
 
   func order(for worker: Int) -> WorkerOrder? {
-    guard let context else { return nil }
-    context.endWaiting()
-    return .start(id: number, job)
+    context == nil ? nil : .start(id: number, job)
+  }
+
+  func begun(in lane: UInt8) {
+    context?.endWaiting()
+    context?.setLane(lane)
+  }
+
+  func lostMachine(_ name: ByteString) {
+    context?.log("\(name) is gone: executed again on another machine")
+    context?.beginWaiting()
   }
 
   var grace: Duration? { context?.grace }

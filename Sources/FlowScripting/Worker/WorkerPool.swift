@@ -7,11 +7,15 @@ internal import Glibc
 protocol WorkerTask: AnyObject {
   /// A worker can begin it: returns the order.
   func order(for worker: Int) -> WorkerOrder?
+  /// A worker has been sent the order; `lane` is its number in the log.
+  func begun(in lane: UInt8)
   /// An event of the task; `.ended` is the last one.
   func handle(_ event: WorkerReport.JobEvent)
   /// Its worker is gone, or couldn't be started; no more events come from it. Another one replaces
   /// it unless `isReplaced` is false.
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
+  /// Its machine is gone; it executes again on another one.
+  func lostMachine(_ name: ByteString)
   /// The seconds that its cleanups have after a stop; nil for the default.
   var grace: Duration? { get }
   /// Whether it has its worker for itself.
@@ -19,6 +23,8 @@ protocol WorkerTask: AnyObject {
 }
 
 extension WorkerTask {
+  func begun(in lane: UInt8) {}
+  func lostMachine(_ name: ByteString) {}
   /// The default.
   var grace: Duration? { nil }
   /// It shares its worker.
@@ -51,6 +57,20 @@ final class WorkerPool {
   private var groups: [UInt64: Connection] = [:]
   private let link: Link
   private let configuration: LuaConfiguration
+  /// What its workers have instead of what they would have from the host; nil for nothing. Set before the first task.
+  var conditions: Conditions?
+  /// Called after a report, when tasks may have ended and workers may have fallen asleep.
+  var onReport: (() -> Void)?
+
+  /// What workers have that execute ops of another process.
+  struct Conditions {
+    let gracePeriod: Duration
+    let cleanupGrace: Duration
+    let logsWaits: Bool
+    let hasGlobalModule: Bool
+    /// The name of a worker, by its number from 1 on.
+    let lane: (Int) -> ByteString
+  }
 
   /// A worker, on the main loop.
   private struct Worker {
@@ -173,7 +193,8 @@ final class WorkerPool {
       switch action {
       case .start: start()
       case .assign(let number, let worker):
-        if let order = tasks[number]?.order(for: worker) {
+        if let task = tasks[number], let order = task.order(for: worker) {
+          task.begun(in: lane(of: worker))
           send(order, to: worker)
         } else {
           // It needs none any more.
@@ -186,6 +207,12 @@ final class WorkerPool {
 
   // MARK: Workers
 
+  /// The number of a worker in logs.
+  func lane(of worker: Int) -> UInt8 { UInt8(truncatingIfNeeded: worker + 1) }
+
+  /// How many workers it needs now.
+  var load: Int { state.load }
+
   private func start() {
     let index = workers.count
     let channel = WorkerChannel()
@@ -193,10 +220,14 @@ final class WorkerPool {
     let setting = WorkerSetting(
       configuration: configuration, hostConfiguration: host.configuration,
       paths: host.packagePaths,
-      hasGlobalModule: host.hasGlobalModule, isChecking: host.isChecking,
+      hasGlobalModule: conditions?.hasGlobalModule ?? host.hasGlobalModule,
+      isChecking: host.isChecking,
       isVirtual: loop.timeSource.isVirtual, refusesPrograms: loop.processReplacement != nil,
-      refusesRequests: loop.httpReplacement != nil, logsWaits: host.logsWaits,
-      gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, trace: loop.trace,
+      refusesRequests: loop.httpReplacement != nil,
+      logsWaits: conditions?.logsWaits ?? host.logsWaits,
+      gracePeriod: conditions?.gracePeriod ?? loop.gracePeriod,
+      cleanupGrace: conditions?.cleanupGrace ?? loop.cleanupGrace, trace: loop.trace,
+      lane: WorkerLane(number: index + 1, name: conditions?.lane(index + 1)),
       secrets: loop.secrets,
       channel: channel,
       deliver: { [mailbox = loop.mailbox, link] report in
@@ -237,6 +268,7 @@ final class WorkerPool {
 
   private func handle(_ report: WorkerReport, from worker: Int) {
     guard workers[worker].isAlive else { return }
+    defer { onReport?() }
     workers[worker].hasReported = true
     host.vm.settleBudget()
     for event in report.jobs {
@@ -339,6 +371,7 @@ final class WorkerPool {
       task.lost(error, worker: worker, isReplaced: workers[worker].hasReported)
     }
     perform(actions)
+    onReport?()
   }
 
   /// Ends all workers: their states are closed, with all finalizers. Doesn't wait longer than the

@@ -60,6 +60,7 @@ final class WorkerRuntime {
         vm: vm, loop: loop, configuration: setting.hostConfiguration, isWorker: true)
       try vm.setPackagePaths(setting.paths)
       host.logsWaits = setting.logsWaits
+      host.lane = setting.lane.value
       if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }
       if setting.hasGlobalModule { try vm.setGlobal("flow", .reference(host.module)) }
       try vm.guardGlobals()
@@ -187,6 +188,7 @@ final class WorkerRuntime {
 
   private func function(_ code: WorkerCode) throws -> LuaReference {
     if let known = functions[code.id] { return known }
+    try host.vm.preload(code.modules)
     let made = try vm.unpack(code.package)
     functions[code.id] = made
     return made

@@ -25,6 +25,8 @@ struct WorkerSetting: Sendable {
   let cleanupGrace: Duration
   /// The trace of the main loop.
   let trace: TraceContext?
+  /// Its place in logs, and the value of `ctx.lane`.
+  let lane: WorkerLane
   /// Texts that the process must never show.
   let secrets: SecretTexts
   let channel: WorkerChannel
@@ -32,6 +34,17 @@ struct WorkerSetting: Sendable {
   let deliver: @Sendable (WorkerReport) -> Void
   /// Receives the reason why there is no worker.
   let refuse: @Sendable (any Error) -> Void
+}
+
+/// The place in logs of a worker.
+struct WorkerLane: Sendable {
+  /// From 1 on.
+  let number: Int
+  /// Its name for scripts of other machines.
+  let name: ByteString?
+
+  /// The value of `ctx.lane`.
+  var value: FlowValue { name.map { .bytes($0) } ?? .integer(Int64(number)) }
 }
 
 /// The threads of workers: each has a Lua state and an event loop of its own.

@@ -46,6 +46,11 @@ function check.contains(text, ...)
   end
 end
 
+-- Fails unless a text matches a pattern of Lua.
+function check.match(text, pattern)
+  if not text:find(pattern) then error(("%s doesn't match %s"):format(text, pattern), 2) end
+end
+
 function check.lacks(text, ...)
   for _, part in ipairs { ... } do
     if text:find(part, 1, true) then error(("%s is in:\n%s"):format(show(part), text), 2) end

@@ -28,7 +28,7 @@ check.equal(op:start():next_on_success("main", function(data) return data.n end)
 
 local task = flow.resolved()
 check.raises(function() task:next("mian", print) end, "thread_first.lua:",
-  [[bad argument #1 to 'next' ("main", "immediate" or "worker" expected, got "mian")]])
+  [[bad argument #1 to 'next' ("main", "immediate", "worker" or "remote" expected, got "mian")]])
 check.raises(function() task:finally "main" end,
   "bad argument #2 to 'finally' (function expected, got no value)")
 check.raises(function() task:next("main", "main") end,

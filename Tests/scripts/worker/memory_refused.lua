@@ -33,7 +33,7 @@ for _, memory in ipairs { 65536, 65536.0, "64K", "16T", 16 << 40 } do
 end
 
 -- Without a worker.
-local what = "field 'memory': only an op with thread = \"worker\" can have it"
+local what = "field 'memory': only an op with thread = \"worker\" or \"remote\" can have it"
 local MainOp = flow.op("MainOp", function() end)
 check.usage(function() flow.op("A", { memory = "64M", run = function() end }) end, "'op'", "#2", what)
 check.usage(function() flow.op("A", { thread = "main", memory = "64M", run = function() end }) end, "'op'", "#2", what)

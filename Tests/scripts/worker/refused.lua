@@ -26,7 +26,7 @@ refuses(function() return PrintOp end, "upvalue 'PrintOp'")
 -- Only ops written in Lua run in workers.
 check.usage(function() flow.new("f"):with { thread = "worker" } end, "only ops written in Lua", "f")
 check.usage(function() PrintOp:with { thread = "worker" } end, "only ops written in Lua")
-check.usage(function() flow.op("A", { thread = "wroker", run = print }) end, '"main" or "worker"')
+check.usage(function() flow.op("A", { thread = "wroker", run = print }) end, '"main", "worker" or "remote"')
 
 -- Values.
 local SetOp = flow.op("SetOp", { thread = "worker", run = function(ctx) ctx:set("f", function() end) end })

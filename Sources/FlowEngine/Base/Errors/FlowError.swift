@@ -29,6 +29,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
     /// The limit of everything that the script or its host runs was exceeded: that of its time, or of its
     /// instructions.
     case time
+    /// The machines that executed it were lost, each time.
+    case crashed
 
     /// The name that scripts and reports use.
     public var name: String { nameBytes.description }
@@ -56,6 +58,7 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
       case .network: "network"
       case .memory: "memory"
       case .time: "time"
+      case .crashed: "crashed"
       }
     }
   }
@@ -274,7 +277,8 @@ public final class FlowError: Error, Sendable, CustomStringConvertible {
   /// The text of the log line, after `DidFinish: `.
   package var logLine: ByteString {
     switch kind {
-    case .error, .usage, .stalled, .http, .network, .memory, .time: "withError: \(messageBytes)"
+    case .error, .usage, .stalled, .http, .network, .memory, .time, .crashed:
+      "withError: \(messageBytes)"
     case .insufficientInput: "withInsufficientInputData: \(messageBytes)"
     case .mismatchedInput: "withMismatchInputDataType: \(messageBytes)"
     case .missingOutput: "withMissingOutputData: \(messageBytes)"

@@ -157,11 +157,13 @@ public final class EventLog {
   @inline(__always)
   func append(
     _ kind: LogKind, time: Int64, scope: UInt32, position: UInt32, key: UInt32 = 0,
-    attempt: Int = 1, first: Payload = .none, second: Payload = .none, value: FlowValue? = nil
+    attempt: Int = 1, lane: UInt8 = 0, first: Payload = .none, second: Payload = .none,
+    value: FlowValue? = nil
   ) {
     let record = LogRecord(
       time: time, first: first.bits, second: second.bits, scope: scope, position: position,
-      key: key, meta: LogRecord.meta(kind, first.tag, second.tag, attempt: attempt))
+      key: key,
+      meta: LogRecord.meta(kind, first.tag, second.tag, attempt: attempt) | UInt32(lane) << 12)
     put(record, value)
   }
 

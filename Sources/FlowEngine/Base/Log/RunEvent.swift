@@ -81,6 +81,8 @@ public struct RunEvent: Sendable {
   package let runBytes: ByteString
   /// The worker that executes it, counted from 1; 0 for the loop itself.
   package let lane: Int
+  /// The name of the lane; nil for a worker of this process, and for the loop itself.
+  package let laneName: ByteString?
   /// For the `start` of an item, the time from the run's start to the group's, when the item
   /// could have started.
   public let queued: Duration?
@@ -211,7 +213,8 @@ extension EventLog {
     return RunEvent(
       nanoseconds: record.time - began, kind: kind, id: id(of: record),
       parent: parentID(of: record), pathBytes: shown(path(of: record)), runBytes: runID,
-      lane: Int(record.lane), queued: queued.map { .nanoseconds($0 - began) }, opBytes: shown(name),
+      lane: Int(record.lane), laneName: keys.lanes.name(of: record.lane),
+      queued: queued.map { .nanoseconds($0 - began) }, opBytes: shown(name),
       index: index,
       labelBytes: index == 0
         ? nil : label(scope: record.scope, position: record.position).map { shown($0) },

@@ -56,6 +56,15 @@ public struct TraceContext: Sendable {
     self.stateBytes = isKept == true ? state : nil
   }
 
+  /// A trace that another process has described.
+  init(high: UInt64, low: UInt64, parent: UInt64, isSampled: Bool, state: ByteString?) {
+    self.high = high
+    self.low = low
+    self.parent = parent
+    self.isSampled = isSampled
+    stateBytes = state
+  }
+
   /// The id of the trace: 32 hexadecimal digits.
   public var id: String { idBytes.description }
   /// The bytes of `id`.

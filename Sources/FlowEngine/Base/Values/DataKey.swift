@@ -27,6 +27,9 @@ public final class KeyTable {
   /// The texts that messages about the values of keys may not show.
   let secrets: SecretTexts
 
+  /// The names of lanes, which all logs with these keys share.
+  package let lanes = LaneNames()
+
   /// Counts the memory of keys that are interned from now on; nil unless something limits it.
   var account: MemoryAccount?
   /// The bytes that these keys take.

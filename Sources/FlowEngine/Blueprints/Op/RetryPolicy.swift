@@ -122,7 +122,7 @@ extension FlowError.Kind {
   /// Whether another attempt may succeed after this error.
   var isRetriable: Bool {
     switch self {
-    case .error, .timeout, .missingOutput, .http, .network, .memory: true
+    case .error, .timeout, .missingOutput, .http, .network, .memory, .crashed: true
     case .insufficientInput, .mismatchedInput, .mismatchedOutput, .cancelled, .stalled, .usage,
       .time:
       false

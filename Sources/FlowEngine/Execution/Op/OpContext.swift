@@ -60,6 +60,7 @@ public final class OpContext {
   private final class RareState {
     @exclusivity(unchecked) var keeping: (any KeptExecution)?
     @exclusivity(unchecked) var outcome: FlowError?
+    @exclusivity(unchecked) var lane: UInt8 = 0
   }
   @exclusivity(unchecked) private var rare: RareState?
   /// The error that the op has ended with.
@@ -67,6 +68,11 @@ public final class OpContext {
     get { rare?.outcome }
     set { if rare != nil || newValue != nil { makeRareState().outcome = newValue } }
   }
+  /// The number in the log of what executes the body elsewhere, such as a worker; 0 for the loop itself.
+  package var lane: UInt8 { rare?.lane ?? 0 }
+
+  /// Sets the lane; see `LaneNames` for those of other machines.
+  package func setLane(_ lane: UInt8) { makeRareState().lane = lane }
   @exclusivity(unchecked) private(set) var scope: UInt32 = 0
   @exclusivity(unchecked) private(set) var position: UInt32 = 0
   @exclusivity(unchecked) private var began: Int64 = 0
@@ -220,7 +226,7 @@ public final class OpContext {
     guard let execution, !isSettled else { return }
     execution.loop.checkThread()
     execution.log.append(
-      .log, time: plausible(time), scope: scope, position: position, attempt: attempt,
+      .log, time: plausible(time), scope: scope, position: position, attempt: attempt, lane: lane,
       first: execution.log.payload(text))
   }
 
@@ -447,7 +453,10 @@ public final class OpContext {
     began = time
     isSettled = false
     isLogged = false
-    if outcome != nil { outcome = nil }
+    if let rare {
+      rare.outcome = nil
+      rare.lane = 0
+    }
     phase = .inBody
   }
 
@@ -543,7 +552,7 @@ public final class OpContext {
       if execution.opPolicy?.isUnlogged == true { return }
       log.append(
         execution.isUndo ? .undo : .finish, time: time, scope: scope, position: position,
-        attempt: attempt, first: outcome.map { log.payload($0.logLine) } ?? .none,
+        attempt: attempt, lane: lane, first: outcome.map { log.payload($0.logLine) } ?? .none,
         second: .integer(time &- began))
     }
     if let outcome, execution.frames.isEmpty { execution.group?.memberFailed(outcome) }

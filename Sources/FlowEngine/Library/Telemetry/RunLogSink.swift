@@ -39,7 +39,7 @@ public final class RunLogSink: RunSink, RecordSink {
     metadata["op"] = event.opBytes.description
     metadata["path"] = event.pathBytes.description
     if event.attempt > 1 { metadata["attempt"] = String(event.attempt) }
-    if event.lane > 0 { metadata["worker"] = String(event.lane) }
+    if event.lane > 0 { metadata["worker"] = event.laneName?.description ?? String(event.lane) }
     metadata["key"] = event.keyBytes?.description
     metadata["value"] = event.valueBytes?.description
     if isEnd {

@@ -20,6 +20,12 @@ package struct RunSpans: Sendable {
   var retries: ContiguousArray<SpanRetry> = []
   var failures: ContiguousArray<SpanFailure> = []
 
+  /// The names of lanes of other machines.
+  package internal(set) var lanes: [UInt8: ByteString] = [:]
+
+  /// The name of a lane: `worker 3`, or that of a worker of another machine.
+  package func name(ofLane lane: UInt8) -> ByteString { lanes[lane] ?? "worker \(lane)" }
+
   /// The name of the run.
   package let name: ByteString
   /// The id of the run, unique across processes.
@@ -39,6 +45,7 @@ package struct RunSpans: Sendable {
     let now = run.loop.now()
     let log = run.log
     secrets = log.keys.secrets
+    lanes = log.keys.lanes.all
     bound = log.bound
     name = log.shown(run.nameBytes)
     runID = run.identifierBytes

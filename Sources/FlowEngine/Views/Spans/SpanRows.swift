@@ -26,12 +26,14 @@ package struct SpanRows {
   /// The rows of each lane in which nothing is.
   private var free: [UInt8: ContiguousArray<Int>] = [:]
   private var counts: [UInt8: Int] = [:]
+  private let lanes: [UInt8: ByteString]
   /// How many free rows are tried: a row may be free in the order of the log, and not at that time.
   private static let tries = 8
 
   /// Finds the rows for a run.
   package init(_ run: RunSpans) {
     rowOfSpan = [Int](repeating: 0, count: run.spans.count)
+    lanes = run.lanes
     for (place, entry) in run.order.enumerated() {
       addUndos(of: run, before: place)
       addWorks(of: run, before: place)
@@ -147,11 +149,12 @@ package struct SpanRows {
     if rows[row].open.isEmpty { free[span.lane, default: []].append(row) }
   }
 
-  /// The name of a row: `main`, `main 2`, `worker 1`, `worker 1 (2)`.
+  /// The name of a row: `main`, `main 2`, `worker 1`, `worker 1 (2)`, `gpu1/3`.
   package func name(of row: Int) -> ByteString {
     let (lane, number) = (rows[row].lane, rows[row].number)
     if lane == 0 { return number == 1 ? "main" : "main \(number)" }
-    return number == 1 ? "worker \(lane)" : "worker \(lane) (\(number))"
+    let name = lanes[lane] ?? "worker \(lane)"
+    return number == 1 ? name : "\(name) (\(number))"
   }
 
   /// The place of a row among all rows: those of the loop itself come first.

@@ -149,6 +149,7 @@ package final class NATSConnection: LoopExtension {
   /// Subscribes to a subject, which may have wildcards; of the subscribers of a queue, one gets a message.
   ///
   /// The handler is called on the loop's thread, as long as the subscription and the connection are open.
+  @discardableResult
   package func subscribe(
     _ subject: ByteString, queue: ByteString? = nil, handler: @escaping (NATSMessage) -> Void
   ) throws(FlowError) -> NATSSubscription {

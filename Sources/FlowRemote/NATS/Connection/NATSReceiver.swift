@@ -32,7 +32,8 @@ final class NATSReceiver: @unchecked Sendable {
   private static let table = Locked(Table())
 
   let number: UInt32
-  private let mailbox: Mailbox
+  /// Set once. Weak, because what was posted to a loop that is shut down stays in its mailbox, with the connection.
+  private weak var mailbox: Mailbox?
   private let state = Locked(State())
   /// Set once the connection has been made.
   weak var connection: NATSConnection?
@@ -87,8 +88,8 @@ final class NATSReceiver: @unchecked Sendable {
     }
     guard posts else { return }
     // Without a connection they wait until there is one.
-    let isOpen = mailbox.postIfOpen { [self] _ in connection?.handleEvents() }
-    if !isOpen { close() }
+    let isOpen = mailbox?.postIfOpen { [self] _ in connection?.handleEvents() }
+    if isOpen != true { close() }
   }
 
   private static func find(_ context: UInt64) -> NATSReceiver? {

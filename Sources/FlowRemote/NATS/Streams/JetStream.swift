@@ -105,6 +105,15 @@ package final class JetStream {
     call("INFO", nil, { JetStreamInfo($0) }, then: then)
   }
 
+  /// Removes a message from a stream.
+  package func deleteMessage(
+    _ stream: ByteString, _ sequence: UInt64, then: @escaping (Result<Void, FlowError>) -> Void
+  ) {
+    guard areNames(stream, then: then) else { return }
+    let body = NATSJSON.members([("seq", .integer(Int64(clamping: sequence)))])
+    call("STREAM.MSG.DELETE.\(stream)", body, { _ in () }, then: then)
+  }
+
   /// Creates a stream, or changes its settings. Its storage and its retention can't be changed.
   package func ensureStream(
     _ settings: StreamSettings, then: @escaping (Result<StreamInfo, FlowError>) -> Void

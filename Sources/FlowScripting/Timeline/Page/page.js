@@ -221,7 +221,7 @@ function showDetails(span) {
   const queued = spans.queued(span);
   row("started", `+${seconds(spans.start[span])}${queued > 0 ? `, queued for ${seconds(queued)}` : ""}`);
   if (spans.state[span] !== KEPT) row(spans.state[span] === RUNNING ? "so far" : "took", seconds(length));
-  if (spans.lane[span] > 0) row("ran on", `worker ${spans.lane[span]}`);
+  if (spans.lane[span] > 0) row("ran on", spans.laneName(spans.lane[span]));
   for (const [k, attempt] of (spans.attempts.get(span) || []).entries()) {
     row(`attempt ${k + 1}`, seconds(attempt.end - attempt.start)
       + (attempt.message ? ` – ${attempt.message}` : "")

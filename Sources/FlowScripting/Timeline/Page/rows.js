@@ -71,7 +71,7 @@ class Rows {
       free.push(item);
     }
     const lanes = [...lanesOf.keys()].sort((a, b) => a - b).flatMap((worker) => lanesOf.get(worker)
-      .map((list, k) => ({ list, text: worker > 0 && k === 0 ? `worker ${worker}` : "" })));
+      .map((list, k) => ({ list, text: worker > 0 && k === 0 ? this.spans.laneName(worker) : "" })));
     const isLong = lanes.length > MOST_LANES;
     const shown = isLong && !this.opened.has(group) ? MOST_LANES - 1 : lanes.length;
     for (const { list, text } of lanes.slice(0, shown)) {

@@ -22,6 +22,8 @@ class Spans {
     this.kind = Uint8Array.from(columns.kind);
     this.state = Uint8Array.from(columns.state);
     this.lane = Int32Array.from(columns.lane);
+    // The names of those that aren't workers of the program itself.
+    this.lanes = columns.lanes;
     const starts = Spans.sums(columns.start);
     this.start = new Float64Array(this.count);
     this.end = new Float64Array(this.count);
@@ -68,6 +70,8 @@ class Spans {
     for (let i = 0; i < all.length; i++) all[i] = sum += differences[i];
     return all;
   }
+
+  laneName(lane) { return this.lanes[lane] || `worker ${lane}`; }
 
   findChildren() {
     this.children = new Map();

@@ -1,0 +1,158 @@
+/// Writes numbers and texts one after another, in the form that `ByteReader` reads.
+package struct ByteWriter {
+  /// The bytes so far.
+  package private(set) var bytes: [UInt8] = []
+
+  package init() {}
+
+  /// A number of at least 0: seven bits a byte, the lowest first.
+  package mutating func add(_ number: UInt64) {
+    var rest = number
+    while rest > 0x7F {
+      bytes.append(UInt8(rest & 0x7F) | 0x80)
+      rest >>= 7
+    }
+    bytes.append(UInt8(rest))
+  }
+
+  /// A count of at least 0; a negative one is written as 0.
+  package mutating func add(count: Int) { add(UInt64(max(count, 0))) }
+
+  /// Any integer, in 8 bytes.
+  package mutating func add(fixed number: Int64) {
+    withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  /// One byte.
+  package mutating func add(byte: UInt8) { bytes.append(byte) }
+
+  /// A truth value, in one byte.
+  package mutating func add(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+
+  /// The number of a text's bytes, and the bytes.
+  package mutating func add(_ text: ByteString) {
+    add(count: text.count)
+    bytes.append(contentsOf: text.bytes)
+  }
+
+  /// The number of bytes, and the bytes.
+  package mutating func add(_ part: UnsafeRawBufferPointer) {
+    add(count: part.count)
+    bytes.append(contentsOf: part)
+  }
+
+  /// Bytes without their number.
+  package mutating func add(raw part: some Sequence<UInt8>) { bytes.append(contentsOf: part) }
+
+  /// Whether there is a value, and the value.
+  package mutating func add<Value>(
+    optional value: Value?, _ add: (inout ByteWriter, Value) -> Void
+  ) {
+    self.add(value != nil)
+    if let value { add(&self, value) }
+  }
+
+  /// The number of elements, and the elements.
+  package mutating func add<Element>(
+    list: some Collection<Element>, _ add: (inout ByteWriter, Element) -> Void
+  ) {
+    self.add(count: list.count)
+    for element in list { add(&self, element) }
+  }
+}
+
+/// Bytes that no `ByteWriter` has written.
+package struct MalformedBytes: Error {
+  package init() {}
+}
+
+/// Reads the bytes of a `ByteWriter`; whatever the bytes are, it throws rather than traps.
+package struct ByteReader {
+  private let bytes: UnsafeRawBufferPointer
+  private var offset = 0
+
+  /// The bytes have to stay until the last read.
+  package init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+  }
+
+  /// The number of bytes that haven't been read.
+  package var rest: Int { bytes.count - offset }
+  /// Whether everything has been read.
+  package var isAtEnd: Bool { rest == 0 }
+
+  package mutating func number() throws(MalformedBytes) -> UInt64 {
+    var number: UInt64 = 0
+    var shift: UInt64 = 0
+    while rest > 0, shift < 64 {
+      let byte = bytes[offset]
+      offset += 1
+      // The tenth byte has one bit.
+      if shift == 63, byte > 1 { break }
+      number |= UInt64(byte & 0x7F) << shift
+      if byte & 0x80 == 0 { return number }
+      shift += 7
+    }
+    throw MalformedBytes()
+  }
+
+  /// A number that an `Int` can hold.
+  package mutating func integer() throws(MalformedBytes) -> Int {
+    guard let number = Int(exactly: try number()) else { throw MalformedBytes() }
+    return number
+  }
+
+  package mutating func fixed() throws(MalformedBytes) -> Int64 {
+    let part = try part(8)
+    return Int64(littleEndian: part.loadUnaligned(as: Int64.self))
+  }
+
+  package mutating func byte() throws(MalformedBytes) -> UInt8 {
+    guard rest > 0 else { throw MalformedBytes() }
+    defer { offset += 1 }
+    return bytes[offset]
+  }
+
+  package mutating func flag() throws(MalformedBytes) -> Bool {
+    switch try byte() {
+    case 0: return false
+    case 1: return true
+    default: throw MalformedBytes()
+    }
+  }
+
+  /// So many bytes, which aren't copied.
+  package mutating func part(_ count: Int) throws(MalformedBytes) -> UnsafeRawBufferPointer {
+    guard count >= 0, count <= rest else { throw MalformedBytes() }
+    let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+    offset += count
+    return part
+  }
+
+  /// A number of bytes, and the bytes, which aren't copied.
+  package mutating func part() throws(MalformedBytes) -> UnsafeRawBufferPointer {
+    try part(try integer())
+  }
+
+  package mutating func text() throws(MalformedBytes) -> ByteString {
+    ByteString(Array(try part()))
+  }
+
+  package mutating func optional<Value>(
+    _ read: (inout ByteReader) throws(MalformedBytes) -> Value
+  ) throws(MalformedBytes) -> Value? {
+    try flag() ? try read(&self) : nil
+  }
+
+  /// A list. Each element has at least one byte, so that a wrong count takes no memory.
+  package mutating func list<Element>(
+    _ read: (inout ByteReader) throws(MalformedBytes) -> Element
+  ) throws(MalformedBytes) -> [Element] {
+    let count = try integer()
+    guard count <= rest else { throw MalformedBytes() }
+    var list: [Element] = []
+    list.reserveCapacity(count)
+    for _ in 0..<count { list.append(try read(&self)) }
+    return list
+  }
+}

@@ -1,0 +1,119 @@
+internal import CFlowSystem
+internal import FlowEngine
+internal import FlowScripting
+internal import Glibc
+internal import LuaVM
+
+/// Performs `--join` and `--remote-check`, which execute no script of this machine.
+struct RemoteCommands {
+  private let arguments: CommandLineArguments
+  private let options: RemoteOptions
+  private let program: ByteString
+
+  init(_ arguments: CommandLineArguments, _ options: RemoteOptions) {
+    self.arguments = arguments
+    self.options = options
+    program = arguments.program
+  }
+
+  private func say(_ text: ByteString) { Output.error(program: program, text) }
+
+  // MARK: Joining
+
+  /// Executes jobs of scripts elsewhere until a signal ends that; returns the exit status.
+  func join(_ url: ByteString) throws(CommandLineArguments.Misuse) -> Int32 {
+    let settings = try RemoteOptions.settings(url, options, naming: "option '--join'")
+    let confinement = try Confinement(arguments)
+    try confinement.begin(nil)
+    do {
+      let host = try makeHost()
+      defer { host.close() }
+      let offer = RemoteMachine.Offer(
+        name: options.name ?? RemoteOptions.hostName,
+        workers: arguments.options.workers ?? host.workerLimit, tags: options.tags)
+      host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
+      var result: Result<RemoteMachine, FlowError>?
+      RemoteMachine.join(settings, offer, host: host) { result = $0 }
+      _ = host.loop.run { result != nil || host.vm.hasRequest }
+      switch result {
+      case nil: return 128 + flowsystem_termination_signal()
+      case .failure(let error)?:
+        if error.kind == .usage { throw LongOptions.misuse(error.messageBytes) }
+        say(error.messageBytes)
+        return 1
+      case .success(let machine)?:
+        let workers = machine.workers == 1 ? "1 worker" : "\(machine.workers) workers"
+        say("joined \(machine.server) as \(offer.name), with \(workers)")
+        machine.run(onRequest: flowsystem_begin_termination, say)
+        return 0
+      }
+    } catch let misuse as CommandLineArguments.Misuse {
+      throw misuse
+    } catch {
+      say(FlowError.from(error).messageBytes)
+      return 1
+    }
+  }
+
+  /// A host without a script: only its workers execute code.
+  private func makeHost() throws -> ScriptHost {
+    let limits = arguments.options.confinement
+    let vm = try LuaVM(
+      configuration: LuaConfiguration(
+        memoryLimit: limits?.memory?.bytes, loadsBytecode: true, refusesExit: false,
+        ignoresEnvironment: arguments.ignoresEnvironment))
+    if let present = Sandbox.present {
+      try vm.confine(deniesPrograms: !present.allowsPrograms, temporaryFolder: Sandbox.folder)
+    }
+    let host = try ScriptHost(vm: vm)
+    if let grace = arguments.options.grace {
+      host.loop.cleanupGrace = Duration(clampingSeconds: grace)
+    }
+    flowsystem_catch_interruption(LuaVM.interrupter, vm.requestContext, LuaVM.interruptionQuestion)
+    flowsystem_catch_termination(
+      LuaVM.terminator, vm.requestContext, host.loop.mailbox.descriptor)
+    return host
+  }
+
+  // MARK: Listing machines
+
+  /// Lists the machines that have joined a server; returns the exit status.
+  func check() throws(CommandLineArguments.Misuse) -> Int32 {
+    guard let settings = try RemoteOptions.settings(arguments) else {
+      throw LongOptions.misuse("option '--remote-check' needs --remote URL or FLOWLUA_REMOTE")
+    }
+    let loop = EventLoop()
+    var result: Result<[RemoteMachines.Answer], FlowError>?
+    RemoteMachines.ask(settings, on: loop) { result = $0 }
+    _ = loop.run { result != nil }
+    switch result {
+    case nil: return 1
+    case .failure(let error)?:
+      say(error.messageBytes)
+      return 1
+    case .success(let answers)?: return list(answers, settings)
+    }
+  }
+
+  private func list(_ answers: [RemoteMachines.Answer], _ settings: RemoteSettings) -> Int32 {
+    for answer in answers {
+      let machine = answer.info
+      let tags = machine.tags.reduce("") { $0 + " " + $1 }
+      let delay = FlowValue.text(of: .microseconds(answer.delay.inSeconds * 1e6))
+      var line: ByteString =
+        "\(machine.name): \(machine.workers) workers, \(machine.cores) cores, flowlua \(machine.version), Lua \(machine.lua), \(delay)"
+      if !tags.isEmpty { line = line + ", tags" + tags }
+      if !answer.isCompatible {
+        line =
+          line
+          + ": refused, this is flowlua \(FlowLuaVersion.number), Lua \(ByteString(LuaVM.release))"
+      }
+      Output.write(line + "\n", toError: false)
+    }
+    let usable = answers.count { $0.isCompatible }
+    if usable == 0 {
+      say("no machine has joined \(settings.place) that can execute ops of this program")
+    }
+    return usable > 0 ? 0 : 1
+  }
+}

@@ -1,0 +1,307 @@
+package import FlowEngine
+
+/// The queue of jobs on a server of NATS, with the reports about them and the objects that are too large for
+/// messages: what scripts and machines share. Confined to the thread of its loop.
+///
+/// Jobs are in a stream from which the server hands each one to one machine; it hands a job out again when the machine
+/// doesn't extend its lease. Reports are in a stream from which each script takes its own. What has no use later is
+/// no part of a stream: presence, stops.
+///
+/// Subjects, with `C` for the compatibility of both sides, and `S` for the id of a script:
+/// - `flowlua.work.C.TAGS.S`: jobs
+/// - `flowlua.news.S`: reports
+/// - `flowlua.begun.S`: what a machine has begun
+/// - `flowlua.stop.S`: requests to stop jobs
+/// - `flowlua.ask.S`: a question whether the script is still there
+/// - `flowlua.who`, `flowlua.here`: the question which machines are there, and their answers
+package final class RemoteQueue {
+  package let connection: NATSConnection
+  package let stream: JetStream
+  package let objects: ObjectStore
+  private let compatibility: ByteString
+  /// The objects of jobs that are too large for a message, by their numbers in the stream.
+  private var objectsOfJobs: [UInt64: ByteString] = [:]
+
+  /// How long a machine has a job without extending its lease.
+  package static let lease = Duration.seconds(5)
+  /// How often a job is handed out: more often its machines are lost.
+  package static let mostDeliveries = 3
+  /// How many jobs of a set of tags all machines may have at a time.
+  private static let mostHandedOut = 100_000
+  /// How long reports wait for a script that is away.
+  private static let longestAbsence = Duration.seconds(24 * 3600)
+
+  static let work: ByteString = "FLOWLUA_WORK"
+  static let news: ByteString = "FLOWLUA_NEWS"
+  static let bucket: ByteString = "flowlua"
+
+  private init(
+    _ connection: NATSConnection, _ stream: JetStream, _ objects: ObjectStore,
+    compatibility: ByteString
+  ) {
+    self.connection = connection
+    self.stream = stream
+    self.objects = objects
+    self.compatibility = compatibility
+  }
+
+  /// Connects, and makes the streams unless they are there.
+  ///
+  /// - Parameters:
+  ///   - settings: The servers.
+  ///   - compatibility: What both sides have to agree on, a part of subjects.
+  ///   - loop: The loop on which it is used.
+  ///   - then: Gets the queue.
+  package static func open(
+    _ settings: NATSSettings, compatibility: ByteString, on loop: EventLoop,
+    then: @escaping (Result<RemoteQueue, FlowError>) -> Void
+  ) {
+    NATSConnection.connect(settings, on: loop) { result in
+      switch result {
+      case .failure(let error): then(.failure(error))
+      case .success(let connection):
+        let stream = JetStream(connection)
+        let objects: ObjectStore
+        do throws(FlowError) { objects = try ObjectStore(stream, bucket: bucket) } catch {
+          connection.close()
+          return then(.failure(error))
+        }
+        let queue = RemoteQueue(connection, stream, objects, compatibility: compatibility)
+        queue.prepare { error in
+          guard let error else { return then(.success(queue)) }
+          connection.close()
+          then(.failure(error))
+        }
+      }
+    }
+  }
+
+  /// Makes the streams and the bucket, one after another.
+  private func prepare(_ then: @escaping (FlowError?) -> Void) {
+    var work = StreamSettings(Self.work, subjects: ["flowlua.work.>"])
+    work.retention = .workQueue
+    var news = StreamSettings(Self.news, subjects: ["flowlua.news.*"])
+    news.retention = .workQueue
+    news.maxAge = Self.longestAbsence
+    stream.info { [stream, objects] result in
+      if case .failure(let error) = result { return then(error) }
+      stream.ensureStream(work) { result in
+        if case .failure(let error) = result { return then(error) }
+        stream.ensureStream(news) { result in
+          if case .failure(let error) = result { return then(error) }
+          objects.ensureBucket(then: then)
+        }
+      }
+    }
+  }
+
+  /// Closes the connection.
+  package func close() { connection.close() }
+
+  private static func puller(
+    _ jetStream: JetStream, _ stream: ByteString, _ consumer: ByteString,
+    _ handler: @escaping (JetStreamMessage) -> Void, _ failed: @escaping (FlowError) -> Void
+  ) -> Result<JetStreamPuller, FlowError> {
+    do throws(FlowError) {
+      return .success(
+        try JetStreamPuller(
+          jetStream, stream: stream, consumer: consumer, deliver: handler, fail: failed))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  // MARK: Payloads
+
+  /// What a message needs besides its payload.
+  private static let overhead = 1024
+
+  /// A payload that fits into a message: the bytes themselves, or the name of the object that has them.
+  private func payload(
+    of bytes: [UInt8], _ then: @escaping (Result<ByteString, FlowError>) -> Void
+  ) {
+    if bytes.count + Self.overhead <= connection.maxPayload {
+      return then(.success(ByteString([0] + bytes)))
+    }
+    let name: ByteString
+    do throws(SystemError) {
+      name = "value-\(try FileHash.sha256.digest(of: ByteString(bytes), Cancellation()))"
+    } catch {
+      return then(.failure(.from(error)))
+    }
+    objects.put(name, ByteString(bytes)) { result in
+      then(result.map { _ in ByteString([1] + name.bytes) })
+    }
+  }
+
+  /// The object that has the bytes of a payload; nil for one that has them itself.
+  private static func object(of payload: ByteString) -> ByteString? {
+    payload.bytes.first == 1 ? ByteString(Array(payload.bytes.dropFirst())) : nil
+  }
+
+  /// Removes the object of a message that is read by nobody else.
+  package func release(_ payload: ByteString) {
+    if let name = Self.object(of: payload) { objects.delete(name) { _ in } }
+  }
+
+  /// The bytes of a payload; a failure for one that isn't of this class, or whose object is gone.
+  package func bytes(
+    of payload: ByteString, _ then: @escaping (Result<[UInt8], FlowError>) -> Void
+  ) {
+    let rest = Array(payload.bytes.dropFirst())
+    switch payload.bytes.first {
+    case 0: then(.success(rest))
+    case 1:
+      let name = ByteString(rest)
+      objects.get(name) { result in
+        then(
+          result.flatMap { bytes in
+            bytes.map { .success($0.bytes) }
+              ?? .failure(FlowError(.error, "the object '\(name)' is gone from the server"))
+          })
+      }
+    default: then(.failure(FlowError(.error, "a message of another program")))
+    }
+  }
+
+  // MARK: For scripts
+
+  /// Puts a job into the queue.
+  ///
+  /// - Parameters:
+  ///   - job: Its bytes.
+  ///   - tags: What its machine has to have, as a part of subjects.
+  ///   - script: The id of the script.
+  ///   - key: Unique to the job and the number of times that it was put there: the server drops a second one.
+  ///   - then: Gets the job's number in the stream.
+  package func submit(
+    _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString,
+    then: @escaping (Result<UInt64, FlowError>) -> Void
+  ) {
+    payload(of: job) { [self] result in
+      switch result {
+      case .failure(let error): then(.failure(error))
+      case .success(let payload):
+        stream.publish("flowlua.work.\(compatibility).\(tags).\(script)", payload, id: key) {
+          [self] result in
+          if case .success(let sequence) = result, let name = Self.object(of: payload) {
+            objectsOfJobs[sequence] = name
+          }
+          then(result)
+        }
+      }
+    }
+  }
+
+  /// Takes a job out of the queue, whether or not a machine has it.
+  package func withdraw(_ sequence: UInt64) {
+    stream.deleteMessage(Self.work, sequence) { _ in }
+    forget(sequence)
+  }
+
+  /// Removes what only a job needed that has ended.
+  package func forget(_ sequence: UInt64) {
+    if let name = objectsOfJobs.removeValue(forKey: sequence) { objects.delete(name) { _ in } }
+  }
+
+  /// Makes the consumer from which machines take jobs with these tags, unless it is there.
+  package func ensureConsumer(
+    tags: ByteString, then: @escaping (Result<ByteString, FlowError>) -> Void
+  ) {
+    let name: ByteString = "\(compatibility)-\(tags)"
+    var settings = ConsumerSettings(durable: name)
+    settings.filter = "flowlua.work.\(compatibility).\(tags).*"
+    settings.ackWait = Self.lease
+    settings.maxDeliveries = Self.mostDeliveries
+    settings.maxAckPending = Self.mostHandedOut
+    stream.ensureConsumer(Self.work, settings) { result in then(result.map { _ in name }) }
+  }
+
+  /// Receives the reports for a script. `failed` is called if that ends; `handler` acknowledges each one when it has no further use.
+  package func reports(
+    of script: ByteString, _ handler: @escaping (JetStreamMessage) -> Void,
+    failed: @escaping (FlowError) -> Void,
+    then: @escaping (Result<JetStreamPuller, FlowError>) -> Void
+  ) {
+    let name: ByteString = "script-\(script)"
+    var settings = ConsumerSettings(durable: name)
+    settings.filter = "flowlua.news.\(script)"
+    settings.inactiveThreshold = Self.longestAbsence
+    stream.ensureConsumer(Self.news, settings) { [stream] result in
+      then(
+        result.flatMap { _ in
+          Self.puller(stream, Self.news, name, handler, failed)
+        })
+    }
+  }
+
+  /// Removes what belongs to a script that ends: its jobs, the reports for it, and its consumer.
+  package func removeScript(_ script: ByteString, tags: [ByteString]) {
+    for tags in tags {
+      stream.purge(Self.work, subject: "flowlua.work.\(compatibility).\(tags).\(script)") { _ in }
+    }
+    stream.deleteConsumer(Self.news, "script-\(script)") { _ in }
+    stream.purge(Self.news, subject: "flowlua.news.\(script)") { _ in }
+  }
+
+  /// Calls `lost` with the number in the stream of each job that was handed out too often.
+  package func lostJobs(_ lost: @escaping (UInt64) -> Void) throws(FlowError) {
+    _ = try connection.subscribe(
+      "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.\(Self.work).*"
+    ) { message in
+      if let json = try? NATSJSON(reading: message.data),
+        let sequence = json["stream_seq"]?.asUnsigned
+      {
+        lost(sequence)
+      }
+    }
+  }
+
+  /// Asks machines to stop a job.
+  package func requestStop(_ request: [UInt8], script: ByteString) throws(FlowError) {
+    try connection.publish("flowlua.stop.\(script)", ByteString(request))
+  }
+
+  // MARK: For machines
+
+  /// Takes jobs. `failed` is called if that ends; the puller's `demand` says how many.
+  package func jobs(
+    tags: ByteString, _ handler: @escaping (JetStreamMessage) -> Void,
+    failed: @escaping (FlowError) -> Void,
+    then: @escaping (Result<JetStreamPuller, FlowError>) -> Void
+  ) {
+    ensureConsumer(tags: tags) { [stream] result in
+      then(result.flatMap { name in Self.puller(stream, Self.work, name, handler, failed) })
+    }
+  }
+
+  /// Removes a job that nobody can execute, or needs.
+  package func drop(_ message: JetStreamMessage) {
+    // If it doesn't arrive, the job comes again.
+    try? message.term()
+  }
+
+  /// The id of the script that has put a job into the queue.
+  package static func script(ofSubject subject: ByteString) -> ByteString {
+    let dot = subject.bytes.lastIndex(of: UInt8(ascii: "."))
+    return ByteString(Array(subject.bytes[(dot.map { $0 + 1 } ?? 0)...]))
+  }
+
+  /// Says that a job is about to begin, before it can end this process.
+  package func announce(_ report: [UInt8], script: ByteString) {
+    // Without it the script learns of it from the next report.
+    try? connection.publish("flowlua.begun.\(script)", ByteString(report))
+  }
+
+  /// Sends a report to a script; `then` is called when the server has stored it.
+  package func report(
+    _ report: [UInt8], script: ByteString, then: @escaping (Result<UInt64, FlowError>) -> Void
+  ) {
+    payload(of: report) { [stream] result in
+      switch result {
+      case .failure(let error): then(.failure(error))
+      case .success(let payload): stream.publish("flowlua.news.\(script)", payload, then: then)
+      }
+    }
+  }
+}

@@ -1,0 +1,95 @@
+internal import FlowEngine
+@_spi(Scripting) internal import LuaVM
+
+/// The function of an op as other machines get it: with the modules in Lua that it may require. It travels once, as an
+/// object whose name is its digest.
+struct RemoteCode {
+  /// Its SHA-256, in hexadecimal digits.
+  let name: ByteString
+  let bytes: [UInt8]
+
+  /// What an object contains.
+  struct Content {
+    let function: [UInt8]
+    let modules: [ModuleSource]
+    /// The modules that are shared libraries: they have to be installed there.
+    let native: [ByteString]
+  }
+
+  /// Collects the code of a packed function; throws an error of the system.
+  init(_ function: LuaReference, _ package: CodePackage, of host: ScriptHost) throws {
+    let (lua, native) = try host.moduleDigests.sources(of: host.modules(usedBy: function))
+    bytes = RemoteProtocol.message { writer in
+      package.withUnsafeBytes { writer.add($0) }
+      writer.add(list: lua) { writer, module in
+        writer.add(module.name)
+        writer.add(module.path)
+        writer.add(module.text)
+      }
+      writer.add(list: native) { $0.add($1) }
+    }
+    name = try FileHash.sha256.digest(of: ByteString(bytes), Cancellation())
+  }
+
+  /// Reads an object; nil for anything else.
+  static func read(_ bytes: [UInt8]) -> Content? {
+    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
+      let function = Array(try reader.part())
+      let modules = try reader.list { (r) throws(MalformedBytes) in
+        ModuleSource(name: try r.text(), path: try r.text(), text: try r.text())
+      }
+      let native = try reader.list { (r) throws(MalformedBytes) in try r.text() }
+      return Content(function: function, modules: modules, native: native)
+    }
+  }
+}
+
+extension ScriptHost {
+  /// The names of modules that a function refers to, or that the text of its chunk requires.
+  fileprivate func modules(usedBy function: LuaReference) throws -> [ByteString] {
+    let collector = ModuleCollector(self)
+    _ = try vm.codeForm(of: function, describer: collector)
+    var names = collector.names
+    if let text = try chunkText(of: function) {
+      names.formUnion(ModuleDigests.required(in: text.bytes))
+    }
+    return names.sorted()
+  }
+
+  /// The text of the chunk that a function was made by, as it is now; nil if that isn't known.
+  private func chunkText(of function: LuaReference) throws -> ByteString? {
+    guard case .reference(let debug) = try vm.rawGet("debug", in: vm.globals()),
+      debug.kind == .table,
+      case .reference(let inspect) = try vm.rawGet("getinfo", in: debug), inspect.kind == .function,
+      case .reference(let info)? = try vm.call(inspect, [.reference(function), .string("S")]).first,
+      case .string(let source) = try vm.rawGet("source", in: info)
+    else { return nil }
+    switch source.bytes.first {
+    case UInt8(ascii: "@"):
+      return try? Files.read(ByteString(Array(source.bytes.dropFirst())), Cancellation())
+    case UInt8(ascii: "="): return nil
+    default: return source
+    }
+  }
+}
+
+/// Collects the names of the modules in a form of code.
+private final class ModuleCollector: LuaCodeDescriber {
+  private let describer: CodeDescriber
+  private(set) var names: Set<ByteString> = []
+
+  init(_ host: ScriptHost) {
+    describer = CodeDescriber(host)
+  }
+
+  func description(of object: AnyObject) throws -> LuaValue? {
+    try describer.description(of: object)
+  }
+
+  func isLibrary(_ name: ByteString) -> Bool { describer.isLibrary(name) }
+
+  func content(ofModule name: ByteString) throws -> LuaModuleContent {
+    names.insert(name)
+    return try describer.content(ofModule: name)
+  }
+}

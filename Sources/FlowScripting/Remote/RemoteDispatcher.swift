@@ -1,0 +1,503 @@
+internal import FlowEngine
+internal import FlowRemote
+@_spi(Scripting) internal import LuaVM
+
+/// The jobs of a script that other machines execute: it puts them into the queue of a server, and passes the reports
+/// about them on.
+///
+/// The server hands a job out again when its machine doesn't extend the lease. Only reports about the latest hand-out
+/// of a job count, and only until its end: earlier hand-outs receive a stop request. Confined to the thread of the host's loop.
+final class RemoteDispatcher {
+  /// A job, from its submission to its end.
+  private final class Job {
+    let task: any WorkerTask
+    let number: UInt64
+    let kind: WorkerJob.Kind
+    let arguments: WireBatch
+    let code: RemoteCode
+    let tags: RemoteTags
+    /// How often it was put into the queue.
+    var round: UInt64 = 0
+    /// Its place in the queue, once the server has stored it.
+    var sequence: UInt64?
+    /// The latest hand-out that has reported.
+    var delivery: UInt64 = 0
+    /// Where it has begun, the latest one last.
+    var lanes: [ByteString] = []
+    var stop: WireError?
+    /// When it got the stop, or when it last could be executed: on the system's clock.
+    var since: Int64
+    /// Keeps the loop.
+    let external: ExternalWork
+
+    init(
+      _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ code: RemoteCode,
+      _ tags: RemoteTags, _ external: ExternalWork
+    ) {
+      self.task = task
+      self.number = number
+      kind = job.kind
+      arguments = job.arguments
+      self.code = code
+      self.tags = tags
+      self.external = external
+      since = LuaVM.monotonicTime
+    }
+
+    /// Whether the server doesn't hand it out again.
+    var isHandedOutLast: Bool {
+      !lanes.isEmpty && delivery & 0xFF >= UInt64(RemoteQueue.mostDeliveries)
+    }
+
+    var machine: ByteString {
+      guard let lane = lanes.last else { return "a machine" }
+      let slash = lane.bytes.lastIndex(of: UInt8(ascii: "/")) ?? lane.bytes.endIndex
+      return ByteString(Array(lane.bytes[..<slash]))
+    }
+  }
+
+  private enum Link {
+    case closed, opening
+    case open(RemoteQueue)
+  }
+
+  /// Something that has to be on the server before jobs that need it.
+  private enum Preparation {
+    case running([Job])
+    case done
+  }
+
+  // Unowned: the host owns its dispatcher.
+  private unowned let host: ScriptHost
+  private unowned let loop: EventLoop
+  private let settings: RemoteSettings
+  /// The id of the script for machines.
+  private let id = ByteString(
+    UInt64.random(in: 0 ... .max).hexadecimal.bytes
+      + UInt64.random(in: 0 ... .max).hexadecimal.bytes)
+  private var link = Link.closed
+  private var jobs: [UInt64: Job] = [:]
+  private var codes: [ByteString: Preparation] = [:]
+  private var consumers: [RemoteTags: Preparation] = [:]
+  private var reports: JetStreamPuller?
+  private let machines: RemoteMachines
+  private var watch: LoopTimer?
+  /// When the connection was lost; nil while there is one.
+  private var lostAt: Int64?
+  /// Since when there is one.
+  private var connectedAt: Int64 = 0
+
+  /// How many reports may be on their way.
+  private static let reportWindow = 512
+  /// How often it looks at jobs that wait or don't stop.
+  private static let watchInterval = Duration.milliseconds(500)
+  /// After longer absences machines may have dropped jobs, because nobody has replied for their script: those that
+  /// they were about to begin, and those that they executed. They are put into the queue again.
+  private static let shortAbsence: Int64 = 2_000_000_000
+  private static let longAbsence: Int64 = 20_000_000_000
+
+  init(_ host: ScriptHost, _ settings: RemoteSettings) {
+    self.host = host
+    loop = host.loop
+    self.settings = settings
+    machines = RemoteMachines()
+    machines.onMismatch = { [weak self] machine in self?.warn(of: machine) }
+  }
+
+  deinit {
+    watch?.cancel()
+    reports?.stop()
+  }
+
+  /// The URL of the server, without secrets.
+  private var server: ByteString { settings.place }
+
+  private func warn(of machine: RemoteMachineInfo) {
+    host.onRemoteWarning?(
+      """
+      \(machine.name) can't execute ops of this script: it has flowlua \(machine.version) with Lua \(machine.lua), \
+      this is \(FlowLuaVersion.number) with Lua \(LuaVM.release)
+      """)
+  }
+
+  // MARK: Tasks
+
+  /// Puts a task into the queue; it ends with the error if that isn't possible.
+  func submit(
+    _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ function: WorkerFunction,
+    _ tags: RemoteTags
+  ) throws(FlowError) {
+    try settings.check()
+    if !settings.protectsSecrets, job.hasSecrets {
+      throw .usage(
+        "a secret isn't sent to another machine without encryption: use a server with tls://")
+    }
+    let made = Job(
+      task, number, job, try function.remoteCode(), tags, loop.mailbox.begin())
+    jobs[number] = made
+    look()
+    switch link {
+    case .closed: open()
+    case .opening: break
+    case .open(let queue): proceed(made, queue)
+    }
+  }
+
+  /// Makes a task stop; false if it isn't one of the queue.
+  func stop(_ number: UInt64, _ error: FlowError) -> Bool {
+    guard let job = jobs[number] else { return false }
+    guard job.stop == nil else { return true }
+    job.stop = WireError(error, from: host)
+    job.since = LuaVM.monotonicTime
+    if case .open(let queue) = link {
+      if let sequence = job.sequence { queue.withdraw(sequence) }
+      if job.round > 0 { requestStop(job.number, .max, error, queue) }
+    }
+    // A machine that has taken it without having said so receives a stop request once it does.
+    if job.lanes.isEmpty { end(job, error) }
+    return true
+  }
+
+  private func requestStop(
+    _ number: UInt64, _ delivery: UInt64, _ error: FlowError, _ queue: RemoteQueue
+  ) {
+    let request = RemoteStop(
+      number: number, delivery: delivery, error: WireError(error, from: host))
+    // Without a connection the machine stops it by itself, or its lease ends.
+    try? queue.requestStop(request.bytes, script: id)
+  }
+
+  /// Ends a job that no report ends.
+  private func end(_ job: Job, _ error: FlowError) {
+    guard remove(job) else { return }
+    job.task.lost(error, worker: -1, isReplaced: false)
+    job.external.end()
+  }
+
+  /// Forgets a job that has ended; false if it had ended before.
+  private func remove(_ job: Job) -> Bool {
+    guard jobs.removeValue(forKey: job.number) != nil else { return false }
+    if case .open(let queue) = link, let sequence = job.sequence { queue.forget(sequence) }
+    return true
+  }
+
+  private func endAll(_ error: FlowError) {
+    for job in jobs.values.sorted(by: { $0.number < $1.number }) { end(job, error) }
+  }
+
+  // MARK: The server
+
+  private func open() {
+    link = .opening
+    RemoteQueue.open(
+      settings.servers, compatibility: RemoteProtocol.compatibility, on: loop
+    ) { [weak self] result in
+      guard let self else {
+        if case .success(let queue) = result { queue.close() }
+        return
+      }
+      switch result {
+      case .failure(let error): failed(error)
+      case .success(let queue): opened(queue)
+      }
+    }
+  }
+
+  private func failed(_ error: FlowError) {
+    link = .closed
+    (codes, consumers) = ([:], [:])
+    reports?.stop()
+    endAll(error)
+  }
+
+  private func opened(_ queue: RemoteQueue) {
+    do throws(FlowError) {
+      try queue.connection.subscribe("flowlua.here") { [weak self] in
+        self?.machines.note($0.data.bytes)
+      }
+      try queue.connection.subscribe("flowlua.ask.\(id)") { message in
+        if let reply = message.reply { try? queue.connection.publish(reply, "") }
+      }
+      try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
+        if let report = RemoteReport.read($0.data.bytes) { self?.handle(report, queue) }
+      }
+      try queue.lostJobs { [weak self] in self?.lost($0) }
+      try queue.connection.publish("flowlua.who", "")
+    } catch {
+      queue.close()
+      return failed(error)
+    }
+    queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
+    queue.connection.onReconnect = { [weak self] in self?.reconnected(queue) }
+    queue.reports(of: id) { [weak self] in
+      self?.take($0, queue)
+    } failed: { [weak self] error in
+      queue.close()
+      self?.failed(error)
+    } then: { [weak self] result in
+      guard let self else { return queue.close() }
+      switch result {
+      case .failure(let error):
+        queue.close()
+        failed(error)
+      case .success(let puller):
+        reports = puller
+        puller.demand = Self.reportWindow
+        link = .open(queue)
+        connectedAt = LuaVM.monotonicTime
+        for job in jobs.values.sorted(by: { $0.number < $1.number }) { proceed(job, queue) }
+      }
+    }
+  }
+
+  private func reconnected(_ queue: RemoteQueue) {
+    guard let lostAt else { return }
+    self.lostAt = nil
+    connectedAt = LuaVM.monotonicTime
+    try? queue.connection.publish("flowlua.who", "")
+    let now = LuaVM.monotonicTime
+    for job in jobs.values.sorted(by: { $0.number < $1.number }) {
+      job.since = now
+      let isDropped = job.lanes.isEmpty ? Self.shortAbsence : Self.longAbsence
+      if job.stop == nil, now - lostAt > isDropped { putAgain(job, queue) }
+    }
+  }
+
+  /// Puts a job into the queue, once the server has what it needs.
+  private func proceed(_ job: Job, _ queue: RemoteQueue) {
+    guard jobs[job.number] === job, job.stop == nil else { return }
+    switch codes[job.code.name] {
+    case .done?: break
+    case .running(let waiting)?:
+      codes[job.code.name] = .running(waiting + [job])
+      return
+    case nil:
+      codes[job.code.name] = .running([job])
+      queue.objects.put(job.code.name, ByteString(job.code.bytes)) { [weak self] result in
+        self?.prepared(result.map { _ in }, queue, \.codes, job.code.name)
+      }
+      return
+    }
+    switch consumers[job.tags] {
+    case .done?: break
+    case .running(let waiting)?:
+      consumers[job.tags] = .running(waiting + [job])
+      return
+    case nil:
+      consumers[job.tags] = .running([job])
+      queue.ensureConsumer(tags: job.tags.token) { [weak self] result in
+        self?.prepared(result.map { _ in }, queue, \.consumers, job.tags)
+      }
+      return
+    }
+    put(job, queue)
+  }
+
+  private func prepared<Key>(
+    _ result: Result<Void, FlowError>, _ queue: RemoteQueue,
+    _ preparations: ReferenceWritableKeyPath<RemoteDispatcher, [Key: Preparation]>, _ key: Key
+  ) {
+    guard case .running(let waiting)? = self[keyPath: preparations][key] else { return }
+    switch result {
+    case .success:
+      self[keyPath: preparations][key] = .done
+      for job in waiting { proceed(job, queue) }
+    case .failure(let error):
+      self[keyPath: preparations][key] = nil
+      for job in waiting { end(job, error) }
+    }
+  }
+
+  private func put(_ job: Job, _ queue: RemoteQueue) {
+    job.round += 1
+    let round = job.round
+    let message = RemoteJob(
+      number: job.number, round: round, code: job.code.name,
+      settings: RemoteJob.Settings(
+        gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
+        hasGlobalModule: host.hasGlobalModule),
+      arguments: job.arguments, kind: job.kind)
+    queue.submit(
+      message.bytes, tags: job.tags.token, script: id, key: "\(id)-\(job.number)-\(round)"
+    ) { [weak self] result in
+      guard let self else { return }
+      switch result {
+      case .success(let sequence):
+        if jobs[job.number] === job, job.round == round, job.stop == nil {
+          job.sequence = sequence
+        } else {
+          queue.withdraw(sequence)
+        }
+      case .failure(let error):
+        if jobs[job.number] === job, job.round == round { end(job, error) }
+      }
+    }
+  }
+
+  /// Puts a job into the queue once more.
+  private func putAgain(_ job: Job, _ queue: RemoteQueue) {
+    guard job.round > 0 else { return }
+    if let sequence = job.sequence { queue.withdraw(sequence) }
+    job.sequence = nil
+    put(job, queue)
+  }
+
+  // MARK: Reports
+
+  private func take(_ message: JetStreamMessage, _ queue: RemoteQueue) {
+    reports?.demand += 1
+    queue.bytes(of: message.data) { [weak self] result in
+      // An acknowledgement that doesn't arrive is sent after the next hand-out.
+      defer {
+        try? message.ack()
+        queue.release(message.data)
+      }
+      guard let self, case .success(let bytes) = result, let report = RemoteReport.read(bytes)
+      else { return }
+      handle(report, queue)
+    }
+  }
+
+  private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
+    guard let job = jobs[report.number], report.delivery >= job.delivery else {
+      if !report.isLast {
+        requestStop(
+          report.number, report.delivery, .cancelled(reason: "it executes elsewhere"), queue)
+      }
+      return
+    }
+    if report.delivery > job.delivery {
+      if job.delivery > 0, !job.lanes.isEmpty, job.stop == nil {
+        job.task.lostMachine(job.machine)
+      }
+      job.delivery = report.delivery
+      began(job, report, queue)
+    }
+    let now = loop.now()
+    for news in report.news {
+      switch news {
+      case .returned:
+        guard jobs[job.number] === job else { return }
+        if job.stop != nil {
+          end(job, job.stop?.error(on: host) ?? .cancelled())
+        } else {
+          job.since = LuaVM.monotonicTime
+          putAgain(job, queue)
+        }
+      case .event(let event, let age):
+        let event = WorkerReport.JobEvent(
+          id: job.number, time: now.later(by: -max(0, age)), what: event)
+        if case .ended = event.what {
+          guard remove(job) else { return }
+          job.task.handle(event)
+          job.external.end()
+        } else {
+          job.task.handle(event)
+        }
+      }
+    }
+  }
+
+  private func began(_ job: Job, _ report: RemoteReport, _ queue: RemoteQueue) {
+    job.lanes.append(report.lane)
+    job.task.begun(in: loop.keys.lanes.lane(named: report.lane))
+    if let stop = job.stop { requestStop(job.number, .max, stop.error(on: host), queue) }
+  }
+
+  /// A job was handed out too often: the server says so when a machine asks for jobs.
+  private func lost(_ sequence: UInt64) {
+    if let job = jobs.values.first(where: { $0.sequence == sequence }) { lost(job) }
+  }
+
+  private func lost(_ job: Job) {
+    if case .open(let queue) = link, let sequence = job.sequence { queue.withdraw(sequence) }
+    let places = job.lanes.map { "'\($0)'" as ByteString }
+      .reduce("") { $0.isEmpty ? $1 : $0 + ", " + $1 }
+    end(
+      job,
+      FlowError(
+        .crashed,
+        places.isEmpty
+          ? "its machines were lost before they began, \(RemoteQueue.mostDeliveries) times"
+          : "its machine was lost \(RemoteQueue.mostDeliveries) times: \(places)"))
+  }
+
+  // MARK: What takes too long
+
+  /// Looks at jobs from time to time, as long as there are some.
+  private func look() {
+    guard watch == nil else { return }
+    watch = loop.scheduleAside(after: Self.watchInterval) { [weak self] in
+      guard let self else { return }
+      watch = nil
+      lookAtJobs()
+      if !jobs.isEmpty { look() }
+    }
+  }
+
+  private func lookAtJobs() {
+    let now = LuaVM.monotonicTime
+    let limit = settings.timeout.clampedNanoseconds
+    if let lostAt {
+      // Nothing is known about machines meanwhile.
+      if now - lostAt > limit {
+        endAll(
+          FlowError(
+            .error,
+            "the connection to \(server) was lost for \(FlowValue.text(of: settings.timeout))"))
+      }
+      return
+    }
+    machines.forget(before: now)
+    let knowsMachines = now - connectedAt > RemoteMachines.silence
+    for job in jobs.values.sorted(by: { $0.number < $1.number }) {
+      if let stop = job.stop {
+        giveUp(job, stop, now)
+      } else if knowsMachines, job.isHandedOutLast, !machines.isThere(job.machine) {
+        lost(job)
+      } else if machines.all.contains(where: { $0.tags.covers(job.tags) }) {
+        job.since = now
+      } else if now - job.since > limit {
+        end(job, noMachine(for: job))
+      }
+    }
+  }
+
+  /// Ends a job that was to stop, if its machine is gone or takes too long.
+  private func giveUp(_ job: Job, _ stop: WireError, _ now: Int64) {
+    let cleanup = max(loop.cleanupGrace, job.task.grace ?? .zero).clampedNanoseconds
+    let unwinding = loop.gracePeriod.clampedNanoseconds
+    let limit = cleanup.later(by: cleanup).later(by: unwinding).later(by: 2_000_000_000)
+    if now - job.since > limit || !machines.isThere(job.machine), now - job.since > 1_000_000_000 {
+      end(job, stop.error(on: host))
+    }
+  }
+
+  private func noMachine(for job: Job) -> FlowError {
+    var text: ByteString = "no machine that has joined \(server) executes it"
+    if !job.tags.isEmpty { text = text + ": none has the tags '\(job.tags.text)'" }
+    for other in machines.mismatches {
+      text = text + "; \(other.name) has flowlua \(other.version) with Lua \(other.lua)"
+    }
+    return FlowError(
+      .error, "\(text) (waited \(FlowValue.text(of: settings.timeout)); flowlua --join \(server))")
+  }
+
+  // MARK: The end
+
+  /// Removes everything of the script from the server, and closes the connection.
+  func close() {
+    watch?.cancel()
+    reports?.stop()
+    reports = nil
+    guard case .open(let queue) = link else { return }
+    link = .closed
+    let waiting = jobs.values
+    jobs = [:]
+    for job in waiting where job.round > 0 {
+      requestStop(job.number, .max, .cancelled(reason: ScriptHost.termination), queue)
+    }
+    queue.removeScript(id, tags: consumers.keys.map(\.token))
+    queue.close()
+  }
+}

@@ -1,0 +1,444 @@
+package import FlowEngine
+internal import FlowRemote
+@_spi(Scripting) internal import LuaVM
+
+/// A machine that executes jobs of scripts elsewhere, in workers: `flowlua --join`.
+///
+/// It takes as many jobs from the queue as workers are free, and a few more while they are short. It extends the leases
+/// of those that it has. Without a connection it stops them after a while: the server has given them to others by then.
+/// Confined to the thread of its host's loop.
+package final class RemoteMachine {
+  /// What a machine offers.
+  package struct Offer: Sendable {
+    package var name: ByteString
+    package var workers: Int
+    /// Words with which ops choose machines, separated by spaces or commas.
+    package var tags: ByteString
+
+    package init(name: ByteString, workers: Int, tags: ByteString) {
+      self.name = name
+      self.workers = workers
+      self.tags = tags
+    }
+  }
+
+  let host: ScriptHost
+  private var loop: EventLoop { host.loop }
+  let queue: RemoteQueue
+  private let info: RemoteMachineInfo
+  private let tags: RemoteTags
+  private var pullers: [RemoteTags: JetStreamPuller] = [:]
+  private var sessions: [ByteString: RemoteSession] = [:]
+  private var leases: [UInt64: RemoteLease] = [:]
+  /// Jobs that wait for their code, or for the answer of their script.
+  private var arriving = 0
+  /// Requests to stop jobs that haven't come yet, with the time after which nobody waits for them.
+  private var early: [EarlyStop: (stop: RemoteStop, until: Int64)] = [:]
+  private var timer: LoopTimer?
+  private var lostAt: Int64?
+  private var lastLook = LuaVM.monotonicTime
+  private var isLeaving = false
+  private var onLeft: (() -> Void)?
+  /// The time that jobs take lately, in nanoseconds; 0 while it isn't known.
+  private var jobTime: Int64 = 0
+  private let external: ExternalWork
+
+  private struct EarlyStop: Hashable {
+    let script: ByteString
+    let job: UInt64
+  }
+
+  /// Jobs wait here that keep the workers busy for so many nanoseconds: a few times the way to the server.
+  private static let lookahead: Int64 = 5_000_000
+  private static let mostWaiting = 256
+  /// How many jobs it has at most, with those that wait for something, such as a time.
+  private static let mostLeases = 1024
+  /// Without a connection for so many nanoseconds, nothing of scripts executes here any more.
+  private static let longestAbsence: Int64 = 10_000_000_000
+  /// A script that nobody has heard of for so many nanoseconds is gone.
+  private static let longestSilence: Int64 = 30_000_000_000
+  /// Workers of a script that has had no job for so many nanoseconds end.
+  private static let longestRest: Int64 = 60_000_000_000
+
+  private init(
+    _ host: ScriptHost, _ queue: RemoteQueue, _ offer: Offer, _ tags: RemoteTags
+  ) {
+    self.host = host
+    self.queue = queue
+    self.tags = tags
+    external = host.loop.mailbox.begin()
+    info = RemoteMachineInfo(
+      id: UInt64.random(in: 0 ... .max).hexadecimal, name: offer.name,
+      compatibility: RemoteProtocol.compatibility, version: FlowLuaVersion.number,
+      lua: ByteString(LuaVM.release), workers: offer.workers, tags: tags.words,
+      cores: ScriptHost.coreCount, isLeaving: false)
+    host.workerLimit = offer.workers
+  }
+
+  /// Connects, and begins to take jobs.
+  package static func join(
+    _ settings: RemoteSettings, _ offer: Offer, host: ScriptHost,
+    then: @escaping (Result<RemoteMachine, FlowError>) -> Void
+  ) {
+    let tags: RemoteTags
+    do throws(RemoteTags.Problem) { tags = try RemoteTags(offer.tags) } catch {
+      return then(.failure(.usage(error.text)))
+    }
+    do throws(FlowError) { try settings.check() } catch { return then(.failure(error)) }
+    RemoteQueue.open(
+      settings.servers, compatibility: RemoteProtocol.compatibility, on: host.loop
+    ) { result in
+      switch result {
+      case .failure(let error): then(.failure(error))
+      case .success(let queue):
+        let machine = RemoteMachine(host, queue, offer, tags)
+        machine.begin { error in
+          guard let error else { return then(.success(machine)) }
+          queue.close()
+          then(.failure(error))
+        }
+      }
+    }
+  }
+
+  /// The name of the machine.
+  var name: ByteString { info.name }
+  /// The URL of the server.
+  package var server: String { queue.connection.serverURL ?? "the server" }
+  /// How many jobs it has.
+  var jobCount: Int { leases.count }
+  /// How many workers it has.
+  package var workers: Int { info.workers }
+
+  /// The name of a worker.
+  func name(ofLane lane: Int) -> ByteString { "\(info.name)/\(lane)" }
+
+  private func begin(_ then: @escaping (FlowError?) -> Void) {
+    do throws(FlowError) {
+      try queue.connection.subscribe("flowlua.who") { [weak self] message in
+        guard let self, !isLeaving else { return }
+        if let reply = message.reply {
+          try? queue.connection.publish(reply, ByteString(info.bytes))
+        } else {
+          sayHere()
+        }
+      }
+      try queue.connection.subscribe("flowlua.stop.*") { [weak self] in self?.stop($0) }
+    } catch {
+      return then(error)
+    }
+    queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
+    queue.connection.onReconnect = { [weak self] in
+      self?.lostAt = nil
+      self?.sayHere()
+    }
+    begin(tags.subsets, then)
+  }
+
+  private func begin(_ rest: [RemoteTags], _ then: @escaping (FlowError?) -> Void) {
+    guard let next = rest.first else {
+      sayHere()
+      look()
+      demand()
+      return then(nil)
+    }
+    pull(next) { [weak self] error in
+      if let error { then(error) } else { self?.begin(Array(rest.dropFirst()), then) }
+    }
+  }
+
+  /// Takes jobs with these tags.
+  private func pull(_ tags: RemoteTags, _ then: @escaping (FlowError?) -> Void) {
+    queue.jobs(tags: tags.token) { [weak self] in
+      self?.take($0)
+    } failed: { [weak self] _ in
+      self?.pullAgain(tags)
+    } then: { [weak self] result in
+      guard let self else { return }
+      switch result {
+      case .failure(let error): then(error)
+      case .success(let puller):
+        pullers[tags] = puller
+        then(nil)
+      }
+    }
+  }
+
+  /// Takes jobs again after a moment, because somebody has removed what the server had for that.
+  private func pullAgain(_ tags: RemoteTags) {
+    pullers[tags] = nil
+    _ = loop.scheduleOutside(after: .seconds(1)) { [weak self] in
+      guard let self, !isLeaving else { return }
+      pull(tags) { [weak self] error in
+        if error == nil { self?.demand() } else { self?.pullAgain(tags) }
+      }
+    }
+  }
+
+  private func sayHere() {
+    try? queue.connection.publish("flowlua.here", ByteString(info.bytes))
+  }
+
+  // MARK: Taking jobs
+
+  /// Asks for as many jobs as can begin, and for those that may wait.
+  private func demand() {
+    guard !isLeaving else { return }
+    let busy = sessions.values.reduce(arriving) { $0 + $1.pool.load }
+    let waiting =
+      jobTime > 0 ? Int(min(Self.lookahead / max(1, jobTime), Int64(Self.mostWaiting))) : 0
+    let count = max(
+      0, min(info.workers + waiting - busy, Self.mostLeases - leases.count - arriving))
+    for puller in pullers.values { puller.demand = count }
+  }
+
+  /// Notes how long a job took.
+  func note(_ time: Int64) {
+    jobTime = jobTime == 0 ? max(1, time) : max(1, (jobTime * 7 + time) / 8)
+  }
+
+  private func take(_ message: JetStreamMessage) {
+    arriving += 1
+    queue.bytes(of: message.data) { [weak self] result in
+      guard let self else { return }
+      guard case .success(let bytes) = result, let job = RemoteJob.read(bytes) else {
+        // Garbage, or a value that is gone: nobody can execute it.
+        queue.drop(message)
+        return arrived()
+      }
+      take(job, message)
+    }
+  }
+
+  private func arrived() {
+    arriving -= 1
+    demand()
+  }
+
+  private func take(_ job: RemoteJob, _ message: JetStreamMessage) {
+    let script = RemoteQueue.script(ofSubject: message.subject)
+    let delivery = job.round << 8 | UInt64(min(message.deliveries, 255))
+    guard !isLeaving else {
+      try? message.nak()
+      return arrived()
+    }
+    session(of: script, job.settings) { [self] session in
+      guard let session else {
+        // Its script is gone.
+        queue.drop(message)
+        return arrived()
+      }
+      session.code(job.code, from: queue, host) { [self] result in
+        defer { arrived() }
+        guard sessions[script] === session, !isLeaving else {
+          try? message.nak()
+          return
+        }
+        if early.removeValue(forKey: EarlyStop(script: script, job: job.number)) != nil {
+          return queue.drop(message)
+        }
+        let number = session.pool.makeNumber()
+        switch result {
+        case .success(let code):
+          let lease = RemoteLease(self, session, number, job, delivery, code, message)
+          leases[number] = lease
+          session.pool.submit(lease, number)
+        case .failure(let error):
+          let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
+          let lease = RemoteLease(self, session, number, job, delivery, none, message)
+          leases[number] = lease
+          lease.lost(error, worker: -1, isReplaced: false)
+        }
+      }
+    }
+  }
+
+  /// What this machine has for a script; nil for a script that isn't there any more.
+  private func session(
+    of script: ByteString, _ settings: RemoteJob.Settings,
+    then: @escaping (RemoteSession?) -> Void
+  ) {
+    if let known = sessions[script], known.settings == settings {
+      known.lastUsed = LuaVM.monotonicTime
+      return then(known)
+    }
+    ask(script, until: LuaVM.monotonicTime.later(by: Self.longestSilence / 10)) { [self] isThere in
+      guard isThere else { return then(nil) }
+      if let known = sessions[script] { return then(known) }
+      let pool = host.makePool()
+      pool.conditions = WorkerPool.Conditions(
+        gracePeriod: settings.gracePeriod, cleanupGrace: settings.cleanupGrace,
+        logsWaits: settings.logsWaits, hasGlobalModule: settings.hasGlobalModule,
+        lane: { [name = info.name] in "\(name)/\($0)" })
+      pool.onReport = { [weak self] in self?.demand() }
+      let made = RemoteSession(script, pool, settings)
+      sessions[script] = made
+      host.sessionPools.append(pool)
+      then(made)
+    }
+  }
+
+  /// Asks whether a script is there, again until a time while nobody replies.
+  private func ask(
+    _ script: ByteString, until end: Int64, _ then: @escaping (Bool) -> Void
+  ) {
+    queue.connection.request("flowlua.ask.\(script)", "", timeout: .seconds(1)) {
+      [weak self] result in
+      guard let self else { return }
+      if case .success = result { return then(true) }
+      guard LuaVM.monotonicTime < end, !isLeaving else { return then(false) }
+      _ = loop.scheduleOutside(after: .milliseconds(500)) { [weak self] in
+        self?.ask(script, until: end, then)
+      }
+    }
+  }
+
+  // MARK: Leases
+
+  /// A job's last report has been stored.
+  func ended(_ lease: RemoteLease) {
+    leases[lease.number] = nil
+    lease.session.lastUsed = LuaVM.monotonicTime
+    demand()
+    if isLeaving, leases.isEmpty { left() }
+  }
+
+  /// Whether a job still has to be reported.
+  func holds(_ lease: RemoteLease) -> Bool { leases[lease.number] === lease }
+
+  private func stop(_ message: NATSMessage) {
+    guard let stop = RemoteStop.read(message.data.bytes) else { return }
+    let script = RemoteQueue.script(ofSubject: message.subject)
+    var isHere = false
+    for lease in leases.values where lease.job == stop.number && lease.session.script == script {
+      isHere = true
+      if lease.delivery <= stop.delivery, !lease.hasEnded {
+        lease.session.pool.stop(lease.number, stop.error.error(on: host))
+      }
+    }
+    if !isHere, stop.delivery == .max, arriving > 0 {
+      early[EarlyStop(script: script, job: stop.number)] = (
+        stop, LuaVM.monotonicTime.later(by: Self.longestSilence)
+      )
+    }
+  }
+
+  // MARK: From time to time
+
+  private func look() {
+    timer = loop.scheduleOutside(after: RemoteMachines.interval) { [weak self] in
+      guard let self else { return }
+      lookAround()
+      look()
+    }
+  }
+
+  private func lookAround() {
+    let now = LuaVM.monotonicTime
+    let isLate = now - lastLook > RemoteQueue.lease.clampedNanoseconds
+    lastLook = now
+    early = early.filter { $0.value.until > now }
+    if let lostAt {
+      if now - lostAt > Self.longestAbsence {
+        for session in sessions.values { end(session, isOver: false) }
+      }
+      return
+    }
+    if !isLeaving { sayHere() }
+    for lease in leases.values {
+      lease.extend()
+      // This process stood still, so that other machines may have its jobs: their scripts stop those then.
+      if isLate { lease.announce() }
+    }
+    for session in sessions.values { look(at: session, now) }
+  }
+
+  private func look(at session: RemoteSession, _ now: Int64) {
+    let isUsed = leases.values.contains { $0.session === session }
+    if !isUsed {
+      if now - session.lastUsed > Self.longestRest { end(session, isOver: false) }
+      return
+    }
+    if now - session.lastHeard > Self.longestSilence { return end(session, isOver: true) }
+    guard !session.isAsking else { return }
+    session.isAsking = true
+    queue.connection.request("flowlua.ask.\(session.script)", "", timeout: .seconds(1)) { result in
+      session.isAsking = false
+      if case .success = result { session.lastHeard = LuaVM.monotonicTime }
+    }
+  }
+
+  /// Ends the workers of a script with all that they execute.
+  private func end(_ session: RemoteSession, isOver: Bool) {
+    sessions[session.script] = nil
+    for lease in leases.values where lease.session === session {
+      leases[lease.number] = nil
+      lease.drop(isOver: isOver)
+    }
+    host.sessionPools.removeAll { $0 === session.pool }
+    session.pool.onReport = nil
+    session.pool.close()
+    demand()
+  }
+
+  // MARK: The end
+
+  /// Takes no more jobs, and calls `then` once those that execute have ended.
+  package func leave(_ then: @escaping () -> Void) {
+    onLeft = then
+    guard !isLeaving else { return }
+    isLeaving = true
+    for puller in pullers.values { puller.stop() }
+    let bye = RemoteMachineInfo(
+      id: info.id, name: info.name, compatibility: info.compatibility, version: info.version,
+      lua: info.lua, workers: info.workers, tags: info.tags, cores: info.cores, isLeaving: true)
+    try? queue.connection.publish("flowlua.here", ByteString(bye.bytes))
+    if leases.isEmpty { left() }
+  }
+
+  /// Gives all jobs back to their scripts.
+  func giveBack() {
+    for lease in leases.values { lease.giveBack("the machine leaves") }
+  }
+
+  private func left() {
+    timer?.cancel()
+    queue.connection.flush { [weak self] _ in
+      guard let self else { return }
+      queue.close()
+      external.end()
+      onLeft.take()?()
+    }
+  }
+}
+
+extension RemoteMachine {
+  /// Executes jobs until signals end that. The first one lets those that execute end, for as long as the grace of
+  /// cleanups is; then, or after a second one, their scripts get them back.
+  ///
+  /// - Parameters:
+  ///   - onRequest: Called when a signal is handled.
+  ///   - say: Prints a line.
+  package func run(onRequest: () -> Void, _ say: (ByteString) -> Void) {
+    var hasLeft = false
+    var requests = 0
+    while !hasLeft {
+      let isOver = !host.loop.run { [host] in hasLeft || host.vm.hasRequest }
+      if isOver { return }
+      guard host.takeRequest() != nil else { continue }
+      requests += 1
+      onRequest()
+      if requests == 1 {
+        if jobCount > 0 {
+          say("leaves when \(jobCount == 1 ? "1 job has" : "\(jobCount) jobs have") ended")
+        }
+        leave { hasLeft = true }
+        _ = host.loop.scheduleOutside(after: host.loop.cleanupGrace) { [weak self] in
+          self?.giveBack()
+        }
+      } else {
+        giveBack()
+      }
+    }
+  }
+}

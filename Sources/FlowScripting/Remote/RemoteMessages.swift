@@ -1,0 +1,226 @@
+package import FlowEngine
+@_spi(Scripting) internal import LuaVM
+
+// The messages between a script and the machines that execute its ops. Each begins with `RemoteProtocol.version`.
+
+/// What both sides have to agree on.
+package enum RemoteProtocol {
+  /// The number of the form of all messages, with the values in them.
+  static let version: UInt8 = 1
+
+  /// Programs with the same text understand each other: the number of the messages, the version of flowlua, whose
+  /// functions the code uses, and that of Lua, whose bytecode travels. A part of subjects.
+  package static let compatibility: ByteString = {
+    let parts = ["\(version)", FlowLuaVersion.number.description, LuaVM.release]
+    return ByteString(
+      parts.joined(separator: "-").map { $0 == "." ? "_" : String($0) }.joined())
+  }()
+
+  /// Begins a message.
+  static func message(_ write: (inout ByteWriter) -> Void) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.add(byte: version)
+    write(&writer)
+    return writer.bytes
+  }
+
+  /// Reads a message; nil for bytes that aren't one of this version.
+  static func read<Message>(
+    _ bytes: [UInt8], _ read: (inout ByteReader) throws(MalformedBytes) -> Message
+  ) -> Message? {
+    bytes.withUnsafeBytes { raw in
+      var reader = ByteReader(raw)
+      do throws(MalformedBytes) {
+        guard try reader.byte() == version else { return nil }
+        let message = try read(&reader)
+        return reader.isAtEnd ? message : nil
+      } catch {
+        return nil
+      }
+    }
+  }
+}
+
+/// An execution of an op, or a call of a function, in the queue.
+struct RemoteJob {
+  /// Its number among the tasks of its script.
+  let number: UInt64
+  /// How often its script has put it into the queue, this time included.
+  let round: UInt64
+  /// The name of the object with its code.
+  let code: ByteString
+  let settings: Settings
+  let arguments: WireBatch
+  let kind: WorkerJob.Kind
+
+  /// What a worker has from the script's loop.
+  struct Settings: Equatable {
+    let gracePeriod: Duration
+    let cleanupGrace: Duration
+    let logsWaits: Bool
+    let hasGlobalModule: Bool
+  }
+
+  var bytes: [UInt8] {
+    RemoteProtocol.message { writer in
+      writer.add(number)
+      writer.add(round)
+      writer.add(code)
+      writer.add(settings.gracePeriod)
+      writer.add(settings.cleanupGrace)
+      writer.add(settings.logsWaits)
+      writer.add(settings.hasGlobalModule)
+      writer.add(arguments)
+      writer.add(kind)
+    }
+  }
+
+  /// Reads a job; nil for anything else.
+  static func read(_ bytes: [UInt8]) -> RemoteJob? {
+    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
+      let number = try reader.number()
+      let round = try reader.number()
+      let code = try reader.text()
+      let settings = Settings(
+        gracePeriod: try reader.duration(), cleanupGrace: try reader.duration(),
+        logsWaits: try reader.flag(), hasGlobalModule: try reader.flag())
+      return RemoteJob(
+        number: number, round: round, code: code, settings: settings, arguments: try reader.batch(),
+        kind: try reader.jobKind())
+    }
+  }
+}
+
+/// What a machine reports about a job. The first one, without news, says that a worker is about to begin it.
+struct RemoteReport {
+  let number: UInt64
+  /// Which hand-out of the job it is about: a later one has a greater number, and replaces an earlier one.
+  let delivery: UInt64
+  /// Where it executes, as `gpu1/3`.
+  let lane: ByteString
+  let news: [News]
+
+  enum News {
+    /// An event, so many nanoseconds before the report.
+    case event(WorkerReport.JobEvent.What, age: Int64)
+    /// It wasn't executed, for this reason: the script puts it into the queue again.
+    case returned(ByteString)
+  }
+
+  /// Whether it is the last one about its hand-out.
+  var isLast: Bool {
+    switch news.last {
+    case .event(.ended, _)?, .returned?: true
+    default: false
+    }
+  }
+
+  var bytes: [UInt8] {
+    RemoteProtocol.message { writer in
+      writer.add(number)
+      writer.add(delivery)
+      writer.add(lane)
+      writer.add(list: news) { writer, news in
+        switch news {
+        case .event(let event, let age):
+          writer.add(byte: 1)
+          writer.add(fixed: age)
+          writer.add(event)
+        case .returned(let reason):
+          writer.add(byte: 2)
+          writer.add(reason)
+        }
+      }
+    }
+  }
+
+  /// Reads a report; nil for anything else.
+  static func read(_ bytes: [UInt8]) -> RemoteReport? {
+    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
+      let number = try reader.number()
+      let delivery = try reader.number()
+      let lane = try reader.text()
+      let news = try reader.list { (r) throws(MalformedBytes) -> News in
+        switch try r.byte() {
+        case 1:
+          let age = try r.fixed()
+          return .event(try r.jobEvent(), age: age)
+        case 2: return .returned(try r.text())
+        default: throw MalformedBytes()
+        }
+      }
+      return RemoteReport(number: number, delivery: delivery, lane: lane, news: news)
+    }
+  }
+}
+
+/// A script's request that a job stop.
+struct RemoteStop {
+  let number: UInt64
+  /// Hand-outs up to this one.
+  let delivery: UInt64
+  let error: WireError
+
+  var bytes: [UInt8] {
+    RemoteProtocol.message { writer in
+      writer.add(number)
+      writer.add(delivery)
+      writer.add(error)
+    }
+  }
+
+  /// Reads a request; nil for anything else.
+  static func read(_ bytes: [UInt8]) -> RemoteStop? {
+    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
+      RemoteStop(
+        number: try reader.number(), delivery: try reader.number(), error: try reader.wireError())
+    }
+  }
+}
+
+/// What a machine says of itself. Its first fields are the same in all versions.
+package struct RemoteMachineInfo: Equatable {
+  /// A random text, the same as long as the program runs.
+  package let id: ByteString
+  package let name: ByteString
+  /// See `RemoteProtocol.compatibility`.
+  package let compatibility: ByteString
+  package let version: ByteString
+  package let lua: ByteString
+  package let workers: Int
+  package let tags: [ByteString]
+  package let cores: Int
+  /// Whether it is about to end, and takes no jobs any more.
+  package let isLeaving: Bool
+
+  var bytes: [UInt8] {
+    var writer = ByteWriter()
+    for text in [id, name, compatibility, version, lua] { writer.add(text) }
+    writer.add(count: workers)
+    writer.add(count: cores)
+    writer.add(isLeaving)
+    writer.add(list: tags) { $0.add($1) }
+    return writer.bytes
+  }
+
+  /// Reads a description; nil for anything else. What later versions add at the end is ignored.
+  static func read(_ bytes: [UInt8]) -> RemoteMachineInfo? {
+    bytes.withUnsafeBytes { raw in
+      var reader = ByteReader(raw)
+      do throws(MalformedBytes) {
+        let (id, name, compatibility) = (
+          try reader.text(), try reader.text(), try reader.text()
+        )
+        let (version, lua) = (try reader.text(), try reader.text())
+        let (workers, cores) = (try reader.integer(), try reader.integer())
+        let isLeaving = try reader.flag()
+        let tags = try reader.list { (r) throws(MalformedBytes) in try r.text() }
+        return RemoteMachineInfo(
+          id: id, name: name, compatibility: compatibility, version: version, lua: lua,
+          workers: workers, tags: tags, cores: cores, isLeaving: isLeaving)
+      } catch {
+        return nil
+      }
+    }
+  }
+}

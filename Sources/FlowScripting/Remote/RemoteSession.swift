@@ -1,0 +1,67 @@
+internal import FlowEngine
+internal import FlowRemote
+@_spi(Scripting) internal import LuaVM
+
+/// What a machine has for one script elsewhere: workers of its own, with its modules and code. Scripts share nothing.
+final class RemoteSession {
+  let script: ByteString
+  let pool: WorkerPool
+  let settings: RemoteJob.Settings
+  /// The functions that have arrived, by the names of their objects.
+  private var codes: [ByteString: WorkerCode] = [:]
+  /// What waits for a function.
+  private var waiting: [ByteString: [(Result<WorkerCode, FlowError>) -> Void]] = [:]
+  /// When the script was last known to be there, and when it last had a job here: on the system's clock.
+  var lastHeard = LuaVM.monotonicTime
+  var lastUsed = LuaVM.monotonicTime
+  /// Whether it is being asked.
+  var isAsking = false
+
+  init(_ script: ByteString, _ pool: WorkerPool, _ settings: RemoteJob.Settings) {
+    self.script = script
+    self.pool = pool
+    self.settings = settings
+  }
+
+  /// The function with a name; it comes from the server once.
+  func code(
+    _ name: ByteString, from queue: RemoteQueue, _ host: ScriptHost,
+    then: @escaping (Result<WorkerCode, FlowError>) -> Void
+  ) {
+    if let known = codes[name] { return then(.success(known)) }
+    if waiting[name] != nil {
+      waiting[name]?.append(then)
+      return
+    }
+    waiting[name] = [then]
+    queue.objects.get(name) { [weak self] result in
+      guard let self else { return }
+      let made = result.flatMap { bytes -> Result<WorkerCode, FlowError> in
+        guard let bytes else {
+          return .failure(FlowError(.error, "the code of the op isn't on the server any more"))
+        }
+        return self.made(name, bytes, host)
+      }
+      if case .success(let code) = made { codes[name] = code }
+      for then in waiting.removeValue(forKey: name) ?? [] { then(made) }
+    }
+  }
+
+  private func made(
+    _ name: ByteString, _ bytes: ByteString, _ host: ScriptHost
+  ) -> Result<WorkerCode, FlowError> {
+    do throws(SystemError) {
+      // Bytecode is executed as it is.
+      let digest = try FileHash.sha256.digest(of: bytes, Cancellation())
+      guard digest == name, let content = RemoteCode.read(bytes.bytes) else {
+        return .failure(FlowError(.error, "the code of the op isn't what its script has sent"))
+      }
+      return .success(
+        WorkerCode(
+          id: pool.makeNumber(), package: CodePackage(trusting: content.function),
+          modules: content.modules))
+    } catch {
+      return .failure(.from(error))
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package import FlowEngine
+package import FlowRemote
+internal import Glibc
+
+/// Where a script's ops with `thread = "remote"` execute.
+package struct RemoteSettings: Sendable {
+  /// The servers, and how to reach them.
+  package var servers: NATSSettings
+  /// How long jobs wait while no machine could execute them.
+  package var timeout = Duration.seconds(60)
+  /// Whether servers of other machines may be reached without TLS.
+  package var isInsecure = false
+
+  /// Settings for servers, such as `nats://10.0.0.7` or several with commas between them.
+  package init(url: ByteString) throws(FlowError) {
+    servers = try NATSSettings(url)
+  }
+
+  /// The URLs of the servers, without secrets.
+  package var place: ByteString { servers.place }
+
+  /// Whether all servers are on this machine.
+  private var isLoopback: Bool {
+    servers.servers.allSatisfy { url in
+      let host = url.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2).last ?? url.utf8[...]
+      return ["127.", "localhost:", "[::1]:"].contains { host.starts(with: $0.utf8) }
+    }
+  }
+
+  /// Whether nobody else can read what is sent.
+  var protectsSecrets: Bool { servers.tls.isRequired || isLoopback }
+
+  /// Refuses what would send code and data without encryption to another machine.
+  package func check() throws(FlowError) {
+    if isInsecure || protectsSecrets { return }
+    throw .usage(
+      """
+      the server '\(place)' is another machine, and the connection isn't encrypted: use tls://…, or \
+      allow it (--insecure, or insecure = true)
+      """)
+  }
+}

@@ -1,0 +1,148 @@
+import FlowEngine
+import LuaVM
+import Testing
+
+@testable import FlowScripting
+
+@Suite("Messages between scripts and machines")
+struct RemoteMessageTests {
+  private static let error = WireError(
+    plain: FlowError(.error, "broken"), values: WireBatch(),
+    fields: [("field", .integer(1)), ("other", .secret(.bytes("s")))],
+    cause: .error(
+      WireError(plain: .cancelled(), values: WireBatch(), fields: [], cause: .value(.boolean(true)))
+    ))
+
+  private static var job: RemoteJob {
+    let data = WireBatch(
+      values: [.number(1.5), .secret(.bytes("secret")), .table(0)], buffer: EncodedBuffer([1, 2]))
+    return RemoteJob(
+      number: 7, round: 2, code: "abc",
+      settings: RemoteJob.Settings(
+        gracePeriod: .seconds(1), cleanupGrace: .seconds(30), logsWaits: true,
+        hasGlobalModule: false),
+      arguments: WireBatch(values: [.null, .integer(-1)], buffer: nil),
+      kind: .op(
+        WorkerJob.OpPlace(
+          name: "Op", index: 3, label: "cat", attempt: 2, lineage: 99,
+          span: SpanOrigin(TraceContext(), place: .execution(5)), grace: .seconds(4), memory: 65536,
+          endingError: error, visible: ["a", "b", "c", "d"], keys: ["a", "b", "c"], data: data)))
+  }
+
+  private static let report = RemoteReport(
+    number: 7, delivery: 513, lane: "gpu1/3",
+    news: [
+      .event(.log("line"), age: 5), .event(.progress(done: 1, total: nil), age: 4),
+      .event(.work(LoggedWork(.program, "ls -l", error: nil, status: 0)), age: 3),
+      .event(.set("key", .table(0), WireBatch(values: [], buffer: EncodedBuffer([3]))), age: 2),
+      .returned("reason"), .event(.ended(error, result: .bytes("r"), WireBatch()), age: 0),
+    ])
+
+  @Test("A job comes back as it was")
+  func jobs() throws {
+    let read = try #require(RemoteJob.read(Self.job.bytes))
+    #expect(
+      read.number == 7 && read.round == 2 && read.code == "abc"
+        && read.settings == Self.job.settings)
+    guard case .op(let place) = read.kind else {
+      Issue.record("no op")
+      return
+    }
+    #expect(place.name == "Op" && place.index == 3 && place.label == "cat" && place.attempt == 2)
+    #expect(place.lineage == 99 && place.grace == .seconds(4) && place.memory == 65536)
+    #expect(place.visible == ["a", "b", "c", "d"] && place.keys == ["a", "b", "c"])
+    #expect(place.data.values.count == 3 && place.data.buffer?.bytes == [1, 2])
+    #expect(place.endingError?.fields.count == 2 && place.span?.place != nil)
+    guard case .error(let cause)? = place.endingError?.cause else {
+      Issue.record("no cause")
+      return
+    }
+    #expect(cause.plain.kind == .cancelled)
+  }
+
+  @Test("A report comes back as it was, and says whether it is the last one")
+  func reports() throws {
+    let read = try #require(RemoteReport.read(Self.report.bytes))
+    #expect(
+      read.number == 7 && read.delivery == 513 && read.lane == "gpu1/3" && read.news.count == 6)
+    #expect(read.isLast)
+    #expect(
+      !RemoteReport(number: 1, delivery: 1, lane: "", news: [.event(.log(""), age: 0)]).isLast)
+    #expect(RemoteReport(number: 1, delivery: 1, lane: "", news: [.returned("")]).isLast)
+    guard case .event(.work(let work), let age) = read.news[2] else {
+      Issue.record("no work")
+      return
+    }
+    #expect(work.subject == "ls -l" && work.status == 0 && age == 3)
+  }
+
+  @Test("Bytes that are cut, longer, or of another version are refused; others never trap")
+  func garbage() {
+    let stop = RemoteStop(number: 1, delivery: .max, error: Self.error).bytes
+    // A part of one kind of message may be one of another kind, which has its own subject.
+    let readers: [([UInt8], ([UInt8]) -> Bool)] = [
+      (Self.job.bytes, { RemoteJob.read($0) != nil }),
+      (Self.report.bytes, { RemoteReport.read($0) != nil }), (stop, { RemoteStop.read($0) != nil }),
+    ]
+    for (bytes, isMessage) in readers {
+      #expect(isMessage(bytes))
+      for count in 0..<bytes.count {
+        let cut = Array(bytes[..<count])
+        #expect(!isMessage(cut))
+      }
+      let other = [RemoteProtocol.version + 1] + bytes.dropFirst()
+      #expect(RemoteJob.read(other) == nil && RemoteReport.read(other) == nil)
+      #expect(RemoteJob.read(bytes + [0]) == nil && RemoteReport.read(bytes + [0]) == nil)
+      // Bytes that were changed may still be a message.
+      var random = SystemRandomNumberGenerator()
+      for _ in 0..<2000 {
+        var changed = bytes
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+          changed[Int.random(in: 1..<changed.count, using: &random)] = .random(
+            in: 0 ... .max, using: &random)
+        }
+        _ = RemoteJob.read(changed)
+        _ = RemoteReport.read(changed)
+        _ = RemoteStop.read(changed)
+        _ = RemoteCode.read(changed)
+        _ = RemoteMachineInfo.read(changed)
+      }
+    }
+  }
+
+  @Test("Errors and secrets that contain each other without end are refused")
+  func nesting() {
+    var writer = ByteWriter()
+    writer.add(byte: RemoteProtocol.version)
+    writer.add(1 as UInt64)
+    writer.add(1 as UInt64)
+    for _ in 0..<100_000 {
+      writer.add(FlowError(.error, ""))
+      writer.add(WireBatch())
+      writer.add(count: 0)
+      writer.add(true)
+      writer.add(false)
+    }
+    #expect(RemoteStop.read(writer.bytes) == nil)
+    let secrets = [RemoteProtocol.version, 1, 1] + [UInt8](repeating: 7, count: 1_000_000)
+    #expect(RemoteReport.read(secrets) == nil && RemoteStop.read(secrets) == nil)
+  }
+
+  @Test("A machine's tags cover those of an op, and it looks for work of each of their sets")
+  func tags() throws {
+    let machine = try RemoteTags("gpu, big gpu")
+    #expect(
+      machine.words == ["big", "gpu"] && machine.token == "big+gpu" && machine.text == "big gpu")
+    #expect(Set(machine.subsets.map(\.token)) == ["+any", "big", "gpu", "big+gpu"])
+    #expect(machine.covers(RemoteTags()))
+    let (gpu, cpu) = (try RemoteTags("gpu"), try RemoteTags("cpu"))
+    #expect(machine.covers(gpu))
+    #expect(!machine.covers(cpu))
+    #expect(!RemoteTags().covers(machine))
+    let any = try RemoteTags("any")
+    #expect(any.token != RemoteTags().token)
+    for wrong in ["a.b", "a*", "ü", "a+b", String(repeating: "x", count: 33), "1 2 3 4 5"] {
+      #expect(throws: RemoteTags.Problem.self) { try RemoteTags(ByteString(wrong)) }
+    }
+  }
+}

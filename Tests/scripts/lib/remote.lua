@@ -1,0 +1,130 @@
+-- A server of NATS and machines that have joined it: processes of this test, which end with it.
+--
+--   local server <close> = remote.server()
+--   local machine = server:join("m1")
+--   local result = server:run [[ print(flow…) ]]
+local flow = require "flow"
+local host = require "host"
+local servers = require "servers"
+
+local remote = {}
+local Server, Machine = {}, {}
+Server.__index, Machine.__index = Server, Machine
+
+local function quoted(text) return "'" .. tostring(text):gsub("'", [['\'']]) .. "'" end
+
+-- Starts a program whose output, of both kinds, is read line by line; returns it when a line has this text.
+local function start(words, ready)
+  local parts = {}
+  for k, word in ipairs(words) do parts[k] = quoted(word) end
+  local program = flow.exec { "sh", "-c", "exec " .. table.concat(parts, " ") .. " 2>&1" }
+  local self = { program = program, output = {} }
+  local lines = program:lines()
+  for line in lines do
+    self.output[#self.output + 1] = line
+    if line:find(ready, 1, true) then
+      -- Otherwise the program would wait for its reader.
+      flow.spawn(function()
+        for more in lines do self.output[#self.output + 1] = more end
+      end)
+      return self
+    end
+  end
+  error(table.concat(words, " ") .. ":\n" .. table.concat(self.output, "\n"), 2)
+end
+
+local function stop(program) program:cancel() pcall(program.await, program) end
+
+-- Starts a server with JetStream. options: port, folder (of an earlier server), config (lines), plain (no JetStream).
+function remote.server(options)
+  options = options or {}
+  local self = setmetatable({ machines = {} }, Server)
+  self.folder = options.folder or servers.folder()
+  local file = assert(io.open(self.folder .. "/server.conf", "w"))
+  file:write(options.config or "")
+  file:close()
+  for attempt = 1, 20 do
+    self.port = options.port or math.random(20000, 31999)
+    self.words = {
+      "nats-server", "-a", "127.0.0.1", "-p", self.port, "-c", self.folder .. "/server.conf",
+      not options.plain and "-js" or nil,
+    }
+    if not options.plain then
+      self.words[#self.words + 1] = "-sd"
+      self.words[#self.words + 1] = self.folder .. "/store"
+    end
+    local ok, started = pcall(start, self.words, "Server is ready")
+    if ok then
+      self.server = started
+      break
+    end
+    if attempt == 20 or options.port then error(started, 2) end
+  end
+  self.url = "nats://" .. (options.user and options.user .. "@" or "") .. "127.0.0.1:" .. self.port
+  return self
+end
+
+function Server:__close()
+  for _, machine in ipairs(self.machines) do stop(machine.program) end
+  stop(self.server.program)
+  getmetatable(self.folder).__close(self.folder)
+end
+
+-- Ends the server at once, and starts it again on the same files and port.
+function Server:kill() os.execute("kill -9 " .. self.server.program.pid) pcall(self.server.program.await, self.server.program) end
+function Server:restart() self.server = start(self.words, "Server is ready") end
+
+-- Starts a machine. Further words are options of flowlua.
+function Server:join(name, ...)
+  local machine = setmetatable(
+    start({ host.binary, "--join", self.url, "--name", name, "--workers", "2", ... }, "joined"), Machine)
+  machine.name = name
+  self.machines[#self.machines + 1] = machine
+  return machine
+end
+
+-- Sends a signal to a machine: "KILL", "STOP", "CONT", "TERM".
+function Machine:signal(name) assert(os.execute(("kill -%s %d"):format(name, self.program.pid))) end
+
+-- Waits for the end of a machine; returns its status.
+function Machine:wait()
+  local ok, result = pcall(self.program.await, self.program)
+  return ok and result.status or result.status
+end
+
+-- Runs a text as a script of this server; further words are options of flowlua. Returns { status, stdout, stderr }.
+function Server:run(text, ...) return self:start(text, ...):await() end
+
+-- Waits until a script has called `report()`, and forgets that.
+function Server:wait_for_report()
+  local path = self.folder .. "/reported"
+  for _ = 1, 6000 do
+    local file = io.open(path)
+    if file then
+      file:close()
+      os.remove(path)
+      return
+    end
+    flow.sleep(0.01)
+  end
+  error("no script has reported", 2)
+end
+
+-- Starts it; returns its task.
+function Server:start(text, ...)
+  local name = os.tmpname()
+  local file = assert(io.open(name, "w"))
+  file:write("local flow = require 'flow'\n",
+    ("local function report() io.open(%q, 'w'):close() end\n"):format(self.folder .. "/reported"), text)
+  file:close()
+  local words = { host.binary, "--remote", self.url, "--no-progress", ... }
+  words[#words + 1] = name
+  local task = flow.exec(words, { check = false })
+  return task:next(function(ended)
+    os.remove(name)
+    if ended.state ~= "succeeded" then error(ended.error) end
+    return ended.result
+  end)
+end
+
+return remote

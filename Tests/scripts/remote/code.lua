@@ -1,0 +1,55 @@
+-- Functions travel with their upvalues and with the modules in Lua that their file requires; a machine needs no file of the script.
+-- clock: real: other processes execute the ops
+local check = require "check"
+local remote = require "remote"
+local servers = require "servers"
+
+local folder <close> = servers.folder()
+local function write(name, text)
+  local file = assert(io.open(folder .. "/" .. name, "w"))
+  file:write(text)
+  file:close()
+end
+write("shapes_of_test.lua", [[
+  local inner = require "inner_of_test"
+  local Shape = {}
+  Shape.__index = Shape
+  function Shape.new(n) return setmetatable({ n = n }, Shape) end
+  function Shape:area() return inner.square(self.n) end
+  return Shape
+]])
+write("inner_of_test.lua", "return { square = function(n) return n * n end }")
+write("late_of_test.lua", "return 'late'")
+write("broken_of_test.lua", "return return")
+
+local server <close> = remote.server()
+server:join "m1"
+local result = server:run(([[
+  package.path = "%s/?.lua;" .. package.path
+  local Shape = require "shapes_of_test"
+  local Op = flow.op("AreaOp", {
+    needs = { shape = "any" }, gives = { area = "integer", late = "string" }, thread = "remote", primary_output = "area",
+    run = function(ctx)
+      ctx:set("area", ctx:get "shape":area() + Shape.new(1):area())
+      ctx:set("late", require "late_of_test")
+      assert(not io.open "%s/never", "no file")
+    end,
+  })
+  local run = flow.new("area"):data { shape = Shape.new(3) }:add(Op):run()
+  print(run.state, run.error, run.data.area, run.data.late)
+  local Broken = flow.op("BrokenOp", { thread = "remote", run = function() require "broken_of_test" end })
+  print(flow.new("broken"):add(Broken):run().error.message)
+  local Missing = flow.op("MissingOp", { thread = "remote", run = function() require("missing" .. "_of_test") end })
+  print((flow.new("missing"):add(Missing):run().error.message:match "^[^\n]+"))
+  -- A large value goes through the store of objects, both ways.
+  local Big = flow.op("BigOp", { needs = { text = "string" }, gives = { back = "string" }, thread = "remote",
+    run = function(ctx) ctx:set("back", ctx:get "text" .. "!") end })
+  local text = ("x"):rep(3000000)
+  local run = flow.new("big"):data { text = text }:add(Big):run()
+  print(run.state, run.data.back == text .. "!")
+]]):format(folder.path, folder.path))
+check.equal(result.stderr, "")
+check.match(result.stdout, "^succeeded\tnil\t10\tlate\n")
+check.match(result.stdout, "broken_of_test.lua:1: ")
+check.match(result.stdout, "\n[^\n]*module 'missing_of_test' not found[^\n]*\nsucceeded\ttrue\n$")
+check.equal(result.status, 0)

@@ -1,0 +1,46 @@
+-- A machine that is asked to end takes no more jobs and ends when those that execute have ended, or gives them back.
+-- clock: real: other processes execute the ops
+local check = require "check"
+local remote = require "remote"
+
+local server <close> = remote.server()
+local script = [[
+  local Op = flow.op("WorkOp", {
+    gives = { r = "string" }, thread = "remote",
+    run = function(ctx)
+      ctx:log "began"
+      require "flow".sleep(ctx.lane:find "first" and %s or 0.01)
+      ctx:set("r", ctx.lane:match "^%%a+")
+    end,
+  })
+  local run = flow.new("work"):add(Op):start()
+  local function began()
+    for _, event in ipairs(run:events()) do if event.kind == "log" then return true end end
+  end
+  while not began() do flow.sleep(0.001) end
+  print "began"
+  report()
+  run:await()
+  print(run.data.r)
+]]
+
+-- It ends the job, and then itself.
+local machine = server:join "first"
+-- It outlives the patience with which a signal waits for a process that stands still.
+local running = server:start(script:format "4")
+server:wait_for_report()
+machine:signal "TERM"
+check.equal(running:await().stdout, "began\nfirst\n")
+check.equal(machine:wait(), 0)
+
+-- The job takes longer than the grace: another machine executes it.
+local machine = server:join("first", "--grace", "0.2")
+local running = server:start(script:format "100")
+server:wait_for_report()
+server:join "second"
+machine:signal "TERM"
+local result = running:await()
+check.equal(result.stderr, "")
+check.equal(result.stdout, "began\nsecond\n")
+check.equal(machine:wait(), 0)
+check.contains(table.concat(machine.output, "\n"), "leaves when 1 job has ended")

@@ -1,0 +1,41 @@
+-- A server that is killed and started again continues where it stopped: no item is lost.
+-- clock: real: other processes execute the ops
+local check = require "check"
+local flow = require "flow"
+local remote = require "remote"
+
+local server <close> = remote.server()
+server:join "m1"
+local script = server:start [[
+  local Op = flow.op("WorkOp", {
+    needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote",
+    run = function(ctx)
+      require "flow".sleep(0.02)
+      ctx:set("r", ctx:get "n" * 2)
+    end,
+  })
+  local list = {}
+  for k = 1, 100 do list[k] = k end
+  local run = flow.new("work"):data { ns = list }
+    :add_grouped(Op, { input = "ns", output = "rs", max_concurrent = 4 }):start()
+  local function finished()
+    local count = 0
+    for _, event in ipairs(run:events()) do
+      if event.kind == "finish" and event.index > 0 then count = count + 1 end
+    end
+    return count
+  end
+  while finished() < 4 do flow.sleep(0.001) end
+  report()
+  run:await()
+  local good = 0
+  for k, r in ipairs(run.data.rs or {}) do if r == 2 * k then good = good + 1 end end
+  print(run.state, run.error, good)
+]]
+server:wait_for_report()
+server:kill()
+flow.sleep(0.5)
+server:restart()
+local result = script:await()
+check.equal(result.stderr, "")
+check.equal(result.stdout, "succeeded\tnil\t100\n")
