@@ -32,8 +32,8 @@ package final class RemoteMachine {
   private var leases: [UInt64: RemoteLease] = [:]
   /// Jobs that wait for their code, or for the answer of their script.
   private var arriving = 0
-  /// Requests to stop jobs that haven't come yet, with the time after which nobody waits for them.
-  private var early: [EarlyStop: (stop: RemoteStop, until: Int64)] = [:]
+  /// Jobs that were stopped before they have come, with the time after which nobody waits for them.
+  private var early: [EarlyStop: Int64] = [:]
   private var timer: LoopTimer?
   private var lostAt: Int64?
   private var lastLook = LuaVM.monotonicTime
@@ -317,9 +317,8 @@ package final class RemoteMachine {
       }
     }
     if !isHere, stop.delivery == .max, arriving > 0 {
-      early[EarlyStop(script: script, job: stop.number)] = (
-        stop, LuaVM.monotonicTime.later(by: Self.longestSilence)
-      )
+      early[EarlyStop(script: script, job: stop.number)] =
+        LuaVM.monotonicTime.later(by: Self.longestSilence)
     }
   }
 
@@ -337,7 +336,7 @@ package final class RemoteMachine {
     let now = LuaVM.monotonicTime
     let isLate = now - lastLook > RemoteQueue.lease.clampedNanoseconds
     lastLook = now
-    early = early.filter { $0.value.until > now }
+    early = early.filter { $0.value > now }
     if let lostAt {
       if now - lostAt > Self.longestAbsence {
         for session in sessions.values { end(session, isOver: false) }

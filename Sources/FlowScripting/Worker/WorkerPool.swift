@@ -333,7 +333,8 @@ final class WorkerPool {
   private func look(
     _ number: UInt64, _ stop: Int, of worker: Int, since began: Int64, interval: Int64
   ) {
-    guard workers[worker].isAlive, tasks[number] != nil, state.worker(of: number) == worker else {
+    // First, because a pool that was closed has no workers, and may outlive that: a machine ends those of one script.
+    guard tasks[number] != nil, workers[worker].isAlive, state.worker(of: number) == worker else {
       return
     }
     let channel = workers[worker].channel
