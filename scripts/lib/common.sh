@@ -25,6 +25,7 @@ SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((2 * $(nproc)))
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH
 
 source "$ROOT/scripts/lib/liblua.sh"
+source "$ROOT/scripts/lib/limited.sh"
 
 die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
