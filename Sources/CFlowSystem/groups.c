@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -118,18 +119,21 @@ void flowsystem_hold_ending_signals(sigset_t *before) {
   pthread_sigmask(SIG_BLOCK, &ending, before);
 }
 
+/// Adds a block, with the lock held.
+static void add_block(block *made) {
+  for (int i = 0; i < BLOCK_SIZE; i++) {
+    made->groups[i].next_free = first_free;
+    first_free = &made->groups[i];
+  }
+  made->next = atomic_load(&first_block);
+  atomic_store(&first_block, made);
+}
+
 flowsystem_group *flowsystem_prepare_group(void) {
   pthread_mutex_lock(&mutex);
   if (first_free == NULL) {
     block *made = flowsystem_zeroed(sizeof *made);
-    if (made != NULL) {
-      for (int i = 0; i < BLOCK_SIZE; i++) {
-        made->groups[i].next_free = first_free;
-        first_free = &made->groups[i];
-      }
-      made->next = atomic_load(&first_block);
-      atomic_store(&first_block, made);
-    }
+    if (made != NULL) add_block(made);
   }
   flowsystem_group *group = first_free;
   if (group != NULL) {
@@ -151,4 +155,24 @@ void flowsystem_release_group(flowsystem_group *group) {
   group->next_free = first_free;
   first_free = group;
   pthread_mutex_unlock(&mutex);
+}
+
+int flowsystem_share_groups(void) {
+  enum { SHARED_BLOCKS = 64 };
+  block *shared = mmap(
+      NULL, SHARED_BLOCKS * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+      0);
+  if (shared == MAP_FAILED) return errno;
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < SHARED_BLOCKS; i++) add_block(&shared[i]);
+  pthread_mutex_unlock(&mutex);
+  return 0;
+}
+
+void flowsystem_kill_groups(void) {
+  for (block *each = atomic_load(&first_block); each != NULL; each = each->next)
+    for (int i = 0; i < BLOCK_SIZE; i++) {
+      pid_t target = atomic_load(&each->groups[i].target);
+      if (target != 0) kill(target, SIGKILL);
+    }
 }

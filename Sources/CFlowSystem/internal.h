@@ -33,6 +33,18 @@ void flowsystem_enter_group(flowsystem_group *group, int target);
 /// Releases the room of a group, before the leader is reaped.
 void flowsystem_release_group(flowsystem_group *group);
 
+/// Puts later groups into memory that a forked process shares. Returns 0 or an errno.
+int flowsystem_share_groups(void);
+
+/// Kills all programs that run, also those whose parent isn't this process.
+void flowsystem_kill_groups(void);
+
+/// Leaves a child process that calls `then` once this one has ended, or has written a byte to `*lifeline`, and ends with it. It
+/// keeps no descriptor but `kept`, if that isn't negative, as its descriptor 1. Its name is that of `ps`. Returns its
+/// number, or -1 with `errno` set.
+pid_t flowsystem_leave_process(
+    const char *name, int kept, void (*then)(const void *), const void *argument, int *lifeline);
+
 /// Handles a signal whose handler has been removed: ends the programs, then this process by the
 /// same signal.
 void flowsystem_on_ending_signal(int number);

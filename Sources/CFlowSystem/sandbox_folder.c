@@ -6,11 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -94,25 +92,8 @@ static void remove_folder(int folder, const char *path) {
   }
 }
 
-/// The child: a terminal's signals are for the process that it waits for.
-static _Noreturn void wait_and_remove(int end, int folder, const char *path) {
-  // Its descriptors would keep the readers of this process's output waiting.
-  int low = fcntl(folder, F_DUPFD, 3);
-  if (low < 0 || dup2(end, 0) < 0 || dup2(low, 1) < 0) _exit(EXIT_FAILURE);
-  flowsystem_close_from(2);
-  folder = 1;
-  // A signal to the group of the process is none for it.
-  setpgid(0, 0);
-  prctl(PR_SET_NAME, "flowlua-tmp");
-  for (;;) {
-    char byte;
-    ssize_t count = read(0, &byte, 1);
-    // A byte, as other processes may have the other end, too.
-    if (count >= 0 || errno != EINTR) break;
-  }
-  remove_folder(folder, path);
-  _exit(EXIT_SUCCESS);
-}
+/// In the child, which has the folder as its descriptor 1.
+static void remove_left_folder(const void *path) { remove_folder(1, path); }
 
 /// Waits for the removal, so that nothing is left when the process has ended.
 static void end_remover(void) {
@@ -128,28 +109,10 @@ int flowsystem_remove_at_end(const char *path) {
   // Before any script can replace it.
   int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return errno;
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    int problem = errno;
-    close(folder);
-    return problem;
-  }
-  sigset_t all, before;
-  sigfillset(&all);
-  // They stay blocked in the child.
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  pid_t child = fork();
+  remover = flowsystem_leave_process("flowlua-tmp", folder, remove_left_folder, path, &lifeline);
   int problem = errno;
-  if (child == 0) wait_and_remove(ends[0], folder, path);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  close(ends[0]);
   close(folder);
-  if (child < 0) {
-    close(ends[1]);
-    return problem;
-  }
-  lifeline = ends[1];
-  remover = child;
+  if (remover < 0) return problem;
   remover_owner = getpid();
   atexit(end_remover);
   return 0;

@@ -24,6 +24,12 @@ struct RemoteCommands {
   func join(_ url: ByteString) throws(CommandLineArguments.Misuse) -> Int32 {
     let settings = try RemoteOptions.settings(url, options, naming: "option '--join'")
     let confinement = try Confinement(arguments)
+    // Nobody on this machine may look after what a job has started.
+    let problem = flowsystem_kill_programs_when_killed()
+    if problem != 0 {
+      say("no process can be started that ends programs: \(String(cString: strerror(problem)))")
+      return 1
+    }
     try confinement.begin(nil)
     do {
       let host = try makeHost()

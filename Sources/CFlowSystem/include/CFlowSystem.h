@@ -142,6 +142,10 @@ bool flowsystem_reap(int pid, flowsystem_group *group, int *status);
 /// time.
 void flowsystem_end_programs_with_process(void);
 
+/// From now on programs are killed, with their child processes, also when this process is killed by SIGKILL: a process
+/// that it leaves does that. Called once, before the first program and the first thread. Returns 0 or an errno.
+int flowsystem_kill_programs_when_killed(void);
+
 /// Ends all programs now: SIGTERM and, after a second at most, SIGKILL. Their statuses still have
 /// to be taken.
 void flowsystem_end_programs(void);

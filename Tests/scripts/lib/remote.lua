@@ -84,7 +84,7 @@ function Server:join(name, ...)
 end
 
 -- Sends a signal to a machine: "KILL", "STOP", "CONT", "TERM".
-function Machine:signal(name) assert(os.execute(("kill -%s %d"):format(name, self.program.pid))) end
+function Machine:signal(name) assert(os.execute(("kill -%s %d 2>&-"):format(name, self.program.pid))) end
 
 -- Waits for the end of a machine; returns its status.
 function Machine:wait()
@@ -95,8 +95,8 @@ end
 -- Runs a text as a script of this server; further words are options of flowlua. Returns { status, stdout, stderr }.
 function Server:run(text, ...) return self:start(text, ...):await() end
 
--- Waits until a script has called `report()`, and forgets that.
-function Server:wait_for_report()
+-- Waits until a script has called `report()`, and forgets that. One that ends before, if it's given, is an error.
+function Server:wait_for_report(script)
   local path = self.folder .. "/reported"
   for _ = 1, 6000 do
     local file = io.open(path)
@@ -104,6 +104,10 @@ function Server:wait_for_report()
       file:close()
       os.remove(path)
       return
+    end
+    if script and script.state ~= "pending" then
+      local result = script:await()
+      error("the script ended: " .. result.stdout .. result.stderr, 2)
     end
     flow.sleep(0.01)
   end

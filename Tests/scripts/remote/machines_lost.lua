@@ -36,7 +36,7 @@ local script = server:start [[
   end
   print(run.state, good, lost > 0 and lost <= 8)
 ]]
-server:wait_for_report()
+server:wait_for_report(script)
 first:signal "KILL"
 flow.sleep(0.3)
 -- It continues when its jobs are elsewhere: nothing that it then reports counts.

@@ -32,7 +32,7 @@ local script = server:start [[
   for k, r in ipairs(run.data.rs or {}) do if r == 2 * k then good = good + 1 end end
   print(run.state, run.error, good)
 ]]
-server:wait_for_report()
+server:wait_for_report(script)
 server:kill()
 flow.sleep(0.5)
 server:restart()

@@ -1,0 +1,68 @@
+// Processes that outlive this one, and do what it can't do any more once it is killed. Such a process needs no more memory
+// than the pages that both change.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/// The child: a terminal's signals are for the process that it waits for.
+static _Noreturn void wait_for_end(
+    const char *name, int end, int kept, void (*then)(const void *), const void *argument) {
+  // Its descriptors would keep the readers of this process's output waiting.
+  int low = kept < 0 ? -1 : fcntl(kept, F_DUPFD, 3);
+  if (kept >= 0 && low < 0) _exit(EXIT_FAILURE);
+  if (dup2(end, 0) < 0 || (kept >= 0 && dup2(low, 1) < 0)) _exit(EXIT_FAILURE);
+  flowsystem_close_from(kept < 0 ? 1 : 2);
+  // A signal to the group of the process is none for it.
+  setpgid(0, 0);
+  prctl(PR_SET_NAME, name);
+  for (;;) {
+    char byte;
+    ssize_t count = read(0, &byte, 1);
+    // A byte, as other processes may have the other end, too.
+    if (count >= 0 || errno != EINTR) break;
+  }
+  then(argument);
+  _exit(EXIT_SUCCESS);
+}
+
+pid_t flowsystem_leave_process(
+    const char *name, int kept, void (*then)(const void *), const void *argument, int *lifeline) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  sigset_t all, before;
+  sigfillset(&all);
+  // They stay blocked in the child.
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  pid_t child = fork();
+  int problem = errno;
+  if (child == 0) wait_for_end(name, ends[0], kept, then, argument);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  close(ends[0]);
+  if (child < 0) {
+    close(ends[1]);
+    errno = problem;
+    return -1;
+  }
+  *lifeline = ends[1];
+  return child;
+}
+
+static void kill_programs(const void *unused) {
+  (void)unused;
+  flowsystem_kill_groups();
+}
+
+int flowsystem_kill_programs_when_killed(void) {
+  // PR_SET_PDEATHSIG would reach a program alone, not its child processes, and posix_spawn can't set it.
+  int problem = flowsystem_share_groups();
+  if (problem != 0) return problem;
+  // It stays open until this process ends.
+  int lifeline;
+  return flowsystem_leave_process("flowlua-end", -1, kill_programs, NULL, &lifeline) < 0 ? errno
+                                                                                         : 0;
+}
