@@ -81,6 +81,7 @@ struct LongOptions {
     case sandbox
     case insecure, join, name, remote, tags
     case remoteCheck = "remote-check"
+    case remoteShared = "remote-shared"
     case remoteTimeout = "remote-timeout"
     case allowEnv = "allow-env"
     case allowNet = "allow-net"
@@ -115,6 +116,7 @@ struct LongOptions {
       case .join: "a URL: --join nats://HOST"
       case .name: "a name: --name gpu1"
       case .remote: "a URL: --remote nats://HOST"
+      case .remoteShared: "a folder: --remote-shared /data"
       case .remoteTimeout: "a number of seconds: --remote-timeout 60"
       case .tags: "words: --tags gpu,big"
       case .timeLimit: "a number of seconds: --time-limit 60"
@@ -197,7 +199,7 @@ struct LongOptions {
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .from,
       .grace,
       .graph, .join, .memoryLimit, .name, .olderThan, .only, .openFiles, .progress, .remote,
-      .remoteTimeout, .report, .settle, .show, .store, .tags,
+      .remoteShared, .remoteTimeout, .report, .settle, .show, .store, .tags,
       .storeLimit, .timeLimit, .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
@@ -216,6 +218,7 @@ struct LongOptions {
       case .join: machines.joined = given
       case .name: try machines.setName(given)
       case .remote: machines.server = given
+      case .remoteShared: try machines.addShared(given)
       case .remoteTimeout: try machines.setTimeout(given)
       case .tags: machines.setTags(given)
       case .timeLimit: try limits.limitTime(given)
@@ -291,7 +294,7 @@ struct LongOptions {
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .forget,
       .from,
       .grace, .graph, .join, .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress,
-      .remote, .remoteTimeout, .report, .resume, .tags,
+      .remote, .remoteShared, .remoteTimeout, .report, .resume, .tags,
       .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
       .workers:
       break

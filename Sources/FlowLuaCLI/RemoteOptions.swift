@@ -13,6 +13,8 @@ final class RemoteOptions {
   var isInsecure = false
   /// How long jobs wait while no machine can execute them.
   private(set) var timeout: Duration?
+  /// The folders that all machines have.
+  private(set) var shared = RemoteSharedFolders()
   private(set) var tags: ByteString = ""
   private(set) var name: ByteString?
   /// The first option that only `--join` may have.
@@ -24,6 +26,15 @@ final class RemoteOptions {
         "option '--remote-timeout' needs a number of seconds greater than 0, not '\(text)'")
     }
     timeout = Duration(clampingSeconds: seconds)
+  }
+
+  /// Adds the folders of `--remote-shared`, with commas between them.
+  func addShared(_ text: ByteString) throws(CommandLineArguments.Misuse) {
+    for folder in text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+      do throws(FlowError) { try shared.add(ByteString(Array(folder))) } catch {
+        throw LongOptions.misuse("option '--remote-shared': \(error.messageBytes)")
+      }
+    }
   }
 
   func setTags(_ text: ByteString) {
@@ -82,6 +93,7 @@ final class RemoteOptions {
     do throws(FlowError) {
       var settings = try RemoteSettings(url: url)
       settings.isInsecure = options?.isInsecure ?? false
+      settings.shared = options?.shared ?? settings.shared
       if let timeout = options?.timeout { settings.timeout = timeout }
       try settings.check()
       return settings

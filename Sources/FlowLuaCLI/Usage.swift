@@ -88,6 +88,8 @@ enum Usage {
                              server of NATS: nats://HOST, tls://TOKEN@HOST, or several URLs of a
                              cluster with commas
       --remote-timeout S     how long such ops wait while no machine can execute them (default 60)
+      --remote-shared PATH   a folder that is the same on all machines: files in it aren't sent;
+                             several with commas
       --remote-check         list the machines that have joined; status 1 if none can execute ops
                              of this version; no script is executed
       --join URL             execute the ops of scripts elsewhere until SIGTERM or Ctrl-C, with as many

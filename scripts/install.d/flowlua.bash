@@ -18,7 +18,7 @@ _flowlua() {
     $before == --from || $before == --only || $before == --allow-env || $before == --allow-read ||
     $before == --allow-write || $before == --cpu-limit || $before == --memory-limit || $before == --open-files ||
     $before == --time-limit || $before == --join || $before == --name || $before == --remote ||
-    $before == --remote-timeout || $before == --tags || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
+    $before == --remote-shared || $before == --remote-timeout || $before == --tags || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
   fi
 
@@ -34,7 +34,7 @@ _flowlua() {
     --allow-env) mapfile -t COMPREPLY < <(compgen -P "$list" -e -- "${word#"$list"}") ;;
     --allow-read | --allow-write) mapfile -t COMPREPLY < <(compgen -P "$list" -f -- "${word#"$list"}") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
-    --annotations | --store) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    --annotations | --store | --remote-shared) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --graph | --events | --otlp | --report | --timeline | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --forget)
       # Only ages go without a run.
@@ -46,7 +46,7 @@ _flowlua() {
         case ${COMP_WORDS[at]} in
           --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
             --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time-limit | \
-            --join | --name | --remote | --remote-timeout | --tags | \
+            --join | --name | --remote | --remote-shared | --remote-timeout | --tags | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
           --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
@@ -61,7 +61,7 @@ _flowlua() {
         mapfile -t COMPREPLY < <(compgen -W '--allow-env --allow-net --allow-read --allow-run --allow-write
           --annotations --check --color --cpu-limit --events --follow --forget --from --grace --graph --help
           --insecure --join --keep --memory-limit --name --no-cache --no-progress --older-than --only --open-files --otlp
-          --progress --remote --remote-check --remote-timeout --report --resume --runs
+          --progress --remote --remote-check --remote-shared --remote-timeout --report --resume --runs
           --sandbox --sandbox=strict --settle --show --store --store-limit
           --summary --summary=json --tags --time-limit --timeline --trace --trust-code --verify --version
           --virtual-clock --why --workers

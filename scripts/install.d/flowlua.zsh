@@ -32,6 +32,7 @@ _arguments -S -s \
   '--progress=[how the progress is shown]:word:(auto plain never)' \
   '--remote=[execute ops on the machines that have joined a server]:URL of the server:' \
   '--remote-check[list the machines that have joined]' \
+  '*--remote-shared=[a folder that is the same on all machines]:folder:_files -/' \
   '--remote-timeout=[how long ops wait while no machine can execute them]:seconds:' \
   '--report=[write a report of the runs in Markdown]:file:_files -g "*.md"' \
   '--resume=-[continue a kept run]::run:' \

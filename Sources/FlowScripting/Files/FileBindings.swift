@@ -227,16 +227,19 @@ extension ScriptHost {
     return try offload(call) { _ throws(SystemError) in
       try Folders.makeTemporary()
     } answer: { [self] call, path in
-      if let run, run.state == .pending {
-        run.adopt(
-          OwnedResource(on: run.loop) { [loop = run.loop] done in
-            Self.removeTemporaryFolder(path, on: loop, then: done)
-          })
-      } else {
-        temporaryFolders.append(path)
-      }
+      if let run, onTemporaryFolder?(path, run) == true { return call.answer(.string(path)) }
+      keepTemporaryFolder(path, for: run)
       return call.answer(.string(path))
     }
+  }
+
+  /// Keeps a temporary folder until a run ends, or the script.
+  func keepTemporaryFolder(_ path: ByteString, for run: Run?) {
+    guard let run, run.state == .pending else { return temporaryFolders.append(path) }
+    run.adopt(
+      OwnedResource(on: run.loop) { [loop = run.loop] done in
+        Self.removeTemporaryFolder(path, on: loop, then: done)
+      })
   }
 
   private static func removeTemporaryFolder(

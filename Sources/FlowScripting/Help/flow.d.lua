@@ -25,7 +25,7 @@ local flow = {}
 
 ---The type of a value: `"any"`, `"boolean"`, `"string"`, `"number"` (both subtypes), `"integer"`,
 ---`"float"`, `"table"`, `"function"`, `"userdata"`, `"thread"`, `"file"` (the path of a file that
----exists, whose content counts in kept runs), the `__name` of a metatable, `"T[]"` (a list without
+---exists, whose content counts in kept runs and travels to ops on other machines), the `__name` of a metatable, `"T[]"` (a list without
 ---holes), `"T?"` (may be absent), `"A|B"`, or a predicate. The second result of a predicate names the
 ---type in the message of a mismatch. The `?` applies to the whole union.
 ---@alias flow.Type string|fun(value: any): boolean, string?
@@ -959,6 +959,7 @@ function flow.sandbox(options) end
 ---@field url string The URL of a server of NATS with JetStream: `nats://HOST`, `tls://HOST:PORT`, also with `TOKEN@` or `USER:PASSWORD@` before the host; several servers of a cluster with commas between them.
 ---@field timeout? number Seconds that ops wait while no machine can execute them; 60 by default.
 ---@field insecure? boolean Whether servers of other machines may be reached without TLS.
+---@field shared? string|string[] Absolute paths of folders that are the same on all machines, such as those of a file server: files in them aren't sent.
 
 ---Sets the server whose machines execute ops with `thread = "remote"`, instead of that of `--remote` and
 ---`FLOWLUA_REMOTE`. Nothing is connected before the first such op starts; after that, a call is an error of kind `usage`.

@@ -130,7 +130,8 @@ function fs.write(path, content, options) end
 function fs.watch(path, options) end
 
 ---Makes an empty folder in `$TMPDIR` or `/tmp`, and returns its path. It is removed with all that is in
----it when the run ends that made it, or, outside of runs, when the script ends.
+---it when the run ends that made it, or, outside of runs, when the script ends. An op that a worker executes belongs to
+---the run of its flow; on another machine the folder is there until the op has ended and its files are sent.
 ---@async
 ---@return string
 function fs.temp_dir() end

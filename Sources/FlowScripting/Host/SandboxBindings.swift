@@ -53,10 +53,15 @@ extension ScriptHost {
     }
   }
 
-  /// The paths of a field: a string, or a list of strings.
+  /// The grants for the paths of a field.
   private func grants(
     _ options: Options, _ name: ByteString, _ access: Sandbox.Access
   ) throws -> [Sandbox.Grant] {
+    try paths(options, name).map { Sandbox.Grant($0, access) }
+  }
+
+  /// A field that is a path or a list of paths; empty without one.
+  func paths(_ options: Options, _ name: ByteString) throws -> [ByteString] {
     let expected = "path or list of paths"
     var paths: [ByteString] = []
     switch options.value(name) {
@@ -77,6 +82,6 @@ extension ScriptHost {
     for path in paths where path.isEmpty {
       throw options.arguments.wrong(options.index, "field '\(name)': a path is a non-empty string")
     }
-    return paths.map { Sandbox.Grant($0, access) }
+    return paths
   }
 }

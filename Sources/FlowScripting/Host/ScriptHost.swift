@@ -135,6 +135,8 @@ public final class ScriptHost {
   var openWatchType: LuaObjectType<FileWatch>?
   /// Temporary folders that were made outside of runs.
   var temporaryFolders: [ByteString] = []
+  /// Called with a temporary folder and the run that has made it; true if another host keeps the folder. For workers.
+  var onTemporaryFolder: ((ByteString, Run) -> Bool)?
   /// The type of Swift objects, once a script has got one.
   var openObjectType: LuaObjectType<AnyObject>?
   /// The types of objects of `flow.http`, once they have been needed.

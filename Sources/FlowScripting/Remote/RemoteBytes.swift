@@ -80,6 +80,10 @@ extension ByteWriter {
       add(key)
       add(value)
       add(batch)
+    case .folder(let path):
+      // Folders stay on their machine; a reader refuses them.
+      add(byte: 5)
+      add(path)
     case .ended(let error, let result, let batch):
       add(byte: 4)
       add(optional: error) { $0.add($1) }

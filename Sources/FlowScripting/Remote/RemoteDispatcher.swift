@@ -16,6 +16,13 @@ final class RemoteDispatcher {
     let arguments: WireBatch
     let code: RemoteCode
     let tags: RemoteTags
+    let opFiles: RemoteOpFiles
+    /// Its files, once the server has them.
+    var files: RemoteJobFiles?
+    /// How often the server didn't have one any more.
+    var timesMissing = 0
+    /// What it gives, while files of it come; nil before the report about its end.
+    var delivered: RemoteDelivery?
     /// How often it was put into the queue.
     var round: UInt64 = 0
     /// Its place in the queue, once the server has stored it.
@@ -32,7 +39,8 @@ final class RemoteDispatcher {
 
     init(
       _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ code: RemoteCode,
-      _ tags: RemoteTags, _ external: ExternalWork
+      _ tags: RemoteTags, _ files: RemoteOpFiles, _ shared: RemoteSharedFolders,
+      _ external: ExternalWork
     ) {
       self.task = task
       self.number = number
@@ -40,6 +48,8 @@ final class RemoteDispatcher {
       arguments = job.arguments
       self.code = code
       self.tags = tags
+      opFiles = files
+      if files.needs.isEmpty { self.files = RemoteJobFiles(gives: files.gives, shared: shared) }
       self.external = external
       since = LuaVM.monotonicTime
     }
@@ -79,6 +89,7 @@ final class RemoteDispatcher {
   private var jobs: [UInt64: Job] = [:]
   private var codes: [ByteString: Preparation] = [:]
   private var consumers: [RemoteTags: Preparation] = [:]
+  private var uploads: RemoteUploads?
   private var reports: JetStreamPuller?
   private let machines: RemoteMachines
   private var watch: LoopTimer?
@@ -91,6 +102,8 @@ final class RemoteDispatcher {
   private static let reportWindow = 512
   /// How often it looks at jobs that wait or don't stop.
   private static let watchInterval = Duration.milliseconds(500)
+  /// How often files that a job needs are sent again because somebody has deleted them.
+  private static let mostTimesMissing = 3
   /// After longer absences machines may have dropped jobs, because nobody has replied for their script: those that
   /// they were about to begin, and those that they executed. They are put into the queue again.
   private static let shortAbsence: Int64 = 2_000_000_000
@@ -125,7 +138,7 @@ final class RemoteDispatcher {
   /// Puts a task into the queue; it ends with the error if that isn't possible.
   func submit(
     _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ function: WorkerFunction,
-    _ tags: RemoteTags
+    _ tags: RemoteTags, files: RemoteOpFiles = RemoteOpFiles()
   ) throws(FlowError) {
     try settings.check()
     if !settings.protectsSecrets, job.hasSecrets {
@@ -133,7 +146,8 @@ final class RemoteDispatcher {
         "a secret isn't sent to another machine without encryption: use a server with tls://")
     }
     let made = Job(
-      task, number, job, try function.remoteCode(), tags, loop.mailbox.begin())
+      task, number, job, try function.remoteCode(), tags, files, settings.shared,
+      loop.mailbox.begin())
     jobs[number] = made
     look()
     switch link {
@@ -154,7 +168,7 @@ final class RemoteDispatcher {
       if job.round > 0 { requestStop(job.number, .max, error, queue) }
     }
     // A machine that has taken it without having said so receives a stop request once it does.
-    if job.lanes.isEmpty { end(job, error) }
+    if job.lanes.isEmpty || job.delivered != nil { end(job, error) }
     return true
   }
 
@@ -205,7 +219,7 @@ final class RemoteDispatcher {
 
   private func failed(_ error: FlowError) {
     link = .closed
-    (codes, consumers) = ([:], [:])
+    (codes, consumers, uploads) = ([:], [:], nil)
     reports?.stop()
     endAll(error)
   }
@@ -242,6 +256,7 @@ final class RemoteDispatcher {
         failed(error)
       case .success(let puller):
         reports = puller
+        uploads = RemoteUploads(queue.objects, loop, settings.shared)
         puller.demand = Self.reportWindow
         link = .open(queue)
         connectedAt = LuaVM.monotonicTime
@@ -290,7 +305,22 @@ final class RemoteDispatcher {
       }
       return
     }
+    if job.files == nil { return sendFiles(of: job, queue) }
     put(job, queue)
+  }
+
+  private func sendFiles(of job: Job, _ queue: RemoteQueue) {
+    uploads?.prepare(job.opFiles.needs) { [weak self] result in
+      guard let self, jobs[job.number] === job else { return }
+      switch result {
+      case .success(let needs):
+        job.files = RemoteJobFiles(
+          needs: needs, gives: job.opFiles.gives, shared: settings.shared)
+        job.since = LuaVM.monotonicTime
+        proceed(job, queue)
+      case .failure(let error): end(job, error)
+      }
+    }
   }
 
   private func prepared<Key>(
@@ -316,7 +346,7 @@ final class RemoteDispatcher {
       settings: RemoteJob.Settings(
         gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
         hasGlobalModule: host.hasGlobalModule),
-      arguments: job.arguments, kind: job.kind)
+      arguments: job.arguments, kind: job.kind, files: job.files ?? RemoteJobFiles())
     queue.submit(
       message.bytes, tags: job.tags.token, script: id, key: "\(id)-\(job.number)-\(round)"
     ) { [weak self] result in
@@ -336,7 +366,7 @@ final class RemoteDispatcher {
 
   /// Puts a job into the queue once more.
   private func putAgain(_ job: Job, _ queue: RemoteQueue) {
-    guard job.round > 0 else { return }
+    guard job.round > 0, job.files != nil, job.delivered == nil else { return }
     if let sequence = job.sequence { queue.withdraw(sequence) }
     job.sequence = nil
     put(job, queue)
@@ -359,7 +389,9 @@ final class RemoteDispatcher {
   }
 
   private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
-    guard let job = jobs[report.number], report.delivery >= job.delivery else {
+    guard let job = jobs[report.number], report.delivery >= job.delivery, job.delivered == nil
+    else {
+      removeFiles(of: report, queue)
       if !report.isLast {
         requestStop(
           report.number, report.delivery, .cancelled(reason: "it executes elsewhere"), queue)
@@ -371,8 +403,13 @@ final class RemoteDispatcher {
         job.task.lostMachine(job.machine)
       }
       job.delivery = report.delivery
-      began(job, report, queue)
+      if case .missing? = report.news.first {} else { began(job, report, queue) }
     }
+    if !report.news.files.isEmpty { return fetch(report, of: job, queue) }
+    apply(report, to: job, queue)
+  }
+
+  private func apply(_ report: RemoteReport, to job: Job, _ queue: RemoteQueue) {
     let now = loop.now()
     for news in report.news {
       switch news {
@@ -384,6 +421,10 @@ final class RemoteDispatcher {
           job.since = LuaVM.monotonicTime
           putAgain(job, queue)
         }
+      case .missing(let hash):
+        guard jobs[job.number] === job else { return }
+        sendAgain(hash, for: job, queue)
+      case .files: break
       case .event(let event, let age):
         let event = WorkerReport.JobEvent(
           id: job.number, time: now.later(by: -max(0, age)), what: event)
@@ -398,6 +439,44 @@ final class RemoteDispatcher {
     }
   }
 
+  /// A machine was to execute a job, but a file isn't on the server any more: somebody has deleted it.
+  private func sendAgain(_ hash: ByteString, for job: Job, _ queue: RemoteQueue) {
+    if let stop = job.stop { return end(job, stop.error(on: host)) }
+    job.timesMissing += 1
+    if job.timesMissing > Self.mostTimesMissing {
+      return end(
+        job,
+        FlowError(.error, "the files that it needs are deleted from the server again and again"))
+    }
+    uploads?.forget(hash)
+    job.files = nil
+    job.sequence = nil
+    proceed(job, queue)
+  }
+
+  private func removeFiles(of report: RemoteReport, _ queue: RemoteQueue) {
+    // A report that comes twice has the same files.
+    if let job = jobs[report.number], job.delivery == report.delivery { return }
+    for file in report.news.files { queue.objects.delete(file.object) { _ in } }
+  }
+
+  /// Gets the files of the last report about a job before the report counts.
+  private func fetch(_ report: RemoteReport, of job: Job, _ queue: RemoteQueue) {
+    let delivery = RemoteDelivery(queue.objects, loop, from: job.machine)
+    job.delivered = delivery
+    delivery.fetch(report.news, host) { [weak self] result in
+      guard let self, jobs[job.number] === job, job.delivered === delivery else { return }
+      switch result {
+      case .success(let news):
+        job.delivered = nil
+        let whole = RemoteReport(
+          number: report.number, delivery: report.delivery, lane: report.lane, news: news)
+        apply(whole, to: job, queue)
+      case .failure(let error): end(job, error)
+      }
+    }
+  }
+
   private func began(_ job: Job, _ report: RemoteReport, _ queue: RemoteQueue) {
     job.lanes.append(report.lane)
     job.task.begun(in: loop.keys.lanes.lane(named: report.lane))
@@ -406,7 +485,9 @@ final class RemoteDispatcher {
 
   /// A job was handed out too often: the server says so when a machine asks for jobs.
   private func lost(_ sequence: UInt64) {
-    if let job = jobs.values.first(where: { $0.sequence == sequence }) { lost(job) }
+    if let job = jobs.values.first(where: { $0.sequence == sequence }), job.delivered == nil {
+      lost(job)
+    }
   }
 
   private func lost(_ job: Job) {
@@ -453,6 +534,8 @@ final class RemoteDispatcher {
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
       if let stop = job.stop {
         giveUp(job, stop, now)
+      } else if job.delivered != nil || job.files == nil {
+        job.since = now
       } else if knowsMachines, job.isHandedOutLast, !machines.isThere(job.machine) {
         lost(job)
       } else if machines.all.contains(where: { $0.tags.covers(job.tags) }) {
@@ -497,6 +580,8 @@ final class RemoteDispatcher {
     for job in waiting where job.round > 0 {
       requestStop(job.number, .max, .cancelled(reason: ScriptHost.termination), queue)
     }
+    uploads?.removeStored()
+    uploads = nil
     queue.removeScript(id, tags: consumers.keys.map(\.token))
     queue.close()
   }

@@ -14,7 +14,16 @@ final class RemoteLease: WorkerTask {
   /// See `RemoteReport.delivery`.
   let delivery: UInt64
   private let message: JetStreamMessage
-  private let order: WorkerJob
+  private var order: WorkerJob
+  let files: RemoteJobFiles
+  /// The files that its op sees.
+  private var links = RemoteMachineFiles.Links()
+  /// The temporary folders of its op.
+  private var folders: [ByteString] = []
+  /// Outputs with files, until the op has ended.
+  private var held: [(time: Int64, key: ByteString, value: WireValue, batch: WireBatch)] = []
+  /// Whether it waits for files that come or are sent: no worker has it then.
+  private(set) var movesFiles = false
   private unowned let machine: RemoteMachine
   private var lane: ByteString
   private var news: [(time: Int64, news: RemoteReport.News)] = []
@@ -35,6 +44,7 @@ final class RemoteLease: WorkerTask {
     self.job = job.number
     self.delivery = delivery
     self.message = message
+    files = job.files
     lane = machine.name
     order = WorkerJob(code: code, arguments: job.arguments, kind: job.kind)
   }
@@ -70,6 +80,19 @@ final class RemoteLease: WorkerTask {
   }
 
   func handle(_ event: WorkerReport.JobEvent) {
+    if hasEnded {
+      if case .folder(let path) = event.what { machine.files.remove([path]) }
+      return
+    }
+    switch event.what {
+    case .set(let key, let value, let batch) where files.type(ofGiven: key) != nil:
+      held.removeAll { $0.key == key }
+      held.append((event.time, key, value, batch))
+      return
+    case .folder(let path): return folders.append(path)
+    case .ended(nil, _, _) where !held.isEmpty: return sendFiles(before: event)
+    default: break
+    }
     add(.event(event.what, age: 0), at: event.time)
     if case .ended(let error, _, _) = event.what { ended(error) }
   }
@@ -82,6 +105,8 @@ final class RemoteLease: WorkerTask {
 
   private func ended(_ error: WireError?) {
     hasEnded = true
+    movesFiles = false
+    releaseFiles()
     if began > 0 { machine.note(LuaVM.monotonicTime - began) }
   }
 
@@ -89,13 +114,113 @@ final class RemoteLease: WorkerTask {
   func giveBack(_ reason: ByteString) {
     guard !hasEnded else { return }
     hasEnded = true
+    releaseFiles()
     add(.returned(reason))
     flush()
+  }
+
+  /// Stops it, wherever it is.
+  func stop(_ error: FlowError) {
+    if hasEnded { return }
+    if movesFiles {
+      lost(error, worker: -1, isReplaced: false)
+    } else {
+      session.pool.stop(number, error)
+    }
+  }
+
+  // MARK: Files
+
+  /// Gets the files that it needs, and calls `then` unless it has ended meanwhile.
+  func prepareFiles(then: @escaping () -> Void) {
+    movesFiles = true
+    machine.files.prepare(files.needs) { [weak machine, self] result in
+      guard let machine, !hasEnded, machine.holds(self) else {
+        if case .success(let links) = result { machine?.files.release(links) }
+        return
+      }
+      movesFiles = false
+      switch result {
+      case .failure(.failed(let error)): lost(error, worker: -1, isReplaced: false)
+      case .failure(.missing(let hash)):
+        hasEnded = true
+        add(.missing(hash))
+        flush()
+      case .success(let links):
+        self.links = links
+        do {
+          try setPaths()
+          then()
+        } catch {
+          lost(.from(error), worker: -1, isReplaced: false)
+        }
+      }
+    }
+  }
+
+  /// Gives the op the paths of this machine.
+  private func setPaths() throws {
+    guard case .op(var place) = order.kind else { return }
+    for need in files.needs {
+      guard let index = place.keys.firstIndex(of: need.key) else { continue }
+      let value = try machine.host.value(place.data.values[index], in: place.data)
+      let wired = try machine.host.wire(value.replacingPaths(links.paths), &place.data)
+      place.data.values[index] = wired
+    }
+    order = WorkerJob(code: order.code, arguments: order.arguments, kind: .op(place))
+  }
+
+  private func releaseFiles() {
+    machine.files.release(links)
+    machine.files.remove(folders)
+    links = RemoteMachineFiles.Links()
+    folders = []
+    held = []
+  }
+
+  /// Sends the outputs with files, and then reports the end of the op.
+  private func sendFiles(before end: WorkerReport.JobEvent) {
+    movesFiles = true
+    sendFiles(held[...], [], before: end)
+  }
+
+  private func sendFiles(
+    _ rest: ArraySlice<(time: Int64, key: ByteString, value: WireValue, batch: WireBatch)>,
+    _ done: [RemoteReport.News], before end: WorkerReport.JobEvent
+  ) {
+    guard let next = rest.first else {
+      for news in done { add(news) }
+      add(.event(end.what, age: 0), at: end.time)
+      return ended(nil)
+    }
+    let value = (try? machine.host.value(next.value, in: next.batch)) ?? .null
+    machine.files.send(next.key, value, files, links, script: session.script) {
+      [weak machine, self] result in
+      guard let machine, !hasEnded, machine.holds(self) else {
+        // Its script doesn't wait for it any more.
+        if case .success(let (_, files)) = result { machine?.files.discard(files + done.files) }
+        return
+      }
+      switch result {
+      case .failure(let error):
+        machine.files.discard(done.files)
+        lost(error, worker: -1, isReplaced: false)
+      case .success(let (value, sent)):
+        var batch = WireBatch()
+        let wired = (try? machine.host.wire(value, &batch)) ?? .null
+        let news =
+          sent.isEmpty
+          ? RemoteReport.News.event(.set(next.key, wired, batch), age: 0)
+          : .files(next.key, wired, batch, sent)
+        sendFiles(rest.dropFirst(), done + [news], before: end)
+      }
+    }
   }
 
   /// Ends it without a report: its script is gone, or another machine has the job.
   func drop(isOver: Bool) {
     hasEnded = true
+    releaseFiles()
     news = []
     if isOver { try? message.term() }
   }
@@ -111,7 +236,7 @@ final class RemoteLease: WorkerTask {
     news.append((time ?? machine.host.loop.now(), what))
     let isLast: Bool
     switch what {
-    case .event(.ended, _), .returned: isLast = true
+    case .event(.ended, _), .returned, .missing: isLast = true
     default: isLast = false
     }
     if isLast {

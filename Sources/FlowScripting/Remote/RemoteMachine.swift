@@ -25,6 +25,7 @@ package final class RemoteMachine {
   let host: ScriptHost
   private var loop: EventLoop { host.loop }
   let queue: RemoteQueue
+  let files: RemoteMachineFiles
   private let info: RemoteMachineInfo
   private let tags: RemoteTags
   private var pullers: [RemoteTags: JetStreamPuller] = [:]
@@ -65,6 +66,7 @@ package final class RemoteMachine {
   ) {
     self.host = host
     self.queue = queue
+    files = RemoteMachineFiles(queue.objects, host.loop, offer.name)
     self.tags = tags
     external = host.loop.mailbox.begin()
     info = RemoteMachineInfo(
@@ -184,7 +186,8 @@ package final class RemoteMachine {
   /// Asks for as many jobs as can begin, and for those that may wait.
   private func demand() {
     guard !isLeaving else { return }
-    let busy = sessions.values.reduce(arriving) { $0 + $1.pool.load }
+    let moving = leases.values.count { $0.movesFiles }
+    let busy = sessions.values.reduce(arriving + moving) { $0 + $1.pool.load }
     let waiting =
       jobTime > 0 ? Int(min(Self.lookahead / max(1, jobTime), Int64(Self.mostWaiting))) : 0
     let count = max(
@@ -242,7 +245,11 @@ package final class RemoteMachine {
         case .success(let code):
           let lease = RemoteLease(self, session, number, job, delivery, code, message)
           leases[number] = lease
-          session.pool.submit(lease, number)
+          if lease.files.needs.isEmpty { return session.pool.submit(lease, number) }
+          lease.prepareFiles { [weak self] in
+            session.pool.submit(lease, number)
+            self?.demand()
+          }
         case .failure(let error):
           let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
           let lease = RemoteLease(self, session, number, job, delivery, none, message)
@@ -312,9 +319,7 @@ package final class RemoteMachine {
     var isHere = false
     for lease in leases.values where lease.job == stop.number && lease.session.script == script {
       isHere = true
-      if lease.delivery <= stop.delivery, !lease.hasEnded {
-        lease.session.pool.stop(lease.number, stop.error.error(on: host))
-      }
+      if lease.delivery <= stop.delivery { lease.stop(stop.error.error(on: host)) }
     }
     if !isHere, stop.delivery == .max, arriving > 0 {
       early[EarlyStop(script: script, job: stop.number)] =
@@ -404,6 +409,7 @@ package final class RemoteMachine {
     timer?.cancel()
     queue.connection.flush { [weak self] _ in
       guard let self else { return }
+      files.close()
       queue.close()
       external.end()
       onLeft.take()?()

@@ -52,6 +52,7 @@ struct RemoteJob {
   let settings: Settings
   let arguments: WireBatch
   let kind: WorkerJob.Kind
+  let files: RemoteJobFiles
 
   /// What a worker has from the script's loop.
   struct Settings: Equatable {
@@ -72,6 +73,7 @@ struct RemoteJob {
       writer.add(settings.hasGlobalModule)
       writer.add(arguments)
       writer.add(kind)
+      writer.add(files)
     }
   }
 
@@ -86,7 +88,7 @@ struct RemoteJob {
         logsWaits: try reader.flag(), hasGlobalModule: try reader.flag())
       return RemoteJob(
         number: number, round: round, code: code, settings: settings, arguments: try reader.batch(),
-        kind: try reader.jobKind())
+        kind: try reader.jobKind(), files: try reader.jobFiles())
     }
   }
 }
@@ -105,12 +107,16 @@ struct RemoteReport {
     case event(WorkerReport.JobEvent.What, age: Int64)
     /// It wasn't executed, for this reason: the script puts it into the queue again.
     case returned(ByteString)
+    /// The server doesn't have the file with this hash any more: the same.
+    case missing(ByteString)
+    /// An output with files, which the script gets before the value is set.
+    case files(ByteString, WireValue, WireBatch, [RemoteGivenFile])
   }
 
   /// Whether it is the last one about its hand-out.
   var isLast: Bool {
     switch news.last {
-    case .event(.ended, _)?, .returned?: true
+    case .event(.ended, _)?, .returned?, .missing?: true
     default: false
     }
   }
@@ -129,6 +135,15 @@ struct RemoteReport {
         case .returned(let reason):
           writer.add(byte: 2)
           writer.add(reason)
+        case .missing(let hash):
+          writer.add(byte: 3)
+          writer.add(hash)
+        case .files(let key, let value, let batch, let files):
+          writer.add(byte: 4)
+          writer.add(key)
+          writer.add(value)
+          writer.add(batch)
+          writer.add(list: files) { $0.add($1) }
         }
       }
     }
@@ -146,6 +161,11 @@ struct RemoteReport {
           let age = try r.fixed()
           return .event(try r.jobEvent(), age: age)
         case 2: return .returned(try r.text())
+        case 3: return .missing(try r.text())
+        case 4:
+          return .files(
+            try r.text(), try r.wireValue(), try r.batch(),
+            try r.list { (r) throws(MalformedBytes) in try r.givenFile() })
         default: throw MalformedBytes()
         }
       }

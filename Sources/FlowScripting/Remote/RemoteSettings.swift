@@ -10,6 +10,8 @@ package struct RemoteSettings: Sendable {
   package var timeout = Duration.seconds(60)
   /// Whether servers of other machines may be reached without TLS.
   package var isInsecure = false
+  /// The folders whose files all machines have: they aren't sent.
+  package var shared = RemoteSharedFolders()
 
   /// Settings for servers, such as `nats://10.0.0.7` or several with commas between them.
   package init(url: ByteString) throws(FlowError) {

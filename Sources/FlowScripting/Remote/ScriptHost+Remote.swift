@@ -22,11 +22,11 @@ extension ScriptHost {
     }
   }
 
-  /// `flow.remote { url =, timeout =, insecure = }`: the server whose machines execute ops with `thread = "remote"`.
+  /// `flow.remote { url =, timeout =, insecure =, shared = }`: the server whose machines execute ops with `thread = "remote"`.
   func installRemote() {
     define("remote") { host, call in
       let arguments = Arguments(host, call, "remote")
-      let options = try arguments.options(1, known: ["url", "timeout", "insecure"])
+      let options = try arguments.options(1, known: ["url", "timeout", "insecure", "shared"])
       guard host.openRemote == nil else {
         throw host.usage(
           call, "bad use of 'remote' (call it before the first op with thread = \"remote\" starts)")
@@ -37,10 +37,17 @@ extension ScriptHost {
       }
       let timeout = try options.duration("timeout", orZero: false)
       let isInsecure = try options.boolean("insecure") ?? false
+      var shared = RemoteSharedFolders()
+      for path in try host.paths(options, "shared") {
+        do throws(FlowError) { try shared.add(path) } catch {
+          throw arguments.wrong(1, "field 'shared': \(error.messageBytes)")
+        }
+      }
       do throws(FlowError) {
         var settings = try RemoteSettings(url: url)
         if let timeout { settings.timeout = timeout }
         settings.isInsecure = isInsecure
+        settings.shared = shared
         try settings.check()
         host.remoteSettings = settings
       } catch {

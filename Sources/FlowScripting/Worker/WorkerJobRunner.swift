@@ -14,6 +14,8 @@ final class WorkerJobRunner: TaskObserver, EventSink {
   /// The result of a function.
   fileprivate var result: FlowValue = .null
   private var hasEnded = false
+  /// Whether it is one of an op.
+  private(set) var isOp = false
 
   init(_ id: UInt64, _ worker: WorkerRuntime) {
     self.id = id
@@ -27,7 +29,9 @@ final class WorkerJobRunner: TaskObserver, EventSink {
     let arguments = try job.arguments.values.map { try host.luaValue($0, in: job.arguments) }
     let made: Run
     switch job.kind {
-    case .op(let place): made = try start(place, function, arguments)
+    case .op(let place):
+      isOp = true
+      made = try start(place, function, arguments)
     case .call(let input, let span):
       let body = CallBody(
         host, function, try self.arguments(input, arguments), span: span, of: self)

@@ -62,7 +62,7 @@ struct WorkerJob: Sendable {
     let visible: [ByteString]
     /// Those of them that have a value, which is at the same index of `data`.
     let keys: [ByteString]
-    let data: WireBatch
+    var data: WireBatch
   }
 
   enum CallInput: Sendable {
@@ -144,6 +144,8 @@ struct WorkerReport: Sendable {
       case work(LoggedWork)
       /// `.null` removes the key.
       case set(ByteString, WireValue, WireBatch)
+      /// It has made a temporary folder, which stays until the run of its op ends: outputs may be files in it.
+      case folder(ByteString)
       case ended(WireError?, result: WireValue, WireBatch)
     }
   }

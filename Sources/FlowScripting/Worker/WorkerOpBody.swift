@@ -137,7 +137,7 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
       context.state = execution
       context.beginWaiting()
       if thread == .remote, host.usesRemote {
-        try host.remote.submit(execution, number, job, shared, tags)
+        try host.remote.submit(execution, number, job, shared, tags, files: RemoteOpFiles(context))
       } else {
         host.workers.submit(execution, number)
       }
@@ -268,6 +268,7 @@ private final class WorkerExecution: WorkerTask {
     case .set(let key, let value, let batch):
       let value = (try? host.value(value, in: batch)) ?? .null
       context.set(host.loop.keys.intern(key), value, at: event.time)
+    case .folder(let path): host.keepTemporaryFolder(path, for: context.run)
     case .ended(let error, _, _): end(error?.error(on: host))
     }
   }

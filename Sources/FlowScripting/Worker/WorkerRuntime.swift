@@ -70,6 +70,13 @@ final class WorkerRuntime {
     }
     clock?.wait = { [unowned self] in sleep(until: $0) }
     vm.onAttention = { [unowned self] in takeStops() }
+    host.onTemporaryFolder = { [unowned self] path, run in
+      guard let job = jobs.first(where: { $0.value.execution === run }), job.value.isOp else {
+        return false
+      }
+      report(job.key, at: loop.now(), .folder(path))
+      return true
+    }
     vm.acceptAttention()
     channel.begin(loop.mailbox, vm.attention)
   }

@@ -54,6 +54,42 @@ struct ObjectStoreTests {
     #expect(part.data == "hello")
   }
 
+  @Test("stores a file of a known hash once, and refuses another content")
+  func knownHash() throws {
+    let (it, store) = try makeStore()
+    let path = it.server.folder + "/source"
+    let bytes = randomBytes(300_000)
+    try Files.write(bytes, to: path, Cancellation())
+    let hash = try FileHash.sha256.digest(ofFile: path, Cancellation())
+    let first = try it.result { store.putFile("a", path, hash: hash, then: $0) }
+    #expect(first.isSent && first.info.size == 300_000)
+    #expect(first.info.digest == ObjectStore.digest(ofHash: hash))
+    let second = try it.result { store.putFile("a", path, hash: hash, then: $0) }
+    #expect(!second.isSent && second.info == first.info)
+    let copy = it.server.folder + "/copy"
+    #expect(try it.result { store.getFile("a", copy, digest: first.info.digest, then: $0) })
+    #expect(try Files.read(copy, Cancellation()) == bytes)
+
+    // It was changed after it was hashed: nothing of it stays.
+    try Files.write("changed", to: path, Cancellation())
+    let error = #expect(throws: FlowError.self) {
+      try it.result { store.putFile("b", path, hash: hash, then: $0) }
+    }
+    #expect(error?.message == "the file was changed while it was sent")
+    #expect(try it.result { store.info("b", then: $0) } == nil)
+    _ = try it.result { store.put("c", "other", then: $0) }
+    let other = #expect(throws: FlowError.self) {
+      try it.result { store.getFile("c", copy, digest: first.info.digest, then: $0) }
+    }
+    #expect(other?.message.hasPrefix("object 'c' has another content: its digest is ") == true)
+    #expect(try Files.read(copy, Cancellation()) == bytes)
+
+    store.discard(first.info)
+    #expect(try it.result { store.info("a", then: $0) } == nil)
+    // The descriptions of `a`, which is deleted, and of `c`, and the part of that one.
+    #expect(try it.result { it.jetStream.streamInfo("OBJ_code_1", then: $0) }.messages == 3)
+  }
+
   @Test("has nothing for an unknown name, and deletes objects with their parts")
   func missing() throws {
     let (it, store) = try makeStore()

@@ -43,6 +43,23 @@ run = WorkerOp:run()
 check.equal(run.data.was, true)
 check.equal(fs.exists(run.data.dir), false)
 
+-- What an op gives in a worker stays as long as what an op of the main thread gives.
+local GiveOp = flow.op("GiveOp", {
+  thread = "worker", gives = { dir = "string", file = "file" },
+  run = function(ctx)
+    local own = require "flow".fs
+    local folder = own.temp_dir()
+    own.write(folder .. "/file", "x")
+    ctx:set("dir", folder)
+    ctx:set("file", folder .. "/file")
+  end,
+})
+local read
+run = flow.new("give"):add(GiveOp):add("ReadOp", function(ctx) read = fs.read(ctx:get "file") end):run()
+check.equal(run.error, nil)
+check.equal(read, "x")
+check.equal(fs.exists(run.data.dir), false)
+
 -- At the end of a script, however it ends.
 for _, ending in ipairs { "", "os.exit(0)", "os.exit(0, true)", "error 'on purpose'" } do
   local result = host.script("print(require 'flow.fs'.temp_dir()) io.stdout:flush() " .. ending)

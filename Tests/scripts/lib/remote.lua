@@ -14,10 +14,12 @@ Server.__index, Machine.__index = Server, Machine
 local function quoted(text) return "'" .. tostring(text):gsub("'", [['\'']]) .. "'" end
 
 -- Starts a program whose output, of both kinds, is read line by line; returns it when a line has this text.
-local function start(words, ready)
+-- options: those of flow.exec.
+local function start(words, ready, options)
   local parts = {}
   for k, word in ipairs(words) do parts[k] = quoted(word) end
-  local program = flow.exec { "sh", "-c", "exec " .. table.concat(parts, " ") .. " 2>&1" }
+  local program = flow.exec({ "sh", "-c", "exec " .. table.concat(parts, " ") .. " 2>&1" },
+    { cwd = options and options.cwd, env = options and options.env })
   local self = { program = program, output = {} }
   local lines = program:lines()
   for line in lines do
@@ -74,10 +76,19 @@ end
 function Server:kill() os.execute("kill -9 " .. self.server.program.pid) pcall(self.server.program.await, self.server.program) end
 function Server:restart() self.server = start(self.words, "Server is ready") end
 
--- Starts a machine. Further words are options of flowlua.
+-- The program for a process with another working folder.
+local function binary()
+  if host.binary:find "^/" then return host.binary end
+  local pipe <close> = io.popen "pwd"
+  return pipe:read "l" .. "/" .. host.binary
+end
+
+-- Starts a machine. Further words are options of flowlua. The name may be in a table: name, cwd, env.
 function Server:join(name, ...)
+  local options = type(name) == "table" and name or { name = name }
+  name = options.name
   local machine = setmetatable(
-    start({ host.binary, "--join", self.url, "--name", name, "--workers", "2", ... }, "joined"), Machine)
+    start({ binary(), "--join", self.url, "--name", name, "--workers", "2", ... }, "joined", options), Machine)
   machine.name = name
   self.machines[#self.machines + 1] = machine
   return machine
@@ -114,16 +125,16 @@ function Server:wait_for_report(script)
   error("no script has reported", 2)
 end
 
--- Starts it; returns its task.
+-- Starts it, in the folder `self.cwd` if that is set; returns its task.
 function Server:start(text, ...)
   local name = os.tmpname()
   local file = assert(io.open(name, "w"))
   file:write("local flow = require 'flow'\n",
     ("local function report() io.open(%q, 'w'):close() end\n"):format(self.folder .. "/reported"), text)
   file:close()
-  local words = { host.binary, "--remote", self.url, "--no-progress", ... }
+  local words = { binary(), "--remote", self.url, "--no-progress", ... }
   words[#words + 1] = name
-  local task = flow.exec(words, { check = false })
+  local task = flow.exec(words, { check = false, cwd = self.cwd })
   return task:next(function(ended)
     os.remove(name)
     if ended.state ~= "succeeded" then error(ended.error) end

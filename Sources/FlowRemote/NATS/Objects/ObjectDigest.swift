@@ -147,7 +147,7 @@ final class ObjectSink: @unchecked Sendable {
 
 extension ByteString {
   /// The text without `=` at its end: some clients leave it out.
-  fileprivate var withoutPadding: ByteString {
+  var withoutPadding: ByteString {
     let last = bytes.lastIndex { $0 != UInt8(ascii: "=") } ?? -1
     return ByteString(Array(bytes[...last]))
   }

@@ -144,8 +144,9 @@ package final class ObjectStore {
     }
   }
 
-  private func send(
-    _ name: ByteString, _ source: ObjectSource, _ earlier: ObjectInfo?,
+  /// Sends an object; one with another digest than `digest` is an error.
+  func send(
+    _ name: ByteString, _ source: ObjectSource, _ earlier: ObjectInfo?, digest: ByteString? = nil,
     then: @escaping (Result<ObjectInfo, FlowError>) -> Void
   ) {
     let upload: ObjectUpload
@@ -157,6 +158,11 @@ package final class ObjectStore {
     upload.start { [self] result in
       switch result {
       case .success(let sent):
+        if let digest, sent.digest != digest {
+          return purgeChunks(upload.nuid) {
+            then(.failure(FlowError(.error, "the file was changed while it was sent")))
+          }
+        }
         let info = ObjectInfo(
           name: name, nuid: upload.nuid, size: sent.size, chunks: sent.chunks, digest: sent.digest,
           modified: ObjectInfo.currentTime())
@@ -183,6 +189,15 @@ package final class ObjectStore {
   private func purgeChunks(_ nuid: ByteString?, then: @escaping () -> Void) {
     guard let nuid, !nuid.isEmpty else { return then() }
     jetStream.purge(stream, subject: chunkSubject(nuid)) { _ in then() }
+  }
+
+  /// Deletes an object without a wait for the server's reply: for one that was stored over this connection.
+  package func discard(_ info: ObjectInfo) {
+    let deleted = ObjectInfo(
+      name: info.name, nuid: info.nuid, size: 0, chunks: 0, digest: "",
+      modified: ObjectInfo.currentTime(), isDeleted: true)
+    publish(deleted) { _ in }
+    purgeChunks(info.nuid) {}
   }
 
   /// Deletes an object; the result is whether there was one.
@@ -224,8 +239,9 @@ package final class ObjectStore {
     receive(name, path: path) { result in then(result.map { $0 != nil }) }
   }
 
-  private func receive(
-    _ name: ByteString, path: ByteString?,
+  /// Receives an object; one with another digest than `digest` is an error.
+  func receive(
+    _ name: ByteString, path: ByteString?, digest: ByteString? = nil,
     then: @escaping (Result<ObjectSink?, FlowError>) -> Void
   ) {
     info(name) { [self] result in
@@ -233,6 +249,11 @@ package final class ObjectStore {
       case .failure(let error): then(.failure(error))
       case .success(nil): then(.success(nil))
       case .success(let info?):
+        if let digest, info.digest.withoutPadding != digest.withoutPadding {
+          let problem: ByteString =
+            "object '\(name)' has another content: its digest is \(info.digest), not \(digest)"
+          return then(.failure(FlowError(.error, problem)))
+        }
         ObjectDownload(self, info).start(path: path) { result in then(result.map { $0 }) }
       }
     }

@@ -1,0 +1,249 @@
+package import FlowEngine
+internal import Glibc
+
+/// Files of scripts on this machine, by the SHA-256 of their content.
+///
+/// All processes of a user share the folder: `HASH` is a file, and `jobs/ID` has the links of one process, `jobs/ID.lock`
+/// its lock. A job gets a hard link to a file, so a file with more than one name is in use. The least recently used
+/// files are removed when all of them exceed the limit or the disk is full. Its functions block; they are for helper
+/// threads.
+package final class FileCache: Sendable {
+  /// The most bytes of all files.
+  package static let defaultLimit: Int64 = 10 << 30
+
+  package let folder: ByteString
+  private let limit: Int64
+  private let own: Own
+
+  /// The folder of this process, which others remove once its lock is free.
+  private struct Own: Sendable {
+    let folder: ByteString
+    let lock: ByteString
+    let descriptor: Int32
+  }
+
+  /// The time of modification of all files: one with another time was written to by an op.
+  private static let mark = 1_000_000_000
+
+  /// Opens the cache, and makes its folder unless it is there.
+  ///
+  /// - Parameters:
+  ///   - folder: The path of the folder.
+  ///   - limit: The most bytes of all files.
+  /// - Throws: A `SystemError` when the folder can't be made or written to.
+  package init(_ folder: ByteString, limit: Int64 = defaultLimit) throws(SystemError) {
+    self.folder = folder
+    self.limit = limit
+    let jobs: ByteString = "\(folder)/jobs"
+    try Folders.make(jobs)
+    Self.removeLeft(in: jobs)
+    own = try Self.makeOwn(in: jobs)
+  }
+
+  deinit { close(own.descriptor) }
+
+  /// The folder of the user's cache; nil when the environment names neither `XDG_CACHE_HOME` nor `HOME`.
+  package static var usualFolder: ByteString? {
+    func value(_ name: String) -> ByteString? {
+      guard let text = getenv(name), text.pointee == CChar(bitPattern: UInt8(ascii: "/")) else {
+        return nil
+      }
+      return ByteString(Array(UnsafeRawBufferPointer(start: text, count: strlen(text))))
+    }
+    if let cache = value("XDG_CACHE_HOME") { return "\(cache)/flowlua/files" }
+    return value("HOME").map { "\($0)/.cache/flowlua/files" }
+  }
+
+  /// Removes the folder of this process with all links.
+  package func removeOwn() {
+    try? FileRemoval.remove(own.folder, recursive: true, Cancellation())
+    _ = own.lock.withCString { unlink($0) }
+  }
+
+  // MARK: Folders of processes
+
+  private static func makeOwn(in jobs: ByteString) throws(SystemError) -> Own {
+    while true {
+      let base: ByteString = "\(jobs)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
+      let lock: ByteString = "\(base).lock"
+      let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
+      guard let opened = lock.withCString({ open($0, flags, 0o600) }) else {
+        throw SystemError("write", lock, EINVAL)
+      }
+      if opened < 0 {
+        if errno == EEXIST { continue }
+        throw SystemError("write", lock, errno)
+      }
+      // Another process may have taken the lock for one that was left, before this one had it.
+      if flock(opened, LOCK_EX | LOCK_NB) != 0 || !isNamed(opened, lock) {
+        close(opened)
+        continue
+      }
+      do throws(SystemError) { try Folders.make(base) } catch {
+        close(opened)
+        throw error
+      }
+      return Own(folder: base, lock: lock, descriptor: opened)
+    }
+  }
+
+  /// Whether a file still has its name.
+  private static func isNamed(_ descriptor: Int32, _ path: ByteString) -> Bool {
+    var (mine, named) = (stat(), stat())
+    return fstat(descriptor, &mine) == 0 && path.withCString { stat($0, &named) } == 0
+      && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev
+  }
+
+  /// Removes the folders of processes that have ended without doing so.
+  private static func removeLeft(in jobs: ByteString) {
+    let suffix = Array(".lock".utf8)
+    for name in names(in: jobs) where name.bytes.suffix(suffix.count) == suffix[...] {
+      let lock: ByteString = "\(jobs)/\(name)"
+      guard let opened = lock.withCString({ open($0, O_RDWR | O_CLOEXEC) }), opened >= 0 else {
+        continue
+      }
+      if flock(opened, LOCK_EX | LOCK_NB) == 0 {
+        let left: ByteString = "\(jobs)/\(ByteString(Array(name.bytes.dropLast(suffix.count))))"
+        try? FileRemoval.remove(left, recursive: true, Cancellation())
+        _ = lock.withCString { unlink($0) }
+      }
+      close(opened)
+    }
+  }
+
+  private static func names(in folder: ByteString) -> [ByteString] {
+    guard let stream = folder.withCString({ opendir($0) }) ?? nil else { return [] }
+    defer { closedir(stream) }
+    var names: [ByteString] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        ByteString(Array(bytes.prefix { $0 != 0 }))
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  // MARK: Files
+
+  /// Whether a text is a SHA-256 in hexadecimal digits: names of files come from the network.
+  package static func isHash(_ text: ByteString) -> Bool {
+    text.count == 64
+      && text.bytes.allSatisfy {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+          || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+      }
+  }
+
+  private func path(of hash: ByteString) throws(SystemError) -> ByteString {
+    guard Self.isHash(hash) else {
+      throw SystemError("'\(hash)' isn't a SHA-256", code: EINVAL)
+    }
+    return "\(folder)/\(hash)"
+  }
+
+  /// A path for something new of this process: a file that comes, or the folder of a job.
+  package func makePath() -> ByteString {
+    "\(own.folder)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
+  }
+
+  /// Gives a file another name, so that it stays as long as the name; false if the cache doesn't have it.
+  ///
+  /// - Parameters:
+  ///   - hash: The SHA-256 of the file.
+  ///   - size: The number of its bytes.
+  ///   - path: The name, below a path of `makePath`.
+  /// - Throws: A `SystemError` when that isn't possible.
+  package func link(
+    _ hash: ByteString, size: Int64, to path: ByteString
+  ) throws(SystemError) -> Bool {
+    let file = try self.path(of: hash)
+    let made = file.withCString { from in path.withCString { Glibc.link(from, $0) } } ?? nil
+    guard made == 0 else {
+      if made != nil, errno == ENOENT, !Self.has(file) { return false }
+      throw SystemError("write", path, made == nil ? EINVAL : errno)
+    }
+    var status = stat()
+    guard path.withCString({ stat($0, &status) }) == 0, Int64(status.st_size) == size,
+      status.st_mtim.tv_sec == Self.mark
+    else {
+      // An op has written to it, which only root can.
+      for path in [path, file] { _ = path.withCString { unlink($0) } }
+      return false
+    }
+    Self.setTimes(path)
+    return true
+  }
+
+  private static func has(_ path: ByteString) -> Bool {
+    path.withCString { access($0, F_OK) } == 0
+  }
+
+  /// Notes that a file is used now.
+  private static func setTimes(_ path: ByteString) {
+    var times = [timespec(), timespec(tv_sec: mark, tv_nsec: 0)]
+    clock_gettime(CLOCK_REALTIME, &times[0])
+    _ = path.withCString { utimensat(AT_FDCWD, $0, times, 0) }
+  }
+
+  /// Puts a file that was received at a path of `makePath` into the cache. Its content has been checked.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the file, which then isn't there any more.
+  ///   - hash: The SHA-256 of its content.
+  /// - Throws: A `SystemError` when that isn't possible.
+  package func adopt(_ path: ByteString, _ hash: ByteString) throws(SystemError) {
+    let file = try self.path(of: hash)
+    _ = path.withCString { chmod($0, 0o444) }
+    Self.setTimes(path)
+    try Folders.rename(path, to: file)
+  }
+
+  /// A file of the cache.
+  private struct Entry {
+    let path: ByteString
+    let size: Int64
+    let used: (Int, Int)
+    let isInUse: Bool
+  }
+
+  private func entries() -> [Entry] {
+    Self.names(in: folder).filter(Self.isHash).compactMap { name in
+      let path: ByteString = "\(folder)/\(name)"
+      var status = stat()
+      guard path.withCString({ lstat($0, &status) }) == 0 else { return nil }
+      return Entry(
+        path: path, size: Int64(status.st_size),
+        used: (status.st_atim.tv_sec, status.st_atim.tv_nsec), isInUse: status.st_nlink > 1)
+    }
+  }
+
+  /// Removes files that aren't in use, the least recently used first, until there is room for another one.
+  ///
+  /// - Parameter size: The number of its bytes.
+  /// - Throws: A `SystemError` when the disk has no room for it even then.
+  package func makeRoom(for size: Int64) throws(SystemError) {
+    let entries = entries()
+    var total = entries.reduce(Int64(0)) { $0.addingReportingOverflow($1.size).partialValue }
+    for entry in entries.sorted(by: { $0.used < $1.used }) where !entry.isInUse {
+      let isFull = total > limit - min(size, limit)
+      if !isFull, freeBytes() >= size { return }
+      if entry.path.withCString({ unlink($0) }) == 0 { total -= entry.size }
+    }
+    let free = freeBytes()
+    if free < size {
+      throw SystemError(
+        "the disk of '\(folder)' is full: the file has \(size) bytes, and \(free) are free",
+        code: ENOSPC)
+    }
+  }
+
+  /// The bytes that the disk has left for this user.
+  private func freeBytes() -> Int64 {
+    var status = statvfs()
+    guard folder.withCString({ statvfs($0, &status) }) == 0 else { return .max }
+    let (bytes, isTooMany) = Int64(clamping: status.f_bavail)
+      .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+    return isTooMany ? .max : bytes
+  }
+}

@@ -1,0 +1,191 @@
+package import FlowEngine
+internal import FlowRemote
+
+/// A file of the script that an op on another machine needs.
+struct RemoteNeededFile: Equatable {
+  /// As it is in the data of the script.
+  let path: ByteString
+  let content: Content
+
+  enum Content: Equatable {
+    /// An object of the server.
+    case object(hash: ByteString, size: Int64)
+    /// A file below a folder that all machines have.
+    case shared
+  }
+
+  /// The name of the object with a content.
+  static func object(_ hash: ByteString) -> ByteString { "file-\(hash)" }
+}
+
+/// A file that an op has given on another machine.
+struct RemoteGivenFile: Equatable {
+  /// As the op has given it.
+  let path: ByteString
+  /// The name of the object.
+  let object: ByteString
+  /// Its digest.
+  let digest: ByteString
+}
+
+/// The files of a job: which values of its data are paths, and which outputs will be.
+struct RemoteJobFiles {
+  struct Needed {
+    let key: ByteString
+    let files: [RemoteNeededFile]
+  }
+
+  var needs: [Needed] = []
+  /// The outputs of which the type has files.
+  var gives: [WorkerDeclaration] = []
+  var shared = RemoteSharedFolders()
+
+  var isEmpty: Bool { needs.isEmpty && gives.isEmpty }
+
+  /// The type of an output with files; nil for other keys.
+  func type(ofGiven key: ByteString) -> FlowValueType? {
+    guard let declared = gives.first(where: { $0.name == key }) else { return nil }
+    return try? FlowValueType.parse(declared.type)
+  }
+}
+
+/// The files of an op that is about to execute on another machine.
+struct RemoteOpFiles {
+  /// A need, and the texts in its value that are paths of files.
+  struct Need {
+    let key: ByteString
+    let paths: [ByteString]
+  }
+
+  var needs: [Need] = []
+  var gives: [WorkerDeclaration] = []
+
+  /// Those of a function, which declares none.
+  init() {}
+
+  init(_ context: OpContext) {
+    for need in context.op.needs where need.type.hasFiles {
+      let value = context.bucket.get(context.bucket.keys.intern(need.nameBytes))
+      let paths = value.map { need.type.files(in: $0) } ?? []
+      if !paths.isEmpty { needs.append(Need(key: need.nameBytes, paths: paths)) }
+    }
+    for give in context.op.gives where give.type.hasFiles && !give.type.isTested {
+      gives.append(WorkerDeclaration(name: give.nameBytes, type: give.type.nameBytes))
+    }
+  }
+}
+
+/// The folders whose files all machines have at the same paths.
+package struct RemoteSharedFolders: Sendable, Equatable {
+  private(set) var folders: [ByteString] = []
+
+  package init() {}
+
+  /// Adds the path of a folder.
+  ///
+  /// - Throws: A `FlowError` of kind `usage` for one that isn't absolute.
+  package mutating func add(_ path: ByteString) throws(FlowError) {
+    guard path.bytes.first == UInt8(ascii: "/"), Self.isPlain(path) else {
+      throw .usage(
+        "'\(path)' can't be a shared folder: an absolute path without '..' is expected")
+    }
+    folders.append(path)
+  }
+
+  init(trusting folders: [ByteString]) {
+    self.folders = folders
+  }
+
+  private static func parts(_ path: ByteString) -> [ArraySlice<UInt8>] {
+    path.bytes.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".utf8) }
+  }
+
+  /// Whether a path doesn't lead upwards.
+  static func isPlain(_ path: ByteString) -> Bool {
+    !path.bytes.contains(0) && !parts(path).contains { $0.elementsEqual("..".utf8) }
+  }
+
+  /// Whether a path is that of one of the folders, or is below it.
+  func contains(_ path: ByteString) -> Bool {
+    guard path.bytes.first == UInt8(ascii: "/"), Self.isPlain(path) else { return false }
+    let parts = Self.parts(path)
+    return folders.contains { parts.starts(with: Self.parts($0)) }
+  }
+}
+
+extension FlowValue {
+  /// The value with other paths: for a text, and for lists of texts.
+  func replacingPaths(_ paths: [ByteString: ByteString], depth: Int = 16) -> FlowValue {
+    switch self {
+    case .bytes(let path): return .bytes(paths[path] ?? path)
+    case .opaque(let opaque):
+      if isSecret { return .secret(plain.replacingPaths(paths, depth: depth)) }
+      guard depth > 0, let count = opaque.listCount() else { return self }
+      return .opaque(
+        ListValue(
+          (0..<count).map {
+            opaque.element(at: $0).replacingPaths(paths, depth: depth - 1)
+          }))
+    default: return self
+    }
+  }
+}
+
+// MARK: As bytes
+
+extension ByteWriter {
+  mutating func add(_ files: RemoteJobFiles) {
+    add(list: files.needs) { writer, needed in
+      writer.add(needed.key)
+      writer.add(list: needed.files) { writer, file in
+        writer.add(file.path)
+        switch file.content {
+        case .shared: writer.add(false)
+        case .object(let hash, let size):
+          writer.add(true)
+          writer.add(hash)
+          writer.add(fixed: size)
+        }
+      }
+    }
+    add(list: files.gives) { writer, declared in
+      writer.add(declared.name)
+      writer.add(declared.type)
+    }
+    add(list: files.shared.folders) { $0.add($1) }
+  }
+
+  mutating func add(_ file: RemoteGivenFile) {
+    add(file.path)
+    add(file.object)
+    add(file.digest)
+  }
+}
+
+extension ByteReader {
+  mutating func jobFiles() throws(MalformedBytes) -> RemoteJobFiles {
+    let needs = try list { (r) throws(MalformedBytes) in
+      RemoteJobFiles.Needed(
+        key: try r.text(),
+        files: try r.list { (r) throws(MalformedBytes) in try r.neededFile() })
+    }
+    let gives = try list { (r) throws(MalformedBytes) in
+      WorkerDeclaration(name: try r.text(), type: try r.text())
+    }
+    let shared = try list { (r) throws(MalformedBytes) in try r.text() }
+    return RemoteJobFiles(
+      needs: needs, gives: gives, shared: RemoteSharedFolders(trusting: shared))
+  }
+
+  private mutating func neededFile() throws(MalformedBytes) -> RemoteNeededFile {
+    let path = try text()
+    guard try flag() else { return RemoteNeededFile(path: path, content: .shared) }
+    let (hash, size) = (try text(), try fixed())
+    guard FileCache.isHash(hash), size >= 0 else { throw MalformedBytes() }
+    return RemoteNeededFile(path: path, content: .object(hash: hash, size: size))
+  }
+
+  mutating func givenFile() throws(MalformedBytes) -> RemoteGivenFile {
+    RemoteGivenFile(path: try text(), object: try text(), digest: try text())
+  }
+}

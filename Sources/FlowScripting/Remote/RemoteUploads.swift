@@ -1,0 +1,147 @@
+internal import FlowEngine
+internal import FlowRemote
+
+/// The files of a script that ops on other machines need, as objects of the server: each content is sent once.
+///
+/// The objects that it has stored are deleted when the script ends. Confined to the thread of the host's loop.
+final class RemoteUploads {
+  private typealias Prepared = Result<RemoteNeededFile, FlowError>
+
+  private let objects: ObjectStore
+  private let loop: EventLoop
+  private let shared: RemoteSharedFolders
+  /// The hashes of files as they were, so that one that didn't change isn't read again.
+  private var hashes: [ByteString: (stamp: FileStamp, hash: ByteString)] = [:]
+  /// The contents that the server has, and what waits for those that are sent.
+  private var contents: [ByteString: Content] = [:]
+  /// The objects that this script has stored.
+  private var stored: [ByteString: ObjectInfo] = [:]
+
+  private enum Content {
+    case onServer
+    case moving([(FlowError?) -> Void])
+  }
+
+  init(_ objects: ObjectStore, _ loop: EventLoop, _ shared: RemoteSharedFolders) {
+    self.objects = objects
+    self.loop = loop
+    self.shared = shared
+  }
+
+  /// Brings all files of some needs to the server.
+  func prepare(
+    _ needs: [RemoteOpFiles.Need],
+    then: @escaping (Result<[RemoteJobFiles.Needed], FlowError>) -> Void
+  ) {
+    prepare(needs[...], [], then)
+  }
+
+  private func prepare(
+    _ rest: ArraySlice<RemoteOpFiles.Need>, _ done: [RemoteJobFiles.Needed],
+    _ then: @escaping (Result<[RemoteJobFiles.Needed], FlowError>) -> Void
+  ) {
+    guard let need = rest.first else { return then(.success(done)) }
+    prepare(need.paths[...], []) { [self] result in
+      switch result {
+      case .failure(let error):
+        then(
+          .failure(
+            error.with {
+              $0.message = "can't send the file of <\(need.key)>: \(error.messageBytes)"
+            }))
+      case .success(let files):
+        prepare(rest.dropFirst(), done + [RemoteJobFiles.Needed(key: need.key, files: files)], then)
+      }
+    }
+  }
+
+  private func prepare(
+    _ rest: ArraySlice<ByteString>, _ done: [RemoteNeededFile],
+    _ then: @escaping (Result<[RemoteNeededFile], FlowError>) -> Void
+  ) {
+    guard let path = rest.first else { return then(.success(done)) }
+    prepare(path) { [self] result in
+      switch result {
+      case .failure(let error): then(.failure(error))
+      case .success(let file): prepare(rest.dropFirst(), done + [file], then)
+      }
+    }
+  }
+
+  private func prepare(_ path: ByteString, _ then: @escaping (Prepared) -> Void) {
+    if shared.contains(path) {
+      return then(.success(RemoteNeededFile(path: path, content: .shared)))
+    }
+    let known = hashes[path]
+    loop.offload {
+      Result { () throws(FlowError) in try Self.hash(path, known) }
+    } then: { [self] result in
+      switch result {
+      case .failure(let error): then(.failure(error))
+      case .success(let (hash, stamp)):
+        hashes[path] = (stamp, hash)
+        send(path, hash) { error in
+          then(
+            error.map { .failure($0) }
+              ?? .success(
+                RemoteNeededFile(path: path, content: .object(hash: hash, size: stamp.size))))
+        }
+      }
+    }
+  }
+
+  private static func hash(
+    _ path: ByteString, _ known: (stamp: FileStamp, hash: ByteString)?
+  ) throws(FlowError) -> (hash: ByteString, stamp: FileStamp) {
+    do throws(SystemError) {
+      guard let now = try FileStamp.read(path) else {
+        let kind = try FileStatus.read(path, follows: true)?.kind
+        let problem: ByteString = kind.map { "it is a \($0.name)" } ?? "no such file"
+        throw SystemError("'\(path)': \(problem)")
+      }
+      if let known, known.stamp == now { return (known.hash, now) }
+      let (hash, stamp) = try FileHash.sha256.digestAndStamp(ofFile: path, Cancellation())
+      guard let stamp else { throw SystemError("'\(path)' was changed while it was read") }
+      return (hash, stamp)
+    } catch {
+      throw .from(error)
+    }
+  }
+
+  private func send(
+    _ path: ByteString, _ hash: ByteString, _ then: @escaping (FlowError?) -> Void
+  ) {
+    switch contents[hash] {
+    case .onServer?: return then(nil)
+    case .moving(let waiting)?:
+      contents[hash] = .moving(waiting + [then])
+      return
+    case nil: break
+    }
+    contents[hash] = .moving([then])
+    objects.putFile(RemoteNeededFile.object(hash), path, hash: hash) { [self] result in
+      guard case .moving(let waiting)? = contents[hash] else { return }
+      switch result {
+      case .success(let (info, isSent)):
+        contents[hash] = .onServer
+        if isSent { stored[hash] = info }
+        for then in waiting { then(nil) }
+      case .failure(let error):
+        contents[hash] = nil
+        let error = error.with { $0.message = "'\(path)': \(error.messageBytes)" }
+        for then in waiting { then(error) }
+      }
+    }
+  }
+
+  /// Notes that the server doesn't have a content any more.
+  func forget(_ hash: ByteString) {
+    if case .onServer? = contents[hash] { contents[hash] = nil }
+  }
+
+  /// Deletes the objects that this script has stored.
+  func removeStored() {
+    for info in stored.values { objects.discard(info) }
+    stored = [:]
+  }
+}
