@@ -243,8 +243,10 @@ final class RemoteDispatcher {
     }
     queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
     queue.connection.onReconnect = { [weak self] in self?.reconnected(queue) }
+    let order = RemoteReportOrder(queue) { [weak self] in self?.handle($0, queue) }
     queue.reports(of: id) { [weak self] in
-      self?.take($0, queue)
+      self?.reports?.demand += 1
+      order.take($0)
     } failed: { [weak self] error in
       queue.close()
       self?.failed(error)
@@ -374,20 +376,6 @@ final class RemoteDispatcher {
 
   // MARK: Reports
 
-  private func take(_ message: JetStreamMessage, _ queue: RemoteQueue) {
-    reports?.demand += 1
-    queue.bytes(of: message.data) { [weak self] result in
-      // An acknowledgement that doesn't arrive is sent after the next hand-out.
-      defer {
-        try? message.ack()
-        queue.release(message.data)
-      }
-      guard let self, case .success(let bytes) = result, let report = RemoteReport.read(bytes)
-      else { return }
-      handle(report, queue)
-    }
-  }
-
   private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
     guard let job = jobs[report.number], report.delivery >= job.delivery, job.delivered == nil
     else {
@@ -421,9 +409,9 @@ final class RemoteDispatcher {
           job.since = LuaVM.monotonicTime
           putAgain(job, queue)
         }
-      case .missing(let hash):
+      case .missing(let hashes):
         guard jobs[job.number] === job else { return }
-        sendAgain(hash, for: job, queue)
+        sendMissing(hashes, for: job, queue)
       case .files: break
       case .event(let event, let age):
         let event = WorkerReport.JobEvent(
@@ -439,16 +427,17 @@ final class RemoteDispatcher {
     }
   }
 
-  /// A machine was to execute a job, but a file isn't on the server any more: somebody has deleted it.
-  private func sendAgain(_ hash: ByteString, for job: Job, _ queue: RemoteQueue) {
+  /// A machine was to execute a job, but doesn't have these files: they weren't sent, or somebody has deleted them.
+  private func sendMissing(_ hashes: [ByteString], for job: Job, _ queue: RemoteQueue) {
     if let stop = job.stop { return end(job, stop.error(on: host)) }
-    job.timesMissing += 1
+    let isNew = hashes.map { uploads?.require($0) ?? true }
+    if isNew.contains(false) { job.timesMissing += 1 }
     if job.timesMissing > Self.mostTimesMissing {
       return end(
         job,
         FlowError(.error, "the files that it needs are deleted from the server again and again"))
     }
-    uploads?.forget(hash)
+    if let sequence = job.sequence { queue.withdraw(sequence) }
     job.files = nil
     job.sequence = nil
     proceed(job, queue)

@@ -142,9 +142,9 @@ final class RemoteLease: WorkerTask {
       movesFiles = false
       switch result {
       case .failure(.failed(let error)): lost(error, worker: -1, isReplaced: false)
-      case .failure(.missing(let hash)):
+      case .failure(.missing(let hashes)):
         hasEnded = true
-        add(.missing(hash))
+        add(.missing(hashes))
         flush()
       case .success(let links):
         self.links = links

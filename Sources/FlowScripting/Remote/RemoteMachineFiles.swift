@@ -6,8 +6,8 @@ internal import FlowRemote
 final class RemoteMachineFiles {
   /// Why a job can't have its files.
   enum Problem: Error {
-    /// The server doesn't have the content with this hash.
-    case missing(ByteString)
+    /// The server doesn't have the contents with these hashes.
+    case missing([ByteString])
     case failed(FlowError)
   }
 
@@ -17,6 +17,8 @@ final class RemoteMachineFiles {
     var folder: ByteString?
     /// The paths here, by those of the script.
     var paths: [ByteString: ByteString] = [:]
+    /// The hashes of files that nobody has.
+    var missing: [ByteString] = []
   }
 
   private let objects: ObjectStore
@@ -54,8 +56,12 @@ final class RemoteMachineFiles {
         var links = Links()
         links.folder = cache.makePath()
         prepare(needs[...], links, cache) { [self] result in
-          if case .failure = result { release(links) }
-          then(result)
+          switch result {
+          case .success(let links) where links.missing.isEmpty: return then(result)
+          case .success(let links): then(.failure(.missing(links.missing)))
+          case .failure: then(result)
+          }
+          release(links)
         }
       }
     }
@@ -141,9 +147,14 @@ final class RemoteMachineFiles {
       }
       let place: ByteString = "\(folder)/\(links.paths.count + 1)/\(name)"
       link(hash, size, to: place, cache, isNew: false) { [self] result in
-        if case .failure(let problem) = result { return then(.failure(problem)) }
         var links = links
-        links.paths[file.path] = place
+        switch result {
+        case .success: links.paths[file.path] = place
+        case .failure(.missing(let hashes)):
+          links.paths[file.path] = place
+          links.missing += hashes
+        case .failure(let problem): return then(.failure(problem))
+        }
         prepare(rest.dropFirst(), links, cache, then)
       }
     }
@@ -202,8 +213,13 @@ final class RemoteMachineFiles {
       {
         [self] result in
         switch result {
-        case .failure(let error): end(.failure(.failed(error)))
-        case .success(false): end(.failure(.missing(hash)))
+        case .failure(let error):
+          // Its script has ended, but another one may wait for the same content.
+          objects.info(RemoteNeededFile.object(hash)) { result in
+            if case .success(nil) = result { return end(.failure(.missing([hash]))) }
+            end(.failure(.failed(error)))
+          }
+        case .success(false): end(.failure(.missing([hash])))
         case .success(true):
           work { () throws(SystemError) in
             try cache.adopt(path, hash)

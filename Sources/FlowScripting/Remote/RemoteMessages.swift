@@ -107,8 +107,8 @@ struct RemoteReport {
     case event(WorkerReport.JobEvent.What, age: Int64)
     /// It wasn't executed, for this reason: the script puts it into the queue again.
     case returned(ByteString)
-    /// The server doesn't have the file with this hash any more: the same.
-    case missing(ByteString)
+    /// Neither the machine nor the server has the files with these hashes: the same, once they are sent.
+    case missing([ByteString])
     /// An output with files, which the script gets before the value is set.
     case files(ByteString, WireValue, WireBatch, [RemoteGivenFile])
   }
@@ -135,9 +135,9 @@ struct RemoteReport {
         case .returned(let reason):
           writer.add(byte: 2)
           writer.add(reason)
-        case .missing(let hash):
+        case .missing(let hashes):
           writer.add(byte: 3)
-          writer.add(hash)
+          writer.add(list: hashes) { $0.add($1) }
         case .files(let key, let value, let batch, let files):
           writer.add(byte: 4)
           writer.add(key)
@@ -161,7 +161,7 @@ struct RemoteReport {
           let age = try r.fixed()
           return .event(try r.jobEvent(), age: age)
         case 2: return .returned(try r.text())
-        case 3: return .missing(try r.text())
+        case 3: return .missing(try r.list { (r) throws(MalformedBytes) in try r.text() })
         case 4:
           return .files(
             try r.text(), try r.wireValue(), try r.batch(),

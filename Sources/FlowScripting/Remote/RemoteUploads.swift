@@ -3,6 +3,7 @@ internal import FlowRemote
 
 /// The files of a script that ops on other machines need, as objects of the server: each content is sent once.
 ///
+/// Large ones are sent when a machine doesn't have them from an earlier script.
 /// The objects that it has stored are deleted when the script ends. Confined to the thread of the host's loop.
 final class RemoteUploads {
   private typealias Prepared = Result<RemoteNeededFile, FlowError>
@@ -14,8 +15,13 @@ final class RemoteUploads {
   private var hashes: [ByteString: (stamp: FileStamp, hash: ByteString)] = [:]
   /// The contents that the server has, and what waits for those that are sent.
   private var contents: [ByteString: Content] = [:]
+  /// Large contents that a machine doesn't have.
+  private var required: Set<ByteString> = []
   /// The objects that this script has stored.
   private var stored: [ByteString: ObjectInfo] = [:]
+
+  /// The most bytes of a file that is sent although machines may have it: that costs less than the question.
+  private static let smallSize: Int64 = 1 << 20
 
   private enum Content {
     case onServer
@@ -80,12 +86,11 @@ final class RemoteUploads {
       case .failure(let error): then(.failure(error))
       case .success(let (hash, stamp)):
         hashes[path] = (stamp, hash)
-        send(path, hash) { error in
-          then(
-            error.map { .failure($0) }
-              ?? .success(
-                RemoteNeededFile(path: path, content: .object(hash: hash, size: stamp.size))))
+        let file = RemoteNeededFile(path: path, content: .object(hash: hash, size: stamp.size))
+        guard stamp.size <= Self.smallSize || required.contains(hash) else {
+          return then(.success(file))
         }
+        send(path, hash) { error in then(error.map { .failure($0) } ?? .success(file)) }
       }
     }
   }
@@ -134,9 +139,12 @@ final class RemoteUploads {
     }
   }
 
-  /// Notes that the server doesn't have a content any more.
-  func forget(_ hash: ByteString) {
-    if case .onServer? = contents[hash] { contents[hash] = nil }
+  /// Notes that a machine needs a content that the server doesn't have; false if it had been there.
+  func require(_ hash: ByteString) -> Bool {
+    required.insert(hash)
+    guard case .onServer? = contents[hash] else { return true }
+    contents[hash] = nil
+    return false
   }
 
   /// Deletes the objects that this script has stored.

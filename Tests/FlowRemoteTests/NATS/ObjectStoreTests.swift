@@ -169,6 +169,21 @@ struct ObjectStoreTests {
     #expect(try it.result { it.jetStream.streamInfo("OBJ_small", then: $0) }.messages == 2)
   }
 
+  @Test("says that an object was deleted while it was received")
+  func deleted() throws {
+    let (it, store) = try makeStore()
+    let info = try it.result { store.put("x", randomBytes(20 << 20), then: $0) }
+    let path = it.server.folder + "/file"
+    var got: Result<Bool, FlowError>?
+    store.getFile("x", path, digest: info.digest) { got = $0 }
+    for _ in 0..<20 { _ = it.loop.turn(mayBlock: true) }
+    store.discard(info)
+    it.wait(seconds: 30) { got != nil }
+    let error = #expect(throws: FlowError.self) { try got?.get() }
+    #expect(error?.message.hasSuffix("object 'x' was deleted while it was received") == true)
+    #expect(try !FileStatus.exists(path))
+  }
+
   @Test("continues to receive after its server was killed and started again")
   func reconnect() throws {
     let (it, store) = try makeStore()

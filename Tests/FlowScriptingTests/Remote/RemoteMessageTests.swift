@@ -26,8 +26,22 @@ struct RemoteMessageTests {
         WorkerJob.OpPlace(
           name: "Op", index: 3, label: "cat", attempt: 2, lineage: 99,
           span: SpanOrigin(TraceContext(), place: .execution(5)), grace: .seconds(4), memory: 65536,
-          endingError: error, visible: ["a", "b", "c", "d"], keys: ["a", "b", "c"], data: data)))
+          endingError: error, visible: ["a", "b", "c", "d"], keys: ["a", "b", "c"], data: data)),
+      files: files)
   }
+
+  private static let files = RemoteJobFiles(
+    needs: [
+      RemoteJobFiles.Needed(
+        key: "a",
+        files: [
+          RemoteNeededFile(path: "/data/x", content: .shared),
+          RemoteNeededFile(
+            path: "in/y",
+            content: .object(hash: ByteString([UInt8](repeating: 97, count: 64)), size: 5)),
+        ])
+    ], gives: [WorkerDeclaration(name: "b", type: "file[]")],
+    shared: RemoteSharedFolders(trusting: ["/data"]))
 
   private static let report = RemoteReport(
     number: 7, delivery: 513, lane: "gpu1/3",
@@ -35,7 +49,11 @@ struct RemoteMessageTests {
       .event(.log("line"), age: 5), .event(.progress(done: 1, total: nil), age: 4),
       .event(.work(LoggedWork(.program, "ls -l", error: nil, status: 0)), age: 3),
       .event(.set("key", .table(0), WireBatch(values: [], buffer: EncodedBuffer([3]))), age: 2),
-      .returned("reason"), .event(.ended(error, result: .bytes("r"), WireBatch()), age: 0),
+      .returned("reason"), .missing(["hash"]),
+      .files(
+        "key", .bytes("out/x"), WireBatch(),
+        [RemoteGivenFile(path: "out/x", object: "result-1", digest: "SHA-256=x")]),
+      .event(.ended(error, result: .bytes("r"), WireBatch()), age: 0),
     ])
 
   @Test("A job comes back as it was")
@@ -58,13 +76,53 @@ struct RemoteMessageTests {
       return
     }
     #expect(cause.plain.kind == .cancelled)
+    let files = read.files
+    #expect(files.needs.map(\.key) == ["a"] && files.needs[0].files == Self.files.needs[0].files)
+    #expect(files.shared == Self.files.shared && files.gives.map(\.name) == ["b"])
+    #expect(files.type(ofGiven: "b")?.name == "file[]" && files.type(ofGiven: "a") == nil)
+  }
+
+  @Test("A file's hash is one, because it is a name in the cache")
+  func hashes() throws {
+    let file = RemoteNeededFile(path: "x", content: .object(hash: "../../x", size: 1))
+    let job = RemoteJob(
+      number: 1, round: 1, code: "", settings: Self.job.settings, arguments: WireBatch(),
+      kind: .call(.values, span: nil),
+      files: RemoteJobFiles(needs: [RemoteJobFiles.Needed(key: "a", files: [file])]))
+    #expect(RemoteJob.read(job.bytes) == nil)
+  }
+
+  @Test("Shared folders contain what is at or below them")
+  func sharedFolders() throws {
+    var shared = RemoteSharedFolders()
+    try shared.add("/data")
+    try shared.add("/net/a/")
+    for path in ["/data", "/data/", "/data/x", "//data/./x", "/net/a/b/c"] as [ByteString] {
+      #expect(shared.contains(path), "\(path)")
+    }
+    for path in ["data/x", "/database", "/", "", "/net", "/data/../x", "/data/x\0"] as [ByteString]
+    {
+      #expect(!shared.contains(path), "\(path)")
+    }
+    for path in ["", "data", "/data/..", "/a/../b"] as [ByteString] {
+      #expect(throws: FlowError.self) { try shared.add(path) }
+    }
+  }
+
+  @Test("Names of files are the last parts of paths")
+  func fileNames() {
+    #expect(("a/b.txt" as ByteString).fileName == "b.txt" && ("b" as ByteString).fileName == "b")
+    for path in ["", "a/", "..", "a/..", "a/.", "a\0"] as [ByteString] {
+      #expect(path.fileName == nil, "\(path)")
+    }
+    #expect(("a/b/c" as ByteString).folderName == "a/b" && ("c" as ByteString).folderName == nil)
   }
 
   @Test("A report comes back as it was, and says whether it is the last one")
   func reports() throws {
     let read = try #require(RemoteReport.read(Self.report.bytes))
     #expect(
-      read.number == 7 && read.delivery == 513 && read.lane == "gpu1/3" && read.news.count == 6)
+      read.number == 7 && read.delivery == 513 && read.lane == "gpu1/3" && read.news.count == 8)
     #expect(read.isLast)
     #expect(
       !RemoteReport(number: 1, delivery: 1, lane: "", news: [.event(.log(""), age: 0)]).isLast)
@@ -73,6 +131,11 @@ struct RemoteMessageTests {
       Issue.record("no work")
       return
     }
+    guard case .files(_, _, _, let files) = read.news[6] else {
+      Issue.record("no files")
+      return
+    }
+    #expect(files == [RemoteGivenFile(path: "out/x", object: "result-1", digest: "SHA-256=x")])
     #expect(work.subject == "ls -l" && work.status == 0 && age == 3)
   }
 

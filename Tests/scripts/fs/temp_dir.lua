@@ -55,7 +55,8 @@ local GiveOp = flow.op("GiveOp", {
   end,
 })
 local read
-run = flow.new("give"):add(GiveOp):add("ReadOp", function(ctx) read = fs.read(ctx:get "file") end):run()
+local ReadOp = flow.op("ReadOp", function(ctx) read = fs.read(ctx:get "file") end)
+run = flow.new("give"):add(GiveOp):add(ReadOp):run()
 check.equal(run.error, nil)
 check.equal(read, "x")
 check.equal(fs.exists(run.data.dir), false)

@@ -29,6 +29,8 @@ final class ObjectDownload {
   private static let mostAttempts = 5
   /// After how long without a part the download fails.
   private static let patience = Duration.seconds(60)
+  /// How often it looks whether the object is still there, while no parts come.
+  private static let interval = Duration.seconds(2)
 
   init(_ store: ObjectStore, _ info: ObjectInfo) {
     self.store = store
@@ -118,9 +120,28 @@ final class ObjectDownload {
 
   private func startSilence() {
     silence?.cancel()
-    silence = store.connection.loop.scheduleAside(after: Self.patience) { [weak self] in
+    waitForParts(Self.patience)
+  }
+
+  private func waitForParts(_ left: Duration) {
+    silence = store.connection.loop.scheduleAside(after: Self.interval) { [weak self] in
       guard let self else { return }
-      fail(store.connection.failure("no part of object '\(info.name)' comes"))
+      if left <= Self.interval {
+        return fail(store.connection.failure("no part of object '\(info.name)' comes"))
+      }
+      checkPresence()
+      waitForParts(left - Self.interval)
+    }
+  }
+
+  /// Fails if somebody has deleted or replaced the object meanwhile.
+  private func checkPresence() {
+    store.info(info.name) { [weak self] result in
+      guard let self, then != nil, case .success(let now) = result, now?.nuid != info.nuid else {
+        return
+      }
+      fail(
+        store.connection.failure("object '\(info.name)' was deleted while it was received"))
     }
   }
 
