@@ -147,12 +147,13 @@ package final class FileCache: Sendable {
     "\(own.folder)/\(UInt64.random(in: 0 ... .max).hexadecimal)"
   }
 
-  /// Gives a file another name, so that it stays as long as the name; false if the cache doesn't have it.
+  /// Gives a file another name, so that it stays as long as the name.
   ///
   /// - Parameters:
   ///   - hash: The SHA-256 of the file.
   ///   - size: The number of its bytes.
   ///   - path: The name, below a path of `makePath`.
+  /// - Returns: Whether the cache has the file.
   /// - Throws: A `SystemError` when that isn't possible.
   package func link(
     _ hash: ByteString, size: Int64, to path: ByteString
