@@ -24,6 +24,7 @@ final class Interpreter {
   init(_ arguments: CommandLineArguments) throws {
     self.arguments = arguments
     // Before a sandbox removes the variables.
+    let remoteKey = RemoteOptions.key(arguments)
     let remote = try RemoteOptions.settings(arguments)
     let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
@@ -57,6 +58,7 @@ final class Interpreter {
       keeping?.begin(host, messages)
       if let workers = arguments.options.workers { host.workerLimit = workers }
       host.remoteSettings = remote
+      host.remoteKey = remoteKey
       host.onRemoteWarning = { messages.say($0) }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host

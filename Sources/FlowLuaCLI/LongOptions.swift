@@ -113,7 +113,6 @@ struct LongOptions {
       case .cpuLimit: "a number of seconds: --cpu-limit 60"
       case .memoryLimit: "a size: --memory-limit 512M"
       case .openFiles: "a number: --open-files 256"
-      case .join: "a URL: --join nats://HOST"
       case .name: "a name: --name gpu1"
       case .remote: "a URL: --remote nats://HOST"
       case .remoteShared: "a folder: --remote-shared /data"
@@ -198,7 +197,7 @@ struct LongOptions {
     switch name {
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .from,
       .grace,
-      .graph, .join, .memoryLimit, .name, .olderThan, .only, .openFiles, .progress, .remote,
+      .graph, .memoryLimit, .name, .olderThan, .only, .openFiles, .progress, .remote,
       .remoteShared, .remoteTimeout, .report, .settle, .show, .store, .tags,
       .storeLimit, .timeLimit, .timeline, .trace, .workers:
       // Only these options take the next word.
@@ -215,7 +214,6 @@ struct LongOptions {
       case .cpuLimit: try limits.limitProcessorTime(given)
       case .memoryLimit: try limits.limitMemory(given)
       case .openFiles: try limits.limitOpenFiles(given)
-      case .join: machines.joined = given
       case .name: try machines.setName(given)
       case .remote: machines.server = given
       case .remoteShared: try machines.addShared(given)
@@ -244,6 +242,10 @@ struct LongOptions {
     case .sandbox:
       try limits.useSandbox(value)
       return 1
+    case .join:
+      let isNext = value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") } == true
+      machines.join(value ?? (isNext ? next : nil))
+      return isNext ? 2 : 1
     case .summary:
       try parseSummary(value ?? "text")
       return 1

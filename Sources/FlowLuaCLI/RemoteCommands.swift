@@ -20,9 +20,18 @@ struct RemoteCommands {
 
   // MARK: Joining
 
+  private func joinedServer() throws(CommandLineArguments.Misuse) -> RemoteSettings {
+    if let url = options.joined {
+      return try RemoteOptions.settings(url, arguments, naming: "option '--join'")
+    }
+    if let settings = try RemoteOptions.settings(arguments) { return settings }
+    throw LongOptions.misuse(
+      "option '--join' needs a URL: --join nats://HOST, or the variable FLOWLUA_REMOTE")
+  }
+
   /// Executes jobs of scripts elsewhere until a signal ends that; returns the exit status.
-  func join(_ url: ByteString) throws(CommandLineArguments.Misuse) -> Int32 {
-    let settings = try RemoteOptions.settings(url, options, naming: "option '--join'")
+  func join() throws(CommandLineArguments.Misuse) -> Int32 {
+    let settings = try joinedServer()
     let confinement = try Confinement(arguments)
     // Nobody on this machine may look after what a job has started.
     let problem = flowsystem_kill_programs_when_killed()
@@ -50,6 +59,7 @@ struct RemoteCommands {
       case .success(let machine)?:
         let workers = machine.workers == 1 ? "1 worker" : "\(machine.workers) workers"
         say("joined \(machine.server) as \(offer.name), with \(workers)")
+        machine.onWarning = say
         machine.run(onRequest: flowsystem_begin_termination, say)
         return 0
       }
@@ -109,14 +119,14 @@ struct RemoteCommands {
       var line: ByteString =
         "\(machine.name): \(machine.workers) workers, \(machine.cores) cores, flowlua \(machine.version), Lua \(machine.lua), \(delay)"
       if !tags.isEmpty { line = line + ", tags" + tags }
-      if !answer.isCompatible {
+      if let refusal = answer.refusal {
         line =
           line
-          + ": refused, this is flowlua \(FlowLuaVersion.number), Lua \(ByteString(LuaVM.release))"
+          + ": refused, \(refusal); this is flowlua \(FlowLuaVersion.number), Lua \(ByteString(LuaVM.release))"
       }
       Output.write(line + "\n", toError: false)
     }
-    let usable = answers.count { $0.isCompatible }
+    let usable = answers.count { $0.refusal == nil }
     if usable == 0 {
       say("no machine has joined \(settings.place) that can execute ops of this program")
     }

@@ -6,8 +6,10 @@ internal import Glibc
 final class RemoteOptions {
   /// The URL of `--remote`.
   var server: ByteString?
-  /// The URL of `--join`.
-  var joined: ByteString?
+  /// Whether this machine joins a server.
+  private(set) var joins = false
+  /// The URL of `--join`; nil for that of `FLOWLUA_REMOTE`.
+  private(set) var joined: ByteString?
   /// Whether the machines are only listed.
   var checks = false
   var isInsecure = false
@@ -19,6 +21,11 @@ final class RemoteOptions {
   private(set) var name: ByteString?
   /// The first option that only `--join` may have.
   private var joiningOption: ByteString?
+
+  func join(_ url: ByteString?) {
+    joins = true
+    joined = url.flatMap { $0.isEmpty ? nil : $0 }
+  }
 
   func setTimeout(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     guard let seconds = LongOptions.decimal(text), seconds > 0 else {
@@ -54,7 +61,7 @@ final class RemoteOptions {
 
   /// Refuses options that have no effect together.
   func check(_ script: CommandLineArguments.Script?) throws(CommandLineArguments.Misuse) {
-    if joined != nil {
+    if joins {
       if server != nil || checks {
         throw LongOptions.misuse("option '--join' can't be combined with '--remote'")
       }
@@ -62,7 +69,7 @@ final class RemoteOptions {
         throw LongOptions.misuse("option '--join' executes no script: it waits for those of others")
       }
     } else if let joiningOption {
-      throw LongOptions.misuse("option '\(joiningOption)' needs --join URL")
+      throw LongOptions.misuse("option '\(joiningOption)' needs --join")
     }
   }
 
@@ -77,25 +84,42 @@ final class RemoteOptions {
   static func settings(
     _ arguments: CommandLineArguments
   ) throws(CommandLineArguments.Misuse) -> RemoteSettings? {
-    let options = arguments.options.remote
-    if let server = options?.server {
-      return try settings(server, options, naming: "option '--remote'")
+    if let server = arguments.options.remote?.server {
+      return try settings(server, arguments, naming: "option '--remote'")
     }
-    guard !arguments.ignoresEnvironment, let value = getenv("FLOWLUA_REMOTE") else { return nil }
-    let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
-    return text.isEmpty ? nil : try settings(text, options, naming: "FLOWLUA_REMOTE")
+    guard let text = variable("FLOWLUA_REMOTE"), !arguments.ignoresEnvironment else { return nil }
+    return try settings(text, arguments, naming: "FLOWLUA_REMOTE")
   }
+
+  /// The value of a variable; nil for none, and an empty one.
+  private static func variable(_ name: StaticString) -> ByteString? {
+    guard let value = getenv(name.description), value.pointee != 0 else { return nil }
+    return ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
+  }
+
+  /// The text of `FLOWLUA_REMOTE_KEY`, which neither the script nor a program that it starts gets to see.
+  static func key(_ arguments: CommandLineArguments) -> ByteString? {
+    let taken = takenKey
+    return arguments.ignoresEnvironment ? nil : taken
+  }
+
+  private static let takenKey: ByteString? = {
+    defer { unsetenv("FLOWLUA_REMOTE_KEY") }
+    return variable("FLOWLUA_REMOTE_KEY")
+  }()
 
   /// The settings for a URL.
   static func settings(
-    _ url: ByteString, _ options: RemoteOptions?, naming option: ByteString
+    _ url: ByteString, _ arguments: CommandLineArguments, naming option: ByteString
   ) throws(CommandLineArguments.Misuse) -> RemoteSettings {
+    let options = arguments.options.remote
     do throws(FlowError) {
       var settings = try RemoteSettings(url: url)
       settings.isInsecure = options?.isInsecure ?? false
       settings.shared = options?.shared ?? settings.shared
       if let timeout = options?.timeout { settings.timeout = timeout }
       try settings.check()
+      try settings.setKey(key(arguments))
       return settings
     } catch {
       throw LongOptions.misuse("\(option): \(error.messageBytes)")

@@ -92,8 +92,9 @@ enum Usage {
                              several with commas
       --remote-check         list the machines that have joined; status 1 if none can execute ops
                              of this version; no script is executed
-      --join URL             execute the ops of scripts elsewhere until SIGTERM or Ctrl-C, with as many
-                             workers as there are cores, or --workers N; no script is executed
+      --join [URL]           execute the ops of scripts elsewhere until SIGTERM or Ctrl-C, with as many
+                             workers as there are cores, or --workers N; no script is executed;
+                             without a URL, that of FLOWLUA_REMOTE
       --name NAME            with --join: the name of this machine (default: its host name)
       --tags TAG,...         with --join: what this machine has, at most 4 words: ops can demand them
       --insecure             let servers of other machines be reached without TLS

@@ -29,15 +29,11 @@ do throws(CommandLineArguments.Misuse) {
     status = writeAnnotations(to: folder, arguments.program)
   } else if let command = try arguments.options.kept?.stored.command() {
     status = try KeptRuns(arguments).perform(command)
-  } else if let remote = arguments.options.remote, remote.joined != nil || remote.checks {
+  } else if let remote = arguments.options.remote, remote.joins || remote.checks {
     try remote.check(arguments.script)
     EventLoop.endProgramsWithProcess()
     let commands = RemoteCommands(arguments, remote)
-    if let url = remote.joined {
-      status = try commands.join(url)
-    } else {
-      status = try commands.check()
-    }
+    status = remote.joins ? try commands.join() : try commands.check()
   } else {
     try arguments.options.remote?.check(arguments.script)
     EventLoop.endProgramsWithProcess()

@@ -46,10 +46,10 @@ _flowlua() {
         case ${COMP_WORDS[at]} in
           --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
             --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time-limit | \
-            --join | --name | --remote | --remote-shared | --remote-timeout | --tags | \
+            --name | --remote | --remote-shared | --remote-timeout | --tags | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
-          --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
+          --join | --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
           --otlp) [[ ${COMP_WORDS[at + 1]} == *.@(json|jsonl|ndjson) || ${COMP_WORDS[at + 1]} == *://* || ${COMP_WORDS[at + 1]} == - ]] && at=$((at + 1)) ;;
           --) break ;;
           -?* | =) ;;

@@ -19,7 +19,7 @@ _arguments -S -s \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
   '--insecure[let servers of other machines be reached without TLS]' \
-  '--join=[execute ops of scripts elsewhere]:URL of the server:' \
+  '--join=[execute ops of scripts elsewhere]::URL of the server:' \
   '--keep[keep what the ops finish]' \
   '--memory-limit=[limit the memory of the script and its workers]:size:' \
   '--name=[with --join, the name of this machine]:name:' \

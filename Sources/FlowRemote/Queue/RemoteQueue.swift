@@ -14,11 +14,18 @@ package import FlowEngine
 /// - `flowlua.stop.S`: requests to stop jobs
 /// - `flowlua.ask.S`: a question whether the script is still there
 /// - `flowlua.who`, `flowlua.here`: the question which machines are there, and their answers
+///
+/// With a key, everything but the last line is sealed, and `C` has the key's name: who has another one gets no jobs.
 package final class RemoteQueue {
   package let connection: NATSConnection
   package let stream: JetStream
   package let objects: ObjectStore
   private let compatibility: ByteString
+  /// What both sides seal messages with; nil without a key.
+  package let seal: RemoteSeal?
+  /// Called with a sentence about a message that isn't sealed with the key: once for each kind of subject.
+  package var onForgery: ((ByteString) -> Void)?
+  private var forged: Set<ByteString> = []
   /// The objects of jobs that are too large for a message, by their numbers in the stream.
   private var objectsOfJobs: [UInt64: ByteString] = [:]
 
@@ -37,12 +44,13 @@ package final class RemoteQueue {
 
   private init(
     _ connection: NATSConnection, _ stream: JetStream, _ objects: ObjectStore,
-    compatibility: ByteString
+    compatibility: ByteString, seal: RemoteSeal?
   ) {
     self.connection = connection
     self.stream = stream
     self.objects = objects
-    self.compatibility = compatibility
+    self.seal = seal
+    self.compatibility = seal.map { "\(compatibility)-\($0.name)" } ?? compatibility
   }
 
   /// Connects, and makes the streams unless they are there.
@@ -50,10 +58,11 @@ package final class RemoteQueue {
   /// - Parameters:
   ///   - settings: The servers.
   ///   - compatibility: What both sides have to agree on, a part of subjects.
+  ///   - seal: What messages are sealed with; nil without a key.
   ///   - loop: The loop on which it is used.
   ///   - then: Gets the queue.
   package static func open(
-    _ settings: NATSSettings, compatibility: ByteString, on loop: EventLoop,
+    _ settings: NATSSettings, compatibility: ByteString, seal: RemoteSeal?, on loop: EventLoop,
     then: @escaping (Result<RemoteQueue, FlowError>) -> Void
   ) {
     NATSConnection.connect(settings, on: loop) { result in
@@ -66,7 +75,8 @@ package final class RemoteQueue {
           connection.close()
           return then(.failure(error))
         }
-        let queue = RemoteQueue(connection, stream, objects, compatibility: compatibility)
+        let queue = RemoteQueue(
+          connection, stream, objects, compatibility: compatibility, seal: seal)
         queue.prepare { error in
           guard let error else { return then(.success(queue)) }
           connection.close()
@@ -111,21 +121,77 @@ package final class RemoteQueue {
     }
   }
 
+  // MARK: Seals
+
+  /// The id of the script that a subject belongs to: that of its jobs, or of what is for it.
+  package static func script(ofSubject subject: ByteString) -> ByteString {
+    let dot = subject.bytes.lastIndex(of: UInt8(ascii: "."))
+    return ByteString(Array(subject.bytes[(dot.map { $0 + 1 } ?? 0)...]))
+  }
+
+  private func sealed(
+    _ bytes: [UInt8], for subject: ByteString, of script: ByteString
+  ) throws(FlowError) -> [UInt8] {
+    guard let seal else { return bytes }
+    return try seal.seal(bytes, for: subject, of: script)
+  }
+
+  private func opened(
+    _ bytes: [UInt8], for subject: ByteString, of script: ByteString
+  ) -> [UInt8]? {
+    guard let seal else { return bytes }
+    if let opened = seal.open(bytes, for: subject, of: script) { return opened }
+    reportForgery(subject)
+    return nil
+  }
+
+  /// Reports that a message isn't sealed with the key, or has no proof of it.
+  package func reportForgery(_ subject: ByteString) {
+    let kind = subject.bytes.split(separator: UInt8(ascii: "."), maxSplits: 2).prefix(2)
+      .map { ByteString(Array($0)) }.reduce("") { $0 + "." + $1 }
+    if forged.insert(kind).inserted {
+      onForgery?(
+        """
+        a message with the subject '\(subject)' isn't sealed with this FLOWLUA_REMOTE_KEY: it is ignored, as all \
+        others of this kind
+        """)
+    }
+  }
+
+  /// The bytes of a message that is part of no stream; nil if they aren't sealed with the key.
+  package func bytes(of message: NATSMessage) -> [UInt8]? {
+    opened(
+      message.data.bytes, for: message.subject, of: Self.script(ofSubject: message.subject))
+  }
+
+  private func publish(
+    _ bytes: [UInt8], to subject: ByteString, of script: ByteString
+  ) throws(FlowError) {
+    try connection.publish(subject, ByteString(sealed(bytes, for: subject, of: script)))
+  }
+
   // MARK: Payloads
 
   /// What a message needs besides its payload.
   private static let overhead = 1024
+  /// How the names of objects begin that belong to one message.
+  private static let prefix: ByteString = "value-"
 
-  /// A payload that fits into a message: the bytes themselves, or the name of the object that has them.
+  /// A payload that fits into a message: the sealed bytes themselves, or the name of the object that has them.
   private func payload(
-    of bytes: [UInt8], _ then: @escaping (Result<ByteString, FlowError>) -> Void
+    of content: [UInt8], for subject: ByteString, of script: ByteString,
+    _ then: @escaping (Result<ByteString, FlowError>) -> Void
   ) {
+    let bytes: [UInt8]
+    do throws(FlowError) { bytes = try sealed(content, for: subject, of: script) } catch {
+      return then(.failure(error))
+    }
     if bytes.count + Self.overhead <= connection.maxPayload {
       return then(.success(ByteString([0] + bytes)))
     }
     let name: ByteString
     do throws(SystemError) {
-      name = "value-\(try FileHash.sha256.digest(of: ByteString(bytes), Cancellation()))"
+      name = "\(Self.prefix)\(try FileHash.sha256.digest(of: ByteString(bytes), Cancellation()))"
     } catch {
       return then(.failure(.from(error)))
     }
@@ -136,31 +202,44 @@ package final class RemoteQueue {
 
   /// The object that has the bytes of a payload; nil for one that has them itself.
   private static func object(of payload: ByteString) -> ByteString? {
-    payload.bytes.first == 1 ? ByteString(Array(payload.bytes.dropFirst())) : nil
+    guard payload.bytes.first == 1 else { return nil }
+    let name = ByteString(Array(payload.bytes.dropFirst()))
+    return name.bytes.starts(with: prefix.bytes) ? name : nil
   }
 
-  /// Removes the object of a message that is read by nobody else.
-  package func release(_ payload: ByteString) {
-    if let name = Self.object(of: payload) { objects.delete(name) { _ in } }
+  /// Removes the object of a message that was read, and is read by nobody else.
+  package func release(_ message: JetStreamMessage) {
+    if let name = Self.object(of: message.data) { objects.delete(name) { _ in } }
   }
 
-  /// The bytes of a payload; a failure for one that isn't of this class, or whose object is gone.
+  /// The bytes of a message; a failure for one that isn't of this class, or isn't sealed with the key, or whose object
+  /// is gone.
   package func bytes(
+    of message: JetStreamMessage, _ then: @escaping (Result<[UInt8], FlowError>) -> Void
+  ) {
+    let subject = message.subject
+    content(of: message.data) { [self] result in
+      then(
+        result.flatMap { bytes in
+          opened(bytes, for: subject, of: Self.script(ofSubject: subject)).map { .success($0) }
+            ?? .failure(FlowError(.error, "a message that isn't sealed with this key"))
+        })
+    }
+  }
+
+  private func content(
     of payload: ByteString, _ then: @escaping (Result<[UInt8], FlowError>) -> Void
   ) {
-    let rest = Array(payload.bytes.dropFirst())
-    switch payload.bytes.first {
-    case 0: then(.success(rest))
-    case 1:
-      let name = ByteString(rest)
-      objects.get(name) { result in
-        then(
-          result.flatMap { bytes in
-            bytes.map { .success($0.bytes) }
-              ?? .failure(FlowError(.error, "the object '\(name)' is gone from the server"))
-          })
-      }
-    default: then(.failure(FlowError(.error, "a message of another program")))
+    if payload.bytes.first == 0 { return then(.success(Array(payload.bytes.dropFirst()))) }
+    guard let name = Self.object(of: payload) else {
+      return then(.failure(FlowError(.error, "a message of another program")))
+    }
+    objects.get(name) { result in
+      then(
+        result.flatMap { bytes in
+          bytes.map { .success($0.bytes) }
+            ?? .failure(FlowError(.error, "the object '\(name)' is gone from the server"))
+        })
     }
   }
 
@@ -178,12 +257,12 @@ package final class RemoteQueue {
     _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString,
     then: @escaping (Result<UInt64, FlowError>) -> Void
   ) {
-    payload(of: job) { [self] result in
+    let subject: ByteString = "flowlua.work.\(compatibility).\(tags).\(script)"
+    payload(of: job, for: subject, of: script) { [self] result in
       switch result {
       case .failure(let error): then(.failure(error))
       case .success(let payload):
-        stream.publish("flowlua.work.\(compatibility).\(tags).\(script)", payload, id: key) {
-          [self] result in
+        stream.publish(subject, payload, id: key) { [self] result in
           if case .success(let sequence) = result, let name = Self.object(of: payload) {
             objectsOfJobs[sequence] = name
           }
@@ -259,10 +338,32 @@ package final class RemoteQueue {
 
   /// Asks machines to stop a job.
   package func requestStop(_ request: [UInt8], script: ByteString) throws(FlowError) {
-    try connection.publish("flowlua.stop.\(script)", ByteString(request))
+    try publish(request, to: "flowlua.stop.\(script)", of: script)
+  }
+
+  /// Replies to machines that ask whether the script is there.
+  package func replyToQuestions(of script: ByteString) throws(FlowError) {
+    try connection.subscribe("flowlua.ask.\(script)") { [weak self] message in
+      guard let self, let reply = message.reply, bytes(of: message) != nil else { return }
+      // Without a reply the machine asks again.
+      try? publish([], to: reply, of: script)
+    }
   }
 
   // MARK: For machines
+
+  /// Asks whether a script is there.
+  package func ask(_ script: ByteString, then: @escaping (Bool) -> Void) {
+    let subject: ByteString = "flowlua.ask.\(script)"
+    let question: [UInt8]
+    do throws(FlowError) { question = try sealed([], for: subject, of: script) } catch {
+      return connection.loop.enqueue { then(false) }
+    }
+    connection.request(subject, ByteString(question), timeout: .seconds(1)) { [self] result in
+      guard case .success(let reply) = result else { return then(false) }
+      then(opened(reply.data.bytes, for: reply.subject, of: script) != nil)
+    }
+  }
 
   /// Takes jobs. `failed` is called if that ends; the puller's `demand` says how many.
   package func jobs(
@@ -281,26 +382,21 @@ package final class RemoteQueue {
     try? message.term()
   }
 
-  /// The id of the script that has put a job into the queue.
-  package static func script(ofSubject subject: ByteString) -> ByteString {
-    let dot = subject.bytes.lastIndex(of: UInt8(ascii: "."))
-    return ByteString(Array(subject.bytes[(dot.map { $0 + 1 } ?? 0)...]))
-  }
-
   /// Says that a job is about to begin, before it can end this process.
   package func announce(_ report: [UInt8], script: ByteString) {
     // Without it the script learns of it from the next report.
-    try? connection.publish("flowlua.begun.\(script)", ByteString(report))
+    try? publish(report, to: "flowlua.begun.\(script)", of: script)
   }
 
   /// Sends a report to a script; `then` is called when the server has stored it.
   package func report(
     _ report: [UInt8], script: ByteString, then: @escaping (Result<UInt64, FlowError>) -> Void
   ) {
-    payload(of: report) { [stream] result in
+    let subject: ByteString = "flowlua.news.\(script)"
+    payload(of: report, for: subject, of: script) { [stream] result in
       switch result {
       case .failure(let error): then(.failure(error))
-      case .success(let payload): stream.publish("flowlua.news.\(script)", payload, then: then)
+      case .success(let payload): stream.publish(subject, payload, then: then)
       }
     }
   }

@@ -1,11 +1,13 @@
 internal import FlowEngine
+internal import FlowRemote
 @_spi(Scripting) internal import LuaVM
 
 /// The function of an op as other machines get it: with the modules in Lua that it may require. It travels once, as an
 /// object whose name is its digest.
 struct RemoteCode {
-  /// Its SHA-256, in hexadecimal digits.
+  /// The SHA-256 of the bytes, in hexadecimal digits.
   let name: ByteString
+  /// Sealed if there is a key.
   let bytes: [UInt8]
 
   /// What an object contains.
@@ -17,9 +19,11 @@ struct RemoteCode {
   }
 
   /// Collects the code of a packed function; throws an error of the system.
-  init(_ function: LuaReference, _ package: CodePackage, of host: ScriptHost) throws {
+  init(
+    _ function: LuaReference, _ package: CodePackage, of host: ScriptHost, _ seal: RemoteSeal?
+  ) throws {
     let (lua, native) = try host.moduleDigests.sources(of: host.modules(usedBy: function))
-    bytes = RemoteProtocol.message { writer in
+    let content = RemoteProtocol.message { writer in
       package.withUnsafeBytes { writer.add($0) }
       writer.add(list: lua) { writer, module in
         writer.add(module.name)
@@ -28,6 +32,7 @@ struct RemoteCode {
       }
       writer.add(list: native) { $0.add($1) }
     }
+    bytes = try seal?.seal(code: content) ?? content
     name = try FileHash.sha256.digest(of: ByteString(bytes), Cancellation())
   }
 

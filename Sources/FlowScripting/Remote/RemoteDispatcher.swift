@@ -92,6 +92,7 @@ final class RemoteDispatcher {
   private var uploads: RemoteUploads?
   private var reports: JetStreamPuller?
   private let machines: RemoteMachines
+  private let seal: RemoteSeal?
   private var watch: LoopTimer?
   /// When the connection was lost; nil while there is one.
   private var lostAt: Int64?
@@ -109,11 +110,12 @@ final class RemoteDispatcher {
   private static let shortAbsence: Int64 = 2_000_000_000
   private static let longAbsence: Int64 = 20_000_000_000
 
-  init(_ host: ScriptHost, _ settings: RemoteSettings) {
+  init(_ host: ScriptHost, _ settings: RemoteSettings) throws(FlowError) {
     self.host = host
     loop = host.loop
     self.settings = settings
-    machines = RemoteMachines()
+    seal = try settings.seal()
+    machines = RemoteMachines(seal)
     machines.onMismatch = { [weak self] machine in self?.warn(of: machine) }
   }
 
@@ -125,11 +127,15 @@ final class RemoteDispatcher {
   /// The URL of the server, without secrets.
   private var server: ByteString { settings.place }
 
+  /// The name of the key.
+  private var key: ByteString { seal?.name ?? "" }
+
   private func warn(of machine: RemoteMachineInfo) {
+    let isOther = machine.compatibility != RemoteProtocol.compatibility
+    let own: ByteString = ", this is \(FlowLuaVersion.number) with Lua \(ByteString(LuaVM.release))"
     host.onRemoteWarning?(
       """
-      \(machine.name) can't execute ops of this script: it has flowlua \(machine.version) with Lua \(machine.lua), \
-      this is \(FlowLuaVersion.number) with Lua \(LuaVM.release)
+      \(machine.name) can't execute ops of this script: \(machine.problem(withKey: key))\(isOther ? own : "")
       """)
   }
 
@@ -143,10 +149,12 @@ final class RemoteDispatcher {
     try settings.check()
     if !settings.protectsSecrets, job.hasSecrets {
       throw .usage(
-        "a secret isn't sent to another machine without encryption: use a server with tls://")
+        """
+        a secret isn't sent to another machine without encryption: use a server with tls://, or FLOWLUA_REMOTE_KEY
+        """)
     }
     let made = Job(
-      task, number, job, try function.remoteCode(), tags, files, settings.shared,
+      task, number, job, try function.remoteCode(seal), tags, files, settings.shared,
       loop.mailbox.begin())
     jobs[number] = made
     look()
@@ -204,7 +212,7 @@ final class RemoteDispatcher {
   private func open() {
     link = .opening
     RemoteQueue.open(
-      settings.servers, compatibility: RemoteProtocol.compatibility, on: loop
+      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop
     ) { [weak self] result in
       guard let self else {
         if case .success(let queue) = result { queue.close() }
@@ -226,14 +234,14 @@ final class RemoteDispatcher {
 
   private func opened(_ queue: RemoteQueue) {
     do throws(FlowError) {
+      queue.onForgery = { [weak self] in self?.host.onRemoteWarning?($0) }
       try queue.connection.subscribe("flowlua.here") { [weak self] in
-        self?.machines.note($0.data.bytes)
+        if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
       }
-      try queue.connection.subscribe("flowlua.ask.\(id)") { message in
-        if let reply = message.reply { try? queue.connection.publish(reply, "") }
-      }
+      try queue.replyToQuestions(of: id)
       try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
-        if let report = RemoteReport.read($0.data.bytes) { self?.handle(report, queue) }
+        guard let bytes = queue.bytes(of: $0), let report = RemoteReport.read(bytes) else { return }
+        self?.handle(report, queue)
       }
       try queue.lostJobs { [weak self] in self?.lost($0) }
       try queue.connection.publish("flowlua.who", "")
@@ -549,7 +557,7 @@ final class RemoteDispatcher {
     var text: ByteString = "no machine that has joined \(server) executes it"
     if !job.tags.isEmpty { text = text + ": none has the tags '\(job.tags.text)'" }
     for other in machines.mismatches {
-      text = text + "; \(other.name) has flowlua \(other.version) with Lua \(other.lua)"
+      text = text + "; \(other.name): \(other.problem(withKey: key))"
     }
     return FlowError(
       .error, "\(text) (waited \(FlowValue.text(of: settings.timeout)); flowlua --join \(server))")

@@ -40,6 +40,8 @@ package final class RemoteMachine {
   private var lastLook = LuaVM.monotonicTime
   private var isLeaving = false
   private var onLeft: (() -> Void)?
+  /// Called with a sentence about messages that it ignores.
+  package var onWarning: ((ByteString) -> Void)?
   /// The time that jobs take lately, in nanoseconds; 0 while it isn't known.
   private var jobTime: Int64 = 0
   private let external: ExternalWork
@@ -73,7 +75,7 @@ package final class RemoteMachine {
       id: UInt64.random(in: 0 ... .max).hexadecimal, name: offer.name,
       compatibility: RemoteProtocol.compatibility, version: FlowLuaVersion.number,
       lua: ByteString(LuaVM.release), workers: offer.workers, tags: tags.words,
-      cores: ScriptHost.coreCount, isLeaving: false)
+      cores: ScriptHost.coreCount, isLeaving: false, key: queue.seal?.name ?? "")
     host.workerLimit = offer.workers
   }
 
@@ -87,8 +89,10 @@ package final class RemoteMachine {
       return then(.failure(.usage(error.text)))
     }
     do throws(FlowError) { try settings.check() } catch { return then(.failure(error)) }
+    let seal: RemoteSeal?
+    do throws(FlowError) { seal = try settings.seal() } catch { return then(.failure(error)) }
     RemoteQueue.open(
-      settings.servers, compatibility: RemoteProtocol.compatibility, on: host.loop
+      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: host.loop
     ) { result in
       switch result {
       case .failure(let error): then(.failure(error))
@@ -119,12 +123,9 @@ package final class RemoteMachine {
     do throws(FlowError) {
       try queue.connection.subscribe("flowlua.who") { [weak self] message in
         guard let self, !isLeaving else { return }
-        if let reply = message.reply {
-          try? queue.connection.publish(reply, ByteString(info.bytes))
-        } else {
-          sayHere()
-        }
+        say(info, to: message.reply ?? Self.presence)
       }
+      queue.onForgery = { [weak self] in self?.onWarning?($0) }
       try queue.connection.subscribe("flowlua.stop.*") { [weak self] in self?.stop($0) }
     } catch {
       return then(error)
@@ -177,8 +178,15 @@ package final class RemoteMachine {
     }
   }
 
-  private func sayHere() {
-    try? queue.connection.publish("flowlua.here", ByteString(info.bytes))
+  /// The subject on which machines say that they are there.
+  private static let presence: ByteString = "flowlua.here"
+
+  private func sayHere() { say(info, to: Self.presence) }
+
+  private func say(_ info: RemoteMachineInfo, to subject: ByteString) {
+    // It is said again soon.
+    guard let bytes = try? queue.seal?.proven(info.bytes) ?? info.bytes else { return }
+    try? queue.connection.publish(subject, ByteString(bytes))
   }
 
   // MARK: Taking jobs
@@ -202,7 +210,7 @@ package final class RemoteMachine {
 
   private func take(_ message: JetStreamMessage) {
     arriving += 1
-    queue.bytes(of: message.data) { [weak self] result in
+    queue.bytes(of: message) { [weak self] result in
       guard let self else { return }
       guard case .success(let bytes) = result, let job = RemoteJob.read(bytes) else {
         // Garbage, or a value that is gone: nobody can execute it.
@@ -231,7 +239,7 @@ package final class RemoteMachine {
         queue.drop(message)
         return arrived()
       }
-      session.code(job.code, from: queue, host) { [self] result in
+      session.code(job.code, from: queue) { [self] result in
         defer { arrived() }
         guard sessions[script] === session, !isLeaving else {
           try? message.nak()
@@ -289,10 +297,9 @@ package final class RemoteMachine {
   private func ask(
     _ script: ByteString, until end: Int64, _ then: @escaping (Bool) -> Void
   ) {
-    queue.connection.request("flowlua.ask.\(script)", "", timeout: .seconds(1)) {
-      [weak self] result in
+    queue.ask(script) { [weak self] isThere in
       guard let self else { return }
-      if case .success = result { return then(true) }
+      if isThere { return then(true) }
       guard LuaVM.monotonicTime < end, !isLeaving else { return then(false) }
       _ = loop.scheduleOutside(after: .milliseconds(500)) { [weak self] in
         self?.ask(script, until: end, then)
@@ -314,7 +321,7 @@ package final class RemoteMachine {
   func holds(_ lease: RemoteLease) -> Bool { leases[lease.number] === lease }
 
   private func stop(_ message: NATSMessage) {
-    guard let stop = RemoteStop.read(message.data.bytes) else { return }
+    guard let bytes = queue.bytes(of: message), let stop = RemoteStop.read(bytes) else { return }
     let script = RemoteQueue.script(ofSubject: message.subject)
     var isHere = false
     for lease in leases.values where lease.job == stop.number && lease.session.script == script {
@@ -366,9 +373,9 @@ package final class RemoteMachine {
     if now - session.lastHeard > Self.longestSilence { return end(session, isOver: true) }
     guard !session.isAsking else { return }
     session.isAsking = true
-    queue.connection.request("flowlua.ask.\(session.script)", "", timeout: .seconds(1)) { result in
+    queue.ask(session.script) { isThere in
       session.isAsking = false
-      if case .success = result { session.lastHeard = LuaVM.monotonicTime }
+      if isThere { session.lastHeard = LuaVM.monotonicTime }
     }
   }
 
@@ -395,8 +402,9 @@ package final class RemoteMachine {
     for puller in pullers.values { puller.stop() }
     let bye = RemoteMachineInfo(
       id: info.id, name: info.name, compatibility: info.compatibility, version: info.version,
-      lua: info.lua, workers: info.workers, tags: info.tags, cores: info.cores, isLeaving: true)
-    try? queue.connection.publish("flowlua.here", ByteString(bye.bytes))
+      lua: info.lua, workers: info.workers, tags: info.tags, cores: info.cores, isLeaving: true,
+      key: info.key)
+    say(bye, to: Self.presence)
     if leases.isEmpty { left() }
   }
 

@@ -11,7 +11,16 @@ package final class RemoteMachines {
     var heard: Int64
   }
 
-  private var byID: [ByteString: Machine] = [:]
+  /// A machine of another program or key can't replace one that can execute ops.
+  private struct ID: Hashable {
+    let id: ByteString
+    let isCompatible: Bool
+  }
+
+  private var byID: [ID: Machine] = [:]
+  private let seal: RemoteSeal?
+  /// The name of the script's key.
+  private var key: ByteString { seal?.name ?? "" }
   /// Called once for each machine that can't execute ops of this program.
   var onMismatch: ((RemoteMachineInfo) -> Void)?
 
@@ -20,21 +29,24 @@ package final class RemoteMachines {
   /// A machine that hasn't been heard for so many nanoseconds is gone.
   static let silence: Int64 = 7_000_000_000
 
-  /// Takes what a machine says of itself.
-  func note(_ bytes: [UInt8]) {
-    guard let info = RemoteMachineInfo.read(bytes) else { return }
-    if info.isLeaving {
-      byID[info.id] = nil
-      return
-    }
-    let isNew = byID[info.id] == nil
-    byID[info.id] = Machine(
-      info: info, tags: (try? RemoteTags(info.tags)) ?? RemoteTags(), heard: LuaVM.monotonicTime)
-    if isNew, !isCompatible(info) { onMismatch?(info) }
+  init(_ seal: RemoteSeal?) {
+    self.seal = seal
   }
 
-  private func isCompatible(_ info: RemoteMachineInfo) -> Bool {
-    info.compatibility == RemoteProtocol.compatibility
+  /// Takes what a machine says of itself; false if it lacks the proof of its key.
+  func note(_ bytes: [UInt8]) -> Bool {
+    guard let info = RemoteMachineInfo.read(bytes) else { return true }
+    if let seal, info.key == seal.name, !seal.isProven(bytes) { return false }
+    let id = ID(id: info.id, isCompatible: info.isCompatible(withKey: key))
+    if info.isLeaving {
+      byID[id] = nil
+      return true
+    }
+    let isNew = byID[id] == nil
+    byID[id] = Machine(
+      info: info, tags: (try? RemoteTags(info.tags)) ?? RemoteTags(), heard: LuaVM.monotonicTime)
+    if isNew, !id.isCompatible { onMismatch?(info) }
+    return true
   }
 
   /// Forgets the machines that are gone.
@@ -43,15 +55,17 @@ package final class RemoteMachines {
   }
 
   /// Those that can execute ops of this program.
-  var all: [Machine] { byID.values.filter { isCompatible($0.info) } }
+  var all: [Machine] { byID.filter { $0.key.isCompatible }.map(\.value) }
 
   /// Those that can't.
   var mismatches: [RemoteMachineInfo] {
-    byID.values.map(\.info).filter { !isCompatible($0) }.sorted { $0.name < $1.name }
+    byID.filter { !$0.key.isCompatible }.map(\.value.info).sorted { $0.name < $1.name }
   }
 
   /// Whether a machine with a name is there.
-  func isThere(_ name: ByteString) -> Bool { byID.values.contains { $0.info.name == name } }
+  func isThere(_ name: ByteString) -> Bool {
+    byID.contains { $0.key.isCompatible && $0.value.info.name == name }
+  }
 }
 
 extension RemoteMachines {
@@ -60,9 +74,8 @@ extension RemoteMachines {
     package let info: RemoteMachineInfo
     /// The time from the question to the answer.
     package let delay: Duration
-    package var isCompatible: Bool {
-      info.compatibility == RemoteProtocol.compatibility
-    }
+    /// Why it can't execute ops of this program; nil if it can.
+    package let refusal: ByteString?
   }
 
   /// Asks which machines are there, and waits a second for their answers.
@@ -70,8 +83,10 @@ extension RemoteMachines {
     _ settings: RemoteSettings, on loop: EventLoop,
     then: @escaping (Result<[Answer], FlowError>) -> Void
   ) {
+    let seal: RemoteSeal?
+    do throws(FlowError) { seal = try settings.seal() } catch { return then(.failure(error)) }
     RemoteQueue.open(
-      settings.servers, compatibility: RemoteProtocol.compatibility, on: loop
+      settings.servers, compatibility: RemoteProtocol.compatibility, seal: seal, on: loop
     ) { result in
       let queue: RemoteQueue
       switch result {
@@ -83,9 +98,12 @@ extension RemoteMachines {
       let inbox = "_INBOX.\(UInt64.random(in: 0 ... .max).hexadecimal)" as ByteString
       do throws(FlowError) {
         try queue.connection.subscribe(inbox) { message in
-          guard let info = RemoteMachineInfo.read(message.data.bytes) else { return }
+          let bytes = message.data.bytes
+          guard let info = RemoteMachineInfo.read(bytes) else { return }
           answers.list.append(
-            Answer(info: info, delay: .nanoseconds(LuaVM.monotonicTime - began)))
+            Answer(
+              info: info, delay: .nanoseconds(LuaVM.monotonicTime - began),
+              refusal: refusal(of: info, bytes, seal)))
         }
         try queue.connection.publish("flowlua.who", "", reply: inbox)
       } catch {
@@ -97,6 +115,15 @@ extension RemoteMachines {
         then(.success(answers.list.sorted { $0.info.name < $1.info.name }))
       }
     }
+  }
+
+  private static func refusal(
+    of info: RemoteMachineInfo, _ bytes: [UInt8], _ seal: RemoteSeal?
+  ) -> ByteString? {
+    let key = seal?.name ?? ""
+    if !info.isCompatible(withKey: key) { return info.problem(withKey: key) }
+    if let seal, !seal.isProven(bytes) { return "it has no proof of its FLOWLUA_REMOTE_KEY" }
+    return nil
   }
 
   private final class Answers {

@@ -212,6 +212,22 @@ package struct RemoteMachineInfo: Equatable {
   package let cores: Int
   /// Whether it is about to end, and takes no jobs any more.
   package let isLeaving: Bool
+  /// The name of its key; empty without one.
+  package let key: ByteString
+
+  /// Whether it can execute ops of this program, which has a key of this name.
+  func isCompatible(withKey own: ByteString) -> Bool {
+    compatibility == RemoteProtocol.compatibility && key == own
+  }
+
+  /// The reason why it can't execute ops of this program.
+  func problem(withKey own: ByteString) -> ByteString {
+    if compatibility != RemoteProtocol.compatibility {
+      return "it has flowlua \(version) with Lua \(lua)"
+    }
+    if own.isEmpty { return "it has a FLOWLUA_REMOTE_KEY, and here is none" }
+    return key.isEmpty ? "it has no FLOWLUA_REMOTE_KEY" : "it has another FLOWLUA_REMOTE_KEY"
+  }
 
   var bytes: [UInt8] {
     var writer = ByteWriter()
@@ -220,6 +236,7 @@ package struct RemoteMachineInfo: Equatable {
     writer.add(count: cores)
     writer.add(isLeaving)
     writer.add(list: tags) { $0.add($1) }
+    writer.add(key)
     return writer.bytes
   }
 
@@ -235,9 +252,10 @@ package struct RemoteMachineInfo: Equatable {
         let (workers, cores) = (try reader.integer(), try reader.integer())
         let isLeaving = try reader.flag()
         let tags = try reader.list { (r) throws(MalformedBytes) in try r.text() }
+        let key = reader.isAtEnd ? "" : try reader.text()
         return RemoteMachineInfo(
           id: id, name: name, compatibility: compatibility, version: version, lua: lua,
-          workers: workers, tags: tags, cores: cores, isLeaving: isLeaving)
+          workers: workers, tags: tags, cores: cores, isLeaving: isLeaving, key: key)
       } catch {
         return nil
       }

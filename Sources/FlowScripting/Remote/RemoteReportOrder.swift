@@ -26,7 +26,7 @@ final class RemoteReportOrder {
   func take(_ message: JetStreamMessage) {
     let slot = Slot(message)
     slots.append(slot)
-    queue.bytes(of: message.data) { [weak self] result in
+    queue.bytes(of: message) { [weak self] result in
       slot.bytes = result
       self?.passOn()
     }
@@ -35,10 +35,12 @@ final class RemoteReportOrder {
   private func passOn() {
     while let first = slots.first, let bytes = first.bytes {
       slots.removeFirst()
-      if case .success(let bytes) = bytes, let report = RemoteReport.read(bytes) { handle(report) }
+      if case .success(let bytes) = bytes {
+        if let report = RemoteReport.read(bytes) { handle(report) }
+        queue.release(first.message)
+      }
       // An acknowledgement that doesn't arrive is sent after the next hand-out.
       try? first.message.ack()
-      queue.release(first.message.data)
     }
   }
 }

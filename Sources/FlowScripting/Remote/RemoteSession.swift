@@ -25,7 +25,7 @@ final class RemoteSession {
 
   /// The function with a name; it comes from the server once.
   func code(
-    _ name: ByteString, from queue: RemoteQueue, _ host: ScriptHost,
+    _ name: ByteString, from queue: RemoteQueue,
     then: @escaping (Result<WorkerCode, FlowError>) -> Void
   ) {
     if let known = codes[name] { return then(.success(known)) }
@@ -40,7 +40,7 @@ final class RemoteSession {
         guard let bytes else {
           return .failure(FlowError(.error, "the code of the op isn't on the server any more"))
         }
-        return self.made(name, bytes, host)
+        return self.made(name, bytes, queue.seal)
       }
       if case .success(let code) = made { codes[name] = code }
       for then in waiting.removeValue(forKey: name) ?? [] { then(made) }
@@ -48,12 +48,13 @@ final class RemoteSession {
   }
 
   private func made(
-    _ name: ByteString, _ bytes: ByteString, _ host: ScriptHost
+    _ name: ByteString, _ bytes: ByteString, _ seal: RemoteSeal?
   ) -> Result<WorkerCode, FlowError> {
     do throws(SystemError) {
       // Bytecode is executed as it is.
       let digest = try FileHash.sha256.digest(of: bytes, Cancellation())
-      guard digest == name, let content = RemoteCode.read(bytes.bytes) else {
+      let opened = seal.map { $0.open(code: bytes.bytes) } ?? bytes.bytes
+      guard digest == name, let opened, let content = RemoteCode.read(opened) else {
         return .failure(FlowError(.error, "the code of the op isn't what its script has sent"))
       }
       return .success(

@@ -16,7 +16,7 @@ extension ScriptHost {
           no server of NATS is known for thread = "remote": flowlua --remote nats://HOST script.lua, or FLOWLUA_REMOTE
           """)
       }
-      let made = RemoteDispatcher(self, remoteSettings)
+      let made = try RemoteDispatcher(self, remoteSettings)
       if isOpen { openRemote = made }
       return made
     }
@@ -48,6 +48,7 @@ extension ScriptHost {
         if let timeout { settings.timeout = timeout }
         settings.isInsecure = isInsecure
         settings.shared = shared
+        try settings.setKey(host.remoteKey)
         try settings.check()
         host.remoteSettings = settings
       } catch {

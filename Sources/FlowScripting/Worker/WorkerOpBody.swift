@@ -1,4 +1,5 @@
 internal import FlowEngine
+internal import FlowRemote
 @_spi(Scripting) internal import LuaVM
 
 /// The function of an op, packed for the workers; workers that have it drop it with this object.
@@ -22,11 +23,11 @@ final class WorkerFunction {
 
   private var madeRemoteCode: RemoteCode?
 
-  /// The function with its modules, for other machines.
-  func remoteCode() throws(FlowError) -> RemoteCode {
+  /// The function with its modules, for other machines. The seal has to be the same each time.
+  func remoteCode(_ seal: RemoteSeal?) throws(FlowError) -> RemoteCode {
     if let madeRemoteCode { return madeRemoteCode }
     do {
-      let made = try RemoteCode(function, code.package, of: host)
+      let made = try RemoteCode(function, code.package, of: host, seal)
       madeRemoteCode = made
       return made
     } catch {

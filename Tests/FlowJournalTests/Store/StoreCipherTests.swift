@@ -53,8 +53,11 @@ struct StoreCipherTests {
 
   @Test("The code of a message is that of RFC 4231")
   func code() throws {
-    let maker = try DigestMaker(key: [UInt8](repeating: 0x0B, count: 20))
+    let maker = try KeyedHash(key: [UInt8](repeating: 0x0B, count: 20))
     let code = try maker.code(of: Array("Hi There".utf8))
+    #expect(maker.isCode(code, of: Array("Hi There".utf8)))
+    #expect(!maker.isCode(Array(code.dropLast()), of: Array("Hi There".utf8)))
+    #expect(!maker.isCode(code, of: Array("Hi there".utf8)))
     let digits = code.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
     #expect(digits.joined() == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
   }

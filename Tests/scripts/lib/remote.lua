@@ -37,6 +37,14 @@ end
 
 local function stop(program) program:cancel() pcall(program.await, program) end
 
+-- Publishes bytes without a client of NATS.
+function Server:publish(subject, bytes)
+  local script = ([[exec 3<>/dev/tcp/127.0.0.1/%d; printf 'CONNECT {}\r\nPUB %s %d\r\n' >&3; printf '%s\r\n' >&3; ]] ..
+    [[printf 'PING\r\n' >&3; while read -r line <&3; do case $line in PONG*) break; esac; done]]):format(
+    self.port, subject, #bytes, (bytes:gsub(".", function(c) return ("\\x%02x"):format(c:byte()) end)))
+  assert(os.execute("bash -c '" .. script:gsub("'", [['\'']]) .. "'"))
+end
+
 -- Starts a server with JetStream. options: port, folder (of an earlier server), config (lines), plain (no JetStream).
 function remote.server(options)
   options = options or {}
@@ -83,12 +91,13 @@ local function binary()
   return pipe:read "l" .. "/" .. host.binary
 end
 
--- Starts a machine. Further words are options of flowlua. The name may be in a table: name, cwd, env.
+-- Starts a machine. Further words are options of flowlua. The name may be in a table: name, cwd, env. The server's field
+-- `environment` has variables for it, and for scripts; the URL comes from there if the field `url` is nil.
 function Server:join(name, ...)
-  local options = type(name) == "table" and name or { name = name }
+  local options = type(name) == "table" and name or { name = name, env = self.environment }
   name = options.name
   local machine = setmetatable(
-    start({ binary(), "--join", self.url, "--name", name, "--workers", "2", ... }, "joined", options), Machine)
+    start({ binary(), "--join", self.url or "--name=" .. name, "--name", name, "--workers", "2", ... }, "joined", options), Machine)
   machine.name = name
   self.machines[#self.machines + 1] = machine
   return machine
@@ -134,7 +143,7 @@ function Server:start(text, ...)
   file:close()
   local words = { binary(), "--remote", self.url, "--no-progress", ... }
   words[#words + 1] = name
-  local task = flow.exec(words, { check = false, cwd = self.cwd })
+  local task = flow.exec(words, { check = false, cwd = self.cwd, env = self.environment })
   return task:next(function(ended)
     os.remove(name)
     if ended.state ~= "succeeded" then error(ended.error) end

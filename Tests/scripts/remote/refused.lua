@@ -24,7 +24,7 @@ for _, case in ipairs {
   { { "--remote", "nats://example.com" }, "another machine, and the connection isn't encrypted: use tls" },
   { { "--remote=" }, "option '%-%-remote' needs a URL" },
   { { "--remote-timeout", "0", "--remote", "nats://127.0.0.1" }, "needs a number of seconds greater than 0, not '0'" },
-  { { "--tags", "gpu" }, "option '%-%-tags' needs %-%-join URL" },
+  { { "--tags", "gpu" }, "option '%-%-tags' needs %-%-join" },
   { { "--join", "nats://127.0.0.1", "--remote", "nats://127.0.0.1" }, "can't be combined" },
   { { "--join", "nats://127.0.0.1" }, "executes no script" },
 } do
@@ -37,6 +37,9 @@ for _, case in ipairs {
   { { "--join", "nats://example.com" }, 2, "isn't encrypted" },
   { { "--join", "nats://127.0.0.1", "--name", "a/b" }, 2, "without spaces and '/'" },
   { { "--remote-check" }, 2, "needs %-%-remote URL" },
+  { { "--join" }, 2, "option '%-%-join' needs a URL: %-%-join nats://HOST, or the variable FLOWLUA_REMOTE" },
+  { { "--join", "--name", "m1" }, 2, "FLOWLUA_REMOTE" },
+  { { "--join=" }, 2, "FLOWLUA_REMOTE" },
 } do
   local result = host.run(host.binary, case[1])
   check.equal(result.status, case[2], case[3])
