@@ -35,6 +35,10 @@ package final class RemoteQueue {
   package static let mostDeliveries = 3
   /// How many jobs of a set of tags all machines may have at a time.
   private static let mostHandedOut = 100_000
+  /// How many servers of a cluster have what is stored: so that one may be lost.
+  private static let copies = 3
+  /// How long a cluster takes at most to choose another leader of a stream.
+  private static let election = Duration.seconds(20)
   /// How long reports wait for a script that is away.
   private static let longestAbsence = Duration.seconds(24 * 3600)
 
@@ -90,16 +94,18 @@ package final class RemoteQueue {
   private func prepare(_ then: @escaping (FlowError?) -> Void) {
     var work = StreamSettings(Self.work, subjects: ["flowlua.work.>"])
     work.retention = .workQueue
+    work.replicas = Self.copies
     var news = StreamSettings(Self.news, subjects: ["flowlua.news.*"])
     news.retention = .workQueue
     news.maxAge = Self.longestAbsence
+    news.replicas = Self.copies
     stream.info { [stream, objects] result in
       if case .failure(let error) = result { return then(error) }
       stream.ensureStream(work) { result in
         if case .failure(let error) = result { return then(error) }
         stream.ensureStream(news) { result in
           if case .failure(let error) = result { return then(error) }
-          objects.ensureBucket(then: then)
+          objects.ensureBucket(replicas: Self.copies, then: then)
         }
       }
     }
@@ -262,12 +268,29 @@ package final class RemoteQueue {
       switch result {
       case .failure(let error): then(.failure(error))
       case .success(let payload):
-        stream.publish(subject, payload, id: key) { [self] result in
+        let end = ContinuousClock.now + Self.election
+        publish(payload, to: subject, key, until: end) { [self] result in
           if case .success(let sequence) = result, let name = Self.object(of: payload) {
             objectsOfJobs[sequence] = name
           }
           then(result)
         }
+      }
+    }
+  }
+
+  /// Publishes a job, again while the stream has no leader: the server drops a second one with the same key.
+  private func publish(
+    _ payload: ByteString, to subject: ByteString, _ key: ByteString,
+    until end: ContinuousClock.Instant, then: @escaping (Result<UInt64, FlowError>) -> Void
+  ) {
+    stream.publish(subject, payload, id: key) { [weak self] result in
+      guard case .failure(let error) = result, error.jetStreamCode == nil,
+        let loop = self?.connection.loop, ContinuousClock.now < end
+      else { return then(result) }
+      _ = loop.scheduleOutside(after: .milliseconds(250)) { [weak self] in
+        guard let self else { return then(result) }
+        publish(payload, to: subject, key, until: end, then: then)
       }
     }
   }

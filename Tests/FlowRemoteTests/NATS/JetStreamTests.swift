@@ -45,6 +45,37 @@ struct JetStreamTests {
     #expect(name.kind == .usage)
   }
 
+  @Test("gives a stream that is there what it needs, and keeps what an administrator has changed")
+  func changedSettings() throws {
+    let it = try Fixture()
+    func config() throws -> NATSJSON {
+      let info = try it.result { it.jetStream.call("STREAM.INFO.S", nil, then: $0) }
+      return try #require(info["config"])
+    }
+    var settings = StreamSettings("S", subjects: ["s.>"])
+    settings.maxAge = .seconds(60)
+    // There are no servers for so many copies.
+    settings.replicas = 3
+    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    #expect(try config()["num_replicas"]?.asInteger == 1)
+    let changes: [NATSJSON.Member] = [
+      NATSJSON.Member("max_bytes", .integer(Int64(1 << 20))),
+      NATSJSON.Member("max_age", .integer(Int64(90_000_000_000))),
+      NATSJSON.Member("description", .string("of the administrator")),
+      NATSJSON.Member("subjects", .list([.string("other")])),
+    ]
+    let changed = try config().replacing(changes)
+    _ = try it.result { it.jetStream.call("STREAM.UPDATE.S", changed, then: $0) }
+    settings.allowsRollup = true
+    _ = try it.result { it.jetStream.ensureStream(settings, then: $0) }
+    let kept = try config()
+    #expect(kept["max_bytes"]?.asInteger == 1 << 20)
+    #expect(kept["max_age"]?.asInteger == 90_000_000_000)
+    #expect(kept["description"]?.asBytes == "of the administrator")
+    #expect(kept["subjects"] == .list([.string("s.>")]))
+    #expect(kept["allow_rollup_hdrs"]?.asBool == true)
+  }
+
   @Test("stores a message with an id once, and returns the last one of a subject")
   func messages() throws {
     let it = try Fixture()

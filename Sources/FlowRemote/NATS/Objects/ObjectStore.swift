@@ -41,7 +41,7 @@ package final class ObjectStore {
 
   // MARK: The bucket
 
-  /// Creates the bucket, or changes its settings.
+  /// Creates the bucket. If there is one already, what its administrator may have chosen stays.
   ///
   /// - Parameters:
   ///   - storage: Where the objects are kept.

@@ -13,6 +13,8 @@ package struct JetStreamProblem: Error, Sendable, Equatable {
   package static let missingConsumer: Int64 = 10014
   static let missingMessage: Int64 = 10037
   static let otherStreamOfName: Int64 = 10058
+  /// A stream would have more copies than there are servers with room for them.
+  static let tooFewServers: Set<Int64> = [10005, 10023, 10074]
   /// JetStream isn't enabled, for the account or at all.
   static let disabled: Set<Int64> = [10039, 10076]
 }
@@ -114,17 +116,58 @@ package final class JetStream {
     call("STREAM.MSG.DELETE.\(stream)", body, { _ in () }, then: then)
   }
 
-  /// Creates a stream, or changes its settings. Its storage and its retention can't be changed.
+  /// Creates a stream. If there is one of the name already, it gets the settings that its use depends on, see
+  /// `StreamSettings.needs`; what its administrator may have chosen, such as limits and copies, stays.
   package func ensureStream(
     _ settings: StreamSettings, then: @escaping (Result<StreamInfo, FlowError>) -> Void
   ) {
     guard areNames(settings.name, then: then) else { return }
-    let json = settings.json
-    call("STREAM.CREATE.\(settings.name)", json, { StreamInfo($0) }) { [self] result in
-      guard case .failure(let error) = result,
-        error.jetStreamCode == JetStreamProblem.otherStreamOfName
-      else { return then(result) }
-      call("STREAM.UPDATE.\(settings.name)", json, { StreamInfo($0) }, then: then)
+    adaptStream(settings) { [self] result in
+      switch result {
+      case .success(let info?): then(.success(info))
+      case .success(nil): createStream(settings, then: then)
+      case .failure(let error): then(.failure(error))
+      }
+    }
+  }
+
+  /// Creates a stream, with one copy if the server has no others for more of them.
+  private func createStream(
+    _ settings: StreamSettings, then: @escaping (Result<StreamInfo, FlowError>) -> Void
+  ) {
+    call("STREAM.CREATE.\(settings.name)", settings.json, { StreamInfo($0) }) { [self] result in
+      guard case .failure(let error) = result, let code = error.jetStreamCode else {
+        return then(result)
+      }
+      if JetStreamProblem.tooFewServers.contains(code), settings.replicas > 1 {
+        var single = settings
+        single.replicas = 1
+        return createStream(single, then: then)
+      }
+      guard code == JetStreamProblem.otherStreamOfName else { return then(result) }
+      // Somebody else has created it meanwhile.
+      adaptStream(settings) { adapted in then(adapted.flatMap { $0.map { .success($0) } ?? result })
+      }
+    }
+  }
+
+  /// Gives a stream the settings that its use depends on; nil if there is no stream.
+  private func adaptStream(
+    _ settings: StreamSettings, then: @escaping (Result<StreamInfo?, FlowError>) -> Void
+  ) {
+    call("STREAM.INFO.\(settings.name)", nil) { [self] result in
+      switch result {
+      case .failure(let error) where error.jetStreamCode == JetStreamProblem.missingStream:
+        then(.success(nil))
+      case .failure(let error): then(.failure(error))
+      case .success(let json):
+        guard let config = json["config"], let info = StreamInfo(json) else {
+          return then(.failure(connection.failure("JetStream's reply has no settings of a stream")))
+        }
+        let wanted = config.replacing(settings.needs)
+        if wanted == config { return then(.success(info)) }
+        call("STREAM.UPDATE.\(settings.name)", wanted, { StreamInfo($0) }) { then($0.map { $0 }) }
+      }
     }
   }
 

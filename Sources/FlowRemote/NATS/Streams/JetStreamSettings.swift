@@ -41,7 +41,7 @@ package struct StreamSettings: Sendable {
   package var maxMessagesPerSubject: Int64?
   /// The most bytes of one message; nil for the limit of the server.
   package var maxMessageSize: Int?
-  /// How many servers of a cluster keep the messages.
+  /// How many servers of a cluster keep the messages; without a cluster of so many servers, one does.
   package var replicas = 1
   /// For how long a message with the same id is recognized; nil for the server's 2 minutes.
   package var duplicateWindow: Duration?
@@ -53,6 +53,16 @@ package struct StreamSettings: Sendable {
   package init(_ name: ByteString, subjects: [ByteString]) {
     self.name = name
     self.subjects = subjects
+  }
+
+  /// The settings without which those who use the stream can't: an existing stream gets them.
+  var needs: [NATSJSON.Member] {
+    [
+      NATSJSON.Member("subjects", .list(subjects.map { .string($0) })),
+      NATSJSON.Member("retention", .string(retention.rawValue)),
+      NATSJSON.Member("allow_rollup_hdrs", .bool(allowsRollup)),
+      NATSJSON.Member("allow_direct", .bool(allowsDirect)),
+    ]
   }
 
   /// The form of the API.

@@ -136,6 +136,19 @@ extension NATSJSON {
     .object(members.compactMap { name, value in value.map { Member(name, $0) } })
   }
 
+  /// The object with other values for some members; those that it lacks are added unless they are false.
+  func replacing(_ changes: [Member]) -> NATSJSON {
+    guard case .object(var members) = self else { return self }
+    for change in changes {
+      if let place = members.firstIndex(where: { $0.name == change.name }) {
+        members[place] = change
+      } else if change.value != .bool(false) {
+        members.append(change)
+      }
+    }
+    return .object(members)
+  }
+
   /// A duration in nanoseconds, as the API has it.
   static func nanoseconds(_ duration: Duration) -> NATSJSON {
     .integer(duration.clampedNanoseconds)
