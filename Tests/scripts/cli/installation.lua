@@ -36,6 +36,7 @@ assert(version and version:find "^%d+%.%d+%.%d+$", version)
 local installed = run(("cd '%s' && find . -type f | LC_ALL=C sort"):format(prefix)).stdout
 check.same(lines(installed), {
   "./bin/flowlua",
+  "./lib/systemd/system/flowlua-join.service",
   "./share/bash-completion/completions/flowlua",
   "./share/flowlua/flowlua-annotations-" .. version .. "-1.rockspec",
   "./share/flowlua/library/flow.csv.d.lua",
@@ -57,6 +58,11 @@ file:write 'local run = require "flow".op("AOp", function(ctx) ctx:set("a", 1) e
 file:close()
 check.equal(run(("'%s/bin/flowlua' %s"):format(prefix, script)).stdout, "1\n")
 os.remove(script)
+
+-- The article shows the service as it is installed below /usr/local.
+check.contains(read(prefix .. "/lib/systemd/system/flowlua-join.service"), "ExecStart=" .. prefix .. "/bin/flowlua --sandbox ")
+check.contains(read "Sources/FlowScripting/FlowScripting.docc/MoreMachines.md",
+  (read "scripts/install.d/flowlua-join.service":gsub("@PREFIX@", "/usr/local")))
 
 -- The settings name the folder with the annotations, which are Lua.
 local settings = read(prefix .. "/share/flowlua/luarc.json")
