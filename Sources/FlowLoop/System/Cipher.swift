@@ -25,7 +25,7 @@ package struct Cipher: Sendable {
   ///   - place: What it is bound to.
   ///   - seed: At least 12 bytes that only these bytes have at this place, so that the result is the same each time;
   ///     nil for random ones.
-  /// - Returns: The nonce, the encrypted bytes and the tag.
+  /// - Returns: The nonce, the tag and the encrypted bytes.
   /// - Throws: A `SystemError` if libcrypto fails.
   package func encrypt(
     _ bytes: [UInt8], for place: [UInt8], seed: [UInt8]? = nil
