@@ -32,6 +32,8 @@ local function start(words, ready, options)
       return self
     end
   end
+  -- Its failure is reported here, and not at the end of the test as well, which may try again.
+  pcall(program.await, program)
   error(table.concat(words, " ") .. ":\n" .. table.concat(self.output, "\n"), 2)
 end
 
@@ -82,7 +84,19 @@ end
 
 -- Ends the server at once, and starts it again on the same files and port.
 function Server:kill() os.execute("kill -9 " .. self.server.program.pid) pcall(self.server.program.await, self.server.program) end
-function Server:restart() self.server = start(self.words, "Server is ready") end
+function Server:restart()
+  for _ = 1, 100 do
+    local ok, started = pcall(start, self.words, "Server is ready")
+    if ok then
+      self.server = started
+      return
+    end
+    -- A socket of the killed one, or another test's server, may still have the port.
+    if not tostring(started):find("address already in use", 1, true) then error(started, 2) end
+    flow.sleep(0.1)
+  end
+  error("the port isn't free", 2)
+end
 
 -- The program for a process with another working folder.
 local function binary()
