@@ -75,9 +75,13 @@ package final class FileCache: Sendable {
         throw SystemError("write", lock, errno)
       }
       // Another process may have taken the lock for one that was left, before this one had it.
-      if flock(opened, LOCK_EX | LOCK_NB) != 0 || !isNamed(opened, lock) {
+      let problem = flock(opened, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
+      if problem != 0 || !isNamed(opened, lock) {
         close(opened)
-        continue
+        if problem == 0 || problem == EWOULDBLOCK { continue }
+        // A file system without locks.
+        _ = lock.withCString { unlink($0) }
+        throw SystemError("lock", lock, problem)
       }
       do throws(SystemError) { try Folders.make(base) } catch {
         close(opened)
