@@ -66,6 +66,33 @@ def end_session(leader):
             pass
 
 
+def start(command, columns, rows):
+    """Starts a program as a shell would: it doesn't lead its session, since the kernel discards what is unread in the
+    terminal when a leader ends. Returns the leader, the terminal, the pipe with the status of the program, and the pipe
+    whose end ends the leader."""
+    report, reported = os.pipe()
+    held, leash = os.pipe()
+    leader, terminal = pty.fork()
+    if leader > 0:
+        os.close(reported)
+        os.close(held)
+        return leader, terminal, report, leash
+    # The program must not start before the terminal has its size.
+    resize(0, columns, rows)
+    program = os.fork()
+    if program == 0:
+        os.execvp(command[0], command)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_IGN)
+    # The terminal ends for the reader once no other program has it open.
+    for descriptor in (0, 1, 2, report, leash):
+        os.close(descriptor)
+    status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+    os.write(reported, str(status).encode())
+    os.read(held, 1)
+    os._exit(0)
+
+
 def stop(number, frame):
     # A second signal must not cut the end of the session off.
     signal.signal(number, signal.SIG_IGN)
@@ -78,11 +105,7 @@ def main():
     columns, rows = int(sys.argv[1]), int(sys.argv[2])
     screen = pyte.HistoryScreen(columns, rows, history=10_000)
     stream = pyte.ByteStream(screen)
-    program, terminal = pty.fork()
-    if program == 0:
-        # The program must not start before the terminal has its size.
-        resize(0, columns, rows)
-        os.execvp(sys.argv[3], sys.argv[3:])
+    leader, terminal, report, leash = start(sys.argv[3:], columns, rows)
     status, commands, is_open = None, b"", True
 
     def feed():
@@ -123,7 +146,8 @@ def main():
             if terminal in ready:
                 feed()
             if not is_open and status is None:
-                status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+                status = int(os.read(report, 16))
+                os.close(leash)
             if sys.stdin.fileno() in ready:
                 received = os.read(sys.stdin.fileno(), 65536)
                 if not received:
@@ -133,7 +157,7 @@ def main():
                 for command in whole:
                     reply(json.loads(command))
     finally:
-        end_session(program)
+        end_session(leader)
 
 
 main()
