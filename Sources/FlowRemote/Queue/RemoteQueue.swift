@@ -10,9 +10,9 @@ package import FlowEngine
 /// Subjects, with `C` for the compatibility of both sides, and `S` for the id of a script:
 /// - `flowlua.work.C.TAGS.S`: jobs
 /// - `flowlua.news.S`: reports
-/// - `flowlua.begun.S`: what a machine has begun
+/// - `flowlua.begun.S`: what a machine has, or has begun
 /// - `flowlua.stop.S`: requests to stop jobs
-/// - `flowlua.ask.S`: a question whether the script is still there
+/// - `flowlua.ask.S`: a question whether the script is still there, or which jobs are still to be executed
 /// - `flowlua.who`, `flowlua.here`: the question which machines are there, and their answers
 ///
 /// With a key, everything but the last line is sealed, and `C` has the key's name: who has another one gets no jobs.
@@ -251,14 +251,14 @@ package final class RemoteQueue {
 
   // MARK: For scripts
 
-  /// Puts a job into the queue.
+  /// Puts a message with jobs into the queue.
   ///
   /// - Parameters:
   ///   - job: Its bytes.
   ///   - tags: What its machine has to have, as a part of subjects.
   ///   - script: The id of the script.
-  ///   - key: Unique to the job and the number of times that it was put there: the server drops a second one.
-  ///   - then: Gets the job's number in the stream.
+  ///   - key: Unique to the message: the server drops a second one.
+  ///   - then: Gets the message's number in the stream.
   package func submit(
     _ job: [UInt8], tags: ByteString, script: ByteString, key: ByteString,
     then: @escaping (Result<UInt64, FlowError>) -> Void
@@ -364,27 +364,41 @@ package final class RemoteQueue {
     try publish(request, to: "flowlua.stop.\(script)", of: script)
   }
 
-  /// Replies to machines that ask whether the script is there.
-  package func replyToQuestions(of script: ByteString) throws(FlowError) {
+  /// Replies to machines that ask whether the script is there, or which of its jobs they are to execute.
+  ///
+  /// - Parameters:
+  ///   - script: The id of the script.
+  ///   - answer: Makes the reply to a question.
+  /// - Throws: A `FlowError` when the connection is closed.
+  package func replyToQuestions(
+    of script: ByteString, _ answer: @escaping ([UInt8]) -> [UInt8]
+  ) throws(FlowError) {
     try connection.subscribe("flowlua.ask.\(script)") { [weak self] message in
-      guard let self, let reply = message.reply, bytes(of: message) != nil else { return }
+      guard let self, let reply = message.reply, let question = bytes(of: message) else { return }
       // Without a reply the machine asks again.
-      try? publish([], to: reply, of: script)
+      try? publish(answer(question), to: reply, of: script)
     }
   }
 
   // MARK: For machines
 
-  /// Asks whether a script is there.
-  package func ask(_ script: ByteString, then: @escaping (Bool) -> Void) {
+  /// Asks a script something, or with an empty question only whether it is there: that has an empty reply.
+  ///
+  /// - Parameters:
+  ///   - script: The id of the script.
+  ///   - question: The question.
+  ///   - then: Gets the reply; nil if none comes within a second.
+  package func ask(
+    _ script: ByteString, _ question: [UInt8] = [], then: @escaping ([UInt8]?) -> Void
+  ) {
     let subject: ByteString = "flowlua.ask.\(script)"
-    let question: [UInt8]
-    do throws(FlowError) { question = try sealed([], for: subject, of: script) } catch {
-      return connection.loop.enqueue { then(false) }
+    let bytes: [UInt8]
+    do throws(FlowError) { bytes = try sealed(question, for: subject, of: script) } catch {
+      return connection.loop.enqueue { then(nil) }
     }
-    connection.request(subject, ByteString(question), timeout: .seconds(1)) { [self] result in
-      guard case .success(let reply) = result else { return then(false) }
-      then(opened(reply.data.bytes, for: reply.subject, of: script) != nil)
+    connection.request(subject, ByteString(bytes), timeout: .seconds(1)) { [self] result in
+      guard case .success(let reply) = result else { return then(nil) }
+      then(opened(reply.data.bytes, for: reply.subject, of: script))
     }
   }
 
@@ -397,12 +411,6 @@ package final class RemoteQueue {
     ensureConsumer(tags: tags) { [stream] result in
       then(result.flatMap { name in Self.puller(stream, Self.work, name, handler, failed) })
     }
-  }
-
-  /// Removes a job that nobody can execute, or needs.
-  package func drop(_ message: JetStreamMessage) {
-    // If it doesn't arrive, the job comes again.
-    try? message.term()
   }
 
   /// Says that a job is about to begin, before it can end this process.

@@ -8,63 +8,7 @@ internal import FlowRemote
 /// The server hands a job out again when its machine doesn't extend the lease. Only reports about the latest hand-out
 /// of a job count, and only until its end: earlier hand-outs receive a stop request. Confined to the thread of the host's loop.
 final class RemoteDispatcher {
-  /// A job, from its submission to its end.
-  private final class Job {
-    let task: any WorkerTask
-    let number: UInt64
-    let kind: WorkerJob.Kind
-    let arguments: WireBatch
-    let code: RemoteCode
-    let tags: RemoteTags
-    let opFiles: RemoteOpFiles
-    /// Its files, once the server has them.
-    var files: RemoteJobFiles?
-    /// How often the server didn't have one any more.
-    var timesMissing = 0
-    /// What it gives, while files of it come; nil before the report about its end.
-    var delivered: RemoteDelivery?
-    /// How often it was put into the queue.
-    var round: UInt64 = 0
-    /// Its place in the queue, once the server has stored it.
-    var sequence: UInt64?
-    /// The latest hand-out that has reported.
-    var delivery: UInt64 = 0
-    /// Where it has begun, the latest one last.
-    var lanes: [ByteString] = []
-    var stop: WireError?
-    /// When it got the stop, or when it last could be executed: on the system's clock.
-    var since: Int64
-    /// Keeps the loop.
-    let external: ExternalWork
-
-    init(
-      _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ code: RemoteCode,
-      _ tags: RemoteTags, _ files: RemoteOpFiles, _ shared: RemoteSharedFolders,
-      _ external: ExternalWork
-    ) {
-      self.task = task
-      self.number = number
-      kind = job.kind
-      arguments = job.arguments
-      self.code = code
-      self.tags = tags
-      opFiles = files
-      if files.needs.isEmpty { self.files = RemoteJobFiles(gives: files.gives, shared: shared) }
-      self.external = external
-      since = LuaVM.monotonicTime
-    }
-
-    /// Whether the server doesn't hand it out again.
-    var isHandedOutLast: Bool {
-      !lanes.isEmpty && delivery & 0xFF >= UInt64(RemoteQueue.mostDeliveries)
-    }
-
-    var machine: ByteString {
-      guard let lane = lanes.last else { return "a machine" }
-      let slash = lane.bytes.lastIndex(of: UInt8(ascii: "/")) ?? lane.bytes.endIndex
-      return ByteString(Array(lane.bytes[..<slash]))
-    }
-  }
+  private typealias Job = RemoteQueuedJob
 
   private enum Link {
     case closed, opening
@@ -90,6 +34,13 @@ final class RemoteDispatcher {
   private var codes: [ByteString: Preparation] = [:]
   private var consumers: [RemoteTags: Preparation] = [:]
   private var uploads: RemoteUploads?
+  private var packing = RemotePacking()
+  /// The jobs that are sent at the end of the turn, by their tags.
+  private var outgoing: [RemoteTags: [Job]] = [:]
+  private var isSendScheduled = false
+  /// How many messages of jobs with these tags are in the queue, or on a machine.
+  private var underway: [RemoteTags: Int] = [:]
+  private var lastParcel: UInt64 = 0
   private var reports: JetStreamPuller?
   private let machines: RemoteMachines
   private let seal: RemoteSeal?
@@ -172,7 +123,7 @@ final class RemoteDispatcher {
     job.stop = WireError(error, from: host)
     job.since = LuaVM.monotonicTime
     if case .open(let queue) = link {
-      if let sequence = job.sequence { queue.withdraw(sequence) }
+      withdraw(job, queue)
       if job.round > 0 { requestStop(job.number, .max, error, queue) }
     }
     // A machine that has taken it without having said so receives a stop request once it does.
@@ -199,7 +150,7 @@ final class RemoteDispatcher {
   /// Forgets a job that has ended; false if it had ended before.
   private func remove(_ job: Job) -> Bool {
     guard jobs.removeValue(forKey: job.number) != nil else { return false }
-    if case .open(let queue) = link, let sequence = job.sequence { queue.forget(sequence) }
+    leave(job)
     return true
   }
 
@@ -228,6 +179,7 @@ final class RemoteDispatcher {
   private func failed(_ error: FlowError) {
     link = .closed
     (codes, consumers, uploads) = ([:], [:], nil)
+    outgoing = [:]
     reports?.stop()
     endAll(error)
   }
@@ -237,13 +189,16 @@ final class RemoteDispatcher {
       queue.onForgery = { [weak self] in self?.host.onRemoteWarning?($0) }
       try queue.connection.subscribe("flowlua.here") { [weak self] in
         if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
+        self?.scheduleSend(queue)
       }
-      try queue.replyToQuestions(of: id)
+      try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0, queue) ?? [] }
       try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
-        guard let bytes = queue.bytes(of: $0), let report = RemoteReport.read(bytes) else { return }
-        self?.handle(report, queue)
+        guard let bytes = queue.bytes(of: $0) else { return }
+        for part in RemoteProtocol.parts(of: bytes) ?? [] {
+          if let report = RemoteReport.read(part) { self?.handle(report, queue) }
+        }
       }
-      try queue.lostJobs { [weak self] in self?.lost($0) }
+      try queue.lostJobs { [weak self] in self?.lost($0, queue) }
       try queue.connection.publish("flowlua.who", "")
     } catch {
       queue.close()
@@ -348,38 +303,120 @@ final class RemoteDispatcher {
     }
   }
 
+  /// Sends a job with others at the end of the turn.
   private func put(_ job: Job, _ queue: RemoteQueue) {
     job.round += 1
-    let round = job.round
-    let message = RemoteJob(
-      number: job.number, round: round, code: job.code.name,
-      settings: RemoteJob.Settings(
-        gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
-        hasGlobalModule: host.hasGlobalModule),
-      arguments: job.arguments, kind: job.kind, files: job.files ?? RemoteJobFiles())
+    outgoing[job.tags, default: []].append(job)
+    scheduleSend(queue)
+  }
+
+  private func scheduleSend(_ queue: RemoteQueue) {
+    guard !isSendScheduled, !outgoing.isEmpty else { return }
+    isSendScheduled = true
+    loop.enqueue { [weak self] in
+      guard let self else { return }
+      isSendScheduled = false
+      let all = outgoing
+      outgoing = [:]
+      for (tags, jobs) in all { send(jobs, tags, queue) }
+    }
+  }
+
+  private func send(_ jobs: [Job], _ tags: RemoteTags, _ queue: RemoteQueue) {
+    let waiting = jobs.filter {
+      jobIsOpen($0) && $0.stop == nil && $0.parcel == nil && $0.files != nil
+    }
+    let messages = waiting.map { job in
+      RemoteJob(
+        number: job.number, round: job.round, code: job.code.name,
+        settings: RemoteJob.Settings(
+          gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
+          hasGlobalModule: host.hasGlobalModule),
+        arguments: job.arguments, kind: job.kind, files: job.files ?? RemoteJobFiles()
+      ).bytes
+    }
+    let known = zip(waiting, messages).map {
+      RemotePacking.Job(code: $0.code.name, size: $1.count, isSmall: $0.isSmall)
+    }
+    let places = packing.messages(
+      known, workers: machines.workers(with: tags), underway: underway[tags] ?? 0)
+    for place in places {
+      send(
+        RemoteParcel(tags, Array(waiting[place])), RemoteProtocol.bundle(messages[place]), queue)
+    }
+    let later = waiting[(places.last?.upperBound ?? 0)...]
+    if !later.isEmpty { outgoing[tags] = Array(later) }
+  }
+
+  private func send(_ parcel: RemoteParcel, _ bytes: [UInt8], _ queue: RemoteQueue) {
+    lastParcel += 1
+    underway[parcel.tags, default: 0] += 1
     queue.submit(
-      message.bytes, tags: job.tags.token, script: id, key: "\(id)-\(job.number)-\(round)"
+      bytes, tags: parcel.tags.token, script: id, key: "\(id)-\(lastParcel)"
     ) { [weak self] result in
       guard let self else { return }
       switch result {
       case .success(let sequence):
-        if jobs[job.number] === job, job.round == round, job.stop == nil {
-          job.sequence = sequence
-        } else {
-          queue.withdraw(sequence)
-        }
+        parcel.sequence = sequence
+        if parcel.jobs.isEmpty { queue.withdraw(sequence) }
       case .failure(let error):
-        if jobs[job.number] === job, job.round == round { end(job, error) }
+        for job in parcel.jobs { end(job, error) }
       }
     }
+  }
+
+  private func jobIsOpen(_ job: Job) -> Bool { jobs[job.number] === job }
+
+  /// Removes a job from its message, since it has ended or is sent in another one.
+  private func leave(_ job: Job) {
+    guard let parcel = job.parcel else { return }
+    parcel.remove(job)
+    guard parcel.jobs.isEmpty else { return }
+    ended(parcel)
+    if case .open(let queue) = link, let sequence = parcel.sequence { queue.forget(sequence) }
+  }
+
+  private func ended(_ parcel: RemoteParcel) {
+    guard let count = underway[parcel.tags] else { return }
+    underway[parcel.tags] = max(0, count - 1)
+    if case .open(let queue) = link { scheduleSend(queue) }
+  }
+
+  /// Takes a job out of the queue. The others of its message are sent again, unless a machine has them.
+  private func withdraw(_ job: Job, _ queue: RemoteQueue) {
+    guard let parcel = job.parcel else { return }
+    parcel.remove(job)
+    if parcel.isHandedOut, !parcel.jobs.isEmpty { return }
+    let others = parcel.removeAll()
+    ended(parcel)
+    if let sequence = parcel.sequence { queue.withdraw(sequence) }
+    for other in others { put(other, queue) }
   }
 
   /// Puts a job into the queue once more.
   private func putAgain(_ job: Job, _ queue: RemoteQueue) {
     guard job.round > 0, job.files != nil, job.delivered == nil else { return }
-    if let sequence = job.sequence { queue.withdraw(sequence) }
-    job.sequence = nil
+    withdraw(job, queue)
     put(job, queue)
+  }
+
+  /// The jobs that a machine is to execute, among those that another machine had before. The others of a message are
+  /// sent again, each by itself: one of them may be what has ended that machine.
+  private func reply(to question: [UInt8], _ queue: RemoteQueue) -> [UInt8] {
+    guard let asked = RemoteQuestion.read(question) else { return [] }
+    let wanted = asked.jobs.compactMap { asked in
+      jobs[asked.number].flatMap { job in
+        job.round == asked.round && job.stop == nil && job.delivered == nil ? job : nil
+      }
+    }
+    guard asked.jobs.count > 1 else {
+      return RemoteQuestion.reply(wanted.map(\.number))
+    }
+    for job in wanted {
+      job.isAlone = true
+      putAgain(job, queue)
+    }
+    return RemoteQuestion.reply([])
   }
 
   // MARK: Reports
@@ -395,25 +432,28 @@ final class RemoteDispatcher {
       return
     }
     if report.delivery > job.delivery {
-      if job.delivery > 0, !job.lanes.isEmpty, job.stop == nil {
-        job.task.lostMachine(job.machine)
-      }
+      if job.delivery > 0, job.hasBegun, job.stop == nil { job.task.lostMachine(job.machine) }
       job.delivery = report.delivery
-      if case .missing? = report.news.first {} else { began(job, report, queue) }
+      job.hasBegun = false
+      if case .missing? = report.news.first {} else { handedOut(job, report, queue) }
     }
+    if !job.hasBegun, report.isOfWorker { began(job, report) }
+    if report.took > 0 { packing.note(report.took, of: job.code.name) }
     if !report.news.files.isEmpty { return fetch(report, of: job, queue) }
-    apply(report, to: job, queue)
+    apply(report.news, to: job, queue)
   }
 
-  private func apply(_ report: RemoteReport, to job: Job, _ queue: RemoteQueue) {
+  private func apply(_ news: [RemoteReport.News], to job: Job, _ queue: RemoteQueue) {
     let now = loop.now()
-    for news in report.news {
+    for news in news {
       switch news {
       case .returned:
         guard jobs[job.number] === job else { return }
         if job.stop != nil {
           end(job, job.stop?.error(on: host) ?? .cancelled())
         } else {
+          // It was in a machine, which isn't lost.
+          if !job.hasBegun { job.lanes = job.lanes.dropLast() }
           job.since = LuaVM.monotonicTime
           putAgain(job, queue)
         }
@@ -445,9 +485,8 @@ final class RemoteDispatcher {
         job,
         FlowError(.error, "the files that it needs are deleted from the server again and again"))
     }
-    if let sequence = job.sequence { queue.withdraw(sequence) }
+    withdraw(job, queue)
     job.files = nil
-    job.sequence = nil
     proceed(job, queue)
   }
 
@@ -466,29 +505,41 @@ final class RemoteDispatcher {
       switch result {
       case .success(let news):
         job.delivered = nil
-        let whole = RemoteReport(
-          number: report.number, delivery: report.delivery, lane: report.lane, news: news)
-        apply(whole, to: job, queue)
+        apply(news, to: job, queue)
       case .failure(let error): end(job, error)
       }
     }
   }
 
-  private func began(_ job: Job, _ report: RemoteReport, _ queue: RemoteQueue) {
+  private func handedOut(_ job: Job, _ report: RemoteReport, _ queue: RemoteQueue) {
     job.lanes.append(report.lane)
-    job.task.begun(in: loop.keys.lanes.lane(named: report.lane))
+    job.parcel?.isHandedOut = true
     if let stop = job.stop { requestStop(job.number, .max, stop.error(on: host), queue) }
   }
 
-  /// A job was handed out too often: the server says so when a machine asks for jobs.
-  private func lost(_ sequence: UInt64) {
-    if let job = jobs.values.first(where: { $0.sequence == sequence }), job.delivered == nil {
-      lost(job)
+  private func began(_ job: Job, _ report: RemoteReport) {
+    job.hasBegun = true
+    if !job.lanes.isEmpty { job.lanes[job.lanes.count - 1] = report.lane }
+    job.task.begun(in: loop.keys.lanes.lane(named: report.lane))
+  }
+
+  /// Jobs were handed out too often: the server says so when a machine asks for jobs.
+  private func lost(_ sequence: UInt64, _ queue: RemoteQueue) {
+    guard let parcel = jobs.values.first(where: { $0.parcel?.sequence == sequence })?.parcel
+    else { return }
+    let isOne = parcel.jobs.count == 1
+    for job in parcel.jobs where job.delivered == nil {
+      if isOne {
+        lost(job)
+      } else {
+        job.isAlone = true
+        putAgain(job, queue)
+      }
     }
   }
 
   private func lost(_ job: Job) {
-    if case .open(let queue) = link, let sequence = job.sequence { queue.withdraw(sequence) }
+    if case .open(let queue) = link { withdraw(job, queue) }
     let places = job.lanes.map { "'\($0)'" as ByteString }
       .reduce("") { $0.isEmpty ? $1 : $0 + ", " + $1 }
     end(
@@ -497,7 +548,7 @@ final class RemoteDispatcher {
         .crashed,
         places.isEmpty
           ? "its machines were lost before they began, \(RemoteQueue.mostDeliveries) times"
-          : "its machine was lost \(RemoteQueue.mostDeliveries) times: \(places)"))
+          : "its machine was lost \(job.lanes.count) times: \(places)"))
   }
 
   // MARK: What takes too long

@@ -13,8 +13,10 @@ final class RemoteLease: WorkerTask {
   let job: UInt64
   /// See `RemoteReport.delivery`.
   let delivery: UInt64
-  private let message: JetStreamMessage
-  private var order: WorkerJob
+  let handout: RemoteHandout
+  private(set) var order: WorkerJob
+  /// The jobs that the same worker executes; nil if it has a worker for itself.
+  var share: RemoteShare?
   let files: RemoteJobFiles
   /// The files that its op sees.
   private var links = RemoteMachineFiles.Links()
@@ -32,31 +34,31 @@ final class RemoteLease: WorkerTask {
   /// Whether a report is on its way.
   private var isSending = false
   private var began: Int64 = 0
+  /// What it has taken, once it has ended.
+  private var took: Int64 = 0
+  private let arrived = LuaVM.monotonicTime
   private(set) var hasEnded = false
 
   init(
     _ machine: RemoteMachine, _ session: RemoteSession, _ number: UInt64, _ job: RemoteJob,
-    _ delivery: UInt64, _ code: WorkerCode, _ message: JetStreamMessage
+    _ delivery: UInt64, _ code: WorkerCode, _ handout: RemoteHandout
   ) {
     self.machine = machine
     self.session = session
     self.number = number
     self.job = job.number
     self.delivery = delivery
-    self.message = message
+    self.handout = handout
     files = job.files
     lane = machine.name
     order = WorkerJob(code: code, arguments: job.arguments, kind: job.kind)
   }
 
-  /// Extends the lease.
-  func extend() { try? message.inProgress() }
-
   /// Says that a worker of this machine executes it.
   func announce() {
     guard began > 0, !hasEnded else { return }
-    let report = RemoteReport(number: job, delivery: delivery, lane: lane, news: [])
-    machine.queue.announce(report.bytes, script: session.script)
+    machine.announce(
+      [RemoteReport(number: job, delivery: delivery, lane: lane, news: [])], to: session.script)
   }
 
   // MARK: For the pool
@@ -76,7 +78,8 @@ final class RemoteLease: WorkerTask {
   func begun(in lane: UInt8) {
     began = LuaVM.monotonicTime
     self.lane = machine.name(ofLane: Int(lane))
-    announce()
+    // Several short ones were announced together.
+    if handout.count == 1 { announce() }
   }
 
   func handle(_ event: WorkerReport.JobEvent) {
@@ -94,7 +97,11 @@ final class RemoteLease: WorkerTask {
     default: break
     }
     add(.event(event.what, age: 0), at: event.time)
-    if case .ended(let error, _, _) = event.what { ended(error) }
+    if case .ended(let error, _, _) = event.what {
+      took = share?.time(until: event.time) ?? max(1, LuaVM.monotonicTime - began)
+      if took > 0 { machine.note(took) }
+      ended(error)
+    }
   }
 
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool) {
@@ -106,14 +113,26 @@ final class RemoteLease: WorkerTask {
   private func ended(_ error: WireError?) {
     hasEnded = true
     movesFiles = false
+    share?.remove(self)
     releaseFiles()
-    if began > 0 { machine.note(LuaVM.monotonicTime - began) }
   }
+
+  /// Whether no worker has it, and it waits for one.
+  var isWaiting: Bool { began == 0 && !hasEnded && !movesFiles }
+
+  /// Takes it back if it has waited for a worker since a time, or for other jobs of its worker.
+  func withdraw(waitingSince time: Int64) {
+    guard arrived < time, !hasEnded else { return }
+    if let share { share.withdraw(self) } else if isWaiting { returned() }
+  }
+
+  func returned() { giveBack("the machine is busy") }
 
   /// Gives the job back to its script, which puts it into the queue again.
   func giveBack(_ reason: ByteString) {
     guard !hasEnded else { return }
     hasEnded = true
+    if let share { share.remove(self) } else if began == 0 { session.pool.end(number) }
     releaseFiles()
     add(.returned(reason))
     flush()
@@ -124,6 +143,8 @@ final class RemoteLease: WorkerTask {
     if hasEnded { return }
     if movesFiles {
       lost(error, worker: -1, isReplaced: false)
+    } else if let share {
+      share.stop(self, error)
     } else {
       session.pool.stop(number, error)
     }
@@ -222,7 +243,7 @@ final class RemoteLease: WorkerTask {
     hasEnded = true
     releaseFiles()
     news = []
-    if isOver { try? message.term() }
+    if isOver { handout.drop() }
   }
 
   // MARK: Reports
@@ -255,7 +276,7 @@ final class RemoteLease: WorkerTask {
     guard !news.isEmpty, !isSending else { return }
     let now = machine.host.loop.now()
     let report = RemoteReport(
-      number: job, delivery: delivery, lane: lane,
+      number: job, delivery: delivery, lane: lane, took: took,
       news: news.map { time, news in
         guard case .event(let event, _) = news else { return news }
         return .event(event, age: max(0, now - time))
@@ -266,14 +287,14 @@ final class RemoteLease: WorkerTask {
 
   private func send(_ bytes: [UInt8], isLast: Bool) {
     isSending = true
-    machine.queue.report(bytes, script: session.script) { [weak machine, self] result in
+    session.report(bytes) { [weak machine, self] result in
       guard let machine else { return }
       switch result {
       case .success:
         isSending = false
         guard isLast else { return flush() }
         // Stored: the queue may forget the job.
-        try? message.ack()
+        handout.ended()
         machine.ended(self)
       case .failure:
         guard machine.holds(self) else { return }

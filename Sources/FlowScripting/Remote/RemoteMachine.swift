@@ -31,7 +31,7 @@ package final class RemoteMachine {
   private var pullers: [RemoteTags: JetStreamPuller] = [:]
   private var sessions: [ByteString: RemoteSession] = [:]
   private var leases: [UInt64: RemoteLease] = [:]
-  /// Jobs that wait for their code, or for the answer of their script.
+  /// Messages that wait for their bytes, and jobs that wait for their code or for the answer of their script.
   private var arriving = 0
   /// Jobs that were stopped before they have come, with the time after which nobody waits for them.
   private var early: [EarlyStop: Int64] = [:]
@@ -44,6 +44,10 @@ package final class RemoteMachine {
   package var onWarning: ((ByteString) -> Void)?
   /// The time that jobs take lately, in nanoseconds; 0 while it isn't known.
   private var jobTime: Int64 = 0
+  /// When the last one ended, on the system's clock.
+  private var lastEnd: Int64 = 0
+  /// How many jobs a message has lately, in eighths.
+  private var messageSize = 8
   private let external: ExternalWork
 
   private struct EarlyStop: Hashable {
@@ -53,7 +57,11 @@ package final class RemoteMachine {
 
   /// Jobs wait here that keep the workers busy for so many nanoseconds: a few times the way to the server.
   private static let lookahead: Int64 = 5_000_000
+  /// When no job has ended for so many nanoseconds, those that the workers have are long: none waits for them here.
+  private static let standstill: Int64 = 50_000_000
   private static let mostWaiting = 256
+  /// A job that has waited for a worker for so many nanoseconds goes back to the queue.
+  private static let longestWait: Int64 = 1_000_000_000
   /// How many jobs it has at most, with those that wait for something, such as a time.
   private static let mostLeases = 1024
   /// Without a connection for so many nanoseconds, nothing of scripts executes here any more.
@@ -195,16 +203,24 @@ package final class RemoteMachine {
   private func demand() {
     guard !isLeaving else { return }
     let moving = leases.values.count { $0.movesFiles }
-    let busy = sessions.values.reduce(arriving + moving) { $0 + $1.pool.load }
-    let waiting =
-      jobTime > 0 ? Int(min(Self.lookahead / max(1, jobTime), Int64(Self.mostWaiting))) : 0
+    let waiting = leases.values.count { $0.isWaiting }
+    let busy = sessions.values.reduce(moving + waiting) { $0 + $1.pool.busyWorkers }
     let count = max(
-      0, min(info.workers + waiting - busy, Self.mostLeases - leases.count - arriving))
-    for puller in pullers.values { puller.demand = count }
+      0,
+      min(info.workers + mostWaiting - busy - arriving, Self.mostLeases - leases.count - arriving))
+    let messages = min(count, (count * 8 + messageSize - 1) / messageSize)
+    for puller in pullers.values { puller.demand = messages }
+  }
+
+  /// How many jobs may wait for workers.
+  private var mostWaiting: Int {
+    if jobTime == 0 || LuaVM.monotonicTime - lastEnd > Self.standstill { return 0 }
+    return Int(min(Self.lookahead / max(1, jobTime), Int64(Self.mostWaiting)))
   }
 
   /// Notes how long a job took.
   func note(_ time: Int64) {
+    lastEnd = LuaVM.monotonicTime
     jobTime = jobTime == 0 ? max(1, time) : max(1, (jobTime * 7 + time) / 8)
   }
 
@@ -212,60 +228,102 @@ package final class RemoteMachine {
     arriving += 1
     queue.bytes(of: message) { [weak self] result in
       guard let self else { return }
-      guard case .success(let bytes) = result, let job = RemoteJob.read(bytes) else {
+      let parts = (try? result.get()).flatMap { RemoteProtocol.parts(of: $0) } ?? []
+      let jobs = parts.compactMap { RemoteJob.read($0) }
+      let handout = RemoteHandout(message, jobs.count)
+      arriving -= 1
+      guard !jobs.isEmpty, jobs.count == parts.count else {
         // Garbage, or a value that is gone: nobody can execute it.
-        queue.drop(message)
-        return arrived()
+        handout.drop()
+        return demand()
       }
-      take(job, message)
+      messageSize = max(8, (messageSize * 7 + min(jobs.count, 1024) * 8) / 8)
+      arriving += jobs.count
+      take(jobs, handout, message)
     }
   }
 
-  private func arrived() {
-    arriving -= 1
+  private func arrived(_ count: Int = 1) {
+    arriving -= count
     demand()
   }
 
-  private func take(_ job: RemoteJob, _ message: JetStreamMessage) {
+  private func take(_ jobs: [RemoteJob], _ handout: RemoteHandout, _ message: JetStreamMessage) {
     let script = RemoteQueue.script(ofSubject: message.subject)
-    let delivery = job.round << 8 | UInt64(min(message.deliveries, 255))
     guard !isLeaving else {
-      try? message.nak()
-      return arrived()
+      handout.giveBack()
+      return arrived(jobs.count)
     }
-    session(of: script, job.settings) { [self] session in
+    session(of: script, jobs[0].settings) { [self] session in
       guard let session else {
         // Its script is gone.
-        queue.drop(message)
-        return arrived()
+        handout.drop()
+        return arrived(jobs.count)
       }
-      session.code(job.code, from: queue) { [self] result in
-        defer { arrived() }
-        guard sessions[script] === session, !isLeaving else {
-          try? message.nak()
-          return
+      if message.deliveries == 1 { return take(jobs, handout, message, session) }
+      // Some may have ended on the machine that had them, and the script wants to know who has them.
+      let question = RemoteQuestion(jobs: jobs.map { ($0.number, $0.round) })
+      queue.ask(script, question.bytes) { [self] reply in
+        // Without a reply all are executed: the script drops reports about those that have ended.
+        let wanted = reply.flatMap { RemoteQuestion.readReply($0) } ?? jobs.map(\.number)
+        let left = jobs.filter { wanted.contains($0.number) }
+        for _ in left.count..<jobs.count { handout.ended() }
+        arrived(jobs.count - left.count)
+        if !left.isEmpty { take(left, handout, message, session) }
+      }
+    }
+  }
+
+  private func take(
+    _ jobs: [RemoteJob], _ handout: RemoteHandout, _ message: JetStreamMessage,
+    _ session: RemoteSession
+  ) {
+    let deliveries = UInt64(min(message.deliveries, 255))
+    if handout.count > 1 {
+      announce(
+        jobs.map {
+          RemoteReport(
+            number: $0.number, delivery: $0.round << 8 | deliveries, lane: info.name, news: [])
+        }, to: session.script)
+    }
+    session.codes(Set(jobs.map(\.code)), from: queue) { [self] codes in
+      defer { arrived(jobs.count) }
+      guard sessions[session.script] === session, !isLeaving else { return handout.giveBack() }
+      var ready: [RemoteLease] = []
+      for job in jobs {
+        if early.removeValue(forKey: EarlyStop(script: session.script, job: job.number)) != nil {
+          handout.ended()
+          continue
         }
-        if early.removeValue(forKey: EarlyStop(script: script, job: job.number)) != nil {
-          return queue.drop(message)
-        }
+        let code = codes[job.code] ?? .failure(.cancelled())
+        let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
         let number = session.pool.makeNumber()
-        switch result {
-        case .success(let code):
-          let lease = RemoteLease(self, session, number, job, delivery, code, message)
-          leases[number] = lease
-          if lease.files.needs.isEmpty { return session.pool.submit(lease, number) }
+        let lease = RemoteLease(
+          self, session, number, job, job.round << 8 | deliveries, (try? code.get()) ?? none,
+          handout)
+        leases[number] = lease
+        if case .failure(let error) = code {
+          lease.lost(error, worker: -1, isReplaced: false)
+        } else if lease.files.needs.isEmpty {
+          ready.append(lease)
+        } else {
           lease.prepareFiles { [weak self] in
             session.pool.submit(lease, number)
             self?.demand()
           }
-        case .failure(let error):
-          let none = WorkerCode(id: 0, package: CodePackage(trusting: []))
-          let lease = RemoteLease(self, session, number, job, delivery, none, message)
-          leases[number] = lease
-          lease.lost(error, worker: -1, isReplaced: false)
         }
       }
+      if ready.count > 1 {
+        RemoteShare(ready, session.pool).submit()
+      } else if let one = ready.first {
+        session.pool.submit(one, one.number)
+      }
     }
+  }
+
+  /// Says that this machine has jobs, or is about to begin them, before they can end this process.
+  func announce(_ reports: [RemoteReport], to script: ByteString) {
+    queue.announce(RemoteProtocol.bundle(reports.map(\.bytes)), script: script)
   }
 
   /// What this machine has for a script; nil for a script that isn't there any more.
@@ -286,7 +344,7 @@ package final class RemoteMachine {
         logsWaits: settings.logsWaits, hasGlobalModule: settings.hasGlobalModule,
         lane: { [name = info.name] in "\(name)/\($0)" })
       pool.onReport = { [weak self] in self?.demand() }
-      let made = RemoteSession(script, pool, settings)
+      let made = RemoteSession(script, pool, settings, queue)
       sessions[script] = made
       host.sessionPools.append(pool)
       then(made)
@@ -297,9 +355,9 @@ package final class RemoteMachine {
   private func ask(
     _ script: ByteString, until end: Int64, _ then: @escaping (Bool) -> Void
   ) {
-    queue.ask(script) { [weak self] isThere in
+    queue.ask(script) { [weak self] reply in
       guard let self else { return }
-      if isThere { return then(true) }
+      if reply != nil { return then(true) }
       guard LuaVM.monotonicTime < end, !isLeaving else { return then(false) }
       _ = loop.scheduleOutside(after: .milliseconds(500)) { [weak self] in
         self?.ask(script, until: end, then)
@@ -356,10 +414,15 @@ package final class RemoteMachine {
       return
     }
     if !isLeaving { sayHere() }
+    let handouts = Dictionary(
+      leases.values.map { (ObjectIdentifier($0.handout), $0.handout) }, uniquingKeysWith: { $1 })
+    for handout in handouts.values { handout.extend() }
+    let hasEnded = now - lastEnd < Self.standstill
     for lease in leases.values {
-      lease.extend()
       // This process stood still, so that other machines may have its jobs: their scripts stop those then.
       if isLate { lease.announce() }
+      // Jobs before it take longer than was expected.
+      if !hasEnded { lease.withdraw(waitingSince: now - Self.longestWait) }
     }
     for session in sessions.values { look(at: session, now) }
   }
@@ -373,9 +436,9 @@ package final class RemoteMachine {
     if now - session.lastHeard > Self.longestSilence { return end(session, isOver: true) }
     guard !session.isAsking else { return }
     session.isAsking = true
-    queue.ask(session.script) { isThere in
+    queue.ask(session.script) { reply in
       session.isAsking = false
-      if isThere { session.lastHeard = LuaVM.monotonicTime }
+      if reply != nil { session.lastHeard = LuaVM.monotonicTime }
     }
   }
 
@@ -410,8 +473,10 @@ package final class RemoteMachine {
 
   /// Gives all jobs back to their scripts.
   func giveBack() {
-    for lease in leases.values { lease.giveBack("the machine leaves") }
+    for lease in leases.values { lease.giveBack(Self.leaving) }
   }
+
+  private static let leaving: ByteString = "the machine leaves"
 
   private func left() {
     timer?.cancel()

@@ -57,6 +57,11 @@ package final class RemoteMachines {
   /// Those that can execute ops of this program.
   var all: [Machine] { byID.filter { $0.key.isCompatible }.map(\.value) }
 
+  /// How many workers those have that have tags. A machine may claim anything, so none counts for more than many.
+  func workers(with tags: RemoteTags) -> Int {
+    all.reduce(0) { $0 + ($1.tags.covers(tags) ? min(max(1, $1.info.workers), 256) : 0) }
+  }
+
   /// Those that can't.
   var mismatches: [RemoteMachineInfo] {
     byID.filter { !$0.key.isCompatible }.map(\.value.info).sorted { $0.name < $1.name }

@@ -6,7 +6,7 @@ package import FlowEngine
 /// What both sides have to agree on.
 package enum RemoteProtocol {
   /// The number of the form of all messages, with the values in them.
-  static let version: UInt8 = 1
+  static let version: UInt8 = 2
 
   /// Programs with the same text understand each other: the number of the messages, the version of flowlua, whose
   /// functions the code uses, and that of Lua, whose bytecode travels. A part of subjects.
@@ -37,6 +37,23 @@ package enum RemoteProtocol {
       } catch {
         return nil
       }
+    }
+  }
+}
+
+extension RemoteProtocol {
+  /// A message of several ones: jobs and reports travel together, because a message costs more than what it has.
+  static func bundle(_ parts: some Collection<[UInt8]>) -> [UInt8] {
+    message { writer in
+      writer.add(count: parts.count)
+      for part in parts { part.withUnsafeBytes { writer.add($0) } }
+    }
+  }
+
+  /// The messages of a bundle; nil for anything else.
+  static func parts(of bytes: [UInt8]) -> [[UInt8]]? {
+    read(bytes) { reader throws(MalformedBytes) in
+      try reader.list { (r) throws(MalformedBytes) in Array(try r.part()) }
     }
   }
 }
@@ -93,13 +110,16 @@ struct RemoteJob {
   }
 }
 
-/// What a machine reports about a job. The first one, without news, says that a worker is about to begin it.
+/// What a machine reports about a job. The first one, without news, says that a worker is about to begin it, or that
+/// the machine has it.
 struct RemoteReport {
   let number: UInt64
   /// Which hand-out of the job it is about: a later one has a greater number, and replaces an earlier one.
   let delivery: UInt64
-  /// Where it executes, as `gpu1/3`.
+  /// Where it executes, as `gpu1/3`; before it has begun, the machine.
   let lane: ByteString
+  /// For how many nanoseconds it has kept a worker, in the last report; else 0.
+  var took: Int64 = 0
   let news: [News]
 
   enum News {
@@ -112,6 +132,9 @@ struct RemoteReport {
     /// An output with files, which the script gets before the value is set.
     case files(ByteString, WireValue, WireBatch, [RemoteGivenFile])
   }
+
+  /// Whether a worker has begun it.
+  var isOfWorker: Bool { lane.bytes.contains(UInt8(ascii: "/")) }
 
   /// Whether it is the last one about its hand-out.
   var isLast: Bool {
@@ -126,6 +149,7 @@ struct RemoteReport {
       writer.add(number)
       writer.add(delivery)
       writer.add(lane)
+      writer.add(fixed: took)
       writer.add(list: news) { writer, news in
         switch news {
         case .event(let event, let age):
@@ -155,6 +179,7 @@ struct RemoteReport {
       let number = try reader.number()
       let delivery = try reader.number()
       let lane = try reader.text()
+      let took = try reader.fixed()
       let news = try reader.list { (r) throws(MalformedBytes) -> News in
         switch try r.byte() {
         case 1:
@@ -169,7 +194,42 @@ struct RemoteReport {
         default: throw MalformedBytes()
         }
       }
-      return RemoteReport(number: number, delivery: delivery, lane: lane, news: news)
+      return RemoteReport(
+        number: number, delivery: delivery, lane: lane, took: took, news: news)
+    }
+  }
+}
+
+/// A machine's question which jobs it is to execute, that were handed out before: some of them may have ended.
+struct RemoteQuestion {
+  let jobs: [(number: UInt64, round: UInt64)]
+
+  var bytes: [UInt8] {
+    RemoteProtocol.message { writer in
+      writer.add(list: jobs) { writer, job in
+        writer.add(job.number)
+        writer.add(job.round)
+      }
+    }
+  }
+
+  /// Reads a question; nil for anything else.
+  static func read(_ bytes: [UInt8]) -> RemoteQuestion? {
+    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
+      RemoteQuestion(
+        jobs: try reader.list { (r) throws(MalformedBytes) in (try r.number(), try r.number()) })
+    }
+  }
+
+  /// The reply with the numbers of those jobs.
+  static func reply(_ numbers: [UInt64]) -> [UInt8] {
+    RemoteProtocol.message { writer in writer.add(list: numbers) { $0.add($1) } }
+  }
+
+  /// Reads a reply; nil for anything else.
+  static func readReply(_ bytes: [UInt8]) -> [UInt64]? {
+    RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
+      try reader.list { (r) throws(MalformedBytes) in try r.number() }
     }
   }
 }

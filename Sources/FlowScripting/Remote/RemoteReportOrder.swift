@@ -36,7 +36,9 @@ final class RemoteReportOrder {
     while let first = slots.first, let bytes = first.bytes {
       slots.removeFirst()
       if case .success(let bytes) = bytes {
-        if let report = RemoteReport.read(bytes) { handle(report) }
+        for part in RemoteProtocol.parts(of: bytes) ?? [] {
+          if let report = RemoteReport.read(part) { handle(report) }
+        }
         queue.release(first.message)
       }
       // An acknowledgement that doesn't arrive is sent after the next hand-out.

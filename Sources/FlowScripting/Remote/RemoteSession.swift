@@ -17,10 +17,57 @@ final class RemoteSession {
   /// Whether it is being asked.
   var isAsking = false
 
-  init(_ script: ByteString, _ pool: WorkerPool, _ settings: RemoteJob.Settings) {
+  private let queue: RemoteQueue
+  /// The reports that are sent at the end of the turn, with what is called once each is stored.
+  private var reports: [(bytes: [UInt8], then: (Result<UInt64, FlowError>) -> Void)] = []
+
+  init(
+    _ script: ByteString, _ pool: WorkerPool, _ settings: RemoteJob.Settings, _ queue: RemoteQueue
+  ) {
     self.script = script
     self.pool = pool
     self.settings = settings
+    self.queue = queue
+  }
+
+  /// Reports in one message have so many bytes at most, or are one.
+  private static let mostBytes = 131_072
+
+  /// Sends a report to the script, in a message with others; `then` is called when the server has stored it.
+  func report(_ bytes: [UInt8], then: @escaping (Result<UInt64, FlowError>) -> Void) {
+    reports.append((bytes, then))
+    if reports.count == 1 { queue.connection.loop.enqueue { [self] in sendReports() } }
+  }
+
+  private func sendReports() {
+    var rest = reports[...]
+    reports = []
+    while !rest.isEmpty {
+      var size = 0
+      let part = rest.prefix {
+        size += $0.bytes.count
+        return size <= Self.mostBytes
+      }
+      let next = part.isEmpty ? rest.prefix(1) : part
+      rest = rest.dropFirst(next.count)
+      queue.report(RemoteProtocol.bundle(next.map(\.bytes)), script: script) { result in
+        for report in next { report.then(result) }
+      }
+    }
+  }
+
+  /// The functions with names.
+  func codes(
+    _ names: Set<ByteString>, from queue: RemoteQueue,
+    then: @escaping ([ByteString: Result<WorkerCode, FlowError>]) -> Void
+  ) {
+    var results: [ByteString: Result<WorkerCode, FlowError>] = [:]
+    for name in names {
+      code(name, from: queue) { result in
+        results[name] = result
+        if results.count == names.count { then(results) }
+      }
+    }
   }
 
   /// The function with a name; it comes from the server once.

@@ -45,9 +45,9 @@ package struct PoolState {
 
   /// The number of living workers.
   package var count: Int { workers.count { $0.isAlive } }
-  /// How many workers it needs now: for tasks that execute, and for those that wait for a worker.
-  package var load: Int {
-    workers.count { $0.isAlive && !$0.tasks.isEmpty && !$0.isAsleep } + waiting.count
+  /// How many workers have tasks that don't wait for something.
+  package var busyWorkers: Int {
+    workers.count { $0.isAlive && !$0.tasks.isEmpty && !$0.isAsleep }
   }
   /// Whether any task waits or is being executed.
   package var isIdle: Bool { waiting.isEmpty && workers.allSatisfy { $0.tasks.isEmpty } }

@@ -9,7 +9,8 @@ internal import FlowEngine
 final class WorkerChannel: @unchecked Sendable {
   private let monitor = Monitor()
   private var orders: [WorkerOrder] = []
-  private var stops: [(id: UInt64, error: WireError)] = []
+  /// Without an error it applies only to what hasn't begun.
+  private var stops: [(id: UInt64, error: WireError?)] = []
   /// The virtual time, as last sent by the main loop.
   private var time: Int64 = 0
   private var stopsTaken = 0
@@ -46,7 +47,12 @@ final class WorkerChannel: @unchecked Sendable {
   /// Makes a task stop; a busy worker is interrupted for it. The worker may miss that: see `nudge`.
   ///
   /// - Returns: The number for `hasTaken`.
-  func stop(_ id: UInt64, _ error: WireError) -> Int {
+  func stop(_ id: UInt64, _ error: WireError) -> Int { add(id, error) }
+
+  /// Takes a job back, if it hasn't begun.
+  func withdraw(_ id: UInt64) { _ = add(id, nil) }
+
+  private func add(_ id: UInt64, _ error: WireError?) -> Int {
     let (number, sleeping) = monitor.locked {
       stops.append((id, error))
       attention?.call()
@@ -140,7 +146,7 @@ final class WorkerChannel: @unchecked Sendable {
   }
 
   /// Received stops.
-  func takeStops() -> [(id: UInt64, error: WireError)] {
+  func takeStops() -> [(id: UInt64, error: WireError?)] {
     monitor.locked {
       let taken = stops
       stops = []

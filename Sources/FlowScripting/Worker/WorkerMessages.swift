@@ -100,6 +100,8 @@ struct WorkerGroup: Sendable {
 /// An order to a worker.
 enum WorkerOrder: Sendable {
   case start(id: UInt64, WorkerJob)
+  /// Short jobs: each begins when those before it have ended, or wait for something.
+  case startEach([(id: UInt64, job: WorkerJob)])
   case open(id: UInt64, WorkerGroup)
   /// Items of a group: the 0-based index of the first one, the items, and their labels, if there are any.
   case items(id: UInt64, first: Int, WireBatch, labels: ContiguousArray<ByteString>)
@@ -116,11 +118,13 @@ struct WorkerReport: Sendable {
   /// Whether it now waits for an event, so that it can begin something else; nil if it continues.
   var sleep: Sleep?
   var jobs: [JobEvent] = []
+  /// Those that were withdrawn before they had begun.
+  var returned: [UInt64] = []
   var groups: [GroupEvents] = []
   /// Failures of tasks that are unobserved, and that nothing can observe any more.
   var failures: [(name: ByteString, error: WireError)] = []
 
-  var isEmpty: Bool { jobs.isEmpty && groups.isEmpty && failures.isEmpty }
+  var isEmpty: Bool { jobs.isEmpty && returned.isEmpty && groups.isEmpty && failures.isEmpty }
 
   /// The reason why a worker without work waits.
   enum Sleep: Equatable {

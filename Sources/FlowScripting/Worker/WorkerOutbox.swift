@@ -25,6 +25,9 @@ final class WorkerOutbox {
     report.jobs.append(WorkerReport.JobEvent(id: id, time: time, what: what))
   }
 
+  /// Adds a job that was withdrawn before it had begun.
+  func add(returned id: UInt64) { report.returned.append(id) }
+
   /// Adds an unobserved failure.
   func add(_ name: ByteString, _ error: WireError) { report.failures.append((name, error)) }
 

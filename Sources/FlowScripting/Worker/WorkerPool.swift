@@ -16,6 +16,8 @@ protocol WorkerTask: AnyObject {
   func lost(_ error: FlowError, worker: Int, isReplaced: Bool)
   /// Its machine is gone; it executes again on another one.
   func lostMachine(_ name: ByteString)
+  /// It was withdrawn before it had begun.
+  func returned()
   /// The seconds that its cleanups have after a stop; nil for the default.
   var grace: Duration? { get }
   /// Whether it has its worker for itself.
@@ -25,6 +27,7 @@ protocol WorkerTask: AnyObject {
 extension WorkerTask {
   func begun(in lane: UInt8) {}
   func lostMachine(_ name: ByteString) {}
+  func returned() {}
   /// The default.
   var grace: Duration? { nil }
   /// It shares its worker.
@@ -131,6 +134,29 @@ final class WorkerPool {
     perform(state.submit(number, group: group, isExclusive: task.isExclusive))
   }
 
+  /// Passes a task to the first free worker whose order begins other ones: these are its members, whose events they
+  /// get. `concluded` says that all have ended.
+  func submit(
+    _ task: any WorkerTask, _ number: UInt64, members: [(task: any WorkerTask, number: UInt64)]
+  ) {
+    for member in members { tasks[member.number] = member.task }
+    submit(task, number)
+  }
+
+  /// Forgets a member that has ended.
+  func removeMember(_ number: UInt64) { tasks[number] = nil }
+
+  /// A task with members has ended, as they have.
+  func concluded(_ number: UInt64) {
+    guard tasks.removeValue(forKey: number) != nil else { return }
+    perform(state.withdraw(number) ?? state.ended(number))
+  }
+
+  /// Takes a member back that a worker hasn't begun.
+  func withdraw(_ number: UInt64, of worker: Int) {
+    if workers[worker].isAlive { workers[worker].channel.withdraw(number) }
+  }
+
   /// Connects a group to the events of its items.
   func connect(_ group: any WorkerGroupTask, _ number: UInt64) {
     groups[number] = Connection(group: group)
@@ -210,8 +236,8 @@ final class WorkerPool {
   /// The number of a worker in logs.
   func lane(of worker: Int) -> UInt8 { UInt8(truncatingIfNeeded: worker + 1) }
 
-  /// How many workers it needs now.
-  var load: Int { state.load }
+  /// How many workers execute something.
+  var busyWorkers: Int { state.busyWorkers }
 
   private func start() {
     let index = workers.count
@@ -279,6 +305,7 @@ final class WorkerPool {
       }
       task.handle(event)
     }
+    for id in report.returned { tasks.removeValue(forKey: id)?.returned() }
     for failure in report.failures {
       loop.reportFailure(failure.error.error(on: host), name: failure.name)
     }

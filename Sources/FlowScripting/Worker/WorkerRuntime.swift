@@ -16,6 +16,8 @@ final class WorkerRuntime {
   /// The received functions, by the numbers of their code.
   private var functions: [UInt64: LuaReference] = [:]
   private var jobs: [UInt64: WorkerJobRunner] = [:]
+  /// Short jobs that haven't begun.
+  private var queued: [(id: UInt64, job: WorkerJob)] = []
   private var groups: [UInt64: WorkerGroupRunner] = [:]
   /// The limit of this worker alone, and that of all together, as it was applied last.
   private let ownMemoryLimit: Int?
@@ -138,7 +140,7 @@ final class WorkerRuntime {
   /// Ends all tasks, and closes the state.
   private func finish() {
     for job in jobs.values { job.drop() }
-    jobs = [:]
+    (jobs, queued) = ([:], [])
     for group in groups.values { group.drop() }
     groups = [:]
     functions = [:]
@@ -159,21 +161,12 @@ final class WorkerRuntime {
 
   private func perform(_ order: WorkerOrder) {
     switch order {
-    case .start(let id, let job):
-      if let error = early.removeValue(forKey: id) {
-        ended(job: id, error, result: .null)
-        return
-      }
-      do {
-        let runner = WorkerJobRunner(id, self)
-        jobs[id] = runner
-        let function = try self.function(job.code)
-        if case .op(let place) = job.kind, let memory = place.memory {
-          limitMemory(of: id, to: memory)
-        }
-        try runner.start(job, function)
-      } catch {
-        ended(job: id, host.flowError(unpacking: error), result: .null)
+    case .start(let id, let job): start(id, job)
+    case .startEach(let list):
+      queued = list.reversed()
+      while let next = queued.popLast(), !channel.shallEnd {
+        start(next.id, next.job)
+        if outbox.isDue(at: loop.now()) { outbox.flush(groups.values) }
       }
     case .open(let id, let group):
       let runner = WorkerGroupRunner(id, self, group)
@@ -191,6 +184,30 @@ final class WorkerRuntime {
       early[id] = nil
     case .forget(let code): functions[code] = nil
     }
+  }
+
+  private func start(_ id: UInt64, _ job: WorkerJob) {
+    if let error = early.removeValue(forKey: id) { return ended(job: id, error, result: .null) }
+    do {
+      let runner = WorkerJobRunner(id, self)
+      jobs[id] = runner
+      let function = try self.function(job.code)
+      if case .op(let place) = job.kind, let memory = place.memory {
+        limitMemory(of: id, to: memory)
+      }
+      try runner.start(job, function)
+    } catch {
+      ended(job: id, host.flowError(unpacking: error), result: .null)
+    }
+  }
+
+  /// Removes a job that hasn't begun.
+  private func dequeue(_ id: UInt64, _ error: FlowError?) -> Bool {
+    guard let place = queued.firstIndex(where: { $0.id == id }) else { return false }
+    queued.remove(at: place)
+    if let error { ended(job: id, error, result: .null) } else { outbox.add(returned: id) }
+    outbox.flush(groups.values)
+    return true
   }
 
   private func function(_ code: WorkerCode) throws -> LuaReference {
@@ -263,7 +280,9 @@ final class WorkerRuntime {
     let stops = channel.takeStops()
     if !stops.isEmpty { outbox.noteWork() }
     for (id, sent) in stops {
-      let error = sent.error(on: host)
+      let error = sent?.error(on: host)
+      if dequeue(id, error) { continue }
+      guard let error else { continue }
       if let job = jobs[id] {
         if let running, job.execution === running { stopsActivity = true }
         job.cancel(error)

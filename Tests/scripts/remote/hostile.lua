@@ -14,7 +14,7 @@ local op = [[
 ]]
 
 -- What a machine of an earlier version would say.
-local other = string.pack("s1s1s1s1s1", "id7", "oldbox", "1-0_0_9-5_4_3", "0.0.9", "5.4.3") .. "\4\4\0\0"
+local other = string.pack("s1s1s1s1s1", "id7", "oldbox", "2-0_0_9-5_4_3", "0.0.9", "5.4.3") .. "\4\4\0\0"
 local waits = server:start(op, "--remote-timeout", "2")
 while waits.state == "pending" do
   publish("flowlua.here", other)
@@ -29,7 +29,7 @@ local compatibility = assert(server:run([[
   -- The text that both sides have to agree on, from the versions.
   local program = io.popen(arg[-4] .. " --version"):read "a"
   local lua, version = program:match "Lua (%S+).-flowlua (%S+)"
-  print("1-" .. version:gsub("%.", "_") .. "-" .. lua:gsub("%.", "_"))
+  print("2-" .. version:gsub("%.", "_") .. "-" .. lua:gsub("%.", "_"))
 ]]).stdout:match "^(%S+)\n")
 math.randomseed(7)
 for _, subject in ipairs {
@@ -40,7 +40,7 @@ for _, subject in ipairs {
     local bytes = {}
     for k = 1, length do bytes[k] = string.char(math.random(0, 255)) end
     -- Some begin as messages do.
-    publish(subject, (length % 2 == 0 and "\0\1" or "") .. table.concat(bytes))
+    publish(subject, (length % 2 == 0 and "\0\2" or "") .. table.concat(bytes))
   end
 end
 check.equal(server:run(op).stdout, "succeeded\tnil\n")

@@ -53,7 +53,7 @@ server.environment = { FLOWLUA_REMOTE_KEY = "a key of enough bytes" }
 local machine = server:join "closed"
 local compatibility, key = stored_name("'" .. folder .. "FLOWLUA_WORK/obs/'*-" .. ("?"):rep(16) .. "-+any")
   :match "^(.*)%-(%x+)%-%+any$"
-local version, lua = compatibility:match "^1%-([^-]+)%-([^-]+)$"
+local version, lua = compatibility:match "^2%-([^-]+)%-([^-]+)$"
 for _, size in ipairs { 1, 100000 } do
   local result = server:run(op:format("written in private", size))
   check.equal(result.stdout, succeeds)
@@ -115,8 +115,8 @@ for _, subject in ipairs {
   "flowlua.news." .. script, "flowlua.begun." .. script, "flowlua.stop." .. script, "flowlua.ask." .. script,
   "flowlua.work." .. compatibility .. "-" .. key .. ".+any." .. script,
 } do
-  server:publish(subject, "\0\1\1\1")
-  server:publish(subject, "\0\1\1\1")
+  server:publish(subject, "\0\2\1\1")
+  server:publish(subject, "\0\2\1\1")
 end
 server:publish("flowlua.here",
   string.pack("s1s1s1s1s1", "id7", "liar", compatibility, version, lua) .. "\4\4\0\0" ..

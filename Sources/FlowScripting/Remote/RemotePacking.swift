@@ -1,0 +1,62 @@
+internal import FlowEngine
+
+/// How many jobs travel in one message. What a message costs is shared by its jobs, which matters while they are short;
+/// but no machine may be without work meanwhile, and one long job must not delay many short ones.
+struct RemotePacking {
+  /// A message has jobs for so many nanoseconds.
+  private static let work: Int64 = 5_000_000
+  private static let mostJobs = 128
+  private static let mostBytes = 65_536
+  /// So many messages at a time keep one worker busy: it executes one while the next one comes.
+  private static let messagesPerWorker = 2
+
+  /// What jobs took lately, in nanoseconds, by the names of their code.
+  private var times: [ByteString: Int64] = [:]
+
+  var debug: String { times.values.map { "\($0)" }.joined(separator: ",") }
+  /// Notes what a job took.
+  mutating func note(_ time: Int64, of code: ByteString) {
+    guard time > 0 else { return }
+    let time = min(time, Self.work * 1000)
+    times[code] = times[code].map { max(1, ($0 * 7 + time) / 8) } ?? time
+  }
+
+  /// What is known of a job that is to be sent.
+  struct Job {
+    let code: ByteString
+    let size: Int
+    let isSmall: Bool
+  }
+
+  /// Divides jobs into messages, in their order. While all workers have work, short jobs at the end that don't fill a
+  /// message aren't part of one: more may come until a worker needs them.
+  ///
+  /// - Parameters:
+  ///   - jobs: The jobs.
+  ///   - workers: How many workers the machines have that can execute them.
+  ///   - underway: How many messages those machines have already, or are about to get.
+  /// - Returns: The places of each message's jobs.
+  func messages(_ jobs: [Job], workers: Int, underway: Int) -> [Range<Int>] {
+    let missing = max(0, max(1, workers) * Self.messagesPerWorker - underway)
+    let share = missing > 0 ? (jobs.count + missing - 1) / missing : Self.mostJobs
+    let most = max(1, min(share, Self.mostJobs))
+    var messages: [Range<Int>] = []
+    var begin = 0
+    var (time, size) = (Int64(0), 0)
+    for (place, job) in jobs.enumerated() {
+      let expected = job.isSmall ? times[job.code] ?? Self.work : Self.work
+      let isFull =
+        place - begin >= most || time + expected > Self.work || size + job.size > Self.mostBytes
+      if place > begin, isFull {
+        messages.append(begin..<place)
+        (begin, time, size) = (place, 0, 0)
+      }
+      time += expected
+      size += job.size
+    }
+    let mayWait =
+      missing == 0 && jobs.count - begin < most && time < Self.work && size < Self.mostBytes
+    if begin < jobs.count, !mayWait { messages.append(begin..<jobs.count) }
+    return messages
+  }
+}

@@ -1,0 +1,101 @@
+internal import FlowEngine
+internal import FlowRemote
+@_spi(Scripting) internal import LuaVM
+
+/// A job of a script that other machines execute, from its submission to its end. Confined to the thread of the
+/// host's loop.
+final class RemoteQueuedJob {
+  let task: any WorkerTask
+  let number: UInt64
+  let kind: WorkerJob.Kind
+  let arguments: WireBatch
+  let code: RemoteCode
+  let tags: RemoteTags
+  let opFiles: RemoteOpFiles
+  /// Its files, once the server has them.
+  var files: RemoteJobFiles?
+  /// How often the server didn't have one any more.
+  var timesMissing = 0
+  /// What it gives, while files of it come; nil before the report about its end.
+  var delivered: RemoteDelivery?
+  /// How often it was put into the queue.
+  var round: UInt64 = 0
+  /// The message of the queue that it is part of; nil before it was sent.
+  var parcel: RemoteParcel?
+  /// Whether it travels alone: the machine of the others was lost, and it may be the reason.
+  var isAlone = false
+  /// The latest hand-out that has reported.
+  var delivery: UInt64 = 0
+  /// Whether a worker of the latest hand-out has begun it.
+  var hasBegun = false
+  /// Where it was handed out, the latest one last: a worker, or a machine as long as no worker has begun it.
+  var lanes: [ByteString] = []
+  var stop: WireError?
+  /// When it got the stop, or when it last could be executed: on the system's clock.
+  var since: Int64
+  /// Keeps the loop.
+  let external: ExternalWork
+
+  init(
+    _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ code: RemoteCode,
+    _ tags: RemoteTags, _ files: RemoteOpFiles, _ shared: RemoteSharedFolders,
+    _ external: ExternalWork
+  ) {
+    self.task = task
+    self.number = number
+    kind = job.kind
+    arguments = job.arguments
+    self.code = code
+    self.tags = tags
+    opFiles = files
+    if files.needs.isEmpty { self.files = RemoteJobFiles(gives: files.gives, shared: shared) }
+    self.external = external
+    since = LuaVM.monotonicTime
+  }
+
+  /// Whether it may share a message: jobs with files, or with a worker for themselves, don't.
+  var isSmall: Bool { !isAlone && opFiles.needs.isEmpty && opFiles.gives.isEmpty && !task.isExclusive }
+
+  /// Whether the server doesn't hand it out again.
+  var isHandedOutLast: Bool {
+    !lanes.isEmpty && delivery & 0xFF >= UInt64(RemoteQueue.mostDeliveries)
+  }
+
+  /// The machine that has it, or had it last.
+  var machine: ByteString {
+    guard let lane = lanes.last else { return "a machine" }
+    let slash = lane.bytes.lastIndex(of: UInt8(ascii: "/")) ?? lane.bytes.endIndex
+    return ByteString(Array(lane.bytes[..<slash]))
+  }
+}
+
+/// A message of the queue: the server hands its jobs out together, to one machine.
+final class RemoteParcel {
+  let tags: RemoteTags
+  /// Those that haven't ended, and haven't been put into the queue again.
+  private(set) var jobs: [RemoteQueuedJob]
+  /// Its place in the queue, once the server has stored it.
+  var sequence: UInt64?
+  /// Whether a machine has it.
+  var isHandedOut = false
+
+  init(_ tags: RemoteTags, _ jobs: [RemoteQueuedJob]) {
+    self.tags = tags
+    self.jobs = jobs
+    for job in jobs { job.parcel = self }
+  }
+
+  /// Removes a job.
+  func remove(_ job: RemoteQueuedJob) {
+    job.parcel = nil
+    jobs.removeAll { $0 === job }
+  }
+
+  /// Removes all jobs.
+  func removeAll() -> [RemoteQueuedJob] {
+    let removed = jobs
+    for job in removed { job.parcel = nil }
+    jobs = []
+    return removed
+  }
+}
