@@ -34,13 +34,7 @@ final class RemoteDispatcher {
   private var codes: [ByteString: Preparation] = [:]
   private var consumers: [RemoteTags: Preparation] = [:]
   private var uploads: RemoteUploads?
-  private var packing = RemotePacking()
-  /// The jobs that are sent at the end of the turn, by their tags.
-  private var outgoing: [RemoteTags: [Job]] = [:]
-  private var isSendScheduled = false
-  /// How many messages of jobs with these tags are in the queue, or on a machine.
-  private var underway: [RemoteTags: Int] = [:]
-  private var lastParcel: UInt64 = 0
+  private var outbox: RemoteOutbox?
   private var reports: JetStreamPuller?
   private let machines: RemoteMachines
   private let seal: RemoteSeal?
@@ -123,7 +117,7 @@ final class RemoteDispatcher {
     job.stop = WireError(error, from: host)
     job.since = LuaVM.monotonicTime
     if case .open(let queue) = link {
-      withdraw(job, queue)
+      outbox?.withdraw(job)
       if job.round > 0 { requestStop(job.number, .max, error, queue) }
     }
     // A machine that has taken it without having said so receives a stop request once it does.
@@ -150,7 +144,7 @@ final class RemoteDispatcher {
   /// Forgets a job that has ended; false if it had ended before.
   private func remove(_ job: Job) -> Bool {
     guard jobs.removeValue(forKey: job.number) != nil else { return false }
-    leave(job)
+    outbox?.remove(job)
     return true
   }
 
@@ -179,7 +173,7 @@ final class RemoteDispatcher {
   private func failed(_ error: FlowError) {
     link = .closed
     (codes, consumers, uploads) = ([:], [:], nil)
-    outgoing = [:]
+    outbox = nil
     reports?.stop()
     endAll(error)
   }
@@ -189,16 +183,16 @@ final class RemoteDispatcher {
       queue.onForgery = { [weak self] in self?.host.onRemoteWarning?($0) }
       try queue.connection.subscribe("flowlua.here") { [weak self] in
         if self?.machines.note($0.data.bytes) == false { queue.reportForgery($0.subject) }
-        self?.scheduleSend(queue)
+        self?.outbox?.look()
       }
-      try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0, queue) ?? [] }
+      try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? [] }
       try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
         guard let bytes = queue.bytes(of: $0) else { return }
         for part in RemoteProtocol.parts(of: bytes) ?? [] {
           if let report = RemoteReport.read(part) { self?.handle(report, queue) }
         }
       }
-      try queue.lostJobs { [weak self] in self?.lost($0, queue) }
+      try queue.lostJobs { [weak self] in self?.lost($0) }
       try queue.connection.publish("flowlua.who", "")
     } catch {
       queue.close()
@@ -222,6 +216,9 @@ final class RemoteDispatcher {
       case .success(let puller):
         reports = puller
         uploads = RemoteUploads(queue.objects, loop, settings.shared)
+        outbox = RemoteOutbox(
+          queue, id, machines, loop, message: { [weak self] in self?.message($0) },
+          failed: { [weak self] in self?.end($0, $1) })
         puller.demand = Self.reportWindow
         link = .open(queue)
         connectedAt = LuaVM.monotonicTime
@@ -239,7 +236,7 @@ final class RemoteDispatcher {
     for job in jobs.values.sorted(by: { $0.number < $1.number }) {
       job.since = now
       let isDropped = job.lanes.isEmpty ? Self.shortAbsence : Self.longAbsence
-      if job.stop == nil, now - lostAt > isDropped { putAgain(job, queue) }
+      if job.stop == nil, now - lostAt > isDropped { putAgain(job) }
     }
   }
 
@@ -271,7 +268,7 @@ final class RemoteDispatcher {
       return
     }
     if job.files == nil { return sendFiles(of: job, queue) }
-    put(job, queue)
+    outbox?.put(job)
   }
 
   private func sendFiles(of job: Job, _ queue: RemoteQueue) {
@@ -303,106 +300,31 @@ final class RemoteDispatcher {
     }
   }
 
-  /// Sends a job with others at the end of the turn.
-  private func put(_ job: Job, _ queue: RemoteQueue) {
-    job.round += 1
-    outgoing[job.tags, default: []].append(job)
-    scheduleSend(queue)
-  }
-
-  private func scheduleSend(_ queue: RemoteQueue) {
-    guard !isSendScheduled, !outgoing.isEmpty else { return }
-    isSendScheduled = true
-    loop.enqueue { [weak self] in
-      guard let self else { return }
-      isSendScheduled = false
-      let all = outgoing
-      outgoing = [:]
-      for (tags, jobs) in all { send(jobs, tags, queue) }
-    }
-  }
-
-  private func send(_ jobs: [Job], _ tags: RemoteTags, _ queue: RemoteQueue) {
-    let waiting = jobs.filter {
-      jobIsOpen($0) && $0.stop == nil && $0.parcel == nil && $0.files != nil
-    }
-    let messages = waiting.map { job in
-      RemoteJob(
-        number: job.number, round: job.round, code: job.code.name,
-        settings: RemoteJob.Settings(
-          gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
-          hasGlobalModule: host.hasGlobalModule),
-        arguments: job.arguments, kind: job.kind, files: job.files ?? RemoteJobFiles()
-      ).bytes
-    }
-    let known = zip(waiting, messages).map {
-      RemotePacking.Job(code: $0.code.name, size: $1.count, isSmall: $0.isSmall)
-    }
-    let places = packing.messages(
-      known, workers: machines.workers(with: tags), underway: underway[tags] ?? 0)
-    for place in places {
-      send(
-        RemoteParcel(tags, Array(waiting[place])), RemoteProtocol.bundle(messages[place]), queue)
-    }
-    let later = waiting[(places.last?.upperBound ?? 0)...]
-    if !later.isEmpty { outgoing[tags] = Array(later) }
-  }
-
-  private func send(_ parcel: RemoteParcel, _ bytes: [UInt8], _ queue: RemoteQueue) {
-    lastParcel += 1
-    underway[parcel.tags, default: 0] += 1
-    queue.submit(
-      bytes, tags: parcel.tags.token, script: id, key: "\(id)-\(lastParcel)"
-    ) { [weak self] result in
-      guard let self else { return }
-      switch result {
-      case .success(let sequence):
-        parcel.sequence = sequence
-        if parcel.jobs.isEmpty { queue.withdraw(sequence) }
-      case .failure(let error):
-        for job in parcel.jobs { end(job, error) }
-      }
-    }
-  }
-
-  private func jobIsOpen(_ job: Job) -> Bool { jobs[job.number] === job }
-
-  /// Removes a job from its message, since it has ended or is sent in another one.
-  private func leave(_ job: Job) {
-    guard let parcel = job.parcel else { return }
-    parcel.remove(job)
-    guard parcel.jobs.isEmpty else { return }
-    ended(parcel)
-    if case .open(let queue) = link, let sequence = parcel.sequence { queue.forget(sequence) }
-  }
-
-  private func ended(_ parcel: RemoteParcel) {
-    guard let count = underway[parcel.tags] else { return }
-    underway[parcel.tags] = max(0, count - 1)
-    if case .open(let queue) = link { scheduleSend(queue) }
-  }
-
-  /// Takes a job out of the queue. The others of its message are sent again, unless a machine has them.
-  private func withdraw(_ job: Job, _ queue: RemoteQueue) {
-    guard let parcel = job.parcel else { return }
-    parcel.remove(job)
-    if parcel.isHandedOut, !parcel.jobs.isEmpty { return }
-    let others = parcel.removeAll()
-    ended(parcel)
-    if let sequence = parcel.sequence { queue.withdraw(sequence) }
-    for other in others { put(other, queue) }
+  /// The message of a job; nil if it isn't to be executed, or not yet.
+  private func message(_ job: Job) -> [UInt8]? {
+    guard jobs[job.number] === job, job.stop == nil, let files = job.files else { return nil }
+    if let message = job.message, message.round == job.round { return message.bytes }
+    let bytes = RemoteJob(
+      number: job.number, round: job.round, code: job.code.name,
+      settings: RemoteJob.Settings(
+        gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
+        hasGlobalModule: host.hasGlobalModule),
+      arguments: job.arguments, kind: job.kind, files: files
+    ).bytes
+    job.message = (job.round, bytes)
+    return bytes
   }
 
   /// Puts a job into the queue once more.
-  private func putAgain(_ job: Job, _ queue: RemoteQueue) {
+  private func putAgain(_ job: Job) {
     guard job.round > 0, job.files != nil, job.delivered == nil else { return }
-    withdraw(job, queue)
-    put(job, queue)
+    outbox?.withdraw(job)
+    outbox?.put(job)
   }
 
   /// The jobs that a machine is to execute, among those that another machine had before. The others of a message are
   /// sent again, each by itself: one of them may be what has ended that machine.
-  private func reply(to question: [UInt8], _ queue: RemoteQueue) -> [UInt8] {
+  private func reply(to question: [UInt8]) -> [UInt8] {
     guard let asked = RemoteQuestion.read(question) else { return [] }
     let wanted = asked.jobs.compactMap { asked in
       jobs[asked.number].flatMap { job in
@@ -414,7 +336,7 @@ final class RemoteDispatcher {
     }
     for job in wanted {
       job.isAlone = true
-      putAgain(job, queue)
+      putAgain(job)
     }
     return RemoteQuestion.reply([])
   }
@@ -438,7 +360,7 @@ final class RemoteDispatcher {
       if case .missing? = report.news.first {} else { handedOut(job, report, queue) }
     }
     if !job.hasBegun, report.isOfWorker { began(job, report) }
-    if report.took > 0 { packing.note(report.took, of: job.code.name) }
+    if report.took > 0 { outbox?.note(report.took, of: job) }
     if !report.news.files.isEmpty { return fetch(report, of: job, queue) }
     apply(report.news, to: job, queue)
   }
@@ -455,7 +377,7 @@ final class RemoteDispatcher {
           // It was in a machine, which isn't lost.
           if !job.hasBegun { job.lanes = job.lanes.dropLast() }
           job.since = LuaVM.monotonicTime
-          putAgain(job, queue)
+          putAgain(job)
         }
       case .missing(let hashes):
         guard jobs[job.number] === job else { return }
@@ -485,7 +407,7 @@ final class RemoteDispatcher {
         job,
         FlowError(.error, "the files that it needs are deleted from the server again and again"))
     }
-    withdraw(job, queue)
+    outbox?.withdraw(job)
     job.files = nil
     proceed(job, queue)
   }
@@ -524,7 +446,7 @@ final class RemoteDispatcher {
   }
 
   /// Jobs were handed out too often: the server says so when a machine asks for jobs.
-  private func lost(_ sequence: UInt64, _ queue: RemoteQueue) {
+  private func lost(_ sequence: UInt64) {
     guard let parcel = jobs.values.first(where: { $0.parcel?.sequence == sequence })?.parcel
     else { return }
     let isOne = parcel.jobs.count == 1
@@ -533,13 +455,13 @@ final class RemoteDispatcher {
         lost(job)
       } else {
         job.isAlone = true
-        putAgain(job, queue)
+        putAgain(job)
       }
     }
   }
 
   private func lost(_ job: Job) {
-    if case .open(let queue) = link { withdraw(job, queue) }
+    outbox?.withdraw(job)
     let places = job.lanes.map { "'\($0)'" as ByteString }
       .reduce("") { $0.isEmpty ? $1 : $0 + ", " + $1 }
     end(
@@ -623,13 +545,10 @@ final class RemoteDispatcher {
     reports = nil
     guard case .open(let queue) = link else { return }
     link = .closed
-    let waiting = jobs.values
     jobs = [:]
-    for job in waiting where job.round > 0 {
-      requestStop(job.number, .max, .cancelled(reason: ScriptHost.termination), queue)
-    }
+    requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination), queue)
     uploads?.removeStored()
-    uploads = nil
+    (uploads, outbox) = (nil, nil)
     queue.removeScript(id, tags: consumers.keys.map(\.token))
     queue.close()
   }

@@ -77,6 +77,7 @@ final class RemoteLease: WorkerTask {
 
   func begun(in lane: UInt8) {
     began = LuaVM.monotonicTime
+    machine.noteBegin()
     self.lane = machine.name(ofLane: Int(lane))
     // Several short ones were announced together.
     if handout.count == 1 { announce() }

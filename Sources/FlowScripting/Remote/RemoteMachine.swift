@@ -36,6 +36,7 @@ package final class RemoteMachine {
   /// Jobs that were stopped before they have come, with the time after which nobody waits for them.
   private var early: [EarlyStop: Int64] = [:]
   private var timer: LoopTimer?
+  private var waitingTimer: LoopTimer?
   private var lostAt: Int64?
   private var lastLook = LuaVM.monotonicTime
   private var isLeaving = false
@@ -44,8 +45,8 @@ package final class RemoteMachine {
   package var onWarning: ((ByteString) -> Void)?
   /// The time that jobs take lately, in nanoseconds; 0 while it isn't known.
   private var jobTime: Int64 = 0
-  /// When the last one ended, on the system's clock.
-  private var lastEnd: Int64 = 0
+  /// When one last began or ended, on the system's clock.
+  private var lastChange: Int64 = 0
   /// How many jobs a message has lately, in eighths.
   private var messageSize = 8
   private let external: ExternalWork
@@ -57,11 +58,12 @@ package final class RemoteMachine {
 
   /// Jobs wait here that keep the workers busy for so many nanoseconds: a few times the way to the server.
   private static let lookahead: Int64 = 5_000_000
-  /// When no job has ended for so many nanoseconds, those that the workers have are long: none waits for them here.
+  /// When no job has begun or ended for so many nanoseconds, those that the workers have are long: none waits for them
+  /// here.
   private static let standstill: Int64 = 50_000_000
   private static let mostWaiting = 256
-  /// A job that has waited for a worker for so many nanoseconds goes back to the queue.
-  private static let longestWait: Int64 = 1_000_000_000
+  /// A job that has waited for so many nanoseconds at a standstill goes back to the queue.
+  private static let longestWait: Int64 = 100_000_000
   /// How many jobs it has at most, with those that wait for something, such as a time.
   private static let mostLeases = 1024
   /// Without a connection for so many nanoseconds, nothing of scripts executes here any more.
@@ -202,25 +204,39 @@ package final class RemoteMachine {
   /// Asks for as many jobs as can begin, and for those that may wait.
   private func demand() {
     guard !isLeaving else { return }
-    let moving = leases.values.count { $0.movesFiles }
-    let waiting = leases.values.count { $0.isWaiting }
-    let busy = sessions.values.reduce(moving + waiting) { $0 + $1.pool.busyWorkers }
-    let count = max(
-      0,
-      min(info.workers + mostWaiting - busy - arriving, Self.mostLeases - leases.count - arriving))
+    let count = max(0, freePlaces)
     let messages = min(count, (count * 8 + messageSize - 1) / messageSize)
     for puller in pullers.values { puller.demand = messages }
   }
 
+  /// How many more jobs it can take; negative for more than that.
+  private var freePlaces: Int {
+    let moving = leases.values.count { $0.movesFiles }
+    let waiting = leases.values.count { $0.isWaiting }
+    let coming = moving + waiting + arriving
+    return min(
+      info.workers + mostWaiting - busyWorkers - coming, Self.mostLeases - leases.count - arriving)
+  }
+
+  private var busyWorkers: Int { sessions.values.reduce(0) { $0 + $1.pool.busyWorkers } }
+
+  /// Whether the workers have long jobs.
+  private var standsStill: Bool {
+    busyWorkers > 0 && LuaVM.monotonicTime - lastChange > Self.standstill
+  }
+
   /// How many jobs may wait for workers.
   private var mostWaiting: Int {
-    if jobTime == 0 || LuaVM.monotonicTime - lastEnd > Self.standstill { return 0 }
+    if jobTime == 0 || standsStill { return 0 }
     return Int(min(Self.lookahead / max(1, jobTime), Int64(Self.mostWaiting)))
   }
 
+  /// Notes that a job begins.
+  func noteBegin() { lastChange = LuaVM.monotonicTime }
+
   /// Notes how long a job took.
   func note(_ time: Int64) {
-    lastEnd = LuaVM.monotonicTime
+    lastChange = LuaVM.monotonicTime
     jobTime = jobTime == 0 ? max(1, time) : max(1, (jobTime * 7 + time) / 8)
   }
 
@@ -255,7 +271,7 @@ package final class RemoteMachine {
       return arrived(jobs.count)
     }
     session(of: script, jobs[0].settings) { [self] session in
-      guard let session else {
+      guard let session, !session.isOver else {
         // Its script is gone.
         handout.drop()
         return arrived(jobs.count)
@@ -279,6 +295,18 @@ package final class RemoteMachine {
     _ session: RemoteSession
   ) {
     let deliveries = UInt64(min(message.deliveries, 255))
+    // The server has an earlier request for it.
+    if standsStill, freePlaces <= -jobs.count {
+      for job in jobs {
+        let report = RemoteReport(
+          number: job.number, delivery: job.round << 8 | deliveries, lane: info.name,
+          news: [.returned("the machine is busy")])
+        session.report(report.bytes) { result in
+          if case .success = result { handout.ended() } else { handout.giveBack() }
+        }
+      }
+      return arrived(jobs.count)
+    }
     if handout.count > 1 {
       announce(
         jobs.map {
@@ -289,6 +317,7 @@ package final class RemoteMachine {
     session.codes(Set(jobs.map(\.code)), from: queue) { [self] codes in
       defer { arrived(jobs.count) }
       guard sessions[session.script] === session, !isLeaving else { return handout.giveBack() }
+      if session.isOver { return handout.drop() }
       var ready: [RemoteLease] = []
       for job in jobs {
         if early.removeValue(forKey: EarlyStop(script: session.script, job: job.number)) != nil {
@@ -313,6 +342,7 @@ package final class RemoteMachine {
           }
         }
       }
+      if handout.count > 1 || session.pool.busyWorkers >= info.workers { lookAtWaiting() }
       if ready.count > 1 {
         RemoteShare(ready, session.pool).submit()
       } else if let one = ready.first {
@@ -382,11 +412,15 @@ package final class RemoteMachine {
     guard let bytes = queue.bytes(of: message), let stop = RemoteStop.read(bytes) else { return }
     let script = RemoteQueue.script(ofSubject: message.subject)
     var isHere = false
-    for lease in leases.values where lease.job == stop.number && lease.session.script == script {
+    let isForAll = stop.number == RemoteStop.all
+    // What is still on its way is dropped then.
+    if isForAll { sessions[script]?.isOver = true }
+    for lease in leases.values
+    where lease.session.script == script && (isForAll || lease.job == stop.number) {
       isHere = true
       if lease.delivery <= stop.delivery { lease.stop(stop.error.error(on: host)) }
     }
-    if !isHere, stop.delivery == .max, arriving > 0 {
+    if !isHere, !isForAll, stop.delivery == .max, arriving > 0 {
       early[EarlyStop(script: script, job: stop.number)] =
         LuaVM.monotonicTime.later(by: Self.longestSilence)
     }
@@ -417,14 +451,24 @@ package final class RemoteMachine {
     let handouts = Dictionary(
       leases.values.map { (ObjectIdentifier($0.handout), $0.handout) }, uniquingKeysWith: { $1 })
     for handout in handouts.values { handout.extend() }
-    let hasEnded = now - lastEnd < Self.standstill
-    for lease in leases.values {
-      // This process stood still, so that other machines may have its jobs: their scripts stop those then.
-      if isLate { lease.announce() }
-      // Jobs before it take longer than was expected.
-      if !hasEnded { lease.withdraw(waitingSince: now - Self.longestWait) }
-    }
+    // This process stood still, so that other machines may have its jobs: their scripts stop those then.
+    if isLate { for lease in leases.values { lease.announce() } }
     for session in sessions.values { look(at: session, now) }
+  }
+
+  /// Gives jobs back from time to time that wait because others take longer than was expected.
+  private func lookAtWaiting() {
+    guard waitingTimer == nil else { return }
+    waitingTimer = loop.scheduleOutside(after: .nanoseconds(Self.longestWait)) { [weak self] in
+      guard let self else { return }
+      waitingTimer = nil
+      let waiting = leases.values.filter { $0.isWaiting || $0.share != nil }
+      if standsStill {
+        let time = LuaVM.monotonicTime - Self.longestWait
+        for lease in waiting { lease.withdraw(waitingSince: time) }
+      }
+      if !waiting.isEmpty { lookAtWaiting() }
+    }
   }
 
   private func look(at session: RemoteSession, _ now: Int64) {
@@ -480,6 +524,7 @@ package final class RemoteMachine {
 
   private func left() {
     timer?.cancel()
+    waitingTimer?.cancel()
     queue.connection.flush { [weak self] _ in
       guard let self else { return }
       files.close()

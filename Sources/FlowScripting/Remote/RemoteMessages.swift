@@ -234,8 +234,11 @@ struct RemoteQuestion {
   }
 }
 
-/// A script's request that a job stop.
+/// A script's request that a job stop, or all of its jobs, because the script ends.
 struct RemoteStop {
+  /// The number for all jobs.
+  static let all = UInt64.max
+
   let number: UInt64
   /// Hand-outs up to this one.
   let delivery: UInt64

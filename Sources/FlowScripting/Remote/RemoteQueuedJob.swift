@@ -22,6 +22,10 @@ final class RemoteQueuedJob {
   var round: UInt64 = 0
   /// The message of the queue that it is part of; nil before it was sent.
   var parcel: RemoteParcel?
+  /// Whether it is about to be sent.
+  var isInOutbox = false
+  /// Its message, for the number of times that it was put into the queue.
+  var message: (round: UInt64, bytes: [UInt8])?
   /// Whether it travels alone: the machine of the others was lost, and it may be the reason.
   var isAlone = false
   /// The latest hand-out that has reported.
@@ -82,7 +86,11 @@ final class RemoteParcel {
   init(_ tags: RemoteTags, _ jobs: [RemoteQueuedJob]) {
     self.tags = tags
     self.jobs = jobs
-    for job in jobs { job.parcel = self }
+    for job in jobs {
+      job.parcel = self
+      job.isInOutbox = false
+      job.message = nil
+    }
   }
 
   /// Removes a job.

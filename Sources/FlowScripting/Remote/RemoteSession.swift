@@ -14,6 +14,8 @@ final class RemoteSession {
   /// When the script was last known to be there, and when it last had a job here: on the system's clock.
   var lastHeard = LuaVM.monotonicTime
   var lastUsed = LuaVM.monotonicTime
+  /// Whether the script has said that it ends.
+  var isOver = false
   /// Whether it is being asked.
   var isAsking = false
 

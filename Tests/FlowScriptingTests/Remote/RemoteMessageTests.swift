@@ -44,7 +44,7 @@ struct RemoteMessageTests {
     shared: RemoteSharedFolders(trusting: ["/data"]))
 
   private static let report = RemoteReport(
-    number: 7, delivery: 513, lane: "gpu1/3",
+    number: 7, delivery: 513, lane: "gpu1/3", took: 1_000_000,
     news: [
       .event(.log("line"), age: 5), .event(.progress(done: 1, total: nil), age: 4),
       .event(.work(LoggedWork(.program, "ls -l", error: nil, status: 0)), age: 3),
@@ -55,6 +55,29 @@ struct RemoteMessageTests {
         [RemoteGivenFile(path: "out/x", object: "result-1", digest: "SHA-256=x")]),
       .event(.ended(error, result: .bytes("r"), WireBatch()), age: 0),
     ])
+
+  @Test("Messages that travel together come back as they were")
+  func bundles() {
+    let parts: [[UInt8]] = [Self.job.bytes, [], [1, 2, 3]]
+    let bytes = RemoteProtocol.bundle(parts)
+    #expect(RemoteProtocol.parts(of: bytes) == parts)
+    #expect(RemoteProtocol.parts(of: RemoteProtocol.bundle([])) == [])
+    #expect(RemoteProtocol.parts(of: bytes + [0]) == nil)
+    for count in 0..<bytes.count {
+      #expect(RemoteProtocol.parts(of: Array(bytes.prefix(count))) == nil)
+    }
+  }
+
+  @Test("A question and its reply come back as they were")
+  func questions() throws {
+    let question = RemoteQuestion(jobs: [(1, 2), (.max, 0)])
+    let read = try #require(RemoteQuestion.read(question.bytes))
+    #expect(read.jobs.map(\.number) == [1, .max])
+    #expect(read.jobs.map(\.round) == [2, 0])
+    #expect(RemoteQuestion.readReply(RemoteQuestion.reply([3, 4])) == [3, 4])
+    #expect(RemoteQuestion.readReply([]) == nil)
+    #expect(RemoteQuestion.read([1, 1, 1]) == nil)
+  }
 
   @Test("A job comes back as it was")
   func jobs() throws {
