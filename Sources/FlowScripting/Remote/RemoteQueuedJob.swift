@@ -58,7 +58,9 @@ final class RemoteQueuedJob {
   }
 
   /// Whether it may share a message: jobs with files, or with a worker for themselves, don't.
-  var isSmall: Bool { !isAlone && opFiles.needs.isEmpty && opFiles.gives.isEmpty && !task.isExclusive }
+  var isSmall: Bool {
+    !isAlone && opFiles.needs.isEmpty && opFiles.gives.isEmpty && !task.isExclusive
+  }
 
   /// Whether the server doesn't hand it out again.
   var isHandedOutLast: Bool {

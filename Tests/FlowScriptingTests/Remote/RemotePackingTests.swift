@@ -5,7 +5,9 @@ import Testing
 
 @Suite("Jobs that share a message")
 struct RemotePackingTests {
-  private static func jobs(_ count: Int, size: Int = 100, isSmall: Bool = true) -> [RemotePacking.Job] {
+  private static func jobs(_ count: Int, size: Int = 100, isSmall: Bool = true) -> [RemotePacking
+    .Job]
+  {
     Array(repeating: RemotePacking.Job(code: "code", size: size, isSmall: isSmall), count: count)
   }
 
@@ -47,7 +49,8 @@ struct RemotePackingTests {
     // Long ones may wait on a machine without a worker.
     #expect(
       Self.sizes(Self.packing(5_000_000).messages(Self.jobs(2), workers: 1, underway: 9)) == [1, 1])
-    #expect(Self.sizes(packing.messages(Self.jobs(2, isSmall: false), workers: 1, underway: 9)) == [1, 1])
+    #expect(
+      Self.sizes(packing.messages(Self.jobs(2, isSmall: false), workers: 1, underway: 9)) == [1, 1])
   }
 
   @Test("Large jobs fill a message")
@@ -57,7 +60,9 @@ struct RemotePackingTests {
     #expect(Self.sizes(messages) == [2, 2])
     #expect(
       Self.sizes(
-        Self.packing(1000).messages(Self.jobs(2, size: 1_000_000), workers: 1, underway: 9)) == [1, 1])
+        Self.packing(1000).messages(Self.jobs(2, size: 1_000_000), workers: 1, underway: 9)) == [
+          1, 1,
+        ])
   }
 
   @Test("Times that can't be count for nothing")
