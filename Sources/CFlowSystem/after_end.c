@@ -2,9 +2,13 @@
 // than the pages that both change.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -65,4 +69,62 @@ int flowsystem_kill_programs_when_killed(void) {
   int lifeline;
   return flowsystem_leave_process("flowlua-end", -1, kill_programs, NULL, &lifeline) < 0 ? errno
                                                                                          : 0;
+}
+
+/// Moves the pipes of the child to its standard streams; its other descriptors would keep the readers of this process's
+/// output waiting.
+static bool keep_only(int input, int output) {
+  int in = fcntl(input, F_DUPFD, 3), out = fcntl(output, F_DUPFD, 3);
+  return in >= 0 && out >= 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0
+      && flowsystem_close_from(3) == 0;
+}
+
+pid_t flowsystem_begin_helper(const char *name, int *output, int *lifeline) {
+  int ends[2], lines[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  if (pipe2(lines, O_CLOEXEC) != 0) {
+    int problem = errno;
+    close(ends[0]);
+    close(ends[1]);
+    errno = problem;
+    return -1;
+  }
+  // What waits to be written is written once.
+  fflush(NULL);
+  pid_t child = fork();
+  int problem = errno;
+  if (child == 0) {
+    if (!keep_only(ends[0], lines[1])) _exit(EXIT_FAILURE);
+    // A terminal's signals are for the process that it helps.
+    setpgid(0, 0);
+    prctl(PR_SET_NAME, name);
+    return 0;
+  }
+  close(ends[0]);
+  close(lines[1]);
+  *output = lines[0];
+  *lifeline = ends[1];
+  if (child < 0) {
+    close(lines[0]);
+    close(ends[1]);
+  }
+  errno = problem;
+  return child;
+}
+
+void flowsystem_end_helper(pid_t helper, int lifeline, int patience) {
+  // Other processes may have that end, too, so that closing it isn't enough.
+  flowsystem_write_quietly(lifeline, "", 1);
+  close(lifeline);
+  int descriptor = (int)syscall(SYS_pidfd_open, helper, 0);
+  if (descriptor >= 0) {
+    struct pollfd end = {.fd = descriptor, .events = POLLIN};
+    int ready;
+    do ready = poll(&end, 1, patience);
+    while (ready < 0 && errno == EINTR);
+    if (ready == 0) kill(helper, SIGKILL);
+    close(descriptor);
+  }
+  while (waitpid(helper, NULL, 0) < 0 && errno == EINTR) {
+  }
 }

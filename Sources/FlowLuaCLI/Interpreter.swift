@@ -25,14 +25,19 @@ final class Interpreter {
     self.arguments = arguments
     // Before a sandbox removes the variables.
     let remoteKey = RemoteOptions.key(arguments)
-    let remote = try RemoteOptions.settings(arguments)
+    let server = try RemoteOptions.settings(arguments)
     let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
     keeping = try Keeping(arguments)
+    // Before there are threads and files, and outside of the sandbox. What executes no op needs no machines.
+    let executes = !arguments.options.checks && keeping?.explains != true
+    let hosts = executes ? try StartedHosts.start(arguments, server: server) : nil
+    let remote = hosts?.settings ?? server
     monitors = try Monitors(
       arguments.options, messages, title: arguments.title,
       showsProgress: keeping?.rehearses != true)
     try confinement.begin(keeping)
+    try hosts?.beginReading()
     let limits = arguments.options.confinement
     var configuration = LuaConfiguration(
       memoryLimit: limits?.memory?.bytes, loadsBytecode: true, refusesExit: false,
@@ -59,6 +64,7 @@ final class Interpreter {
       if let workers = arguments.options.workers { host.workerLimit = workers }
       host.remoteSettings = remote
       host.remoteKey = remoteKey
+      host.hasStartedMachines = hosts != nil
       host.onRemoteWarning = { messages.say($0) }
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       messages.host = host

@@ -79,7 +79,10 @@ struct LongOptions {
       version
     case why, workers
     case sandbox
-    case insecure, join, name, remote, tags
+    case hosts, insecure, join, name, remote, tags
+    case hostsAddress = "hosts-address"
+    case hostsCommand = "hosts-command"
+    case hostsLauncher = "hosts-launcher"
     case remoteCheck = "remote-check"
     case remoteShared = "remote-shared"
     case remoteTimeout = "remote-timeout"
@@ -111,6 +114,10 @@ struct LongOptions {
       case .allowRead: "a path: --allow-read=PATH"
       case .allowWrite: "a path: --allow-write=PATH"
       case .cpuLimit: "a number of seconds: --cpu-limit 60"
+      case .hosts: "names: --hosts a,b"
+      case .hostsAddress: "an address of this machine: --hosts-address 10.0.0.7"
+      case .hostsCommand: "a command: --hosts-command /opt/bin/flowlua"
+      case .hostsLauncher: "a command: --hosts-launcher 'docker exec -i'"
       case .memoryLimit: "a size: --memory-limit 512M"
       case .openFiles: "a number: --open-files 256"
       case .name: "a name: --name gpu1"
@@ -197,8 +204,9 @@ struct LongOptions {
     switch name {
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .from,
       .grace,
-      .graph, .memoryLimit, .name, .olderThan, .only, .openFiles, .progress, .remote,
-      .remoteShared, .remoteTimeout, .report, .settle, .show, .store, .tags,
+      .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .memoryLimit, .name,
+      .olderThan, .only, .openFiles, .progress, .remote, .remoteShared, .remoteTimeout, .report,
+      .settle, .show, .store, .tags,
       .storeLimit, .timeLimit, .timeline, .trace, .workers:
       // Only these options take the next word.
       guard let given = value ?? next,
@@ -214,6 +222,10 @@ struct LongOptions {
       case .cpuLimit: try limits.limitProcessorTime(given)
       case .memoryLimit: try limits.limitMemory(given)
       case .openFiles: try limits.limitOpenFiles(given)
+      case .hosts: try machines.hosts.add(given)
+      case .hostsAddress: try machines.hosts.setAddress(given)
+      case .hostsCommand: try machines.hosts.setCommand(given)
+      case .hostsLauncher: try machines.hosts.setLauncher(given)
       case .name: try machines.setName(given)
       case .remote: machines.server = given
       case .remoteShared: try machines.addShared(given)
@@ -243,7 +255,8 @@ struct LongOptions {
       try limits.useSandbox(value)
       return 1
     case .join:
-      let isNext = value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") } == true
+      let isNext =
+        value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") || $0 == "-" } == true
       machines.join(value ?? (isNext ? next : nil))
       return isNext ? 2 : 1
     case .summary:
@@ -295,7 +308,8 @@ struct LongOptions {
     case .why: try about.choose(.nothing)
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .forget,
       .from,
-      .grace, .graph, .join, .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress,
+      .grace, .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .join, .memoryLimit,
+      .name, .olderThan, .only, .openFiles, .otlp, .progress,
       .remote, .remoteShared, .remoteTimeout, .report, .resume, .tags,
       .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
       .workers:

@@ -20,7 +20,17 @@ struct RemoteCommands {
 
   // MARK: Joining
 
-  private func joinedServer() throws(CommandLineArguments.Misuse) -> RemoteSettings {
+  private func joinedServer(
+    _ starter: MachineStarter?
+  ) throws(CommandLineArguments.Misuse) -> RemoteSettings {
+    if let starter {
+      var settings = try RemoteOptions.settings(
+        starter.url, arguments, naming: "option '--join -'")
+      do throws(FlowError) { if let key = starter.key { try settings.setKey(key) } } catch {
+        throw LongOptions.misuse("option '--join -': \(error.messageBytes)")
+      }
+      return settings
+    }
     if let url = options.joined {
       return try RemoteOptions.settings(url, arguments, naming: "option '--join'")
     }
@@ -31,7 +41,8 @@ struct RemoteCommands {
 
   /// Executes jobs of scripts elsewhere until a signal ends that; returns the exit status.
   func join() throws(CommandLineArguments.Misuse) -> Int32 {
-    let settings = try joinedServer()
+    let starter = options.readsURL ? try MachineStarter() : nil
+    let settings = try joinedServer(starter)
     let confinement = try Confinement(arguments)
     // Nobody on this machine may look after what a job has started.
     let problem = flowsystem_kill_programs_when_killed()
@@ -48,9 +59,11 @@ struct RemoteCommands {
         workers: arguments.options.workers ?? host.workerLimit, tags: options.tags)
       host.onNeedOfWorkers = { flowsystem_keep_freed_memory() }
       var result: Result<RemoteMachine, FlowError>?
+      try starter?.watch(on: host.loop)
       RemoteMachine.join(settings, offer, host: host) { result = $0 }
-      _ = host.loop.run { result != nil || host.vm.hasRequest }
+      _ = host.loop.run { result != nil || host.vm.hasRequest || starter?.isGone == true }
       switch result {
+      case nil where starter?.isGone == true: return 0
       case nil: return 128 + flowsystem_termination_signal()
       case .failure(let error)?:
         if error.kind == .usage { throw LongOptions.misuse(error.messageBytes) }
@@ -58,8 +71,13 @@ struct RemoteCommands {
         return 1
       case .success(let machine)?:
         let workers = machine.workers == 1 ? "1 worker" : "\(machine.workers) workers"
-        say("joined \(machine.server) as \(offer.name), with \(workers)")
+        // Who has started it knows that.
+        if starter == nil {
+          say("joined \(machine.server) as \(offer.name), with \(workers)")
+        }
         machine.onWarning = say
+        machine.isTemporary = starter != nil
+        starter?.onGone = { machine.leaveAtOnce() }
         machine.run(onRequest: flowsystem_begin_termination, say)
         return 0
       }

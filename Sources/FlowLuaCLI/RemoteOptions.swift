@@ -21,11 +21,24 @@ final class RemoteOptions {
   private(set) var name: ByteString?
   /// The first option that only `--join` may have.
   private var joiningOption: ByteString?
+  /// What is said about machines that are started for the script; nil without such an option.
+  private(set) var started: HostOptions?
+
+  /// The same, so that more can be said.
+  var hosts: HostOptions {
+    if let started { return started }
+    let made = HostOptions()
+    started = made
+    return made
+  }
 
   func join(_ url: ByteString?) {
     joins = true
     joined = url.flatMap { $0.isEmpty ? nil : $0 }
   }
+
+  /// Whether the first line of standard input has the URL of `--join`, whose end then is that of this machine, too.
+  var readsURL: Bool { joined == "-" }
 
   func setTimeout(_ text: ByteString) throws(CommandLineArguments.Misuse) {
     guard let seconds = LongOptions.decimal(text), seconds > 0 else {
@@ -50,8 +63,7 @@ final class RemoteOptions {
   }
 
   func setName(_ text: ByteString) throws(CommandLineArguments.Misuse) {
-    let isName = text.bytes.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") }
-    guard isName, text.count <= 64 else {
+    guard Self.isName(text) else {
       throw LongOptions.misuse(
         "option '--name' needs up to 64 characters without spaces and '/', not '\(text)'")
     }
@@ -59,8 +71,18 @@ final class RemoteOptions {
     joiningOption = joiningOption ?? "--name"
   }
 
+  /// Whether a machine may have a name.
+  static func isName(_ text: ByteString) -> Bool {
+    text.count <= 64
+      && text.bytes.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") }
+  }
+
   /// Refuses options that have no effect together.
   func check(_ script: CommandLineArguments.Script?) throws(CommandLineArguments.Misuse) {
+    if joins || checks, started != nil {
+      throw LongOptions.misuse(
+        "option '\(joins ? "--join" : "--remote-check")' can't be combined with '--hosts'")
+    }
     if joins {
       if server != nil || checks {
         throw LongOptions.misuse("option '--join' can't be combined with '--remote'")
@@ -107,6 +129,11 @@ final class RemoteOptions {
     defer { unsetenv("FLOWLUA_REMOTE_KEY") }
     return variable("FLOWLUA_REMOTE_KEY")
   }()
+
+  /// A text that nobody guesses.
+  static var randomText: ByteString {
+    (0..<4).reduce("") { text, _ in text + UInt64.random(in: 0 ... .max).hexadecimal }
+  }
 
   /// The settings for a URL.
   static func settings(

@@ -92,9 +92,16 @@ enum Usage {
                              several with commas
       --remote-check         list the machines that have joined; status 1 if none can execute ops
                              of this version; no script is executed
+      --hosts HOST,...       start machines on these hosts by ssh, and a server here, for as long as the
+                             script runs; N/HOST has N workers, @FILE has a host on each line
+      --hosts-launcher CMD   start them by this command instead of ssh, such as 'docker exec -i'; {} is
+                             the place of the host
+      --hosts-command CMD    how flowlua is called on the hosts (default: flowlua)
+      --hosts-address ADDR   the address of this machine for machines that ssh doesn't connect
       --join [URL]           execute the ops of scripts elsewhere until SIGTERM or Ctrl-C, with as many
                              workers as there are cores, or --workers N; no script is executed;
-                             without a URL, that of FLOWLUA_REMOTE
+                             without a URL, that of FLOWLUA_REMOTE; - reads it from standard input,
+                             and ends with that
       --name NAME            with --join: the name of this machine (default: its host name)
       --tags TAG,...         with --join: what this machine has, at most 4 words: ops can demand them
       --insecure             let servers of other machines be reached without TLS

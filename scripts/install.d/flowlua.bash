@@ -17,6 +17,7 @@ _flowlua() {
     $before == --older-than || $before == --settle || $before == --show || $before == --forget ||
     $before == --from || $before == --only || $before == --allow-env || $before == --allow-read ||
     $before == --allow-write || $before == --cpu-limit || $before == --memory-limit || $before == --open-files ||
+    $before == --hosts || $before == --hosts-address || $before == --hosts-command || $before == --hosts-launcher ||
     $before == --time-limit || $before == --join || $before == --name || $before == --remote ||
     $before == --remote-shared || $before == --remote-timeout || $before == --tags || $before == --store || $before == --store-limit || $before == --timeline || $before == --trace || $before == -e || $before == -l ]]; then
     option=$before
@@ -32,6 +33,7 @@ _flowlua() {
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     --sandbox) mapfile -t COMPREPLY < <(compgen -W 'strict' -- "$word") ;;
     --allow-env) mapfile -t COMPREPLY < <(compgen -P "$list" -e -- "${word#"$list"}") ;;
+    --hosts) mapfile -t COMPREPLY < <(compgen -P "$list" -A hostname -- "${word#"$list"}") ;;
     --allow-read | --allow-write) mapfile -t COMPREPLY < <(compgen -P "$list" -f -- "${word#"$list"}") ;;
     --workers) mapfile -t COMPREPLY < <(compgen -W "$(seq "$(nproc)")" -- "$word") ;;
     --annotations | --store | --remote-shared) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
@@ -39,14 +41,14 @@ _flowlua() {
     --forget)
       # Only ages go without a run.
       if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W '--older-than' -- "$word"); fi ;;
-    --cpu-limit | --from | --grace | --join | --memory-limit | --name | --older-than | --only | --open-files | --remote | --remote-timeout | --tags | --time-limit | --resume | --settle | --show | --store-limit | -e | -l) ;;
+    --cpu-limit | --from | --grace | --hosts-address | --hosts-command | --hosts-launcher | --join | --memory-limit | --name | --older-than | --only | --open-files | --remote | --remote-timeout | --tags | --time-limit | --resume | --settle | --show | --store-limit | -e | -l) ;;
     *)
       # Behind the script all words are its own.
       for ((at = 1; at < COMP_CWORD; at++)); do
         case ${COMP_WORDS[at]} in
           --graph | --color | --events | --from | --grace | --older-than | --only | --progress | --report | --settle | --show | --store | --store-limit | --timeline | --trace | \
             --allow-env | --allow-read | --allow-write | --cpu-limit | --memory-limit | --open-files | --time-limit | \
-            --name | --remote | --remote-shared | --remote-timeout | --tags | \
+            --hosts | --hosts-address | --hosts-command | --hosts-launcher | --name | --remote | --remote-shared | --remote-timeout | --tags | \
             --workers | --annotations | -e | -l)
             at=$((at + 1)) ;;
           --join | --forget) [[ ${COMP_WORDS[at + 1]} != -* ]] && at=$((at + 1)) ;;
@@ -60,7 +62,7 @@ _flowlua() {
       if ((at >= COMP_CWORD)) && [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W '--allow-env --allow-net --allow-read --allow-run --allow-write
           --annotations --check --color --cpu-limit --events --follow --forget --from --grace --graph --help
-          --insecure --join --keep --memory-limit --name --no-cache --no-progress --older-than --only --open-files --otlp
+          --hosts --hosts-address --hosts-command --hosts-launcher --insecure --join --keep --memory-limit --name --no-cache --no-progress --older-than --only --open-files --otlp
           --progress --remote --remote-check --remote-shared --remote-timeout --report --resume --runs
           --sandbox --sandbox=strict --settle --show --store --store-limit
           --summary --summary=json --tags --time-limit --timeline --trace --trust-code --verify --version

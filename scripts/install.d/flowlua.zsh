@@ -18,6 +18,10 @@ _arguments -S -s \
   '--grace=[give cleanups this many seconds after a stop]:seconds:' \
   '--graph=[write the flows as a graph]:file:_files -g "*.(dot|mmd|svg)"' \
   '--help[show the options]' \
+  '*--hosts=[start machines on these hosts for the script]:host:_sequence _hosts' \
+  '--hosts-address=[the address of this machine for machines that ssh does not connect]:address:' \
+  '--hosts-command=[the command that calls flowlua on the hosts]:command:' \
+  '--hosts-launcher=[the command that executes another one on a host]:command:' \
   '--insecure[let servers of other machines be reached without TLS]' \
   '--join=[execute ops of scripts elsewhere]::URL of the server:' \
   '--keep[keep what the ops finish]' \

@@ -107,7 +107,7 @@ need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev
 need_to_test() {
   need_to_build &&
     need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx \
-      nats-server openssl python3 python3-venv tinyproxy-bin faketime &&
+      nats-server openssh-client openssh-server openssl python3 python3-venv tinyproxy-bin faketime &&
     need_python_packages
 }
 # A screen of a terminal, the trace processor of Perfetto, and the messages of OpenTelemetry, in a virtual

@@ -146,6 +146,14 @@ void flowsystem_end_programs_with_process(void);
 /// that it leaves does that. Called once, before the first program and the first thread. Returns 0 or an errno.
 int flowsystem_kill_programs_when_killed(void);
 
+/// Forks a process that helps this one, in a process group of its own. In it, returns 0: its standard input ends when this
+/// process has ended, and its outputs are a pipe to this process. Here, returns its number, the pipe's end, and the end of
+/// its input; -1 with errno set when that fails. Called before the first thread.
+int flowsystem_begin_helper(const char *name, int *output, int *lifeline);
+
+/// Ends the input of a helper, and waits until it has ended. It is killed after `patience` milliseconds.
+void flowsystem_end_helper(int helper, int lifeline, int patience);
+
 /// Ends all programs now: SIGTERM and, after a second at most, SIGKILL. Their statuses still have
 /// to be taken.
 void flowsystem_end_programs(void);

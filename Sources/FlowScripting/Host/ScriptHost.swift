@@ -193,6 +193,8 @@ public final class ScriptHost {
   /// The server whose machines execute ops with `thread = "remote"`; nil for none. Set it before the first of them
   /// starts.
   package var remoteSettings: RemoteSettings?
+  /// Whether machines have been started that join this server, and no other.
+  package var hasStartedMachines = false
   /// The text of `FLOWLUA_REMOTE_KEY` for the server of `flow.remote`.
   package var remoteKey: ByteString?
   /// Called with a sentence about a machine that can't be used.

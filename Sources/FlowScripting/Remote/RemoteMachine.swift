@@ -40,6 +40,9 @@ package final class RemoteMachine {
   private var lostAt: Int64?
   private var lastLook = LuaVM.monotonicTime
   private var isLeaving = false
+  private var hasEnded = false
+  /// Whether it ends by itself when its server is gone, because it was started for one script.
+  package var isTemporary = false
   private var onLeft: (() -> Void)?
   /// Called with a sentence about messages that it ignores.
   package var onWarning: ((ByteString) -> Void)?
@@ -68,6 +71,8 @@ package final class RemoteMachine {
   private static let mostLeases = 1024
   /// Without a connection for so many nanoseconds, nothing of scripts executes here any more.
   private static let longestAbsence: Int64 = 10_000_000_000
+  /// Without a connection for so many nanoseconds, a machine that was started for one script ends.
+  private static let longestPatience: Int64 = 60_000_000_000
   /// A script that nobody has heard of for so many nanoseconds is gone.
   private static let longestSilence: Int64 = 30_000_000_000
   /// Workers of a script that has had no job for so many nanoseconds end.
@@ -445,6 +450,10 @@ package final class RemoteMachine {
       if now - lostAt > Self.longestAbsence {
         for session in sessions.values { end(session, isOver: false) }
       }
+      if isTemporary, now - lostAt > Self.longestPatience {
+        onWarning?("leaves, because the server has been gone for a minute")
+        hasEnded = true
+      }
       return
     }
     if !isLeaving { sayHere() }
@@ -515,6 +524,13 @@ package final class RemoteMachine {
     if leases.isEmpty { left() }
   }
 
+  /// Gives all jobs back to their scripts and ends, within a second: the script that it was started for has ended.
+  package func leaveAtOnce() {
+    leave { [weak self] in self?.hasEnded = true }
+    giveBack()
+    _ = loop.scheduleOutside(after: .seconds(1)) { [weak self] in self?.hasEnded = true }
+  }
+
   /// Gives all jobs back to their scripts.
   func giveBack() {
     for lease in leases.values { lease.giveBack(Self.leaving) }
@@ -543,10 +559,9 @@ extension RemoteMachine {
   ///   - onRequest: Called when a signal is handled.
   ///   - say: Prints a line.
   package func run(onRequest: () -> Void, _ say: (ByteString) -> Void) {
-    var hasLeft = false
     var requests = 0
-    while !hasLeft {
-      let isOver = !host.loop.run { [host] in hasLeft || host.vm.hasRequest }
+    while !hasEnded {
+      let isOver = !host.loop.run { [host] in hasEnded || host.vm.hasRequest }
       if isOver { return }
       guard host.takeRequest() != nil else { continue }
       requests += 1
@@ -555,7 +570,7 @@ extension RemoteMachine {
         if jobCount > 0 {
           say("leaves when \(jobCount == 1 ? "1 job has" : "\(jobCount) jobs have") ended")
         }
-        leave { hasLeft = true }
+        leave { [weak self] in self?.hasEnded = true }
         _ = host.loop.scheduleOutside(after: host.loop.cleanupGrace) { [weak self] in
           self?.giveBack()
         }

@@ -14,10 +14,13 @@ package struct RemoteSettings: Sendable {
   package var shared = RemoteSharedFolders()
   /// The text of `FLOWLUA_REMOTE_KEY`, with which messages are sealed; nil for none.
   private var key: ByteString?
+  /// The URLs as they were given.
+  private let text: ByteString
 
   /// Settings for servers, such as `nats://10.0.0.7` or several with commas between them.
   package init(url: ByteString) throws(FlowError) {
     servers = try NATSSettings(url)
+    text = url
   }
 
   /// Sets the text of `FLOWLUA_REMOTE_KEY`.
@@ -35,12 +38,44 @@ package struct RemoteSettings: Sendable {
   /// The URLs of the servers, without secrets.
   package var place: ByteString { servers.place }
 
-  /// Whether all servers are on this machine.
-  private var isLoopback: Bool {
-    servers.servers.allSatisfy { url in
-      let host = url.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2).last ?? url.utf8[...]
-      return ["127.", "localhost:", "[::1]:"].contains { host.starts(with: $0.utf8) }
+  /// The hosts of the servers with their ports, such as `127.0.0.1:4222`.
+  private var places: [ByteString] {
+    servers.servers.map { url in
+      ByteString(
+        Array(url.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2).last ?? url.utf8[...]))
     }
+  }
+
+  /// The hosts of the servers with their ports if all of them are on this machine; else none.
+  package var loopbackPlaces: [ByteString] {
+    let places = places
+    let areHere = places.allSatisfy { place in
+      ["127.", "localhost:", "[::1]:"].contains { place.bytes.starts(with: $0.utf8) }
+    }
+    return areHere ? places : []
+  }
+
+  /// Whether all servers are on this machine.
+  private var isLoopback: Bool { !loopbackPlaces.isEmpty }
+
+  /// The URLs with the token or the user, for another process.
+  ///
+  /// - Parameter ports: The ports through which that process reaches the servers, one for each; none if they are those of
+  ///   the URLs.
+  /// - Returns: The URLs with commas between them.
+  package func url(ports: [Int] = []) -> ByteString {
+    guard ports.count == servers.servers.count else { return text }
+    let parts = text.bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+    var urls: ByteString = ""
+    for (index, part) in parts.enumerated() {
+      let place = places[index].bytes
+      let host = place.prefix((place.lastIndex(of: UInt8(ascii: ":")) ?? 0) + 1)
+      let scheme = part.prefix { $0 != UInt8(ascii: "/") }.count + 2
+      let end = part.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 - part.startIndex } ?? scheme
+      let start = ByteString(Array(part.prefix(end)))
+      urls = urls + (index == 0 ? "" : ",") + start + "\(ByteString(Array(host)))\(ports[index])"
+    }
+    return urls
   }
 
   /// Whether the connection is encrypted, or leaves this machine nowhere.

@@ -31,6 +31,10 @@ extension ScriptHost {
         throw host.usage(
           call, "bad use of 'remote' (call it before the first op with thread = \"remote\" starts)")
       }
+      guard !host.hasStartedMachines else {
+        throw host.usage(
+          call, "bad use of 'remote' (the machines of --hosts have joined another server)")
+      }
       try host.checkAllowed(.requests, call, "remote")
       guard let url = try options.string("url") else {
         throw options.wrong("url", expected: "string")

@@ -1,0 +1,174 @@
+internal import CFlowSystem
+internal import FlowEngine
+internal import FlowScripting
+internal import Glibc
+
+/// The process that starts the machines of a script, and a server for them, and ends all of them with the script, however
+/// that ends. Its first line for the script is a `HostReply`; the others are lines for the user.
+final class HostKeeper {
+  let plan: HostPlan
+  let loop: EventLoop
+  private var server: HostServer?
+  private var settings: RemoteSettings?
+  private var launches: [HostLaunch] = []
+  private var watch: DescriptorWatch?
+  /// Lines from before the reply.
+  private var early: [ByteString]? = []
+  private(set) var isEnding = false
+  private var hasEnded = false
+
+  /// How long machines have to end by themselves once their input has ended.
+  private static let patience = Duration.seconds(2)
+
+  /// Made in a process with one thread.
+  ///
+  /// - Throws: A `SystemError` when the system gives no process that ends programs.
+  init(_ plan: HostPlan) throws(SystemError) {
+    let problem = flowsystem_kill_programs_when_killed()
+    if problem != 0 { throw SystemError(code: problem) }
+    self.plan = plan
+    if plan.server == nil { server = try HostServer(plan.address) }
+    loop = EventLoop()
+  }
+
+  /// Works until the script ends; returns the exit status.
+  func run() -> Int32 {
+    do throws(SystemError) {
+      watch = try loop.watch(STDIN_FILENO, ScriptEndJob(self))
+    } catch {
+      fail(error.messageBytes)
+    }
+    if let settings = plan.server {
+      begin(settings)
+    } else {
+      server?.begin(on: loop) { [unowned self] in serverIsReady($0) }
+    }
+    _ = loop.run { hasEnded }
+    return 0
+  }
+
+  private func serverIsReady(_ result: Result<ByteString, SystemError>) {
+    switch result {
+    case .failure(let error) where settings == nil: fail(error.messageBytes)
+    case .failure(let error): say("\(plan.program): \(error.messageBytes)")
+    case .success(let url):
+      do throws(FlowError) { begin(try plan.settings(url)) } catch {
+        fail("option '--hosts': \(error.messageBytes)")
+      }
+    }
+  }
+
+  /// Starts the machines, which join a server.
+  private func begin(_ settings: RemoteSettings) {
+    self.settings = settings
+    for host in plan.options.hosts {
+      let launch = HostLaunch(host, settings, self)
+      launches.append(launch)
+      if let problem = launch.begin() {
+        // Without the launcher no other host can be reached.
+        return fail("option '--hosts': \(problem)")
+      }
+    }
+    reply(.ready(settings.url()))
+  }
+
+  // MARK: Lines
+
+  private func reply(_ reply: HostReply) {
+    guard let lines = early else { return }
+    early = nil
+    write(reply.line)
+    for line in lines { write(line) }
+  }
+
+  /// Shows a line to the user.
+  func say(_ line: ByteString) {
+    if early == nil { write(line) } else { early?.append(line) }
+  }
+
+  private func write(_ line: ByteString) {
+    var rest = (line.bytes + [UInt8(ascii: "\n")])[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes {
+        flowsystem_write_quietly(STDOUT_FILENO, $0.baseAddress, $0.count)
+      }
+      // A script that is gone reads nothing.
+      guard count > 0 || errno == EINTR else { return }
+      rest = rest.dropFirst(max(0, count))
+    }
+  }
+
+  /// Ends with a sentence for the user, who gets no script executed.
+  private func fail(_ sentence: ByteString) {
+    reply(.failed(sentence))
+    end()
+  }
+
+  // MARK: The end
+
+  /// A machine has ended.
+  func ended() {
+    if isEnding { return proceedWithEnd() }
+    if launches.allSatisfy(\.hasEnded) {
+      say("\(plan.program): no host of '--hosts' is left")
+    }
+  }
+
+  /// Ends the machines, and then the server.
+  func end() {
+    guard !isEnding else { return }
+    isEnding = true
+    watch?.end()
+    for launch in launches { launch.end() }
+    _ = loop.schedule(after: Self.patience) { [weak self] in
+      for launch in self?.launches ?? [] { launch.stop() }
+    }
+    proceedWithEnd()
+  }
+
+  private func proceedWithEnd() {
+    guard launches.allSatisfy(\.hasEnded) else { return }
+    guard let server else { return hasEnded = true }
+    server.end { [weak self] in self?.hasEnded = true }
+  }
+}
+
+/// What the process says to the script's first.
+enum HostReply {
+  /// The machines are being started, and the server has this URL.
+  case ready(ByteString)
+  /// Nothing was started, for this reason.
+  case failed(ByteString)
+
+  private static let readyWord: ByteString = "ready "
+  private static let failedWord: ByteString = "failed "
+
+  var line: ByteString {
+    switch self {
+    case .ready(let url): Self.readyWord + url
+    case .failed(let sentence): Self.failedWord + sentence
+    }
+  }
+
+  init(line: ByteString) {
+    func rest(_ word: ByteString) -> ByteString? {
+      line.bytes.starts(with: word.bytes)
+        ? ByteString(Array(line.bytes.dropFirst(word.count))) : nil
+    }
+    if let url = rest(Self.readyWord) {
+      self = .ready(url)
+    } else {
+      self = .failed(
+        rest(Self.failedWord) ?? "the process that starts the machines has ended: \(line)")
+    }
+  }
+}
+
+/// Ends the machines once the script has ended, or says that it does.
+private final class ScriptEndJob: LoopJob {
+  private unowned let keeper: HostKeeper
+
+  init(_ keeper: HostKeeper) { self.keeper = keeper }
+
+  func run() { keeper.end() }
+}

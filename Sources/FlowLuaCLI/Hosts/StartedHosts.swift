@@ -1,0 +1,146 @@
+internal import CFlowSystem
+internal import FlowEngine
+internal import FlowScripting
+internal import Glibc
+
+/// The machines that `--hosts` has started for a script: another process keeps them, and ends them with this one.
+final class StartedHosts {
+  /// Those of the server that they join.
+  let settings: RemoteSettings
+  private let process: pid_t
+  private let output: Int32
+  private var lifeline: Int32
+  private let owner = getpid()
+  private var reader: pthread_t?
+
+  // Unsafe: set once, before the process exits and reads it; both on the main thread.
+  private nonisolated(unsafe) static var current: StartedHosts?
+
+  /// How many milliseconds the process has for the end of all machines.
+  private static let patience: Int32 = 15_000
+
+  /// Starts the machines.
+  ///
+  /// - Parameters:
+  ///   - arguments: The command line.
+  ///   - server: The server that it names, if it does.
+  /// - Returns: The machines; nil without the option.
+  /// - Throws: What can't be started, as a misuse of the option.
+  static func start(
+    _ arguments: CommandLineArguments, server: RemoteSettings?
+  ) throws(CommandLineArguments.Misuse) -> StartedHosts? {
+    guard let options = arguments.options.remote, let hosts = options.started else { return nil }
+    try hosts.check(hasServer: server != nil)
+    var key = RemoteOptions.key(arguments)
+    if let text = key, text.bytes.contains(UInt8(ascii: "\n")) {
+      throw failure("a key with a line end can't be sent to a machine (FLOWLUA_REMOTE_KEY)")
+    }
+    // Other machines may read what goes to an address of this one.
+    if key == nil, hosts.address != nil { key = RemoteOptions.randomText }
+    let plan = HostPlan(
+      program: arguments.program, options: hosts, server: server, key: key,
+      isInsecure: options.isInsecure, shared: options.shared, timeout: options.timeout)
+    if server == nil, let address = hosts.address {
+      // Before anything is started.
+      do throws(FlowError) { _ = try plan.settings("nats://\(plan.serverName)") } catch {
+        throw LongOptions.misuse("option '--hosts-address' \(address): \(error.messageBytes)")
+      }
+    }
+    return try start(plan)
+  }
+
+  private static func failure(_ reason: ByteString) -> CommandLineArguments.Misuse {
+    CommandLineArguments.Misuse(
+      message: "option '--hosts': \(reason)", status: 1, showsUsage: false)
+  }
+
+  private static func start(
+    _ plan: HostPlan
+  ) throws(CommandLineArguments.Misuse) -> StartedHosts {
+    var output: Int32 = -1
+    var lifeline: Int32 = -1
+    let process = flowsystem_begin_helper("flowlua-hosts", &output, &lifeline)
+    if process < 0 { throw failure(systemMessage(errno)) }
+    if process == 0 { keep(plan) }
+    do {
+      let reply = readLine(output)
+      let started = StartedHosts(try plan.serverSettings(reply), process, output, lifeline)
+      current = started
+      atexit { StartedHosts.current?.end() }
+      return started
+    } catch {
+      close(lifeline)
+      close(output)
+      waitpid(process, nil, 0)
+      throw CommandLineArguments.Misuse(
+        message: error.messageBytes, status: 1, showsUsage: false)
+    }
+  }
+
+  /// What the other process does.
+  private static func keep(_ plan: HostPlan) -> Never {
+    do throws(SystemError) {
+      exit(try HostKeeper(plan).run())
+    } catch {
+      Output.write(
+        HostReply.failed("option '--hosts': \(error.messageBytes)").line + "\n", toError: false)
+      exit(1)
+    }
+  }
+
+  private init(
+    _ settings: RemoteSettings, _ process: pid_t, _ output: Int32, _ lifeline: Int32
+  ) {
+    self.settings = settings
+    self.process = process
+    self.output = output
+    self.lifeline = lifeline
+  }
+
+  /// The first line of a pipe.
+  private static func readLine(_ descriptor: Int32) -> ByteString {
+    var line: [UInt8] = []
+    var byte: UInt8 = 0
+    while true {
+      let count = read(descriptor, &byte, 1)
+      if count < 0, errno == EINTR { continue }
+      if count <= 0 || byte == UInt8(ascii: "\n") { return ByteString(line) }
+      line.append(byte)
+    }
+  }
+
+  /// Begins to show what is said about the machines, on a thread: the script may be busy. Called in the sandbox.
+  func beginReading() throws(CommandLineArguments.Misuse) {
+    let output = output
+    do throws(SystemError) {
+      reader = try SignalFreeThread.start(isDetached: false) { Self.show(output) }
+    } catch {
+      throw Self.failure(error.messageBytes)
+    }
+  }
+
+  private static func show(_ descriptor: Int32) {
+    var splitter = LineSplitter()
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = read(descriptor, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      if count <= 0 { return }
+      buffer.withUnsafeBytes { bytes in
+        splitter.add(UnsafeRawBufferPointer(rebasing: bytes[..<count])) {
+          Output.write($0 + "\n", toError: true)
+        }
+      }
+    }
+  }
+
+  /// Ends the machines, and waits for that.
+  private func end() {
+    // A forked process has none.
+    guard lifeline >= 0, getpid() == owner else { return }
+    flowsystem_end_helper(process, lifeline, Self.patience)
+    lifeline = -1
+    // It reads the last lines.
+    if let reader { pthread_join(reader, nil) }
+  }
+}
