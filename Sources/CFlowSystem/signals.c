@@ -24,6 +24,10 @@ static pthread_t asked_thread;
 
 /// The signal that has requested the end of the process; 0 before it.
 static _Atomic(int) termination_signal;
+/// Whether the request hasn't been handled yet.
+static _Atomic(bool) is_termination_pending;
+/// Whether a further signal is a request of its own once the previous one has been handled.
+static bool repeats_termination;
 /// Whether one of the signals has requested the end of the script.
 static _Atomic(bool) was_asked_to_end;
 /// Whether everything is being cancelled, so that a second signal may cut off cleanups.
@@ -99,12 +103,15 @@ static void on_termination(int number) {
     int none = 0;
     if (!atomic_compare_exchange_strong(&termination_signal, &none, number)) {
       if (number == SIGHUP) return;
-      end_next_time(number);
-      raise(number);
-      return;
+      if (!repeats_termination || atomic_load(&is_termination_pending)) {
+        end_next_time(number);
+        raise(number);
+        return;
+      }
     }
   }
   if (!ask(number, &termination)) return;
+  atomic_store(&is_termination_pending, true);
   struct sigaction present;
   // A script's own alarm, set through a C module, is left alone.
   if (sigaction(SIGALRM, NULL, &present) != 0 || present.sa_handler != SIG_DFL) return;
@@ -113,6 +120,7 @@ static void on_termination(int number) {
 }
 
 void flowsystem_begin_termination(void) {
+  atomic_store(&is_termination_pending, false);
   struct sigaction present;
   if (sigaction(SIGALRM, NULL, &present) != 0 || present.sa_handler != on_overdue) return;
   alarm(0);
@@ -127,8 +135,10 @@ void flowsystem_catch_interruption(
   set_handler(SIGINT, on_interruption, 0);
 }
 
-void flowsystem_catch_termination(flowsystem_request function, void *context, int wake) {
+void flowsystem_catch_termination(
+    flowsystem_request function, void *context, bool repeatedly, int wake) {
   termination = (request){function, context, NULL};
+  repeats_termination = repeatedly;
   flowsystem_wake_by_signals(wake);
   const int numbers[] = {SIGTERM, SIGHUP};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

@@ -71,6 +71,7 @@ final class Interpreter {
       signals.catchTermination(host) {
         messages.reportFailures(of: host)
         monitors.finish()
+        hosts?.end()
         // A service manager knows from the status that the next start continues.
         if Keeping.end(isFinished: false), flowsystem_termination_signal() == SIGTERM {
           exit(Keeping.resumableStatus)

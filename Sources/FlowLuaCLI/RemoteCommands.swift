@@ -41,9 +41,9 @@ struct RemoteCommands {
 
   /// Executes jobs of scripts elsewhere until a signal ends that; returns the exit status.
   func join() throws(CommandLineArguments.Misuse) -> Int32 {
+    let confinement = try Confinement(arguments)
     let starter = options.readsURL ? try MachineStarter() : nil
     let settings = try joinedServer(starter)
-    let confinement = try Confinement(arguments)
     // Nobody on this machine may look after what a job has started.
     let problem = flowsystem_kill_programs_when_killed()
     if problem != 0 {
@@ -105,7 +105,7 @@ struct RemoteCommands {
     }
     flowsystem_catch_interruption(LuaVM.interrupter, vm.requestContext, LuaVM.interruptionQuestion)
     flowsystem_catch_termination(
-      LuaVM.terminator, vm.requestContext, host.loop.mailbox.descriptor)
+      LuaVM.terminator, vm.requestContext, true, host.loop.mailbox.descriptor)
     return host
   }
 

@@ -37,7 +37,7 @@ struct Signals {
       Self.end(by: flowsystem_termination_signal())
     }
     flowsystem_catch_termination(
-      LuaVM.terminator, vm.requestContext, host.loop.mailbox.descriptor)
+      LuaVM.terminator, vm.requestContext, false, host.loop.mailbox.descriptor)
     host.onLoopChange = { flowsystem_wake_by_signals($0.mailbox.descriptor) }
   }
 

@@ -174,8 +174,9 @@ void flowsystem_catch_interruption(
 /// Makes the first SIGTERM and SIGHUP call `function`, if they have their default action; a second
 /// SIGHUP does nothing. From now on all kinds also write to the eventfd `wake`. Unless
 /// `flowsystem_begin_termination` is called in time, the process ends nevertheless: it may be in a
-/// C function that takes long.
-void flowsystem_catch_termination(flowsystem_request function, void *context, int wake);
+/// C function that takes long. With `repeatedly`, a further SIGTERM calls `function` again once that has been called.
+void flowsystem_catch_termination(
+    flowsystem_request function, void *context, bool repeatedly, int wake);
 
 /// Makes both kinds write to another eventfd from now on.
 void flowsystem_wake_by_signals(int wake);

@@ -40,11 +40,11 @@ struct HostPlan {
     }
   }
 
-  /// Whether the launcher is the secure shell, which has options of its own.
+  /// Whether the launcher is the secure shell, which has options of its own. Another program may start it.
   var usesSSH: Bool {
-    options.launcher.first?.bytes.split(separator: UInt8(ascii: "/")).last?.elementsEqual(
-      "ssh".utf8)
-      == true
+    options.launcher.contains { word in
+      word.bytes.split(separator: UInt8(ascii: "/")).last?.elementsEqual("ssh".utf8) == true
+    }
   }
 
   /// Where the launcher has the name of the host, unless that is its last word.

@@ -135,7 +135,7 @@ final class StartedHosts {
   }
 
   /// Ends the machines, and waits for that.
-  private func end() {
+  func end() {
     // A forked process has none.
     guard lifeline >= 0, getpid() == owner else { return }
     flowsystem_end_helper(process, lifeline, Self.patience)

@@ -553,7 +553,7 @@ package final class RemoteMachine {
 
 extension RemoteMachine {
   /// Executes jobs until signals end that. The first one lets those that execute end, for as long as the grace of
-  /// cleanups is; then, or after a second one, their scripts get them back.
+  /// cleanups is; then, or after a second one, their scripts get them back. A third one waits for nothing.
   ///
   /// - Parameters:
   ///   - onRequest: Called when a signal is handled.
@@ -574,8 +574,12 @@ extension RemoteMachine {
         _ = host.loop.scheduleOutside(after: host.loop.cleanupGrace) { [weak self] in
           self?.giveBack()
         }
-      } else {
+      } else if requests == 2 {
+        say("gives \(jobCount == 1 ? "1 job" : "\(jobCount) jobs") back")
         giveBack()
+      } else {
+        say("ends without waiting for the server")
+        hasEnded = true
       }
     }
   }

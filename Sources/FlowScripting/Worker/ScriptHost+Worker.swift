@@ -109,6 +109,18 @@ extension LuaVM {
     }
   }
 
+  /// Makes the error of `require` about a module that isn't found say where it was sought.
+  func addToMissingModules(_ place: ByteString) throws {
+    guard case .reference(let package) = try global("package"),
+      case .reference(let searchers) = try rawGet("searchers", in: package)
+    else { return }
+    var count = 0
+    while try !rawGet(.integer(Int64(count + 1)), in: searchers).isNil { count += 1 }
+    // A searcher that finds nothing returns what the error has about it.
+    let searcher = try makeFunction { $0.answer(.string(place)) }
+    try set(.reference(searcher), at: count + 1, in: searchers)
+  }
+
   /// Sets the module paths.
   func setPackagePaths(_ paths: [(field: ByteString, text: ByteString)]) throws {
     guard case .reference(let package) = try global("package") else { return }

@@ -61,6 +61,10 @@ final class WorkerRuntime {
       host = try ScriptHost(
         vm: vm, loop: loop, configuration: setting.hostConfiguration, isWorker: true)
       try vm.setPackagePaths(setting.paths)
+      if let machine = setting.lane.machine {
+        try vm.addToMissingModules(
+          "not sent with the op, and not on the machine '\(machine)'")
+      }
       host.logsWaits = setting.logsWaits
       host.lane = setting.lane.value
       if setting.isChecking { host.onNeedOfOutcome = { _, _ in } }

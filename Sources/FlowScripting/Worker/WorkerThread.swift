@@ -43,6 +43,13 @@ struct WorkerLane: Sendable {
   /// Its name for scripts of other machines.
   let name: ByteString?
 
+  /// The name of the machine for scripts of other machines.
+  var machine: ByteString? {
+    name.map { name in
+      ByteString(Array(name.bytes[..<(name.bytes.lastIndex(of: UInt8(ascii: "/")) ?? name.count)]))
+    }
+  }
+
   /// The value of `ctx.lane`.
   var value: FlowValue { name.map { .bytes($0) } ?? .integer(Int64(number)) }
 }

@@ -129,6 +129,15 @@ end
 -- Sends a signal to a machine: "KILL", "STOP", "CONT", "TERM".
 function Machine:signal(name) assert(os.execute(("kill -%s %d 2>&-"):format(name, self.program.pid))) end
 
+-- Waits until a machine has printed a line with this text in it.
+function Machine:wait_for_line(text)
+  for _ = 1, 6000 do
+    if table.concat(self.output, "\n"):find(text, 1, true) then return end
+    flow.sleep(0.01)
+  end
+  error(("no '%s' in:\n%s"):format(text, table.concat(self.output, "\n")), 2)
+end
+
 -- Waits for the end of a machine; returns its status.
 function Machine:wait()
   local ok, result = pcall(self.program.await, self.program)

@@ -40,7 +40,8 @@ local result = server:run(([[
   local Broken = flow.op("BrokenOp", { thread = "remote", run = function() require "broken_of_test" end })
   print(flow.new("broken"):add(Broken):run().error.message)
   local Missing = flow.op("MissingOp", { thread = "remote", run = function() require("missing" .. "_of_test") end })
-  print((flow.new("missing"):add(Missing):run().error.message:match "^[^\n]+"))
+  local message = flow.new("missing"):add(Missing):run().error.message
+  print(message:match "^[^\n]+" .. message:match "\n[^\n]*'m1'")
   -- A large value goes through the store of objects, both ways.
   local Big = flow.op("BigOp", { needs = { text = "string" }, gives = { back = "string" }, thread = "remote",
     run = function(ctx)
@@ -55,5 +56,6 @@ local result = server:run(([[
 check.equal(result.stderr, "")
 check.match(result.stdout, "^succeeded\tnil\t10\tlate\n")
 check.match(result.stdout, "broken_of_test.lua:1: ")
-check.match(result.stdout, "\n[^\n]*module 'missing_of_test' not found[^\n]*\nsucceeded\ttrue\n$")
+check.match(result.stdout, "\n[^\n]*module 'missing_of_test' not found[^\n]*\n" ..
+  "\tnot sent with the op, and not on the machine 'm1'\nsucceeded\ttrue\n$")
 check.equal(result.status, 0)

@@ -25,6 +25,8 @@ for _, signal in ipairs { "INT", "TERM", "HUP", "KILL" } do
   check.match(table.concat(place:processes(), "\n"), "nats%-server")
   assert(os.execute(("kill -%s %d"):format(signal, running.pid)))
   pcall(running.await, running)
+  -- Otherwise nobody was left to wait for them.
+  if signal ~= "KILL" then check.same(place:processes(), {}, signal) end
   place:wait_for_end()
   check.equal(place:left(), "", signal)
 end

@@ -83,7 +83,7 @@ if [ $(wc -l <'%s/tried') = 1 ]; then
 fi
 exec /usr/bin/ssh "$@"
 ]]):format(place.folder, place.folder), true)
-result = place:run(hosts.lanes(1), "--hosts", "1/a", "--hosts-launcher", place.folder .. "/ssh {} -F " .. settings)
+result = place:run(hosts.lanes(1), "--hosts", "1/a", "--hosts-launcher", "env A=b " .. place.folder .. "/ssh {} -F " .. settings)
 check.equal(result.stderr, "")
 check.equal(result.stdout, "a/1\n")
 local tried = {}

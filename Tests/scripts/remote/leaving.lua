@@ -44,3 +44,43 @@ check.equal(result.stderr, "")
 check.equal(result.stdout, "began\nsecond\n")
 check.equal(machine:wait(), 0)
 check.contains(table.concat(machine.output, "\n"), "leaves when 1 job has ended")
+
+local function end_second()
+  for _, old in ipairs(server.machines) do
+    if old.name == "second" then
+      old.name = "ended"
+      old:signal "TERM"
+      old:wait()
+    end
+  end
+end
+
+-- A second signal doesn't wait for the grace, and says so. SIGHUP comes twice when a terminal is closed.
+for first, second in pairs { TERM = "TERM", INT = "INT", HUP = "TERM" } do
+  end_second()
+  local machine = server:join("first")
+  local running = server:start(script:format "100")
+  server:wait_for_report()
+  machine:signal(first)
+  if first == "HUP" then machine:signal "HUP" end
+  machine:wait_for_line "leaves when 1 job has ended"
+  server:join "second"
+  machine:signal(second)
+  machine:wait_for_line "gives 1 job back"
+  check.equal(running:await().stdout, "began\nsecond\n")
+  check.equal(machine:wait(), 0)
+end
+
+-- A third one doesn't wait for the server, which stands still.
+end_second()
+local machine = server:join("first")
+local running = server:start(script:format "100")
+server:wait_for_report()
+assert(os.execute("kill -STOP " .. server.server.program.pid))
+for _, line in ipairs { "leaves when 1 job has ended", "gives 1 job back", "ends without waiting for the server" } do
+  machine:signal "TERM"
+  machine:wait_for_line(line)
+end
+check.equal(machine:wait(), 0)
+assert(os.execute("kill -CONT " .. server.server.program.pid))
+running:cancel()
