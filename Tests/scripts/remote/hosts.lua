@@ -22,12 +22,23 @@ result = place:run(hosts.lanes(2), "--hosts", "@" .. list,
 check.equal(result.stderr, "")
 check.equal(result.stdout, "c/1 user@d/1\n")
 
--- The server and the machines are outside of the script's sandbox; machines may have one of their own, and another address of this machine has the server.
+-- The server and the machines are outside of the script's sandbox; machines may have one of their own. The server is at
+-- another address of this machine.
 result = place:run(hosts.lanes(1), "--hosts", "1/a", "--hosts-address", "127.0.0.2", "--sandbox", "--allow-net",
   "--hosts-command", place.flowlua .. " --sandbox --allow-net")
 check.equal(result.stderr, "")
 check.equal(result.stdout, "a/1\n")
 check.same(place:processes(), {})
+
+-- What goes to such an address is sealed with a key, which machines get with the URL.
+place:write("tee", ([[
+#!/bin/sh
+tee '%s/line' | '%s' "$@"
+]]):format(place.folder, place.flowlua), true)
+result = place:run(hosts.lanes(1), "--hosts", "1/a", "--hosts-address", "127.0.0.2", "--hosts-command", place.folder .. "/tee")
+check.equal(result.stderr, "")
+check.equal(result.stdout, "a/1\n")
+check.match(io.open(place.folder .. "/line"):read "a", "^nats://%x+@127%.0%.0%.2:%d+ %x+\n")
 
 -- While the script runs: the token is in no command line, and only the owner can read it in the file of the server.
 local running = place:start([[

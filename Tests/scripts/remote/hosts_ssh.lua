@@ -19,7 +19,9 @@ local function sshd(name, settings)
       PasswordAuthentication no
       PermitRootLogin prohibit-password
       LogLevel INFO
-    ]]):format(port, place.folder, place.folder) .. settings)
+      # The files that a shell reads there are no matter of this test.
+      SetEnv HOME=%s
+    ]]):format(port, place.folder, place.folder, place.folder) .. settings)
     local task = flow.exec({ "/usr/sbin/sshd", "-D", "-e", "-f", config })
     local lines, text = task:lines(), ""
     for line in lines do
