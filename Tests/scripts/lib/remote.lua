@@ -3,6 +3,9 @@
 --   local server <close> = remote.server()
 --   local machine = server:join("m1")
 --   local result = server:run [[ print(flow…) ]]
+--
+-- With `network` (lib/network.lua) the server, the script and each machine have a place in it, by the names "queue",
+-- "script" and that of the machine.
 local flow = require "flow"
 local host = require "host"
 local servers = require "servers"
@@ -12,6 +15,12 @@ local Server, Machine = {}, {}
 Server.__index, Machine.__index = Server, Machine
 
 local function quoted(text) return "'" .. tostring(text):gsub("'", [['\'']]) .. "'" end
+
+local function joined(...)
+  local all = {}
+  for _, list in ipairs { ... } do table.move(list, 1, #list, #all + 1, all) end
+  return all
+end
 
 -- Starts a program whose output, of both kinds, is read line by line; returns it when a line has this text.
 -- options: those of flow.exec.
@@ -56,24 +65,26 @@ function Server:request(subject)
   return pipe:read "a"
 end
 
--- Starts a server with JetStream. options: port, folder (of an earlier server), config (lines), plain (no JetStream).
+-- The words that begin a program at a place of the server's network, if it has one.
+function Server:at(place) return self.network and self.network:words(place) or {} end
+
+-- Starts a server with JetStream. options: port, folder (of an earlier server), config (lines), plain (no JetStream),
+-- network.
 function remote.server(options)
   options = options or {}
-  local self = setmetatable({ machines = {} }, Server)
+  local self = setmetatable({ machines = {}, network = options.network }, Server)
+  local address = self.network and self.network.addresses.queue or "127.0.0.1"
+  -- Options of flowlua for machines and scripts.
+  self.options = self.network and { "--insecure" } or {}
   self.folder = options.folder or servers.folder()
   local file = assert(io.open(self.folder .. "/server.conf", "w"))
   file:write(options.config or "")
   file:close()
   for attempt = 1, 20 do
     self.port = options.port or math.random(20000, 31999)
-    self.words = {
-      "nats-server", "-a", "127.0.0.1", "-p", self.port, "-c", self.folder .. "/server.conf",
-      not options.plain and "-js" or nil,
-    }
-    if not options.plain then
-      self.words[#self.words + 1] = "-sd"
-      self.words[#self.words + 1] = self.folder .. "/store"
-    end
+    self.words = joined(self:at "queue", {
+      "nats-server", "-a", address, "-p", self.port, "-c", self.folder .. "/server.conf",
+    }, options.plain and {} or { "-js", "-sd", self.folder .. "/store" })
     local ok, started = pcall(start, self.words, "Server is ready")
     if ok then
       self.server = started
@@ -81,7 +92,7 @@ function remote.server(options)
     end
     if attempt == 20 or options.port then error(started, 2) end
   end
-  self.url = "nats://" .. (options.user and options.user .. "@" or "") .. "127.0.0.1:" .. self.port
+  self.url = "nats://" .. (options.user and options.user .. "@" or "") .. address .. ":" .. self.port
   return self
 end
 
@@ -91,8 +102,11 @@ function Server:__close()
   getmetatable(self.folder).__close(self.folder)
 end
 
+-- Sends a signal to the server: "STOP", "CONT".
+function Server:signal(name) assert(os.execute(("kill -%s %d"):format(name, self.server.program.pid))) end
+
 -- Ends the server at once, and starts it again on the same files and port.
-function Server:kill() os.execute("kill -9 " .. self.server.program.pid) pcall(self.server.program.await, self.server.program) end
+function Server:kill() self:signal "KILL" pcall(self.server.program.await, self.server.program) end
 function Server:restart()
   for _ = 1, 100 do
     local ok, started = pcall(start, self.words, "Server is ready")
@@ -114,13 +128,15 @@ local function binary()
   return pipe:read "l" .. "/" .. host.binary
 end
 
--- Starts a machine. Further words are options of flowlua. The name may be in a table: name, cwd, env. The server's field
--- `environment` has variables for it, and for scripts; the URL comes from there if the field `url` is nil.
+-- Starts a machine. Further words are options of flowlua. The name may be in a table: name, cwd, env, before (the words
+-- of a program that executes it). The server's field `environment` has variables for it, and for scripts; the URL comes
+-- from there if the field `url` is nil.
 function Server:join(name, ...)
   local options = type(name) == "table" and name or { name = name, env = self.environment }
   name = options.name
-  local machine = setmetatable(
-    start({ binary(), "--join", self.url or "--name=" .. name, "--name", name, "--workers", "2", ... }, "joined", options), Machine)
+  local words = joined(self:at(name), options.before or {},
+    { binary(), "--join", self.url or "--name=" .. name, "--name", name, "--workers", "2" }, self.options, { ... })
+  local machine = setmetatable(start(words, "joined", options), Machine)
   machine.name = name
   self.machines[#self.machines + 1] = machine
   return machine
@@ -173,8 +189,7 @@ function Server:start(text, ...)
   file:write("local flow = require 'flow'\n",
     ("local function report() io.open(%q, 'w'):close() end\n"):format(self.folder .. "/reported"), text)
   file:close()
-  local words = { binary(), "--remote", self.url, "--no-progress", ... }
-  words[#words + 1] = name
+  local words = joined(self:at "script", { binary(), "--remote", self.url, "--no-progress" }, self.options, { ... }, { name })
   local task = flow.exec(words, { check = false, cwd = self.cwd, env = self.environment })
   return task:next(function(ended)
     os.remove(name)

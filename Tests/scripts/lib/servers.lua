@@ -58,6 +58,8 @@ function servers.nginx(big) return start("serve.py", "nginx", big) end
 function servers.proxy() return start("serve.py", "proxy") end
 -- Python's http.server, of a folder. Field: http.
 function servers.files(folder) return start("serve.py", "files", folder) end
+-- A server of NATS with machines that have joined it, with a worker each. Fields: nats, and m1, m2…, their processes.
+function servers.nats(binary, machines) return start("serve.py", "nats", binary, machines) end
 
 -- The address of a path. query: fields and lists; port: the name of one.
 function servers:url(path, query, port)

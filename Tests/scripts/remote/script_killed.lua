@@ -1,0 +1,38 @@
+-- When a script is killed, machines end what they execute for it, with all programs, and are free for others.
+-- clock: real: other processes execute the ops, and machines wait for the script for 30 s
+local check, flow, remote = require "check", require "flow", require "remote"
+
+local server <close> = remote.server()
+local machine = server:join "m1"
+local marker = "script-killed-" .. server.port
+local script = server:start(([[
+  local Op = flow.op("LongOp", { needs = { n = "integer" }, thread = "remote", run = function()
+    require "flow".exec({ "sh", "-c", "sleep 3600; :", %q }):await()
+  end })
+  flow.new("work"):data { ns = { 1, 2, 3, 4, 5, 6 } }:add_grouped(Op, { input = "ns", as = "n", max_concurrent = 6 }):start()
+  while not io.open(%q) do flow.sleep(0.01) end
+  os.execute "kill -9 $PPID"
+]]):format(marker, server.folder .. "/go"))
+local function programs()
+  local found = flow.exec({ "pgrep", "-f", "sleep 3600; : " .. marker }, { check = false }):await().stdout
+  return select(2, found:gsub("%d+", ""))
+end
+while programs() < 2 do flow.sleep(0.01) end
+io.open(server.folder .. "/go", "w"):close()
+local from = flow.now()
+check.equal(script:await().status ~= 0, true)
+while programs() > 0 do
+  assert(flow.now() - from < 300, "programs are left")
+  flow.sleep(0.05)
+end
+local alone = flow.now() - from
+
+-- Those of its items that nobody has begun don't begin any more.
+check.equal(server:run [[
+  local Op = flow.op("Op", { thread = "remote", gives = { r = "integer" }, run = function(ctx) ctx:set("r", 1) end })
+  print(flow.new("f"):add(Op):run().state)
+]].stdout, "succeeded\n")
+check.equal(programs(), 0)
+machine:signal "TERM"
+check.equal(machine:wait(), 0)
+if arg[1] == "report" then print(("its programs ended %.1f s after the script"):format(alone)) end
