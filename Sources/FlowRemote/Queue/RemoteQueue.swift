@@ -316,7 +316,34 @@ package final class RemoteQueue {
     settings.ackWait = Self.lease
     settings.maxDeliveries = Self.mostDeliveries
     settings.maxAckPending = Self.mostHandedOut
-    stream.ensureConsumer(Self.work, settings) { result in then(result.map { _ in name }) }
+    stream.ensureConsumer(Self.work, settings) { [self] result in
+      switch result {
+      case .success(let info): align(Self.work, with: info) { _ in then(.success(name)) }
+      case .failure(let error): then(.failure(error))
+      }
+    }
+  }
+
+  /// Continues the numbers of an empty stream after the last one that a consumer of it had. A server that was killed may
+  /// have forgotten them, and then takes messages with lower numbers for ones that the consumer has acknowledged.
+  private func align(
+    _ stream: ByteString, with consumer: ConsumerInfo, then: @escaping (_ wasBehind: Bool) -> Void
+  ) {
+    self.stream.streamInfo(stream) { [self] result in
+      guard case .success(let info) = result, info.messages == 0,
+        info.lastSequence < consumer.delivered, consumer.delivered < .max
+      else { return then(false) }
+      self.stream.purge(stream, before: consumer.delivered + 1) { _ in then(true) }
+    }
+  }
+
+  /// Makes sure that reports for a script arrive after its server was started again; tells whether earlier ones may be
+  /// lost.
+  package func alignReports(of script: ByteString, then: @escaping (_ wasBehind: Bool) -> Void) {
+    stream.consumerInfo(Self.news, "script-\(script)") { [self] result in
+      guard case .success(let info) = result else { return then(false) }
+      align(Self.news, with: info, then: then)
+    }
   }
 
   /// Receives the reports for a script. `failed` is called if that ends; `handler` acknowledges each one when it has no further use.

@@ -36,6 +36,7 @@ final class RemoteDispatcher {
   private var uploads: RemoteUploads?
   private var outbox: RemoteOutbox?
   private var reports: JetStreamPuller?
+  private var order: RemoteReportOrder?
   private let machines: RemoteMachines
   private let seal: RemoteSeal?
   private var watch: LoopTimer?
@@ -175,6 +176,7 @@ final class RemoteDispatcher {
     (codes, consumers, uploads) = ([:], [:], nil)
     outbox = nil
     reports?.stop()
+    order = nil
     endAll(error)
   }
 
@@ -187,10 +189,7 @@ final class RemoteDispatcher {
       }
       try queue.replyToQuestions(of: id) { [weak self] in self?.reply(to: $0) ?? [] }
       try queue.connection.subscribe("flowlua.begun.\(id)") { [weak self] in
-        guard let bytes = queue.bytes(of: $0) else { return }
-        for part in RemoteProtocol.parts(of: bytes) ?? [] {
-          if let report = RemoteReport.read(part) { self?.handle(report, queue) }
-        }
+        if let bytes = queue.bytes(of: $0) { self?.order?.passOn(bytes) }
       }
       try queue.lostJobs { [weak self] in self?.lost($0) }
       try queue.connection.publish("flowlua.who", "")
@@ -200,10 +199,10 @@ final class RemoteDispatcher {
     }
     queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
     queue.connection.onReconnect = { [weak self] in self?.reconnected(queue) }
-    let order = RemoteReportOrder(queue) { [weak self] in self?.handle($0, queue) }
+    order = RemoteReportOrder(queue) { [weak self] in self?.handle($0, queue) }
     queue.reports(of: id) { [weak self] in
       self?.reports?.demand += 1
-      order.take($0)
+      self?.order?.take($0)
     } failed: { [weak self] error in
       queue.close()
       self?.failed(error)
@@ -237,6 +236,13 @@ final class RemoteDispatcher {
       job.since = now
       let isDropped = job.lanes.isEmpty ? Self.shortAbsence : Self.longAbsence
       if job.stop == nil, now - lostAt > isDropped { putAgain(job) }
+    }
+    for tags in consumers.keys { queue.ensureConsumer(tags: tags.token) { _ in } }
+    queue.alignReports(of: id) { [weak self] wereLost in
+      guard wereLost, let self else { return }
+      for job in jobs.values.sorted(by: { $0.number < $1.number }) where job.stop == nil {
+        putAgain(job)
+      }
     }
   }
 
@@ -325,13 +331,21 @@ final class RemoteDispatcher {
   /// The jobs that a machine is to execute, among those that another machine had before. The others of a message are
   /// sent again, each by itself: one of them may be what has ended that machine.
   private func reply(to question: [UInt8]) -> [UInt8] {
-    guard let asked = RemoteQuestion.read(question) else { return [] }
-    let wanted = asked.jobs.compactMap { asked in
+    let asked: [(number: UInt64, round: UInt64)]
+    switch RemoteQuestion.read(question) {
+    case .jobs(let jobs)?: asked = jobs
+    case .reports(let bundle, let number)?:
+      guard let order, order.passed >= number else { return [] }
+      order.passOn(bundle)
+      return RemoteQuestion.reply([])
+    case nil: return []
+    }
+    let wanted = asked.compactMap { asked in
       jobs[asked.number].flatMap { job in
         job.round == asked.round && job.stop == nil && job.delivered == nil ? job : nil
       }
     }
-    guard asked.jobs.count > 1 else {
+    guard asked.count > 1 else {
       return RemoteQuestion.reply(wanted.map(\.number))
     }
     for job in wanted {
@@ -542,7 +556,7 @@ final class RemoteDispatcher {
   func close() {
     watch?.cancel()
     reports?.stop()
-    reports = nil
+    (reports, order) = (nil, nil)
     guard case .open(let queue) = link else { return }
     link = .closed
     jobs = [:]

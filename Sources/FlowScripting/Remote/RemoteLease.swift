@@ -33,6 +33,8 @@ final class RemoteLease: WorkerTask {
   private var isFlushing = false
   /// Whether a report is on its way.
   private var isSending = false
+  /// How often the server had no room for the last report.
+  private var refusals = 0
   private var began: Int64 = 0
   /// What it has taken, once it has ended.
   private var took: Int64 = 0
@@ -253,6 +255,8 @@ final class RemoteLease: WorkerTask {
   private static let patience = Duration.milliseconds(1)
   /// How long it waits before it sends a report again that the server hasn't stored.
   private static let pause = Duration.seconds(1)
+  /// After so many a result that the server has no room for is a failure.
+  private static let mostRefusals = 5
 
   private func add(_ what: RemoteReport.News, at time: Int64? = nil) {
     news.append((time ?? machine.host.loop.now(), what))
@@ -286,6 +290,14 @@ final class RemoteLease: WorkerTask {
     send(report.bytes, isLast: report.isLast)
   }
 
+  /// The report of a failure that is small enough for a message.
+  private func refused(_ error: FlowError) -> [UInt8] {
+    let failure = FlowError(.error, "its result can't be sent: \(error.messageBytes)")
+    let end = RemoteReport.News.event(
+      .ended(WireError(failure, from: machine.host), result: .null, WireBatch()), age: 0)
+    return RemoteReport(number: job, delivery: delivery, lane: lane, took: took, news: [end]).bytes
+  }
+
   private func send(_ bytes: [UInt8], isLast: Bool) {
     isSending = true
     session.report(bytes) { [weak machine, self] result in
@@ -297,8 +309,13 @@ final class RemoteLease: WorkerTask {
         // Stored: the queue may forget the job.
         handout.ended()
         machine.ended(self)
-      case .failure:
+      case .failure(let error):
         guard machine.holds(self) else { return }
+        if error.jetStreamCode != nil, isLast { refusals += 1 }
+        if refusals > Self.mostRefusals {
+          refusals = 0
+          return send(refused(error), isLast: true)
+        }
         _ = machine.host.loop.scheduleOutside(after: Self.pause) { [weak machine, self] in
           if machine?.holds(self) == true { send(bytes, isLast: isLast) }
         }

@@ -283,7 +283,7 @@ package final class RemoteMachine {
       }
       if message.deliveries == 1 { return take(jobs, handout, message, session) }
       // Some may have ended on the machine that had them, and the script wants to know who has them.
-      let question = RemoteQuestion(jobs: jobs.map { ($0.number, $0.round) })
+      let question = RemoteQuestion.jobs(jobs.map { ($0.number, $0.round) })
       queue.ask(script, question.bytes) { [self] reply in
         // Without a reply all are executed: the script drops reports about those that have ended.
         let wanted = reply.flatMap { RemoteQuestion.readReply($0) } ?? jobs.map(\.number)

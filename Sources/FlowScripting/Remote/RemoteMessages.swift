@@ -200,15 +200,27 @@ struct RemoteReport {
   }
 }
 
-/// A machine's question which jobs it is to execute, that were handed out before: some of them may have ended.
-struct RemoteQuestion {
-  let jobs: [(number: UInt64, round: UInt64)]
+/// A machine's question to a script.
+enum RemoteQuestion {
+  /// Which jobs the machine is to execute, that were handed out before: some of them may have ended.
+  case jobs([(number: UInt64, round: UInt64)])
+  /// Whether the script has taken these reports, which the server has no room for. It takes them once it has those with
+  /// numbers up to this one in the stream.
+  case reports([UInt8], after: UInt64)
 
   var bytes: [UInt8] {
     RemoteProtocol.message { writer in
-      writer.add(list: jobs) { writer, job in
-        writer.add(job.number)
-        writer.add(job.round)
+      switch self {
+      case .jobs(let jobs):
+        writer.add(byte: 1)
+        writer.add(list: jobs) { writer, job in
+          writer.add(job.number)
+          writer.add(job.round)
+        }
+      case .reports(let bundle, let number):
+        writer.add(byte: 2)
+        writer.add(number)
+        bundle.withUnsafeBytes { writer.add($0) }
       }
     }
   }
@@ -216,12 +228,19 @@ struct RemoteQuestion {
   /// Reads a question; nil for anything else.
   static func read(_ bytes: [UInt8]) -> RemoteQuestion? {
     RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
-      RemoteQuestion(
-        jobs: try reader.list { (r) throws(MalformedBytes) in (try r.number(), try r.number()) })
+      switch try reader.byte() {
+      case 1:
+        return .jobs(
+          try reader.list { (r) throws(MalformedBytes) in (try r.number(), try r.number()) })
+      case 2:
+        let number = try reader.number()
+        return .reports(Array(try reader.part()), after: number)
+      default: throw MalformedBytes()
+      }
     }
   }
 
-  /// The reply with the numbers of those jobs.
+  /// The reply with the numbers of those jobs; with none for reports that were taken.
   static func reply(_ numbers: [UInt64]) -> [UInt8] {
     RemoteProtocol.message { writer in writer.add(list: numbers) { $0.add($1) } }
   }

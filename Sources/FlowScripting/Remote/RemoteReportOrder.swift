@@ -14,6 +14,8 @@ final class RemoteReportOrder {
   private let queue: RemoteQueue
   private let handle: (RemoteReport) -> Void
   private var slots: [Slot] = []
+  /// The number in the stream of the last one that was passed on.
+  private(set) var passed: UInt64 = 0
 
   /// - Parameters:
   ///   - queue: Where the reports come from.
@@ -32,15 +34,21 @@ final class RemoteReportOrder {
     }
   }
 
+  /// Passes the reports of a bundle on at once.
+  func passOn(_ bundle: [UInt8]) {
+    for part in RemoteProtocol.parts(of: bundle) ?? [] {
+      if let report = RemoteReport.read(part) { handle(report) }
+    }
+  }
+
   private func passOn() {
     while let first = slots.first, let bytes = first.bytes {
       slots.removeFirst()
       if case .success(let bytes) = bytes {
-        for part in RemoteProtocol.parts(of: bytes) ?? [] {
-          if let report = RemoteReport.read(part) { handle(report) }
-        }
+        passOn(bytes)
         queue.release(first.message)
       }
+      passed = max(passed, first.message.streamSequence)
       // An acknowledgement that doesn't arrive is sent after the next hand-out.
       try? first.message.ack()
     }

@@ -20,6 +20,8 @@ final class RemoteSession {
   var isAsking = false
 
   private let queue: RemoteQueue
+  /// The number in the stream of the last report that was stored.
+  private var stored: UInt64 = 0
   /// The reports that are sent at the end of the turn, with what is called once each is stored.
   private var reports: [(bytes: [UInt8], then: (Result<UInt64, FlowError>) -> Void)] = []
 
@@ -35,7 +37,8 @@ final class RemoteSession {
   /// Reports in one message have so many bytes at most, or are one.
   private static let mostBytes = 131_072
 
-  /// Sends a report to the script, in a message with others; `then` is called when the server has stored it.
+  /// Sends a report to the script, in a message with others; `then` is called when the server has stored it, or the
+  /// script has it.
   func report(_ bytes: [UInt8], then: @escaping (Result<UInt64, FlowError>) -> Void) {
     reports.append((bytes, then))
     if reports.count == 1 { queue.connection.loop.enqueue { [self] in sendReports() } }
@@ -52,9 +55,27 @@ final class RemoteSession {
       }
       let next = part.isEmpty ? rest.prefix(1) : part
       rest = rest.dropFirst(next.count)
-      queue.report(RemoteProtocol.bundle(next.map(\.bytes)), script: script) { result in
+      let bundle = RemoteProtocol.bundle(next.map(\.bytes))
+      queue.report(bundle, script: script) { [self] result in
+        switch result {
+        case .success(let number):
+          stored = max(stored, number)
+        case .failure(let error) where error.jetStreamCode != nil:
+          return pass(bundle) { isTaken in
+            for report in next { report.then(isTaken ? .success(0) : result) }
+          }
+        case .failure: break
+        }
         for report in next { report.then(result) }
       }
+    }
+  }
+
+  /// Passes reports to the script itself, because the server has no room for them: it has room again once the jobs that
+  /// they are about are removed.
+  private func pass(_ bundle: [UInt8], then: @escaping (_ isTaken: Bool) -> Void) {
+    queue.ask(script, RemoteQuestion.reports(bundle, after: stored).bytes) { reply in
+      then(reply.flatMap { RemoteQuestion.readReply($0) } != nil)
     }
   }
 

@@ -24,8 +24,8 @@ local ENTER = [[
 -- Executes the test again within the namespaces, and ends with its status; returns if they can't be made.
 local function enter()
   local words = {
-    "unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-    "sh", "-c", ENTER, "sh", host.binary, arg[0], table.unpack(arg),
+    "setpriv", "--pdeathsig", "KILL", "unshare", "--user", "--map-root-user", "--net", "--mount", "--mount-proc", "--pid",
+    "--fork", "--kill-child", "sh", "-c", ENTER, "sh", host.binary, arg[0], table.unpack(arg),
   }
   local result = flow.exec(words, { check = false, env = { [INSIDE] = "1", LUA_PATH = package.path } }):await()
   if result.status == 77 or result.stderr:find "^unshare: " then

@@ -105,8 +105,8 @@ end
 -- Sends a signal to the server: "STOP", "CONT".
 function Server:signal(name) assert(os.execute(("kill -%s %d"):format(name, self.server.program.pid))) end
 
--- Ends the server at once, and starts it again on the same files and port.
-function Server:kill() self:signal "KILL" pcall(self.server.program.await, self.server.program) end
+-- Ends the server, at once or by another signal, and starts it again on the same files and port.
+function Server:kill(name) self:signal(name or "KILL") pcall(self.server.program.await, self.server.program) end
 function Server:restart()
   for _ = 1, 100 do
     local ok, started = pcall(start, self.words, "Server is ready")

@@ -189,6 +189,16 @@ package final class JetStream {
     call("STREAM.PURGE.\(stream)", body, { $0["purged"]?.asUnsigned ?? 0 }, then: then)
   }
 
+  /// Removes the messages before a number; the next one has this number at least.
+  package func purge(
+    _ stream: ByteString, before number: UInt64,
+    then: @escaping (Result<Void, FlowError>) -> Void
+  ) {
+    guard areNames(stream, then: then) else { return }
+    let body = NATSJSON.members([("seq", .integer(Int64(clamping: number)))])
+    call("STREAM.PURGE.\(stream)", body, { _ in () }, then: then)
+  }
+
   /// The state of a stream; a missing one is an error.
   package func streamInfo(
     _ name: ByteString, then: @escaping (Result<StreamInfo, FlowError>) -> Void

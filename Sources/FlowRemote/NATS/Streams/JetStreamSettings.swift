@@ -176,6 +176,8 @@ package struct ConsumerInfo: Sendable, Equatable {
   package let name: ByteString
   /// Messages that haven't been delivered yet.
   package let pending: UInt64
+  /// The number in the stream of the last message that was delivered.
+  package let delivered: UInt64
   /// Delivered messages that aren't acknowledged.
   package let ackPending: Int
   /// Messages among those that were delivered more than once.
@@ -191,6 +193,7 @@ package struct ConsumerInfo: Sendable, Equatable {
     self.stream = stream
     self.name = name
     pending = json["num_pending"]?.asUnsigned ?? 0
+    delivered = json["delivered"]?["stream_seq"]?.asUnsigned ?? 0
     ackPending = Int(clamping: json["num_ack_pending"]?.asInteger ?? 0)
     redelivered = Int(clamping: json["num_redelivered"]?.asInteger ?? 0)
     waiting = Int(clamping: json["num_waiting"]?.asInteger ?? 0)

@@ -1,0 +1,56 @@
+-- When the storage of the server is full, or an item or a result is too large for it, ops fail with the reason, and none is lost.
+-- clock: real: other processes execute the ops
+local check, flow, remote = require "check", require "flow", require "remote"
+
+local server <close> = remote.server { config = "jetstream { max_file_store: 4MB }\n" }
+server:join "m1"
+local prelude = [[
+  local Op = flow.op("SizeOp", {
+    needs = { text = "string" }, gives = { size = "integer" }, thread = "remote",
+    run = function(ctx) ctx:set("size", #ctx:get "text") end,
+  })
+  local function try(size)
+    local run = flow.new("f"):data { text = ("x"):rep(size) }:add(Op):run()
+    print(run.state, run.error and run.error.message or run.data.size)
+  end
+]]
+local full = "nats://127.0.0.1:" .. server.port .. ": insufficient resources (nats_10023)"
+
+-- Messages of 500 KB: more at a time than there is room for.
+local result = server:run(prelude .. [[
+  local texts, tasks = {}, {}
+  for k = 1, 20 do tasks[k] = flow.new("f"):data { text = ("x"):rep(500000 + k) }:add(Op):start() end
+  for _, task in ipairs(tasks) do pcall(task.await, task) end
+  local good, reasons = 0, {}
+  for k, run in ipairs(tasks) do
+    if run.ok then
+      assert(run.data.size == 500000 + k)
+      good = good + 1
+    else
+      reasons[run.error.message] = true
+    end
+  end
+  print(good > 0 and good < 20, next(reasons), next(reasons, (next(reasons))))
+  -- Messages that have been handled leave room.
+  try(500000)
+]])
+check.equal(result.stderr, "")
+check.equal(result.stdout, "true\t" .. full .. "\tnil\nsucceeded\t500000\n")
+
+-- An object that is larger than all there is.
+check.equal(server:run(prelude .. "try(20000000)").stdout, "failed\t" .. full .. "\n")
+-- Its parts are gone. nats-server counts those of a subject as there until it is started again, up to version 2.9.14.
+server:kill "TERM"
+server:restart()
+check.equal(server:run(prelude .. "try(1000) try(1500000)").stdout, "succeeded\t1000\nsucceeded\t1500000\n")
+
+-- A result that is larger.
+result = server:run [[
+  local Op = flow.op("TextOp", { gives = { text = "string" }, thread = "remote", run = function(ctx)
+    ctx:set("text", ("x"):rep(20000000))
+  end })
+  local run = flow.new("f"):add(Op):run()
+  print(run.state, run.error.kind, run.error.message)
+]]
+check.equal(result.stderr, "")
+check.equal(result.stdout, "failed\terror\tits result can't be sent: " .. full .. "\n")
