@@ -174,11 +174,10 @@ part("programs", function()
     unit = "ms", by = "wall", times = 1.35 }
 end)
 
--- A server for requests.
-local function nginx()
-  package.path = here .. "/../../Tests/scripts/lib/?.lua;" .. package.path
-  return require "servers".nginx(1 << 30)
-end
+-- Servers for requests, and for ops on other machines.
+package.path = here .. "/../../Tests/scripts/lib/?.lua;" .. package.path
+local servers = require "servers"
+local function nginx() return servers.nginx(1 << 30) end
 
 part("http", function()
   local server <close> = nginx()
@@ -317,6 +316,59 @@ part("kept", function()
     at_most = 500 }
   row { name = "--why of them", ours = time(b), unit = "ms", by = "wall", at_most = 1000 }
   clean()
+end)
+
+part("remote", function()
+  local server
+  local function remote(...)
+    local url = "nats://127.0.0.1:" .. server.nats
+    return running(flowlua, "--remote", url, here .. "/remote.lua", ...)
+  end
+  local function by_hand(kind, ...)
+    return peer("remote_peer", kind, "nats://127.0.0.1:" .. server.nats, ...)
+  end
+  do
+    local two <close> = servers.nats(flowlua, 2)
+    server = two
+    local a, b = in_turn(remote("items", "10000"), by_hand("items", "40000"))
+    row { name = "a remote item that does nothing / libnats in C", ours = time(a),
+      peer = { wall = b[1] }, unit = "us", by = "wall", times = 1 / 0.65,
+      chart = "an item on other machines", against = "libnats in C" }
+    row { name = "the same, alone", ours = time(a), unit = "us", by = "wall", at_most = 33 }
+    a, b = in_turn(remote("trip", "500"), by_hand("trip", "500"))
+    row { name = "a remote op, there and back / libnats in C", ours = time(a),
+      peer = { wall = b[1] }, unit = "us", by = "wall", more = 150 }
+  end
+  do
+    -- Once: the content travels once. All that was written before is on the disk.
+    local one <close> = servers.nats(flowlua, 1)
+    server = one
+    local sent, got = compiled .. "/sent", compiled .. "/got"
+    assert(os.execute(("truncate -s 1G '%s'"):format(sent)))
+    local function settled(run)
+      assert(os.execute "sync")
+      return run()
+    end
+    local a, b = settled(remote("file", sent)), settled(by_hand("file", sent, got))
+    os.remove(sent)
+    os.remove(got)
+    row { name = "1 GiB to another machine / libnats in C", ours = time(a), peer = { wall = b[1] },
+      unit = "ms", by = "wall", times = 1 / 0.7, chart = "1 GiB to another machine",
+      against = "libnats in C" }
+  end
+  do
+    local three <close> = servers.nats(flowlua, 3)
+    server = three
+    for _, measure in ipairs { { 1, 3000 }, { 10, 300 } } do
+      local ms, count = table.unpack(measure)
+      local a, b = in_turn(remote("sleep", count, ms), lua("remote_peer.lua", count, ms, 3))
+      row { name = ("%d items of %d ms on 3 machines / ideal"):format(count, ms), ours = time(a),
+        peer = { wall = b[1] }, unit = "ms", by = "wall", times = 1 / 0.9 }
+    end
+    -- The lease of 5 s, and a second.
+    row { name = "items of a killed machine, until they have moved",
+      ours = time(remote("killed", "m1", three.m1)()), unit = "ms", by = "wall", at_most = 6000 }
+  end
 end)
 
 -- What the bold mechanisms gain: flowlua with and without each. Instructions are counted once,
