@@ -28,7 +28,7 @@ final class Interpreter {
     let server = try RemoteOptions.settings(arguments)
     let confinement = try Confinement(arguments)
     messages = Messages(program: arguments.program)
-    keeping = try Keeping(arguments)
+    keeping = try Keeping(arguments, server)
     // Before there are threads and files, and outside of the sandbox. What executes no op needs no machines.
     let executes = !arguments.options.checks && keeping?.explains != true
     let hosts = executes ? try StartedHosts.start(arguments, server: server) : nil

@@ -10,11 +10,16 @@ final class Keeping {
   private let choice: KeepingOptions.Choice?
   /// The path of the script, as it was given.
   private let path: ByteString
+  /// The server that keeps the runs as well; nil: none.
+  private let mirror: RunMirror?
   /// The text of the key for secrets.
   private let storeKey = Keeping.takeStoreKey()
 
-  /// nil if there is no script that runs could be kept for.
-  init?(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
+  /// nil if there is no script that runs could be kept for. `remote` is the server of the command line, or of the
+  /// environment.
+  init?(
+    _ arguments: CommandLineArguments, _ remote: RemoteSettings?
+  ) throws(CommandLineArguments.Misuse) {
     self.arguments = arguments
     let asked = arguments.options.kept?.choice
     guard case .file(let path) = arguments.script else {
@@ -25,18 +30,39 @@ final class Keeping {
     if arguments.options.checks, arguments.options.kept?.choosesOps == true {
       throw Self.misuse("option '--check' can't be combined with '--why', '--only' or '--from'")
     }
-    choice =
-      asked ?? (!arguments.ignoresEnvironment && Self.isOn(getenv("FLOWLUA_KEEP")) ? .new : nil)
+    let variable = arguments.ignoresEnvironment ? nil : Self.variable
+    choice = asked ?? (variable == nil ? nil : .new)
+    var options = arguments.options.kept
+    if let variable, variable.bytes.starts(with: "nats".utf8), options?.usesServer != true {
+      options = options ?? KeepingOptions()
+      try options?.keep(variable, naming: "FLOWLUA_KEEP")
+    }
+    mirror = try options.flatMap { options throws(CommandLineArguments.Misuse) in
+      try Self.mirror(options, path, remote)
+    }
+  }
+
+  /// The server that options ask for; nil for none.
+  static func mirror(
+    _ options: KeepingOptions, _ path: ByteString?, _ remote: RemoteSettings?
+  ) throws(CommandLineArguments.Misuse) -> RunMirror? {
+    guard options.usesServer else { return nil }
+    guard let remote else {
+      throw misuse("option '--keep=nats' needs a server: --remote nats://HOST, or FLOWLUA_REMOTE")
+    }
+    let file = path.map { absolute($0).bytes.split(separator: UInt8(ascii: "/")).last ?? [] } ?? []
+    return RunMirror(script: options.serverName ?? ByteString(Array(file)), on: remote)
   }
 
   static func misuse(_ message: ByteString) -> CommandLineArguments.Misuse {
     CommandLineArguments.Misuse(message: message, status: 2, showsUsage: false)
   }
 
-  private static func isOn(_ value: UnsafePointer<CChar>?) -> Bool {
-    guard let value else { return false }
-    let text = String(cString: value)
-    return !text.isEmpty && text != "0"
+  /// The value of `FLOWLUA_KEEP`; nil if it keeps nothing.
+  private static var variable: ByteString? {
+    guard let value = getenv("FLOWLUA_KEEP") else { return nil }
+    let text = ByteString(Array(UnsafeRawBufferPointer(start: value, count: strlen(value))))
+    return text.isEmpty || text == "0" ? nil : text
   }
 
   /// The value of `FLOWLUA_STORE_KEY`, which neither the script nor a program that it starts gets to see.
@@ -185,6 +211,7 @@ final class Keeping {
     kept.isFolderGiven = given?.store != nil
     kept.scriptName = { Self.name(of: script, in: $0) }
     kept.isDry = arguments.options.checks
+    kept.mirror = mirror
     kept.storeKey = arguments.ignoresEnvironment ? nil : storeKey
     if let given {
       kept.choice = given.ops

@@ -15,6 +15,10 @@ final class KeepingOptions {
 
   /// How runs are kept; nil: the options don't say that they are.
   var choice: Choice?
+  /// Whether the server of `--remote` keeps the runs as well.
+  private(set) var usesServer = false
+  /// What the script is called there; nil: as its file.
+  private(set) var serverName: ByteString?
   /// Which ops are executed.
   var ops = ScriptKeeping.Choice.changed
   /// The folder of the store; nil: beside the script.
@@ -31,6 +35,19 @@ final class KeepingOptions {
   /// Whether an option says which ops are executed.
   var choosesOps: Bool {
     if case .changed = ops { false } else { true }
+  }
+
+  /// Takes the value of `--keep`, or of the variable that is named: `nats`, or `nats:` and a name.
+  func keep(_ place: ByteString, naming source: ByteString) throws(CommandLineArguments.Misuse) {
+    let parts = place.bytes.split(
+      separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts[0].elementsEqual("nats".utf8), parts.count == 1 || (1...64).contains(parts[1].count)
+    else {
+      throw LongOptions.misuse(
+        "\(source) takes 'nats', or 'nats:' with a name of up to 64 characters, not '\(place)'")
+    }
+    usesServer = true
+    serverName = parts.count == 1 ? nil : ByteString(Array(parts[1]))
   }
 
   /// Takes an option that says which ops are executed.

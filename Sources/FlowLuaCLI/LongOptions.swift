@@ -268,6 +268,10 @@ struct LongOptions {
       }
       about.choice = value.map { .run($0) } ?? .latest
       return 1
+    case .keep:
+      if let value { try about.keep(value, naming: "option '--keep'") }
+      if about.choice == nil { about.choice = .new }
+      return 1
     case .forget:
       let isNext = value == nil && next.map { $0.bytes.first != UInt8(ascii: "-") } == true
       let given = value ?? (isNext ? next : nil)
@@ -300,7 +304,6 @@ struct LongOptions {
     case .check: checks = true
     case .noProgress: progress = .never
     case .follow: follows = true
-    case .keep: if about.choice == nil { about.choice = .new }
     case .trustCode: about.trustsCode = true
     case .noCache: about.usesCache = false
     case .runs: about.stored.note(written, .list)
@@ -308,8 +311,8 @@ struct LongOptions {
     case .why: try about.choose(.nothing)
     case .allowEnv, .allowRead, .allowWrite, .annotations, .color, .cpuLimit, .events, .forget,
       .from,
-      .grace, .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .join, .memoryLimit,
-      .name, .olderThan, .only, .openFiles, .otlp, .progress,
+      .grace, .graph, .hosts, .hostsAddress, .hostsCommand, .hostsLauncher, .join, .keep,
+      .memoryLimit, .name, .olderThan, .only, .openFiles, .otlp, .progress,
       .remote, .remoteShared, .remoteTimeout, .report, .resume, .tags,
       .sandbox, .settle, .show, .store, .storeLimit, .summary, .timeLimit, .timeline, .trace,
       .workers:

@@ -50,6 +50,8 @@ enum Usage {
                              collector; without a value to $OTEL_EXPORTER_OTLP_ENDPOINT. A file whose
                              name ends neither in .json, .jsonl nor .ndjson needs --otlp=FILE
       --keep                 keep what the ops of the script finish, in .flowlua beside the script
+      --keep=nats[:NAME]     keep it on the server of --remote as well, so that --resume continues on
+                             any machine, for the script of this NAME (default: that of its file)
       --resume[=RUN]         continue a kept run: by default the latest of the script that hasn't
                              finished, else a new one; ops that had finished aren't executed again
       --store DIR            keep runs in this folder instead

@@ -6,9 +6,9 @@ extension JournalStore {
   package static let usualLimit: Int64 = 2 << 30
 
   /// How many finished runs `prune` keeps, however old they are.
-  private static let keptRuns = 20
+  static let keptRuns = 20
   /// How long `prune` keeps every run, in seconds.
-  private static let keptTime = 30.0 * 86_400
+  static let keptTime = 30.0 * 86_400
 
   /// Removes a run.
   ///
@@ -111,6 +111,7 @@ extension JournalStore {
       let row = try database.prepare("DELETE FROM runs WHERE number = ?1")
       row.bind(1, run.number)
       try row.run()
+      try MirrorTable.remove(run.number, in: database)
       return true
     }
     // Files that nothing names any more are found by `removeLeftFiles` when a crash comes here.

@@ -14,31 +14,49 @@ extension JournalStore {
   package func begin(
     script: ByteString, words: [ByteString], on loop: EventLoop
   ) throws(FlowError) -> KeptRun {
+    try begin(script: script, words: words, on: loop) { _, _ in nil }
+  }
+
+  /// Begins a run; `claim` is called before it is in the store, with its id and what it begins with.
+  func begin(
+    script: ByteString, words: [ByteString], on loop: EventLoop,
+    claim: (ByteString, MirrorMessage.Head) throws(FlowError) -> MirrorTarget?
+  ) throws(FlowError) -> KeptRun {
     try checkWritable()
     let seed = Int64.random(in: .min ... .max)
-    let (number, name) = try database.transaction { () throws(FlowError) in
+    let (number, name, mirror) = try database.transaction { () throws(FlowError) in
       let number = try nextNumber()
       let name = try newName()
-      let began = WallClock.now()
-      var list = RecordWriter()
-      list.add(words)
-      let insert = try database.prepare(
-        "INSERT INTO runs(\(RunRow.columns)) "
-          + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, x'', x'', 0, 0)")
-      insert.bind(1, number)
-      insert.bind(2, name)
-      insert.bind(3, script)
-      insert.bind(4, ByteString(list.bytes))
-      insert.bind(5, seed)
-      insert.bind(6, began)
-      insert.bind(7, try RunRow.sum(number, name, script, words, seed, began, digests))
-      try insert.run()
+      let head = MirrorMessage.Head(words: words, seed: seed, began: WallClock.now())
+      try insert(number, name, script, head)
       try RunLease.take(number, 1, in: database)
-      return (number, name)
+      let mirror = try claim(name, head)
+      if let mirror { try MirrorTable.note(number, (mirror.first, mirror.last), in: database) }
+      return (number, name, mirror)
     }
     return KeptRun(
-      id: name, number: number, epoch: 1, seed: UInt64(bitPattern: seed), records: [], of: self,
-      on: loop)
+      id: name, number: number, epoch: 1, seed: UInt64(bitPattern: seed), records: [],
+      mirror: mirror, of: self, on: loop)
+  }
+
+  /// Adds the row of a run that no process executes.
+  func insert(
+    _ number: Int64, _ name: ByteString, _ script: ByteString, _ head: MirrorMessage.Head
+  ) throws(FlowError) {
+    var list = RecordWriter()
+    list.add(head.words)
+    let insert = try database.prepare(
+      "INSERT INTO runs(\(RunRow.columns)) "
+        + "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, x'', x'', 0, 0)")
+    insert.bind(1, number)
+    insert.bind(2, name)
+    insert.bind(3, script)
+    insert.bind(4, ByteString(list.bytes))
+    insert.bind(5, head.seed)
+    insert.bind(6, head.began)
+    insert.bind(
+      7, try RunRow.sum(number, name, script, head.words, head.seed, head.began, digests))
+    try insert.run()
   }
 
   /// Continues a run, which no other process may execute then.
@@ -54,8 +72,17 @@ extension JournalStore {
   package func resume(
     _ id: ByteString?, script: ByteString, on loop: EventLoop
   ) throws(FlowError) -> KeptRun? {
+    try resume(id, script: script, on: loop) { _ in nil }
+  }
+
+  /// Continues a run; `claim` is called before this process is noted in the store.
+  func resume(
+    _ id: ByteString?, script: ByteString, on loop: EventLoop,
+    claim: (RunRow) throws(FlowError) -> MirrorTarget?
+  ) throws(FlowError) -> KeptRun? {
     try checkWritable()
-    let found = try database.transaction { () throws(FlowError) -> (RunRow, [OpRecord])? in
+    typealias Found = (RunRow, [OpRecord], MirrorTarget?)
+    let found = try database.transaction { () throws(FlowError) -> Found? in
       guard let run = try find(id, of: script) else { return nil }
       try checkSound(run)
       if run.script != script, exists(run.script) {
@@ -66,13 +93,19 @@ extension JournalStore {
       // Before the run is taken: one that can't be read is left as it is.
       let records = try records(of: run)
       if run.script != script { try rename(run, to: script) }
+      let mirror = try claim(run)
+      if let mirror {
+        try MirrorTable.note(run.number, (mirror.first, mirror.last), in: database)
+      } else {
+        try MirrorTable.remove(run.number, in: database)
+      }
       try RunLease.take(run.number, run.lease.epoch &+ 1, in: database)
-      return (run, records)
+      return (run, records, mirror)
     }
-    guard let (run, records) = found else { return nil }
+    guard let (run, records, mirror) = found else { return nil }
     let kept = KeptRun(
       id: run.name, number: run.number, epoch: run.lease.epoch &+ 1,
-      seed: UInt64(bitPattern: run.seed), records: records, of: self, on: loop)
+      seed: UInt64(bitPattern: run.seed), records: records, mirror: mirror, of: self, on: loop)
     kept.wasFinished = run.isFinished
     return kept
   }
@@ -208,7 +241,7 @@ extension JournalStore {
     return try select.first { RunRow($0, digests) }
   }
 
-  private func nextNumber() throws(FlowError) -> Int64 {
+  func nextNumber() throws(FlowError) -> Int64 {
     // AUTOINCREMENT never gives a number twice, so no record of a removed run can belong to a later one.
     let last = try database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'runs'")
       .first { $0.integer(0) }

@@ -28,7 +28,12 @@ package final class JournalStore {
   ///   - isReadOnly: Whether only to read; the store must exist then.
   /// - Throws: A `FlowError` with a `storeProblem`: there is no such store or no access to it, it is on a
   ///   network file system, damaged, or of a later version.
-  package init(folder: ByteString, isReadOnly: Bool) throws(FlowError) {
+  package convenience init(folder: ByteString, isReadOnly: Bool) throws(FlowError) {
+    try self.init(folder: folder, isReadOnly: isReadOnly, newKey: nil)
+  }
+
+  /// Opens a store as the initializer above; a new one that writes gets the key `newKey`, unless that is nil.
+  init(folder: ByteString, isReadOnly: Bool, newKey: [UInt8]?) throws(FlowError) {
     self.folder = folder
     self.isReadOnly = isReadOnly
     if isReadOnly {
@@ -40,7 +45,7 @@ package final class JournalStore {
     try StoreKey.checkFileSystem(of: folder)
     // Without its key no record would be what was written.
     let isNew = isReadOnly ? false : try Self.fileSize("store.sqlite", in: folder) == 0
-    key = try StoreKey.open(in: folder, makes: isNew)
+    key = try StoreKey.open(in: folder, makes: isNew, given: newKey)
     digests = try DigestMaker(key: key)
     if isNew { try StoreKey.makeDatabase(in: folder) }
     database = try isReadOnly ? Self.openToRead(folder) : Self.openToWrite(folder, Self.patience)

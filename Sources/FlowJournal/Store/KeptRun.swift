@@ -47,7 +47,7 @@ package final class KeptRun {
 
   init(
     id: ByteString, number: Int64, epoch: Int64, seed: UInt64, records: [OpRecord],
-    of store: JournalStore, on loop: EventLoop
+    mirror: MirrorTarget?, of store: JournalStore, on loop: EventLoop
   ) {
     self.id = id
     self.epoch = epoch
@@ -60,9 +60,12 @@ package final class KeptRun {
     lastNumber = numbers.upperBound - 1
     completions = RunCompletions.of(loop)
     writer = RunWriter(
-      folder: store.folder, key: store.key, run: id, number: number, epoch: epoch,
+      RunTarget(
+        folder: store.folder, key: store.key, run: id, number: number, epoch: epoch,
+        mirror: mirror),
       mailbox: loop.mailbox,
       completions: completions.add { [firstFailure] in firstFailure.note($0) })
+    if mirror != nil { writer.begin() }
   }
 
   deinit { writer.stop() }

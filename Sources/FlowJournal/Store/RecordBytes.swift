@@ -7,6 +7,8 @@ struct RecordWriter {
 
   mutating func add(_ number: Int) { writer.add(count: number) }
 
+  mutating func add(fixed number: Int64) { writer.add(fixed: number) }
+
   mutating func add(_ text: ByteString) { writer.add(text) }
 
   mutating func add(_ digest: Digest) {
@@ -77,6 +79,8 @@ struct RecordReader {
 
   mutating func number() -> Int? { try? reader.integer() }
 
+  mutating func fixed() -> Int64? { try? reader.fixed() }
+
   private mutating func part(_ count: Int) -> UnsafeRawBufferPointer? { try? reader.part(count) }
 
   mutating func text() -> ByteString? {
@@ -93,7 +97,7 @@ struct RecordReader {
   mutating func digest() -> Digest? { part(Digest.size).flatMap { Digest($0) } }
 
   /// A list; nil when an element is missing. Each element has at least one byte.
-  private mutating func list<Element>(
+  mutating func list<Element>(
     _ element: (inout RecordReader) -> Element?
   ) -> [Element]? {
     guard let count = number(), count <= reader.rest else { return nil }

@@ -14,4 +14,15 @@ struct RunTarget: Sendable {
   let run: ByteString
   let number: Int64
   let epoch: Int64
+  /// Where the run is kept besides the store; nil: nowhere.
+  var mirror: MirrorTarget?
+}
+
+/// Where a run is kept besides the store, and how far that is.
+struct MirrorTarget: Sendable {
+  let mirror: RunMirror
+  /// The number of the run's first message.
+  let first: UInt64
+  /// The number of its last message.
+  let last: UInt64
 }

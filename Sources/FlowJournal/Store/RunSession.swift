@@ -7,6 +7,7 @@ final class RunSession {
   private let target: RunTarget
   private var failure: FlowError?
   private var open: Connection?
+  private let mirror: MirrorSession?
   private var lastBeat = 0.0
 
   /// How long a commit waits for other processes that write into the same store, in milliseconds.
@@ -22,13 +23,20 @@ final class RunSession {
     let beat: StoreStatement
   }
 
-  init(_ target: RunTarget) { self.target = target }
+  init(_ target: RunTarget) {
+    self.target = target
+    mirror = target.mirror.map { MirrorSession($0, target) }
+  }
 
-  /// Writes commands as one transaction. Returns why nothing of them was written; nil for success.
-  func write(_ commands: [RunCommand]) -> FlowError? {
+  /// Writes commands as one transaction. Returns why nothing of them was written; nil for success. `isLast` is called
+  /// while a server that keeps the run is away: whether the process is about to end.
+  func write(_ commands: [RunCommand], isLast: () -> Bool) -> FlowError? {
     if let failure { return failure }
     do throws(FlowError) {
       let connection = try connect()
+      // The server first: the store has nothing that another machine wouldn't find there.
+      try mirror?.publish(commands, connection.digests, isLast: isLast)
+      Failpoint.pass()
       try write(try storeValues(of: commands, connection.digests), in: connection)
       return nil
     } catch {
@@ -40,7 +48,9 @@ final class RunSession {
   /// Writes commands as one transaction, unless that may take long: for a connection that has to be opened, values that
   /// go into files, or another process that is writing. Returns whether they are written.
   func writeAtOnce(_ commands: [RunCommand]) -> Bool {
-    guard failure == nil, let open, !commands.contains(where: \.hasLargeValue) else { return false }
+    guard failure == nil, mirror == nil, let open, !commands.contains(where: \.hasLargeValue) else {
+      return false
+    }
     open.database.setPatience(0)
     defer { open.database.setPatience(Self.patience) }
     do throws(FlowError) {
@@ -59,20 +69,33 @@ final class RunSession {
     try connection.database.transaction { () throws(FlowError) in
       try checkLease(connection)
       for command in commands { try write(command, connection) }
+      if let mirror {
+        try MirrorTable.note(target.number, mirror.position, in: connection.database)
+      }
     }
   }
 
   /// Closes the connection.
-  func close() { open = nil }
+  func close() {
+    open = nil
+    mirror?.close()
+  }
+
+  /// How often `beat` has to be called, in seconds.
+  var interval: Double { mirror == nil ? RunLease.interval : MirrorSession.interval }
 
   /// Gives a sign of life.
   func beat() {
-    guard failure == nil, let open else { return }
+    guard failure == nil else { return }
+    mirror?.beat()
+    let now = WallClock.now()
+    guard let open, mirror == nil || abs(now - lastBeat) >= RunLease.interval else { return }
+    lastBeat = now
     do throws(FlowError) {
       try open.database.transaction { () throws(FlowError) in
         try checkLease(open)
         open.beat.bind(1, target.number)
-        open.beat.bind(2, WallClock.now())
+        open.beat.bind(2, now)
         try open.beat.run()
       }
     } catch {
@@ -140,14 +163,14 @@ final class RunSession {
 
 extension RunCommand {
   /// Whether a value has to go into a file.
-  fileprivate var hasLargeValue: Bool {
+  var hasLargeValue: Bool {
     if case .record(let record) = self { record.hasLargeValue } else { false }
   }
 }
 
 extension OpRecord {
   /// Whether a value has to go into a file.
-  fileprivate var hasLargeValue: Bool {
+  var hasLargeValue: Bool {
     writes.contains {
       if case .bytes(let value) = $0.content { value.count > ValueFiles.limit } else { false }
     }

@@ -29,10 +29,9 @@ final class RunWriter: @unchecked Sendable {
   private var thread: pthread_t?
 
   init(
-    folder: ByteString, key: [UInt8], run: ByteString, number: Int64, epoch: Int64,
-    mailbox: Mailbox, completions: UInt64
+    _ target: RunTarget, mailbox: Mailbox, completions: UInt64
   ) {
-    target = RunTarget(folder: folder, key: key, run: run, number: number, epoch: epoch)
+    self.target = target
     session = RunSession(target)
     self.mailbox = mailbox
     self.completions = completions
@@ -43,6 +42,11 @@ final class RunWriter: @unchecked Sendable {
 
   /// How many transactions are on the disk.
   var transactions: Int { monitor.locked { committed } }
+
+  /// Starts the thread before there is something to write, so that it gives signs of life. On the loop's thread.
+  func begin() {
+    if thread == nil { start() }
+  }
 
   /// Queues commands. On the loop's thread.
   func submit(_ commands: [RunCommand]) {
@@ -64,7 +68,8 @@ final class RunWriter: @unchecked Sendable {
   /// - Returns: Whether they are on the disk. If not, they have to be submitted.
   func writeHere(_ commands: [RunCommand]) -> Bool {
     let isFree = monitor.locked {
-      guard thread != nil, queue.isEmpty, !isWriting, !isStopping, lastTime < Self.shortTime
+      guard thread != nil, target.mirror == nil, queue.isEmpty, !isWriting, !isStopping,
+        lastTime < Self.shortTime
       else { return false }
       isWriting = true
       return true
@@ -127,7 +132,7 @@ final class RunWriter: @unchecked Sendable {
         monitor.locked { isWriting = false }
         continue
       }
-      let error = session.write(commands)
+      let error = session.write(commands) { monitor.locked { isStopping } }
       let time = SystemClock.read(CLOCK_MONOTONIC) - begun
       monitor.locked {
         isWriting = false
@@ -143,7 +148,7 @@ final class RunWriter: @unchecked Sendable {
   /// Waits for commands; without any for a while it returns none, nil at the end. The thread may use the session then.
   private func next() -> ([RunCommand], [ExternalWork])? {
     monitor.locked {
-      let beat = SystemClock.read(CLOCK_MONOTONIC) + Int64(RunLease.interval * 1e9)
+      let beat = SystemClock.read(CLOCK_MONOTONIC) + Int64(session.interval * 1e9)
       // While the loop writes, there is a sign of life.
       while queue.isEmpty, !isStopping, monitor.wait(until: beat) || isWriting {}
       if queue.isEmpty, isStopping { return nil }

@@ -54,15 +54,22 @@ package enum StoreKey {
     }
   }
 
-  /// The key of a store; makes it unless it exists, when that is allowed.
-  static func open(in folder: ByteString, makes: Bool) throws(FlowError) -> [UInt8] {
+  /// A new key.
+  static func make() -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<size).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  }
+
+  /// The key of a store; makes it unless it exists, when that is allowed: the given one, or a new one.
+  static func open(
+    in folder: ByteString, makes: Bool, given: [UInt8]? = nil
+  ) throws(FlowError) -> [UInt8] {
     let path = folder + "/key"
     if let key = try read(path, of: folder) { return key }
     guard makes else {
       throw StoreProblem.damaged.error("the store '\(folder)' has no file 'key'")
     }
-    var generator = SystemRandomNumberGenerator()
-    let key = (0..<size).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    let key = given ?? make()
     // Another process may make it at the same time: the name comes with the whole content.
     let temporary = path + "-" + ByteString(String(UInt64.random(in: 0 ... .max), radix: 36))
     try StoreFiles.write(key, to: temporary, of: folder)

@@ -1,13 +1,26 @@
 internal import FlowEngine
 internal import FlowJournal
+internal import FlowScripting
 
 /// Performs the commands about kept runs, which execute no script.
 struct KeptRuns {
   private let folder: ByteString
   private let program: ByteString
+  /// The server that has the runs; nil: only the store.
+  private let mirror: RunMirror?
+  /// Whether the commands are about the runs of all scripts.
+  private let isAboutAll: Bool
 
   init(_ arguments: CommandLineArguments) throws(CommandLineArguments.Misuse) {
     program = arguments.program
+    var path: ByteString?
+    if case .file(let given)? = arguments.script { path = given }
+    let kept = arguments.options.kept
+    mirror =
+      kept?.usesServer == true
+      ? try Keeping.mirror(kept ?? KeepingOptions(), path, try RemoteOptions.settings(arguments))
+      : nil
+    isAboutAll = path == nil && kept?.serverName == nil
     if let folder = arguments.options.kept?.store {
       self.folder = folder
       return
@@ -22,23 +35,59 @@ struct KeptRuns {
   /// Performs a command; returns the exit status.
   func perform(_ command: StoreOptions.Command) -> Int32 {
     do throws(FlowError) {
+      if let mirror { return try perform(command, MirroredStore(mirror, in: folder)) }
       switch command {
-      case .list: try list()
-      case .show(let id): try show(id)
+      case .list: list(try openToRead().runs(), folder)
+      case .show(let id): try show(id, try openToRead())
       case .forget(let id):
         try openToWrite().forget(id)
-        write("removed run \(id.onOneLine)\n")
+        report([id])
       case .forgetOlder(let seconds, let text):
-        let removed = try openToWrite().forget(olderThan: seconds)
-        for id in removed { write("removed run \(id.onOneLine)\n") }
-        if removed.isEmpty { write("no run is older than \(text)\n") }
-      case .verify: return try verify()
+        report(try openToWrite().forget(olderThan: seconds), olderThan: text)
+      case .verify: return try verify(try openToRead())
       }
       return 0
     } catch {
       Output.error(program: program, error.messageBytes)
       return 1
     }
+  }
+
+  /// Performs a command about the runs on a server.
+  private func perform(
+    _ command: StoreOptions.Command, _ copy: MirroredStore
+  ) throws(FlowError) -> Int32 {
+    defer { copy.close() }
+    switch command {
+    case .forget, .forgetOlder:
+      if isAboutAll {
+        throw FlowError(
+          .error, "name the script whose runs are to be removed from the server, after the options")
+      }
+    default: break
+    }
+    switch command {
+    case .list:
+      try copy.fetchAll(ofAllScripts: isAboutAll)
+      list(try copy.runs(ofAllScripts: isAboutAll), copy.store.folder)
+    case .show(let id):
+      try copy.fetchAll(ofAllScripts: isAboutAll)
+      try show(id, copy.store)
+    case .forget(let id):
+      try copy.forget(id)
+      report([id])
+    case .forgetOlder(let seconds, let text):
+      report(try copy.forget(olderThan: seconds), olderThan: text)
+    case .verify:
+      try copy.fetchAll(ofAllScripts: isAboutAll)
+      return try verify(copy.store)
+    }
+    return 0
+  }
+
+  private func report(_ removed: [ByteString], olderThan age: ByteString = "") {
+    for id in removed { write("removed run \(id.onOneLine)\n") }
+    if removed.isEmpty { write("no run is older than \(age)\n") }
   }
 
   private func openToRead() throws(FlowError) -> JournalStore {
@@ -53,8 +102,7 @@ struct KeptRuns {
 
   private func write(_ text: ByteString) { Output.write(text, toError: false) }
 
-  private func list() throws(FlowError) {
-    let runs = try openToRead().runs()
+  private func list(_ runs: [KeptRunSummary], _ folder: ByteString) {
     if runs.isEmpty {
       write("there are no runs in the store '\(folder.onOneLine)'\n")
     } else {
@@ -62,8 +110,7 @@ struct KeptRuns {
     }
   }
 
-  private func show(_ id: ByteString) throws(FlowError) {
-    let store = try openToRead()
+  private func show(_ id: ByteString, _ store: JournalStore) throws(FlowError) {
     let run = try store.run(id)
     let records = try store.records(of: id)
     write(KeptRunText.head(of: run))
@@ -71,8 +118,7 @@ struct KeptRuns {
     for record in records { write(KeptRunText.lines(of: record)) }
   }
 
-  private func verify() throws(FlowError) -> Int32 {
-    let store = try openToRead()
+  private func verify(_ store: JournalStore) throws(FlowError) -> Int32 {
     let damages = store.verify()
     for damage in damages {
       let place = damage.run.map { "run \($0.onOneLine): " as ByteString } ?? ""

@@ -20,6 +20,7 @@ package final class RemoteQueue {
   package let connection: NATSConnection
   package let stream: JetStream
   package let objects: ObjectStore
+  private let payloads: RemotePayloads
   private let compatibility: ByteString
   /// What both sides seal messages with; nil without a key.
   package let seal: RemoteSeal?
@@ -36,7 +37,7 @@ package final class RemoteQueue {
   /// How many jobs of a set of tags all machines may have at a time.
   private static let mostHandedOut = 100_000
   /// How many servers of a cluster have what is stored: so that one may be lost.
-  private static let copies = 3
+  static let copies = 3
   /// How long a cluster takes at most to choose another leader of a stream.
   private static let election = Duration.seconds(20)
   /// How long reports wait for a script that is away.
@@ -53,6 +54,7 @@ package final class RemoteQueue {
     self.connection = connection
     self.stream = stream
     self.objects = objects
+    payloads = RemotePayloads(objects)
     self.seal = seal
     self.compatibility = seal.map { "\(compatibility)-\($0.name)" } ?? compatibility
   }
@@ -178,45 +180,19 @@ package final class RemoteQueue {
 
   // MARK: Payloads
 
-  /// What a message needs besides its payload.
-  private static let overhead = 1024
-  /// How the names of objects begin that belong to one message.
-  private static let prefix: ByteString = "value-"
-
-  /// A payload that fits into a message: the sealed bytes themselves, or the name of the object that has them.
   private func payload(
     of content: [UInt8], for subject: ByteString, of script: ByteString,
     _ then: @escaping (Result<ByteString, FlowError>) -> Void
   ) {
-    let bytes: [UInt8]
-    do throws(FlowError) { bytes = try sealed(content, for: subject, of: script) } catch {
-      return then(.failure(error))
-    }
-    if bytes.count + Self.overhead <= connection.maxPayload {
-      return then(.success(ByteString([0] + bytes)))
-    }
-    let name: ByteString
-    do throws(SystemError) {
-      name = "\(Self.prefix)\(try FileHash.sha256.digest(of: ByteString(bytes), Cancellation()))"
+    do throws(FlowError) {
+      payloads.make(of: try sealed(content, for: subject, of: script), then)
     } catch {
-      return then(.failure(.from(error)))
+      then(.failure(error))
     }
-    objects.put(name, ByteString(bytes)) { result in
-      then(result.map { _ in ByteString([1] + name.bytes) })
-    }
-  }
-
-  /// The object that has the bytes of a payload; nil for one that has them itself.
-  private static func object(of payload: ByteString) -> ByteString? {
-    guard payload.bytes.first == 1 else { return nil }
-    let name = ByteString(Array(payload.bytes.dropFirst()))
-    return name.bytes.starts(with: prefix.bytes) ? name : nil
   }
 
   /// Removes the object of a message that was read, and is read by nobody else.
-  package func release(_ message: JetStreamMessage) {
-    if let name = Self.object(of: message.data) { objects.delete(name) { _ in } }
-  }
+  package func release(_ message: JetStreamMessage) { payloads.release(message.data) }
 
   /// The bytes of a message; a failure for one that isn't of this class, or isn't sealed with the key, or whose object
   /// is gone.
@@ -224,27 +200,11 @@ package final class RemoteQueue {
     of message: JetStreamMessage, _ then: @escaping (Result<[UInt8], FlowError>) -> Void
   ) {
     let subject = message.subject
-    content(of: message.data) { [self] result in
+    payloads.content(of: message.data) { [self] result in
       then(
         result.flatMap { bytes in
           opened(bytes, for: subject, of: Self.script(ofSubject: subject)).map { .success($0) }
             ?? .failure(FlowError(.error, "a message that isn't sealed with this key"))
-        })
-    }
-  }
-
-  private func content(
-    of payload: ByteString, _ then: @escaping (Result<[UInt8], FlowError>) -> Void
-  ) {
-    if payload.bytes.first == 0 { return then(.success(Array(payload.bytes.dropFirst()))) }
-    guard let name = Self.object(of: payload) else {
-      return then(.failure(FlowError(.error, "a message of another program")))
-    }
-    objects.get(name) { result in
-      then(
-        result.flatMap { bytes in
-          bytes.map { .success($0.bytes) }
-            ?? .failure(FlowError(.error, "the object '\(name)' is gone from the server"))
         })
     }
   }
@@ -270,7 +230,7 @@ package final class RemoteQueue {
       case .success(let payload):
         let end = ContinuousClock.now + Self.election
         publish(payload, to: subject, key, until: end) { [self] result in
-          if case .success(let sequence) = result, let name = Self.object(of: payload) {
+          if case .success(let sequence) = result, let name = RemotePayloads.object(of: payload) {
             objectsOfJobs[sequence] = name
           }
           then(result)

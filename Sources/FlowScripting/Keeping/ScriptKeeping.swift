@@ -58,6 +58,8 @@ package final class ScriptKeeping: RunMonitor {
     package var settlements: [ByteString: ByteString] = [:]
     /// How large the store may become, in bytes: when the script ends, the oldest other runs are removed.
     package var storeLimit = JournalStore.usualLimit
+    /// The server that keeps the runs as well, so that another machine can continue them; nil: none.
+    package var mirror: RunMirror?
 
     /// Options with the defaults.
     package init(folder: ByteString, script: ByteString, words: [ByteString] = []) {
@@ -67,8 +69,8 @@ package final class ScriptKeeping: RunMonitor {
     }
   }
 
-  private(set) var options: Options
-  private let warn: (ByteString) -> Void
+  var options: Options
+  let warn: (ByteString) -> Void
   // Safe: the host holds this.
   unowned let host: ScriptHost
   /// Called at the end of each run of which something was only rehearsed, with what was found out about it.
@@ -143,19 +145,21 @@ package final class ScriptKeeping: RunMonitor {
 
   private func open() -> any RunKeeper {
     do {
+      let copy = try openCopy()
+      // Its writer has a connection of its own.
+      defer { copy?.close() }
       if case .nothing = options.choice { return try openRehearsal() }
-      let store = try JournalStore(folder: options.folder, isReadOnly: false)
+      let store = try copy?.store ?? JournalStore(folder: options.folder, isReadOnly: false)
       self.store = store
       var kept: KeptRun?
       switch options.resumption {
       case _ where options.choice.isOfKeptRun:
-        kept = try store.resume(runToRepeat(in: store), script: options.script, on: host.loop)
+        kept = try resume(runToRepeat(in: store), store, copy)
       case .none: break
-      case .latest: kept = try store.resume(nil, script: options.script, on: host.loop)
-      case .run(let id):
-        kept = try store.resume(id, script: options.script, on: host.loop)
+      case .latest: kept = try resume(nil, store, copy)
+      case .run(let id): kept = try resume(id, store, copy)
       }
-      let run = try kept ?? store.begin(script: options.script, words: options.words, on: host.loop)
+      let run = try kept ?? begin(store, copy)
       let settlements = options.settlements.compactMapValues {
         Keeper.Settlement(rawValue: $0.description)
       }
@@ -166,6 +170,24 @@ package final class ScriptKeeping: RunMonitor {
     } catch {
       return RefusingKeeper(.from(error))
     }
+  }
+
+  private func resume(
+    _ id: ByteString?, _ store: JournalStore, _ copy: MirroredStore?
+  ) throws -> KeptRun? {
+    guard let copy else { return try store.resume(id, script: options.script, on: host.loop) }
+    let kept = try copy.resume(id, on: host.loop)
+    if let kept { try copy.prune(sparing: kept.id) }
+    return kept
+  }
+
+  private func begin(_ store: JournalStore, _ copy: MirroredStore?) throws -> KeptRun {
+    guard let copy else {
+      return try store.begin(script: options.script, words: options.words, on: host.loop)
+    }
+    let kept = try copy.begin(words: options.words, on: host.loop)
+    try copy.prune(sparing: kept.id)
+    return kept
   }
 
   /// What secrets are encrypted with, in a store.

@@ -12,6 +12,10 @@ package struct JetStreamProblem: Error, Sendable, Equatable {
   /// There is no such consumer.
   package static let missingConsumer: Int64 = 10014
   static let missingMessage: Int64 = 10037
+  /// The last message of the stream, or of the subject, isn't the expected one.
+  static let otherLastMessage: Int64 = 10071
+  /// A cluster has no leader for the stream just now.
+  static let unavailable: Int64 = 10008
   static let otherStreamOfName: Int64 = 10058
   /// A stream would have more copies than there are servers with room for them.
   static let tooFewServers: Set<Int64> = [10005, 10023, 10074]
@@ -222,6 +226,16 @@ package final class JetStream {
       case .failure(let error): then(.failure(error))
       }
     }
+  }
+
+  /// The subjects of a stream's messages that a filter with wildcards has.
+  package func subjects(
+    _ stream: ByteString, _ filter: ByteString,
+    then: @escaping (Result<[ByteString], FlowError>) -> Void
+  ) {
+    guard areNames(stream, then: then) else { return }
+    let body = NATSJSON.members([("subjects_filter", .string(filter))])
+    call("STREAM.INFO.\(stream)", body, { $0["state"]?["subjects"]?.names ?? [] }, then: then)
   }
 
   // MARK: Consumers

@@ -88,6 +88,8 @@ package struct ConsumerSettings: Sendable {
   package enum Start: Sendable, Equatable {
     case all
     case last
+    /// The last message of each subject.
+    case lastOfEachSubject
     case new
     /// The message with this sequence number in the stream, or the first after it.
     case sequence(UInt64)
@@ -128,6 +130,7 @@ package struct ConsumerSettings: Sendable {
       switch start {
       case .all: ("all", nil)
       case .last: ("last", nil)
+      case .lastOfEachSubject: ("last_per_subject", nil)
       case .new: ("new", nil)
       case .sequence(let number): ("by_start_sequence", number)
       }

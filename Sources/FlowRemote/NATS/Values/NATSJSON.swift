@@ -64,6 +64,11 @@ package indirect enum NATSJSON: Equatable, Sendable {
     if case .list(let items) = self { items } else { nil }
   }
 
+  /// The names of the members; none if this is no object.
+  var names: [ByteString] {
+    if case .object(let members) = self { members.map(\.name) } else { [] }
+  }
+
   // MARK: Reading
 
   /// Reads a text, which must be one value and nothing else.

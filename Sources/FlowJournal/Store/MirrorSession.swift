@@ -1,0 +1,103 @@
+internal import FlowEngine
+
+/// Publishes what is written about one run, on the thread of its writer.
+final class MirrorSession {
+  private let target: MirrorTarget
+  private let run: MirroredRun
+  private let number: Int64
+  private let folder: ByteString
+  private let epoch: Int64
+  private var open: (any MirrorConnection)?
+  private var last: UInt64
+
+  /// How often this process gives a sign of life, in seconds.
+  static let interval = 1.0
+
+  init(_ mirror: MirrorTarget, _ target: RunTarget) {
+    self.target = mirror
+    run = MirroredRun(script: mirror.mirror.script, id: target.run)
+    number = target.number
+    folder = target.folder
+    epoch = target.epoch
+    last = mirror.last
+  }
+
+  /// The numbers of the run's first message and of its last one.
+  var position: (first: UInt64, last: UInt64) { (target.first, last) }
+
+  private func connect() throws(FlowError) -> any MirrorConnection {
+    if let open { return open }
+    let made = try target.mirror.connect()
+    open = made
+    return made
+  }
+
+  /// Publishes commands as one message; the server has it when this returns.
+  func publish(
+    _ commands: [RunCommand], _ digests: DigestMaker, isLast: () -> Bool
+  ) throws(FlowError) {
+    var message = MirrorMessage(.held, epoch: epoch, first: target.first)
+    var isAbout = false
+    for command in commands {
+      switch command {
+      case .record(var record):
+        record.id -= RecordTable.numbers(of: number).lowerBound
+        try load(&record, digests)
+        message.records.append(record)
+        isAbout = true
+      case .end(let finished):
+        message.state = finished ? .finished : .left
+        isAbout = true
+      // The files of one machine.
+      case .file: break
+      }
+    }
+    guard isAbout else { return }
+    let connection = try connect()
+    let reply: MirrorReply
+    do throws(FlowError) {
+      reply = try connection.publish(message.bytes, of: run, after: last, isLast: isLast)
+    } catch {
+      throw StoreProblem.other.error(
+        "can't keep run \(run.id) on the server: \(error.messageBytes)")
+    }
+    switch reply {
+    case .stored(let sequence): last = sequence
+    case .outdated(let other):
+      throw StoreProblem.fenced.error(Self.sentence(about: other, run, at: connection.place))
+    }
+  }
+
+  /// Why a process may write nothing more about a run.
+  private static func sentence(
+    about message: MirroredBytes?, _ run: MirroredRun, at place: ByteString
+  ) -> ByteString {
+    guard let message else {
+      return "run \(run.id) was removed from the server \(place) while it was executed"
+    }
+    guard let other = message.bytes.flatMap({ MirrorMessage($0) }) else {
+      return "run \(run.id) was continued by another process, so this one can't keep anything more"
+    }
+    return "run \(run.id) was continued by process \(other.holder.pid) on \(other.holder.host), "
+      + "so this process can't keep anything more"
+  }
+
+  /// Puts the values that are in files of the store into a record.
+  private func load(_ record: inout OpRecord, _ digests: DigestMaker) throws(FlowError) {
+    for index in record.writes.indices {
+      guard case .file(let file) = record.writes[index].content else { continue }
+      record.writes[index].content = .bytes(try ValueFiles.read(file, in: folder, with: digests))
+    }
+  }
+
+  /// Says that this process executes the run.
+  func beat() {
+    // A server that is away is reported by the next message.
+    (try? connect())?.beat(run)
+  }
+
+  func close() {
+    open?.close()
+    open = nil
+  }
+}

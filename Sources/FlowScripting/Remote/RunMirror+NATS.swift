@@ -1,0 +1,204 @@
+package import FlowEngine
+package import FlowJournal
+internal import FlowRemote
+internal import Glibc
+
+extension RunMirror {
+  /// Keeps runs on servers of NATS.
+  ///
+  /// - Parameters:
+  ///   - script: What the script is called on all machines.
+  ///   - settings: The servers, and how long a process waits for them while they are away.
+  package init(script: ByteString, on settings: RemoteSettings) {
+    self.init(script: script) { () throws(FlowError) in try NATSMirror(settings) }
+  }
+}
+
+/// A connection to servers of NATS that keep runs. It has a loop of its own, which runs only within its calls.
+private final class NATSMirror: MirrorConnection {
+  private let loop = EventLoop()
+  private let stream: KeepStream
+  private let settings: RemoteSettings
+  private var isClosed = false
+
+  /// How long a process that ends waits for a server that is away.
+  private static let lastPatience: Int64 = 5_000_000_000
+  /// The pause before another attempt.
+  private static let pause = Duration.milliseconds(200)
+  /// How long a process isn't heard that executes no run any more.
+  private static let silence: Int64 = 10_000_000_000
+
+  init(_ settings: RemoteSettings) throws(FlowError) {
+    self.settings = settings
+    let seal = try settings.seal()
+    let loop = loop
+    stream = try Self.wait(on: loop) { then in
+      KeepStream.open(settings.servers, seal: seal, on: loop, then: then)
+    }
+  }
+
+  deinit { close() }
+
+  func close() {
+    if isClosed { return }
+    isClosed = true
+    stream.close()
+    loop.shutdown()
+  }
+
+  var place: ByteString { settings.place }
+
+  private static func wait<Value>(
+    on loop: EventLoop, _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+  ) throws(FlowError) -> Value {
+    var result: Result<Value, FlowError>?
+    start { result = $0 }
+    _ = loop.run { result != nil }
+    guard let result else {
+      throw FlowError(.error, "the connection to the server of NATS has ended")
+    }
+    return try result.get()
+  }
+
+  private func wait<Value>(
+    _ start: (@escaping (Result<Value, FlowError>) -> Void) -> Void
+  ) throws(FlowError) -> Value {
+    try Self.wait(on: loop, start)
+  }
+
+  // MARK: Messages
+
+  func publish(
+    _ bytes: [UInt8], of run: MirroredRun, after last: UInt64, isLast: () -> Bool
+  ) throws(FlowError) -> MirrorReply {
+    let id: ByteString = "\(run.id)-\(UInt64.random(in: 0 ... .max).hexadecimal)"
+    let begun = SystemClock.read(CLOCK_MONOTONIC)
+    // A large message takes a while; without signs of life others would replace this process.
+    let beats = Beats(loop) { [weak self] in self?.beat(run) }
+    defer { beats.stop() }
+    while true {
+      do throws(FlowError) {
+        let published = try wait { then in
+          stream.publish(
+            bytes, script: run.script, run: run.id, after: last, id: id, then: then)
+        }
+        switch published {
+        case .stored(let sequence): return .stored(sequence)
+        case .outdated(let message):
+          return .outdated(message.map { MirroredBytes(sequence: $0.sequence, bytes: $0.bytes) })
+        }
+      } catch {
+        let passed = SystemClock.read(CLOCK_MONOTONIC) - begun
+        let usual = settings.timeout.clampedNanoseconds
+        let patience = isLast() ? min(Self.lastPatience, usual) : usual
+        guard KeepStream.mayPass(error), passed < patience else { throw error }
+        pause()
+      }
+    }
+  }
+
+  private func pause() {
+    var isOver = false
+    loop.schedule(after: Self.pause) { isOver = true }
+    _ = loop.run { isOver }
+  }
+
+  func last(of run: MirroredRun) throws(FlowError) -> MirroredBytes? {
+    let found = try wait { stream.last(script: run.script, run: run.id, then: $0) }
+    return found.map { MirroredBytes(sequence: $0.sequence, bytes: $0.bytes) }
+  }
+
+  func read(
+    _ run: MirroredRun, after first: UInt64, upTo last: UInt64,
+    _ body: (MirroredBytes) throws(FlowError) -> Void
+  ) throws(FlowError) {
+    for payload in try payloads(of: run, after: first, upTo: last) {
+      try body(try content(of: payload))
+    }
+  }
+
+  private func payloads(
+    of run: MirroredRun, after first: UInt64, upTo last: UInt64
+  ) throws(FlowError) -> [KeepStream.Payload] {
+    try wait {
+      stream.read(script: run.script, run: run.id, after: first, upTo: last, then: $0)
+    }
+  }
+
+  func remove(_ run: MirroredRun) throws(FlowError) {
+    guard let last = try last(of: run) else { return }
+    let payloads = try payloads(of: run, after: 0, upTo: last.sequence)
+    try wait { stream.remove(script: run.script, run: run.id, payloads, then: $0) }
+  }
+
+  // MARK: Runs
+
+  func runs(
+    of script: ByteString?
+  ) throws(FlowError) -> [(run: MirroredRun, last: MirroredBytes)] {
+    var runs: [(run: MirroredRun, last: MirroredBytes)] = []
+    for payload in try wait({ stream.lastMessages(of: script, then: $0) }) {
+      guard let name = payload.name else { continue }
+      runs.append((MirroredRun(script: name.script, id: name.run), try content(of: payload)))
+    }
+    return runs
+  }
+
+  private func content(of payload: KeepStream.Payload) throws(FlowError) -> MirroredBytes {
+    let bytes = try wait { then in stream.bytes(of: payload) { then(.success($0)) } }
+    return MirroredBytes(sequence: payload.sequence, bytes: bytes)
+  }
+
+  func hasUnreadableRuns(of script: ByteString) throws(FlowError) -> Bool {
+    try wait { stream.hasRunsOfOtherKey(script: script, then: $0) }
+  }
+
+  func hashKey(orElse own: [UInt8]) throws(FlowError) -> [UInt8] {
+    try wait { stream.hashKey(orElse: own, then: $0) }
+  }
+
+  // MARK: Signs of life
+
+  func beat(_ run: MirroredRun) {
+    // Without it another machine may continue the run, as if this one were gone.
+    try? stream.beat(script: run.script, run: run.id)
+  }
+
+  func living(_ runs: [MirroredRun]) throws(FlowError) -> Set<MirroredRun> {
+    var heard: Set<MirroredRun> = []
+    var subscriptions: [NATSSubscription] = []
+    for run in runs {
+      subscriptions += try stream.listen(script: run.script, run: run.id) { _ in heard.insert(run) }
+    }
+    defer { for subscription in subscriptions { subscription.unsubscribe() } }
+    var isOver = false
+    let timer = loop.schedule(
+      at: loop.now().later(by: Self.silence)
+    ) { isOver = true }
+    _ = loop.run { isOver || heard.count == runs.count }
+    timer.cancel()
+    return heard
+  }
+}
+
+/// Signs of life while a call waits.
+private final class Beats {
+  private let loop: EventLoop
+  private let beat: () -> Void
+  private var timer: LoopTimer?
+
+  init(_ loop: EventLoop, _ beat: @escaping () -> Void) {
+    self.loop = loop
+    self.beat = beat
+    schedule()
+  }
+
+  private func schedule() {
+    timer = loop.schedule(after: .seconds(1)) { [weak self] in
+      self?.beat()
+      self?.schedule()
+    }
+  }
+
+  func stop() { timer?.cancel() }
+}
