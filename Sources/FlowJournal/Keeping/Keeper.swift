@@ -179,6 +179,7 @@ package final class Keeper: RunKeeper {
     let content = OpContent(code: record.code, inputs: record.inputs)
     var line: ByteString?
     var lineage = work.lineage
+    var wasInterrupted = false
     if isComparable, let index = takeFinished(content, work) {
       var lost: ByteString
       do {
@@ -214,12 +215,13 @@ package final class Keeper: RunKeeper {
           // The record stands for all executions of the op, the latest with its key.
           record.id = known.id
           lineage = Self.lineage(after: known) ?? lineage
+          wasInterrupted = known.state == .started
         }
         line = why
       case .decided(let decision): return decision
       }
     }
-    return execute(work, record, lineage, line)
+    return execute(work, record, lineage, line, wasInterrupted: wasInterrupted)
   }
 
   /// Takes the finished op that equals one; nil without one.
@@ -229,13 +231,15 @@ package final class Keeper: RunKeeper {
     }
   }
 
-  /// The decision to execute an op.
+  /// The decision to execute an op; whether an earlier process had begun the same execution, and didn't record its end.
   func execute(
-    _ work: KeptWork, _ record: OpRecord, _ lineage: UInt64, _ line: ByteString?
+    _ work: KeptWork, _ record: OpRecord, _ lineage: UInt64, _ line: ByteString?,
+    wasInterrupted: Bool = false
   ) -> KeepingDecision {
     var record = record
     record.key = lineage.shortHexadecimal
-    let keeping = OpKeeping(self, record, lineage: lineage, work)
+    let keeping = OpKeeping(
+      self, record, lineage: lineage, work, wasInterrupted: wasInterrupted)
     noteStart(keeping, on: work.loop)
     return .execute(keeping, line: line)
   }

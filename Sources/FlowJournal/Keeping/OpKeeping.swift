@@ -26,8 +26,13 @@ final class OpKeeping: KeptExecution {
   private let codeProblem: ByteString?
   private let loop: EventLoop
 
-  init(_ keeper: Keeper, _ record: OpRecord, lineage: UInt64, _ work: KeptWork) {
+  let wasInterrupted: Bool
+
+  init(
+    _ keeper: Keeper, _ record: OpRecord, lineage: UInt64, _ work: KeptWork, wasInterrupted: Bool
+  ) {
     self.keeper = keeper
+    self.wasInterrupted = wasInterrupted
     self.record = record
     self.lineage = lineage
     given = work.given
@@ -40,7 +45,20 @@ final class OpKeeping: KeptExecution {
     loop = work.loop
   }
 
+  /// Called when the end is kept, or needn't be.
+  private var endObservers: [() -> Void] = []
+
   var keepsStart: Bool { record.isOnce }
+
+  var identity: ByteString? {
+    if codeProblem != nil || record.inputs.contains(where: { $0.digest == .incomparable }) {
+      return nil
+    }
+    let content = OpContent(code: record.code, inputs: record.inputs)
+    return "\(record.key)-\(content.code.followed(by: content.inputs).description)"
+  }
+
+  func afterEnd(_ body: @escaping () -> Void) { endObservers.append(body) }
 
   /// Writes the start without waiting for it, unless that was done, or the end was written.
   func writeStart() {
@@ -68,6 +86,16 @@ final class OpKeeping: KeptExecution {
   }
 
   func keepEnd(_ end: KeptEnd, then: @escaping (FlowError?) -> Void) {
+    let observers = endObservers
+    if observers.isEmpty { return writeEnd(end, then) }
+    endObservers = []
+    writeEnd(end) { problem in
+      then(problem)
+      if problem == nil { for observer in observers { observer() } }
+    }
+  }
+
+  private func writeEnd(_ end: KeptEnd, _ then: @escaping (FlowError?) -> Void) {
     record.ended = Keeper.time(on: loop)
     record.attempt = end.attempt
     if let error = end.error {

@@ -17,16 +17,17 @@ extension JournalStore {
     try begin(script: script, words: words, on: loop) { _, _ in nil }
   }
 
-  /// Begins a run; `claim` is called before it is in the store, with its id and what it begins with.
+  /// Begins a run; `claim` is called before it is in the store, with its id and what it begins with. The id has at least
+  /// so many letters and digits after the first one.
   func begin(
-    script: ByteString, words: [ByteString], on loop: EventLoop,
+    script: ByteString, words: [ByteString], on loop: EventLoop, nameLength: Int = 3,
     claim: (ByteString, MirrorMessage.Head) throws(FlowError) -> MirrorTarget?
   ) throws(FlowError) -> KeptRun {
     try checkWritable()
     let seed = Int64.random(in: .min ... .max)
     let (number, name, mirror) = try database.transaction { () throws(FlowError) in
       let number = try nextNumber()
-      let name = try newName()
+      let name = try newName(nameLength)
       let head = MirrorMessage.Head(words: words, seed: seed, began: WallClock.now())
       try insert(number, name, script, head)
       try RunLease.take(number, 1, in: database)
@@ -252,10 +253,10 @@ extension JournalStore {
   }
 
   /// A short name that no run has: `r` with letters and digits that are hard to confuse.
-  private func newName() throws(FlowError) -> ByteString {
+  private func newName(_ shortest: Int) throws(FlowError) -> ByteString {
     let letters = Array("23456789abcdefghjkmnpqrstvwxyz".utf8)
     let select = try database.prepare("SELECT 1 FROM runs WHERE name = ?1")
-    var length = 3
+    var length = shortest
     while true {
       for _ in 0..<8 {
         let tail = (0..<length).map { _ in letters[Int.random(in: letters.indices)] }

@@ -52,7 +52,9 @@ package final class MirroredStore {
 
   /// Begins a run that this process executes.
   package func begin(words: [ByteString], on loop: EventLoop) throws(FlowError) -> KeptRun {
-    try store.begin(script: mirror.script, words: words, on: loop) { id, head throws(FlowError) in
+    // Other machines may have begun runs that this store doesn't know.
+    try store.begin(script: mirror.script, words: words, on: loop, nameLength: 6) {
+      id, head throws(FlowError) in
       let run = MirroredRun(script: mirror.script, id: id)
       let message = MirrorMessage(.held, epoch: 1, first: 0, head: head)
       switch try connection.publish(message.bytes, of: run, after: 0, isLast: { true }) {

@@ -81,6 +81,12 @@ final class RunSession {
     mirror?.close()
   }
 
+  /// Opens what takes a while, before there is something to write.
+  func begin() {
+    // The first write has the same failure, and reports it.
+    mirror?.beat()
+  }
+
   /// How often `beat` has to be called, in seconds.
   var interval: Double { mirror == nil ? RunLease.interval : MirrorSession.interval }
 

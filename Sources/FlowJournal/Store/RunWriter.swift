@@ -125,6 +125,7 @@ final class RunWriter: @unchecked Sendable {
   }
 
   private func work() {
+    session.begin()
     while let (commands, works) = next() {
       let begun = SystemClock.read(CLOCK_MONOTONIC)
       if commands.isEmpty {

@@ -316,11 +316,39 @@ package final class RemoteQueue {
     var settings = ConsumerSettings(durable: name)
     settings.filter = "flowlua.news.\(script)"
     settings.inactiveThreshold = Self.longestAbsence
+    // Those of kept ops are acknowledged only when the script has kept the op.
+    settings.maxAckPending = Self.mostHandedOut
     stream.ensureConsumer(Self.news, settings) { [stream] result in
       then(
         result.flatMap { _ in
           Self.puller(stream, Self.news, name, handler, failed)
         })
+    }
+  }
+
+  /// The reports for another process of the script, which has ended before it acknowledged them. Those that can't be read
+  /// are left out.
+  package func storedReports(
+    of script: ByteString, then: @escaping (Result<[[UInt8]], FlowError>) -> Void
+  ) {
+    storedReports("flowlua.news.\(script)", script, after: 0, [], then)
+  }
+
+  private func storedReports(
+    _ subject: ByteString, _ script: ByteString, after sequence: UInt64, _ done: [[UInt8]],
+    _ then: @escaping (Result<[[UInt8]], FlowError>) -> Void
+  ) {
+    stream.getNextMessage(Self.news, subject, after: sequence) { [self] result in
+      switch result {
+      case .failure(let error): then(.failure(error))
+      case .success(nil): then(.success(done))
+      case .success(let message?):
+        payloads.content(of: message.data) { [self] result in
+          let bytes = (try? result.get()).flatMap { opened($0, for: subject, of: script) }
+          storedReports(
+            subject, script, after: message.sequence, done + (bytes.map { [$0] } ?? []), then)
+        }
+      }
     }
   }
 

@@ -26,9 +26,8 @@ final class RemoteDispatcher {
   private unowned let loop: EventLoop
   private let settings: RemoteSettings
   /// The id of the script for machines.
-  private let id = ByteString(
-    UInt64.random(in: 0 ... .max).hexadecimal.bytes
-      + UInt64.random(in: 0 ... .max).hexadecimal.bytes)
+  private let id: ByteString
+  private let keptResults: RemoteKeptResults
   private var link = Link.closed
   private var jobs: [UInt64: Job] = [:]
   private var codes: [ByteString: Preparation] = [:]
@@ -60,6 +59,8 @@ final class RemoteDispatcher {
     self.host = host
     loop = host.loop
     self.settings = settings
+    keptResults = RemoteKeptResults(host.keeping?.lineage)
+    id = keptResults.script
     seal = try settings.seal()
     machines = RemoteMachines(seal)
     machines.onMismatch = { [weak self] machine in self?.warn(of: machine) }
@@ -90,7 +91,8 @@ final class RemoteDispatcher {
   /// Puts a task into the queue; it ends with the error if that isn't possible.
   func submit(
     _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ function: WorkerFunction,
-    _ tags: RemoteTags, files: RemoteOpFiles = RemoteOpFiles()
+    _ tags: RemoteTags, files: RemoteOpFiles = RemoteOpFiles(),
+    keeping: (any KeptExecution)? = nil
   ) throws(FlowError) {
     try settings.check()
     if !settings.protectsSecrets, job.hasSecrets {
@@ -101,8 +103,11 @@ final class RemoteDispatcher {
     }
     let made = Job(
       task, number, job, try function.remoteCode(seal), tags, files, settings.shared,
-      loop.mailbox.begin())
+      keeping: keeping, loop.mailbox.begin())
     jobs[number] = made
+    if !made.identity.isEmpty {
+      keeping?.afterEnd { [weak self] in self?.keptResults.acknowledge(number) }
+    }
     look()
     switch link {
     case .closed: open()
@@ -199,7 +204,7 @@ final class RemoteDispatcher {
     }
     queue.connection.onDisconnect = { [weak self] in self?.lostAt = LuaVM.monotonicTime }
     queue.connection.onReconnect = { [weak self] in self?.reconnected(queue) }
-    order = RemoteReportOrder(queue) { [weak self] in self?.handle($0, queue) }
+    order = RemoteReportOrder(queue) { [weak self] in self?.take($0, $1, queue) ?? false }
     queue.reports(of: id) { [weak self] in
       self?.reports?.demand += 1
       self?.order?.take($0)
@@ -219,9 +224,12 @@ final class RemoteDispatcher {
           queue, id, machines, loop, message: { [weak self] in self?.message($0) },
           failed: { [weak self] in self?.end($0, $1) })
         puller.demand = Self.reportWindow
-        link = .open(queue)
-        connectedAt = LuaVM.monotonicTime
-        for job in jobs.values.sorted(by: { $0.number < $1.number }) { proceed(job, queue) }
+        keptResults.read(from: queue) { [weak self] in
+          guard let self, !queue.connection.isClosed else { return }
+          link = .open(queue)
+          connectedAt = LuaVM.monotonicTime
+          for job in jobs.values.sorted(by: { $0.number < $1.number }) { proceed(job, queue) }
+        }
       }
     }
   }
@@ -249,6 +257,15 @@ final class RemoteDispatcher {
   /// Puts a job into the queue, once the server has what it needs.
   private func proceed(_ job: Job, _ queue: RemoteQueue) {
     guard jobs[job.number] === job, job.stop == nil else { return }
+    if job.wasInterrupted, let report = keptResults.take(job.identity, as: job.number) {
+      // Not while the op begins.
+      return loop.enqueue { [weak self] in
+        guard let self, jobs[job.number] === job, job.stop == nil else { return }
+        let text: ByteString = "\(report.lane) has finished it for an earlier process of the script"
+        job.task.handle(WorkerReport.JobEvent(id: job.number, time: loop.now(), what: .log(text)))
+        handle(report, queue)
+      }
+    }
     switch codes[job.code.name] {
     case .done?: break
     case .running(let waiting)?:
@@ -315,7 +332,7 @@ final class RemoteDispatcher {
       settings: RemoteJob.Settings(
         gracePeriod: loop.gracePeriod, cleanupGrace: loop.cleanupGrace, logsWaits: host.logsWaits,
         hasGlobalModule: host.hasGlobalModule),
-      arguments: job.arguments, kind: job.kind, files: files
+      arguments: job.arguments, kind: job.kind, files: files, identity: job.identity
     ).bytes
     job.message = (job.round, bytes)
     return bytes
@@ -356,6 +373,16 @@ final class RemoteDispatcher {
   }
 
   // MARK: Reports
+
+  /// Takes the reports of a message; whether it is acknowledged only once their ops are kept.
+  private func take(
+    _ reports: [RemoteReport], _ message: JetStreamMessage?, _ queue: RemoteQueue
+  ) -> Bool {
+    let held = reports.map(\.number).filter { jobs[$0]?.identity.isEmpty == false }
+    if let message, !held.isEmpty { keptResults.hold(message, of: Set(held)) }
+    for report in reports { handle(report, queue) }
+    return !held.isEmpty
+  }
 
   private func handle(_ report: RemoteReport, _ queue: RemoteQueue) {
     guard let job = jobs[report.number], report.delivery >= job.delivery, job.delivered == nil
@@ -496,7 +523,8 @@ final class RemoteDispatcher {
       guard let self else { return }
       watch = nil
       lookAtJobs()
-      if !jobs.isEmpty { look() }
+      keptResults.extend()
+      if !jobs.isEmpty || keptResults.isHolding { look() }
     }
   }
 
@@ -564,6 +592,7 @@ final class RemoteDispatcher {
     uploads?.removeStored()
     (uploads, outbox) = (nil, nil)
     queue.removeScript(id, tags: consumers.keys.map(\.token))
+    for earlier in keptResults.earlier { queue.removeScript(earlier, tags: []) }
     queue.close()
   }
 }

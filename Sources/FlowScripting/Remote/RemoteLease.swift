@@ -18,6 +18,10 @@ final class RemoteLease: WorkerTask {
   /// The jobs that the same worker executes; nil if it has a worker for itself.
   var share: RemoteShare?
   let files: RemoteJobFiles
+  /// That of its job.
+  private let identity: ByteString
+  /// How many reports the server has stored.
+  private var reports: UInt64 = 0
   /// The files that its op sees.
   private var links = RemoteMachineFiles.Links()
   /// The temporary folders of its op.
@@ -52,6 +56,7 @@ final class RemoteLease: WorkerTask {
     self.delivery = delivery
     self.handout = handout
     files = job.files
+    identity = job.identity
     lane = machine.name
     order = WorkerJob(code: code, arguments: job.arguments, kind: job.kind)
   }
@@ -285,7 +290,7 @@ final class RemoteLease: WorkerTask {
       news: news.map { time, news in
         guard case .event(let event, _) = news else { return news }
         return .event(event, age: max(0, now - time))
-      })
+      }, identity: identity, place: reports)
     news = []
     send(report.bytes, isLast: report.isLast)
   }
@@ -305,6 +310,7 @@ final class RemoteLease: WorkerTask {
       switch result {
       case .success:
         isSending = false
+        reports += 1
         guard isLast else { return flush() }
         // Stored: the queue may forget the job.
         handout.ended()

@@ -70,6 +70,8 @@ struct RemoteJob {
   let arguments: WireBatch
   let kind: WorkerJob.Kind
   let files: RemoteJobFiles
+  /// See `KeptExecution.identity`; empty if the op isn't kept.
+  var identity: ByteString = ""
 
   /// What a worker has from the script's loop.
   struct Settings: Equatable {
@@ -91,6 +93,7 @@ struct RemoteJob {
       writer.add(arguments)
       writer.add(kind)
       writer.add(files)
+      writer.add(identity)
     }
   }
 
@@ -105,7 +108,7 @@ struct RemoteJob {
         logsWaits: try reader.flag(), hasGlobalModule: try reader.flag())
       return RemoteJob(
         number: number, round: round, code: code, settings: settings, arguments: try reader.batch(),
-        kind: try reader.jobKind(), files: try reader.jobFiles())
+        kind: try reader.jobKind(), files: try reader.jobFiles(), identity: try reader.text())
     }
   }
 }
@@ -121,6 +124,10 @@ struct RemoteReport {
   /// For how many nanoseconds it has kept a worker, in the last report; else 0.
   var took: Int64 = 0
   let news: [News]
+  /// That of its job.
+  var identity: ByteString = ""
+  /// How many reports about the hand-out were sent before.
+  var place: UInt64 = 0
 
   enum News {
     /// An event, so many nanoseconds before the report.
@@ -150,6 +157,8 @@ struct RemoteReport {
       writer.add(delivery)
       writer.add(lane)
       writer.add(fixed: took)
+      writer.add(identity)
+      writer.add(place)
       writer.add(list: news) { writer, news in
         switch news {
         case .event(let event, let age):
@@ -173,6 +182,11 @@ struct RemoteReport {
     }
   }
 
+  /// Reads the reports of a bundle; none for anything else.
+  static func readAll(_ bundle: [UInt8]) -> [RemoteReport] {
+    (RemoteProtocol.parts(of: bundle) ?? []).compactMap { read($0) }
+  }
+
   /// Reads a report; nil for anything else.
   static func read(_ bytes: [UInt8]) -> RemoteReport? {
     RemoteProtocol.read(bytes) { reader throws(MalformedBytes) in
@@ -180,6 +194,8 @@ struct RemoteReport {
       let delivery = try reader.number()
       let lane = try reader.text()
       let took = try reader.fixed()
+      let identity = try reader.text()
+      let place = try reader.number()
       let news = try reader.list { (r) throws(MalformedBytes) -> News in
         switch try r.byte() {
         case 1:
@@ -195,7 +211,8 @@ struct RemoteReport {
         }
       }
       return RemoteReport(
-        number: number, delivery: delivery, lane: lane, took: took, news: news)
+        number: number, delivery: delivery, lane: lane, took: took, news: news, identity: identity,
+        place: place)
     }
   }
 }

@@ -12,6 +12,10 @@ final class RemoteQueuedJob {
   let code: RemoteCode
   let tags: RemoteTags
   let opFiles: RemoteOpFiles
+  /// See `KeptExecution.identity`; empty if the op isn't kept.
+  let identity: ByteString
+  /// Whether a machine may have finished it for an earlier process of the script.
+  let wasInterrupted: Bool
   /// Its files, once the server has them.
   var files: RemoteJobFiles?
   /// How often the server didn't have one any more.
@@ -43,9 +47,11 @@ final class RemoteQueuedJob {
   init(
     _ task: any WorkerTask, _ number: UInt64, _ job: WorkerJob, _ code: RemoteCode,
     _ tags: RemoteTags, _ files: RemoteOpFiles, _ shared: RemoteSharedFolders,
-    _ external: ExternalWork
+    keeping: (any KeptExecution)?, _ external: ExternalWork
   ) {
     self.task = task
+    identity = keeping?.identity ?? ""
+    wasInterrupted = keeping?.wasInterrupted ?? false
     self.number = number
     kind = job.kind
     arguments = job.arguments

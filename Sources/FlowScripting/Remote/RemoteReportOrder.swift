@@ -12,15 +12,15 @@ final class RemoteReportOrder {
   }
 
   private let queue: RemoteQueue
-  private let handle: (RemoteReport) -> Void
+  private let handle: ([RemoteReport], JetStreamMessage?) -> Bool
   private var slots: [Slot] = []
   /// The number in the stream of the last one that was passed on.
   private(set) var passed: UInt64 = 0
 
   /// - Parameters:
   ///   - queue: Where the reports come from.
-  ///   - handle: Gets each report, before it is acknowledged.
-  init(_ queue: RemoteQueue, _ handle: @escaping (RemoteReport) -> Void) {
+  ///   - handle: Gets the reports of a message, before it is acknowledged; returns whether it acknowledges it itself, later.
+  init(_ queue: RemoteQueue, _ handle: @escaping ([RemoteReport], JetStreamMessage?) -> Bool) {
     self.queue = queue
     self.handle = handle
   }
@@ -35,20 +35,20 @@ final class RemoteReportOrder {
   }
 
   /// Passes the reports of a bundle on at once.
-  func passOn(_ bundle: [UInt8]) {
-    for part in RemoteProtocol.parts(of: bundle) ?? [] {
-      if let report = RemoteReport.read(part) { handle(report) }
-    }
+  func passOn(_ bundle: [UInt8]) { _ = passOn(bundle, of: nil) }
+
+  private func passOn(_ bundle: [UInt8], of message: JetStreamMessage?) -> Bool {
+    handle(RemoteReport.readAll(bundle), message)
   }
 
   private func passOn() {
     while let first = slots.first, let bytes = first.bytes {
       slots.removeFirst()
+      defer { passed = max(passed, first.message.streamSequence) }
       if case .success(let bytes) = bytes {
-        passOn(bytes)
+        if passOn(bytes, of: first.message) { continue }
         queue.release(first.message)
       }
-      passed = max(passed, first.message.streamSequence)
       // An acknowledgement that doesn't arrive is sent after the next hand-out.
       try? first.message.ack()
     }

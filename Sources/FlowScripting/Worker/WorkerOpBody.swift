@@ -138,7 +138,9 @@ final class WorkerOpBody: ItemRunnerProvider, MemoryLimitedBody {
       context.state = execution
       context.beginWaiting()
       if thread == .remote, host.usesRemote {
-        try host.remote.submit(execution, number, job, shared, tags, files: RemoteOpFiles(context))
+        try host.remote.submit(
+          execution, number, job, shared, tags, files: RemoteOpFiles(context),
+          keeping: context.keeping)
       } else {
         host.workers.submit(execution, number)
       }

@@ -27,7 +27,7 @@ struct RemoteMessageTests {
           name: "Op", index: 3, label: "cat", attempt: 2, lineage: 99,
           span: SpanOrigin(TraceContext(), place: .execution(5)), grace: .seconds(4), memory: 65536,
           endingError: error, visible: ["a", "b", "c", "d"], keys: ["a", "b", "c"], data: data)),
-      files: files)
+      files: files, identity: "op")
   }
 
   private static let files = RemoteJobFiles(
@@ -84,7 +84,7 @@ struct RemoteMessageTests {
     let read = try #require(RemoteJob.read(Self.job.bytes))
     #expect(
       read.number == 7 && read.round == 2 && read.code == "abc"
-        && read.settings == Self.job.settings)
+        && read.settings == Self.job.settings && read.identity == "op")
     guard case .op(let place) = read.kind else {
       Issue.record("no op")
       return

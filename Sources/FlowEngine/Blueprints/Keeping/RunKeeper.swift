@@ -231,6 +231,13 @@ package struct KnownUndo {
 package protocol KeptExecution: AnyObject {
   /// The lineage of the execution: the same in all attempts and processes; see Lineage.swift.
   var lineage: UInt64 { get }
+  /// What tells the execution from all others of its run, in all processes: its lineage, the op's code, and what it is
+  /// given. nil if these can't be compared.
+  var identity: ByteString? { get }
+  /// Whether an earlier process had begun the same execution, and didn't record its end.
+  var wasInterrupted: Bool { get }
+  /// Calls `body` when the end of the execution is kept, or needn't be. On the loop's thread.
+  func afterEnd(_ body: @escaping () -> Void)
   /// Whether the execution's start has to be kept before the body is called.
   var keepsStart: Bool { get }
   /// Keeps the start; calls `then` on the loop's thread, perhaps at once, with the reason why it can't.

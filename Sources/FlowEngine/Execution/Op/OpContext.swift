@@ -36,7 +36,7 @@ public final class OpContext {
   /// The 1-based number of the attempt.
   public var attempt: Int { Int(attempt32) }
   /// Set while an op of a kept run executes.
-  var keeping: (any KeptExecution)? {
+  package internal(set) var keeping: (any KeptExecution)? {
     get { rare?.keeping }
     set { if rare != nil || newValue != nil { makeRareState().keeping = newValue } }
   }

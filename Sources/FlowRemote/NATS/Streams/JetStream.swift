@@ -218,6 +218,24 @@ package final class JetStream {
   ) {
     guard areNames(stream, then: then) else { return }
     let body = NATSJSON.members([("last_by_subj", .string(subject))])
+    getMessage(stream, body, then: then)
+  }
+
+  /// The first message of a subject after a number; nil if there is none.
+  package func getNextMessage(
+    _ stream: ByteString, _ subject: ByteString, after sequence: UInt64,
+    then: @escaping (Result<StoredMessage?, FlowError>) -> Void
+  ) {
+    guard areNames(stream, then: then) else { return }
+    let next = NATSJSON.integer(Int64(clamping: sequence &+ 1))
+    let body = NATSJSON.members([("seq", next), ("next_by_subj", .string(subject))])
+    getMessage(stream, body, then: then)
+  }
+
+  private func getMessage(
+    _ stream: ByteString, _ body: NATSJSON,
+    then: @escaping (Result<StoredMessage?, FlowError>) -> Void
+  ) {
     call("STREAM.MSG.GET.\(stream)", body, { StoredMessage($0) }) { result in
       switch result {
       case .success(let message): then(.success(message))
