@@ -11,7 +11,7 @@ package import FlowEngine
 /// - `flowlua.work.C.TAGS.S`: jobs
 /// - `flowlua.news.S`: reports
 /// - `flowlua.begun.S`: what a machine has, or has begun
-/// - `flowlua.stop.S`: requests to stop jobs
+/// - `flowlua.stop.C.S`: requests to stop jobs
 /// - `flowlua.ask.S`: a question whether the script is still there, or which jobs are still to be executed
 /// - `flowlua.who`, `flowlua.here`: the question which machines are there, and their answers
 ///
@@ -376,7 +376,12 @@ package final class RemoteQueue {
 
   /// Asks machines to stop a job.
   package func requestStop(_ request: [UInt8], script: ByteString) throws(FlowError) {
-    try publish(request, to: "flowlua.stop.\(script)", of: script)
+    try publish(request, to: "flowlua.stop.\(compatibility).\(script)", of: script)
+  }
+
+  /// Receives the requests of scripts to stop jobs.
+  package func receiveStops(_ handler: @escaping (NATSMessage) -> Void) throws(FlowError) {
+    _ = try connection.subscribe("flowlua.stop.\(compatibility).*", handler: handler)
   }
 
   /// Replies to machines that ask whether the script is there, or which of its jobs they are to execute.

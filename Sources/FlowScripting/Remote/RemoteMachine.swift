@@ -141,7 +141,7 @@ package final class RemoteMachine {
         say(info, to: message.reply ?? Self.presence)
       }
       queue.onForgery = { [weak self] in self?.onWarning?($0) }
-      try queue.connection.subscribe("flowlua.stop.*") { [weak self] in self?.stop($0) }
+      try queue.receiveStops { [weak self] in self?.stop($0) }
     } catch {
       return then(error)
     }

@@ -85,10 +85,10 @@ local function random(count)
 end
 for _, subject in ipairs {
   work .. id, work .. ("0"):rep(32), work .. "x", "flowlua.work.other.+any." .. id, "flowlua.news." .. id, "flowlua.begun." .. id,
-  "flowlua.stop." .. id, "flowlua.ask." .. id, "flowlua.here", "flowlua.who",
+  "flowlua.stop." .. work:match "^flowlua%.work%.([^.]+)" .. "." .. id, "flowlua.ask." .. id, "flowlua.here", "flowlua.who",
 } do
   for _, data in ipairs {
-    "", nats.base64 "\0\1", nats.base64(random(40)), nats.base64("\0\1" .. random(60)), nats.base64("\1" .. random(60)),
+    "", nats.base64 "\0\2", nats.base64(random(40)), nats.base64("\0\2" .. random(60)), nats.base64("\1" .. random(60)),
     nats.base64("\1value-" .. ("0"):rep(64)), message.data:sub(1, 40), message.data:sub(1, #message.data // 8 * 4),
   } do
     client:publish { subject = subject, data = data, times = 3, headers = { ["Nats-Expected-Stream"] = "FLOWLUA_WORK", x = "y" } }

@@ -34,7 +34,7 @@ local compatibility = assert(server:run([[
 math.randomseed(7)
 for _, subject in ipairs {
   "flowlua.work." .. compatibility .. ".+any.0123456789abcdef", "flowlua.news.0123456789abcdef",
-  "flowlua.stop.0123456789abcdef", "flowlua.here", "flowlua.who", "flowlua.ask.x",
+  "flowlua.stop." .. compatibility .. ".0123456789abcdef", "flowlua.here", "flowlua.who", "flowlua.ask.x",
 } do
   for length = 0, 12 do
     local bytes = {}

@@ -84,7 +84,7 @@ while not os.path.exists(sys.argv[1] + "/release"): time.sleep(0.01)
 kept.waits(function() return flow.fs.exists(script.folder .. "/locked") end)
 go(script)
 local function pending()
-  return tonumber(server:request "CONSUMER.LIST.FLOWLUA_NEWS":match '"num_ack_pending":([1-9]%d*)') or 0
+  return tonumber(server:request "$JS.API.CONSUMER.LIST.FLOWLUA_NEWS":match '"num_ack_pending":([1-9]%d*)') or 0
 end
 for _ = 1, 5 do kept.waits(function() return pending() == 2 and stored() == before + 2 end) end
 make "release"(script)

@@ -112,7 +112,8 @@ local running = server:start [[
 server:wait_for_report()
 local script = stored_name("'" .. folder .. "FLOWLUA_NEWS/obs/'script-*"):match "%-(.*)$"
 for _, subject in ipairs {
-  "flowlua.news." .. script, "flowlua.begun." .. script, "flowlua.stop." .. script, "flowlua.ask." .. script,
+  "flowlua.news." .. script, "flowlua.begun." .. script, "flowlua.ask." .. script,
+  "flowlua.stop." .. compatibility .. "-" .. key .. "." .. script,
   "flowlua.work." .. compatibility .. "-" .. key .. ".+any." .. script,
 } do
   server:publish(subject, "\0\2\1\1")
@@ -132,7 +133,7 @@ end
 local function said() return table.concat(machine.output, "\n") end
 local text = "a message with the subject 'flowlua.work." .. compatibility
 while not said():find(text, 1, true) do flow.sleep(0.01) end
-check.contains(said(), "a message with the subject 'flowlua.stop." .. script)
+check.contains(said(), "a message with the subject 'flowlua.stop." .. compatibility .. "-" .. key .. "." .. script)
 
 -- The variable has the URL for a machine, too.
 server.environment.FLOWLUA_REMOTE = server.url
