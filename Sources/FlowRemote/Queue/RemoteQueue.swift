@@ -352,11 +352,11 @@ package final class RemoteQueue {
     }
   }
 
-  /// Removes what belongs to a script that ends: its jobs, the reports for it, and its consumer.
-  package func removeScript(_ script: ByteString, tags: [ByteString]) {
-    for tags in tags {
-      stream.purge(Self.work, subject: "flowlua.work.\(compatibility).\(tags).\(script)") { _ in }
-    }
+  /// Removes what belongs to a script that ends: its jobs with these numbers, the reports for it, and its consumer. A
+  /// machine drops a job whose number isn't known yet.
+  package func removeScript(_ script: ByteString, jobs: Set<UInt64>) {
+    // Not by their subject: nats-server 2.9.10 then hands out none of the jobs of other scripts that wait.
+    for sequence in jobs { withdraw(sequence) }
     stream.deleteConsumer(Self.news, "script-\(script)") { _ in }
     stream.purge(Self.news, subject: "flowlua.news.\(script)") { _ in }
   }

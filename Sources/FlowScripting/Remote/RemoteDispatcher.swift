@@ -587,12 +587,13 @@ final class RemoteDispatcher {
     (reports, order) = (nil, nil)
     guard case .open(let queue) = link else { return }
     link = .closed
+    let sequences = Set(jobs.values.compactMap { $0.parcel?.sequence })
     jobs = [:]
     requestStop(RemoteStop.all, .max, .cancelled(reason: ScriptHost.termination), queue)
     uploads?.removeStored()
     (uploads, outbox) = (nil, nil)
-    queue.removeScript(id, tags: consumers.keys.map(\.token))
-    for earlier in keptResults.earlier { queue.removeScript(earlier, tags: []) }
+    queue.removeScript(id, jobs: sequences)
+    for earlier in keptResults.earlier { queue.removeScript(earlier, jobs: []) }
     queue.close()
   }
 }

@@ -33,6 +33,32 @@ for _, script in ipairs(scripts) do
   check.equal(result.stdout, "succeeded\tnil\t40\n")
 end
 
+-- Others that end while the items of one wait take none of them away.
+local waiting = server:start [[
+  local Op = flow.op("WaitOp", { needs = { n = "integer" }, gives = { r = "integer" }, thread = "remote", tags = "late",
+    run = function(ctx) ctx:set("r", ctx:get "n") end })
+  local list = {}
+  for k = 1, 10 do list[k] = k end
+  local run = flow.new("f"):data { ns = list }:add_grouped(Op, { input = "ns", as = "n", output = "rs", max_concurrent = 10 }):start()
+  flow.sleep(0.5)
+  report()
+  run:await()
+  print(run.state, run.error, #run.data.rs)
+]]
+server:wait_for_report(waiting)
+check.equal(server:run([[
+  local Op = flow.op("Op", { thread = "remote", tags = "late", run = function() end })
+  local run = flow.new("f"):add(Op):start()
+  flow.sleep(0.5)
+  run:cancel()
+  pcall(run.await, run)
+  print(run.state)
+]]).stdout, "cancelled\n")
+server:join("twin", "--tags", "late")
+local result = waiting:await()
+check.equal(result.stderr, "")
+check.equal(result.stdout, "succeeded\tnil\t10\n")
+
 -- One of two machines with a name is lost, with what it executes: the items execute elsewhere.
 local script = server:start [[
   local Op = flow.op("WorkOp", {
@@ -58,6 +84,6 @@ local script = server:start [[
 ]]
 server:wait_for_report(script)
 server.machines[1]:signal "KILL"
-local result = script:await()
+result = script:await()
 check.equal(result.stderr, "")
 check.equal(result.stdout, "succeeded\tnil\t16\n")
