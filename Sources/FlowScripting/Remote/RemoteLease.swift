@@ -37,7 +37,7 @@ final class RemoteLease: WorkerTask {
   private var isFlushing = false
   /// Whether a report is on its way.
   private var isSending = false
-  /// How often the server had no room for the last report.
+  /// How often the server had no room for a report.
   private var refusals = 0
   private var began: Int64 = 0
   /// What it has taken, once it has ended.
@@ -295,9 +295,18 @@ final class RemoteLease: WorkerTask {
     send(report.bytes, isLast: report.isLast)
   }
 
-  /// The report of a failure that is small enough for a message.
-  private func refused(_ error: FlowError) -> [UInt8] {
+  /// Reports a failure, which is small enough for a message, instead of what the server has no room for.
+  private func fail(_ error: FlowError) {
     let failure = FlowError(.error, "its result can't be sent: \(error.messageBytes)")
+    refusals = 0
+    news = []
+    if hasEnded { return send(lastReport(failure), isLast: true) }
+    // Its end is the next report.
+    isSending = false
+    stop(failure)
+  }
+
+  private func lastReport(_ failure: FlowError) -> [UInt8] {
     let end = RemoteReport.News.event(
       .ended(WireError(failure, from: machine.host), result: .null, WireBatch()), age: 0)
     return RemoteReport(number: job, delivery: delivery, lane: lane, took: took, news: [end]).bytes
@@ -309,7 +318,7 @@ final class RemoteLease: WorkerTask {
       guard let machine else { return }
       switch result {
       case .success:
-        isSending = false
+        (isSending, refusals) = (false, 0)
         reports += 1
         guard isLast else { return flush() }
         // Stored: the queue may forget the job.
@@ -317,11 +326,8 @@ final class RemoteLease: WorkerTask {
         machine.ended(self)
       case .failure(let error):
         guard machine.holds(self) else { return }
-        if error.jetStreamCode != nil, isLast { refusals += 1 }
-        if refusals > Self.mostRefusals {
-          refusals = 0
-          return send(refused(error), isLast: true)
-        }
+        if error.jetStreamCode != nil { refusals += 1 }
+        if refusals > Self.mostRefusals { return fail(error) }
         _ = machine.host.loop.scheduleOutside(after: Self.pause) { [weak machine, self] in
           if machine?.holds(self) == true { send(bytes, isLast: isLast) }
         }

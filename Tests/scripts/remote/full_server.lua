@@ -44,13 +44,18 @@ server:kill "TERM"
 server:restart()
 check.equal(server:run(prelude .. "try(1000) try(1500000)").stdout, "succeeded\t1000\nsucceeded\t1500000\n")
 
--- A result that is larger.
+-- A result that is larger, of ops that end at once, meanwhile and much later.
 result = server:run [[
-  local Op = flow.op("TextOp", { gives = { text = "string" }, thread = "remote", run = function(ctx)
+  local Op = flow.op("TextOp", { needs = { wait = "number" }, gives = { text = "string" }, thread = "remote", run = function(ctx)
     ctx:set("text", ("x"):rep(20000000))
+    if ctx:get "wait" > 0 then require "flow".sleep(ctx:get "wait") end
   end })
-  local run = flow.new("f"):add(Op):run()
-  print(run.state, run.error.kind, run.error.message)
+  local runs = {}
+  for k, wait in ipairs { 0, 0.1, 1000 } do runs[k] = flow.new("f"):data { wait = wait }:add(Op):start() end
+  for _, run in ipairs(runs) do
+    pcall(run.await, run)
+    print(run.state, run.error.kind, (run.error.message:gsub("^%[.-%] ", "")))
+  end
 ]]
 check.equal(result.stderr, "")
-check.equal(result.stdout, "failed\terror\tits result can't be sent: " .. full .. "\n")
+check.equal(result.stdout, ("failed\terror\tits result can't be sent: " .. full .. "\n"):rep(3))
