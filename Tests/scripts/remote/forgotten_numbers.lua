@@ -1,6 +1,7 @@
 -- A killed server that has forgotten the last numbers of its empty streams gets items and results with them again: none is lost.
 -- clock: real: other processes execute the ops
-local check, flow, remote = require "check", require "flow", require "remote"
+-- python: nats
+local check, flow, nats, remote = require "check", require "flow", require "nats", require "remote"
 
 local server <close> = remote.server()
 server:join "m1"
@@ -46,7 +47,14 @@ local running = server:start(op .. ([[
   work()
 ]]):format(server.folder .. "/go"))
 server:wait_for_report(running)
+local function last(name)
+  local client <close> = nats.client(server.url)
+  return client:stream { name = name }.state.last_seq
+end
+local work, news = last "FLOWLUA_WORK", last "FLOWLUA_NEWS"
 forget()
+-- Until the script has connected again, and has seen to the numbers.
+require "servers".eventually(function() return last "FLOWLUA_WORK" >= work and last "FLOWLUA_NEWS" >= news end, "the numbers are there")
 io.open(server.folder .. "/go", "w"):close()
 local result = running:await()
 check.equal(result.stderr, "")
