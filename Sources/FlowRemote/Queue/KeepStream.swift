@@ -310,9 +310,16 @@ package final class KeepStream {
     then: @escaping (Result<Void, FlowError>) -> Void
   ) {
     stream.purge(Self.name, subject: subject(script, run)) { [self] result in
-      for payload in payloads { self.payloads.release(payload.data) }
-      then(result.map { _ in () })
+      if case .failure(let error) = result { return then(.failure(error)) }
+      release(payloads.filter { RemotePayloads.object(of: $0.data) != nil }[...], then)
     }
+  }
+
+  private func release(
+    _ rest: ArraySlice<Payload>, _ then: @escaping (Result<Void, FlowError>) -> Void
+  ) {
+    guard let next = rest.first else { return then(.success(())) }
+    payloads.release(next.data) { [self] in release(rest.dropFirst(), then) }
   }
 
   // MARK: The key of the digests

@@ -36,9 +36,10 @@ final class RemotePayloads {
     return name.bytes.starts(with: prefix.bytes) ? name : nil
   }
 
-  /// Removes the object of a payload that nobody reads any more.
-  func release(_ payload: ByteString) {
-    if let name = Self.object(of: payload) { objects.delete(name) { _ in } }
+  /// Removes the object of a payload that nobody reads any more, and calls `then` when that is done, or failed.
+  func release(_ payload: ByteString, then: @escaping () -> Void = {}) {
+    guard let name = Self.object(of: payload) else { return then() }
+    objects.delete(name) { _ in then() }
   }
 
   /// The bytes of a payload; a failure for one of another program, or whose object is gone.

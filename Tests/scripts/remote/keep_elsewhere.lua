@@ -61,6 +61,12 @@ for _, environment in ipairs { { FLOWLUA_STORE_KEY = "random" }, { FLOWLUA_STORE
   local list = on(first, { "--keep=nats", "--runs" }).stdout
   check.contains(list, " finished ", " 11 finished")
   check.equal(on(first, { "--keep=nats", "--verify" }).stdout, "verified 1 run\n")
+  -- A value that is too large for a message goes with its run.
+  local function size() return tonumber(server:request "STREAM.INFO.OBJ_flowlua-keep":match '"bytes":(%d+)') end
+  check.equal(size() > 3000000, true)
+  local id = list:match "\n(r%w+)"
+  check.equal(on(second, { "--keep=nats", "--forget", id }).stdout, "removed run " .. id .. "\n")
+  check.equal(size() < 10000, true)
   result = on(first, { "--keep=nats", "--why" })
   check.contains(result.stdout, "[work/BigOp] Executes: no run of the script is unfinished")
 end
