@@ -69,11 +69,19 @@ struct RemoteMessageTests {
   }
 
   @Test("A question and its reply come back as they were")
-  func questions() throws {
-    let question = RemoteQuestion(jobs: [(1, 2), (.max, 0)])
-    let read = try #require(RemoteQuestion.read(question.bytes))
-    #expect(read.jobs.map(\.number) == [1, .max])
-    #expect(read.jobs.map(\.round) == [2, 0])
+  func questions() {
+    let question = RemoteQuestion.jobs([(1, 2), (.max, 0)])
+    guard case .jobs(let jobs)? = RemoteQuestion.read(question.bytes) else {
+      Issue.record("no question")
+      return
+    }
+    #expect(jobs.map(\.number) == [1, .max])
+    #expect(jobs.map(\.round) == [2, 0])
+    let reports = RemoteQuestion.reports([1, 2], after: 9)
+    guard case .reports([1, 2], after: 9)? = RemoteQuestion.read(reports.bytes) else {
+      Issue.record("no reports")
+      return
+    }
     #expect(RemoteQuestion.readReply(RemoteQuestion.reply([3, 4])) == [3, 4])
     #expect(RemoteQuestion.readReply([]) == nil)
     #expect(RemoteQuestion.read([1, 1, 1]) == nil)
