@@ -228,8 +228,9 @@ package final class RemoteQueue {
       switch result {
       case .failure(let error): then(.failure(error))
       case .success(let payload):
-        let end = ContinuousClock.now + Self.election
-        publish(payload, to: subject, key, until: end) { [self] result in
+        // The server drops a second one with the same key.
+        request({ [stream] in stream.publish(subject, payload, id: key, then: $0) }) {
+          [self] result in
           if case .success(let sequence) = result, let name = RemotePayloads.object(of: payload) {
             objectsOfJobs[sequence] = name
           }
@@ -239,18 +240,21 @@ package final class RemoteQueue {
     }
   }
 
-  /// Publishes a job, again while the stream has no leader: the server drops a second one with the same key.
-  private func publish(
-    _ payload: ByteString, to subject: ByteString, _ key: ByteString,
-    until end: ContinuousClock.Instant, then: @escaping (Result<UInt64, FlowError>) -> Void
+  /// Makes a request, and again after a moment while the server isn't ready: it has just started, or the stream has no
+  /// leader.
+  private func request<Value>(
+    until end: ContinuousClock.Instant = ContinuousClock.now + RemoteQueue.election,
+    _ make: @escaping (@escaping (Result<Value, FlowError>) -> Void) -> Void,
+    then: @escaping (Result<Value, FlowError>) -> Void
   ) {
-    stream.publish(subject, payload, id: key) { [weak self] result in
-      guard case .failure(let error) = result, error.jetStreamCode == nil,
+    make { [weak self] result in
+      guard case .failure(let error) = result,
+        error.jetStreamCode == nil || error.jetStreamCode == JetStreamProblem.unavailable,
         let loop = self?.connection.loop, ContinuousClock.now < end
       else { return then(result) }
       _ = loop.scheduleOutside(after: .milliseconds(250)) { [weak self] in
         guard let self else { return then(result) }
-        publish(payload, to: subject, key, until: end, then: then)
+        request(until: end, make, then: then)
       }
     }
   }
@@ -276,7 +280,7 @@ package final class RemoteQueue {
     settings.ackWait = Self.lease
     settings.maxDeliveries = Self.mostDeliveries
     settings.maxAckPending = Self.mostHandedOut
-    stream.ensureConsumer(Self.work, settings) { [self] result in
+    request({ [stream] in stream.ensureConsumer(Self.work, settings, then: $0) }) { [self] result in
       switch result {
       case .success(let info): align(Self.work, with: info) { _ in then(.success(name)) }
       case .failure(let error): then(.failure(error))
@@ -289,7 +293,7 @@ package final class RemoteQueue {
   private func align(
     _ stream: ByteString, with consumer: ConsumerInfo, then: @escaping (_ wasBehind: Bool) -> Void
   ) {
-    self.stream.streamInfo(stream) { [self] result in
+    request({ [api = self.stream] in api.streamInfo(stream, then: $0) }) { [self] result in
       guard case .success(let info) = result, info.messages == 0,
         info.lastSequence < consumer.delivered, consumer.delivered < .max
       else { return then(false) }
@@ -300,7 +304,8 @@ package final class RemoteQueue {
   /// Makes sure that reports for a script arrive after its server was started again; tells whether earlier ones may be
   /// lost.
   package func alignReports(of script: ByteString, then: @escaping (_ wasBehind: Bool) -> Void) {
-    stream.consumerInfo(Self.news, "script-\(script)") { [self] result in
+    request({ [stream] in stream.consumerInfo(Self.news, "script-\(script)", then: $0) }) {
+      [self] result in
       guard case .success(let info) = result else { return then(false) }
       align(Self.news, with: info, then: then)
     }

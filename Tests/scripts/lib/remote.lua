@@ -59,7 +59,7 @@ end
 -- Asks the server something without a client of NATS; returns the reply.
 function Server:request(subject)
   local script = ([[exec 3<>/dev/tcp/127.0.0.1/%d; printf 'CONNECT {}\r\nSUB reply 1\r\nPUB %s reply 0\r\n\r\n' >&3; ]] ..
-    [[while read -r line <&3; do case $line in MSG*) read -r line <&3; printf %%s "$line"; break; esac; done]]):format(
+    [[while read -r -t 30 line <&3; do case $line in MSG*) read -r line <&3; printf %%s "$line"; break; esac; done]]):format(
     self.port, subject)
   local pipe <close> = assert(io.popen("bash -c '" .. script:gsub("'", [['\'']]) .. "'"))
   return pipe:read "a"

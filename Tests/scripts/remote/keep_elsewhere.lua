@@ -62,7 +62,7 @@ for _, environment in ipairs { { FLOWLUA_STORE_KEY = "random" }, { FLOWLUA_STORE
   check.contains(list, " finished ", " 11 finished")
   check.equal(on(first, { "--keep=nats", "--verify" }).stdout, "verified 1 run\n")
   -- A value that is too large for a message goes with its run.
-  local function size() return tonumber(server:request "STREAM.INFO.OBJ_flowlua-keep":match '"bytes":(%d+)') end
+  local function size() return tonumber(server:request "$JS.API.STREAM.INFO.OBJ_flowlua-keep":match '"bytes":(%d+)') end
   check.equal(size() > 3000000, true)
   local id = list:match "\n(r%w+)"
   check.equal(on(second, { "--keep=nats", "--forget", id }).stdout, "removed run " .. id .. "\n")
