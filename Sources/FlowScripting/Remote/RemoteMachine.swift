@@ -233,7 +233,8 @@ package final class RemoteMachine {
   /// How many jobs may wait for workers.
   private var mostWaiting: Int {
     if jobTime == 0 || standsStill { return 0 }
-    return Int(min(Self.lookahead / max(1, jobTime), Int64(Self.mostWaiting)))
+    let waiting = min(Self.lookahead / max(1, jobTime), Int64(Self.mostWaiting))
+    return min(Int(waiting) * info.workers, Self.mostWaiting)
   }
 
   /// Notes that a job begins.
