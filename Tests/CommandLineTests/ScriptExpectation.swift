@@ -1,3 +1,11 @@
+/// What a test script did.
+struct ScriptResult {
+  let status: Int32
+  /// Its standard output, times masked.
+  let output: String
+  let errors: String
+}
+
 /// What the header of a test script says about its run; `Tests/scripts/README.md` has the form.
 struct ScriptExpectation: Equatable {
   var status: Int32 = 0
@@ -45,6 +53,13 @@ struct ScriptExpectation: Equatable {
 
   /// The options of flowlua, which stand before the script.
   var options: [String] { reasonForRealClock == nil ? ["--virtual-clock"] : [] }
+
+  /// Whether a run did what the header says.
+  func isMet(by result: ScriptResult) -> Bool {
+    result.status == status && (standardOutput ?? result.output) == result.output
+      && (standardErrorParts.isEmpty
+        ? result.errors.isEmpty : standardErrorParts.allSatisfy { result.errors.contains($0) })
+  }
 
   struct UnknownDirective: Error, Equatable {
     let line: String
