@@ -248,7 +248,7 @@ package final class KeepStream {
     script: ByteString, run: ByteString, after first: UInt64, upTo last: UInt64,
     then: @escaping (Result<[Payload], FlowError>) -> Void
   ) {
-    read(subject(script, run), .sequence(first + 1), upTo: last, then)
+    read(subject(script, run), .sequence(first &+ 1), upTo: last, then)
   }
 
   private func read(
